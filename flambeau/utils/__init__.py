@@ -1,7 +1,7 @@
 """Tools around the framework: data loading, checkpointing and other helpers.
 
-Owns the namespace ``flambeau.utils`` only. Its sub-modules are loaded on first use, so that importing
-the package stays cheap; nothing here may know what they contain.
+Owns the namespace ``flambeau.utils`` only. Its sub-modules are loaded on first use, so that
+importing the package stays cheap; nothing here may know what they contain.
 """
 
 from __future__ import annotations

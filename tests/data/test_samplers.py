@@ -1,6 +1,7 @@
 """Samplers and random_split: which indices, in which order, from which random calls.
 
-The literal orders are those PyTorch gives for the same seeds: a shuffle must not depend on the library.
+The literal orders are those PyTorch gives for the same seeds: a shuffle must not depend on the
+library.
 """
 
 import doctest

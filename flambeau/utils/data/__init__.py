@@ -1,7 +1,7 @@
 """Datasets, samplers and the loader that turns them into batches.
 
-Owns the public names of ``flambeau.utils.data``; each family lives in a file of its own. The order of
-random numbers drawn here is part of the behaviour: see Note [Random calls of a data loader].
+Owns the public names of ``flambeau.utils.data``; each family lives in a file of its own. The order
+of random numbers drawn here is part of the behaviour: see Note [Random calls of a data loader].
 """
 
 from __future__ import annotations

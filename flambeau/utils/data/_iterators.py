@@ -1,7 +1,7 @@
 """One pass over a loader's dataset: what all iterators share, and the one without worker processes.
 
-Owns the order of the first random calls of a pass (see Note [Random calls of a data loader]) and the
-count of what was handed out. It knows the loader only by its public attributes.
+Owns the order of the first random calls of a pass (see Note [Random calls of a data loader]) and
+the count of what was handed out. It knows the loader only by its public attributes.
 """
 
 from __future__ import annotations

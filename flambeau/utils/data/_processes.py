@@ -1,8 +1,8 @@
 """One pass over a loader's dataset with worker processes.
 
-Owns the workers' life and the order of results. Invariant: at most ``prefetch_factor`` requests are open
-per worker, and with ``in_order`` batches come out in the order of the index sampler whatever the
-workers' speed. The messages are those of Note [Protocol of loader workers].
+Owns the workers' life and the order of results. Invariant: at most ``prefetch_factor`` requests
+are open per worker, and with ``in_order`` batches come out in the order of the index sampler
+whatever the workers' speed. The messages are those of Note [Protocol of loader workers].
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._request()
 
     def _resume_workers(self) -> None:
-        """Lets every worker start over; answers still under way from a broken-off pass are dropped."""
+        """Lets every worker start over; answers left from a broken-off pass are dropped."""
         for index_queue in self._index_queues:
             index_queue.put(_worker._Resume())
         waiting = self._num_workers

@@ -55,8 +55,8 @@ class DataLoader(Generic[_T_co]):
         batch_size: samples per batch; None hands samples out one by one, not batched.
         shuffle: visit the samples in a new random order each pass.
         sampler: the order of keys; excludes ``shuffle``.
-        batch_sampler: the order of lists of keys; excludes ``batch_size``, ``shuffle``, ``sampler`` and
-            ``drop_last``.
+        batch_sampler: the order of lists of keys; excludes ``batch_size``, ``shuffle``,
+            ``sampler`` and ``drop_last``.
         num_workers: worker processes; 0 loads in the calling process.
         collate_fn: makes a batch of a list of samples (of one sample, if not batched).
         pin_memory: put batches into page-locked memory where there is an accelerator.

@@ -36,8 +36,8 @@ class Dataset(Generic[_T_co]):
     """A collection that maps an index (or any key) to a sample.
 
     A subclass writes ``__getitem__``, and ``__len__`` where the size is known: the default samplers
-    need it. There is deliberately no default ``__len__``, so that ``len`` fails with a ``TypeError``
-    as it does for any object without a size.
+    need it. There is deliberately no default ``__len__``, so that ``len`` fails with a
+    ``TypeError`` as it does for any object without a size.
 
     Example:
         >>> class Squares(Dataset):

@@ -29,8 +29,9 @@ def _process_group() -> Any:
 class DistributedSampler(Sampler[_T_co]):
     """Splits the indices of a dataset evenly among ``num_replicas`` processes.
 
-    Where the length does not divide evenly, the list is filled up with indices from its start, or, with
-    ``drop_last``, cut. Call ``set_epoch`` before each epoch, or every epoch has the same order.
+    Where the length does not divide evenly, the list is filled up with indices from its start, or,
+    with ``drop_last``, cut. Call ``set_epoch`` before each epoch, or every epoch has the same
+    order.
 
     Args:
         dataset: a dataset of constant length.

@@ -1,14 +1,14 @@
 """Samplers: the order in which a loader visits a dataset.
 
-Owns the sampler classes. A sampler yields keys (or lists of keys) and never touches samples. Each one
-draws from its generator exactly as documented in Note [Random calls of a data loader], so that a
-shuffle depends on the seed alone.
+Owns the sampler classes. A sampler yields keys (or lists of keys) and never touches samples. Each
+one draws from its generator exactly as documented in Note [Random calls of a data loader], so that
+a shuffle depends on the seed alone.
 """
 
 # Note [Random calls of a data loader]
 # ------------------------------------
-# Runs with one seed must visit samples in one order, the same as PyTorch's. So the calls that consume
-# random numbers are fixed, in this order:
+# Runs with one seed must visit samples in one order, the same as PyTorch's. So the calls that
+# consume random numbers are fixed, in this order:
 #   1. the loader's iterator: one 64-bit `random_()` (the workers' base seed), from the loader's
 #      generator or the global one, when the iterator is created;
 #   2. RandomSampler without a generator: one 64-bit `random_()` from the global generator, on the

@@ -1,8 +1,8 @@
 """Collation: from a list of samples to one batch.
 
-Owns ``default_collate`` and ``default_convert`` and the map from sample types to functions. Containers
-are rebuilt with their own type where that works, tuples become lists. NumPy is never imported from
-here: its types join the map when a sample shows that it is already loaded.
+Owns ``default_collate`` and ``default_convert`` and the map from sample types to functions.
+Containers are rebuilt with their own type where that works, tuples become lists. NumPy is never
+imported from here: its types join the map once it is loaded.
 """
 
 from __future__ import annotations
@@ -180,9 +180,9 @@ def _know_numpy() -> None:
 def default_collate(batch: Any) -> Any:
     """Puts samples together into a batch with a new first dimension.
 
-    Tensors, arrays and numbers become tensors (floats of double precision), text stays a list, mappings
-    and sequences are collated member by member, tuples give lists. This is the collate function of a
-    loader with batching.
+    Tensors, arrays and numbers become tensors (floats of double precision), text stays a list,
+    mappings and sequences are collated member by member, tuples give lists. This is the collate
+    function of a loader with batching.
 
     Args:
         batch: a non-empty list of samples of one structure.

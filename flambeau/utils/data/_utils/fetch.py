@@ -1,7 +1,7 @@
 """Fetchers: from one entry of the index sampler to one collated batch.
 
-Owns the difference between map-style and iterable-style datasets. The same fetchers serve the loading
-process itself and worker processes; they know neither.
+Owns the difference between map-style and iterable-style datasets. The same fetchers serve the
+loading process itself and worker processes; they know neither.
 """
 
 from __future__ import annotations

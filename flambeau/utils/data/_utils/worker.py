@@ -7,11 +7,11 @@ Note [Protocol of loader workers]; a worker never draws from the loading process
 # Note [Protocol of loader workers]
 # ---------------------------------
 # To worker:   (number, index)   fetch this;  _Resume()  start over with the dataset;  None  end.
-# From worker: (number, payload) where payload is a batch, a _Failure, or an _EndOfStream: the worker's
-#              iterable dataset is used up, and it answers nothing more until it is resumed;
+# From worker: (number, payload) where payload is a batch, a _Failure, or an _EndOfStream: the
+#              worker's iterable dataset is used up, and it answers nothing more until it is resumed;
 #              (_Resume, worker) acknowledges a _Resume.
-# Numbers count the batches of one pass. Worker processes are told off in turn, so the loading process
-# knows which worker owes which number and gives the batches out in order.
+# Numbers count the batches of one pass. Worker processes are told off in turn, so the loading
+# process knows which worker owes which number and gives the batches out in order.
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _seed_numpy(base_seed: int, worker_id: int) -> None:
     import numpy as np
 
     words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(words).generate_state(4))
+    np.random.seed(np.random.SeedSequence(words).generate_state(4))  # noqa: NPY002 (the global one)
 
 
 def _seed_everything(base_seed: int, worker_id: int) -> int:
