@@ -1,0 +1,48 @@
+// Modes: the thread's mutable state that changes what an operation call does. The call path of a primitive reads
+// two fields of it: `grad` when an input requires gradients, and `active`, non-zero while any mode intercepts calls.
+#pragma once
+
+#include <cstdint>
+
+#include "core/dtype.h"
+
+namespace flambeau {
+
+class Interceptor;   // dispatch/op.h
+
+struct Modes {
+  bool grad = true;              // record for backward
+  bool inference = false;        // inference_mode
+  bool forward_grad = true;      // dual numbers are followed
+  bool autocast_cpu = false;
+  bool autocast_cache = true;
+  bool multithreading = true;    // set_multithreading_enabled
+  bool view_replay = false;
+  DType autocast_dtype = DType::BFloat16;
+  uint32_t active = 0;           // number of interceptors that see calls (0: the fast path)
+  Interceptor* top = nullptr;    // innermost interceptor
+};
+
+inline thread_local constinit Modes modes{};
+
+// Sets one field for a scope.
+template <class T>
+class ModeGuard {
+ public:
+  ModeGuard(T Modes::* field, T value) : field_(field), saved_(modes.*field) { modes.*field = value; }
+  ~ModeGuard() { modes.*field_ = saved_; }
+  ModeGuard(const ModeGuard&) = delete;
+
+ private:
+  T Modes::* field_;
+  T saved_;
+};
+
+struct NoGradGuard : ModeGuard<bool> {
+  NoGradGuard() : ModeGuard(&Modes::grad, false) {}
+};
+struct GradGuard : ModeGuard<bool> {
+  explicit GradGuard(bool on) : ModeGuard(&Modes::grad, on) {}
+};
+
+}  // namespace flambeau

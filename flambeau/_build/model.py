@@ -1,0 +1,159 @@
+"""What the generators know of one operation: names, typed parameters, kind, body, rules.
+
+Owner of the vocabulary of types (`Type`) and of the record of an entry (`Op`). Filled by
+`table.py`, read by every emitter. Must not know C++ beyond the spelling of parameter types.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Type:
+    """A type of the subset: a base name, perhaps optional, perhaps a tuple of types."""
+
+    base: str
+    optional: bool = False
+    items: tuple[Type, ...] = ()
+    length: int = 0  # Ints1, Ints2, Ints3: an int stands for that many
+    or_number: bool = False  # `Tensor | Number`: the binding also takes a Python scalar
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.base == "Tensor"
+
+    def required(self) -> Type:
+        return Type(self.base, False, self.items, self.length, self.or_number)
+
+    def __str__(self) -> str:
+        if self.base == "Tuple":
+            return f"Tuple[{', '.join(map(str, self.items))}]"
+        return self.base + (str(self.length) if self.length else "") + (" | None" if self.optional else "")
+
+
+#: subset type -> (C++ parameter type, C++ value type); optional forms are derived
+CPP_TYPES = {
+    "Tensor": ("const Tensor&", "Tensor"),
+    "Tensors": ("const std::vector<Tensor>&", "std::vector<Tensor>"),
+    "OptTensors": ("const std::vector<OptTensor>&", "std::vector<OptTensor>"),
+    "int": ("int64_t", "int64_t"),
+    "float": ("double", "double"),
+    "bool": ("bool", "bool"),
+    "str": ("const std::string&", "std::string"),
+    "Number": ("const Scalar&", "Scalar"),
+    "Ints": ("const Ints&", "Ints"),
+    "Floats": ("const std::vector<double>&", "std::vector<double>"),
+    "Bools": ("const std::vector<bool>&", "std::vector<bool>"),
+    "DType": ("DType", "DType"),
+    "Device": ("Device", "Device"),
+    "Layout": ("Layout", "Layout"),
+    "MemoryFormat": ("MemoryFormat", "MemoryFormat"),
+    "Generator": ("const Generator&", "Generator"),
+    "None": ("void", "void"),
+}
+
+
+def cpp_value(t: Type) -> str:
+    """C++ type of a local or a result of subset type `t`."""
+    if t.base == "Tuple":
+        return f"std::tuple<{', '.join(cpp_value(i) for i in t.items)}>"
+    value = CPP_TYPES[t.base][1]
+    return f"std::optional<{value}>" if t.optional else value
+
+
+def cpp_param(t: Type) -> str:
+    """C++ type of a parameter of subset type `t`."""
+    if not t.optional:
+        return CPP_TYPES[t.base][0]
+    value = cpp_value(t)
+    by_value = t.base in ("int", "float", "bool", "DType", "Device", "Layout", "MemoryFormat")
+    return value if by_value else f"const {value}&"
+
+
+@dataclass
+class Param:
+    name: str
+    type: Type
+    default: ast.expr | None = None  # None: required
+    kwonly: bool = False
+
+    @property
+    def required(self) -> bool:
+        return self.default is None
+
+
+@dataclass
+class Rule:
+    """A `@op.vjp`, `@op.jvp` or `@op.vmap` function."""
+
+    params: list[Param]
+    node: ast.FunctionDef
+    options: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass
+class Op:
+    """One entry of the table (one overload of one public name)."""
+
+    name: str  # public and C++ name (C++ overloads share it)
+    kind: str  # pointwise | reduction | view | structured | composite
+    params: list[Param]
+    returns: Type
+    node: ast.FunctionDef
+    file: str  # path relative to the repository, for #line
+    family: str  # file stem
+    doc: str
+    options: dict[str, object] = field(default_factory=dict)
+    rules: dict[str, Rule] = field(default_factory=dict)  # "vjp", "jvp", "vmap", "samples"
+    overload: int = 0  # 0 for the first of a name
+
+    @property
+    def uid(self) -> str:
+        """Unique C++ identifier: node, descriptor and kernel names build on it."""
+        return self.name if not self.overload else f"{self.name}_{self.overload}"
+
+    @property
+    def primitive(self) -> bool:
+        return self.kind != "composite"
+
+    @property
+    def mutates(self) -> bool:
+        """The entry itself mutates its first argument (`copy_`, `index_put_`)."""
+        return self.name.endswith("_") and not self.name.startswith("_") or bool(self.options.get("mutates"))
+
+    @property
+    def tensor_params(self) -> list[Param]:
+        return [p for p in self.params if p.type.base in ("Tensor", "Tensors", "OptTensors")]
+
+    @property
+    def outputs(self) -> tuple[Type, ...]:
+        return self.returns.items if self.returns.base == "Tuple" else (self.returns,)
+
+    def option(self, name: str, default: object = None) -> object:
+        return self.options.get(name, default)
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Python modules that show the function, as names below the package ("" is the top)."""
+        spaces = self.options.get("namespaces", ("torch",))
+        return tuple("" if s == "torch" else str(s) for s in spaces)
+
+    @property
+    def is_method(self) -> bool:
+        first = self.params[0].type.is_tensor if self.params else False
+        default = first and self.namespaces in (("",), ())
+        return bool(self.options.get("method", default)) and first
+
+    @property
+    def has_inplace(self) -> bool:
+        """An in-place form NAME_ is derived."""
+        return bool(self.options.get("inplace", self.kind == "pointwise")) and not self.mutates
+
+    @property
+    def has_out(self) -> bool:
+        """An out= form is derived."""
+        ok = self.kind in ("pointwise", "reduction", "structured") and not self.mutates
+        tensors = all(t.base == "Tensor" for t in self.outputs)
+        return bool(self.options.get("out", ok and tensors))
