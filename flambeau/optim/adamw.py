@@ -1,0 +1,5 @@
+"""The name ``flambeau.optim.adamw``, where programs look for ``AdamW``; the class lives with Adam."""
+
+from .adam import AdamW
+
+__all__ = ["AdamW"]
