@@ -1,0 +1,33 @@
+# Optional native libraries: oneDNN (matrix products, convolutions) and OpenBLAS with LAPACK. What is found becomes a
+# macro FB_WITH_<NAME>; what is not found costs speed, never a feature.
+add_library(flambeau_providers INTERFACE)
+
+if(FLAMBEAU_ONEDNN)
+  find_path(ONEDNN_INCLUDE oneapi/dnnl/dnnl.hpp)
+  find_library(ONEDNN_LIBRARY NAMES dnnl)
+  if(ONEDNN_INCLUDE AND ONEDNN_LIBRARY)
+    target_include_directories(flambeau_options SYSTEM INTERFACE ${ONEDNN_INCLUDE})
+    target_link_libraries(flambeau_providers INTERFACE ${ONEDNN_LIBRARY})
+    target_compile_definitions(flambeau_options INTERFACE FB_WITH_ONEDNN=1)
+    set(onednn_found yes)
+  endif()
+endif()
+
+if(FLAMBEAU_OPENBLAS)
+  execute_process(COMMAND ${Python_EXECUTABLE} -c
+                  "import scipy_openblas32 as s; print(s.get_lib_dir(), s.get_include_dir(), s.get_library(), sep=';')"
+                  OUTPUT_VARIABLE openblas OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed)
+    list(GET openblas 0 openblas_lib)
+    list(GET openblas 1 openblas_include)
+    list(GET openblas 2 openblas_name)
+    target_include_directories(flambeau_options SYSTEM INTERFACE ${openblas_include})
+    target_link_directories(flambeau_providers INTERFACE ${openblas_lib})
+    target_link_libraries(flambeau_providers INTERFACE ${openblas_name})
+    target_link_options(flambeau_providers INTERFACE -Wl,-rpath,${openblas_lib})
+    target_compile_definitions(flambeau_options INTERFACE FB_WITH_OPENBLAS=1)
+    set(openblas_found yes)
+  endif()
+endif()
+
+message(STATUS "flambeau: oneDNN ${onednn_found}, OpenBLAS ${openblas_found}")

@@ -1,0 +1,207 @@
+// The two caches behind allocate/deallocate. Note [High-water cache] is kept here.
+//
+// Note [High-water cache]
+// A large block that is freed stays in the cache: live + cached does not change. A miss that would push
+// live + cached beyond the largest value that live ever had evicts cached blocks, oldest first, until it does not
+// (or the cache is empty). So the process never holds more than its own peak of live memory, and a training loop,
+// which asks for the same sizes again and again, is served from the cache. Blocks are matched by exact rounded size
+// first, then by the next larger one within an eighth.
+#include "core/allocator.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <bit>
+#include <list>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "core/error.h"
+
+namespace flambeau {
+namespace {
+
+constexpr size_t kSmallLimit = 4096, kSmallStep = 64, kSmallClasses = kSmallLimit / kSmallStep;
+constexpr size_t kSmallKept = 256;            // free blocks kept per class and thread
+constexpr size_t kLarge = size_t{1} << 16;    // from here on blocks are cached process-wide
+constexpr size_t kMapped = size_t{1} << 21;   // from here on blocks are mapped, in huge pages where there are any
+
+struct SmallCache {
+  struct Free { Free* next; };
+  Free* heads[kSmallClasses] = {};
+  uint16_t counts[kSmallClasses] = {};
+  ~SmallCache() {
+    for (auto& head : heads)
+      while (head) std::free(std::exchange(head, head->next));
+    alive = false;
+  }
+  static thread_local bool alive;   // blocks freed after the thread's cache is gone go back to malloc
+};
+thread_local bool SmallCache::alive = true;
+thread_local SmallCache small_cache;
+
+void* system_allocate(size_t bytes) {
+  if (bytes < kMapped) return std::aligned_alloc(kAlignment, bytes);
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  madvise(p, bytes, MADV_HUGEPAGE);
+  return p;
+}
+
+void system_free(void* p, size_t bytes) noexcept {
+  if (bytes < kMapped) std::free(p);
+  else munmap(p, bytes);
+}
+
+class LargeCache {
+ public:
+  void* allocate(size_t bytes) {
+    std::unique_lock guard(mutex_);
+    ++stats_.allocations;
+    if (auto it = find(bytes); it != by_size_.end()) return reuse(it);
+    if (stats_.live_bytes + stats_.cached_bytes + bytes > stats_.peak_bytes) evict(bytes);
+    void* p = system_allocate(bytes);
+    if (!p) {
+      trim();
+      p = system_allocate(bytes);
+    }
+    if (!p) return nullptr;
+    account(bytes);
+    if (bytes_of_.size() < 1 << 20) bytes_of_[p] = bytes;
+    return p;
+  }
+
+  void deallocate(void* p, size_t bytes) noexcept {
+    std::lock_guard guard(mutex_);
+    auto known = bytes_of_.find(p);        // a reused block may be larger than was asked for
+    size_t size = known == bytes_of_.end() ? bytes : known->second;
+    stats_.live_bytes -= size;
+    stats_.cached_bytes += size;
+    by_age_.push_back({p, size});
+    by_size_.emplace(size, std::prev(by_age_.end()));
+  }
+
+  void trim() noexcept {
+    while (!by_age_.empty()) drop(by_age_.begin());
+    ++stats_.trims;
+  }
+  void locked_trim() noexcept {
+    std::lock_guard guard(mutex_);
+    trim();
+  }
+  MemoryStats stats() {
+    std::lock_guard guard(mutex_);
+    return stats_;
+  }
+  void reset_peak() {
+    std::lock_guard guard(mutex_);
+    stats_.peak_bytes = stats_.live_bytes + stats_.cached_bytes;
+  }
+
+ private:
+  struct Block { void* p; size_t bytes; };
+  using Age = std::list<Block>;
+  using BySize = std::multimap<size_t, Age::iterator>;
+
+  BySize::iterator find(size_t bytes) {
+    auto it = by_size_.lower_bound(bytes);
+    if (it != by_size_.end() && it->first > bytes + bytes / 8) return by_size_.end();
+    return it;
+  }
+  void* reuse(BySize::iterator it) {
+    auto [size, age] = *it;
+    void* p = age->p;
+    by_age_.erase(age);
+    by_size_.erase(it);
+    stats_.cached_bytes -= size;
+    ++stats_.cache_hits;
+    account(size);
+    return p;
+  }
+  void account(size_t bytes) {
+    stats_.live_bytes += bytes;
+    stats_.peak_bytes = std::max(stats_.peak_bytes, stats_.live_bytes);
+  }
+  void evict(size_t incoming) {
+    while (!by_age_.empty() && stats_.live_bytes + stats_.cached_bytes + incoming > stats_.peak_bytes)
+      drop(by_age_.begin());
+  }
+  void drop(Age::iterator block) noexcept {
+    auto [first, last] = by_size_.equal_range(block->bytes);
+    for (auto it = first; it != last; ++it)
+      if (it->second == block) {
+        by_size_.erase(it);
+        break;
+      }
+    stats_.cached_bytes -= block->bytes;
+    bytes_of_.erase(block->p);
+    system_free(block->p, block->bytes);
+    by_age_.erase(block);
+  }
+
+  std::mutex mutex_;
+  Age by_age_;
+  BySize by_size_;
+  std::map<void*, size_t> bytes_of_;
+  MemoryStats stats_{};
+};
+
+LargeCache& large_cache() {
+  static auto* cache = new LargeCache;   // never destroyed: tensors may outlive static destruction
+  return *cache;
+}
+
+constexpr size_t rounded(size_t bytes, size_t step) { return (bytes + step - 1) / step * step; }
+
+// Large sizes are rounded so that nearly equal ones share blocks: to 1/16 of their power of two, whole pages.
+size_t large_size(size_t bytes) {
+  size_t power = std::bit_floor(bytes);
+  return rounded(bytes, std::max<size_t>(4096, std::min<size_t>(power / 16, size_t{1} << 20)));
+}
+
+}  // namespace
+
+void* allocate(size_t bytes) {
+  void* p;
+  if (bytes <= kSmallLimit) {
+    size_t c = bytes ? (bytes - 1) / kSmallStep : 0;
+    if (auto* block = small_cache.heads[c]) [[likely]] {
+      small_cache.heads[c] = block->next;
+      --small_cache.counts[c];
+      return block;
+    }
+    p = std::aligned_alloc(kAlignment, (c + 1) * kSmallStep);
+  } else if (bytes < kLarge) {
+    p = std::aligned_alloc(kAlignment, rounded(bytes, kAlignment));
+  } else {
+    p = bytes > SIZE_MAX / 4 ? nullptr : large_cache().allocate(large_size(bytes));
+  }
+  if (!p) fail(ErrorKind::OutOfMemory, "allocate: not enough memory: tried to get ", bytes, " bytes");
+  return p;
+}
+
+void deallocate(void* p, size_t bytes) noexcept {
+  if (bytes <= kSmallLimit) {
+    size_t c = bytes ? (bytes - 1) / kSmallStep : 0;
+    if (SmallCache::alive && small_cache.counts[c] < kSmallKept) {
+      auto* block = static_cast<SmallCache::Free*>(p);
+      block->next = small_cache.heads[c];
+      small_cache.heads[c] = block;
+      ++small_cache.counts[c];
+      return;
+    }
+    std::free(p);
+  } else if (bytes < kLarge) {
+    std::free(p);
+  } else {
+    large_cache().deallocate(p, large_size(bytes));
+  }
+}
+
+MemoryStats memory_stats() { return large_cache().stats(); }
+void reset_peak_memory_stats() { large_cache().reset_peak(); }
+void empty_cache() { large_cache().locked_trim(); }
+
+}  // namespace flambeau

@@ -1,0 +1,66 @@
+#include "core/storage.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "core/error.h"
+
+namespace flambeau {
+namespace {
+constexpr size_t kHeader = (sizeof(Storage) + kAlignment - 1) / kAlignment * kAlignment;
+constexpr int64_t kInlineBytes = 1024;
+}  // namespace
+
+Ref<Storage> Storage::make(int64_t bytes, Device device) {
+  bool inside = bytes <= kInlineBytes && device.type == DeviceType::CPU;
+  size_t block = kHeader + (inside ? bytes : 0);
+  auto* s = new (allocate(block)) Storage;
+  s->block_ = static_cast<uint32_t>(block);
+  s->nbytes_ = bytes;
+  s->device_ = device;
+  s->inline_ = inside;
+  auto ref = Ref<Storage>::adopt(s);
+  if (inside) s->data_ = reinterpret_cast<char*>(s) + kHeader;
+  else if (device.type == DeviceType::CPU) {
+    s->nbytes_ = 0;                        // so that a failed allocation frees nothing
+    s->data_ = allocate(bytes);
+    s->nbytes_ = bytes;
+  }
+  return ref;
+}
+
+Ref<Storage> Storage::wrap(void* data, int64_t bytes, Deleter deleter, void* context, Device device) {
+  auto* s = new (allocate(kHeader)) Storage;
+  s->block_ = kHeader;
+  s->data_ = data;
+  s->nbytes_ = bytes;
+  s->deleter_ = deleter;
+  s->context_ = context;
+  s->device_ = device;
+  return Ref<Storage>::adopt(s);
+}
+
+void Storage::destroy(Storage* s) noexcept {
+  if (s->deleter_) s->deleter_(s->context_);
+  else if (!s->inline_ && s->data_) deallocate(s->data_, s->nbytes_);
+  size_t block = s->block_;
+  s->~Storage();
+  deallocate(s, block);
+}
+
+void Storage::resize(int64_t bytes) {
+  FB_CHECK(resizable(), "resize_: the storage belongs to another library and cannot be resized");
+  if (bytes == nbytes_ || device_.type != DeviceType::CPU) {
+    nbytes_ = bytes;
+    return;
+  }
+  void* fresh = allocate(bytes);
+  std::memcpy(fresh, data_, std::min(bytes, nbytes_));
+  if (!inline_ && data_) deallocate(data_, nbytes_);
+  inline_ = false;
+  data_ = fresh;
+  nbytes_ = bytes;
+}
+
+}  // namespace flambeau
