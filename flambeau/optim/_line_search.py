@@ -17,15 +17,18 @@ CURVATURE = 0.9
 
 
 class Point(NamedTuple):
-    """A trial step: its length, the loss and gradient there, and the slope along the direction."""
+    """A trial step: its length, the loss and gradient there, and the slope along the direction.
 
-    t: float
+    Length and slope may be one-element tensors, whose dtype then rounds the interpolation.
+    """
+
+    t: Any
     loss: float
     grad: Any
-    slope: float
+    slope: Any
 
 
-def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
+def cubic_minimum(a: Point, b: Point, bounds: tuple[Any, Any] | None = None) -> Any:
     """Minimiser, within ``bounds``, of the cubic through two points and their slopes."""
     low, high = bounds if bounds is not None else (min(a.t, b.t), max(a.t, b.t))
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
@@ -42,9 +45,9 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None)
 
 
 def strong_wolfe(
-    evaluate: Callable[[float], Point],
+    evaluate: Callable[[Any], Point],
     start: Point,
-    t: float,
+    t: Any,
     direction_size: float,
     tolerance_change: float = 1e-9,
     max_evals: int = 25,
@@ -117,7 +120,7 @@ def _order(bracket: list[Point]) -> tuple[int, int]:
     return (0, 1) if bracket[0].loss <= bracket[1].loss else (1, 0)
 
 
-def _off_the_edges(t: float, left: float, right: float, stalled: bool) -> tuple[float, bool]:
+def _off_the_edges(t: Any, left: Any, right: Any, stalled: bool) -> tuple[Any, bool]:
     """Move a trial that keeps falling at an end of the bracket a tenth of its width inside."""
     margin = 0.1 * (right - left)
     if min(right - t, t - left) >= margin:

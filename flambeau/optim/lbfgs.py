@@ -106,9 +106,9 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             direction = self._direction(state, grad, group["history_size"])
             state["d"], state["prev_flat_grad"], state["prev_loss"] = direction, grad, loss
-            slope = float(grad.dot(direction))
+            slope = grad.dot(direction)
             lr = float(group["lr"])
-            t = min(1.0, 1.0 / float(grad.abs().sum())) * lr if state["n_iter"] == 1 else lr
+            t = min(1.0, float(1.0 / grad.abs().sum())) * lr if state["n_iter"] == 1 else lr
             state["t"] = t
             if slope > -group["tolerance_change"]:
                 break
@@ -137,23 +137,23 @@ class LBFGS(Optimizer):
         changes, moves, ro = state["old_dirs"], state["old_stps"], state["ro"]
         change = grad - state["prev_flat_grad"]
         move = state["d"] * state["t"]
-        curvature = float(change.dot(move))
-        if curvature > _MIN_CURVATURE:
+        curvature = change.dot(move)  # scalars of the recursion round as the parameters' dtype does
+        if float(curvature) > _MIN_CURVATURE:
             if len(changes) == history:
                 for kept in (changes, moves, ro):
                     kept.pop(0)
             changes.append(change)
             moves.append(move)
             ro.append(1.0 / curvature)
-            state["H_diag"] = curvature / float(change.dot(change))
+            state["H_diag"] = curvature / change.dot(change)
         weights = state["al"] = state.get("al") or [None] * history
         r = grad.neg()
         for i in reversed(range(len(changes))):
-            weights[i] = float(moves[i].dot(r)) * ro[i]
-            r.add_(changes[i], alpha=-weights[i])
+            weights[i] = moves[i].dot(r) * ro[i]
+            r.add_(changes[i], alpha=-float(weights[i]))
         r.mul_(state["H_diag"])
         for i in range(len(changes)):
-            r.add_(moves[i], alpha=weights[i] - float(changes[i].dot(r)) * ro[i])
+            r.add_(moves[i], alpha=float(weights[i] - changes[i].dot(r) * ro[i]))
         return r
 
     # ---- moves ---------------------------------------------------------------------------------
@@ -178,12 +178,12 @@ class LBFGS(Optimizer):
             raise RuntimeError("only 'strong_wolfe' is supported")
         origin = [p.clone(memory_format=fb.contiguous_format) for p in self._params]
 
-        def evaluate(length: float) -> Point:
+        def evaluate(length: Any) -> Point:
             self._add(length, direction)
             loss, grad = float(closure()), self._flat_grad()
             for p, at in zip(self._params, origin):
                 p.copy_(at)
-            return Point(length, loss, grad, float(grad.dot(direction)))
+            return Point(length, loss, grad, grad.dot(direction))
 
         point, used = strong_wolfe(evaluate, start, t, _largest(direction))
         self._add(point.t, direction)
@@ -201,13 +201,13 @@ class LBFGS(Optimizer):
             pieces.append(as_real(grad).reshape(-1))
         return fb.cat(pieces, 0)
 
-    def _add(self, t: float, direction: Tensor) -> None:
+    def _add(self, t: Any, direction: Tensor) -> None:
         offset = 0
         for p in self._params:
             target = as_real(p)
             count = target.numel()
             piece = direction[offset : offset + count]
-            target.add_(piece.reshape(target.shape), alpha=t)
+            target.add_(piece.reshape(target.shape), alpha=float(t))
             offset += count
 
 
