@@ -1,6 +1,6 @@
 """What the generators know of one operation: names, typed parameters, kind, body, rules.
 
-Owner of the vocabulary of types (`Type`) and of the record of an entry (`Op`). Filled by
+Owner of the record of an entry (`Op`). Filled by
 `table.py`, read by every emitter. Must not know C++ beyond the spelling of parameter types.
 """
 
@@ -9,28 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True)
-class Type:
-    """A type of the subset: a base name, perhaps optional, perhaps a tuple of types."""
-
-    base: str
-    optional: bool = False
-    items: tuple[Type, ...] = ()
-    length: int = 0  # Ints1, Ints2, Ints3: an int stands for that many
-    or_number: bool = False  # `Tensor | Number`: the binding also takes a Python scalar
-
-    @property
-    def is_tensor(self) -> bool:
-        return self.base == "Tensor"
-
-    def required(self) -> Type:
-        return Type(self.base, False, self.items, self.length, self.or_number)
-
-    def __str__(self) -> str:
-        if self.base == "Tuple":
-            return f"Tuple[{', '.join(map(str, self.items))}]"
-        return self.base + (str(self.length) if self.length else "") + (" | None" if self.optional else "")
+from .._ir.types import Param, Type
 
 
 #: subset type -> (C++ parameter type, C++ value type); optional forms are derived
@@ -59,7 +38,7 @@ def cpp_value(t: Type) -> str:
     """C++ type of a local or a result of subset type `t`."""
     if t.base == "Tuple":
         return f"std::tuple<{', '.join(cpp_value(i) for i in t.items)}>"
-    value = CPP_TYPES[t.base][1]
+    value = f"std::vector<{cpp_value(t.items[0])}>" if t.base == "List" else CPP_TYPES[t.base][1]
     return f"std::optional<{value}>" if t.optional else value
 
 
@@ -70,18 +49,6 @@ def cpp_param(t: Type) -> str:
     value = cpp_value(t)
     by_value = t.base in ("int", "float", "bool", "DType", "Device", "Layout", "MemoryFormat")
     return value if by_value else f"const {value}&"
-
-
-@dataclass
-class Param:
-    name: str
-    type: Type
-    default: ast.expr | None = None  # None: required
-    kwonly: bool = False
-
-    @property
-    def required(self) -> bool:
-        return self.default is None
 
 
 @dataclass

@@ -10,59 +10,16 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from .model import CPP_TYPES, Op, Param, Rule, Type
+from .._ir.errors import CompileError
+from .._ir.types import parse_params, parse_type
+from .model import Op, Rule
 
 KINDS = ("pointwise", "reduction", "view", "structured", "composite")
 RULES = ("vjp", "jvp", "vmap", "samples")
 
 
-class TableError(SyntaxError):
+class TableError(CompileError):
     """An entry that the table's syntax does not allow."""
-
-    def __init__(self, message: str, file: str, node: ast.AST) -> None:
-        line = getattr(node, "lineno", 0)
-        super().__init__(f"{file}:{line}: {message}")
-
-
-def parse_type(node: ast.expr, file: str) -> Type:
-    """Type of an annotation."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        left, right = node.left, node.right
-        if isinstance(right, ast.Constant) and right.value is None:
-            inner = parse_type(left, file)
-            return Type(inner.base, True, inner.items, inner.length, inner.or_number)
-        if isinstance(right, ast.Name) and right.id == "Number":
-            return Type("Tensor", or_number=True)
-    if isinstance(node, ast.Constant) and node.value is None:
-        return Type("None")
-    if isinstance(node, ast.Name):
-        if node.id in CPP_TYPES:
-            return Type(node.id)
-        if node.id[:-1] == "Ints" and node.id[-1].isdigit():
-            return Type("Ints", length=int(node.id[-1]))
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-        if node.value.id == "Tuple" and isinstance(node.slice, ast.Tuple):
-            return Type("Tuple", items=tuple(parse_type(e, file) for e in node.slice.elts))
-    raise TableError(f"unknown type {ast.unparse(node)!r}", file, node)
-
-
-def parse_params(node: ast.FunctionDef, file: str, typed: bool) -> list[Param]:
-    """Parameters of an entry (typed) or of a rule (types optional: Tensor unless annotated)."""
-    a = node.args
-    if a.vararg or a.kwarg or a.posonlyargs:
-        raise TableError("star arguments are not part of the subset", file, node)
-    out: list[Param] = []
-    defaults = [None] * (len(a.args) - len(a.defaults)) + list(a.defaults)
-    pairs = [(p, d, False) for p, d in zip(a.args, defaults, strict=True)]
-    pairs += [(p, d, True) for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)]
-    for p, default, kwonly in pairs:
-        if p.annotation is None:
-            if typed:
-                raise TableError(f"parameter {p.arg!r} has no type", file, p)
-            out.append(Param(p.arg, Type(""), default, kwonly))
-        else:
-            out.append(Param(p.arg, parse_type(p.annotation, file), default, kwonly))
-    return out
 
 
 def _options(call: ast.expr, file: str) -> dict[str, object]:
@@ -96,6 +53,11 @@ def parse_file(path: Path, root: Path) -> list[Op]:
         match _decorator(dec):
             case (kind,) if kind in KINDS:
                 ops.append(_entry(node, kind, _options(dec, file), file, path.stem))
+            case (name, "overload"):
+                first = next((o for o in ops if o.name == name), None)
+                if first is None or first.node.name != node.name:
+                    raise TableError(f"@{name}.overload: no entry {name!r} above", file, node)
+                ops.append(_entry(node, first.kind, _options(dec, file), file, path.stem))
             case (name, rule) if rule in RULES:
                 owner = next((o for o in reversed(ops) if o.name == name), None)
                 if owner is None:
