@@ -1,0 +1,43 @@
+// What flambeau._C is put together from: method tables that other files (hand-written or generated) fill. All tables
+// end with an empty entry.
+#pragma once
+
+#include "python/pybase.h"
+
+namespace flambeau::python {
+
+// Generated (gen/bindings.cpp): one function per table entry and namespace, and the methods.
+struct Namespace {
+  const char* name;            // "" is the module itself; "nn.functional" becomes attribute _ns_nn_functional, ...
+  PyMethodDef* functions;
+};
+extern Namespace generated_namespaces[];   // ends with a null name
+extern PyMethodDef generated_methods[];
+bool init_generated(PyObject* module);     // structseq types of named results
+
+// Hand-written methods and properties of Tensor, one table per file.
+extern PyMethodDef tensor_methods[];       // tensor_methods.cpp
+extern PyMethodDef conversion_methods[];   // conversions.cpp: to, float, numpy, tolist, ...
+extern PyMethodDef storage_methods[];      // storage_object.cpp
+extern PyMethodDef dlpack_methods[];       // dlpack.cpp
+extern PyGetSetDef tensor_properties[];    // tensor_properties.cpp
+// Autograd's, in autograd.cpp: backward, register_hook, requires_grad_, detach, retain_grad, ...; grad, grad_fn, ...
+extern PyMethodDef autograd_methods[];
+extern PyGetSetDef autograd_properties[];
+extern PyMethodDef autograd_functions[];   // of the module: is_grad_enabled, set_grad_enabled, run_backward, ...
+bool init_autograd(PyObject* module);      // types Node, ...
+
+// Functions of the module, one table per file.
+extern PyMethodDef factory_functions[];    // factories.cpp: tensor, as_tensor, from_numpy, ...
+extern PyMethodDef config_functions[];     // config.cpp: threads, default dtype, seeds, memory, autocast
+extern PyMethodDef dlpack_functions[];
+bool init_storage(PyObject* module);
+
+// The slots of Tensor.
+extern PyNumberMethods number_slots;
+extern PyMappingMethods mapping_slots;
+PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op);
+PyObject* tensor_iter(PyObject* self);
+Py_hash_t tensor_hash(PyObject* self);
+
+}  // namespace flambeau::python

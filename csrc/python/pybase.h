@@ -1,0 +1,99 @@
+// Bottom of the binding layer: owned Python references, the GIL, and exceptions between the two worlds. Every C
+// function of the module is `try { … } catch (...) { return raise_current(); }`. Knows no tensor.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "core/error.h"
+
+namespace flambeau::python {
+
+// An owned reference. Copies and destruction need the GIL.
+class PyRef {
+ public:
+  PyRef() noexcept = default;
+  static PyRef steal(PyObject* p) noexcept { PyRef r; r.p_ = p; return r; }
+  static PyRef borrow(PyObject* p) noexcept { Py_XINCREF(p); return steal(p); }
+  PyRef(const PyRef& o) noexcept : p_(o.p_) { Py_XINCREF(p_); }
+  PyRef(PyRef&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  PyRef& operator=(PyRef o) noexcept { std::swap(p_, o.p_); return *this; }
+  ~PyRef() { Py_XDECREF(p_); }
+  PyObject* get() const noexcept { return p_; }
+  PyObject* release() noexcept { return std::exchange(p_, nullptr); }
+  explicit operator bool() const noexcept { return p_ != nullptr; }
+
+ private:
+  PyObject* p_ = nullptr;
+};
+
+// A Python exception on its way through C++ frames: raised again, unchanged, by raise_current().
+class PythonError : public std::exception {
+ public:
+  PythonError();                              // takes the exception that is set; needs the GIL
+  const char* what() const noexcept override { return "a Python exception"; }
+  void restore() const;                       // sets it again
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// In a catch (...): sets the Python exception that stands for the one in flight, returns null.
+PyObject* raise_current() noexcept;
+
+// A new reference or an exception: for calls whose null means that an exception is set.
+inline PyRef checked(PyObject* p) {
+  if (!p) [[unlikely]] throw PythonError();
+  return PyRef::steal(p);
+}
+inline void checked_int(int status) {
+  if (status < 0) [[unlikely]] throw PythonError();
+}
+
+// Holds the GIL for a scope (from any thread, any number of times).
+class GilHeld {
+ public:
+  GilHeld() : state_(PyGILState_Ensure()) {}
+  ~GilHeld() { PyGILState_Release(state_); }
+  GilHeld(const GilHeld&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+// Gives the GIL up for a scope when the work is worth it.
+class GilFree {
+ public:
+  explicit GilFree(bool worth_it = true) : state_(worth_it ? PyEval_SaveThread() : nullptr) {}
+  ~GilFree() { if (state_) PyEval_RestoreThread(state_); }
+  GilFree(const GilFree&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// A Python callable kept by C++ (hooks): copied and destroyed under the GIL, wherever that happens.
+class PyCallable {
+ public:
+  explicit PyCallable(PyObject* callable) : ref_(std::make_shared<Held>(callable)) {}
+  PyObject* get() const noexcept { return ref_->callable; }
+
+ private:
+  struct Held {
+    explicit Held(PyObject* c) : callable(c) { Py_INCREF(c); }
+    ~Held() {
+      if (!Py_IsInitialized()) return;
+      GilHeld gil;
+      Py_DECREF(callable);
+    }
+    PyObject* callable;
+  };
+  std::shared_ptr<Held> ref_;
+};
+
+}  // namespace flambeau::python
