@@ -8,7 +8,7 @@ Note [Protocol of loader workers]; a worker never draws from the loading process
 # ---------------------------------
 # To worker:   (number, index)   fetch this;  _Resume()  start over with the dataset;  None  end.
 # From worker: (number, payload) where payload is a batch, a _Failure, or an _EndOfStream: the
-#              worker's iterable dataset is used up, and it answers nothing more until it is resumed;
+#              worker's iterable dataset is used up; it answers nothing more until resumed;
 #              (_Resume, worker) acknowledges a _Resume.
 # Numbers count the batches of one pass. Worker processes are told off in turn, so the loading
 # process knows which worker owes which number and gives the batches out in order.

@@ -1,0 +1,177 @@
+"""Tensors as raw bytes and back: one payload per storage, views described by size, stride, offset.
+
+Owns the record of a tensor and the check that a view stays inside its storage. Invariant: tensors
+that shared memory when saved share it when loaded. It knows neither the zip layout nor the object
+tree.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import flambeau as fb
+
+DTYPES = (
+    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 "
+    "complex64 complex128"
+).split()
+_MAX_DIMS = 64
+_MAX_COUNT = (1 << 63) - 1
+
+Record = dict[str, Any]
+
+
+def dtype_name(dtype: Any) -> str:
+    """The bare name of a dtype, such as ``float32``."""
+    return str(dtype).rpartition(".")[2]
+
+
+def dtype_of(name: Any) -> Any:
+    """The dtype of a bare name; ValueError for one that files do not hold."""
+    if name not in DTYPES:
+        raise ValueError(f"load: unknown dtype {name!r}")
+    return getattr(fb, name)
+
+
+def storage_bytes(tensor: Any) -> Any:
+    """The whole storage of a CPU tensor as a flat NumPy array of bytes that shares its memory."""
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    flat = tensor.detach().as_strided((count,), (1,), 0)
+    return flat.view(fb.uint8).numpy()
+
+
+def plain(tensor: Any) -> Any:
+    """The tensor without pending conjugation or negation, which raw bytes cannot express."""
+    tensor = tensor.detach()
+    if tensor.is_complex() and tensor.is_conj():
+        tensor = tensor.resolve_conj()
+    return tensor.resolve_neg() if tensor.is_neg() else tensor
+
+
+class StorageTable:
+    """Collects the distinct storages of the tensors being saved."""
+
+    def __init__(self) -> None:
+        if sys.byteorder != "little":
+            raise RuntimeError("save: files hold little-endian data, this machine is big-endian")
+        self._numbers: dict[Any, int] = {}
+        self.owners: list[Any] = []  # one tensor per storage keeps it alive until it is written
+        self.devices: list[str] = []
+
+    def describe(self, tensor: Any) -> Record:
+        """The record of a tensor; its storage is put into the table.
+
+        Raises:
+            TypeError: a layout or dtype that is not plain strided memory.
+        """
+        if tensor.layout != fb.strided:
+            raise TypeError(
+                f"save: expected a strided tensor, got layout {tensor.layout}; convert it with "
+                "to_dense() first"
+            )
+        name = dtype_name(tensor.dtype)
+        if name not in DTYPES:
+            raise TypeError(f"save: tensors of dtype {tensor.dtype} cannot be saved")
+        requires_grad = bool(tensor.requires_grad)
+        tensor = plain(tensor)
+        return {
+            "dtype": name,
+            "size": list(tensor.shape),
+            "stride": list(tensor.stride()),
+            "offset": int(tensor.storage_offset()),
+            "storage": self._number(tensor),
+            "requires_grad": requires_grad,
+        }
+
+    def _number(self, tensor: Any) -> int:
+        device = str(tensor.device)
+        if tensor.device.type == "meta":
+            key: Any = ("meta", len(self.owners))
+        else:
+            storage = tensor.untyped_storage()
+            empty = storage.nbytes() == 0
+            key = (device, len(self.owners) if empty else storage.data_ptr(), empty)
+        number = self._numbers.setdefault(key, len(self.owners))
+        if number == len(self.owners):
+            self.owners.append(tensor)
+            self.devices.append(device)
+        return number
+
+    def payload(self, number: int) -> Any:
+        """The bytes of a storage, copied to the CPU if they are elsewhere; None if it has none."""
+        tensor = self.owners[number]
+        if tensor.device.type == "meta":
+            return None
+        if tensor.device.type != "cpu":
+            count = tensor.untyped_storage().nbytes() // tensor.element_size()
+            tensor = tensor.as_strided((count,), (1,), 0).cpu()
+        return storage_bytes(tensor)
+
+
+def allocate(size: int, receive: Callable[[memoryview], None]) -> Any:
+    """A new CPU tensor of ``size`` bytes, filled by ``receive``."""
+    flat = fb.empty(size, dtype=fb.uint8)
+    receive(memoryview(flat.numpy()))
+    return flat
+
+
+def view_of(flat: Any, record: Record) -> Any:
+    """The tensor that ``record`` describes inside ``flat``, a one-dimensional tensor of bytes.
+
+    Args:
+        flat: the storage, or None for a tensor without data (device "meta").
+        record: what ``StorageTable.describe`` wrote, from a file that nobody vouches for.
+
+    Raises:
+        ValueError: the record is malformed or reaches outside the storage.
+    """
+    dtype = dtype_of(record.get("dtype"))
+    size = _counts(record, "size")
+    stride = _counts(record, "stride")
+    offset = _counts({"offset": [record.get("offset")]}, "offset")[0]
+    if len(size) != len(stride):
+        raise ValueError(f"load: tensor with {len(size)} sizes but {len(stride)} strides")
+    if math.prod(n for n in size if n) > _MAX_COUNT:
+        raise ValueError(f"load: a tensor of size {size} has too many elements")
+    with fb.no_grad():
+        if flat is None:
+            last = sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
+            if offset + last > _MAX_COUNT // 16:
+                raise ValueError(f"load: tensor of size {size} and stride {stride} is too large")
+            return fb.empty_strided(size, stride, dtype=dtype, device="meta")
+        itemsize = dtype.itemsize
+        count = flat.numel() // itemsize
+        if all(size):
+            last = sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+            needed = offset + last + 1
+        else:
+            needed = offset
+        if needed > count:
+            raise ValueError(
+                f"load: tensor of size {size}, stride {stride}, offset {offset} and dtype "
+                f"{dtype_name(dtype)} needs {needed} elements of its storage, which has {count}"
+            )
+        if (
+            dtype == fb.bool
+            and flat.device.type != "meta"
+            and bool((flat[offset:needed] > 1).any())
+        ):
+            raise ValueError("load: a bool tensor holds bytes other than 0 and 1")
+        typed = flat[: count * itemsize].view(dtype)
+        # .data: the result is a tensor in its own right, not a view in autograd's eyes.
+        return typed.as_strided(size, stride, offset).data
+
+
+def _counts(record: Record, name: str) -> list[int]:
+    values = record.get(name)
+    if not isinstance(values, list) or len(values) > _MAX_DIMS:
+        raise ValueError(f"load: a tensor's {name} should be a list of at most {_MAX_DIMS} numbers")
+    for value in values:
+        if type(value) is not int or not 0 <= value <= _MAX_COUNT:
+            raise ValueError(
+                f"load: a tensor's {name} should hold numbers from 0 to 2**63 - 1, got {value!r}"
+            )
+    return values

@@ -1,0 +1,300 @@
+"""``save`` and ``load``: one file for a tree of Python data and tensors.
+
+Owns the public functions, where the bytes go, and on which device tensors come back. A file holds
+data
+alone: loading never imports a module or calls code that the file names. See Note [The file format].
+"""
+
+# Note [The file format]
+# ----------------------
+# A zip archive without compression, each entry aligned to 64 bytes so that it can be mapped:
+#   index.json   {"format": "flambeau", "version": 1, "root": value, "nodes": [...],
+#                 "storages": [{"nbytes": n, "device": text, "entry": name or null}, ...]}
+#   data/0 ...   the storages' bytes, little-endian, in the order of the table.
+# A value is a JSON scalar or a dict with one key that names its kind; {"node": i} refers to an
+# earlier node. Readers check every number: see the invariants of the parts in `_serialization`.
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import flambeau as fb
+
+from ._serialization import archive, tree
+
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "safe_globals",
+    "save",
+]
+
+DEFAULT_PROTOCOL = 2
+MAP_LOCATION = Callable[[Any, str], Any] | str | dict[str, str] | None
+
+_INDEX = "index.json"
+_VERSION = 1
+
+
+def save(
+    obj: Any,
+    f: Any,
+    pickle_module: Any = None,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
+    """Saves data to a file.
+
+    Tensors keep dtype, size, strides and device; those that share memory share it after loading. A
+    file at ``f`` is replaced only once the new one is complete on the disk.
+
+    Args:
+        obj: dicts, lists, tuples and sets of tensors, parameters, numbers, text, bytes, None,
+            ``Size``, ``dtype`` and ``device``. Of modules and optimizers save the ``state_dict()``.
+        f: a path, or a binary stream with ``write``.
+        pickle_module: accepted for compatibility; nothing is pickled.
+        pickle_protocol: the same.
+
+    Raises:
+        TypeError: something in ``obj`` is not data.
+        ValueError: a container in ``obj`` contains itself.
+        RuntimeError: the folder of ``f`` does not exist.
+
+    Example:
+        >>> import io
+        >>> buffer = io.BytesIO()
+        >>> save({"step": 3, "w": fb.ones(2)}, buffer)
+        >>> load(buffer)
+        {'step': 3, 'w': tensor([1., 1.])}
+    """
+    encoder = tree.Encoder()
+    root = encoder.encode(obj)  # all of it is checked before a byte is written
+    if isinstance(f, (str, os.PathLike)):
+        with archive.atomic_file(os.fspath(f)) as stream:
+            _write(stream, root, encoder)
+    elif hasattr(f, "write"):
+        _write(f, root, encoder)
+    else:
+        raise AttributeError(
+            f"save: expected a path or an object with a write method as f, got {type(f).__name__}"
+        )
+
+
+def _write(stream: Any, root: Any, encoder: tree.Encoder) -> None:
+    table, writer = encoder.table, archive.ArchiveWriter(stream)
+    records = []
+    for number, device in enumerate(table.devices):
+        data = table.payload(number)
+        entry = None if data is None else f"data/{number}"
+        if entry is not None:
+            writer.add(entry, data)
+        records.append(
+            {"nbytes": 0 if data is None else data.nbytes, "device": device, "entry": entry}
+        )
+    index = {
+        "format": "flambeau",
+        "version": _VERSION,
+        "root": root,
+        "nodes": encoder.nodes,
+        "storages": records,
+    }
+    writer.add(_INDEX, json.dumps(index, separators=(",", ":"), allow_nan=False).encode())
+    writer.close()
+
+
+def load(
+    f: Any,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    """Loads what ``save`` wrote.
+
+    Args:
+        f: a path, or a seekable binary stream.
+        map_location: where tensors go: a device or its name; a dict from saved to wanted names; or
+            a function of (storage, saved name) that returns a storage on the wanted device, or None
+            to leave it. By default they return to the device they were saved from.
+        pickle_module: accepted for compatibility; nothing is unpickled.
+        weights_only: accepted for compatibility; files never hold more than data.
+        mmap: map the file into memory instead of reading it: bytes are read when they are first
+            used. Writing to such a tensor does not change the file. Needs a path.
+
+    Raises:
+        RuntimeError: the file is not one of ours, truncated or damaged, or a device is missing.
+        ValueError: the file's index describes something impossible.
+        FileNotFoundError: there is no such file.
+    """
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as stream:
+            return _read(stream, map_location, os.fspath(f) if mmap else None)
+    if mmap:
+        raise ValueError("load: f must be a path (str or os.PathLike) in order to use mmap=True")
+    for method in ("read", "seek", "tell"):
+        if not hasattr(f, method):
+            raise AttributeError(
+                f"load: expected a path or a seekable binary stream as f, got {type(f).__name__} "
+                f"without {method}; read it into an io.BytesIO first"
+            )
+    if isinstance(f, io.BytesIO):
+        f.seek(0)
+    return _read(f, map_location, None)
+
+
+def _read(stream: Any, map_location: Any, mapped_path: Any) -> Any:
+    reader = archive.ArchiveReader(stream)
+    if _INDEX not in reader.names():
+        foreign = any(name.endswith("data.pkl") for name in reader.names())
+        raise RuntimeError(
+            "load: the file holds pickled Python objects, which this function does not read"
+            if foreign
+            else f"load: this is not a file of flambeau.save: it has no {_INDEX}"
+        )
+    index = _index(reader.read(_INDEX))
+    pool = _StoragePool(reader, index["storages"], map_location, mapped_path)
+    return tree.Decoder(pool).decode(index["nodes"], index["root"])
+
+
+def _index(raw: bytes) -> dict[str, Any]:
+    try:
+        index = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"load: the index is not valid JSON ({error})") from error
+    if not isinstance(index, dict) or index.get("format") != "flambeau":
+        raise ValueError("load: the index is not one of flambeau.save")
+    if index.get("version") != _VERSION:
+        raise RuntimeError(
+            f"load: expected a file of version {_VERSION}, got version {index.get('version')!r}; "
+            "a newer flambeau may have written it"
+        )
+    missing = {"root", "nodes", "storages"} - index.keys()
+    if missing:
+        raise ValueError(f"load: the index lacks {', '.join(sorted(missing))}")
+    return index
+
+
+class _StoragePool:
+    """Hands out each storage of a file, read once, on the device where its tensors belong."""
+
+    def __init__(
+        self, reader: archive.ArchiveReader, records: Any, map_location: Any, mapped_path: Any
+    ) -> None:
+        if not isinstance(records, list):
+            raise ValueError("load: the index has no list of storages")
+        self._reader, self._records = reader, records
+        self._map_location = map_location
+        self._file = _map_file(mapped_path) if mapped_path is not None else None
+        self._loaded: dict[int, tuple[Any, str]] = {}
+
+    def __call__(self, number: Any) -> tuple[Any, str]:
+        if type(number) is not int or not 0 <= number < len(self._records):
+            raise ValueError(f"load: a tensor refers to storage {number!r}, which does not exist")
+        if number not in self._loaded:
+            self._loaded[number] = self._load(self._records[number])
+        return self._loaded[number]
+
+    def _load(self, record: Any) -> tuple[Any, str]:
+        if not isinstance(record, dict) or not isinstance(record.get("device"), str):
+            raise ValueError("load: the record of a storage is malformed")
+        entry, saved = record.get("entry"), record["device"]
+        if entry is None:
+            return None, "meta"
+        if not isinstance(entry, str):
+            raise ValueError(f"load: a storage's entry should be a name, got {entry!r}")
+        if self._reader.size(entry) != record.get("nbytes"):
+            raise ValueError(
+                f"load: storage {entry!r} should have {record.get('nbytes')!r} bytes, the file "
+                f"holds {self._reader.size(entry)}"
+            )
+        flat = self._bytes(entry)
+        target = _target_device(self._map_location, saved, flat)
+        return (flat if target == "cpu" else flat.to(_checked_device(target))), target
+
+    def _bytes(self, entry: str) -> Any:
+        start, size = self._reader.span(entry)
+        if self._file is not None and size:
+            return fb.from_numpy(self._file[start : start + size])
+        flat = fb.empty(size, dtype=fb.uint8)
+        self._reader.read_into(entry, lambda _: memoryview(flat.numpy()).cast("B"))
+        return flat
+
+
+def _map_file(path: Any) -> Any:
+    import numpy as np
+
+    # Copy on write: tensors can be changed in memory, the file cannot.
+    return np.asarray(np.memmap(path, dtype=np.uint8, mode="c"))
+
+
+def _target_device(map_location: Any, saved: str, flat: Any) -> str:
+    if map_location is None:
+        return saved
+    if isinstance(map_location, dict):
+        return str(map_location.get(saved, saved))
+    if callable(map_location) and not isinstance(map_location, (str, fb.device)):
+        moved = map_location(flat.untyped_storage(), saved)
+        return saved if moved is None else str(moved.device)
+    return str(map_location)
+
+
+def _checked_device(name: str) -> Any:
+    try:
+        device = fb.device(name)
+    except RuntimeError as error:
+        raise RuntimeError(f"load: unknown device {name!r} ({error})") from error
+    if device.type == "cuda" and not fb.cuda.is_available():
+        raise RuntimeError(
+            f"load: attempting to deserialize object on device {name!r}, but CUDA is not available "
+            "here; pass map_location='cpu' to load it on the CPU"
+        )
+    return device
+
+
+_safe_globals: list[Any] = []
+
+
+def add_safe_globals(safe_globals: list[Any]) -> None:
+    """Notes classes that pickled files may name. Files of ``save`` name none and need none."""
+    _safe_globals.extend(item for item in safe_globals if item not in _safe_globals)
+
+
+def get_safe_globals() -> list[Any]:
+    """The classes noted by ``add_safe_globals``."""
+    return list(_safe_globals)
+
+
+def clear_safe_globals() -> None:
+    """Forgets what ``add_safe_globals`` noted."""
+    _safe_globals.clear()
+
+
+@contextlib.contextmanager
+def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
+    """Notes classes as ``add_safe_globals`` does, within a ``with`` block."""
+    before = list(_safe_globals)
+    add_safe_globals(safe_globals)
+    try:
+        yield
+    finally:
+        _safe_globals[:] = before
+
+
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """Names of code in a file of ``save``: none, by the format. The file is checked.
+
+    Raises:
+        RuntimeError: the file is not one of ours.
+    """
+    load(f, map_location="meta")
+    return []
