@@ -56,7 +56,10 @@ TensorImpl* TensorImpl::make() {
   return new TensorImpl;
 }
 
+void (*release_python_object)(void* pyobj) noexcept = nullptr;
+
 void TensorImpl::destroy(TensorImpl* t) noexcept {
+  if (t->flags & kOwnsPython) [[unlikely]] release_python_object(t->pyobj);
   if (t->autograd) destroy_autograd_meta(t->autograd);
   t->~TensorImpl();
   if (ImplCache::alive && impl_cache.count < kKeptImpls) impl_cache.blocks[impl_cache.count++] = t;

@@ -25,7 +25,11 @@ enum TensorFlag : uint16_t {
   kHasTangent = 16,       // forward-mode dual
   kWrapper = 32,          // a wrapper of a transform (vmap, grad level): never reaches kernels
   kIsView = 64,           // autograd knows a base
+  kOwnsPython = 128,      // pyobj is owned, see Note [Who owns whom] in python/tensor_object.h
 };
+
+// Installed by the binding: called when an impl that owns its Python object dies.
+extern void (*release_python_object)(void* pyobj) noexcept;
 
 struct TensorImpl : Counted<TensorImpl> {
   DType dtype = DType::Float32;

@@ -33,11 +33,8 @@ extern PyMethodDef config_functions[];     // config.cpp: threads, default dtype
 extern PyMethodDef dlpack_functions[];
 bool init_storage(PyObject* module);
 
-// The slots of Tensor.
-extern PyNumberMethods number_slots;
-extern PyMappingMethods mapping_slots;
-PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op);
-PyObject* tensor_iter(PyObject* self);
-Py_hash_t tensor_hash(PyObject* self);
+// Slots of Tensor, one list per file, each ended by {0, nullptr}.
+extern PyType_Slot number_slots[];         // number.cpp: arithmetic, comparison, conversion to numbers
+extern PyType_Slot indexing_slots[];       // indexing.cpp: x[...], x[...] = v, len, iter, in
 
 }  // namespace flambeau::python

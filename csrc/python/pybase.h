@@ -82,6 +82,7 @@ class PyCallable {
  public:
   explicit PyCallable(PyObject* callable) : ref_(std::make_shared<Held>(callable)) {}
   PyObject* get() const noexcept { return ref_->callable; }
+  bool unique() const noexcept { return ref_.use_count() == 1; }
 
  private:
   struct Held {

@@ -46,6 +46,11 @@ inline const Tensor& unwrap(PyObject* o) noexcept {
 // The same with a check: Error(Type) `op(): argument 'arg' must be Tensor, not X`.
 const Tensor& expect_tensor(PyObject* o, const char* op, const char* arg);
 
+// Installed by autograd.cpp: visits the Python objects that a node, reached from one tensor only, keeps alive.
+extern int (*traverse_node)(void* node, visitproc visit, void* arg);
+
+// Tensor(...): the legacy constructor (factories.cpp).
+PyObject* new_tensor_object(PyTypeObject* type, PyObject* args, PyObject* kwargs);
 // Builds the type and adds it to the module. Method tables come from module.h.
 bool init_tensor_type(PyObject* module);
 

@@ -1,0 +1,21 @@
+#include "python/hooks.h"
+
+namespace flambeau::python {
+
+Tensor PyTensorHook::operator()(const Tensor& grad) const {
+  GilHeld gil;
+  PyRef argument = checked(wrap(grad));
+  PyRef result = checked(PyObject_CallOneArg(callable.get(), argument.get()));
+  if (result.get() == Py_None) return {};
+  FB_CHECK_TYPE(is_tensor(result.get()), "expected a hook to return a Tensor or None, got ",
+                Py_TYPE(result.get())->tp_name);
+  return unwrap(result.get());
+}
+
+void PyAccumulateHook::operator()(const Tensor& leaf) const {
+  GilHeld gil;
+  PyRef argument = checked(wrap(leaf));
+  checked(PyObject_CallOneArg(callable.get(), argument.get()));
+}
+
+}  // namespace flambeau::python

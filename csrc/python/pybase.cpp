@@ -1,0 +1,59 @@
+#include "python/pybase.h"
+
+#include <new>
+
+namespace flambeau::python {
+
+struct PythonError::State {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  ~State() {
+    if (!Py_IsInitialized()) return;
+    GilHeld gil;
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+  }
+};
+
+PythonError::PythonError() : state_(std::make_shared<State>()) {
+  PyErr_Fetch(&state_->type, &state_->value, &state_->traceback);
+}
+
+void PythonError::restore() const {
+  PyErr_Restore(Py_XNewRef(state_->type), Py_XNewRef(state_->value), Py_XNewRef(state_->traceback));
+}
+
+namespace {
+PyObject* python_class(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::Runtime: return PyExc_RuntimeError;
+    case ErrorKind::Value: return PyExc_ValueError;
+    case ErrorKind::Type: return PyExc_TypeError;
+    case ErrorKind::Index: return PyExc_IndexError;
+    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
+    case ErrorKind::OutOfMemory: return PyExc_RuntimeError;   // as the allocator of PyTorch's CPU tensors raises
+    case ErrorKind::Attribute: return PyExc_AttributeError;
+    case ErrorKind::Key: return PyExc_KeyError;
+  }
+  return PyExc_RuntimeError;
+}
+}  // namespace
+
+PyObject* raise_current() noexcept {
+  try {
+    throw;
+  } catch (const PythonError& e) {
+    e.restore();
+  } catch (const Error& e) {
+    PyErr_SetString(python_class(e.kind), e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "an unknown C++ exception");
+  }
+  return nullptr;
+}
+
+}  // namespace flambeau::python
