@@ -55,6 +55,17 @@ inline void checked_int(int status) {
   if (status < 0) [[unlikely]] throw PythonError();
 }
 
+// A static type, to be completed and made ready.
+inline PyTypeObject static_type(const char* name, Py_ssize_t size, const char* doc) {
+  PyTypeObject t{};
+  Py_SET_REFCNT(reinterpret_cast<PyObject*>(&t), 1);
+  t.tp_name = name;
+  t.tp_basicsize = size;
+  t.tp_doc = doc;
+  t.tp_flags = Py_TPFLAGS_DEFAULT;
+  return t;
+}
+
 // Holds the GIL for a scope (from any thread, any number of times).
 class GilHeld {
  public:

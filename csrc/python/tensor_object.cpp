@@ -64,7 +64,7 @@ void release_object(void* pyobj) noexcept {
 void tensor_finalize(PyObject* self) {
   TensorObject* o = object_of(self);
   TensorImpl* impl = o->impl;
-  if (!impl || impl->use_count() == 1 || impl->flags & kOwnsPython || Py_REFCNT(self) > 1) return;
+  if (!impl || impl->use_count() == 1 || impl->flags & kOwnsPython) return;
   bool state = Py_TYPE(self) != TensorType || o->weakrefs || (o->dict && PyDict_GET_SIZE(o->dict) > 0);
   if (!state) return;
   Py_INCREF(self);
@@ -85,8 +85,12 @@ void tensor_dealloc(PyObject* self) {
     impl->pyobj = nullptr;
     impl->release();
   }
-  if (exact && kept_count < kKept) kept[kept_count++] = o;
-  else PyObject_GC_Del(self);
+  if (exact && kept_count < kKept) {
+    allow_finalizer_again(o);
+    kept[kept_count++] = o;
+  } else {
+    PyObject_GC_Del(self);
+  }
   Py_DECREF(type);
 }
 
