@@ -1,0 +1,73 @@
+# Every target does its own set-up: see scripts/setup.sh. Nothing is needed but make, bash and Python,
+# or, on Debian as root, nothing but make and bash.
+
+PY = .venv/bin/python
+PYTEST_ARGS ?= -n 2
+OUT ?= demo_out
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test bench conformance lint format docs asan wheel clean distclean
+
+help:
+	@echo "make demo         build, train two small models, show the results (about three minutes)"
+	@echo "make test         build and run the tests"
+	@echo "make build        build the extension in place"
+	@echo "make bench        speed beside NumPy; with TOOLS=folder beside PyTorch"
+	@echo "make conformance  agreement with PyTorch (needs TOOLS=folder)"
+	@echo "make lint docs asan wheel format clean distclean"
+
+build:
+	@scripts/setup.sh
+	@scripts/build.sh
+
+demo:
+	@scripts/setup.sh demo
+	@scripts/build.sh
+	@$(PY) examples/demo.py --out $(OUT)
+
+test:
+	@scripts/setup.sh test demo
+	@scripts/build.sh
+	@$(PY) -m pytest -q $(PYTEST_ARGS)
+
+bench:
+	@scripts/setup.sh
+	@scripts/build.sh
+	@if [ -n "$(TOOLS)" ]; then TOOLS="$(TOOLS)" scripts/instruments.sh bench $(ARGS); \
+	else $(PY) bench/overhead.py; fi
+
+conformance:
+	@scripts/setup.sh test
+	@scripts/build.sh
+	@TOOLS="$(TOOLS)" scripts/instruments.sh conformance $(ARGS)
+
+lint:
+	@scripts/setup.sh test dev
+	@scripts/lint.sh
+
+format:
+	@scripts/setup.sh dev
+	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix .
+	@if command -v clang-format >/dev/null; then \
+	find csrc -name '*.cpp' -o -name '*.h' | xargs clang-format -i; fi
+
+docs:
+	@scripts/setup.sh test demo
+	@scripts/build.sh
+	@$(PY) tools/rundocs.py README.md CONTRIBUTING.md docs
+
+asan:
+	@scripts/setup.sh test demo
+	@scripts/asan.sh $(PYTEST_ARGS)
+
+wheel:
+	@scripts/setup.sh
+	@$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist .
+	@ls -l dist
+
+clean:
+	rm -rf build dist demo_out flambeau/_C*.so
+
+distclean: clean
+	rm -rf .venv

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Builds the extension in place: build.sh [NAME [cmake options]]. NAME is the folder under build/.
+
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+name="${1:-release}"
+shift || true
+[ -f CMakeLists.txt ] || die "there is no CMakeLists.txt here"
+options=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$PY")
+if have ccache && [ -z "${NO_CCACHE:-}" ]; then
+    options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+fi
+start=$SECONDS
+log="build/$name/configure.log"
+mkdir -p "build/$name"
+cmake -S . -B "build/$name" "${options[@]}" "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+cmake --build "build/$name" --parallel "$JOBS"
+say "built $name in $((SECONDS - start)) s"
