@@ -1,0 +1,524 @@
+#include "kernels/indexing.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "core/parallel.h"
+#include "kernels/copy.h"
+#include "kernels/walk.h"
+
+namespace flambeau::kernels {
+namespace {
+
+Tensor as_long(const Tensor& index) { return contiguous(to_dtype(index, DType::Int64)); }
+
+Tensor expanded(const Tensor& x, const Ints& shape) {   // broadcast alias
+  Ints strides(shape.size());
+  size_t lead = shape.size() - x.sizes().size();
+  for (size_t i = 0; i < x.sizes().size(); ++i) strides[lead + i] = x.sizes()[i] == 1 ? 0 : x.strides()[i];
+  return alias(x, shape, strides, x.offset());
+}
+
+bool same_geometry(const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes() && a.strides() == b.strides(); }
+
+// out becomes a copy of input, unless the call is in place.
+void start_from(Tensor& out, const Tensor& input) {
+  if (!out.is_same(input) && !(out.shares_storage(input) && same_geometry(out, input) && out.offset() == input.offset()))
+    copy(out, input);
+}
+
+template <class T>
+T plus(T a, T b) {
+  if constexpr (std::is_same_v<T, bool>) return a || b;
+  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(float(a) + float(b));
+  else return static_cast<T>(a + b);
+}
+template <class T>
+T times(T a, T b) {
+  if constexpr (std::is_same_v<T, bool>) return a && b;
+  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(float(a) * float(b));
+  else return static_cast<T>(a * b);
+}
+template <class T>
+constexpr bool is_cplx = std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;
+
+// Places (in elements of self, relative to the block) that k broadcast index tensors name; checked.
+std::vector<int64_t> places(const Tensor& self, const Tensors& indices, int64_t start) {
+  int64_t m = indices[0].numel();
+  std::vector<int64_t> out(m, 0);
+  for (size_t k = 0; k < indices.size(); ++k) {
+    Tensor index = as_long(indices[k]);
+    const int64_t* at = index.data<int64_t>();
+    int64_t n = self.sizes()[start + k], stride = self.strides()[start + k];
+    for (int64_t i = 0; i < m; ++i) {
+      int64_t j = at[i];
+      FB_CHECK_INDEX(j >= -n && j < n, "index ", j, " is out of bounds for dimension ", start + k, " with size ", n);
+      out[i] += (j < 0 ? j + n : j) * stride;
+    }
+  }
+  return out;
+}
+
+// The trailing dims of x from `from` on, as one dense run of elements? Then its length, else 0.
+int64_t dense_run(const Tensor& x, size_t from) {
+  int64_t step = 1;
+  for (size_t d = x.sizes().size(); d-- > from;) {
+    if (x.sizes()[d] != 1 && x.strides()[d] != step) return 0;
+    step *= x.sizes()[d];
+  }
+  return step;
+}
+
+struct Block {   // the three groups of dims of index_block: before, the indexed block, after
+  std::vector<int64_t> before, at, after;
+  int64_t run;   // length of a dense trailing run, or 0
+};
+
+Block block_of(const Tensor& self, const Tensors& indices, int64_t start) {
+  size_t tail = start + indices.size();
+  int64_t run = dense_run(self, tail);
+  return {offsets(self.sizes(), self.strides(), 0, start), places(self, indices, start),
+          run ? std::vector<int64_t>{} : offsets(self.sizes(), self.strides(), tail, self.sizes().size()), run};
+}
+
+// Runs f(pointer into self, linear position in the result) for every element run; parallel over the indices when `parallel`.
+template <class U, class F>
+void each_run(const Block& b, bool parallel, const F& f) {
+  int64_t m = static_cast<int64_t>(b.at.size()), run = b.run ? b.run : static_cast<int64_t>(b.after.size());
+  int64_t total = static_cast<int64_t>(b.before.size()) * m;
+  auto body = [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) f(b.before[i / m] + b.at[i % m], i * run, run);
+  };
+  if (!m || !run) return;
+  if (parallel) parallel_for(0, total, std::max<int64_t>(1, kGrain / run), body);
+  else body(0, total);
+}
+
+}  // namespace
+
+void index_block(Tensor& out, const Tensor& self, const Tensors& indices, int64_t start) {
+  if (out.numel() == 0) { places(self, indices, start); return; }
+  Block b = block_of(self, indices, start);
+  Tensor dense = out.is_contiguous() ? out : empty(out.sizes(), out.dtype());
+  visit_bytes(self.dtype(), [&]<class U>() {
+    const U* in = self.data<U>();
+    U* o = dense.data<U>();
+    if (b.run == 1) {
+      int64_t m = static_cast<int64_t>(b.at.size());
+      parallel_for(0, static_cast<int64_t>(b.before.size()) * m, kGrain, [&](int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i) o[i] = in[b.before[i / m] + b.at[i % m]];
+      });
+    } else if (b.run) {
+      each_run<U>(b, true, [&](int64_t at, int64_t pos, int64_t run) {
+        std::memcpy(static_cast<void*>(o + pos), in + at, run * sizeof(U));
+      });
+    } else {
+      each_run<U>(b, true, [&](int64_t at, int64_t pos, int64_t run) {
+        for (int64_t j = 0; j < run; ++j) o[pos + j] = in[at + b.after[j]];
+      });
+    }
+  });
+  if (!dense.is_same(out)) copy(out, dense);
+}
+
+void index_block_put_(Tensor& self, const Tensors& indices, int64_t start, const Tensor& values, bool accumulate) {
+  Block b = block_of(self, indices, start);
+  if (values.numel() == 0) return;
+  bool one = true;   // a single value, expanded
+  for (int64_t d = 0; d < values.dim(); ++d) one &= values.sizes()[d] == 1 || values.strides()[d] == 0;
+  Tensor source = one ? values : contiguous(values);
+  auto put = [&]<class T>(auto&& combine) {
+    T* o = self.data<T>();
+    const T* v = source.data<T>();
+    each_run<T>(b, false, [&](int64_t at, int64_t pos, int64_t run) {
+      for (int64_t j = 0; j < run; ++j) {
+        T& place = o[at + (b.run ? j : b.after[j])];
+        place = combine(place, one ? *v : v[pos + j]);
+      }
+    });
+  };
+  if (accumulate) visit(self.dtype(), [&]<class T>() { put.template operator()<T>(plus<T>); });
+  else visit_bytes(self.dtype(), [&]<class U>() { put.template operator()<U>([](U, U y) { return y; }); });
+}
+
+// gather and scatter ---------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Visits every position of `index`, as seen from tensors a and b of which a is addressed through the index along dim:
+// f(offset in a, offset in b). Positions that differ outside dim are independent, and split over threads.
+template <class F>
+void each_indexed(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& index, const char* op, const F& f) {
+  if (index.numel() == 0) return;
+  Tensor idx = as_long(index);
+  const int64_t* at = idx.data<int64_t>();
+  int64_t d = wrap_dim(dim, idx.dim());
+  Ints sizes = idx.sizes().empty() ? Ints{1} : idx.sizes();
+  Ints sa = a.sizes().empty() ? Ints{1} : a.strides(), sb = b.sizes().empty() ? Ints{1} : b.strides();
+  int64_t limit = a.sizes().empty() ? 1 : a.sizes()[d];
+  size_t n = sizes.size();
+  auto a0 = offsets(sizes, sa, 0, d), b0 = offsets(sizes, sb, 0, d);
+  auto a1 = offsets(sizes, sa, d + 1, n), b1 = offsets(sizes, sb, d + 1, n);
+  int64_t A = static_cast<int64_t>(a0.size()), N = sizes[d], B = static_cast<int64_t>(a1.size());
+  int64_t da = sa[d], db = sb[d];
+  std::atomic<int64_t> bad{-1};
+  auto unit = [&](int64_t i, int64_t from, int64_t to) {
+    for (int64_t j = 0; j < N; ++j) {
+      const int64_t* row = at + (i * N + j) * B;
+      for (int64_t k = from; k < to; ++k) {
+        int64_t x = row[k];
+        if (x < 0 || x >= limit) [[unlikely]] { bad = row + k - at; return; }
+        f(a0[i] + x * da + a1[k], b0[i] + j * db + b1[k]);
+      }
+    }
+  };
+  if (B == 1) {
+    parallel_for(0, A, std::max<int64_t>(1, kGrain / 4 / N), [&](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; ++i) {
+        const int64_t* row = at + i * N;
+        int64_t pa = a0[i] + a1[0], pb = b0[i] + b1[0];
+        for (int64_t j = 0; j < N; ++j) {
+          int64_t x = row[j];
+          if (x < 0 || x >= limit) [[unlikely]] { bad = row + j - at; return; }
+          f(pa + x * da, pb + j * db);
+        }
+      }
+    });
+  } else if (A > 1) {
+    parallel_for(0, A, std::max<int64_t>(1, kGrain / 4 / (N * B)), [&](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; ++i) unit(i, 0, B);
+    });
+  } else {
+    parallel_for(0, B, std::max<int64_t>(16, kGrain / 4 / N), [&](int64_t from, int64_t to) { unit(0, from, to); });
+  }
+  if (bad >= 0)
+    fail(ErrorKind::Runtime, op, "(): index ", at[bad], " is out of bounds for dimension ", d, " with size ", limit);
+}
+
+}  // namespace
+
+void gather(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, bool) {
+  visit_bytes(input.dtype(), [&]<class U>() {
+    const U* in = input.data<U>();
+    U* o = out.data<U>();
+    each_indexed(input, out, dim, index, "gather", [=](int64_t x, int64_t y) { o[y] = in[x]; });
+  });
+}
+
+void scatter(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
+  start_from(out, input);
+  visit_bytes(out.dtype(), [&]<class U>() {
+    U* o = out.data<U>();
+    const U* s = src.data<U>();
+    each_indexed(out, src, dim, index, "scatter", [=](int64_t x, int64_t y) { o[x] = s[y]; });
+  });
+}
+
+void scatter_value(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value) {
+  Tensor one = scalar_tensor(value, out.dtype());
+  scatter(out, input, dim, index, expanded(one, index.sizes()));
+}
+
+void scatter_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
+  start_from(out, input);
+  visit(out.dtype(), [&]<class T>() {
+    T* o = out.data<T>();
+    const T* s = src.data<T>();
+    each_indexed(out, src, dim, index, "scatter_add", [=](int64_t x, int64_t y) { o[x] = plus(o[x], s[y]); });
+  });
+}
+
+void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                    const std::string& reduce, bool include_self) {
+  start_from(out, input);
+  FB_CHECK(!out.is_complex() || reduce == "sum" || reduce == "prod" || reduce == "mean",
+           "scatter_reduce: amax and amin are not implemented for complex dtypes");
+  Tensor count = reduce == "mean" ? empty(out.sizes(), DType::Int64) : Tensor();
+  if (count) fill(count, Scalar(include_self ? 1 : 0));
+  visit(out.dtype(), [&]<class T>() {
+    T* o = out.data<T>();
+    const T* s = src.data<T>();
+    if (!include_self) {
+      T first = T(0);
+      if (reduce == "prod") first = T(1);
+      if constexpr (!is_cplx<T>) {
+        using L = std::numeric_limits<T>;
+        if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+          if (reduce == "amax") first = T(-INFINITY);
+          if (reduce == "amin") first = T(INFINITY);
+        } else {
+          if (reduce == "amax") first = L::has_infinity ? T(-L::infinity()) : L::lowest();
+          if (reduce == "amin") first = L::has_infinity ? L::infinity() : L::max();
+        }
+      }
+      each_indexed(out, src, dim, index, "scatter_reduce", [=](int64_t x, int64_t) { o[x] = first; });
+    }
+    auto run = [&](auto&& combine) {
+      each_indexed(out, src, dim, index, "scatter_reduce",
+                   [=](int64_t x, int64_t y) { o[x] = combine(o[x], s[y]); });
+    };
+    if (reduce == "sum" || reduce == "mean") run(plus<T>);
+    else if (reduce == "prod") run(times<T>);
+    else if constexpr (!is_cplx<T>) {
+      if (reduce == "amax") run([](T a, T b) { return b > a || b != b ? b : a; });
+      else run([](T a, T b) { return b < a || b != b ? b : a; });
+    }
+    if (count) {
+      Tensor dense = contiguous(out);
+      int64_t* c = count.data<int64_t>();
+      each_indexed(count, src, dim, index, "scatter_reduce", [=](int64_t x, int64_t) { ++c[x]; });
+      T* v = dense.data<T>();
+      for (int64_t i = 0; i < dense.numel(); ++i) {
+        int64_t k = std::max<int64_t>(c[i], 1);
+        if constexpr (std::is_same_v<T, bool>) (void)k;
+        else if constexpr (std::is_integral_v<T>) {
+          T q = static_cast<T>(v[i] / static_cast<T>(k));
+          if constexpr (std::is_signed_v<T>) q -= (v[i] % static_cast<T>(k) != 0) && (v[i] < 0);
+          v[i] = q;
+        } else if constexpr (is_cplx<T>) v[i] /= static_cast<typename T::value_type>(k);
+        else v[i] = T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(v[i]) / k);
+      }
+      if (!dense.is_same(out)) copy(out, dense);
+    }
+  });
+}
+
+// One index along one dim ----------------------------------------------------------------------------------------------
+
+namespace {
+std::vector<int64_t> checked_index(const Tensor& index, int64_t limit, const char* op, bool negative = false) {
+  Tensor idx = as_long(index);
+  const int64_t* at = idx.data<int64_t>();
+  std::vector<int64_t> out(at, at + idx.numel());
+  for (int64_t& x : out) {
+    FB_CHECK_INDEX(x < limit && x >= (negative ? -limit : 0), op, "(): index ", x, " is out of range for size ", limit);
+    if (x < 0) x += limit;
+  }
+  return out;
+}
+
+// The slices `entry` along dim of t, as an alias of one dim less (or of a 0-d tensor).
+Tensor slice_at(const Tensor& t, int64_t dim, int64_t entry) {
+  if (t.dim() == 0) return t;
+  Ints sizes = t.sizes(), strides = t.strides();
+  int64_t offset = t.offset() + entry * strides[dim];
+  sizes.erase(sizes.begin() + dim);
+  strides.erase(strides.begin() + dim);
+  return alias(t, sizes, strides, offset);
+}
+}  // namespace
+
+void index_select(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index) {
+  int64_t d = wrap_dim(dim, input.dim());
+  auto at = checked_index(index, input.dim() ? input.sizes()[d] : 1, "index_select");
+  if (out.numel() == 0) return;
+  if (input.dim() == 0) return copy(out, input);
+  int64_t run = dense_run(input, d + 1), m = static_cast<int64_t>(at.size());
+  if (run && out.is_contiguous()) {
+    auto before = offsets(input.sizes(), input.strides(), 0, d);
+    int64_t stride = input.strides()[d], rows = static_cast<int64_t>(before.size()) * m;
+    visit_bytes(input.dtype(), [&]<class U>() {
+      const U* in = input.data<U>();
+      U* o = out.data<U>();
+      parallel_for(0, rows, std::max<int64_t>(1, kGrain / run), [&](int64_t a, int64_t b) {
+        for (int64_t r = a; r < b; ++r) {
+          const U* from = in + before[r / m] + at[r % m] * stride;
+          if (run == 1) o[r] = *from;
+          else std::memcpy(static_cast<void*>(o + r * run), from, run * sizeof(U));
+        }
+      });
+    });
+    return;
+  }
+  for (int64_t i = 0; i < m; ++i) {
+    Tensor to = slice_at(out, d, i);
+    copy(to, slice_at(input, d, at[i]));
+  }
+}
+
+void index_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+               const Scalar& alpha) {
+  start_from(out, input);
+  int64_t d = wrap_dim(dim, out.dim());
+  auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_add");
+  if (source.numel() == 0) return;
+  Around o(out, d);
+  Tensor src = contiguous(source);
+  int64_t m = static_cast<int64_t>(at.size()), B = static_cast<int64_t>(o.after.size());
+  visit(out.dtype(), [&]<class T>() {
+    T* p = out.data<T>();
+    const T* s = src.data<T>();
+    T scale = alpha.to<T>();
+    bool plain = alpha.equal(1);
+    auto unit = [&](int64_t i, int64_t from, int64_t to) {
+      for (int64_t j = 0; j < m; ++j) {
+        T* row = p + o.before[i] + at[j] * o.stride;
+        const T* x = s + (i * m + j) * B;
+        for (int64_t k = from; k < to; ++k) row[o.after[k]] = plus(row[o.after[k]], plain ? x[k] : times(scale, x[k]));
+      }
+    };
+    int64_t A = static_cast<int64_t>(o.before.size());
+    if (A > 1) parallel_for(0, A, std::max<int64_t>(1, kGrain / 4 / (m * B)), [&](int64_t a, int64_t b) {
+      for (int64_t i = a; i < b; ++i) unit(i, 0, B);
+    });
+    else parallel_for(0, B, std::max<int64_t>(16, kGrain / 4 / m), [&](int64_t a, int64_t b) { unit(0, a, b); });
+  });
+}
+
+void index_copy(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
+  start_from(out, input);
+  int64_t d = wrap_dim(dim, out.dim());
+  auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_copy");
+  for (size_t i = 0; i < at.size(); ++i) {
+    Tensor to = slice_at(out, d, at[i]);
+    Tensor from = slice_at(source, d, static_cast<int64_t>(i));
+    copy(to, from.dim() == to.dim() ? from : alias(from, to.sizes(), contiguous_strides(to.sizes()), from.offset()));
+  }
+}
+
+void index_fill(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value) {
+  start_from(out, input);
+  int64_t d = wrap_dim(dim, out.dim());
+  for (int64_t x : checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_fill", true)) {
+    Tensor to = slice_at(out, d, x);
+    fill(to, value);
+  }
+}
+
+void index_fill_tensor(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
+  index_fill(out, input, dim, index, value.item());
+}
+
+// Masks ----------------------------------------------------------------------------------------------------------------
+
+namespace {
+int64_t count_true(const bool* m, int64_t n) {
+  int64_t total = 0;
+  for (int64_t i = 0; i < n; ++i) total += m[i];
+  return total;
+}
+}  // namespace
+
+Tensor masked_select(const Tensor& input, const Tensor& mask) {
+  Ints shape = broadcast_shapes(input.sizes(), mask.sizes());
+  Tensor x = contiguous(expanded(input, shape)), m = contiguous(expanded(mask, shape));
+  const bool* on = m.data<bool>();
+  constexpr int64_t kBlock = 1 << 15;
+  int64_t n = x.numel(), blocks = (n + kBlock - 1) / kBlock;
+  std::vector<int64_t> first(blocks + 1, 0);
+  parallel_for(0, blocks, 1, [&](int64_t a, int64_t b) {
+    for (int64_t i = a; i < b; ++i) first[i + 1] = count_true(on + i * kBlock, std::min(kBlock, n - i * kBlock));
+  });
+  for (int64_t i = 0; i < blocks; ++i) first[i + 1] += first[i];
+  Tensor out = empty({first[blocks]}, input.dtype());
+  visit_bytes(input.dtype(), [&]<class U>() {
+    const U* in = x.data<U>();
+    U* o = out.data<U>();
+    parallel_for(0, blocks, 1, [&](int64_t a, int64_t b) {
+      for (int64_t i = a; i < b; ++i) {
+        int64_t end = std::min(n, (i + 1) * kBlock);
+        // Branch-free within a block: write always, advance when the mask says so; the last place is written apart.
+        U* p = o + first[i];
+        U* stop = o + first[i + 1];
+        for (int64_t j = i * kBlock; j < end && p < stop; ++j) {
+          *p = in[j];
+          p += on[j];
+        }
+      }
+    });
+  });
+  return out;
+}
+
+void masked_scatter(Tensor& out, const Tensor& input, const Tensor& mask, const Tensor& source) {
+  Tensor from = expanded(input, out.sizes());
+  if (!out.is_same(input)) copy(out, from);
+  Tensor m = contiguous(expanded(mask, out.sizes())), s = contiguous(source);
+  const bool* on = m.data<bool>();
+  int64_t wanted = count_true(on, m.numel());
+  FB_CHECK(wanted <= s.numel(), "masked_scatter: expected self and source to have same dtypes and source to hold at least ",
+           wanted, " elements (one for each true entry of mask), got ", s.numel());
+  if (out.numel() == 0) return;
+  auto at = offsets(out.sizes(), out.strides(), 0, out.sizes().size());
+  visit_bytes(out.dtype(), [&]<class U>() {
+    U* o = out.data<U>();
+    const U* x = s.data<U>();
+    for (size_t i = 0; i < at.size(); ++i)
+      if (on[i]) o[at[i]] = *x++;
+  });
+}
+
+namespace {
+std::vector<int64_t> flat_places(const Tensor& t, const Tensor& index, const char* op) {
+  Tensor idx = as_long(index);
+  const int64_t* at = idx.data<int64_t>();
+  int64_t n = t.numel();
+  std::vector<int64_t> out(idx.numel());
+  for (size_t i = 0; i < out.size(); ++i) {
+    int64_t x = at[i];
+    FB_CHECK_INDEX(x >= -n && x < n, op, "(): out of range: tried to access index ", x, " on a tensor of ", n,
+                   " elements.");
+    int64_t rest = x < 0 ? x + n : x, place = 0;
+    if (t.is_contiguous()) place = rest;
+    else
+      for (size_t d = t.sizes().size(); d-- > 0;) {
+        place += rest % t.sizes()[d] * t.strides()[d];
+        rest /= t.sizes()[d];
+      }
+    out[i] = place;
+  }
+  return out;
+}
+}  // namespace
+
+void take(Tensor& out, const Tensor& input, const Tensor& index) {
+  auto at = flat_places(input, index, "take");
+  if (at.empty()) return;
+  Tensor dense = out.is_contiguous() ? out : empty(out.sizes(), out.dtype());
+  visit_bytes(input.dtype(), [&]<class U>() {
+    for (size_t i = 0; i < at.size(); ++i) dense.data<U>()[i] = input.data<U>()[at[i]];
+  });
+  if (!dense.is_same(out)) copy(out, dense);
+}
+
+void put(Tensor& out, const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
+  start_from(out, input);
+  auto at = flat_places(out, index, "put_");
+  Tensor s = contiguous(source);
+  auto run = [&]<class T>(auto&& combine) {
+    T* o = out.data<T>();
+    const T* x = s.data<T>();
+    for (size_t i = 0; i < at.size(); ++i) o[at[i]] = combine(o[at[i]], x[i]);
+  };
+  if (accumulate) visit(out.dtype(), [&]<class T>() { run.template operator()<T>(plus<T>); });
+  else visit_bytes(out.dtype(), [&]<class U>() { run.template operator()<U>([](U, U y) { return y; }); });
+}
+
+Tensor nonzero(const Tensor& input) {
+  Tensor x = contiguous(input);
+  int64_t n = x.numel(), rank = x.dim();
+  std::vector<int64_t> found;
+  visit(x.dtype(), [&]<class T>() {
+    const T* p = x.data<T>();
+    for (int64_t i = 0; i < n; ++i) {
+      bool hit;
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) hit = float(p[i]) != 0;
+      else hit = p[i] != T(0);
+      if (hit) found.push_back(i);
+    }
+  });
+  int64_t count = static_cast<int64_t>(found.size());
+  // Laid out column by column, so that each dim's places are contiguous.
+  Tensor out = empty_strided({count, rank}, {1, std::max<int64_t>(count, 1)}, DType::Int64);
+  int64_t* o = out.data<int64_t>();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = found[i];
+    for (int64_t d = rank; d-- > 0;) {
+      o[d * count + i] = rest % x.sizes()[d];
+      rest /= x.sizes()[d];
+    }
+  }
+  return out;
+}
+
+}  // namespace flambeau::kernels

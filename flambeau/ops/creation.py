@@ -1,0 +1,335 @@
+"""Operations that make tensors: empty, filled, sequences, identity, windows.
+
+Shapes come first (`factory=True`: the binding also takes the sizes one by one, and the common
+factory keywords layout, device, pin_memory, requires_grad). Values are the kernels' business.
+"""
+
+from flambeau.ops._lang import *
+
+
+@structured(kernel="nothing", factory=True, method=False, differentiable=False)
+def empty(
+    size: Ints,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
+    """Tensor of shape `size` with whatever its memory held.
+
+    >>> torch.empty(2, 3).shape
+    torch.Size([2, 3])
+    """
+    return empty(size, dtype=dtype, device=device, memory_format=memory_format)
+
+
+@structured(kernel="nothing", factory=True, method=False, differentiable=False, out=False)
+def empty_strided(
+    size: Ints, stride: Ints, *, dtype: DType | None = None, device: Device | None = None
+) -> Tensor:
+    """Uninitialised tensor of the given sizes and strides, over just the memory they reach.
+
+    >>> torch.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    return empty_strided_as(size, stride, dtype=dtype, device=device)
+
+
+@structured(kernel="fill_value", factory=True, method=False, differentiable=False)
+def full(
+    size: Ints, fill_value: Number, *, dtype: DType | None = None, device: Device | None = None
+) -> Tensor:
+    """Tensor of shape `size` filled with `fill_value`, whose kind decides the default dtype.
+
+    >>> torch.full((2,), 7)
+    tensor([7, 7])
+    """
+    d = dtype if dtype is not None else dtype_of(fill_value)
+    return empty(size, dtype=d, device=device)
+
+
+@structured(kernel="fill_zeros", factory=True, method=False, differentiable=False)
+def zeros(size: Ints, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:
+    """Tensor of shape `size` filled with zeros.
+
+    >>> torch.zeros(2)
+    tensor([0., 0.])
+    """
+    return empty(size, dtype=dtype, device=device)
+
+
+@composite(factory=True, method=False)
+def ones(size: Ints, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:
+    """Tensor of shape `size` filled with ones.
+
+    >>> torch.ones(2)
+    tensor([1., 1.])
+    """
+    d = dtype if dtype is not None else default_dtype()
+    return full(size, 1, dtype=d, device=device)
+
+
+@structured(kernel="nothing_like", like_factory=True, method=False, differentiable=False, out=False)
+def empty_like(
+    input: Tensor,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
+    """Uninitialised tensor with the shape of `input`, and its dtype and layout unless given.
+
+    >>> torch.empty_like(torch.ones(2, 3)).shape
+    torch.Size([2, 3])
+    """
+    return empty_as(input, dtype=dtype, memory_format=memory_format)
+
+
+@composite(like_factory=True, method=False)
+def full_like(
+    input: Tensor,
+    fill_value: Number,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
+    """Tensor shaped like `input`, filled with `fill_value`.
+
+    >>> torch.full_like(torch.ones(2), 3)
+    tensor([3., 3.])
+    """
+    return empty_like(input, dtype=dtype, device=device, memory_format=memory_format).fill_(fill_value)
+
+
+@composite(like_factory=True, method=False)
+def zeros_like(
+    input: Tensor,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
+    """Zeros shaped like `input`.
+
+    >>> torch.zeros_like(torch.ones(2))
+    tensor([0., 0.])
+    """
+    return empty_like(input, dtype=dtype, device=device, memory_format=memory_format).zero_()
+
+
+@composite(like_factory=True, method=False)
+def ones_like(
+    input: Tensor,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
+    """Ones shaped like `input`.
+
+    >>> torch.ones_like(torch.zeros(2))
+    tensor([1., 1.])
+    """
+    return empty_like(input, dtype=dtype, device=device, memory_format=memory_format).fill_(1)
+
+
+@composite(namespaces=(), factory=True, method=True)
+def new_empty(
+    self: Tensor, size: Ints, *, dtype: DType | None = None, device: Device | None = None
+) -> Tensor:
+    """Uninitialised tensor of shape `size`, with the dtype of `self` unless given.
+
+    >>> torch.ones(1).new_empty(2, 3).shape
+    torch.Size([2, 3])
+    """
+    return empty(size, dtype=dtype, like=self)
+
+
+@composite(namespaces=(), factory=True, method=True)
+def new_empty_strided(
+    self: Tensor,
+    size: Ints,
+    stride: Ints,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """Uninitialised strided tensor with the dtype of `self` unless given.
+
+    >>> torch.ones(1).new_empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    return empty_strided_as(size, stride, dtype=dtype, like=self)
+
+
+@composite(namespaces=(), factory=True, method=True)
+def new_full(
+    self: Tensor,
+    size: Ints,
+    fill_value: Number,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """Tensor of shape `size` filled with `fill_value`, with the dtype of `self` unless given.
+
+    >>> torch.ones(1).new_full((2,), 3)
+    tensor([3., 3.])
+    """
+    return full(size, fill_value, dtype=dtype if dtype is not None else self.dtype)
+
+
+@composite(namespaces=(), factory=True, method=True)
+def new_zeros(
+    self: Tensor, size: Ints, *, dtype: DType | None = None, device: Device | None = None
+) -> Tensor:
+    """Zeros of shape `size`, with the dtype of `self` unless given.
+
+    >>> torch.ones(1).new_zeros(2)
+    tensor([0., 0.])
+    """
+    return zeros(size, dtype=dtype if dtype is not None else self.dtype)
+
+
+@composite(namespaces=(), factory=True, method=True)
+def new_ones(
+    self: Tensor, size: Ints, *, dtype: DType | None = None, device: Device | None = None
+) -> Tensor:
+    """Ones of shape `size`, with the dtype of `self` unless given.
+
+    >>> torch.zeros(1).new_ones(2)
+    tensor([1., 1.])
+    """
+    return full(size, 1, dtype=dtype if dtype is not None else self.dtype)
+
+
+@structured(kernel="arange", factory=True, method=False, differentiable=False)
+def arange(
+    start: Number,
+    end: Number,
+    step: Number = 1,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """Values from `start` up to but without `end`, `step` apart.
+
+    Shape: (ceil((end - start) / step),). Integers give int64 unless `dtype` is given.
+
+    >>> torch.arange(1, 4)
+    tensor([1, 2, 3])
+    """
+    whole = start.is_integral() and end.is_integral() and step.is_integral()
+    d = dtype if dtype is not None else (int64 if whole else default_dtype())
+    check(float(step) != 0.0, "step must be nonzero")
+    n = 0
+    if whole:
+        n = -((int(start) - int(end)) // int(step))
+    else:
+        n = ceil((float(end) - float(start)) / float(step))
+    check(n >= 0, "upper bound and lower bound inconsistent with step sign")
+    return empty([n], dtype=d, device=device)
+
+
+@structured(kernel="linspace", factory=True, method=False, differentiable=False)
+def linspace(
+    start: Number,
+    end: Number,
+    steps: int,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """`steps` evenly spaced values from `start` to `end`, both included. Shape: (steps,).
+
+    >>> torch.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    check(steps >= 0, "number of steps must be non-negative")
+    c = start.is_complex() or end.is_complex()
+    d = dtype if dtype is not None else (to_complex(default_dtype()) if c else default_dtype())
+    return empty([steps], dtype=d, device=device)
+
+
+@structured(kernel="logspace", factory=True, method=False, differentiable=False)
+def logspace(
+    start: Number,
+    end: Number,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """`steps` values from base**start to base**end, evenly spaced in the exponent. Shape: (steps,).
+
+    >>> torch.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    check(steps >= 0, "number of steps must be non-negative")
+    c = start.is_complex() or end.is_complex()
+    d = dtype if dtype is not None else (to_complex(default_dtype()) if c else default_dtype())
+    return empty([steps], dtype=d, device=device)
+
+
+@structured(kernel="eye", factory=True, method=False, differentiable=False)
+def eye(
+    n: int, m: int | None = None, *, dtype: DType | None = None, device: Device | None = None
+) -> Tensor:
+    """Identity matrix. Shape: (n, m), m = n unless given.
+
+    >>> torch.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    cols = m if m is not None else n
+    check(n >= 0, f"n must be greater or equal to 0, got {n}")
+    check(cols >= 0, f"m must be greater or equal to 0, got {cols}")
+    return empty([n, cols], dtype=dtype, device=device)
+
+
+@structured(kernel="tril_indices", factory=True, method=False, differentiable=False, out=False)
+def tril_indices(
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """Row and column numbers of a matrix's lower triangle, row by row. Shape: (2, count).
+
+    >>> torch.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    check(row >= 0, f"row must be non-negative, got{row}")
+    check(col >= 0, f"col must be non-negative, got{col}")
+    n = 0
+    for i in range(row):
+        n += min(max(i + offset + 1, 0), col)
+    return empty([2, n], dtype=dtype if dtype is not None else int64, device=device)
+
+
+@structured(kernel="triu_indices", factory=True, method=False, differentiable=False, out=False)
+def triu_indices(
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """Row and column numbers of a matrix's upper triangle, row by row. Shape: (2, count).
+
+    >>> torch.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    check(row >= 0, f"row must be non-negative, got{row}")
+    check(col >= 0, f"col must be non-negative, got{col}")
+    n = 0
+    for i in range(row):
+        n += col - min(max(i + offset, 0), col)
+    return empty([2, n], dtype=dtype if dtype is not None else int64, device=device)
