@@ -47,10 +47,9 @@ def with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         self = args[0]
         # A subclass's step that calls this one has run the hooks itself; an object that never ran
         # Optimizer.__init__ (a delegating wrapper) has none.
-        own = self.__dict__
-        if type(self).step is not hooked_step or "_optimizer_step_pre_hooks" not in own:
+        self._opt_called = True  # what the schedules' warning about call order reads
+        if type(self).step is not hooked_step or "_optimizer_step_pre_hooks" not in self.__dict__:
             return step(*args, **kwargs)
-        own["_opt_called"] = True
         for hook in chain(
             _global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()
         ):

@@ -118,7 +118,11 @@ class OneByOne:
 
     def scaled(self, x: Any, factor: Any) -> Any:
         """``factor * x``, where a factor of one costs nothing."""
-        return x if isinstance(factor, (int, float)) and factor == 1 else x * self.keep(factor)
+        return (
+            x
+            if isinstance(factor, (int, float)) and factor == 1
+            else self.keep(x) * self.keep(factor)
+        )
 
     def add(self, xs: Tensors, ys: Tensors, alpha: Any = 1) -> Tensors:
         return [x + self.scaled(y, alpha) for x, y in zip(xs, ys)]

@@ -27,7 +27,7 @@ State = dict[str, Any]
 class Part:
     """The parameters of a group that one call of the rule updates together."""
 
-    __slots__ = ("params", "grads", "states", "sparse", "complex")
+    __slots__ = ("complex", "grads", "params", "sparse", "states")
 
     def __init__(self, sparse: bool, is_complex: bool) -> None:
         self.params: list[Tensor] = []
@@ -150,6 +150,8 @@ def list_ops(part: Part, group: Group, capturable_state: str = "params and state
 
 def use_fused(part: Part, group: Group) -> bool:
     """Whether the core's single-call form of the rule applies to ``part``."""
+    if group["fused"] and part.complex:
+        raise RuntimeError("`fused=True` requires all the params to be floating point Tensors")
     if not getattr(fb, "_flambeau_fused", False) or part.sparse or group["differentiable"]:
         return False
     wanted = group["fused"]

@@ -24,6 +24,7 @@ from ._rule import (
     new_step,
     number,
     steps_as_tensors,
+    use_fused,
 )
 
 if TYPE_CHECKING:
@@ -160,6 +161,7 @@ class Adagrad(RuleOptimizer):
 
     def _update(self, part: Part, group: Group) -> None:
         ops = list_ops(part, group)
+        use_fused(part, group)  # for its checks: there is no fused form
         adagrad_rule(
             ops,
             part.params,

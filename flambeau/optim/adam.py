@@ -250,5 +250,3 @@ def _check_tensor_betas(betas: tuple[Any, Any], foreach: bool | None, capturable
             )
         if beta.numel() != 1:
             raise ValueError(f"Tensor betas[{i}] must be 1-element")
-
-

@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Union
 
 import flambeau as fb
