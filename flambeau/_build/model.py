@@ -75,6 +75,7 @@ class Op:
     options: dict[str, object] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)  # "vjp", "jvp", "vmap", "samples"
     overload: int = 0  # 0 for the first of a name
+    extra: bool = False  # declared by `.overload`
 
     @property
     def uid(self) -> str:

@@ -54,12 +54,13 @@ def parse_file(path: Path, root: Path) -> list[Op]:
             case (kind,) if kind in KINDS:
                 ops.append(_entry(node, kind, _options(dec, file), file, path.stem))
             case (name, "overload"):
-                first = next((o for o in ops if o.name == name), None)
+                first = next((o for o in ops if o.node.name == name), None)
                 if first is None or first.node.name != node.name:
                     raise TableError(f"@{name}.overload: no entry {name!r} above", file, node)
                 ops.append(_entry(node, first.kind, _options(dec, file), file, path.stem))
+                ops[-1].extra = True
             case (name, rule) if rule in RULES:
-                owner = next((o for o in reversed(ops) if o.name == name), None)
+                owner = next((o for o in reversed(ops) if o.node.name == name), None)
                 if owner is None:
                     raise TableError(f"@{name}.{rule}: no entry {name!r} above", file, node)
                 if rule in owner.rules:
@@ -103,5 +104,7 @@ def load(root: Path) -> list[Op]:
     seen: dict[str, int] = {}
     for op in ops:
         op.overload = seen.get(op.name, 0)
+        if op.overload and not op.extra:
+            raise TableError(f"{op.name} has an entry already; write @{op.name}.overload", op.file, op.node)
         seen[op.name] = op.overload + 1
     return ops

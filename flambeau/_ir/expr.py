@@ -488,8 +488,8 @@ class ExprTyper:
                     2: lambda: (parts[0], parts[1], one),
                     3: lambda: tuple(parts),
                 }[len(parts)]()
-                if step.op != "const" or step.attr == 0:
-                    self.fail("the step of range is a literal other than 0", node)
+                if step.op == "const" and step.attr == 0:
+                    self.fail("the step of range is 0", node)
                 return "range", [start, stop, step], [INT]
             case ast.Call(func=ast.Name(id="zip"), args=args) if args:
                 lists = [self.listed(a) for a in args]
@@ -507,7 +507,7 @@ class ExprTyper:
         over, args, types = self.iterable(arg)
         if over == "list":
             return "reversed", args, types
-        if over == "range" and args[2].attr == 1:
+        if over == "range" and args[2].attr == 1 and args[2].op == "const":
             one = self.make(node, "const", (), INT, 1)
             first, last = (
                 self.make(node, "const", (), INT, e.attr - 1)

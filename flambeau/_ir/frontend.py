@@ -126,6 +126,8 @@ class FunctionTyper(ExprTyper):
         if isinstance(target, ast.Name):
             return self.assign(target.id, self.expr(node.value), node)
         if isinstance(target, (ast.Tuple, ast.List)):
+            if any(isinstance(e, ast.Subscript) for e in target.elts):
+                return self._assign_items(node, target)
             return self._unpack(node, target)
         if isinstance(target, ast.Subscript):
             return self._set_item(node, target)
@@ -151,6 +153,21 @@ class FunctionTyper(ExprTyper):
                 self.fail(f"{name!r} is {declared}, got {t}; use another name", node)
             self.env[name] = (declared, declared)
         return Unpack(node.lineno, tuple(names), tuple(types), value)
+
+    def _assign_items(self, node: ast.Assign, target: ast.Tuple | ast.List) -> list[Stmt]:
+        """`xs[i], xs[j] = a, b`: all values first, then the items."""
+        if not isinstance(node.value, ast.Tuple) or len(node.value.elts) != len(target.elts):
+            self.fail("items are assigned from as many values", node)
+        lets: list[Stmt] = []
+        stores: list[Stmt] = []
+        for i, (t, v) in enumerate(zip(target.elts, node.value.elts, strict=True)):
+            name = f"item{i}_{node.lineno}"
+            lets.append(self.assign(name, self.expr(v), node))
+            read = ast.copy_location(ast.Name(name, ast.Load()), node)
+            one = ast.copy_location(ast.Assign([t], read), node)
+            made = self._stmt_assign(one)
+            stores.extend(made if isinstance(made, list) else [made])
+        return lets + stores
 
     def _set_item(self, node: ast.Assign, target: ast.Subscript) -> Stmt:
         xs = self.expr(target.value)

@@ -1,0 +1,78 @@
+// What generated nodes and glue share: which inputs want a gradient, cotangents made whole, saved lists, the common
+// part of in-place and out= forms. Knows no operation but through generated declarations.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <tuple>
+
+#include "autograd/node.h"
+#include "core/pylist.h"
+#include "dispatch/boxing.h"
+
+namespace flambeau {
+
+// One differentiable parameter of a rule: is its cotangent wanted, and how many tensors is it?
+struct Need {
+  bool wanted = true;
+  uint32_t count = 1;
+  explicit operator bool() const { return wanted; }
+};
+template <size_t N>
+using Needs = std::array<Need, N>;
+
+// Is any of the edges [from, from + count) of the node wanted?
+Need need_of(const Node& node, size_t from, size_t count = 1);
+inline uint32_t count_of(const Tensors& xs) { return static_cast<uint32_t>(xs.size()); }
+inline uint32_t count_of(const OptTensors& xs) { return static_cast<uint32_t>(xs.size()); }
+
+// Cotangents of all inputs, one after another; lists in place of their parameter.
+inline void flatten_into(Tensors& out, Tensor x) { out.push_back(std::move(x)); }
+inline void flatten_into(Tensors& out, const OptTensor& x) { out.push_back(x ? *x : Tensor()); }
+inline void flatten_into(Tensors& out, const Tensors& xs) { out.insert(out.end(), xs.begin(), xs.end()); }
+template <class... T>
+Tensors flatten(T&&... xs) {
+  Tensors out;
+  out.reserve(sizeof...(xs));
+  (flatten_into(out, std::forward<T>(xs)), ...);
+  return out;
+}
+template <class... T>
+Tensors flatten(const std::tuple<T...>& xs) {
+  return std::apply([](const auto&... x) { return flatten(x...); }, xs);
+}
+
+bool none_defined(const Tensors& grads);
+// The cotangent of output i, zeros of its shape when it is undefined.
+Tensor cotangent(const Node& node, const Tensors& grads, size_t i);
+Tensor cotangent_like(const Tensor& grad, const Tensor& result);
+inline OptTensor optional_cotangent(const Tensor& grad) { return grad.defined() ? OptTensor(grad) : std::nullopt; }
+// The tangent of x, zeros when it is undefined.
+Tensor tangent_like(const Tensor& tangent, const Tensor& x);
+
+// Saved tensors that may be absent, and lists of them.
+using SavedList = std::vector<SavedTensor>;
+SavedList save_list(const Tensors& xs);
+SavedList save_list(const OptTensors& xs);
+OptTensor unpack_optional(const SavedTensor& saved, const Node& owner);
+Tensors unpack_list(const SavedList& saved, const Node& owner);
+OptTensors unpack_optional_list(const SavedList& saved, const Node& owner);
+void reset_list(SavedList& saved);
+
+// In-place form from the functional one: checks that `result` fits into self, copies, records.
+Tensor assign_inplace(const Tensor& self, const Tensor& result, const char* op);
+// out= forms: no history may be asked for; dtype and device must fit, the shape is the result's.
+void check_out(const Tensor& out, bool inputs_need_grad, const char* op);
+bool writes_directly(const Tensor& out, const Tensor& like);   // same geometry and dtype
+void assign_out(const Tensor& out, const Tensor& result, const char* op);
+
+// Sums x over the dimensions that broadcasting from `shape` would have added or repeated.
+Tensor sum_to(const Tensor& x, const Ints& shape);
+
+// Types of results, by PyTorch's rule: 0-d tensors count less than others, Python scalars least.
+DType result_type(const Tensor& a, const Tensor& b);
+DType result_type(const Tensor& a, const Scalar& b);
+DType result_type(const Tensors& xs);
+bool can_cast(DType from, DType to);
+
+}  // namespace flambeau

@@ -1,0 +1,80 @@
+// Boxing: C++ arguments and results to `Value`s and back. `box` and `unbox` are inverse for every type that an
+// operation can have; an absent optional is std::monostate.
+#pragma once
+
+#include <tuple>
+#include <utility>
+
+#include "dispatch/op.h"
+
+namespace flambeau {
+
+template <class T>
+Value box(const T& x) { return Value(std::in_place_type<T>, x); }
+template <class T>
+Value box(const std::optional<T>& x) { return x ? box(*x) : Value(); }
+
+template <class T>
+struct Unbox {
+  static T from(const Value& v) { return std::get<T>(v); }
+};
+template <class T>
+struct Unbox<std::optional<T>> {
+  static std::optional<T> from(const Value& v) {
+    if (std::holds_alternative<std::monostate>(v)) return std::nullopt;
+    return Unbox<T>::from(v);
+  }
+};
+// An interceptor may hand back an undefined tensor as nothing, and a list with holes as one without.
+template <>
+struct Unbox<Tensor> {
+  static Tensor from(const Value& v) {
+    return std::holds_alternative<std::monostate>(v) ? Tensor() : std::get<Tensor>(v);
+  }
+};
+template <>
+struct Unbox<OptTensors> {
+  static OptTensors from(const Value& v) {
+    if (auto* xs = std::get_if<Tensors>(&v)) return OptTensors(xs->begin(), xs->end());
+    return std::get<OptTensors>(v);
+  }
+};
+
+template <class T>
+T unbox(const Value& v) { return Unbox<T>::from(v); }
+
+template <class... Args>
+Values box_all(const Args&... args) {
+  Values out;
+  out.reserve(sizeof...(args));
+  (out.push_back(box(args)), ...);
+  return out;
+}
+
+// Results: one Value each.
+template <class T>
+Values box_results(const T& x) { return {box(x)}; }
+template <class... T>
+Values box_results(const std::tuple<T...>& xs) {
+  return std::apply([](const auto&... x) { return box_all(x...); }, xs);
+}
+
+template <class T>
+struct Results {
+  static T from(const Values& vs) { return unbox<T>(vs[0]); }
+};
+template <class... T>
+struct Results<std::tuple<T...>> {
+  static std::tuple<T...> from(const Values& vs) { return from(vs, std::index_sequence_for<T...>()); }
+  template <size_t... I>
+  static std::tuple<T...> from(const Values& vs, std::index_sequence<I...>) { return {unbox<T>(vs[I])...}; }
+};
+
+// One call through the slow path, typed.
+template <class Result, class... Args>
+[[gnu::noinline]] Result call_boxed(const OpDesc& op, const Args&... args) {
+  if constexpr (std::is_void_v<Result>) dispatch_boxed(op, box_all(args...));
+  else return Results<Result>::from(dispatch_boxed(op, box_all(args...)));
+}
+
+}  // namespace flambeau

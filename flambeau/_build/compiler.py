@@ -1,0 +1,209 @@
+"""The table compiled: every entry with the IR of its body and rules, names resolved.
+
+Owns name lookup over the whole table. Pure but for reading the files; emitters take a `Unit`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .._ir import ir
+from .._ir.errors import CompileError
+from .._ir.frontend import compile_function
+from .._ir.types import NONE, Type
+from . import table
+from .analysis import SlotUses, metadata_type, take_metadata
+from .model import Op
+from .rules import RuleParam, compile_rule, grad_type, never
+
+
+@dataclass
+class Saved:
+    """What a node keeps for the derivative, in the order of the rule function's parameters."""
+
+    name: str
+    kind: str  # tensor | optional | list | optional_list | value
+    type: Type
+    source: ir.Expr | None  # metadata expression over forward values; None: the value `origin`
+    origin: str  # the forward value: a parameter or result, result0…
+    is_output: bool = False
+    output_nr: int = 0
+    slots: frozenset[int] = frozenset()  # cotangents that need it
+
+
+@dataclass
+class Vjp:
+    """A derivative rule ready for emission."""
+
+    function: ir.Function
+    grads: list[RuleParam]
+    saved: list[Saved]
+    uses: SlotUses
+    slots: list[int]  # positions among op.params of all tensor parameters
+    differentiable: list[int]  # those slots (numbers) whose cotangent is not always None
+    undefined: bool
+
+
+@dataclass
+class Jvp:
+    function: ir.Function
+    params: list[RuleParam]
+
+
+@dataclass
+class Entry:
+    """One operation, compiled."""
+
+    op: Op
+    body: ir.Function | None = None
+    vjp: Vjp | None = None
+    jvp: Jvp | None = None
+
+    @property
+    def is_primitive(self) -> bool:
+        """Records its own derivative (a view made of other views does not)."""
+        if self.op.kind == "view" and self.body is not None:
+            return makes_alias(self.body)
+        return self.op.kind != "composite"
+
+
+@dataclass
+class Unit:
+    """The compiled table and what went wrong."""
+
+    entries: list[Entry]
+    by_name: dict[str, list[Op]]
+    errors: list[CompileError] = field(default_factory=list)
+
+    def lookup(self, name: str) -> Sequence[Op]:
+        return self.by_name.get(name, ())
+
+    def overloaded(self, name: str) -> bool:
+        return len(self.by_name.get(name, ())) > 1
+
+
+def makes_alias(f: ir.Function) -> bool:
+    """The body makes its view itself, by `strided` or `alias_of`."""
+    return any(
+        x.op == "core" and x.attr in ("strided", "alias_of")
+        for s in ir.statements(f.body)
+        for e in s.exprs()
+        for x in e.walk()
+    )
+
+
+def body_returns(op: Op) -> Type:
+    """Type that the body of an entry returns: rules that only check return nothing."""
+    only_checks = op.option("dynamic") or op.option("inplace_kernel")
+    return NONE if op.kind == "structured" and only_checks else op.returns
+
+
+def load(root: Path) -> Unit:
+    """Reads and compiles the whole table; errors are collected, not raised."""
+    ops = table.load(root)
+    constants = {str(p.relative_to(root)): table.constants(p) for p in table.entry_files(root)}
+    return compile_table(ops, constants)
+
+
+def compile_table(ops: Sequence[Op], constants: dict[str, dict[str, ast.expr]]) -> Unit:
+    by_name: dict[str, list[Op]] = {}
+    for op in ops:
+        by_name.setdefault(op.name, []).append(op)
+    unit = Unit([], by_name)
+    for op in ops:
+        try:
+            unit.entries.append(_entry(op, unit, constants.get(op.file, {})))
+        except CompileError as error:
+            unit.errors.append(error)
+    return unit
+
+
+def _entry(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Entry:
+    entry = Entry(op)
+    if op.kind not in ("pointwise", "reduction"):
+        entry.body = compile_function(
+            op.node, op.params, body_returns(op), op.file, unit.lookup, constants
+        )
+        if "vjp" in op.rules:
+            entry.vjp = _vjp(op, unit, constants)
+        if "jvp" in op.rules:
+            entry.jvp = _jvp(op, unit, constants)
+        _refuse_useless_rules(entry)
+    return entry
+
+
+def _refuse_useless_rules(entry: Entry) -> None:
+    if entry.is_primitive:
+        return
+    for kind in ("vjp", "jvp"):
+        if kind in entry.op.rules:
+            raise CompileError(
+                f"{entry.op.name}: made of other operations, whose derivatives it has; "
+                f"@{entry.op.name}.{kind} would never be used",
+                entry.op.file, entry.op.rules[kind].node,
+            )  # fmt: skip
+
+
+def tensor_slots(op: Op) -> list[int]:
+    """Positions of the tensor parameters."""
+    return [i for i, p in enumerate(op.params) if p.type.base in ("Tensor", "Tensors", "OptTensors")]
+
+
+def _vjp(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Vjp:
+    rule = op.rules["vjp"]
+    slots = tensor_slots(op)
+    f, meanings = compile_rule(
+        op, rule, [grad_type(op.params[i].type) for i in slots], unit.lookup, constants
+    )
+    return make_vjp(op, f, meanings, bool(rule.options.get("undefined")))
+
+
+def make_vjp(op: Op, f: ir.Function, meanings: list[RuleParam], undefined: bool) -> Vjp:
+    """The rule with what it saves: tensors used for metadata alone are replaced by the metadata."""
+    slots = tensor_slots(op)
+    taken: dict[str, dict[str, ir.Expr]] = {}
+    for m in meanings:
+        if m.kind in ("input", "result") and m.type.base == "Tensor":
+            found = take_metadata(f, m.name)
+            if found is not None:
+                taken[m.name] = found
+    uses = SlotUses(f, len(slots))
+    saved: list[Saved] = []
+    for m in meanings:
+        if m.kind not in ("input", "result"):
+            continue
+        if m.kind == "input" and op.mutates and m.index == 0 and m.name not in taken:
+            raise CompileError(
+                f"{op.name} changes {m.name!r}; its rule may use the shape and dtype of it alone",
+                op.file, op.rules["vjp"].node,
+            )  # fmt: skip
+        if m.name in taken:
+            for name, source in taken[m.name].items():
+                t = metadata_type(source)
+                saved.append(Saved(name, "value", t, source, m.name, slots=uses.vars.get(name, frozenset())))
+            continue
+        saved.append(
+            Saved(
+                m.name, _saved_kind(m.type), m.type, None, m.name, m.kind == "result", m.index,
+                uses.vars.get(m.name, frozenset()),
+            )
+        )  # fmt: skip
+    differentiable = [k for k in range(len(slots)) if not never(f, k)]
+    grads = [m for m in meanings if m.kind == "grad"]
+    return Vjp(f, grads, saved, uses, slots, differentiable, undefined)
+
+
+def _saved_kind(t: Type) -> str:
+    if t.base == "Tensor":
+        return "optional" if t.optional else "tensor"
+    return {"Tensors": "list", "OptTensors": "optional_list"}.get(t.base, "value")
+
+
+def _jvp(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Jvp:
+    slots = [t.plain() for t in op.outputs]
+    slots = [t if t.base == "Tensors" else t.or_none() for t in slots]
+    f, meanings = compile_rule(op, op.rules["jvp"], slots, unit.lookup, constants)
+    return Jvp(f, meanings)

@@ -1,0 +1,190 @@
+"""Descriptors: how every operation is called with boxed values, and its rules over them.
+
+Owns gen/descs.h, gen/registry.cpp and the `OpDesc` of each operation.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Sequence
+
+from .compiler import Entry
+from .emit_op import cpp_name
+from .emit_stmt import BodyEmitter
+from .model import Op, cpp_param, cpp_value
+
+
+def _unbox(op: Op, i: int) -> str:
+    return f"unbox<{cpp_value(op.params[i].type)}>(args[{i}])"
+
+
+def param_table(op: Op) -> list[str]:
+    """The ParamDesc array."""
+    if not op.params:
+        return []
+    lines = [f"static constexpr ParamDesc {op.uid}_params[] = {{"]
+    for p in op.params:
+        default = "nullptr" if p.default is None else json.dumps(ast.unparse(p.default))
+        kwonly = "true" if p.kwonly else "false"
+        lines.append(f'    {{"{p.name}", "{p.type}", {default}, {kwonly}}},')
+    return [*lines, "};"]
+
+
+def boxed_call(op: Op) -> list[str]:
+    args = ", ".join(_unbox(op, i) for i in range(len(op.params)))
+    head = f"static Values {op.uid}_boxed([[maybe_unused]] const Values& args) {{"
+    if op.returns.base == "None":
+        return [head, f"  ops::{op.name}({args});", "  return {};", "}"]
+    return [head, f"  return box_results(ops::{op.name}({args}));", "}"]
+
+
+def boxed_vjp(entry: Entry) -> list[str]:
+    """Rule over boxed values: cotangents of all tensor parameters, lists flattened."""
+    op, vjp = entry.op, entry.vjp
+    assert vjp is not None
+    unused = "[[maybe_unused]] "
+    lines = [
+        f"static Tensors {op.uid}_boxed_vjp({unused}const Values& args, {unused}const Tensors& grads, "
+        f"{unused}const Values& results) {{"
+    ]
+    originals = {s.origin for s in vjp.saved} | {op.params[i].name for i in vjp.slots}
+    for i, p in enumerate(op.params):
+        if p.name in originals:
+            lines.append(f"  {unused}auto {cpp_name(p.name)} = {_unbox(op, i)};")
+    for s in vjp.saved:
+        if s.origin.startswith("result") and s.origin not in {p.name for p in op.params}:
+            i = int(s.origin[6:] or 0)
+            line = f"  auto {s.origin} = unbox<{cpp_value(op.outputs[i])}>(results[{i}]);"
+            if line not in lines:
+                lines.append(line)
+    needs = []
+    for k in vjp.differentiable:
+        p = op.params[vjp.slots[k]]
+        count = "1" if p.type.base == "Tensor" else f"count_of({cpp_name(p.name)})"
+        needs.append(f"Need{{true, {count}}}")
+    lines.append(f"  Needs<{len(needs)}> need{{{{{', '.join(needs)}}}}};")
+    call = ["need"]
+    for g in vjp.grads:
+        if op.outputs[g.index].base == "Tensors":
+            call.append("grads")
+        elif g.type.optional:
+            call.append(f"optional_cotangent(grads[{g.index}])")
+        else:
+            like = f"unbox<Tensor>(results[{g.index}])"
+            call.append(f"cotangent_like(grads[{g.index}], {like})")
+    from .emit_vjp import _forward
+
+    call += [_forward(s, lambda _: False) for s in vjp.saved]
+    lines.append(f"  Tensors wanted = {op.uid}_vjp({', '.join(call)});")
+    if len(vjp.differentiable) == len(vjp.slots):
+        return [*lines, "  return wanted;", "}"]
+    return [*lines, *_spread(entry), "  return all;", "}"]
+
+
+def _spread(entry: Entry) -> list[str]:
+    """Undefined cotangents put in for parameters that have none."""
+    op, vjp = entry.op, entry.vjp
+    assert vjp is not None
+    lines = ["  Tensors all;", "  auto next = wanted.begin();"]
+    for k, i in enumerate(vjp.slots):
+        p = op.params[i]
+        count = "1" if p.type.base == "Tensor" else f"count_of({cpp_name(p.name)})"
+        if k in vjp.differentiable:
+            lines.append(f"  all.insert(all.end(), next, next + {count}), next += {count};")
+        else:
+            lines.append(f"  all.resize(all.size() + {count});")
+    return [*lines, "  static_cast<void>(next);"]
+
+
+class JvpEmitter(BodyEmitter):
+    """Body of a jvp rule: returns tangents of all results."""
+
+    def _return(self, s) -> None:  # type: ignore[no-untyped-def]
+        parts = [self.exactly(a) for a in s.value.args] if s.value.op == "tuple" else [self.expr(s.value)]
+        self.put(f"return flatten({', '.join(parts)});")
+
+
+def jvp_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
+    """An explicit jvp rule and its boxed form."""
+    op, jvp = entry.op, entry.jvp
+    assert jvp is not None
+    e = JvpEmitter(jvp.function, overloaded)
+    params = ", ".join(f"[[maybe_unused]] {cpp_param(p.type)} {e.var(p.name)}" for p in jvp.function.params)
+    lines = [f"static Tensors {op.uid}_jvp({params}) {{", *e.body(), "}", "@restore"]
+    args = []
+    for m in jvp.params:
+        if m.kind == "input":
+            args.append(_unbox(op, m.index))
+        elif m.kind == "tangent":
+            slot = _slot_at(op, m.index)
+            args.append(f"tangent_like(tangents[{slot}], {_unbox(op, m.index)})")
+        else:
+            args.append(f"unbox<{cpp_value(op.outputs[m.index])}>(results[{m.index}])")
+    unused = "[[maybe_unused]] "
+    return [
+        *lines,
+        f"static Tensors {op.uid}_boxed_jvp({unused}const Values& args, {unused}const Tensors& tangents, "
+        f"{unused}const Values& results) {{",
+        f"  return {op.uid}_jvp({', '.join(args)});",
+        "}",
+    ]
+
+
+def _slot_at(op: Op, index: int) -> int:
+    """Position among the flattened tangents (a list must be the only tensor parameter before)."""
+    return sum(p.type.base in ("Tensor",) for p in op.params[:index])
+
+
+def linear_jvp(op: Op) -> list[str]:
+    """The operation itself, on tangents."""
+    args = []
+    for i, p in enumerate(op.params):
+        if p.type.base == "Tensor" and not p.type.optional:
+            args.append(f"tangent_like(tangents[{_slot_at(op, i)}], {_unbox(op, i)})")
+        else:
+            args.append(_unbox(op, i))
+    unused = "[[maybe_unused]] "
+    return [
+        f"static Tensors {op.uid}_boxed_jvp(const Values& args, const Tensors& tangents, {unused}const Values& results) {{",
+        f"  return flatten(ops::{op.name}({', '.join(args)}));",
+        "}",
+    ]
+
+
+def is_linear(op: Op) -> bool:
+    return bool(op.option("linear")) and sum(p.type.base == "Tensor" for p in op.params) == 1
+
+
+def descriptor(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
+    """Everything boxed about an entry, ending in its OpDesc."""
+    op = entry.op
+    lines = [*param_table(op), *boxed_call(op)]
+    fields = [
+        f'.name = "{op.name}"', f'.uid = "{op.uid}"', f'.kind = "{kind_of(entry)}"',
+        f".params = {op.uid + '_params' if op.params else '{}'}",
+        f".outputs = {0 if op.returns.base == 'None' else len(op.outputs)}", f".call = {op.uid}_boxed",
+    ]  # fmt: skip
+    if entry.vjp is not None:
+        lines += boxed_vjp(entry)
+        fields.append(f".vjp = {op.uid}_boxed_vjp")
+    if entry.jvp is not None:
+        lines += jvp_function(entry, overloaded)
+        fields.append(f".jvp = {op.uid}_boxed_jvp")
+    elif is_linear(op):
+        lines += linear_jvp(op)
+        fields.append(f".jvp = {op.uid}_boxed_jvp")
+    if op.mutates:
+        fields.append(".mutates = true")
+    if op.option("linear"):
+        fields.append(".linear = true")
+    return [*lines, f"const OpDesc desc::{op.uid} = {{", f"    {', '.join(fields)}}};"]
+
+
+def kind_of(entry: Entry) -> str:
+    """Kind as the interceptors must see it: a view made of views is a composite."""
+    return entry.op.kind if entry.is_primitive else "composite"
+
+
+def descs_header(ops: Sequence[Op]) -> list[str]:
+    return [f"extern const OpDesc {op.uid};" for op in ops]

@@ -1,0 +1,146 @@
+"""The generated files: which entries go where, their heads, and writing them.
+
+Sources are split so that compilations are even and none grows past `LIMIT` lines. A file is
+rewritten only when its text changed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from pathlib import Path
+
+from . import emit_boxed, emit_op
+from .compiler import Entry, Unit
+
+LIMIT = 1800
+_HEAD = "// Generated from flambeau/ops by flambeau._build; do not edit.\n"
+
+
+def all_files(unit: Unit) -> dict[str, str]:
+    """File name -> text."""
+    ops = [e.op for e in unit.entries]
+    files = {
+        "ops.h": _header(unit),
+        "kernels.h": _kernels(unit),
+        "descs.h": _namespace(emit_boxed.descs_header(ops), "ops::desc", '#include "dispatch/op.h"\n'),
+        "registry.cpp": _registry(unit),
+        "table.json": _table(unit),
+    }
+    files.update(_sources(unit))
+    return files
+
+
+def _namespace(lines: list[str], name: str, includes: str, pragma: str = "#pragma once\n") -> str:
+    body = "\n".join(lines)
+    return f"{_HEAD}{pragma}\n{includes}\nnamespace flambeau::{name} {{\n\n{body}\n\n}}  // namespace flambeau::{name}\n"
+
+
+def _header(unit: Unit) -> str:
+    lines: list[str] = []
+    for e in unit.entries:
+        lines.append(f"// {e.op.doc.splitlines()[0]}")
+        lines += emit_op.declarations(e.op)
+    return _namespace(lines, "ops", '#include "core/generator.h"\n#include "core/tensor.h"\n')
+
+
+def _kernels(unit: Unit) -> str:
+    lines: dict[str, None] = {}
+    for e in unit.entries:
+        line = emit_op.kernel_declaration(e.op)
+        if line:
+            lines[line] = None
+    return _namespace(list(lines), "kernels", '#include "core/generator.h"\n#include "core/tensor.h"\n')
+
+
+def _registry(unit: Unit) -> str:
+    rows = "\n".join(f"    &ops::desc::{e.op.uid}," for e in unit.entries)
+    return (
+        f'{_HEAD}#include "gen/descs.h"\n\nnamespace flambeau {{\n\n'
+        f"static const OpDesc* const kOps[] = {{\n{rows}\n}};\n\n"
+        "std::span<const OpDesc* const> all_ops() { return kOps; }\n\n}  // namespace flambeau\n"
+    )
+
+
+def _sources(unit: Unit) -> dict[str, str]:
+    families: dict[str, list[Entry]] = {}
+    for e in unit.entries:
+        families.setdefault(e.op.family, []).append(e)
+    files: dict[str, str] = {}
+    for family, entries in families.items():
+        chunks: list[list[str]] = [[]]
+        for e in entries:
+            lines = [
+                f"// {e.op.name} " + "-" * max(3, 92 - len(e.op.name)), "",
+                *emit_op.emit(e, unit.overloaded), "",
+                *emit_boxed.descriptor(e, unit.overloaded), "",
+            ]  # fmt: skip
+            if chunks[-1] and len(chunks[-1]) + len(lines) > LIMIT:
+                chunks.append([])
+            chunks[-1] += lines
+        for i, chunk in enumerate(chunks):
+            name = f"ops_{family}{'' if i == 0 else f'_{i + 1}'}.cpp"
+            files[name] = _source(chunk, name)
+    return files
+
+
+_INCLUDES = """#include "autograd/generated.h"
+#include "dispatch/boxing.h"
+#include "gen/descs.h"
+#include "gen/kernels.h"
+#include "gen/ops.h"
+"""
+
+
+def _source(lines: list[str], name: str) -> str:
+    """A source; `@restore` lines become a #line that points at the generated file again."""
+    head = f"{_HEAD}{_INCLUDES}\nnamespace flambeau {{\nnamespace ops {{\n\n"
+    out = head.splitlines()
+    for line in [*lines, "}  // namespace ops", "}  // namespace flambeau"]:
+        out.append(f'#line {len(out) + 2} "gen/{name}"' if line == "@restore" else line)
+    return "\n".join(out) + "\n"
+
+
+def _table(unit: Unit) -> str:
+    """Signatures for readers that are not part of the build."""
+    rows = []
+    for e in unit.entries:
+        op = e.op
+        rows.append(
+            {
+                "name": op.name, "uid": op.uid, "kind": op.kind, "family": op.family,
+                "file": op.file, "line": op.node.lineno, "returns": str(op.returns),
+                "params": [
+                    {
+                        "name": p.name, "type": str(p.type), "or_number": p.type.or_number,
+                        "default": None if p.default is None else ast.unparse(p.default),
+                        "kwonly": p.kwonly,
+                    }
+                    for p in op.params
+                ],
+                "namespaces": list(op.namespaces), "aliases": list(op.option("aliases", ())),
+                "method": op.is_method, "inplace": op.has_inplace, "out": op.has_out,
+                "mutates": op.mutates, "doc": op.doc,
+            }
+        )  # fmt: skip
+    return json.dumps(rows, indent=1) + "\n"
+
+
+def write(files: dict[str, str], out: Path) -> int:
+    """Writes what changed, removes sources that are no longer generated; how many changed."""
+    out.mkdir(parents=True, exist_ok=True)
+    changed = 0
+    for name, text in files.items():
+        path = out / name
+        if path.exists() and path.read_text() == text:
+            continue
+        part = path.with_suffix(path.suffix + ".part")
+        part.write_text(text)
+        os.replace(part, path)
+        changed += 1
+    for path in out.glob("ops_*.cpp"):
+        if path.name not in files:
+            path.unlink()
+            changed += 1
+    return changed

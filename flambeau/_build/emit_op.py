@@ -1,0 +1,323 @@
+"""C++ of one operation: shape rule or body, the public function, its in-place and out= forms.
+
+Owns the call path: modes first, then the kernel, then recording. See docs/design/ops.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._ir.types import Type
+from .compiler import Entry, body_returns
+from .emit_expr import ExprEmitter, constant
+from .emit_stmt import BodyEmitter
+from .emit_vjp import edges, fill_node, node_struct, node_type, results_of, vjp_function
+from .model import Op, Param, cpp_param, cpp_value
+
+Overloaded = Callable[[str], bool]
+_NAMES = ExprEmitter(lambda _: False)
+
+
+def cpp_name(name: str) -> str:
+    return _NAMES.var(name)
+
+
+def cpp_params(op: Op) -> str:
+    return ", ".join(f"{cpp_param(p.type)} {cpp_name(p.name)}" for p in op.params)
+
+
+def cpp_args(op: Op) -> str:
+    return ", ".join(cpp_name(p.name) for p in op.params)
+
+
+def default_text(p: Param) -> str:
+    """C++ of a parameter's default."""
+    import ast
+
+    assert p.default is not None
+    if isinstance(p.default, ast.Name):
+        from .emit_expr import _FORMATS, dtype_enumerator
+
+        return _FORMATS.get(p.default.id) or dtype_enumerator(p.default.id)
+    value = ast.literal_eval(p.default)
+    if p.type.base in ("Ints", "Floats", "Bools", "Tensors", "OptTensors") and value is not None:
+        items = value if isinstance(value, (tuple, list)) else (value,) * (p.type.length or 1)
+        return f"{cpp_value(p.type.required())}{{{', '.join(constant(v, p.type.element) for v in items)}}}"
+    if p.type.base == "Number" and value is not None:
+        return f"Scalar({constant(value, Type(type(value).__name__))})"
+    return constant(value, p.type)
+
+
+def declaration_params(op: Op) -> str:
+    """Parameters with defaults; C++ allows them only behind the last required one."""
+    last = max((i for i, p in enumerate(op.params) if p.required), default=-1)
+    parts = []
+    for i, p in enumerate(op.params):
+        default = f" = {default_text(p)}" if not p.required and i > last else ""
+        parts.append(f"{cpp_param(p.type)} {cpp_name(p.name)}{default}")
+    return ", ".join(parts)
+
+
+def declarations(op: Op) -> list[str]:
+    """Lines of gen/ops.h."""
+    ret = cpp_value(op.returns)
+    lines = [f"{ret} {op.name}({declaration_params(op)});"]
+    if op.has_inplace:
+        lines.append(f"Tensor {op.name}_({declaration_params(op)});")
+    if op.has_out:
+        outs = ", ".join(f"const Tensor& {o}" for o in out_names(op))
+        lines.append(f"{ret} {op.name}_out({_plus(cpp_params(op), outs)});")
+    return lines
+
+
+def out_names(op: Op) -> list[str]:
+    return ["out"] if len(op.outputs) == 1 else [f"out{i}" for i in range(len(op.outputs))]
+
+
+def _plus(a: str, b: str) -> str:
+    return f"{a}, {b}" if a and b else a or b
+
+
+def kernel_declaration(op: Op) -> str | None:
+    """Line of gen/kernels.h: what the kernel file must define."""
+    kernel = op.option("kernel", op.name)
+    if op.kind != "structured" or kernel == "nothing":
+        return None
+    if op.option("dynamic"):
+        return f"{cpp_value(op.returns)} {kernel}({cpp_params(op)});"
+    if op.option("inplace_kernel"):
+        return f"void {kernel}({cpp_params(op)});"
+    outs = ", ".join(f"Tensor& {n}" for n in results_of(op))
+    return f"void {kernel}({_plus(outs, cpp_params(op))});"
+
+
+def needs_test(entry: Entry) -> str:
+    """Does any differentiable input require grad? "" when none can."""
+    op = entry.op
+    if entry.vjp is not None:
+        slots = [entry.vjp.slots[k] for k in entry.vjp.differentiable]
+    elif op.option("differentiable", True):
+        slots = [i for i, p in enumerate(op.params) if p.type.base in ("Tensor", "Tensors", "OptTensors")]
+    else:
+        slots = []
+    return " || ".join(f"needs_grad({cpp_name(op.params[i].name)})" for i in slots)
+
+
+def _rule_function(entry: Entry, overloaded: Overloaded, suffix: str) -> list[str]:
+    """The body of the entry as a static function (shape rule, geometry of a view)."""
+    assert entry.body is not None
+    e = BodyEmitter(entry.body, overloaded)
+    ret = cpp_value(body_returns(entry.op))
+    return [f"static {ret} {entry.op.uid}_{suffix}({e.params()}) {{", *e.body(), "}", "@restore"]
+
+
+def composite(entry: Entry, overloaded: Overloaded) -> list[str]:
+    """An entry that is made of other operations: the compiled body is the operation."""
+    op = entry.op
+    assert entry.body is not None
+    e = BodyEmitter(entry.body, overloaded)
+    return [f"{cpp_value(op.returns)} {op.name}({e.params()}) {{", *e.body(), "}", "@restore"]
+
+
+def derivative(entry: Entry, overloaded: Overloaded) -> list[str]:
+    """Rule function, node and recording of a primitive with a vjp."""
+    if entry.vjp is None:
+        return []
+    lines = [*vjp_function(entry, overloaded), "", *node_struct(entry), ""]
+    return [*lines, *record(entry, overloaded)]
+
+
+def _result_params(op: Op) -> str:
+    return ", ".join(f"{cpp_param(t)} {n}" for n, t in zip(results_of(op), op.outputs, strict=True))
+
+
+def record(entry: Entry, overloaded: Overloaded) -> list[str]:
+    """`f_record`: makes the node, saves, links."""
+    op = entry.op
+    node = node_type(op)
+    if op.mutates:
+        # What the change destroys is saved before it; the result after it.
+        before = [
+            f"[[gnu::noinline]] static Ref<{node}> {op.uid}_record({_unused(op)}) {{",
+            f"  auto node = new_node<{node}>();",
+            *edges(entry), *fill_node(entry, overloaded, outputs=False),
+            "  return node;", "}",
+        ]  # fmt: skip
+        return before
+    results = results_of(op)
+    history = results[0] if len(results) == 1 else f"Tensors{{{', '.join(results)}}}"
+    return [
+        f"[[gnu::noinline]] static void {op.uid}_record({_plus(_result_params(op), _unused(op))}) {{",
+        f"  auto node = new_node<{node}>();",
+        *edges(entry),
+        f"  set_history({history}, node);",
+        *fill_node(entry, overloaded, outputs=False),
+        *fill_node(entry, overloaded, outputs=True),
+        "}",
+    ]
+
+
+def _unused(op: Op) -> str:
+    return ", ".join(f"[[maybe_unused]] {cpp_param(p.type)} {cpp_name(p.name)}" for p in op.params)
+
+
+def _modes(op: Op) -> str:
+    call = f"call_boxed<{cpp_value(op.returns)}>({_plus(f'desc::{op.uid}', cpp_args(op))})"
+    return f"  if (modes.active) [[unlikely]] return {call};"
+
+
+def _recording(entry: Entry) -> list[str]:
+    test = needs_test(entry)
+    if not test:
+        return []
+    op = entry.op
+    results = results_of(op)
+    if entry.vjp is None:
+        history = results[0] if len(results) == 1 else f"Tensors{{{', '.join(results)}}}"
+        return [f'  if ({test}) [[unlikely]] set_history({history}, not_differentiable("{op.name}"));']
+    return [f"  if ({test}) {op.uid}_record({_plus(', '.join(results), cpp_args(op))});"]
+
+
+def _bind_results(op: Op, value: str) -> list[str]:
+    names = results_of(op)
+    if len(names) == 1:
+        return [f"  {cpp_value(op.outputs[0])} {names[0]} = {value};"]
+    lines = [f"  auto results = {value};"]
+    return lines + [f"  auto& {n} = std::get<{i}>(results);" for i, n in enumerate(names)]
+
+
+def _tensor_results(op: Op) -> bool:
+    return all(t.base in ("Tensor", "Tensors") for t in op.outputs)
+
+
+def structured(entry: Entry, overloaded: Overloaded) -> list[str]:
+    """Shape rule, kernel, recording."""
+    op = entry.op
+    kernel = f"kernels::{op.option('kernel', op.name)}"
+    lines = _rule_function(entry, overloaded, "shape")
+    lines += ["", *derivative(entry, overloaded)] if entry.vjp else []
+    head = f"{cpp_value(op.returns)} {op.name}({cpp_params(op)}) {{"
+    rule = f"{op.uid}_shape({cpp_args(op)})"
+    if op.option("inplace_kernel"):
+        return [*lines, "", head, *_mutation(entry, kernel, rule), "}"]
+    body = [_modes(op)]
+    if op.option("dynamic"):
+        body += [f"  {rule};", *_bind_results(op, f"{kernel}({cpp_args(op)})")]
+    else:
+        body += _bind_results(op, rule)
+        if op.option("kernel") != "nothing":
+            body.append(f"  {kernel}({_plus(', '.join(results_of(op)), cpp_args(op))});")
+    if _tensor_results(op):
+        body += _recording(entry)
+    body.append(f"  return {'result' if len(op.outputs) == 1 else 'results'};")
+    return [*lines, "", head, *body, "}", *forms(entry, kernel, rule)]
+
+
+def _mutation(entry: Entry, kernel: str, rule: str) -> list[str]:
+    op = entry.op
+    self = cpp_name(op.params[0].name)
+    test = needs_test(entry) or "false"
+    lines = [_modes(op), f"  bool record = {test};"]
+    lines.append(f'  check_inplace({self}, record, "{op.name}");')
+    lines.append(f"  {rule};")
+    if entry.vjp is not None:
+        lines.append(f"  Ref<{node_type(op)}> node;")
+        lines.append(f"  if (record) node = {op.uid}_record({cpp_args(op)});")
+    lines.append(f"  {kernel}({cpp_args(op)});")
+    lines.append(f"  {self}.bump_version();")
+    if entry.vjp is None:
+        lines.append(f'  if (record) rebase_history({self}, not_differentiable("{op.name}"));')
+    else:
+        saved = fill_node(entry, lambda _: False, outputs=True)
+        if not saved:
+            lines.append(f"  if (record) rebase_history({self}, node);")
+        else:
+            lines += ["  if (record) {", f"    const Tensor& result = {self};"]
+            lines += [f"    rebase_history({self}, node);", *("  " + s for s in saved), "  }"]
+    return [*lines, f"  return {self};"]
+
+
+def forms(entry: Entry, kernel: str, rule: str) -> list[str]:
+    """In-place and out= forms of a structured operation."""
+    op = entry.op
+    lines: list[str] = []
+    if op.has_inplace:
+        lines += ["", *inplace_by_copy(op)]
+    if op.has_out:
+        lines += ["", *_out_form(entry, kernel, rule)]
+    return lines
+
+
+def inplace_by_copy(op: Op) -> list[str]:
+    """NAME_ as the functional form copied back."""
+    self = cpp_name(op.params[0].name)
+    call = f"{op.name}({cpp_args(op)})"
+    return [
+        f"Tensor {op.name}_({cpp_params(op)}) {{",
+        f'  return assign_inplace({self}, {call}, "{op.name}_");',
+        "}",
+    ]
+
+
+def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
+    op = entry.op
+    outs, results = out_names(op), results_of(op)
+    ret = "out" if len(outs) == 1 else f"{{{', '.join(outs)}}}"
+    head = f"{cpp_value(op.returns)} {op.name}_out({_plus(cpp_params(op), ', '.join(f'const Tensor& {o}' for o in outs))}) {{"
+    test = needs_test(entry) or "false"
+    lines = [head]
+    lines += [f'  check_out({o}, {test}, "{op.name}");' for o in outs]
+    lines.append("  NoGradGuard no_grad;")
+    simple = op.option("dynamic") or op.option("kernel") == "nothing"
+    if simple:
+        lines += _bind_results(op, f"{op.name}({cpp_args(op)})")
+    else:
+        lines.append("  if (modes.active) [[unlikely]] {")
+        lines += ["  " + x for x in _bind_results(op, f"{op.name}({cpp_args(op)})")]
+        lines += [f'    assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)]
+        lines += [f"    return {ret};", "  }", *_bind_results(op, rule)]
+        aliases = _inputs_overlap(op)
+        for o, r in zip(outs, results, strict=True):
+            lines.append(f"  if (writes_directly({o}, {r}){aliases.format(o)}) {r} = {o};")
+        lines.append(f"  {kernel}({_plus(', '.join(results), cpp_args(op))});")
+    lines += [f'  assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)]
+    return [*lines, f"  return {ret};", "}"]
+
+
+def _inputs_overlap(op: Op) -> str:
+    """Test, to be formatted with the output, that no tensor input may share its memory."""
+    parts = []
+    for p in op.params:
+        if p.type.base == "Tensor":
+            x = cpp_name(p.name)
+            parts.append(f" && !may_overlap({{0}}, {x})")
+        elif p.type.base in ("Tensors", "OptTensors"):
+            parts.append(f" && !may_overlap({{0}}, {cpp_name(p.name)})")
+    return "".join(parts)
+
+
+def view(entry: Entry, overloaded: Overloaded) -> list[str]:
+    """A primitive view: geometry, view tracking, recording."""
+    op = entry.op
+    self = cpp_name(op.params[0].name)
+    lines = _rule_function(entry, overloaded, "view")
+    lines += ["", *derivative(entry, overloaded)] if entry.vjp else []
+    body = [
+        _modes(op),
+        f"  Tensor result = {op.uid}_view({cpp_args(op)});",
+        f"  mark_view(result, {self});",
+        *_recording(entry),
+        "  return result;",
+    ]
+    return [*lines, "", f"Tensor {op.name}({cpp_params(op)}) {{", *body, "}"]
+
+
+def emit(entry: Entry, overloaded: Overloaded) -> list[str]:
+    """All C++ of an entry."""
+    op = entry.op
+    if op.kind == "composite" or not entry.is_primitive:
+        lines = composite(entry, overloaded)
+        return [*lines, "", *inplace_by_copy(op)] if op.has_inplace else lines
+    if op.kind == "view":
+        return view(entry, overloaded)
+    return structured(entry, overloaded)

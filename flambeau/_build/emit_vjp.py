@@ -1,0 +1,257 @@
+"""C++ of a derivative: the rule function, the node that keeps what it needs, the recording.
+
+For an operation `f` this makes `f_vjp` (cotangents of the wanted inputs), `struct FBackward` (a
+node) and `f_record` (called when an input requires grad). Owns the slicing by wanted inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._ir import ir
+from .._ir.types import Type
+from .compiler import Entry, Saved, Vjp
+from .emit_expr import ExprEmitter
+from .emit_stmt import BodyEmitter
+from .model import Op, cpp_param, cpp_value
+
+_UNPACK = {
+    "tensor": "{0}_.unpack(*this)",
+    "optional": "unpack_optional({0}_, *this)",
+    "list": "unpack_list({0}_, *this)",
+    "optional_list": "unpack_optional_list({0}_, *this)",
+}
+_FIELDS = {"tensor": "SavedTensor", "optional": "SavedTensor", "list": "SavedList", "optional_list": "SavedList"}
+
+
+def camel(uid: str) -> str:
+    """`index_add_` as IndexAdd, as nodes are named."""
+    return "".join(part[:1].upper() + part[1:] for part in uid.split("_"))
+
+
+def node_type(op: Op) -> str:
+    return f"{camel(op.uid)}{'Inplace' if op.mutates else ''}Backward"
+
+
+class VjpEmitter(BodyEmitter):
+    """Body of a rule: statements guarded by who needs them, `return` sliced."""
+
+    def __init__(self, vjp: Vjp, overloaded: Callable[[str], bool]) -> None:
+        super().__init__(vjp.function, overloaded)
+        self.vjp = vjp
+        self.names.add("need")
+
+    def params(self) -> str:
+        """Parameters of the C++ function: wanted inputs, cotangents, saved values."""
+        parts = [f"const Needs<{len(self.vjp.differentiable)}>& need"]
+        parts += [f"{cpp_param(g.type)} {self.var(g.name)}" for g in self.vjp.grads]
+        copied = {p.name for p in self.copied}
+        for s in self.vjp.saved:
+            parts.append(f"{cpp_param(s.type)} {self.var(s.name)}{'_in' if s.name in copied else ''}")
+        return ", ".join("[[maybe_unused]] " + p for p in parts)
+
+    def wanted(self, slots: frozenset[int]) -> str:
+        """Test that any of the slots is wanted; "" when the test would always hold."""
+        d = self.vjp.differentiable
+        hit = [d.index(k) for k in sorted(slots) if k in d]
+        if len(hit) == len(d) or not hit:
+            return ""
+        return " || ".join(f"need[{i}]" for i in hit)
+
+    def block(self, stmts) -> None:  # type: ignore[no-untyped-def]
+        for s in stmts:
+            slots = self.vjp.uses.stmts.get(id(s), self.vjp.uses.all)
+            test = "" if isinstance(s, (ir.Return, ir.Check, ir.Jump)) else self.wanted(slots)
+            self._before(s, guarded=bool(test))
+            self.at(s.line)
+            if not test:
+                self.stmt(s)
+                continue
+            self.put(f"if ({test}) {{")
+            self.depth += 1
+            self.at(s.line)
+            self.stmt(s)
+            self.depth -= 1
+            self.put("}")
+
+    def _before(self, s: ir.Stmt, guarded: bool) -> None:
+        """Declarations that precede `s`; a guarded statement cannot declare for those after it."""
+        if guarded and id(s) in self.decl.here:
+            self.decl.before.setdefault(id(s), []).extend(self.decl.here.pop(id(s)))
+        for name, t in self.decl.before.get(id(s), ()):
+            self.put(f"{cpp_value(t)} {self.var(name)}{{}};")
+
+    def _return(self, s: ir.Return) -> None:
+        assert s.value is not None
+        if s.value.op != "tuple":
+            self.put(f"return flatten({self.expr(s.value)});")
+            return
+        d = self.vjp.differentiable
+        parts = [self._slot(i, s.value.args[k]) for i, k in enumerate(d)]
+        self.put(f"return flatten({', '.join(parts)});")
+
+    def _slot(self, i: int, e: ir.Expr) -> str:
+        is_list = e.type.base == "Tensors"
+        absent = f"Tensors(need[{i}].count)" if is_list else "Tensor()"
+        if e.op == "cast" and e.attr == "none":
+            return absent
+        if e.op == "cast" and e.attr == "some":
+            value = self.expr(e.args[0])
+        elif e.op == "if" and e.type.optional:
+            value = self._conditional(e, absent)
+        elif e.type.optional:
+            value = f"{self.member(e)}.value_or({absent})"
+        else:
+            value = self.expr(e)
+        if len(self.vjp.differentiable) == 1:
+            return value
+        return f"need[{i}] ? {value} : {absent}"
+
+    def _conditional(self, e: ir.Expr, absent: str) -> str:
+        parts = []
+        for branch in e.args[1:]:
+            if branch.op == "cast" and branch.attr == "none":
+                parts.append(absent)
+            elif branch.op == "cast" and branch.attr == "some":
+                parts.append(self.expr(branch.args[0]))
+            else:
+                parts.append(f"{self.member(branch)}.value_or({absent})")
+        return f"({self.expr(e.args[0])} ? {parts[0]} : {parts[1]})"
+
+
+def vjp_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
+    """The rule as a C++ function."""
+    assert entry.vjp is not None
+    e = VjpEmitter(entry.vjp, overloaded)
+    return [f"static Tensors {entry.op.uid}_vjp({e.params()}) {{", *e.body(), "}", "@restore"]
+
+
+def _forward(s: Saved, overloaded: Callable[[str], bool]) -> str:
+    """What is saved, as an expression over the forward values."""
+    e = ExprEmitter(overloaded)
+    if s.source is None:
+        return e.var(s.origin)
+    value = e.expr(s.source)
+    inner = s.source.args[0]
+    if inner.op == "cast" and inner.attr == "unwrap":
+        absent = cpp_value(s.type) + "{}"
+        return f"{e.var(s.origin)} ? {value} : {absent}"
+    return value
+
+
+def node_struct(entry: Entry) -> list[str]:
+    """The node: saved fields, `apply`, release."""
+    op, vjp = entry.op, entry.vjp
+    assert vjp is not None
+    name = node_type(op)
+    lines = [f"struct {name} final : Node {{"]
+    for s in vjp.saved:
+        field = _FIELDS.get(s.kind) or cpp_value(s.type)
+        lines.append(f"  {field} {s.name}_{'{}' if s.kind == 'value' else ''};")
+    lists = [k for k in vjp.differentiable if op.params[vjp.slots[k]].type.base != "Tensor"]
+    lines += [f"  uint32_t count{k}_ = 0;" for k in lists]
+    lines.append(f'  const char* name() const override {{ return "{name}0"; }}')
+    lines += ["  Tensors apply(Tensors&& grads) override {", *_apply(entry), "  }"]
+    resets = [f"reset_list({s.name}_);" if "list" in s.kind else f"{s.name}_.reset();" for s in vjp.saved if s.kind != "value"]
+    if resets:
+        lines.append(f"  void release_saved() override {{ {' '.join(resets)} }}")
+    return [*lines, "};"]
+
+
+def _apply(entry: Entry) -> list[str]:
+    op, vjp = entry.op, entry.vjp
+    assert vjp is not None
+    lines = ["    if (none_defined(grads)) return Tensors(edges.size());"]
+    parts, at = [], "0"
+    for k in vjp.differentiable:
+        if op.params[vjp.slots[k]].type.base == "Tensor":
+            parts.append(f"need_of(*this, {at})")
+            at += " + 1"
+        else:
+            parts.append(f"need_of(*this, {at}, count{k}_)")
+            at += f" + count{k}_"
+    at_text = ", ".join(_fold(p) for p in parts)
+    lines.append(f"    Needs<{len(parts)}> need{{{{{at_text}}}}};")
+    args = ["need"] + [_grad(op, vjp, g.index, g.type) for g in vjp.grads]
+    for s in vjp.saved:
+        if s.kind == "value":
+            args.append(f"{s.name}_")
+            continue
+        value = _UNPACK[s.kind].format(s.name)
+        hit = [vjp.differentiable.index(k) for k in sorted(s.slots) if k in vjp.differentiable]
+        if hit and len(hit) < len(vjp.differentiable):
+            test = " || ".join(f"need[{i}]" for i in hit)
+            value = f"{test} ? {value} : {cpp_value(s.type)}()"
+        args.append(value)
+    lines.append(f"    return {op.uid}_vjp({', '.join(args)});")
+    return lines
+
+
+def _fold(text: str) -> str:
+    """Sums of literals in `need_of(*this, 0 + 1 + 1)` added up."""
+    head, _, rest = text.partition("*this, ")
+    at, comma, tail = rest.rstrip(")").partition(", ")
+    terms = at.split(" + ")
+    number = sum(int(t) for t in terms if t.isdigit())
+    names = [t for t in terms if not t.isdigit()]
+    folded = " + ".join([str(number), *names] if number or not names else names)
+    return f"{head}*this, {folded}{comma}{tail})"
+
+
+def _grad(op: Op, vjp: Vjp, i: int, t: Type) -> str:
+    if op.outputs[i].base == "Tensors":
+        return "grads"
+    if t.optional:
+        return f"optional_cotangent(grads[{i}])"
+    return f"grads[{i}]" if len(op.outputs) == 1 else f"cotangent(*this, grads, {i})"
+
+
+def results_of(op: Op) -> list[str]:
+    """Names of the results in forward glue."""
+    return ["result"] if len(op.outputs) == 1 else [f"result{i}" for i in range(len(op.outputs))]
+
+
+def fill_node(entry: Entry, overloaded: Callable[[str], bool], outputs: bool) -> list[str]:
+    """Statements that save for `node`: the outputs, or everything else."""
+    op, vjp = entry.op, entry.vjp
+    assert vjp is not None
+    lines: list[str] = []
+    for s in vjp.saved:
+        source = _forward(s, overloaded)
+        if (s.is_output or s.origin in results_of(op)) != outputs:
+            continue
+        if s.kind == "value":
+            lines.append(f"  node->{s.name}_ = {source};")
+        elif s.is_output:
+            lines.append(f"  node->{s.name}_ = SavedTensor({source}, true, node.get(), {s.output_nr});")
+        else:
+            lines += _save_input(op, vjp, s, source)
+    return lines
+
+
+def _save_input(op: Op, vjp: Vjp, s: Saved, source: str) -> list[str]:
+    """Keeps an input, but only when a cotangent that needs it will be wanted."""
+    made = f"save_list({source})" if "list" in s.kind else f"SavedTensor({source}, false)"
+    line = f"node->{s.name}_ = {made};"
+    wanted = [k for k in sorted(s.slots) if k in vjp.differentiable]
+    if not wanted:
+        return []
+    if len(wanted) == len(vjp.differentiable) or s.kind in ("list", "optional_list"):
+        return [f"  {line}"]
+    e = ExprEmitter(lambda _: False)
+    test = " || ".join(f"needs_grad({e.var(op.params[vjp.slots[k]].name)})" for k in wanted)
+    return [f"  if ({test}) {line}"]
+
+
+def edges(entry: Entry) -> list[str]:
+    """Statements that add the edges of `node` to the differentiable inputs."""
+    op, vjp = entry.op, entry.vjp
+    assert vjp is not None
+    e = ExprEmitter(lambda _: False)
+    lines = []
+    for k in vjp.differentiable:
+        p = op.params[vjp.slots[k]]
+        lines.append(f"  node->add_next({e.var(p.name)});")
+        if p.type.base != "Tensor":
+            lines.append(f"  node->count{k}_ = count_of({e.var(p.name)});")
+    return lines

@@ -1,0 +1,127 @@
+"""Typing of rules: what the names in a `@op.vjp` or `@op.jvp` stand for, and what it must return.
+
+Parameter names choose what is saved: parameters of the operation by name, `result` or `result0`,
+`result1`…, cotangents `g` or `g0`, `g1`…, tangents `NAME_t`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .._ir import ir
+from .._ir.coerce import convert, cost
+from .._ir.errors import CompileError
+from .._ir.expr import Lookup
+from .._ir.frontend import FunctionTyper
+from .._ir.types import TENSOR, Param, Type
+from .model import Op, Rule
+
+_RESERVED = re.compile(r"(g|result)(\d*)$")
+
+
+@dataclass
+class RuleParam:
+    """What one parameter of a rule stands for."""
+
+    name: str
+    kind: str  # grad | result | input | tangent
+    index: int  # output number, or position among the op's parameters
+    type: Type
+
+
+def grad_type(t: Type) -> Type:
+    """Type of the cotangent of a parameter of type `t`, as a rule returns it."""
+    return Type("Tensors", True) if t.base in ("Tensors", "OptTensors") else TENSOR.or_none()
+
+
+def _value_type(t: Type) -> Type:
+    return Type("Tensors") if t.base in ("Tensors", "OptTensors") else TENSOR
+
+
+def rule_param(op: Op, p: Param, undefined: bool, file: str, node: ast.AST) -> RuleParam:
+    """Meaning of the rule's parameter `p`."""
+    names = [q.name for q in op.params]
+    if p.name in names:
+        i = names.index(p.name)
+        return RuleParam(p.name, "input", i, op.params[i].type.plain())
+    if p.name.endswith("_t") and p.name[:-2] in names:
+        i = names.index(p.name[:-2])
+        return RuleParam(p.name, "tangent", i, _value_type(op.params[i].type))
+    match = _RESERVED.match(p.name)
+    if match is None:
+        raise CompileError(
+            f"{op.name}: rule parameter {p.name!r} is no parameter of the operation, no result and "
+            f"no cotangent; known are {', '.join([*names, 'result', 'g'])}", file, node,
+        )  # fmt: skip
+    i = int(match[2] or 0)
+    if i >= len(op.outputs) or (match[2] and len(op.outputs) == 1):
+        raise CompileError(f"{op.name} has {len(op.outputs)} results; no {p.name!r}", file, node)
+    if match[2] == "" and len(op.outputs) > 1:
+        raise CompileError(f"{op.name} has several results; write {p.name}0, {p.name}1", file, node)
+    kind = "grad" if match[1] == "g" else "result"
+    t = op.outputs[i].plain() if kind == "result" else _value_type(op.outputs[i])
+    if kind == "grad" and undefined:
+        t = t.or_none()
+    return RuleParam(p.name, kind, i, t)
+
+
+class RuleTyper(FunctionTyper):
+    """Types a rule: `return` gives one value for each slot, or a call that gives them all."""
+
+    slots: list[Type]
+
+    def _stmt_return(self, node: ast.Return) -> ir.Stmt:
+        if node.value is None:
+            self.fail("a rule returns one value for each tensor parameter", node)
+        value = self.expr(node.value)
+        if len(self.slots) == 1 and value.op != "tuple":
+            value = self.make(node, "tuple", (value,), Type("Tuple", items=(value.type,)))
+        if value.op == "tuple":
+            return ir.Return(node.lineno, self._slots_of(node, value))
+        items = value.type.items
+        fits = value.type.base == "Tuple" and len(items) == len(self.slots) and not value.type.optional
+        if not fits or any(a.required() != b.required() for a, b in zip(items, self.slots, strict=False)):
+            want = ", ".join(map(str, self.slots))
+            self.fail(f"return: expected ({want}), got {value.type}", node)
+        return ir.Return(node.lineno, value)
+
+    def _slots_of(self, node: ast.Return, value: ir.Expr) -> ir.Expr:
+        if len(value.args) != len(self.slots):
+            self.fail(
+                f"return: expected {len(self.slots)} values, one for each tensor parameter, "
+                f"got {len(value.args)}", node,
+            )  # fmt: skip
+        items = []
+        for i, (e, t) in enumerate(zip(value.args, self.slots, strict=True)):
+            if cost(e, t) is None:
+                self.fail(f"return: value {i}: expected {t}, got {e.type}", node)
+            items.append(convert(e, t))
+        return self.make(node, "tuple", items, Type("Tuple", items=tuple(e.type for e in items)))
+
+
+def compile_rule(
+    op: Op, rule: Rule, slots: Sequence[Type], lookup: Lookup, constants: Mapping[str, ast.expr]
+) -> tuple[ir.Function, list[RuleParam]]:
+    """IR of a rule whose `return` fills `slots`, and what its parameters stand for."""
+    undefined = bool(rule.options.get("undefined"))
+    meanings = [rule_param(op, p, undefined, op.file, rule.node) for p in rule.params]
+    params = [Param(m.name, m.type) for m in meanings]
+    # A rule never sees None for the function's result: `slots` is what `return` is checked by.
+    typer = RuleTyper(rule.node, params, Type("Tuple"), op.file, lookup, constants)
+    typer.slots = list(slots)
+    return typer.compile(), meanings
+
+
+def never(f: ir.Function, slot: int) -> bool:
+    """The rule returns None for `slot` on every path: that parameter is not differentiable."""
+    for s in ir.statements(f.body):
+        if isinstance(s, ir.Return) and s.value is not None:
+            if s.value.op != "tuple":
+                return False
+            e = s.value.args[slot]
+            if not (e.op == "cast" and e.attr == "none"):
+                return False
+    return True
