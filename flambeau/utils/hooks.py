@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, MutableMapping
-from typing import Any
+from typing import Any, Self
 
 __all__ = ["RemovableHandle"]
 
@@ -64,7 +64,7 @@ class RemovableHandle:
         self.extra_dict_ref = tuple(revive(d) for d in (state[2] if len(state) > 2 else ()) or ())
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
-    def __enter__(self) -> RemovableHandle:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
