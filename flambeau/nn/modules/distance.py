@@ -1,0 +1,52 @@
+"""Distances and similarities between rows; the arithmetic is in `nn.functional`."""
+
+from __future__ import annotations
+
+from flambeau import Tensor
+from flambeau.nn import functional as F
+
+from .module import Module
+
+__all__ = ["PairwiseDistance", "CosineSimilarity"]
+
+
+class PairwiseDistance(Module):
+    """p-norm of the difference of two batches of vectors.
+
+    Args:
+        p: the norm; may be negative.
+        eps: added to each difference.
+        keepdim: keep the last dimension, with size 1.
+    """
+
+    __constants__ = ["norm", "eps", "keepdim"]
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        super().__init__()
+        self.norm = p
+        self.eps = eps
+        self.keepdim = keepdim
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Distances of the rows of (N, D) and (N, D)."""
+        return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
+class CosineSimilarity(Module):
+    """Cosine of the angle between vectors along a dimension.
+
+    Args:
+        dim: the dimension.
+        eps: smallest product of norms that is divided by.
+    """
+
+    __constants__ = ["dim", "eps"]
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        super().__init__()
+        self.dim = dim
+        self.eps = eps
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Similarities."""
+        return F.cosine_similarity(x1, x2, self.dim, self.eps)
