@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "autograd/node.h"
+#include "core/promotion.h"
 #include "core/pylist.h"
 #include "dispatch/boxing.h"
 
@@ -64,15 +65,14 @@ Tensor assign_inplace(const Tensor& self, const Tensor& result, const char* op);
 // out= forms: no history may be asked for; dtype and device must fit, the shape is the result's.
 void check_out(const Tensor& out, bool inputs_need_grad, const char* op);
 bool writes_directly(const Tensor& out, const Tensor& like);   // same geometry and dtype
+// Might a kernel that writes `out` destroy what it has still to read?
+bool may_overlap(const Tensor& out, const Tensor& x);
+bool may_overlap(const Tensor& out, const OptTensor& x);
+bool may_overlap(const Tensor& out, const Tensors& xs);
+bool may_overlap(const Tensor& out, const OptTensors& xs);
 void assign_out(const Tensor& out, const Tensor& result, const char* op);
 
 // Sums x over the dimensions that broadcasting from `shape` would have added or repeated.
 Tensor sum_to(const Tensor& x, const Ints& shape);
-
-// Types of results, by PyTorch's rule: 0-d tensors count less than others, Python scalars least.
-DType result_type(const Tensor& a, const Tensor& b);
-DType result_type(const Tensor& a, const Scalar& b);
-DType result_type(const Tensors& xs);
-bool can_cast(DType from, DType to);
 
 }  // namespace flambeau

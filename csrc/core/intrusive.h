@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace flambeau {
@@ -37,6 +38,9 @@ class Ref {
   explicit Ref(T* p) noexcept : p_(p) { if (p_) p_->retain(); }
   Ref(const Ref& o) noexcept : p_(o.p_) { if (p_) p_->retain(); }
   Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  template <class U>
+    requires std::is_convertible_v<U*, T*>
+  Ref(const Ref<U>& o) noexcept : Ref(static_cast<T*>(o.get())) {}
   ~Ref() { if (p_) p_->release(); }
   Ref& operator=(Ref o) noexcept { std::swap(p_, o.p_); return *this; }
   static Ref adopt(T* p) noexcept { Ref r; r.p_ = p; return r; }

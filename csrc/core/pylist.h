@@ -59,7 +59,7 @@ inline Scalar div(const Scalar& a, const Scalar& b) {
 
 // Extremes of a floating or integral type, as finfo and iinfo report them.
 inline double smallest(DType d) {
-  return visit(d, []<class T>(T) -> double {
+  return visit(d, []<class T>() -> double {
     if constexpr (std::is_same_v<T, Half>) return -65504.0;
     else if constexpr (std::is_same_v<T, BFloat16>) return -3.3895313892515355e38;
     else if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(std::numeric_limits<T>::lowest());
@@ -67,7 +67,7 @@ inline double smallest(DType d) {
   });
 }
 inline double largest(DType d) {
-  return is_inexact(d) ? -smallest(d) : visit(d, []<class T>(T) -> double {
+  return is_inexact(d) ? -smallest(d) : visit(d, []<class T>() -> double {
     if constexpr (std::is_integral_v<T>) return static_cast<double>(std::numeric_limits<T>::max());
     else return 0;
   });
@@ -132,11 +132,11 @@ List concat(List a, const List& b) {
   return a;
 }
 template <class T, unsigned N>
-void insert(SmallVector<T, N>& xs, int64_t i, T x) {
+void insert(SmallVector<T, N>& xs, int64_t i, std::type_identity_t<T> x) {
   xs.insert(xs.begin() + std::clamp<int64_t>(i < 0 ? i + len(xs) : i, 0, len(xs)), x);
 }
 template <class T>
-void insert(std::vector<T>& xs, int64_t i, T x) {
+void insert(std::vector<T>& xs, int64_t i, std::type_identity_t<T> x) {
   xs.insert(xs.begin() + std::clamp<int64_t>(i < 0 ? i + len(xs) : i, 0, len(xs)), std::move(x));
 }
 template <class List>

@@ -74,6 +74,7 @@ class Entry:
 class Unit:
     """The compiled table and what went wrong."""
 
+    ops: list[Op]  # all, also those with errors
     entries: list[Entry]
     by_name: dict[str, list[Op]]
     errors: list[CompileError] = field(default_factory=list)
@@ -103,16 +104,19 @@ def body_returns(op: Op) -> Type:
 
 def load(root: Path) -> Unit:
     """Reads and compiles the whole table; errors are collected, not raised."""
-    ops = table.load(root)
+    errors: list[CompileError] = []
+    ops = table.load(root, errors)
     constants = {str(p.relative_to(root)): table.constants(p) for p in table.entry_files(root)}
-    return compile_table(ops, constants)
+    unit = compile_table(ops, constants)
+    unit.errors[:0] = errors
+    return unit
 
 
 def compile_table(ops: Sequence[Op], constants: dict[str, dict[str, ast.expr]]) -> Unit:
     by_name: dict[str, list[Op]] = {}
     for op in ops:
         by_name.setdefault(op.name, []).append(op)
-    unit = Unit([], by_name)
+    unit = Unit(list(ops), [], by_name)
     for op in ops:
         try:
             unit.entries.append(_entry(op, unit, constants.get(op.file, {})))

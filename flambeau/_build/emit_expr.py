@@ -242,6 +242,11 @@ class ExprEmitter:
         ]
         return f"{self.free('empty_strided')}({', '.join(parts)})"
 
+    def _core_empty_as(self, e: ir.Expr) -> str:
+        like, dtype, memory_format = e.args
+        options = [self.expr(dtype), self._or_default(memory_format, "MemoryFormat::Preserve")]
+        return f"{self.free('empty_like')}({self.expr(like)}, {', '.join(options)})"
+
     def _core_alias_of(self, e: ir.Expr) -> str:
         x, dtype = e.args
         if dtype.op == "cast" and dtype.attr == "none":

@@ -20,11 +20,10 @@ _HEAD = "// Generated from flambeau/ops by flambeau._build; do not edit.\n"
 
 def all_files(unit: Unit) -> dict[str, str]:
     """File name -> text."""
-    ops = [e.op for e in unit.entries]
     files = {
         "ops.h": _header(unit),
         "kernels.h": _kernels(unit),
-        "descs.h": _namespace(emit_boxed.descs_header(ops), "ops::desc", '#include "dispatch/op.h"\n'),
+        "descs.h": _namespace(emit_boxed.descs_header(unit.ops), "ops::desc", '#include "dispatch/op.h"\n'),
         "registry.cpp": _registry(unit),
         "table.json": _table(unit),
     }
@@ -39,9 +38,9 @@ def _namespace(lines: list[str], name: str, includes: str, pragma: str = "#pragm
 
 def _header(unit: Unit) -> str:
     lines: list[str] = []
-    for e in unit.entries:
-        lines.append(f"// {e.op.doc.splitlines()[0]}")
-        lines += emit_op.declarations(e.op)
+    for op in unit.ops:
+        lines.append(f"// {op.doc.splitlines()[0]}")
+        lines += emit_op.declarations(op)
     return _namespace(lines, "ops", '#include "core/generator.h"\n#include "core/tensor.h"\n')
 
 

@@ -183,7 +183,8 @@ def _bind_results(op: Op, value: str) -> list[str]:
     if len(names) == 1:
         return [f"  {cpp_value(op.outputs[0])} {names[0]} = {value};"]
     lines = [f"  auto results = {value};"]
-    return lines + [f"  auto& {n} = std::get<{i}>(results);" for i, n in enumerate(names)]
+    refs = [f"  [[maybe_unused]] auto& {n} = std::get<{i}>(results);" for i, n in enumerate(names)]
+    return lines + refs
 
 
 def _tensor_results(op: Op) -> bool:
@@ -288,10 +289,7 @@ def _inputs_overlap(op: Op) -> str:
     """Test, to be formatted with the output, that no tensor input may share its memory."""
     parts = []
     for p in op.params:
-        if p.type.base == "Tensor":
-            x = cpp_name(p.name)
-            parts.append(f" && !may_overlap({{0}}, {x})")
-        elif p.type.base in ("Tensors", "OptTensors"):
+        if p.type.base in ("Tensor", "Tensors", "OptTensors"):
             parts.append(f" && !may_overlap({{0}}, {cpp_name(p.name)})")
     return "".join(parts)
 

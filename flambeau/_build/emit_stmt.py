@@ -87,6 +87,7 @@ class BodyEmitter(ExprEmitter):
         self.depth = 1
         self.line = -1
         params = {p.name for p in f.params}
+        self.used = {n for s in ir.statements(f.body) for n in used_names(s)}
         stmts = list(ir.statements(f.body))
         self.decl = Declarations(f.body, params)
         changed = {changed_name(s) for s in stmts} | f.reassigned
@@ -101,12 +102,13 @@ class BodyEmitter(ExprEmitter):
 
     def params(self) -> str:
         """C++ parameters of the function; those the body changes come in under another name."""
-        copied = {p.name for p in self.copied}
-        parts = [
-            f"{cpp_param(p.type)} {self.var(p.name)}{'_in' if p.name in copied else ''}"
-            for p in self.f.params
-        ]
-        return ", ".join(parts)
+        return ", ".join(self.param(p.name, p.type) for p in self.f.params)
+
+    def param(self, name: str, t: Type) -> str:
+        """One C++ parameter."""
+        mark = "" if name in self.used else "[[maybe_unused]] "
+        copied = any(p.name == name for p in self.copied)
+        return f"{mark}{cpp_param(t)} {self.var(name)}{'_in' if copied else ''}"
 
     def body(self) -> list[str]:
         """Lines of the body, indented, without braces."""

@@ -13,7 +13,7 @@ from .._ir.types import Type
 from .compiler import Entry, Saved, Vjp
 from .emit_expr import ExprEmitter
 from .emit_stmt import BodyEmitter
-from .model import Op, cpp_param, cpp_value
+from .model import Op, cpp_value
 
 _UNPACK = {
     "tensor": "{0}_.unpack(*this)",
@@ -44,11 +44,9 @@ class VjpEmitter(BodyEmitter):
     def params(self) -> str:
         """Parameters of the C++ function: wanted inputs, cotangents, saved values."""
         parts = [f"const Needs<{len(self.vjp.differentiable)}>& need"]
-        parts += [f"{cpp_param(g.type)} {self.var(g.name)}" for g in self.vjp.grads]
-        copied = {p.name for p in self.copied}
-        for s in self.vjp.saved:
-            parts.append(f"{cpp_param(s.type)} {self.var(s.name)}{'_in' if s.name in copied else ''}")
-        return ", ".join("[[maybe_unused]] " + p for p in parts)
+        parts[0] = "[[maybe_unused]] " + parts[0]
+        parts += [self.param(g.name, g.type) for g in self.vjp.grads]
+        return ", ".join(parts + [self.param(s.name, s.type) for s in self.vjp.saved])
 
     def wanted(self, slots: frozenset[int]) -> str:
         """Test that any of the slots is wanted; "" when the test would always hold."""

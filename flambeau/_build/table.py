@@ -98,13 +98,20 @@ def entry_files(root: Path) -> Iterator[Path]:
     return (p for p in sorted(folder.glob("*.py")) if not p.stem.startswith("_") and p.stem != "scalar")
 
 
-def load(root: Path) -> list[Op]:
-    """The whole table, overloads numbered."""
+def load(root: Path, errors: list[CompileError] | None = None) -> list[Op]:
+    """The whole table, overloads numbered. Errors are raised, or left out and put in `errors`."""
     ops = [op for path in entry_files(root) for op in parse_file(path, root)]
     seen: dict[str, int] = {}
+    kept: list[Op] = []
     for op in ops:
         op.overload = seen.get(op.name, 0)
         if op.overload and not op.extra:
-            raise TableError(f"{op.name} has an entry already; write @{op.name}.overload", op.file, op.node)
+            first = next(o for o in ops if o.name == op.name)
+            message = f"{op.name} has an entry in {first.file} already; write @{op.name}.overload"
+            if errors is None:
+                raise TableError(message, op.file, op.node)
+            errors.append(TableError(message, op.file, op.node))
+            continue
+        kept.append(op)
         seen[op.name] = op.overload + 1
-    return ops
+    return kept

@@ -1,0 +1,122 @@
+#include "autograd/generated.h"
+
+#include "gen/ops.h"
+
+namespace flambeau {
+
+Need need_of(const Node& node, size_t from, size_t count) {
+  Need need{false, static_cast<uint32_t>(count)};
+  for (size_t i = 0; i < count && !need.wanted; ++i) need.wanted = node.needs(from + i);
+  return need;
+}
+
+bool none_defined(const Tensors& grads) {
+  return std::none_of(grads.begin(), grads.end(), [](const Tensor& g) { return g.defined(); });
+}
+
+Tensor cotangent(const Node& node, const Tensors& grads, size_t i) {
+  if (i < grads.size() && grads[i].defined()) return grads[i];
+  const OutputMeta& meta = node.outputs.at(i);
+  return ops::zeros(meta.sizes, meta.dtype, meta.device);
+}
+
+Tensor cotangent_like(const Tensor& grad, const Tensor& result) {
+  return grad.defined() ? grad : ops::zeros(result.sizes(), result.dtype(), result.device());
+}
+
+Tensor tangent_like(const Tensor& tangent, const Tensor& x) { return cotangent_like(tangent, x); }
+
+SavedList save_list(const Tensors& xs) {
+  SavedList out;
+  out.reserve(xs.size());
+  for (const Tensor& x : xs) out.emplace_back(x, false);
+  return out;
+}
+
+SavedList save_list(const OptTensors& xs) {
+  SavedList out;
+  out.reserve(xs.size());
+  for (const OptTensor& x : xs) out.emplace_back(x, false);
+  return out;
+}
+
+OptTensor unpack_optional(const SavedTensor& saved, const Node& owner) {
+  Tensor x = saved.unpack(owner);
+  return x.defined() ? OptTensor(std::move(x)) : std::nullopt;
+}
+
+Tensors unpack_list(const SavedList& saved, const Node& owner) {
+  Tensors out;
+  out.reserve(saved.size());
+  for (const SavedTensor& s : saved) out.push_back(s.unpack(owner));
+  return out;
+}
+
+OptTensors unpack_optional_list(const SavedList& saved, const Node& owner) {
+  OptTensors out;
+  out.reserve(saved.size());
+  for (const SavedTensor& s : saved) out.push_back(unpack_optional(s, owner));
+  return out;
+}
+
+void reset_list(SavedList& saved) {
+  for (SavedTensor& s : saved) s.reset();
+}
+
+static void check_castable(DType from, DType to, const char* op) {
+  FB_CHECK(can_cast(from, to), op, ": result type ", scalar_type_name(from),
+           " can't be cast to the desired output type ", scalar_type_name(to));
+}
+
+Tensor assign_inplace(const Tensor& self, const Tensor& result, const char* op) {
+  check_castable(result.dtype(), self.dtype(), op);
+  FB_CHECK(result.sizes() == self.sizes(), op, ": output with shape ", self.sizes(),
+           " doesn't match the broadcast shape ", result.sizes());
+  return ops::copy_(self, result);
+}
+
+void check_out(const Tensor& out, bool inputs_need_grad, const char* op) {
+  FB_CHECK(!inputs_need_grad && !needs_grad(out), op,
+           "(): functions with out=... arguments don't support automatic differentiation, but one of the "
+           "arguments requires grad.");
+}
+
+bool writes_directly(const Tensor& out, const Tensor& like) {
+  return out.dtype() == like.dtype() && out.sizes() == like.sizes() && out.strides() == like.strides() &&
+         out.device() == like.device();
+}
+
+bool may_overlap(const Tensor& out, const Tensor& x) { return x.defined() && out.shares_storage(x); }
+bool may_overlap(const Tensor& out, const OptTensor& x) { return x && may_overlap(out, *x); }
+bool may_overlap(const Tensor& out, const Tensors& xs) {
+  return std::any_of(xs.begin(), xs.end(), [&](const Tensor& x) { return may_overlap(out, x); });
+}
+bool may_overlap(const Tensor& out, const OptTensors& xs) {
+  return std::any_of(xs.begin(), xs.end(), [&](const OptTensor& x) { return may_overlap(out, x); });
+}
+
+void assign_out(const Tensor& out, const Tensor& result, const char* op) {
+  if (out.is_same(result)) {
+    out.bump_version();
+    return;
+  }
+  check_castable(result.dtype(), out.dtype(), op);
+  FB_CHECK(out.device().type == result.device().type, op, ": expected out on ", result.device(), ", got ",
+           out.device());
+  if (!(out.sizes() == result.sizes())) resize_output(out, result.sizes(), op);
+  NoGradGuard no_grad;
+  ops::copy_(out, result);
+}
+
+Tensor sum_to(const Tensor& x, const Ints& shape) {
+  if (x.sizes() == shape) return x;
+  Ints dims;
+  int64_t lead = x.dim() - static_cast<int64_t>(shape.size());
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    if (d < lead || (shape[d - lead] == 1 && x.sizes()[d] != 1)) dims.push_back(d);
+  }
+  Tensor y = dims.empty() ? x : ops::sum(x, dims, /*keepdim=*/true);
+  return lead > 0 ? ops::view(y, shape) : y;
+}
+
+}  // namespace flambeau
