@@ -7,20 +7,6 @@ from flambeau.ops._lang import *
 
 
 @composite()
-def reshape(input: Tensor, shape: Ints) -> Tensor:
-    """The elements of `input`, in order, in another shape; a view where strides allow, else a copy.
-
-    >>> torch.arange(4).reshape(2, -1)
-    tensor([[0, 1],
-            [2, 3]])
-    """
-    sizes = infer_size(shape, input.numel())
-    if view_strides(input.shape, input.strides, sizes) is not None:
-        return input.view(sizes)
-    return input.contiguous().view(sizes)
-
-
-@composite()
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """`input` in the shape of `other`.
 
