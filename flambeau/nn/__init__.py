@@ -1,7 +1,7 @@
 """Neural networks: modules, their parameters, initialisers and helpers.
 
 Owns the namespace `flambeau.nn`. Invariant: everything public of `nn.modules` is found here too.
-`functional` is the stateless layer below; it never imports modules. What few programs use loads late.
+`functional` is the stateless layer below; it never imports modules. What few use loads late.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         raise ValueError(f"calculate_gain: unsupported nonlinearity {nonlinearity!r}")
     slope = 0.01 if param is None else param
     if isinstance(slope, bool) or not isinstance(slope, (int, float)):
-        raise ValueError(f"calculate_gain: param (the negative slope) must be a number, got {param}")
+        raise ValueError(f"calculate_gain: param (the slope) must be a number, got {param}")
     return math.sqrt(2.0 / (1 + slope**2))
 
 
@@ -219,8 +219,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     if tensor.dim() < 2:
         raise ValueError(
-            "fan in and fan out need a tensor of at least 2 dimensions, "
-            f"got {tensor.dim()}"
+            f"fan in and fan out need a tensor of at least 2 dimensions, got {tensor.dim()}"
         )
     receptive_field = math.prod(tensor.shape[2:])
     return tensor.size(1) * receptive_field, tensor.size(0) * receptive_field

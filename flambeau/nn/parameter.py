@@ -26,7 +26,11 @@ class _ParameterMeta(type(Tensor)):
     """Lets a tensor of a user's own subclass count as a parameter once it is marked as one."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        if cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False):
+        if (
+            cls is Parameter
+            and isinstance(instance, Tensor)
+            and getattr(instance, "_is_param", False)
+        ):
             return True
         return super().__instancecheck__(instance)
 
@@ -102,9 +106,9 @@ class UninitializedTensorMixin:
     @property
     def shape(self) -> Any:
         raise RuntimeError(
-            "shape: the parameter or buffer is not initialized, so it has no shape yet; run forward "
-            "once first (this also happens when load_state_dict copies an uninitialized parameter "
-            "into an initialized one)"
+            "shape: the parameter or buffer is not initialized, so it has no shape yet; run "
+            "forward once first (this also happens when load_state_dict copies an uninitialized "
+            "parameter into an initialized one)"
         )
 
     def share_memory_(self) -> Any:
@@ -145,7 +149,11 @@ class _BufferMeta(type(Tensor)):
     """Lets any tensor that is marked as a buffer count as one."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        if cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False):
+        if (
+            cls is Buffer
+            and isinstance(instance, Tensor)
+            and getattr(instance, "_is_buffer", False)
+        ):
             return True
         return super().__instancecheck__(instance)
 

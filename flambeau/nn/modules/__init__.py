@@ -1,6 +1,6 @@
 """Every module class, one file per family.
 
-Owns the list of families. Invariant: a public class is named in its family's `__all__`, nowhere else.
+Owns the list of families. Invariant: a public class is named in its family's `__all__` alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Full backward hooks of a module.
 
-Owns the two gates through which a module's inputs and outputs pass so that the gradients crossing
-them can be seen and replaced. Invariant: a gate is the identity, forward and backward, unless a hook
-returns something. Knows nothing of how hooks are registered. Loaded when first used.
+Owns the two gates through which a module's inputs and outputs pass so that the gradients
+crossing them can be seen and replaced. Invariant: a gate is the identity, forward and backward,
+unless a hook returns something. Knows nothing of how hooks are registered. Loaded when first used.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from flambeau.autograd import Function
+
 import flambeau as fb
 from flambeau import Tensor
-from flambeau.autograd import Function
 
 
 class _Gate(Function):
@@ -43,7 +44,7 @@ def _through_gate(values: tuple, on_backward: Callable) -> tuple[tuple, list[int
     if not fb.is_grad_enabled() or not any(t.requires_grad for t in tensors):
         return values, None
     passed = list(values)
-    for i, tensor in zip(where, _Gate.apply(on_backward, *tensors)):
+    for i, tensor in zip(where, _Gate.apply(on_backward, *tensors), strict=True):
         passed[i] = tensor
     if isinstance(values, tuple) and hasattr(values, "_fields"):
         return type(values)(*passed), where
@@ -133,7 +134,7 @@ class BackwardHook:
 
 def _spread(grads: tuple, positions: list[int] | None, total: int) -> tuple:
     spread: list[Any] = [None] * total
-    for i, grad in zip(positions or (), grads):
+    for i, grad in zip(positions or (), grads, strict=True):
         spread[i] = grad
     return tuple(spread)
 

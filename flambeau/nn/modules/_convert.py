@@ -79,9 +79,9 @@ class ConvertMixin:
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Move or cast the module in place; returns self.
 
-        Called as `to(device=None, dtype=None, non_blocking=False)`, `to(dtype, non_blocking=False)`,
-        `to(tensor, non_blocking=False)` or `to(memory_format=...)`. A dtype applies to floating-point
-        and complex tensors only; a memory format to tensors of 4 or 5 dimensions.
+        Called as `to(device=None, dtype=None, non_blocking=False)`, `to(dtype, ...)`,
+        `to(tensor, ...)` or `to(memory_format=...)`. A dtype applies to floating-point and complex
+        tensors only; a memory format to tensors of 4 or 5 dimensions.
         """
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None:
@@ -92,9 +92,8 @@ class ConvertMixin:
                 )
             if dtype.is_complex:
                 warnings.warn(
-                    "Complex modules are a new feature under active development whose design may "
-                    "change, and some modules might not work as expected when using complex tensors "
-                    "as parameters or buffers. ",
+                    "Complex modules are a new feature: some modules might not work as expected "
+                    "when using complex tensors as parameters or buffers.",
                     stacklevel=2,
                 )
 
@@ -111,8 +110,8 @@ class ConvertMixin:
                 if not t.is_meta:
                     raise
                 raise NotImplementedError(
-                    f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() "
-                    "when moving module from meta to a different device."
+                    f"{error} Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
                 ) from None
 
         return self._apply(convert_or_explain)
@@ -147,7 +146,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
         raise TypeError(
             f"to() takes at most {len(names)} positional arguments, {len(args)} were given"
         )
-    given = dict(zip(names, args))
+    given = dict(zip(names, args, strict=False))
     for key, value in kwargs.items():
         if key not in names:
             raise TypeError(f"to() got an unexpected keyword argument '{key}'")

@@ -179,7 +179,7 @@ class HooksMixin:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> Any:
-        """Call `hook(module, args, output)` after each forward; what it returns replaces the output.
+        """Call `hook(module, args, output)` after each forward; its result replaces the output.
 
         Args:
             hook: the function.
@@ -279,7 +279,7 @@ def _call_with_hooks(module: Any, args: tuple, kwargs: dict, finished: set[int])
             )
         output = gate.setup_output_hook(output)
     if old:
-        _attach_old_backward_hooks(module, old, args, output)
+        _attach_old_backward_hooks(module, old, output)
     return output
 
 
@@ -349,7 +349,7 @@ def _run_always_called(module: Any, args: tuple, kwargs: dict, finished: set[int
             output = output if result is None else result
 
 
-def _attach_old_backward_hooks(module: Any, hooks: list[Callable], args: tuple, output: Any) -> None:
+def _attach_old_backward_hooks(module: Any, hooks: list[Callable], output: Any) -> None:
     first = output
     while not isinstance(first, Tensor):
         first = next(iter(first.values())) if isinstance(first, dict) else first[0]
@@ -359,9 +359,9 @@ def _attach_old_backward_hooks(module: Any, hooks: list[Callable], args: tuple, 
     for hook in hooks:
         node.register_hook(partial(hook, module))
     warnings.warn(
-        "Using a non-full backward hook on a Module shows the gradients of its last operation only, "
-        "which may not be those of the module's inputs. Please use register_full_backward_hook to "
-        "get the documented behavior.",
+        "Using a non-full backward hook on a Module shows the gradients of its last operation "
+        "only, which may not be those of the module's inputs. Please use "
+        "register_full_backward_hook to get the documented behavior.",
         FutureWarning,
         stacklevel=5,
     )

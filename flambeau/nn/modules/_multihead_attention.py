@@ -1,6 +1,7 @@
 """Multi-head attention (Vaswani et al., 2017).
 
-Owns the projections; the arithmetic is `F.multi_head_attention_forward`. Public place: `activation`.
+Owns the projections; the arithmetic is `F.multi_head_attention_forward`. Its public place is
+`activation`.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ class MultiheadAttention(Module):
         """Join both masks into one of shape (N, num_heads, L, L) for self-attention.
 
         Returns:
-            (mask, kind): kind 1 is a padding mask alone, 2 one with an attention mask, None no mask.
+            (mask, kind): kind 1 is a padding mask alone, 2 any with an attention mask, None none.
         """
         if attn_mask is None:
             return key_padding_mask, (None if key_padding_mask is None else 1)
@@ -183,7 +184,7 @@ class MultiheadAttention(Module):
 
 
 def _swapped(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Batch and length exchanged. Tensors that are one object stay one: that picks a faster path."""
+    """Batch and length exchanged. Tensors that are one object stay one."""
     new_query = query.transpose(1, 0)
     new_key = new_query if key is query else key.transpose(1, 0)
     new_value = new_key if value is key else value.transpose(1, 0)

@@ -215,7 +215,8 @@ class ParameterDict(_CannotBeCalled):
     def update(self, parameters: Any) -> None:
         """Add or replace, from a mapping or from pairs (name, value).
 
-        Keys of a plain mapping are taken in sorted order; an OrderedDict or ParameterDict keeps its own.
+        A plain mapping is taken in the order of its sorted keys; an OrderedDict or ParameterDict
+        keeps its own.
         """
         pairs = _key_value_pairs(parameters, "ParameterDict")
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):

@@ -1,7 +1,7 @@
 """A module's state: writing it to a flat dictionary and reading it back.
 
-Owns `state_dict`, `load_state_dict` and their hooks. Invariant: keys are dotted paths in registration
-order; a failed load reports every mismatch at once. Knows nothing of files.
+Owns `state_dict`, `load_state_dict` and their hooks. Invariant: keys are dotted paths in the order
+of registration; a failed load reports every mismatch at once. Knows nothing of files.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class StateMixin:
     def get_extra_state(self) -> Any:
         """What besides tensors belongs to the state. Override together with `set_extra_state`."""
         raise RuntimeError(
-            f"{type(self).__name__}.get_extra_state: not overridden, though extra state was asked for"
+            f"{type(self).__name__}.get_extra_state: not overridden, but extra state was asked for"
         )
 
     def set_extra_state(self, state: Any) -> None:
@@ -311,7 +311,7 @@ class StateMixin:
             for name, child in module._modules.items():
                 if child is not None:
                     head = f"{prefix}{name}."
-                    # A child sees its own entries only, so a deep model is not searched quadratically.
+                    # A child sees its own entries only: no quadratic search in a deep model.
                     load(child, {k: v for k, v in own_state.items() if k.startswith(head)}, head)
             keys = _IncompatibleKeys(missing, unexpected)
             for hook in module._load_state_dict_post_hooks.values():

@@ -104,7 +104,7 @@ class TraverseMixin:
                 path = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, path, remove_duplicate)
 
-    # ---- look-up by path ---------------------------------------------------------------------------
+    # ---- look-up by path -------------------------------------------------------------------------
 
     def get_submodule(self, target: str) -> Any:
         """The module at a dotted path; "" is this module itself.
@@ -161,7 +161,7 @@ class TraverseMixin:
             raise AttributeError(f"{owner._get_name()} has no attribute `{name}`")
         return owner, name
 
-    # ---- whole-tree settings -----------------------------------------------------------------------
+    # ---- whole-tree settings ---------------------------------------------------------------------
 
     def apply(self, fn: Callable[[Any], None]) -> Any:
         """Call `fn` on every module of the tree, children first; returns self."""

@@ -145,9 +145,7 @@ class _BatchNorm(_NormBase):
         use_batch = self.training or (mean is None and var is None)
         if self.training and not self.track_running_stats:
             mean = var = None  # so that they are not updated
-        return F.batch_norm(
-            input, mean, var, self.weight, self.bias, use_batch, factor, self.eps
-        )
+        return F.batch_norm(input, mean, var, self.weight, self.bias, use_batch, factor, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -287,7 +285,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Replace every batch normalisation in `module` by a synchronised one; returns the result."""
+        """Replace every batch normalisation in `module` by a synchronised one."""
         converted = module
         if isinstance(module, _BatchNorm):
             converted = SyncBatchNorm(

@@ -1,7 +1,8 @@
 """Modules that hold others: Sequential, ModuleList, ModuleDict (and their parameter kin).
 
-Owns the list and dictionary protocols over `_modules`. Invariant: the keys of a list-like container
-are "0", "1", ... in order. Knows nothing of what it holds. Parameter containers: `_parameter_containers`.
+Owns the list and dictionary protocols over `_modules`. Invariant: the keys of a list-like
+container are "0", "1", ... in order. Knows nothing of what it holds. The containers of parameters
+have a file of their own.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ class Container(Module):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
         warnings.warn(
-            "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. "
-            "Subclass that instead.",
+            "nn.Container is deprecated. nn.Module does all it did; subclass that instead.",
             FutureWarning,
             stacklevel=2,
         )
@@ -150,9 +150,7 @@ class Sequential(_ListOfModules):
 
     def _check_times(self, times: Any) -> None:
         if not isinstance(times, int):
-            raise TypeError(
-                f"unsupported operand type(s) for *: {type(self)} and {type(times)}"
-            )
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(times)}")
         if times <= 0:
             raise ValueError(f"Non-positive multiplication factor {times} for {type(self)}")
 

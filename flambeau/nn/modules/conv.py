@@ -1,7 +1,7 @@
 """Convolutions: plain, transposed and lazy, in one, two and three dimensions.
 
 Owns the weights and the reading of the arguments; the arithmetic is `F.conv*d` and
-`F.conv_transpose*d`. Invariant: geometry attributes are tuples with one entry per spatial dimension.
+`F.conv_transpose*d`. Invariant: geometry attributes are tuples, one entry per dimension.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class _ConvNd(Module):
         if any(s != 1 for s in self.stride):
             raise ValueError("padding='same' is not supported for strided convolutions")
         both_sides: list[int] = []
-        for d, k in zip(reversed(self.dilation), reversed(self.kernel_size)):
+        for d, k in zip(self.dilation[::-1], self.kernel_size[::-1], strict=True):
             total = d * (k - 1)
             both_sides += [total // 2, total - total // 2]
         return both_sides
@@ -265,8 +265,8 @@ class _ConvTransposeNd(_ConvNd):
         dilation: distance between elements of the kernel.
         padding_mode: "zeros" alone.
 
-    Shape: (N, in_channels, *spatial) or without N, to (N, out_channels, *spatial'), where spatial' =
-    (spatial - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
+    Shape: (N, in_channels, *spatial) or without N, to (N, out_channels, *spatial'), where
+    spatial' = (spatial - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
     """
 
     def __init__(
@@ -285,9 +285,7 @@ class _ConvTransposeNd(_ConvNd):
         dtype: Any = None,
     ) -> None:
         if padding_mode != "zeros":
-            raise ValueError(
-                f'Only "zeros" padding mode is supported for {type(self).__name__}'
-            )
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         spread = _ntuple(self._nd)
         super().__init__(
             in_channels,
@@ -323,16 +321,17 @@ class _ConvTransposeNd(_ConvNd):
         smallest = [
             (size - 1) * s - 2 * p + d * (k - 1) + 1
             for size, s, p, d, k in zip(
-                spatial, self.stride, self.padding, self.dilation, self.kernel_size
+                spatial, self.stride, self.padding, self.dilation, self.kernel_size, strict=True
             )
         ]
-        largest = [low + s - 1 for low, s in zip(smallest, self.stride)]
-        if any(not low <= w <= high for low, w, high in zip(smallest, wanted, largest)):
+        largest = [low + s - 1 for low, s in zip(smallest, self.stride, strict=True)]
+        bounds = zip(smallest, wanted, largest, strict=True)
+        if any(not low <= size <= high for low, size, high in bounds):
             raise ValueError(
                 f"requested an output size of {wanted}, but valid sizes range from {smallest} to "
                 f"{largest} (for an input of {spatial})"
             )
-        return tuple(w - low for w, low in zip(wanted, smallest))
+        return tuple(w - low for w, low in zip(wanted, smallest, strict=True))
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         """Convolve; `output_size` picks one of the sizes that a stride above 1 allows."""

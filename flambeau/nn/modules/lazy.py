@@ -21,9 +21,9 @@ __all__ = ["LazyModuleMixin"]
 class LazyModuleMixin:
     """Base of lazy modules; stands before the ordinary module among the bases.
 
-    A subclass defines `initialize_parameters(self, *args, **kwargs)`, which gets the arguments of the
-    first call and materialises the uninitialised parameters. `cls_to_become` names the class that the
-    instance changes to afterwards.
+    A subclass defines `initialize_parameters(self, *args, **kwargs)`, which gets the arguments of
+    the first call and materialises the uninitialised parameters. `cls_to_become` names the class
+    that the instance changes to afterwards.
     """
 
     cls_to_become: type[Module] | None = None

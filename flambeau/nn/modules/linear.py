@@ -192,5 +192,3 @@ class LazyLinear(LazyModuleMixin, Linear):
                     f"the loaded weight expects {self.weight.shape[-1]}"
                 )
             self.in_features = input.shape[-1]
-
-

@@ -17,7 +17,8 @@ class LinearCrossEntropyOptions:
     Args:
         allow_retain_graph: keep what a second backward needs.
         batch_chunk_size: rows whose logits exist at one time; default: all.
-        chunking_method: rule that finds that number: "auto", "aspect_ratio", "aspect_ratio:N", None.
+        chunking_method: rule that finds that number: "auto", "aspect_ratio", "aspect_ratio:N" or
+            None.
         acc_policy: which intermediates are kept in `acc_dtype`: "accurate", "balanced", "compact"
             or "auto".
         acc_dtype: dtype of sums; default: chosen from the input's dtype and device.

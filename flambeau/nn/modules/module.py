@@ -165,8 +165,8 @@ class Module(HooksMixin, StateMixin, TraverseMixin, ConvertMixin):
                 )
             if param.grad_fn is not None:
                 raise ValueError(
-                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
-                    f"created explicitly. To express '{name}' as a function of another Tensor, "
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must "
+                    f"be created explicitly. To express '{name}' as a function of another Tensor, "
                     "compute the value in the forward() method."
                 )
             for hook in _global_parameter_registration_hooks.values():
@@ -372,5 +372,3 @@ def _forget_unused_hooks(module: Module) -> None:
     if module._compiled_call_impl is None and not any(store.get(name) for name in CALL_HOOKS):
         for name in ("_hooked", *CALL_HOOKS):
             store.pop(name, None)
-
-

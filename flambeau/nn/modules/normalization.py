@@ -181,9 +181,7 @@ class _AcrossChannels(Module):
 
     __constants__ = ["size", "alpha", "beta", "k"]
 
-    def __init__(
-        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-    ) -> None:
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size = size
         self.alpha = alpha
@@ -216,9 +214,7 @@ class CrossMapLRN2d(_AcrossChannels):
     def forward(self, input: Tensor) -> Tensor:
         """Normalise."""
         if input.dim() != 4:
-            raise ValueError(
-                f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead."
-            )
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
         square = input * input
         half = (self.size - 1) // 2
         # Zeros around the channels, then the sum over each window of 2 half + 1 of them.

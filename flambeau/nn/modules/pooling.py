@@ -1,7 +1,7 @@
 """Pooling: maximum, average, power average, adaptive, fractional, and un-pooling.
 
-Owns the window arguments; the arithmetic is the function of `nn.functional` that each class names in
-`_op`. Shapes are (N, C, *spatial) or (C, *spatial) with as many spatial dimensions as the class's name says.
+Owns the window arguments; the arithmetic is the function of `nn.functional` that each class names
+in `_op`. Shapes are (N, C, *spatial) or (C, *spatial), as many spatial dimensions as the name says.
 """
 
 from __future__ import annotations

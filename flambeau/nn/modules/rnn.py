@@ -1,7 +1,8 @@
 """Recurrent networks: RNN, LSTM, GRU over sequences, and their single-step cells.
 
-Owns weights, initial states and the handling of packed and unbatched input; the recurrences are core
-functions (`fb.lstm`, `fb.gru_cell`, ...). Invariant: weights are named `weight_ih_l{layer}[_reverse]`.
+Owns weights, initial states and the handling of packed and unbatched input; the recurrences are
+core functions (`fb.lstm`, `fb.gru_cell`, ...). Invariant: weights are named
+`weight_ih_l{layer}[_reverse]`, and so on.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class RNNBase(Module):
     @property
     def _flat_weights(self) -> list[Tensor]:
         own = self._parameters
-        # A weight that is parametrised or replaced is no parameter: then ask for the attribute.
+        # A weight that is parametrised or replaced is no parameter: ask for the attribute.
         return [
             own[name] if name in own else getattr(self, name) for name in self._flat_weights_names
         ]
@@ -183,9 +184,11 @@ class RNNBase(Module):
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
         """The state with its batch reordered."""
-        return self._each(hx, lambda t: t if permutation is None else t.index_select(1, permutation))
+        return self._each(
+            hx, lambda t: t if permutation is None else t.index_select(1, permutation)
+        )
 
-    # ---- the state is one tensor here, a pair for the LSTM -----------------------------------------
+    # ---- the state is one tensor here, a pair for the LSTM ---------------------------------------
 
     def _each(self, hx: Any, fn: Any) -> Any:
         return fn(hx)
@@ -329,9 +332,7 @@ def _check_arguments(
     if num_layers <= 0:
         raise ValueError("num_layers must be greater than zero")
     if proj_size < 0:
-        raise ValueError(
-            "proj_size should be a positive integer or zero to disable projections"
-        )
+        raise ValueError("proj_size should be a positive integer or zero to disable projections")
     if proj_size >= hidden_size:
         raise ValueError("proj_size has to be smaller than hidden_size")
 
@@ -354,7 +355,7 @@ class RNN(RNNBase):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        _refuse_projection(kwargs, "RNN")
+        _refuse_projection(kwargs)
         modes = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
         if nonlinearity not in modes:
             raise ValueError(
@@ -367,10 +368,9 @@ class RNN(RNNBase):
         return "RNN"
 
 
-def _refuse_projection(kwargs: dict[str, Any], name: str) -> None:
+def _refuse_projection(kwargs: dict[str, Any]) -> None:
     if "proj_size" in kwargs:
-        others = {"RNN": "RNN or GRU", "GRU": "RNN or GRU"}[name]
-        raise ValueError(f"proj_size argument is only supported for LSTM, not {others}")
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
 
 
 class LSTM(RNNBase):
@@ -432,11 +432,11 @@ class GRU(RNNBase):
     """Gated recurrent unit (Cho et al., 2014); see `RNNBase` for the arguments."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _refuse_projection(kwargs, "GRU")
+        _refuse_projection(kwargs)
         super().__init__("GRU", *args, **kwargs)
 
 
-# ---- cells -----------------------------------------------------------------------------------------
+# ---- cells ---------------------------------------------------------------------------------------
 
 
 class RNNCellBase(Module):
@@ -487,7 +487,8 @@ class RNNCellBase(Module):
     def _check_dims(self, tensor: Tensor, what: str) -> None:
         if tensor.dim() not in (1, 2):
             raise ValueError(
-                f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead"
+                f"{type(self).__name__}: Expected {what} to be 1D or 2D, "
+                f"got {tensor.dim()}D instead"
             )
 
     def _step(self, function: str, input: Tensor, hx: Tensor | None) -> Tensor:

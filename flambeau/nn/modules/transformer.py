@@ -1,7 +1,7 @@
 """The Transformer (Vaswani et al., 2017): layers, stacks of layers, and the whole model.
 
-Owns their composition; attention is `MultiheadAttention`. Invariant: a stack's layers are deep copies
-of the layer given to it.
+Owns their composition; attention is `MultiheadAttention`. Invariant: a stack's layers are deep
+copies of the layer given to it.
 """
 
 from __future__ import annotations
@@ -254,9 +254,7 @@ class TransformerDecoderLayer(_Layer):
         key_padding_mask: Tensor | None,
         is_causal: bool = False,
     ) -> Tensor:
-        attended = self._attend(
-            self.multihead_attn, x, mem, attn_mask, key_padding_mask, is_causal
-        )
+        attended = self._attend(self.multihead_attn, x, mem, attn_mask, key_padding_mask, is_causal)
         return self.dropout2(attended)
 
     def _ff_block(self, x: Tensor) -> Tensor:
@@ -318,9 +316,7 @@ class TransformerEncoder(_Stack):
         causal = _detect_is_causal_mask(mask, is_causal, length)
         output = src
         for layer in self.layers:
-            output = layer(
-                output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding
-            )
+            output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
         return self._finish(output)
 
 
@@ -333,9 +329,7 @@ class TransformerDecoder(_Stack):
         norm: applied at the end.
     """
 
-    def __init__(
-        self, decoder_layer: Module, num_layers: int, norm: Module | None = None
-    ) -> None:
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__(decoder_layer, num_layers, norm)
 
     def forward(

@@ -1,7 +1,7 @@
 """Batches of sequences of different lengths: padded, packed, and back.
 
-Owns `PackedSequence`. Invariant: its data hold step 0 of all sequences, then step 1, and so on, the
-longest sequence first, so that the sequences still running at a step are the first `batch_sizes[t]`.
+Owns `PackedSequence`. Invariant: its data hold step 0 of all sequences, then step 1, and so on,
+the longest sequence first, so that those still running at a step are the first `batch_sizes[t]`.
 """
 
 from __future__ import annotations
