@@ -70,6 +70,10 @@ class TensorArg {
     if (is_exact_tensor(o)) [[likely]] p_ = &unwrap(o);
     else convert(o);
   }
+  TensorArg(PyObject* o, const Scalar& fallback) {      // null: the number
+    if (o) convert(o);
+    else own_ = wrapped_number(fallback), p_ = &own_;
+  }
   operator const Tensor&() const { return *p_; }
   const Tensor& operator*() const { return *p_; }
   TensorArg(const TensorArg&) = delete;
@@ -90,10 +94,12 @@ std::string to_str(PyObject* o);
 Scalar to_number(PyObject* o);                    // Python and NumPy numbers, 0-d tensors
 Ints to_ints(PyObject* o, int length = 0);
 Ints to_ints(const Args& a, int i, int length = 0);   // also from varargs
+std::optional<Ints> optional_ints(const Args& a, int i, int length = 0);
 std::vector<double> to_floats(PyObject* o);
 std::vector<bool> to_bools(PyObject* o);
 DType to_dtype(PyObject* o);
 Device to_device(PyObject* o);
+Device to_usable_device(PyObject* o);             // RuntimeError for one that this build cannot compute on
 Layout to_layout(PyObject* o);
 MemoryFormat to_memory_format(PyObject* o);
 Generator to_generator(PyObject* o);

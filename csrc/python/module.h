@@ -8,12 +8,19 @@ namespace flambeau::python {
 
 // Generated (gen/bindings.cpp): one function per table entry and namespace, and the methods.
 struct Namespace {
-  const char* name;            // "" is the module itself; "nn.functional" becomes attribute _ns_nn_functional, ...
+  const char* name;            // "" is the module itself; others are in the dict _C._namespaces
   PyMethodDef* functions;
 };
 extern Namespace generated_namespaces[];   // ends with a null name
 extern PyMethodDef generated_methods[];
-bool init_generated(PyObject* module);     // structseq types of named results
+struct Binding;
+struct NamedBinding {
+  const char* name;
+  const Binding* function;     // one of the two
+  const Binding* method;
+};
+extern NamedBinding generated_bindings[];  // how operators and indexing find the operations they stand for
+const Binding* find_method(const char* name);   // null when the table has none
 
 // Hand-written methods and properties of Tensor, one table per file.
 extern PyMethodDef tensor_methods[];       // tensor_methods.cpp

@@ -1,0 +1,365 @@
+// Matching of call arguments to signatures. The hot path is `bind` for positional arguments of exact types: pointer
+// copies and one comparison each. Messages of calls that match nothing are argument_errors.cpp's.
+#include "python/argparse.h"
+
+#include <cstring>
+
+#include "python/argument_errors.h"
+
+namespace flambeau::python {
+
+namespace {
+
+bool is_numpy_scalar(PyObject* o) {
+  const char* name = Py_TYPE(o)->tp_name;
+  return std::strncmp(name, "numpy.", 6) == 0 && std::strcmp(name + 6, "ndarray") != 0 &&
+         Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_float;
+}
+bool is_numpy_bool(PyObject* o) {
+  const char* name = Py_TYPE(o)->tp_name;
+  return std::strcmp(name, "numpy.bool") == 0 || std::strcmp(name, "numpy.bool_") == 0;
+}
+bool has_index(PyObject* o) { return PyIndex_Check(o) && !is_tensor(o) && !is_numpy_bool(o); }
+bool is_single(PyObject* o) { return is_tensor(o) && unwrap(o).numel() == 1 && !unwrap(o).requires_grad(); }
+
+bool is_int(PyObject* o) {
+  if (PyLong_Check(o)) return !PyBool_Check(o);
+  if (is_tensor(o)) return is_single(o) && unwrap(o).is_integral();
+  return has_index(o);
+}
+bool is_float(PyObject* o) {
+  return PyFloat_Check(o) || PyLong_Check(o) || is_single(o) || is_numpy_scalar(o) || has_index(o);
+}
+
+template <class F>
+bool all_items(PyObject* o, F accepts) {
+  if (!PyList_Check(o) && !PyTuple_Check(o)) return false;
+  PyObject** items = PySequence_Fast_ITEMS(o);
+  for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i)
+    if (!accepts(items[i])) return false;
+  return true;
+}
+
+bool accepts_tensor(PyObject* o, bool& overridden) {
+  if (is_exact_tensor(o)) [[likely]] return true;
+  if (wants_torch_function(o)) return overridden = true;
+  return is_tensor(o);
+}
+
+}  // namespace
+
+bool is_number(PyObject* o) noexcept {
+  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || is_numpy_scalar(o) || is_numpy_bool(o);
+}
+
+bool accepts(const Param& p, PyObject* o, bool& overridden) {
+  if (o == Py_None) return p.none;
+  switch (p.type) {
+    case Arg::Tensor: return accepts_tensor(o, overridden);
+    case Arg::TensorOrNumber: return accepts_tensor(o, overridden) || is_number(o);
+    case Arg::Tensors: return all_items(o, [&](PyObject* x) { return accepts_tensor(x, overridden); });
+    case Arg::OptTensors:
+      return all_items(o, [&](PyObject* x) { return x == Py_None || accepts_tensor(x, overridden); });
+    case Arg::Int: return is_int(o);
+    case Arg::Float: return is_float(o);
+    case Arg::Bool: return PyBool_Check(o) || is_numpy_bool(o);
+    case Arg::Str: return PyUnicode_Check(o);
+    case Arg::Number: return is_number(o) || is_single(o);
+    case Arg::Ints: return o == kVarargs || is_int(o) || all_items(o, is_int);
+    case Arg::Floats: return all_items(o, is_float) || is_float(o);
+    case Arg::Bools: return all_items(o, [](PyObject* x) { return PyBool_Check(x); });
+    case Arg::DType:
+      return is_dtype(o) || o == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
+             o == reinterpret_cast<PyObject*>(&PyLong_Type) || o == reinterpret_cast<PyObject*>(&PyBool_Type) ||
+             o == reinterpret_cast<PyObject*>(&PyComplex_Type);
+    case Arg::Device: return is_device(o) || PyUnicode_Check(o) || is_int(o);
+    case Arg::Layout: return Py_TYPE(o) == &LayoutType;
+    case Arg::MemoryFormat: return Py_TYPE(o) == &MemoryFormatType;
+    case Arg::Generator: return Py_TYPE(o) == &GeneratorType;
+    case Arg::Object: return true;
+  }
+  return false;
+}
+
+static PyObject varargs_mark{};
+PyObject* const kVarargs = &varargs_mark;
+
+namespace {
+// NumPy's spellings that are understood beside PyTorch's.
+constexpr struct { const char *alias, *name; } kAliases[] = {
+    {"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"}, {"a", "input"}, {"x1", "input"}, {"x2", "other"},
+};
+}  // namespace
+
+int find_keyword(Signature& s, PyObject* key) {
+  for (int i = 0; i < s.count; ++i) {
+    Param& p = s.params[i];
+    if (!p.key) p.key = PyUnicode_InternFromString(p.name);
+    if (p.key == key) return i;
+  }
+  for (int i = 0; i < s.count; ++i)
+    if (PyUnicode_Compare(s.params[i].key, key) == 0) return i;
+  for (auto& [alias, name] : kAliases)
+    if (PyUnicode_CompareWithASCIIString(key, alias) == 0)
+      for (int i = 0; i < s.count; ++i)
+        if (std::strcmp(s.params[i].name, name) == 0) return i;
+  // The first parameter answers to both its names.
+  if (s.count && (std::strcmp(s.params[0].name, "self") == 0 || std::strcmp(s.params[0].name, "input") == 0) &&
+      (PyUnicode_CompareWithASCIIString(key, "self") == 0 || PyUnicode_CompareWithASCIIString(key, "input") == 0))
+    return 0;
+  return -1;
+}
+
+bool takes_varargs(const Signature& s, int base) {
+  return s.positional == base + 1 && s.params[base].type == Arg::Ints;
+}
+
+namespace {
+bool bind(Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Args& out,
+          bool& overridden) {
+  PyObject** slot = out.slot;
+  int base = 0;
+  if (self) {
+    slot[0] = self;
+    base = 1;
+    if (!is_exact_tensor(self) && wants_torch_function(self)) [[unlikely]] overridden = true;
+  }
+  int count = s.count;
+  int given = base + static_cast<int>(nargs);
+  if (given > s.positional) [[unlikely]] {
+    if (!takes_varargs(s, base)) return false;
+    for (Py_ssize_t i = 0; i < nargs; ++i)
+      if (!is_int(args[i])) return false;
+    slot[base] = kVarargs;
+    out.varargs = args;
+    out.nvarargs = nargs;
+    given = base + 1;
+  } else {
+    for (Py_ssize_t i = 0; i < nargs; ++i) slot[base + i] = args[i];
+  }
+  for (int i = given; i < count; ++i) slot[i] = nullptr;
+  if (kwnames) {
+    for (Py_ssize_t k = 0, n = PyTuple_GET_SIZE(kwnames); k < n; ++k) {
+      int i = find_keyword(s, PyTuple_GET_ITEM(kwnames, k));
+      if (i < 0 || slot[i]) return false;
+      slot[i] = args[nargs + k];
+    }
+  }
+  for (int i = base; i < count; ++i) {
+    PyObject* o = slot[i];
+    if (!o) {
+      if (s.params[i].required) return false;
+    } else if (!accepts(s.params[i], o, overridden)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+PyObject* function_of(const Binding& b, bool method) {
+  if (method) return PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), b.name);
+  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._C"));
+  if (module && *b.module) {
+    PyRef spaces = PyRef::steal(PyObject_GetAttrString(module.get(), "_namespaces"));
+    module = PyRef::borrow(spaces ? PyDict_GetItemString(spaces.get(), b.module) : nullptr);
+  }
+  return module ? PyObject_GetAttrString(module.get(), b.name) : nullptr;
+}
+
+[[gnu::cold, gnu::noinline]] PyObject* hand_over(const Binding& b, PyObject* self, PyObject* const* args,
+                                                 Py_ssize_t nargs, PyObject* kwnames) {
+  PyRef function = PyRef::steal(function_of(b, self != nullptr));
+  if (!function) return nullptr;
+  if (!self) return call_torch_function(function.get(), args, nargs, kwnames);
+  std::vector<PyObject*> all{self};
+  all.insert(all.end(), args, args + nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
+  return call_torch_function(function.get(), all.data(), nargs + 1, kwnames);
+}
+}  // namespace
+
+int match(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Args& out) {
+  for (int i = 0; i < b.count; ++i) {
+    bool overridden = false;
+    if (bind(b.signatures[i], self, args, nargs, kwnames, out, overridden)) [[likely]]
+      return overridden && torch_function_enabled ? -2 : i;
+  }
+  if (!PyErr_Occurred()) raise_mismatch(b, self, args, nargs, kwnames);
+  return -1;
+}
+
+PyObject* call_binding(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                       PyObject* kwnames) noexcept {
+  try {
+    Args a;
+    int i = match(b, self, args, nargs, kwnames, a);
+    if (i >= 0) [[likely]] return b.signatures[i].call(a);
+    return i == -1 ? nullptr : hand_over(b, self, args, nargs, kwnames);
+  } catch (...) {
+    return raise_current();
+  }
+}
+
+// Conversions ---------------------------------------------------------------------------------------------------------
+
+void TensorArg::convert(PyObject* o) {
+  if (is_tensor(o)) {
+    p_ = &unwrap(o);
+    return;
+  }
+  own_ = wrapped_number(to_number(o));
+  p_ = &own_;
+}
+
+OptTensor to_opt_tensor(PyObject* o) {
+  if (!o || o == Py_None) return std::nullopt;
+  return unwrap(o);
+}
+
+Tensors to_tensors(PyObject* o) {
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  PyObject** items = PySequence_Fast_ITEMS(o);
+  Tensors out;
+  out.reserve(n);
+  for (Py_ssize_t i = 0; i < n; ++i) out.push_back(unwrap(items[i]));
+  return out;
+}
+
+OptTensors to_opt_tensors(PyObject* o) {
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  OptTensors out;
+  out.reserve(n);
+  for (Py_ssize_t i = 0; i < n; ++i) out.push_back(to_opt_tensor(PySequence_Fast_ITEMS(o)[i]));
+  return out;
+}
+
+int64_t to_int(PyObject* o) {
+  if (PyLong_CheckExact(o)) [[likely]] {
+    long long x = PyLong_AsLongLong(o);
+    if (x == -1 && PyErr_Occurred()) [[unlikely]] {
+      PyErr_Clear();
+      fail(ErrorKind::Runtime, "Overflow when unpacking long long");
+    }
+    return x;
+  }
+  PyRef index = checked(PyNumber_Index(o));
+  int overflow;
+  long long x = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  FB_CHECK(!overflow, "Overflow when unpacking long long");
+  return x;
+}
+
+double to_float(PyObject* o) {
+  double x = PyFloat_AsDouble(o);
+  if (x == -1.0 && PyErr_Occurred()) throw PythonError();
+  return x;
+}
+
+bool to_bool(PyObject* o) {
+  if (o == Py_True) return true;
+  if (o == Py_False) return false;
+  int truth = PyObject_IsTrue(o);
+  checked_int(truth);
+  return truth;
+}
+
+std::string to_str(PyObject* o) {
+  Py_ssize_t n;
+  const char* text = PyUnicode_AsUTF8AndSize(o, &n);
+  if (!text) throw PythonError();
+  return std::string(text, n);
+}
+
+namespace {
+Scalar integer_scalar(PyObject* o) {
+  int overflow;
+  long long x = PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (!overflow) return Scalar(static_cast<int64_t>(x));
+  if (overflow > 0) {
+    unsigned long long u = PyLong_AsUnsignedLongLong(o);
+    if (!PyErr_Occurred()) return Scalar(static_cast<uint64_t>(u));
+    PyErr_Clear();
+  }
+  fail(ErrorKind::Runtime, "Overflow when unpacking long long");
+}
+}  // namespace
+
+Scalar to_number(PyObject* o) {
+  if (PyFloat_Check(o)) return Scalar(PyFloat_AS_DOUBLE(o));
+  if (PyBool_Check(o)) return Scalar(o == Py_True);
+  if (PyLong_Check(o)) return integer_scalar(o);
+  if (PyComplex_Check(o)) return Scalar(complex128(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
+  if (is_tensor(o)) return unwrap(o).item();
+  if (is_numpy_bool(o)) return Scalar(to_bool(o));
+  if (PyIndex_Check(o)) return integer_scalar(checked(PyNumber_Index(o)).get());
+  if (std::strncmp(Py_TYPE(o)->tp_name, "numpy.c", 7) == 0) {
+    Py_complex z = PyComplex_AsCComplex(o);
+    if (PyErr_Occurred()) throw PythonError();
+    return Scalar(complex128(z.real, z.imag));
+  }
+  return Scalar(to_float(o));
+}
+
+Ints to_ints(PyObject* o, int length) {
+  Ints out;
+  if (PyList_Check(o) || PyTuple_Check(o)) {
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    PyObject** items = PySequence_Fast_ITEMS(o);
+    out.reserve(n);
+    for (Py_ssize_t i = 0; i < n; ++i) out.push_back(to_int(items[i]));
+    if (length > 1 && n == 1) out.resize(length, out[0]);   // as an int would
+  } else {
+    out.resize(length ? length : 1, to_int(o));
+  }
+  return out;
+}
+
+Ints to_ints(const Args& a, int i, int length) {
+  if (a.slot[i] != kVarargs) return to_ints(a.slot[i], length);
+  Ints out;
+  out.reserve(a.nvarargs);
+  for (Py_ssize_t k = 0; k < a.nvarargs; ++k) out.push_back(to_int(a.varargs[k]));
+  return out;
+}
+
+std::optional<Ints> optional_ints(const Args& a, int i, int length) {
+  if (!a[i] || a[i] == Py_None) return std::nullopt;
+  return to_ints(a, i, length);
+}
+
+std::vector<double> to_floats(PyObject* o) {
+  if (!PyList_Check(o) && !PyTuple_Check(o)) return {to_float(o)};
+  std::vector<double> out;
+  for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i)
+    out.push_back(to_float(PySequence_Fast_ITEMS(o)[i]));
+  return out;
+}
+
+std::vector<bool> to_bools(PyObject* o) {
+  std::vector<bool> out;
+  for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i)
+    out.push_back(to_bool(PySequence_Fast_ITEMS(o)[i]));
+  return out;
+}
+
+DType to_dtype(PyObject* o) {
+  if (is_dtype(o)) [[likely]] return reinterpret_cast<DTypeObject*>(o)->value;
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::Float64;
+  if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::Int64;
+  if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::Bool;
+  if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::Complex128;
+  fail(ErrorKind::Type, "dtype must be torch.dtype, not ", Py_TYPE(o)->tp_name);
+}
+
+Device to_device(PyObject* o) {
+  if (is_device(o)) return reinterpret_cast<DeviceObject*>(o)->value;
+  if (PyUnicode_Check(o)) return parse_device(to_str(o));
+  int64_t i = to_int(o);
+  FB_CHECK(i >= 0 && i < 128, "Device index must not be negative");
+  return {DeviceType::CUDA, static_cast<int8_t>(i)};
+}
+
+Layout to_layout(PyObject* o) { return reinterpret_cast<LayoutObject*>(o)->value; }
+MemoryFormat to_memory_format(PyObject* o) { return reinterpret_cast<MemoryFormatObject*>(o)->value; }
+Generator to_generator(PyObject* o) { return reinterpret_cast<GeneratorObject*>(o)->value; }
+
+}  // namespace flambeau::python

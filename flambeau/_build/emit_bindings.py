@@ -1,0 +1,372 @@
+"""The Python side of the table: for every entry its functions, methods, in-place and out= forms.
+
+One small thunk per overload converts the bound arguments and calls C++; everything else is static
+data that `csrc/python/argparse.cpp` reads. Names that several entries share become overload sets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .._ir.types import Param, Type
+from .emit_op import default_text
+from .model import Op
+
+_HEAD = "// Generated from flambeau/ops by flambeau._build; do not edit.\n"
+_OPEN = "namespace flambeau::python {\n"
+_CLOSE = "}  // namespace flambeau::python\n"
+
+#: subset type -> (enumerator of Arg, converter, spelling in messages)
+_ARGS = {
+    "Tensor": ("Tensor", "", "Tensor"),
+    "Tensors": ("Tensors", "to_tensors", "tuple of Tensors"),
+    "OptTensors": ("OptTensors", "to_opt_tensors", "tuple of Tensors"),
+    "int": ("Int", "to_int", "int"),
+    "float": ("Float", "to_float", "float"),
+    "bool": ("Bool", "to_bool", "bool"),
+    "str": ("Str", "to_str", "str"),
+    "Number": ("Number", "to_number", "Number"),
+    "Ints": ("Ints", "to_ints", "tuple of ints"),
+    "Floats": ("Floats", "to_floats", "tuple of floats"),
+    "Bools": ("Bools", "to_bools", "tuple of bools"),
+    "DType": ("DType", "to_dtype", "torch.dtype"),
+    "Device": ("Device", "to_usable_device", "torch.device"),
+    "Layout": ("Layout", "to_layout", "torch.layout"),
+    "MemoryFormat": ("MemoryFormat", "to_memory_format", "torch.memory_format"),
+    "Generator": ("Generator", "to_generator", "torch.Generator"),
+}
+_EXTRAS = (("layout", "Layout", "torch.layout"), ("pin_memory", "Bool", "bool"), ("requires_grad", "Bool", "bool"))
+
+
+@dataclass
+class Form:
+    """One signature: an entry called plainly (with its out= form) or in place."""
+
+    op: Op
+    inplace: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.op.uid + ("_inplace" if self.inplace else "")
+
+    @property
+    def cpp(self) -> str:
+        return self.op.name + ("_" if self.inplace else "")
+
+    @property
+    def has_out(self) -> bool:
+        return self.op.has_out and not self.inplace
+
+    @property
+    def factory(self) -> bool:
+        return bool(self.op.option("factory") or self.op.option("like_factory"))
+
+
+@dataclass
+class Group:
+    """A Python name with its overloads, as functions of some modules and as a method."""
+
+    name: str
+    functions: list[Form] = field(default_factory=list)
+    methods: list[Form] = field(default_factory=list)
+    spaces: dict[str, None] = field(default_factory=dict)
+    aliases: dict[str, None] = field(default_factory=dict)
+    alias_methods: dict[str, None] = field(default_factory=dict)
+
+
+def _public(op: Op) -> str:
+    return str(op.option("python_name", op.name))
+
+
+def _one_tensor(op: Op) -> bool:
+    return [p.type.is_tensor for p in op.params if p.required] == [True]
+
+
+def groups(ops: Sequence[Op]) -> list[Group]:
+    """Overload sets in order of first appearance."""
+    found: dict[str, Group] = {}
+    for op in ops:
+        for form, name in ((Form(op), _public(op)), (Form(op, True), _public(op) + "_")):
+            if form.inplace and not op.has_inplace:
+                continue
+            g = found.setdefault(name, Group(name))
+            if op.is_method:
+                g.methods.append(form)
+            if not op.option("function", True) or (form.inplace and not _one_tensor(op)):
+                continue
+            if op.namespaces:
+                g.functions.append(form)
+                g.spaces.update(dict.fromkeys(op.namespaces))
+            suffix = "_" if form.inplace else ""
+            g.aliases.update({f"{a}{suffix}": None for a in op.option("aliases", ())})
+            g.alias_methods.update({f"{a}{suffix}": None for a in op.option("alias_methods", ())})
+    return [g for g in found.values() if g.functions or g.methods]
+
+
+def _converted(p: Param, i: int) -> str:
+    """C++ expression of parameter `i`, not a required Tensor, from its slot."""
+    t = p.type
+    if t.base == "Tensor" and t.optional and not t.or_number:
+        return f"to_opt_tensor(a[{i}])"
+    if t.base == "Ints":
+        if t.optional:
+            default = "std::nullopt" if p.required else default_text(p)
+            value = f"optional_ints(a, {i}, {t.length})"
+            return value if default == "std::nullopt" else f"a[{i}] ? {value} : std::optional<Ints>({default})"
+        value = f"to_ints(a, {i}, {t.length})"
+        return value if p.required else f"a[{i}] ? {value} : {default_text(p)}"
+    convert = _ARGS[t.base][1]
+    if t.optional:
+        default = "std::nullopt" if p.required else default_text(p)
+        value = f"optional(a[{i}], {convert})"
+        return value if default == "std::nullopt" else f"a[{i}] ? {value} : decltype({value})({default})"
+    value = f"{convert}(a[{i}])"
+    return value if p.required else f"a[{i}] ? {value} : {default_text(p)}"
+
+
+def _tensor_arg(p: Param, i: int) -> str:
+    if p.required:
+        return f"  TensorArg x{i}(a[{i}]);"
+    return f"  TensorArg x{i}(a[{i}], {default_text(p).removeprefix('Scalar')});"
+
+
+def _size_test(form: Form) -> str:
+    """C++ test: is the work large enough to let other Python threads run meanwhile?"""
+    tests = [
+        f"big({'*' if _plain_tensor(p.type) else ''}x{i})"
+        for i, p in enumerate(form.op.params)
+        if p.type.base in ("Tensor", "Tensors") or (form.op.option("factory") and p.name == "size")
+    ]
+    return " || ".join(tests) or "false"
+
+
+def _plain_tensor(t: Type) -> bool:
+    return t.base == "Tensor" and (not t.optional or t.or_number)
+
+
+def _thunk(form: Form, fields: str) -> list[str]:
+    op = form.op
+    lines = [f"static PyObject* call_{form.id}([[maybe_unused]] const Args& a) {{"]
+    args = []
+    for i, p in enumerate(op.params):
+        if _plain_tensor(p.type):
+            lines.append(_tensor_arg(p, i))
+            args.append(f"*x{i}")
+        else:
+            lines.append(f"  auto x{i} = {_converted(p, i)};")
+            args.append(f"x{i}")
+    call = f"ops::{form.cpp}({', '.join(args)})"
+    pack = f"pack<{len(op.outputs)}>({fields}, " if fields else "pack("
+    test = _size_test(form)
+    n = len(op.params)
+    tail = f", a, {n + form.has_out}" if form.factory else ""
+    finish = "pack_factory(" if form.factory else pack
+    if form.has_out:
+        count = len(op.outputs)
+        outs = ["*out"] if count == 1 else [f"out[{k}]" for k in range(count)]
+        take = f"TensorArg out(a[{n}])" if count == 1 else f'Tensors out = to_outputs(a[{n}], {count}, "{_public(op)}")'
+        out_call = f"ops::{op.name}_out({', '.join([*args, *outs])})"
+        lines += [
+            f"  if (given(a[{n}])) [[unlikely]] {{",
+            f"    {take};",
+            f"    return {pack}unlocked({test}, [&] {{ return {out_call}; }}));",
+            "  }",
+        ]
+    if op.returns.base == "None":
+        return [*lines, f"  unlocked({test}, [&] {{ {call}; }});", "  Py_RETURN_NONE;", "}"]
+    return [*lines, f"  return {finish}unlocked({test}, [&] {{ return {call}; }}){tail});", "}"]
+
+
+def _param(p: Param) -> str:
+    t = p.type
+    kind = "TensorOrNumber" if t.or_number else _ARGS[t.base][0]
+    flags = [str(t.optional).lower(), str(p.required).lower(), str(t.length)]
+    return f'{{"{p.name}", Arg::{kind}, {", ".join(flags)}}}'
+
+
+def _default(p: Param) -> str:
+    import ast
+
+    assert p.default is not None
+    text = ast.unparse(p.default)
+    return f"torch.{text}" if isinstance(p.default, ast.Name) else text
+
+
+def signature_text(form: Form) -> str:
+    """`(Tensor input, *, Number alpha = 1)`, as error messages show it."""
+    parts: list[str] = []
+    star = False
+    for p in form.op.params:
+        if p.kwonly and not star:
+            parts.append("*")
+            star = True
+        text = f"{_ARGS[p.type.base][2]} {p.name}"
+        parts.append(text if p.required else f"{text} = {_default(p)}")
+    extra = []
+    if form.has_out:
+        extra.append(f"{'Tensor' if len(form.op.outputs) == 1 else 'tuple of Tensors'} out = None")
+    if form.factory:
+        extra += [f"{text} {name} = {'None' if name == 'layout' else 'False'}" for name, _, text in _EXTRAS]
+    if extra and not star:
+        parts.append("*")
+    return f"({', '.join(parts + extra)})"
+
+
+def _signature(form: Form, fields: str) -> list[str]:
+    """Thunk and parameters of a form."""
+    params = [_param(p) for p in form.op.params]
+    if form.has_out:
+        kind = "Tensor" if len(form.op.outputs) == 1 else "Tensors"
+        params.append(f'{{"out", Arg::{kind}, true, false}}')
+    if form.factory:
+        params += [f'{{"{name}", Arg::{kind}, true, false}}' for name, kind, _ in _EXTRAS]
+    lines = _thunk(form, fields)
+    if params:
+        lines.append(f"static Param params_{form.id}[] = {{{', '.join(params)}}};")
+    return lines
+
+
+def _row(form: Form) -> str:
+    op = form.op
+    extra = form.has_out + 3 * form.factory
+    positional = sum(not p.kwonly for p in op.params)
+    params = f"params_{form.id}" if op.params or extra else "nullptr"
+    return f"{{{params}, {len(op.params) + extra}, {positional}, {json.dumps(signature_text(form))}, call_{form.id}}}"
+
+
+def _binding(kind: str, g: Group, forms: list[Form]) -> list[str]:
+    rows = ",\n    ".join(_row(f) for f in forms)
+    module = "" if "" in g.spaces or not g.spaces else next(iter(g.spaces))
+    return [
+        f"static Signature {kind}_signatures_{g.name}[] = {{\n    {rows}}};",
+        f'const Binding {kind}_binding_{g.name} = {{"{g.name}", "{module}", {kind}_signatures_{g.name}, '
+        f"{len(forms)}, {str(bool(g.methods)).lower()}}};",
+    ]
+
+
+def _entry_points(g: Group) -> list[str]:
+    lines = []
+    if g.functions:
+        lines.append(
+            f"PyObject* f_{g.name}(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {{\n"
+            f"  return call_binding(f_binding_{g.name}, nullptr, args, n, names);\n}}"
+        )
+    if g.methods:
+        lines.append(
+            f"PyObject* m_{g.name}(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {{\n"
+            f"  return call_binding(m_binding_{g.name}, self, args, n, names);\n}}"
+        )
+    return lines
+
+
+def _fields(form: Form) -> str:
+    """C++ name of the type of a named result, "" for plain results."""
+    return f"result_type_{form.op.uid}" if form.op.option("fields") and not form.inplace else ""
+
+
+def _source(parts: list[Group]) -> str:
+    lines: list[str] = []
+    done: set[str] = set()
+    for g in parts:
+        for form in [*g.functions, *g.methods]:
+            if form.id in done:
+                continue
+            done.add(form.id)
+            fields = _fields(form)
+            if fields:
+                names = list(form.op.option("fields"))  # type: ignore[call-overload]
+                lines.append(f"static ResultType {fields}{{{', '.join(map(json.dumps, [_public(form.op), *names]))}}};")
+            lines += _signature(form, fields)
+        if g.functions:
+            lines += _binding("f", g, g.functions)
+        if g.methods:
+            lines += _binding("m", g, g.methods)
+        lines += [*_entry_points(g), ""]
+    body = "\n".join(lines)
+    return f'{_HEAD}#include "gen/bindings.h"\n#include "gen/ops.h"\n#include "python/thunks.h"\n\n{_OPEN}\n{body}\n{_CLOSE}'
+
+
+def _header(all_groups: list[Group]) -> str:
+    lines = []
+    for g in all_groups:
+        for kind, forms in (("f", g.functions), ("m", g.methods)):
+            if forms:
+                lines.append(f"extern const Binding {kind}_binding_{g.name};")
+                lines.append(f"PyObject* {kind}_{g.name}(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);")
+    body = "\n".join(lines)
+    return f'{_HEAD}#pragma once\n\n#include "python/argparse.h"\n\n{_OPEN}\n{body}\n\n{_CLOSE}'
+
+
+def _doc(g: Group, forms: list[Form]) -> str:
+    first = forms[0].op
+    text = "".join(f"{g.name}{signature_text(f)} -> {f.op.returns}\n" for f in forms)
+    if forms[0].inplace:
+        return f"{text}\nIn-place form of {_public(first)}()."
+    return f"{text}\n{first.doc}"
+
+
+def _method_def(name: str, function: str, doc: str) -> str:
+    call = f"reinterpret_cast<PyCFunction>(reinterpret_cast<void*>({function}))"
+    return f"    {{{json.dumps(name)}, {call}, METH_FASTCALL | METH_KEYWORDS, {json.dumps(doc)}}},"
+
+
+def _tables(all_groups: list[Group]) -> str:
+    end = "    {nullptr, nullptr, 0, nullptr},"
+    spaces: dict[str, list[str]] = {}
+    methods: list[str] = []
+    bindings: list[str] = []
+    for g in all_groups:
+        if g.functions:
+            doc = _doc(g, g.functions)
+            names = [(space, g.name) for space in g.spaces]
+            names += [tuple(("." + a).rsplit(".", 1)) for a in g.aliases]  # type: ignore[misc]
+            for space, name in dict.fromkeys((s.removeprefix("."), n) for s, n in names):
+                spaces.setdefault(space, []).append(_method_def(name, f"f_{g.name}", doc))
+            bindings.append(f'    {{"{g.name}", &f_binding_{g.name}, nullptr}},')
+        if g.methods:
+            doc = _doc(g, g.methods)
+            for name in (g.name, *g.alias_methods):
+                methods.append(_method_def(name, f"m_{g.name}", doc))
+            bindings.append(f'    {{"{g.name}", nullptr, &m_binding_{g.name}}},')
+    lines = []
+    rows = []
+    for i, (space, defs) in enumerate(spaces.items()):
+        lines += [f"static PyMethodDef functions_{i}[] = {{", *defs, end, "};", ""]
+        rows.append(f'    {{"{space}", functions_{i}}},')
+    lines += ["Namespace generated_namespaces[] = {", *rows, "    {nullptr, nullptr},", "};", ""]
+    lines += ["PyMethodDef generated_methods[] = {", *methods, end, "};", ""]
+    lines += ["NamedBinding generated_bindings[] = {", *bindings, "    {nullptr, nullptr, nullptr},", "};"]
+    body = "\n".join(lines)
+    return f'{_HEAD}#include "gen/bindings.h"\n#include "python/module.h"\n\n{_OPEN}\n{body}\n\n{_CLOSE}'
+
+
+def files(ops: Sequence[Op]) -> dict[str, str]:
+    """File name -> text: one source per family, the tables, a header."""
+    all_groups = groups(ops)
+    families: dict[str, list[Group]] = {}
+    for g in all_groups:
+        families.setdefault((g.functions or g.methods)[0].op.family, []).append(g)
+    out = {f"bindings_{family}.cpp": _source(parts) for family, parts in families.items()}
+    return {**out, "bindings.h": _header(all_groups), "bindings.cpp": _tables(all_groups)}
+
+
+def emit(ops: Sequence[Op], outdir: str | Path) -> list[str]:
+    """Writes the files, those that changed; returns their names."""
+    folder = Path(outdir)
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = files(ops)
+    for name, text in texts.items():
+        path = folder / name
+        if path.exists() and path.read_text() == text:
+            continue
+        part = path.with_suffix(path.suffix + ".part")
+        part.write_text(text)
+        os.replace(part, path)
+    for path in folder.glob("bindings_*.cpp"):
+        if path.name not in texts:
+            path.unlink()
+    return sorted(texts)
