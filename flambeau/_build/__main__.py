@@ -36,7 +36,9 @@ def _report(errors: list[CompileError], root: Path) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point; the exit status."""
-    parser = argparse.ArgumentParser(prog="flambeau._build", description="table of operations to C++")
+    parser = argparse.ArgumentParser(
+        prog="flambeau._build", description="table of operations to C++"
+    )
     parser.add_argument("--root", type=Path, default=Path("."), help="root of the repository")
     parser.add_argument("--out", type=Path, default=Path("build/gen"), help="folder of the output")
     parser.add_argument("--list-outputs", action="store_true", help="print the names of the files")

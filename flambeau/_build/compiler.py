@@ -153,7 +153,9 @@ def _refuse_useless_rules(entry: Entry) -> None:
 
 def tensor_slots(op: Op) -> list[int]:
     """Positions of the tensor parameters."""
-    return [i for i, p in enumerate(op.params) if p.type.base in ("Tensor", "Tensors", "OptTensors")]
+    return [
+        i for i, p in enumerate(op.params) if p.type.base in ("Tensor", "Tensors", "OptTensors")
+    ]
 
 
 def _vjp(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Vjp:
@@ -187,7 +189,9 @@ def make_vjp(op: Op, f: ir.Function, meanings: list[RuleParam], undefined: bool)
         if m.name in taken:
             for name, source in taken[m.name].items():
                 t = metadata_type(source)
-                saved.append(Saved(name, "value", t, source, m.name, slots=uses.vars.get(name, frozenset())))
+                saved.append(
+                    Saved(name, "value", t, source, m.name, slots=uses.vars.get(name, frozenset()))
+                )
             continue
         saved.append(
             Saved(

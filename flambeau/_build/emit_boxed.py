@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from .compiler import Entry
 from .emit_op import cpp_name
 from .emit_stmt import BodyEmitter
+from .emit_vjp import forward_value
 from .model import Op, cpp_param, cpp_value
 
 
@@ -39,14 +40,21 @@ def boxed_call(op: Op) -> list[str]:
     return [head, f"  return box_results(ops::{op.name}({args}));", "}"]
 
 
+def _rule_head(op: Op, rule: str, given: str) -> str:
+    params = ", ".join(
+        f"[[maybe_unused]] const {t}& {name}"
+        for t, name in (("Values", "args"), ("Tensors", given), ("Values", "results"))
+    )
+    return f"static Tensors {op.uid}_boxed_{rule}({params}) {{"
+
+
 def boxed_vjp(entry: Entry) -> list[str]:
     """Rule over boxed values: cotangents of all tensor parameters, lists flattened."""
     op, vjp = entry.op, entry.vjp
     assert vjp is not None
     unused = "[[maybe_unused]] "
     lines = [
-        f"static Tensors {op.uid}_boxed_vjp({unused}const Values& args, {unused}const Tensors& grads, "
-        f"{unused}const Values& results) {{"
+        _rule_head(op, "vjp", "grads")
     ]
     originals = {s.origin for s in vjp.saved} | {op.params[i].name for i in vjp.slots}
     for i, p in enumerate(op.params):
@@ -73,9 +81,7 @@ def boxed_vjp(entry: Entry) -> list[str]:
         else:
             like = f"unbox<Tensor>(results[{g.index}])"
             call.append(f"cotangent_like(grads[{g.index}], {like})")
-    from .emit_vjp import _forward
-
-    call += [_forward(s, lambda _: False) for s in vjp.saved]
+    call += [forward_value(s, lambda _: False) for s in vjp.saved]
     lines.append(f"  Tensors wanted = {op.uid}_vjp({', '.join(call)});")
     if len(vjp.differentiable) == len(vjp.slots):
         return [*lines, "  return wanted;", "}"]
@@ -101,7 +107,11 @@ class JvpEmitter(BodyEmitter):
     """Body of a jvp rule: returns tangents of all results."""
 
     def _return(self, s) -> None:  # type: ignore[no-untyped-def]
-        parts = [self.exactly(a) for a in s.value.args] if s.value.op == "tuple" else [self.expr(s.value)]
+        parts = (
+            [self.exactly(a) for a in s.value.args]
+            if s.value.op == "tuple"
+            else [self.expr(s.value)]
+        )
         self.put(f"return flatten({', '.join(parts)});")
 
 
@@ -110,7 +120,9 @@ def jvp_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
     op, jvp = entry.op, entry.jvp
     assert jvp is not None
     e = JvpEmitter(jvp.function, overloaded)
-    params = ", ".join(f"[[maybe_unused]] {cpp_param(p.type)} {e.var(p.name)}" for p in jvp.function.params)
+    params = ", ".join(
+        f"[[maybe_unused]] {cpp_param(p.type)} {e.var(p.name)}" for p in jvp.function.params
+    )
     lines = [f"static Tensors {op.uid}_jvp({params}) {{", *e.body(), "}", "@restore"]
     args = []
     for m in jvp.params:
@@ -124,8 +136,7 @@ def jvp_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
     unused = "[[maybe_unused]] "
     return [
         *lines,
-        f"static Tensors {op.uid}_boxed_jvp({unused}const Values& args, {unused}const Tensors& tangents, "
-        f"{unused}const Values& results) {{",
+        _rule_head(op, "jvp", "tangents"),
         f"  return {op.uid}_jvp({', '.join(args)});",
         "}",
     ]
@@ -146,7 +157,7 @@ def linear_jvp(op: Op) -> list[str]:
             args.append(_unbox(op, i))
     unused = "[[maybe_unused]] "
     return [
-        f"static Tensors {op.uid}_boxed_jvp(const Values& args, const Tensors& tangents, {unused}const Values& results) {{",
+        _rule_head(op, "jvp", "tangents"),
         f"  return flatten(ops::{op.name}({', '.join(args)}));",
         "}",
     ]
@@ -163,7 +174,8 @@ def descriptor(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
     fields = [
         f'.name = "{op.name}"', f'.uid = "{op.uid}"', f'.kind = "{kind_of(entry)}"',
         f".params = {op.uid + '_params' if op.params else '{}'}",
-        f".outputs = {0 if op.returns.base == 'None' else len(op.outputs)}", f".call = {op.uid}_boxed",
+        f".outputs = {0 if op.returns.base == 'None' else len(op.outputs)}",
+        f".call = {op.uid}_boxed",
     ]  # fmt: skip
     if entry.vjp is not None:
         lines += boxed_vjp(entry)

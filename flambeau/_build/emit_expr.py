@@ -17,8 +17,8 @@ from .model import cpp_value
 
 CPP_KEYWORDS = frozenset(
     "alignas and asm auto bool break case catch char class const continue default delete do double "
-    "else enum explicit export extern float for friend goto if inline int long mutable namespace new "
-    "not operator or private protected public register return short signed sizeof static struct "
+    "else enum explicit export extern float for friend goto if inline int long mutable namespace "
+    "new not operator or private protected public register return short signed sizeof static struct "
     "switch template this throw try typedef typename union unsigned using virtual void volatile "
     "while xor".split()
 )
@@ -117,7 +117,19 @@ _FORMATS = {
     "sum_to": "sum_to({0}, {1})",
 }
 #: the same on a DType: free functions
-_DTYPE_FUNCTIONS = ("is_floating_point", "is_complex", "is_signed", "is_inexact", "is_integral", "itemsize")
+_DTYPE_FUNCTIONS = (
+    "is_floating_point",
+    "is_complex",
+    "is_signed",
+    "is_inexact",
+    "is_integral",
+    "itemsize",
+)
+
+
+def named_constant(name: str) -> str:
+    """C++ of a constant that is written as a name: a dtype, a memory format, a layout."""
+    return _FORMATS.get(name) or dtype_enumerator(name)
 
 
 def constant(value: object, t: Type) -> str:
@@ -204,7 +216,14 @@ class ExprEmitter:
         args = [self.member(e.args[0]), *self.many(e.args[1:])] if e.args else []
         if name in ("size", "stride") and len(args) == 1:
             return f"{args[0]}.{'sizes' if name == 'size' else 'strides'}()"
-        if name in ("is_floating_point", "is_complex", "is_integral", "is_contiguous", "size", "stride"):
+        if name in (
+            "is_floating_point",
+            "is_complex",
+            "is_integral",
+            "is_contiguous",
+            "size",
+            "stride",
+        ):
             return f"{args[0]}.{name}({', '.join(args[1:])})"
         if name in _FORMATS:
             return _FORMATS[name].format(*args, all=", ".join(args))
@@ -392,7 +411,9 @@ class ExprEmitter:
         by_value = t.base in ("int", "float", "bool", "DType") or t.optional
         return f"{cpp_value(t) if by_value else 'const auto&'} {self.var(name)} = {value};"
 
-    def _loop_range(self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]) -> tuple[list[str], str]:
+    def _loop_range(
+        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]
+    ) -> tuple[list[str], str]:
         i = self.var(targets[0]) if targets[0] else self.fresh("i")
         start, stop = self.expr(args[0]), self.expr(args[1])
         if args[2].op != "const":
@@ -408,12 +429,18 @@ class ExprEmitter:
         move = f"++{i}" if step == 1 else f"--{i}" if step == -1 else f"{i} += {step}"
         return [f"for ({init}; {i} {test} {stop}; {move}) {{"], "}"
 
-    def _loop_list(self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]) -> tuple[list[str], str]:
+    def _loop_list(
+        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]
+    ) -> tuple[list[str], str]:
         xs = self.expr(args[0])
         item = args[0].type
         if len(targets) > 1:
             x = self.fresh("item")
-            names = [self.bind(n, t, f"std::get<{k}>({x})") for k, (n, t) in enumerate(zip(targets, types, strict=True)) if n]
+            names = [
+                self.bind(n, t, f"std::get<{k}>({x})")
+                for k, (n, t) in enumerate(zip(targets, types, strict=True))
+                if n
+            ]
             return [f"for (const auto& {x} : {xs}) {{", *names], "}"
         x = self.var(targets[0]) if targets[0] else self.fresh("unused")
         mark = "" if targets[0] else "[[maybe_unused]] "
@@ -422,14 +449,21 @@ class ExprEmitter:
         plain = types[0].base in ("int", "float", "bool", "DType")
         return [f"for ({mark}{cpp_value(types[0]) if plain else 'const auto&'} {x} : {xs}) {{"], "}"
 
-    def _loop_reversed(self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]) -> tuple[list[str], str]:
+    def _loop_reversed(
+        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]
+    ) -> tuple[list[str], str]:
         xs, k = self.fresh("list"), self.fresh("k")
-        head = [f"{{ const auto& {xs} = {self.expr(args[0])};", f"for (size_t {k} = {xs}.size(); {k}-- > 0;) {{"]
+        head = [
+            f"{{ const auto& {xs} = {self.expr(args[0])};",
+            f"for (size_t {k} = {xs}.size(); {k}-- > 0;) {{",
+        ]
         if targets[0]:
             head.append(self.bind(targets[0], types[0], f"{xs}[{k}]"))
         return head, "} }"
 
-    def _loop_enumerate(self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]) -> tuple[list[str], str]:
+    def _loop_enumerate(
+        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]
+    ) -> tuple[list[str], str]:
         xs = self.fresh("list")
         i = self.var(targets[0]) if targets[0] else self.fresh("k")
         head = [
@@ -440,7 +474,9 @@ class ExprEmitter:
             head.append(self.bind(targets[1], types[1], f"{xs}[static_cast<size_t>({i})]"))
         return head, "} }"
 
-    def _loop_zip(self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]) -> tuple[list[str], str]:
+    def _loop_zip(
+        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]
+    ) -> tuple[list[str], str]:
         lists = [self.fresh("list") for _ in args]
         k, n = self.fresh("k"), self.fresh("n")
         head = ["{"]

@@ -23,7 +23,9 @@ def all_files(unit: Unit) -> dict[str, str]:
     files = {
         "ops.h": _header(unit),
         "kernels.h": _kernels(unit),
-        "descs.h": _namespace(emit_boxed.descs_header(unit.ops), "ops::desc", '#include "dispatch/op.h"\n'),
+        "descs.h": _namespace(
+            emit_boxed.descs_header(unit.ops), "ops::desc", '#include "dispatch/op.h"\n'
+        ),
         "registry.cpp": _registry(unit),
         "table.json": _table(unit),
     }
@@ -33,7 +35,8 @@ def all_files(unit: Unit) -> dict[str, str]:
 
 def _namespace(lines: list[str], name: str, includes: str, pragma: str = "#pragma once\n") -> str:
     body = "\n".join(lines)
-    return f"{_HEAD}{pragma}\n{includes}\nnamespace flambeau::{name} {{\n\n{body}\n\n}}  // namespace flambeau::{name}\n"
+    space = f"namespace flambeau::{name}"
+    return f"{_HEAD}{pragma}\n{includes}\n{space} {{\n\n{body}\n\n}}  // {space}\n"
 
 
 def _header(unit: Unit) -> str:
@@ -50,7 +53,9 @@ def _kernels(unit: Unit) -> str:
         line = emit_op.kernel_declaration(e.op)
         if line:
             lines[line] = None
-    return _namespace(list(lines), "kernels", '#include "core/generator.h"\n#include "core/tensor.h"\n')
+    return _namespace(
+        list(lines), "kernels", '#include "core/generator.h"\n#include "core/tensor.h"\n'
+    )
 
 
 def _registry(unit: Unit) -> str:

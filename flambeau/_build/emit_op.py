@@ -5,11 +5,12 @@ Owns the call path: modes first, then the kernel, then recording. See docs/desig
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 
 from .._ir.types import Type
 from .compiler import Entry, body_returns
-from .emit_expr import ExprEmitter, constant
+from .emit_expr import ExprEmitter, constant, named_constant
 from .emit_stmt import BodyEmitter
 from .emit_vjp import edges, fill_node, node_struct, node_type, results_of, vjp_function
 from .model import Op, Param, cpp_param, cpp_value
@@ -32,17 +33,14 @@ def cpp_args(op: Op) -> str:
 
 def default_text(p: Param) -> str:
     """C++ of a parameter's default."""
-    import ast
-
     assert p.default is not None
     if isinstance(p.default, ast.Name):
-        from .emit_expr import _FORMATS, dtype_enumerator
-
-        return _FORMATS.get(p.default.id) or dtype_enumerator(p.default.id)
+        return named_constant(p.default.id)
     value = ast.literal_eval(p.default)
     if p.type.base in ("Ints", "Floats", "Bools", "Tensors", "OptTensors") and value is not None:
         items = value if isinstance(value, (tuple, list)) else (value,) * (p.type.length or 1)
-        return f"{cpp_value(p.type.required())}{{{', '.join(constant(v, p.type.element) for v in items)}}}"
+        texts = ", ".join(constant(v, p.type.element) for v in items)
+        return f"{cpp_value(p.type.required())}{{{texts}}}"
     if p.type.base == "Number" and value is not None:
         return f"Scalar({constant(value, Type(type(value).__name__))})"
     return constant(value, p.type)
@@ -97,7 +95,9 @@ def needs_test(entry: Entry) -> str:
     if entry.vjp is not None:
         slots = [entry.vjp.slots[k] for k in entry.vjp.differentiable]
     elif op.option("differentiable", True):
-        slots = [i for i, p in enumerate(op.params) if p.type.base in ("Tensor", "Tensors", "OptTensors")]
+        slots = [
+            i for i, p in enumerate(op.params) if p.type.base in ("Tensor", "Tensors", "OptTensors")
+        ]
     else:
         slots = []
     return " || ".join(f"needs_grad({cpp_name(op.params[i].name)})" for i in slots)
@@ -146,8 +146,9 @@ def record(entry: Entry, overloaded: Overloaded) -> list[str]:
         return before
     results = results_of(op)
     history = results[0] if len(results) == 1 else f"Tensors{{{', '.join(results)}}}"
+    params = _plus(_result_params(op), _unused(op))
     return [
-        f"[[gnu::noinline]] static void {op.uid}_record({_plus(_result_params(op), _unused(op))}) {{",
+        f"[[gnu::noinline]] static void {op.uid}_record({params}) {{",
         f"  auto node = new_node<{node}>();",
         *edges(entry),
         f"  set_history({history}, node);",
@@ -174,7 +175,9 @@ def _recording(entry: Entry) -> list[str]:
     results = results_of(op)
     if entry.vjp is None:
         history = results[0] if len(results) == 1 else f"Tensors{{{', '.join(results)}}}"
-        return [f'  if ({test}) [[unlikely]] set_history({history}, not_differentiable("{op.name}"));']
+        return [
+            f'  if ({test}) [[unlikely]] set_history({history}, not_differentiable("{op.name}"));'
+        ]
     return [f"  if ({test}) {op.uid}_record({_plus(', '.join(results), cpp_args(op))});"]
 
 
@@ -264,7 +267,8 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     op = entry.op
     outs, results = out_names(op), results_of(op)
     ret = "out" if len(outs) == 1 else f"{{{', '.join(outs)}}}"
-    head = f"{cpp_value(op.returns)} {op.name}_out({_plus(cpp_params(op), ', '.join(f'const Tensor& {o}' for o in outs))}) {{"
+    out_params = ", ".join(f"const Tensor& {o}" for o in outs)
+    head = f"{cpp_value(op.returns)} {op.name}_out({_plus(cpp_params(op), out_params)}) {{"
     test = needs_test(entry) or "false"
     lines = [head]
     lines += [f'  check_out({o}, {test}, "{op.name}");' for o in outs]
@@ -275,7 +279,9 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     else:
         lines.append("  if (modes.active) [[unlikely]] {")
         lines += ["  " + x for x in _bind_results(op, f"{op.name}({cpp_args(op)})")]
-        lines += [f'    assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)]
+        lines += [
+            f'    assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)
+        ]
         lines += [f"    return {ret};", "  }", *_bind_results(op, rule)]
         aliases = _inputs_overlap(op)
         for o, r in zip(outs, results, strict=True):

@@ -73,7 +73,11 @@ class Declarations:
         while all(len(b) > depth for b in blocks) and len({b[depth] for b in blocks}) == 1:
             depth += 1
         first = paths[0][depth - 1]
-        alone = len(paths[0]) == depth and name in assigned_names(first) and name not in used_names(first)
+        alone = (
+            len(paths[0]) == depth
+            and name in assigned_names(first)
+            and name not in used_names(first)
+        )
         (self.here if alone else self.before).setdefault(id(first), []).append((name, t))
 
 
@@ -172,7 +176,11 @@ class BodyEmitter(ExprEmitter):
             return super()._if(s)
         self.put(f"if ({self.condition(s.test)}) {{")
         self.nested(s.then)
-        while len(s.other) == 1 and isinstance(s.other[0], ir.If) and not self.decl.before.get(id(s.other[0])):
+        while (
+            len(s.other) == 1
+            and isinstance(s.other[0], ir.If)
+            and not self.decl.before.get(id(s.other[0]))
+        ):
             s = s.other[0]
             self.put(f"}} else if ({self.condition(s.test)}) {{")
             self.nested(s.then)

@@ -21,7 +21,12 @@ _UNPACK = {
     "list": "unpack_list({0}_, *this)",
     "optional_list": "unpack_optional_list({0}_, *this)",
 }
-_FIELDS = {"tensor": "SavedTensor", "optional": "SavedTensor", "list": "SavedList", "optional_list": "SavedList"}
+_FIELDS = {
+    "tensor": "SavedTensor",
+    "optional": "SavedTensor",
+    "list": "SavedList",
+    "optional_list": "SavedList",
+}
 
 
 def camel(uid: str) -> str:
@@ -124,7 +129,7 @@ def vjp_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
     return [f"static Tensors {entry.op.uid}_vjp({e.params()}) {{", *e.body(), "}", "@restore"]
 
 
-def _forward(s: Saved, overloaded: Callable[[str], bool]) -> str:
+def forward_value(s: Saved, overloaded: Callable[[str], bool]) -> str:
     """What is saved, as an expression over the forward values."""
     e = ExprEmitter(overloaded)
     if s.source is None:
@@ -150,7 +155,11 @@ def node_struct(entry: Entry) -> list[str]:
     lines += [f"  uint32_t count{k}_ = 0;" for k in lists]
     lines.append(f'  const char* name() const override {{ return "{name}0"; }}')
     lines += ["  Tensors apply(Tensors&& grads) override {", *_apply(entry), "  }"]
-    resets = [f"reset_list({s.name}_);" if "list" in s.kind else f"{s.name}_.reset();" for s in vjp.saved if s.kind != "value"]
+    resets = [
+        f"reset_list({s.name}_);" if "list" in s.kind else f"{s.name}_.reset();"
+        for s in vjp.saved
+        if s.kind != "value"
+    ]
     if resets:
         lines.append(f"  void release_saved() override {{ {' '.join(resets)} }}")
     return [*lines, "};"]
@@ -215,13 +224,15 @@ def fill_node(entry: Entry, overloaded: Callable[[str], bool], outputs: bool) ->
     assert vjp is not None
     lines: list[str] = []
     for s in vjp.saved:
-        source = _forward(s, overloaded)
+        source = forward_value(s, overloaded)
         if (s.is_output or s.origin in results_of(op)) != outputs:
             continue
         if s.kind == "value":
             lines.append(f"  node->{s.name}_ = {source};")
         elif s.is_output:
-            lines.append(f"  node->{s.name}_ = SavedTensor({source}, true, node.get(), {s.output_nr});")
+            lines.append(
+                f"  node->{s.name}_ = SavedTensor({source}, true, node.get(), {s.output_nr});"
+            )
         else:
             lines += _save_input(op, vjp, s, source)
     return lines

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from .._ir.types import Param, Type
 
-
 #: subset type -> (C++ parameter type, C++ value type); optional forms are derived
 CPP_TYPES = {
     "Tensor": ("const Tensor&", "Tensor"),
@@ -89,7 +88,11 @@ class Op:
     @property
     def mutates(self) -> bool:
         """The entry itself mutates its first argument (`copy_`, `index_put_`)."""
-        return self.name.endswith("_") and not self.name.startswith("_") or bool(self.options.get("mutates"))
+        return (
+            self.name.endswith("_")
+            and not self.name.startswith("_")
+            or bool(self.options.get("mutates"))
+        )
 
     @property
     def tensor_params(self) -> list[Param]:

@@ -82,8 +82,12 @@ class RuleTyper(FunctionTyper):
         if value.op == "tuple":
             return ir.Return(node.lineno, self._slots_of(node, value))
         items = value.type.items
-        fits = value.type.base == "Tuple" and len(items) == len(self.slots) and not value.type.optional
-        if not fits or any(a.required() != b.required() for a, b in zip(items, self.slots, strict=False)):
+        fits = (
+            value.type.base == "Tuple" and len(items) == len(self.slots) and not value.type.optional
+        )
+        if not fits or any(
+            a.required() != b.required() for a, b in zip(items, self.slots, strict=False)
+        ):
             want = ", ".join(map(str, self.slots))
             self.fail(f"return: expected ({want}), got {value.type}", node)
         return ir.Return(node.lineno, value)

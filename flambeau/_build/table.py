@@ -46,7 +46,9 @@ def parse_file(path: Path, root: Path) -> list[Op]:
         if not isinstance(node, ast.FunctionDef):
             if isinstance(node, (ast.Import, ast.ImportFrom, ast.Expr, ast.Assign, ast.AnnAssign)):
                 continue
-            raise TableError("only entries, rules, constants and imports may stand here", file, node)
+            raise TableError(
+                "only entries, rules, constants and imports may stand here", file, node
+            )
         if len(node.decorator_list) != 1:
             raise TableError(f"{node.name}: exactly one decorator", file, node)
         dec = node.decorator_list[0]
@@ -72,7 +74,9 @@ def parse_file(path: Path, root: Path) -> list[Op]:
     return ops
 
 
-def _entry(node: ast.FunctionDef, kind: str, options: dict[str, object], file: str, family: str) -> Op:
+def _entry(
+    node: ast.FunctionDef, kind: str, options: dict[str, object], file: str, family: str
+) -> Op:
     if node.returns is None:
         raise TableError(f"{node.name} has no return type", file, node)
     doc = ast.get_docstring(node)
@@ -95,7 +99,9 @@ def constants(path: Path) -> dict[str, ast.expr]:
 def entry_files(root: Path) -> Iterator[Path]:
     """Files of the table, in a stable order."""
     folder = root / "flambeau" / "ops"
-    return (p for p in sorted(folder.glob("*.py")) if not p.stem.startswith("_") and p.stem != "scalar")
+    return (
+        p for p in sorted(folder.glob("*.py")) if not p.stem.startswith("_") and p.stem != "scalar"
+    )
 
 
 def load(root: Path, errors: list[CompileError] | None = None) -> list[Op]:

@@ -16,7 +16,18 @@ from .errors import CompileError
 from .ir import Callee, Comp, Expr
 from .scope import Env, narrowed
 from .types import (
-    BOOL, DTYPE, FLOAT, INT, NONE, NUMBER, STR, TENSOR, Param, Type, list_of, tuple_of,
+    BOOL,
+    DTYPE,
+    FLOAT,
+    INT,
+    NONE,
+    NUMBER,
+    STR,
+    TENSOR,
+    Param,
+    Type,
+    list_of,
+    tuple_of,
 )  # fmt: skip
 
 Lookup = Callable[[str], Sequence[Any]]
@@ -92,7 +103,7 @@ class ExprTyper:
         if e.type == BOOL:
             return e
         hints = {"int": "write `!= 0`", "float": "write `!= 0`", "Tensor": "write `bool(x.item())`"}
-        hint = hints.get(e.type.base, "write `!= \"\"`" if e.type == STR else "")
+        hint = hints.get(e.type.base, 'write `!= ""`' if e.type == STR else "")
         if e.type.is_list:
             hint = "write `len(xs) > 0`"
         if e.type.optional:
@@ -194,8 +205,10 @@ class ExprTyper:
         if text == "*" and b.type == INT and (a.type.is_list or a.op == "tuple"):
             a = self._as_list(a, node)
             return self.core(node, "repeat_list", (a, b), a.type)
-        if "Number" in (a.type.base, b.type.base) and text in "+-*/" and not (
-            a.type.optional or b.type.optional
+        if (
+            "Number" in (a.type.base, b.type.base)
+            and text in "+-*/"
+            and not (a.type.optional or b.type.optional)
         ):
             if cost(a, NUMBER) is not None and cost(b, NUMBER) is not None:
                 parts = [convert(a, NUMBER), convert(b, NUMBER)]
@@ -316,7 +329,11 @@ class ExprTyper:
                 return self.make(node, "cmp", (a, b), BOOL, text)
             if listed := self._same_lists(a, b):
                 return self.make(node, "cmp", listed, BOOL, text)
-            if NUMBER in (a.type, b.type) and cost(a, NUMBER) is not None and cost(b, NUMBER) is not None:
+            if (
+                NUMBER in (a.type, b.type)
+                and cost(a, NUMBER) is not None
+                and cost(b, NUMBER) is not None
+            ):
                 if a.type != NUMBER:
                     a, b = b, a
                 if b.type.is_numeric:
@@ -521,7 +538,10 @@ class ExprTyper:
     def listed(self, node: ast.expr) -> Expr:
         """An expression as a list: tuple literals, `range` and `reversed` count as lists too."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id in ("range", "reversed", "zip", "enumerate") and node.func.id not in self.env:
+            if (
+                node.func.id in ("range", "reversed", "zip", "enumerate")
+                and node.func.id not in self.env
+            ):
                 over, args, types = self.iterable(node)
                 if len(types) != 1:
                     self.fail(f"{node.func.id} cannot be nested here", node)
@@ -546,7 +566,9 @@ class ExprTyper:
             if entry.params[0].type == value.type:
                 return self.core(node, node.attr, (value,), entry.returns)
         if value.type.optional:
-            self.fail(f".{node.attr}: value may be None ({value.type}); test it with `is None`", node)
+            self.fail(
+                f".{node.attr}: value may be None ({value.type}); test it with `is None`", node
+            )
         if value.type == TENSOR and node.attr in ("T", "mT", "H", "mH", "real", "imag"):
             return self.call_op(node, node.attr, [value], {})
         self.fail(f"{value.type} has no attribute {node.attr!r}", node)
@@ -595,7 +617,9 @@ class ExprTyper:
             return special(node)
         args, kwargs = self._arguments(node)
         # A name such as `sum` is both: the intrinsic on lists, the operation on tensors.
-        if name in intrinsics.functions() and not (args and args[0].type == TENSOR and self.lookup(name)):
+        if name in intrinsics.functions() and not (
+            args and args[0].type == TENSOR and self.lookup(name)
+        ):
             return self._intrinsic(node, name, args, kwargs)
         return self.call_op(node, name, args, kwargs)
 
@@ -607,7 +631,9 @@ class ExprTyper:
             return False
         return self.expr(node.args[0]).type == TENSOR
 
-    def _intrinsic(self, node: ast.AST, name: str, args: list[Expr], kwargs: dict[str, Expr]) -> Expr:
+    def _intrinsic(
+        self, node: ast.AST, name: str, args: list[Expr], kwargs: dict[str, Expr]
+    ) -> Expr:
         target, full = self._resolve(node, intrinsics.functions()[name], args, kwargs)
         return self.core(node, name, full, target.returns)
 
@@ -626,8 +652,8 @@ class ExprTyper:
             self.env = outer
 
     def call_op(
-        self, node: ast.AST, name: str, args: list[Expr], kwargs: dict[str, Expr], wrap: bool = False,
-        method: bool = False,
+        self, node: ast.AST, name: str, args: list[Expr], kwargs: dict[str, Expr],
+        wrap: bool = False, method: bool = False,
     ) -> Expr:  # fmt: skip
         """A call of an operation of the table, functional or in place."""
         entries = self.lookup(name)
@@ -701,7 +727,6 @@ class ExprTyper:
         for a in args[1:]:
             out = self.core(node, name, (out, convert(a, t)), t)
         return out
-
 
     def _call_len(self, node: ast.Call) -> Expr:
         e = self.expr(self._one(node, "len"))

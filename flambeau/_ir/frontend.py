@@ -12,7 +12,19 @@ from collections.abc import Mapping, Sequence
 from .coerce import EMPTY_LIST, cost
 from .expr import ARITHMETIC, ExprTyper, Lookup
 from .ir import (
-    Check, Do, Expr, For, Function, If, Jump, Let, Return, SetItem, Stmt, Unpack, While,
+    Check,
+    Do,
+    Expr,
+    For,
+    Function,
+    If,
+    Jump,
+    Let,
+    Return,
+    SetItem,
+    Stmt,
+    Unpack,
+    While,
     terminates,
 )  # fmt: skip
 from .scope import Env, merge, narrowed, widened
@@ -187,9 +199,13 @@ class FunctionTyper(ExprTyper):
     def _stmt_augassign(self, node: ast.AugAssign) -> Stmt:
         text, op = ARITHMETIC[type(node.op)]
         if isinstance(node.target, ast.Subscript):
-            load = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node)
+            load = ast.copy_location(
+                ast.Subscript(node.target.value, node.target.slice, ast.Load()), node
+            )
             value = ast.copy_location(ast.BinOp(load, node.op, node.value), node)
-            return self._set_item(ast.copy_location(ast.Assign([node.target], value), node), node.target)
+            return self._set_item(
+                ast.copy_location(ast.Assign([node.target], value), node), node.target
+            )
         if not isinstance(node.target, ast.Name):
             self.fail("only variables and items of lists can be assigned", node)
         read = self._name(ast.copy_location(ast.Name(node.target.id, ast.Load()), node))
@@ -202,14 +218,20 @@ class FunctionTyper(ExprTyper):
         test = self.condition(node.test)
         then, after_then = self.block(node.body, narrowed(self.env, self.facts(node.test, True)))
         if node.orelse:
-            other, after_other = self.block(node.orelse, narrowed(self.env, self.facts(node.test, False)))
+            other, after_other = self.block(
+                node.orelse, narrowed(self.env, self.facts(node.test, False))
+            )
         else:
             other, after_other = [], narrowed(self.env, self.facts(node.test, False))
         self.env = merge(after_then, after_other) or self.env
         return If(node.lineno, test, then, other)
 
-    def _loop(self, node: ast.For | ast.While, names: dict[str, Type], test: ast.expr | None) -> list[Stmt]:
-        stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    def _loop(
+        self, node: ast.For | ast.While, names: dict[str, Type], test: ast.expr | None
+    ) -> list[Stmt]:
+        stored = {
+            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
         before = widened(self.env, stored)
         inner: Env = {**before, **{n: (t, t) for n, t in names.items()}}
         if test is not None:
@@ -240,7 +262,9 @@ class FunctionTyper(ExprTyper):
     def _stmt_while(self, node: ast.While) -> Stmt:
         if node.orelse:
             self.fail("`else` of a loop is not part of the subset", node)
-        stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        stored = {
+            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
         self.env = widened(self.env, stored)
         test = self.condition(node.test)
         return While(node.lineno, test, self._loop(node, {}, node.test))
@@ -262,7 +286,9 @@ class FunctionTyper(ExprTyper):
         return []
 
     def _stmt_return(self, node: ast.Return) -> Stmt:
-        if node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None):
+        if node.value is None or (
+            isinstance(node.value, ast.Constant) and node.value.value is None
+        ):
             if self.returns != NONE and not self.returns.optional:
                 self.fail(f"return: expected {self.returns}, got None", node)
             if self.returns == NONE:
@@ -283,9 +309,14 @@ class FunctionTyper(ExprTyper):
 
     def _stmt_expr(self, node: ast.Expr) -> Stmt:
         match node.value:
-            case ast.Call(func=ast.Name(id=name), args=[test, message], keywords=[]) if name in CHECKS:
+            case ast.Call(func=ast.Name(id=name), args=[test, message], keywords=[]) if (
+                name in CHECKS
+            ):
                 made = Check(
-                    node.lineno, CHECKS[name], self.condition(test), self.typed(message, STR, "message")
+                    node.lineno,
+                    CHECKS[name],
+                    self.condition(test),
+                    self.typed(message, STR, "message"),
                 )
                 self.env = narrowed(self.env, self.facts(test, True))
                 return made

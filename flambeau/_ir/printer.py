@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .ir import (
-    Check, Do, Expr, For, Function, If, Jump, Let, Return, SetItem, Stmt, Unpack, While,
+    Check,
+    Do,
+    Expr,
+    For,
+    Function,
+    If,
+    Jump,
+    Let,
+    Return,
+    SetItem,
+    Stmt,
+    Unpack,
+    While,
 )  # fmt: skip
 
 

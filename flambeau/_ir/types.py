@@ -63,7 +63,13 @@ class Type:
         return text + (" | None" if self.optional else "")
 
 
-TENSOR, INT, FLOAT, BOOL, STR = Type("Tensor"), Type("int"), Type("float"), Type("bool"), Type("str")
+TENSOR, INT, FLOAT, BOOL, STR = (
+    Type("Tensor"),
+    Type("int"),
+    Type("float"),
+    Type("bool"),
+    Type("str"),
+)
 NUMBER, INTS, NONE, DTYPE = Type("Number"), Type("Ints"), Type("None"), Type("DType")
 _ELEMENTS = {
     "Ints": INT,

@@ -159,6 +159,6 @@ def check_not_implemented(condition: Any, message: str) -> None:
 inf, nan, pi = float("inf"), float("nan"), 3.141592653589793
 
 __all__ = [
-    "TABLE", "Entry", "pointwise", "reduction", "view", "structured", "composite", "s", "inf", "nan",
-    "pi", "check", "check_value", "check_type", "check_index", "check_not_implemented", *_TYPES,
+    "TABLE", "Entry", "pointwise", "reduction", "view", "structured", "composite", "s", "inf",
+    "nan", "pi", "check", "check_value", "check_type", "check_index", "check_not_implemented", *_TYPES,
 ]  # fmt: skip

@@ -273,3 +273,15 @@ def squeeze(input: Tensor, dim: Ints) -> Tensor:
 def _(g, input):
     return g.reshape(input.shape)
 
+
+@composite
+def reshape(input: Tensor, shape: Ints) -> Tensor:
+    """Tensor of another shape with the same elements: a view where the strides allow, else a copy.
+
+    >>> torch.arange(6).view(2, 3).transpose(0, 1).reshape(6)
+    tensor([0, 3, 1, 4, 2, 5])
+    """
+    size = infer_size(shape, input.numel())
+    if view_strides(input.shape, input.strides, size) is None:
+        return input.clone(memory_format=contiguous_format).view(size)
+    return input.view(size)
