@@ -1,0 +1,333 @@
+// The built-in matrix product: panels of A and B are packed so that a register tile streams through both (Goto & van
+// de Geijn 2008, "Anatomy of high-performance matrix multiplication"). Any element type with + and *; operands come
+// from functions that fill panels, so a convolution packs its patches without ever storing them. One OpenMP region per
+// product; all threads pack B together and then own disjoint tiles of C. Included by *.isa.cpp files alone.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+
+#include "core/allocator.h"
+#include "core/parallel.h"
+#include "kernels/providers/simd.h"
+
+namespace flambeau::kernels::FB_KERNEL_NS::tiles {
+
+// Register tile: kRows x (2 vectors). 32 registers hold 12 rows, 16 hold 6 (5 for unfused multiply and add).
+inline constexpr int kRows = kVectorBytes == 64 ? 12 : kVectorBytes == 32 ? 6 : 4;
+
+// How packed elements (Elem) multiply, sum (Acc) and are written (Out; another type than Acc only for products of one
+// block of k). Pairs of bfloat16 have their own policy.
+template <class T>
+struct Plain {
+  using Elem = T;
+  using Acc = T;
+  using Out = T;
+  [[gnu::always_inline]] static Vec<T> step(Vec<T> acc, T a, Vec<T> b) { return acc + a * b; }
+  [[gnu::always_inline]] static Vec<T> get(const T* p) { return load<T>(p); }
+  [[gnu::always_inline]] static void put(T* p, Vec<T> v) { store<T>(p, v); }
+};
+
+// What happens to a finished tile: c = alpha * (a b) + beta * c + bias[j] (beta 0 never reads c).
+template <class T>
+struct Epilogue {
+  T alpha = 1, beta = 0;
+  const T* bias = nullptr;        // one per column
+  const T* row_bias = nullptr;    // one per row
+};
+
+template <class T>
+class Buffer {
+ public:
+  explicit Buffer(int64_t n) : bytes_(sizeof(T) * static_cast<size_t>(n)), p_(static_cast<T*>(allocate(bytes_))) {}
+  ~Buffer() { deallocate(p_, bytes_); }
+  Buffer(const Buffer&) = delete;
+  T* get() const { return p_; }
+
+ private:
+  size_t bytes_;
+  T* p_;
+};
+
+// Writes a tile of which some columns lie behind the matrix.
+template <class T, class Out>
+[[gnu::noinline]] void finish_partial(const T* tile, int width, int rows, int64_t columns, Out* c, int64_t ldc,
+                                      const Epilogue<T>& e, int64_t row, int64_t column) {
+  for (int i = 0; i < rows; ++i) {
+    const T shift = e.row_bias ? e.row_bias[row + i] : T(0);
+#pragma GCC unroll 1
+    for (int64_t j = 0; j < columns; ++j) {
+      T v = tile[i * width + j] * e.alpha + shift;
+      if (e.bias) v += e.bias[column + j];
+      Out* to = c + i * ldc + j;
+      *to = static_cast<Out>(e.beta != T(0) ? v + static_cast<T>(*to) * e.beta : v);
+    }
+  }
+}
+
+// One tile of R rows and NV vectors. A is packed with `lda` elements per step of k (Strided: row i at a + i * ars).
+template <class P, int R, int NV, bool Strided>
+[[gnu::noinline]] void tile(int64_t k, const typename P::Elem* a, int64_t lda, int64_t ars, const typename P::Elem* b,
+                            int64_t ldb, typename P::Out* c, int64_t ldc, int64_t columns,
+                            const Epilogue<typename P::Acc>& e, int64_t row, int64_t column) {
+  using T = typename P::Acc;
+  using E = typename P::Elem;
+  constexpr int W = kLanes<T>;
+  Vec<T> acc[R][NV] = {};
+  for (int64_t p = 0; p < k; ++p) {
+    Vec<E> bv[NV];
+#pragma GCC unroll 4
+    for (int j = 0; j < NV; ++j) bv[j] = load<E>(b + j * W);
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+      E x = Strided ? a[i * ars] : a[i];
+#pragma GCC unroll 4
+      for (int j = 0; j < NV; ++j) acc[i][j] = P::step(acc[i][j], x, bv[j]);
+    }
+    a += lda;
+    b += ldb;
+  }
+  if (columns >= NV * W) {
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
+      for (int j = 0; j < NV; ++j) {
+        typename P::Out* to = c + i * ldc + j * W;
+        Vec<T> v = acc[i][j] * e.alpha;
+        if (e.bias) v += load<T>(e.bias + column + j * W);
+        if (e.row_bias) v += e.row_bias[row + i];
+        if (e.beta != T(0)) v += P::get(to) * e.beta;
+        P::put(to, v);
+      }
+    return;
+  }
+  T out[R * NV * W];
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < NV; ++j) store<T>(out + (i * NV + j) * W, acc[i][j]);
+  finish_partial<T, typename P::Out>(out, NV * W, R, columns, c, ldc, e, row, column);
+}
+
+template <class P>
+using TileFn = void (*)(int64_t, const typename P::Elem*, int64_t, int64_t, const typename P::Elem*, int64_t,
+                        typename P::Out*, int64_t, int64_t, const Epilogue<typename P::Acc>&, int64_t, int64_t);
+
+template <class P, int NV, bool Strided, int... R>
+TileFn<P> pick_tile(int rows, std::integer_sequence<int, R...>) {
+  static constexpr TileFn<P> fns[] = {&tile<P, R + 1, NV, Strided>...};
+  return fns[rows - 1];
+}
+// The tile function of a height (1..kRows) and of one or two vectors of columns.
+template <class P, bool Strided>
+TileFn<P> tile_for(int rows, int64_t columns) {
+  using Seq = std::make_integer_sequence<int, kRows>;
+  return columns > kLanes<typename P::Acc> ? pick_tile<P, 2, Strided>(rows, Seq{})
+                                           : pick_tile<P, 1, Strided>(rows, Seq{});
+}
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+// Size of equal blocks of at most `most`, in multiples of `unit`, that cover n.
+inline int64_t even_block(int64_t n, int64_t most, int64_t unit) {
+  int64_t blocks = std::max<int64_t>(1, ceil_div(n, most));
+  return round_up(ceil_div(n, blocks), unit);
+}
+
+template <class P>
+struct Blocking {
+  static constexpr int64_t kNR = 2 * kLanes<typename P::Acc>;
+  static constexpr int64_t kKC = 2048 / sizeof(typename P::Elem);             // a panel of B: 64 KB
+  static constexpr int64_t kMC = 480 / kRows * kRows;
+  static constexpr int64_t kNC = 2048 * 4 / sizeof(typename P::Acc);
+};
+
+// Runs f(thread, threads) on `threads` threads at once; nothing it calls may throw.
+template <class F>
+void region(int threads, const F& f) {
+#ifdef _OPENMP
+  if (threads > 1) {
+#pragma omp parallel num_threads(threads)
+    f(omp_get_thread_num(), omp_get_num_threads());
+    return;
+  }
+#endif
+  f(0, 1);
+}
+inline void barrier(int threads) {
+#ifdef _OPENMP
+  if (threads > 1) {
+#pragma omp barrier
+  }
+#else
+  (void)threads;
+#endif
+}
+
+// c (m x n, row stride ldc) from operands given by packers:
+//   pack_a(p0, kc, i0, rows, mr, dst): dst[p * mr + i] for i < rows (mr: rows allotted; one vector may be overrun)
+//   pack_b(p0, kc, j0, columns, dst): dst[p * NR + j], zeros behind `columns`
+// k counts elements (for pairs: pairs).
+template <class P, class PackA, class PackB>
+void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const PackB& pack_b, typename P::Out* c,
+                 int64_t ldc, const Epilogue<typename P::Acc>& e, int threads) {
+  using E = typename P::Elem;
+  using B = Blocking<P>;
+  using Acc = typename P::Acc;
+  constexpr int64_t NR = B::kNR;
+  const int64_t kc_most = even_block(k, B::kKC, 1), nc_most = even_block(n, B::kNC, NR);
+  const int64_t mr = std::max<int64_t>(1, ceil_div(m, ceil_div(m, kRows)));
+  // Rows are shared out when every thread gets several tiles of them, columns otherwise.
+  const bool by_rows = ceil_div(m, mr) >= 4 * threads || ceil_div(m, mr) * NR >= n;
+  const int64_t share = by_rows ? round_up(ceil_div(m, threads), mr) : m;
+  const int64_t mc_most = even_block(share, B::kMC, mr);
+  Buffer<E> packed_b(kc_most * nc_most);
+  const int64_t a_size = round_up(kc_most * round_up(mc_most, mr) + 2 * NR, 64);
+  Buffer<E> packed_a(a_size * threads);
+
+  region(threads, [&](int t, int nt) {
+    E* ap = packed_a.get() + a_size * t;
+    const int64_t m0 = by_rows ? std::min(m, t * share) : 0, m1 = by_rows ? std::min(m, m0 + share) : m;
+    for (int64_t jc = 0; jc < n; jc += nc_most) {
+      const int64_t nc = std::min(nc_most, n - jc), panels = ceil_div(nc, NR);
+      const int64_t first = panels * t / nt, last = panels * (t + 1) / nt;
+      for (int64_t pc = 0; pc < k; pc += kc_most) {
+        const int64_t kc = std::min(kc_most, k - pc);
+        Epilogue<Acc> now = e;
+        if (pc) now.beta = 1, now.bias = now.row_bias = nullptr;
+        for (int64_t j = first; j < last; ++j)
+          pack_b(pc, kc, jc + j * NR, std::min(NR, nc - j * NR), packed_b.get() + j * NR * kc_most);
+        if (by_rows) barrier(nt);
+        for (int64_t ic = m0; ic < m1; ic += mc_most) {
+          const int64_t mc = std::min(mc_most, m1 - ic);
+          for (int64_t i = 0; i < mc; i += mr) pack_a(pc, kc, ic + i, std::min(mr, mc - i), mr, ap + i * kc);
+          for (int64_t j = by_rows ? 0 : first; j < (by_rows ? panels : last); ++j) {
+            const int64_t columns = std::min(NR, nc - j * NR);
+            const E* bp = packed_b.get() + j * NR * kc_most;
+            auto whole = tile_for<P, false>(static_cast<int>(mr), columns);
+            for (int64_t i = 0; i < mc; i += mr) {
+              const int64_t rows = std::min(mr, mc - i);
+              auto f = rows == mr ? whole : tile_for<P, false>(static_cast<int>(rows), columns);
+              f(kc, ap + i * kc, mr, 0, bp, NR, c + (ic + i) * ldc + jc + j * NR, ldc, columns, now, ic + i,
+                jc + j * NR);
+            }
+          }
+        }
+        if (by_rows) barrier(nt);
+      }
+    }
+  });
+}
+
+// Packers of strided matrices, with conversion from the stored type S ------------------------------------------------
+
+template <class T, class S>
+[[gnu::always_inline]] inline T as(S x) {
+  return static_cast<T>(x);
+}
+
+// dst[p * width + i] = src[i][p], for i < rows, p < k, with `stride` bytes between the rows of src: rows become columns.
+// Writes may run over by a vector, into what is written later.
+template <class T, class S>
+void pack_transposed(const void* from, int64_t stride, int64_t rows, int64_t k, int64_t width, T* dst) {
+  constexpr int W = kLanes<T>;
+  const char* src = static_cast<const char*>(from);
+  int64_t p = 0;
+  if constexpr (std::is_same_v<T, S> && std::is_arithmetic_v<T>) {
+    for (; p + W <= k; p += W)
+      for (int64_t i0 = (rows - 1) / W * W; i0 >= 0; i0 -= W) {   // downwards: an overrun is overwritten
+        Vec<T> r[W];
+        const int64_t some = std::min<int64_t>(W, rows - i0);
+        const char* at = src + i0 * stride + p * static_cast<int64_t>(sizeof(T));
+        for (int i = 0; i < W; ++i) r[i] = i < some ? peek<Vec<T>>(at + i * stride) : Vec<T>{};
+        transpose<T>(r);
+        if (some == W || i0 + W >= width)
+          for (int i = 0; i < W; ++i) store<T>(dst + (p + i) * width + i0, r[i]);
+        else
+          for (int i = 0; i < W; ++i)
+            for (int64_t j = 0; j < some; ++j) dst[(p + i) * width + i0 + j] = r[i][j];
+      }
+  }
+  for (; p < k; ++p)
+    for (int64_t i = 0; i < rows; ++i)
+      dst[p * width + i] = as<T>(peek<S>(src + i * stride + p * static_cast<int64_t>(sizeof(S))));
+}
+
+template <class S>
+struct Strides {
+  const S* data;
+  int64_t rs, cs;   // between rows (A: of m, B: of k) and columns (A: of k, B: of n)
+};
+
+template <class T, class S>
+void pack_a_panel(const Strides<S>& x, int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr, T* dst) {
+  const S* src = x.data + i0 * x.rs + p0 * x.cs;
+  if (x.cs == 1) return pack_transposed<T, S>(src, x.rs * static_cast<int64_t>(sizeof(S)), rows, kc, mr, dst);
+  for (int64_t p = 0; p < kc; ++p, src += x.cs)
+    for (int64_t i = 0; i < rows; ++i) dst[p * mr + i] = as<T>(src[i * x.rs]);
+}
+
+template <class T, class S>
+void pack_b_panel(const Strides<S>& x, int64_t p0, int64_t kc, int64_t j0, int64_t columns, T* dst) {
+  constexpr int64_t NR = 2 * kLanes<T>;
+  const S* src = x.data + p0 * x.rs + j0 * x.cs;
+  if (columns < NR) {
+    std::memset(static_cast<void*>(dst), 0, sizeof(T) * NR * kc);
+  }
+  if (x.cs == 1) {
+    if (columns == NR && std::is_same_v<T, S>) {
+      for (int64_t p = 0; p < kc; ++p, src += x.rs) std::memcpy(static_cast<void*>(dst + p * NR), src, NR * sizeof(T));
+    } else {
+      for (int64_t p = 0; p < kc; ++p, src += x.rs)
+        for (int64_t j = 0; j < columns; ++j) dst[p * NR + j] = as<T>(src[j]);
+    }
+  } else if (x.rs == 1) {
+    pack_transposed<T, S>(src, x.cs * static_cast<int64_t>(sizeof(S)), columns, kc, NR, dst);
+  } else {
+    for (int64_t p = 0; p < kc; ++p, src += x.rs)
+      for (int64_t j = 0; j < columns; ++j) dst[p * NR + j] = as<T>(src[j * x.cs]);
+  }
+}
+
+// Small products: A is read where it lies, B too when its rows are dense; no threads, no allocation.
+// Needs k * NR elements on the stack: k <= kSmallK.
+inline constexpr int64_t kSmallK = 256;
+template <class T>
+void gemm_small(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Strides<T>& b, T* c, int64_t ldc,
+                const Epilogue<T>& e) {
+  constexpr int64_t NR = 2 * kLanes<T>;
+  const int mr = static_cast<int>(ceil_div(m, ceil_div(m, kRows)));
+  alignas(64) T panel[kSmallK * NR];
+  for (int64_t j = 0; j < n; j += NR) {
+    const int64_t columns = std::min(NR, n - j);
+    const T* bp = panel;
+    int64_t ldb = NR;
+    if (b.cs == 1 && columns == NR)
+      bp = b.data + j, ldb = b.rs;
+    else
+      pack_b_panel<T, T>(b, 0, k, j, columns, panel);
+    for (int64_t i = 0; i < m; i += mr) {
+      const int rows = static_cast<int>(std::min<int64_t>(mr, m - i));
+      tile_for<Plain<T>, true>(rows, columns)(k, a.data + i * a.rs, a.cs, a.rs, bp, ldb, c + i * ldc + j, ldc, columns,
+                                              e, i, j);
+    }
+  }
+}
+
+// c = alpha a b + ...: picks the way by size.
+template <class T>
+void gemm_strided(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Strides<T>& b, T* c, int64_t ldc,
+                  const Epilogue<T>& e, int threads) {
+  if (k <= kSmallK && m * n * k <= 64 * 64 * 64) return gemm_small<T>(m, n, k, a, b, c, ldc, e);
+  gemm_packed<Plain<T>>(
+      m, n, k,
+      [&](int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr, T* dst) {
+        pack_a_panel<T, T>(a, p0, kc, i0, rows, mr, dst);
+      },
+      [&](int64_t p0, int64_t kc, int64_t j0, int64_t columns, T* dst) {
+        pack_b_panel<T, T>(b, p0, kc, j0, columns, dst);
+      },
+      c, ldc, e, threads);
+}
+
+}  // namespace flambeau::kernels::FB_KERNEL_NS::tiles
