@@ -199,6 +199,7 @@ def make_vjp(op: Op, f: ir.Function, meanings: list[RuleParam], undefined: bool)
                 uses.vars.get(m.name, frozenset()),
             )
         )  # fmt: skip
+    saved = [s for s in saved if s.slots]
     differentiable = [k for k in range(len(slots)) if not never(f, k)]
     grads = [m for m in meanings if m.kind == "grad"]
     return Vjp(f, grads, saved, uses, slots, differentiable, undefined)

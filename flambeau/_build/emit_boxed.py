@@ -52,14 +52,11 @@ def boxed_vjp(entry: Entry) -> list[str]:
     """Rule over boxed values: cotangents of all tensor parameters, lists flattened."""
     op, vjp = entry.op, entry.vjp
     assert vjp is not None
-    unused = "[[maybe_unused]] "
-    lines = [
-        _rule_head(op, "vjp", "grads")
-    ]
+    lines = [_rule_head(op, "vjp", "grads")]
     originals = {s.origin for s in vjp.saved} | {op.params[i].name for i in vjp.slots}
     for i, p in enumerate(op.params):
         if p.name in originals:
-            lines.append(f"  {unused}auto {cpp_name(p.name)} = {_unbox(op, i)};")
+            lines.append(f"  [[maybe_unused]] auto {cpp_name(p.name)} = {_unbox(op, i)};")
     for s in vjp.saved:
         if s.origin.startswith("result") and s.origin not in {p.name for p in op.params}:
             i = int(s.origin[6:] or 0)
@@ -133,7 +130,6 @@ def jvp_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
             args.append(f"tangent_like(tangents[{slot}], {_unbox(op, m.index)})")
         else:
             args.append(f"unbox<{cpp_value(op.outputs[m.index])}>(results[{m.index}])")
-    unused = "[[maybe_unused]] "
     return [
         *lines,
         _rule_head(op, "jvp", "tangents"),
@@ -155,7 +151,6 @@ def linear_jvp(op: Op) -> list[str]:
             args.append(f"tangent_like(tangents[{_slot_at(op, i)}], {_unbox(op, i)})")
         else:
             args.append(_unbox(op, i))
-    unused = "[[maybe_unused]] "
     return [
         _rule_head(op, "jvp", "tangents"),
         f"  return flatten(ops::{op.name}({', '.join(args)}));",

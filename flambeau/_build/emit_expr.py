@@ -16,11 +16,11 @@ from .._ir.types import Type
 from .model import cpp_value
 
 CPP_KEYWORDS = frozenset(
-    "alignas and asm auto bool break case catch char class const continue default delete do double "
-    "else enum explicit export extern float for friend goto if inline int long mutable namespace "
-    "new not operator or private protected public register return short signed sizeof static struct "
-    "switch template this throw try typedef typename union unsigned using virtual void volatile "
-    "while xor".split()
+    "alignas and asm auto bool break case catch char class const continue default delete do "
+    "double else enum explicit export extern float for friend goto if inline int long mutable "
+    "namespace new not operator or private protected public register return short signed "
+    "sizeof static struct switch template this throw try typedef typename union unsigned "
+    "using virtual void volatile while xor".split()
 )
 
 _SPECIAL_DTYPES = {"bool_": "Bool", "bfloat16": "BFloat16"}
@@ -160,6 +160,7 @@ class ExprEmitter:
         self.overloaded = overloaded
         self.rename: dict[str, str] = {}
         self.names: set[str] = set()  # C++ names of variables: an equal free function is qualified
+        self.used: set[str] = set()  # variables that are read somewhere
         self.counter = 0
 
     def fresh(self, stem: str) -> str:
@@ -409,7 +410,12 @@ class ExprEmitter:
 
     def bind(self, name: str, t: Type, value: str) -> str:
         by_value = t.base in ("int", "float", "bool", "DType") or t.optional
-        return f"{cpp_value(t) if by_value else 'const auto&'} {self.var(name)} = {value};"
+        left = cpp_value(t) if by_value else "const auto&"
+        return f"{self.mark(name)}{left} {self.var(name)} = {value};"
+
+    def mark(self, name: str) -> str:
+        """Attribute of a variable that may be read nowhere."""
+        return "" if name in self.used else "[[maybe_unused]] "
 
     def _loop_range(
         self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]
@@ -443,7 +449,7 @@ class ExprEmitter:
             ]
             return [f"for (const auto& {x} : {xs}) {{", *names], "}"
         x = self.var(targets[0]) if targets[0] else self.fresh("unused")
-        mark = "" if targets[0] else "[[maybe_unused]] "
+        mark = self.mark(targets[0])
         if item.base == "str":
             return [f"for ({mark}const std::string& {x} : py::chars({xs})) {{"], "}"
         plain = types[0].base in ("int", "float", "bool", "DType")

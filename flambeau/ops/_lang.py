@@ -160,5 +160,6 @@ inf, nan, pi = float("inf"), float("nan"), 3.141592653589793
 
 __all__ = [
     "TABLE", "Entry", "pointwise", "reduction", "view", "structured", "composite", "s", "inf",
-    "nan", "pi", "check", "check_value", "check_type", "check_index", "check_not_implemented", *_TYPES,
+    "nan", "pi", "check", "check_value", "check_type", "check_index", "check_not_implemented",
+    *_TYPES,
 ]  # fmt: skip
