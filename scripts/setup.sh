@@ -90,7 +90,7 @@ install_packages() {
     shift
     installed "$@" && return 0
     say "installing Python packages ($group): $*"
-    if "$PY" -m pip install -q --disable-pip-version-check "$@"; then
+    if "$PY" -m pip install -qq --disable-pip-version-check "$@"; then
         return 0
     fi
     # No network: packages of the system's Python will do.
