@@ -109,7 +109,7 @@ class JvpEmitter(BodyEmitter):
             if s.value.op == "tuple"
             else [self.expr(s.value)]
         )
-        self.put(f"return flatten({', '.join(parts)});")
+        self.put(f"return flambeau::flatten({', '.join(parts)});")
 
 
 def jvp_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
@@ -153,7 +153,7 @@ def linear_jvp(op: Op) -> list[str]:
             args.append(_unbox(op, i))
     return [
         _rule_head(op, "jvp", "tangents"),
-        f"  return flatten(ops::{op.name}({', '.join(args)}));",
+        f"  return flambeau::flatten(ops::{op.name}({', '.join(args)}));",
         "}",
     ]
 

@@ -49,19 +49,19 @@ _FORMATS = {
     "suggest_memory_format": "{0}.suggest_memory_format()",
     "item": "{0}.item()",
     "is_bool": "{0}.is_bool()",
-    "strided": "alias({0}, {1}, {2}, {3})",
+    "strided": "flambeau::alias({0}, {1}, {2}, {3})",
     "undefined": "Tensor()",
     "defined": "{0}.defined()",
     "is_wrapped": "{0}.is_wrapped_number()",
-    "wrapped": "wrapped_number({0})",
+    "wrapped": "flambeau::wrapped_number({0})",
     "grad_mode": "modes.grad",
     "same_tensor": "{0}.is_same({1})",
-    "overlaps": "(overlap({0}, {1}) != Overlap::None)",
-    "infer_size": "infer_sizes({0}, {1})",
-    "result_type": "result_type({all})",
+    "overlaps": "(flambeau::overlap({0}, {1}) != Overlap::None)",
+    "infer_size": "flambeau::infer_sizes({0}, {1})",
+    "result_type": "flambeau::result_type({all})",
     "dtype_of": "{0}.dtype()",
-    "dtype_name": "std::string(dtype_name({0}))",
-    "scalar_type_name": "std::string(scalar_type_name({0}))",
+    "dtype_name": "std::string(flambeau::dtype_name({0}))",
+    "scalar_type_name": "std::string(flambeau::scalar_type_name({0}))",
     "cpu": "Device{{}}",
     "default_device": "Device{{}}",
     "sorted": "py::sorted({0})",
@@ -114,7 +114,7 @@ _FORMATS = {
     "smallest": "py::smallest({0})",
     "largest": "py::largest({0})",
     "epsilon": "py::epsilon({0})",
-    "sum_to": "sum_to({0}, {1})",
+    "sum_to": "flambeau::sum_to({0}, {1})",
 }
 #: the same on a DType: free functions
 _DTYPE_FUNCTIONS = (
@@ -159,7 +159,6 @@ class ExprEmitter:
     def __init__(self, overloaded: Callable[[str], bool]) -> None:
         self.overloaded = overloaded
         self.rename: dict[str, str] = {}
-        self.names: set[str] = set()  # C++ names of variables: an equal free function is qualified
         self.used: set[str] = set()  # variables that are read somewhere
         self.counter = 0
 
@@ -231,8 +230,8 @@ class ExprEmitter:
         return f"{self.free(name)}({', '.join(args)})"
 
     def free(self, name: str) -> str:
-        """A function of the core, qualified where a variable has its name."""
-        return f"flambeau::{name}" if name in self.names else name
+        """A function of the core, qualified: operations and variables may have the same name."""
+        return f"flambeau::{name}"
 
     def _core_min(self, e: ir.Expr) -> str:
         return f"std::{e.attr}<{cpp_value(e.type)}>({', '.join(self.many(e.args))})"
@@ -246,7 +245,7 @@ class ExprEmitter:
         shape, dtype, like, device, memory_format = e.args
         parts = [
             self.expr(shape),
-            self._from_like(dtype, like, "dtype", "default_dtype()"),
+            self._from_like(dtype, like, "dtype", "flambeau::default_dtype()"),
             self._or_default(memory_format, "MemoryFormat::Contiguous"),
             self._from_like(device, like, "device", "Device{}"),
         ]
@@ -257,7 +256,7 @@ class ExprEmitter:
         parts = [
             self.expr(shape),
             self.expr(strides),
-            self._from_like(dtype, like, "dtype", "default_dtype()"),
+            self._from_like(dtype, like, "dtype", "flambeau::default_dtype()"),
             self._from_like(device, like, "device", "Device{}"),
         ]
         return f"{self.free('empty_strided')}({', '.join(parts)})"
@@ -270,9 +269,11 @@ class ExprEmitter:
     def _core_alias_of(self, e: ir.Expr) -> str:
         x, dtype = e.args
         if dtype.op == "cast" and dtype.attr == "none":
-            return f"alias({self.expr(x)})"
+            return f"flambeau::alias({self.expr(x)})"
         t = self.member(x)
-        return f"alias_as({t}, {self.expr(dtype)}, {t}.sizes(), {t}.strides(), {t}.offset())"
+        return (
+            f"flambeau::alias_as({t}, {self.expr(dtype)}, {t}.sizes(), {t}.strides(), {t}.offset())"
+        )
 
     def _or_default(self, e: ir.Expr, default: str) -> str:
         if e.op == "cast" and e.attr == "none":
@@ -348,7 +349,7 @@ class ExprEmitter:
         return f"py::slice({', '.join(self.many(e.args))})"
 
     def _format(self, e: ir.Expr) -> str:
-        return f"concat({', '.join(self.pieces(e))})"
+        return f"flambeau::concat({', '.join(self.pieces(e))})"
 
     def pieces(self, e: ir.Expr) -> list[str]:
         """Operands of a text, to be joined by the callee."""
@@ -379,7 +380,7 @@ class ExprEmitter:
         if kind == "number":
             return f"Scalar({x})"
         if kind == "wrap":
-            return f"wrapped_number({x})"
+            return f"flambeau::wrapped_number({x})"
         if kind == "opttensors":
             return f"OptTensors({x}.begin(), {x}.end())"
         if inner.type.base == "Number":

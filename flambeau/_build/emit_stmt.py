@@ -99,10 +99,6 @@ class BodyEmitter(ExprEmitter):
             p for p in f.params
             if p.name in changed and not (p.type.base in _BY_VALUE and not p.type.optional)
         ]  # fmt: skip
-        self.names = params | {n for s in stmts for n in assigned_names(s)}
-        for s in stmts:
-            if isinstance(s, ir.For):
-                self.names.update(s.targets)
 
     def params(self) -> str:
         """C++ parameters of the function; those the body changes come in under another name."""
@@ -220,7 +216,7 @@ class BodyEmitter(ExprEmitter):
     def _check(self, s: ir.Check) -> None:
         message = ", ".join(self.pieces(s.message))
         if s.test is None:
-            self.put(f"fail(ErrorKind::{s.kind}, {message});")
+            self.put(f"flambeau::fail(ErrorKind::{s.kind}, {message});")
         else:
             self.put(f"FB_CHECK_AS({s.kind}, ({self.condition(s.test)}), {message});")
 

@@ -44,7 +44,6 @@ class VjpEmitter(BodyEmitter):
     def __init__(self, vjp: Vjp, overloaded: Callable[[str], bool]) -> None:
         super().__init__(vjp.function, overloaded)
         self.vjp = vjp
-        self.names.add("need")
 
     def params(self) -> str:
         """Parameters of the C++ function: wanted inputs, cotangents, saved values."""
@@ -87,11 +86,11 @@ class VjpEmitter(BodyEmitter):
     def _return(self, s: ir.Return) -> None:
         assert s.value is not None
         if s.value.op != "tuple":
-            self.put(f"return flatten({self.expr(s.value)});")
+            self.put(f"return flambeau::flatten({self.expr(s.value)});")
             return
         d = self.vjp.differentiable
         parts = [self._slot(i, s.value.args[k]) for i, k in enumerate(d)]
-        self.put(f"return flatten({', '.join(parts)});")
+        self.put(f"return flambeau::flatten({', '.join(parts)});")
 
     def _slot(self, i: int, e: ir.Expr) -> str:
         is_list = e.type.base == "Tensors"

@@ -56,7 +56,7 @@ def test_composite(make_unit: MakeUnit) -> None:
         "  }\n"
         '  return ((reduction == "sum") ? ops::sum(out, std::nullopt, false) :'
         " ops::mul(ops::sum(out, std::nullopt, false),"
-        " wrapped_number(Scalar((1.0 / static_cast<double>(input.numel()))))));\n"
+        " flambeau::wrapped_number(Scalar((1.0 / static_cast<double>(input.numel()))))));\n"
         "}"
     )
 
@@ -93,7 +93,7 @@ def test_structured_runs_rule_kernel_and_recording(make_unit: MakeUnit) -> None:
         " [[maybe_unused]] int64_t power) {\n"
         '  FB_CHECK_AS(Runtime, (input.dim() == 2), "scale: expected a matrix, got ",'
         " input.sizes());\n"
-        "  return empty(input.sizes(), input.dtype(), MemoryFormat::Contiguous, input.device());\n"
+        "  return flambeau::empty(input.sizes(), input.dtype(), MemoryFormat::Contiguous, input.device());\n"
         "}"
     )
     assert function(text, "Tensor scale(") == (
@@ -119,7 +119,7 @@ def test_vjp_computes_only_what_is_wanted(make_unit: MakeUnit) -> None:
     body = function(text, "Tensors scale_vjp(")
     assert "  if (need[0]) {\n    scaled = ops::mul(g, factor);\n  }" in body
     assert "  if (need[1]) {\n    inner = ops::mul(g, input);\n  }" in body
-    assert "return flatten(need[0] ? ops::sum(scaled" in body
+    assert "return flambeau::flatten(need[0] ? ops::sum(scaled" in body
 
 
 def test_inputs_are_saved_only_for_the_cotangents_that_need_them(make_unit: MakeUnit) -> None:
@@ -224,7 +224,7 @@ def test_mutation_checks_records_then_bumps(make_unit: MakeUnit) -> None:
 
 def test_view_and_dynamic(make_unit: MakeUnit) -> None:
     text = source(make_unit(LISTS))
-    assert "return alias(input, py::reversed(input.sizes()), py::reversed(input.strides())" in text
+    assert "return flambeau::alias(input, py::reversed(input.sizes()), py::reversed(input.strides())" in text
     assert "  mark_view(result, input);\n" in function(text, "Tensor flip_axes(")
     assert "  Tensor result = kernels::count(input);\n  return result;" in text
 
