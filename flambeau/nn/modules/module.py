@@ -69,6 +69,8 @@ def _addindent(text: str, spaces: int) -> str:
 
 def _type_name(value: Any) -> str:
     """Qualified name of a value's type, as error messages show it."""
+    if isinstance(value, Tensor):
+        return value.type()
     cls = type(value)
     module = "" if cls.__module__ in ("builtins", None) else cls.__module__ + "."
     return module + cls.__qualname__

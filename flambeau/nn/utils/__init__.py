@@ -1,12 +1,16 @@
 """Helpers around modules and parameters.
 
-Owns the public names of `nn.utils`, each in a file of its own, loaded when first used.
+Owns the public names of `nn.utils`, each in a file of its own, most loaded when first used.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
+
+# These functions hide the modules of the same name, so they are bound before all else.
+from .spectral_norm import remove_spectral_norm, spectral_norm
+from .weight_norm import remove_weight_norm, weight_norm
 
 _HOME = {
     "clip_grad_norm": "clip_grad",
@@ -23,21 +27,25 @@ _HOME = {
     "skip_init": "init",
     "convert_conv2d_weight_memory_format": "memory_format",
     "convert_conv3d_weight_memory_format": "memory_format",
-    "spectral_norm": "spectral_norm",
-    "remove_spectral_norm": "spectral_norm",
-    "weight_norm": "weight_norm",
-    "remove_weight_norm": "weight_norm",
 }
 _MODULES = ("parametrizations", "parametrize", "rnn", "stateless", *set(_HOME.values()))
 
-__all__ = [*_HOME, "parametrizations", "parametrize", "rnn", "stateless"]
+__all__ = [
+    *_HOME,
+    "parametrizations",
+    "parametrize",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "rnn",
+    "spectral_norm",
+    "stateless",
+    "weight_norm",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-        globals()[name] = value  # the function hides a module of the same name, as in PyTorch
-        return value
+        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
