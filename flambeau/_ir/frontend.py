@@ -323,8 +323,11 @@ class FunctionTyper(ExprTyper):
             case ast.Call(func=ast.Name(id=name)) if name in CHECKS:
                 self.fail(f"{name} takes a condition and a message", node)
         value = self.expr(node.value)
-        changes = value.op == "core" and value.attr in ("append", "extend", "insert", "pop")
-        if value.op == "call" and value.attr.name.endswith("_"):
+        # What stands alone must change something or refuse something.
+        changes = value.op == "core" and value.attr in (
+            "append", "extend", "insert", "pop", "wrap_dim", "wrap_dims", "broadcast_shapes",
+        )  # fmt: skip
+        if value.op == "call" and (value.type == NONE or value.attr.name.endswith("_")):
             changes = True
         if not changes:
             self.fail(f"value of type {value.type} is not used", node)

@@ -69,7 +69,7 @@ def ones(size: Ints, *, dtype: DType | None = None, device: Device | None = None
     return full(size, 1, dtype=d, device=device)
 
 
-@structured(kernel="nothing_like", like_factory=True, method=False, differentiable=False, out=False)
+@structured(kernel="nothing", like_factory=True, method=False, differentiable=False, out=False)
 def empty_like(
     input: Tensor,
     *,

@@ -145,7 +145,7 @@ def index_block(self: Tensor, indices: Tensors, start: int) -> Tensor:
 @index_block.vjp
 def _(g, self, indices, start: int):
     out = zeros(self.shape, dtype=self.dtype)
-    return index_block_put_(out, indices, start, g, True)
+    return index_block_put_(out, indices, start, g, True), None
 
 
 @composite(namespaces=(), method=True)
@@ -233,7 +233,7 @@ def _(g, indices, start: int, values, accumulate: bool):
     if not accumulate:
         to_self = g.clone()
         index_block_put_(to_self, indices, start, zeros([], dtype=g.dtype).expand(values.shape), False)
-    return to_self, index_block(g, indices, start)
+    return to_self, None, index_block(g, indices, start)
 
 
 @composite(namespaces=(), method=False)
@@ -304,7 +304,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
 
 @gather.vjp
 def _(g, input, dim: int, index):
-    return zeros(input.shape, dtype=input.dtype).scatter_add(dim, index, g)
+    return zeros(input.shape, dtype=input.dtype).scatter_add(dim, index, g), None
 
 
 @structured(kernel="scatter", inplace=True)
@@ -324,7 +324,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 @scatter.vjp
 def _(g, dim: int, index, src):
-    return g.scatter(dim, index, 0), _pad_corner(g.gather(dim, index), src.shape)
+    return g.scatter(dim, index, 0), None, _pad_corner(g.gather(dim, index), src.shape)
 
 
 @scatter.overload(kernel="scatter_value", inplace=True)
@@ -340,7 +340,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
 
 @scatter.vjp
 def _(g, dim: int, index):
-    return g.scatter(dim, index, 0)
+    return g.scatter(dim, index, 0), None
 
 
 @composite(inplace=True)
@@ -413,7 +413,7 @@ def _(g, input, dim: int, index, src, result, reduce: str, include_self: bool):
         to_src = src_hit * shared.gather(dim, index)
     if not include_self:
         to_input = to_input.scatter(dim, index, 0)
-    return to_input, _pad_corner(to_src, src.shape)
+    return to_input, None, _pad_corner(to_src, src.shape)
 
 
 @composite(namespaces=(), method=False)
@@ -443,7 +443,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 @scatter_add.vjp
 def _(g, dim: int, index, src):
-    return g, _pad_corner(g.gather(dim, index), src.shape)
+    return g, None, _pad_corner(g.gather(dim, index), src.shape)
 
 
 @structured(kernel="index_select")
@@ -469,7 +469,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 
 @index_select.vjp
 def _(g, input, dim: int, index):
-    return zeros(input.shape, dtype=input.dtype).index_add(dim, index, g)
+    return zeros(input.shape, dtype=input.dtype).index_add(dim, index, g), None
 
 
 @structured(kernel="index_add", inplace=True)
@@ -486,7 +486,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
 @index_add.vjp
 def _(g, dim: int, index, source, alpha: Number):
     to_source = g.index_select(dim, index).reshape(source.shape) * alpha
-    return g, to_source
+    return g, None, to_source
 
 
 @structured(kernel="index_copy", inplace=True)
@@ -502,7 +502,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 @index_copy.vjp
 def _(g, dim: int, index, source):
-    return g.index_fill(dim, index, 0), g.index_select(dim, index).reshape(source.shape)
+    return g.index_fill(dim, index, 0), None, g.index_select(dim, index).reshape(source.shape)
 
 
 @composite(namespaces=(), method=False)
@@ -562,7 +562,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
 
 @index_fill.vjp
 def _(g, dim: int, index):
-    return g.index_fill(dim, index, 0)
+    return g.index_fill(dim, index, 0), None
 
 
 @index_fill.overload(kernel="index_fill_tensor", inplace=True)
@@ -584,7 +584,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
 
 @index_fill.vjp
 def _(g, dim: int, index, value):
-    return g.index_fill(dim, index, 0), g.index_select(dim, index).sum().to(value.dtype)
+    return g.index_fill(dim, index, 0), None, g.index_select(dim, index).sum().to(value.dtype)
 
 
 @structured(kernel="masked_select", dynamic=True, out=False)
@@ -602,7 +602,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 def _(g, input, mask):
     shape = broadcast_shapes(input.shape, mask.shape)
     full = zeros(shape, dtype=g.dtype).masked_scatter(mask.expand(shape), g)
-    return sum_to(full, input.shape)
+    return sum_to(full, input.shape), None
 
 
 @structured(kernel="masked_scatter", inplace=True, out=False)
@@ -625,7 +625,7 @@ def _(g, input, mask, source):
     to_input = sum_to(g.masked_fill(mask, 0), input.shape)
     picked = g.masked_select(mask)
     rest = zeros([source.numel() - picked.numel()], dtype=g.dtype)
-    return to_input, cat([picked, rest], 0).view(source.shape)
+    return to_input, None, cat([picked, rest], 0).view(source.shape)
 
 
 @structured(kernel="take")
@@ -642,7 +642,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 
 @take.vjp
 def _(g, input, index):
-    return zeros(input.shape, dtype=input.dtype).put(index, g, True)
+    return zeros(input.shape, dtype=input.dtype).put(index, g, True), None
 
 
 @structured(kernel="put", inplace=True, out=False)
@@ -670,7 +670,7 @@ def _(g, index, source, accumulate: bool):
     to_input = g
     if not accumulate:
         to_input = g.put(index, zeros(source.shape, dtype=g.dtype), False)
-    return to_input, g.take(index).reshape(source.shape)
+    return to_input, None, g.take(index).reshape(source.shape)
 
 
 @composite()

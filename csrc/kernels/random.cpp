@@ -1,0 +1,450 @@
+// Random kernels. Each draws under the generator's lock, in the order in which elements lie in memory (for dense tensors)
+// or in logical order. Transforms: Matsumoto & Nishimura 1998 (mt19937), Box & Muller 1958, inversion.
+#include <cmath>
+#include <memory>
+
+#include "core/parallel.h"
+#include "gen/kernels.h"
+#include "kernels/copy.h"
+#include "kernels/random_bits.h"
+
+namespace flambeau::kernels {
+namespace {
+
+constexpr double kTwoPi = 6.283185307179586476925286766559;
+
+using OptGenerator = std::optional<Generator>;
+
+// Words from the engine, in bulk.
+void draw(Mt19937& e, uint32_t* out, int64_t n) {
+  auto twist = FB_ISA_DISPATCH(mt_twist);
+  auto temper = FB_ISA_DISPATCH(mt_temper);
+  while (n > 0) {
+    if (e.left == 1) {
+      twist(e.state);
+      e.left = 625;
+      e.next = 0;
+    }
+    int64_t k = std::min<int64_t>(n, e.left - 1);
+    temper(e.state + e.next, out, k);
+    e.next += static_cast<int>(k);
+    e.left -= static_cast<int>(k);
+    out += k;
+    n -= k;
+  }
+}
+
+double uniform53(uint32_t high, uint32_t low) {
+  uint64_t x = (static_cast<uint64_t>(high) << 32 | low) & ((uint64_t{1} << 53) - 1);
+  return static_cast<double>(x) * 0x1p-53;
+}
+double uniform53(GeneratorImpl& g) {
+  uint32_t high = g.engine(), low = g.engine();
+  return uniform53(high, low);
+}
+float uniform24(uint32_t x) { return static_cast<float>(x & 0xffffffu) * 0x1p-24f; }
+
+// The tensor as one dense run in memory order, to be filled by f(data, n); others go through a dense copy.
+template <class F>
+void fill_dense(const Tensor& self, const F& f) {
+  if (self.numel() == 0) return;
+  if (self.is_dense()) return f(self);
+  Tensor dense = empty(self.sizes(), self.dtype());
+  f(dense);
+  copy(self, dense);
+}
+
+// out[i] = f(w words) for words drawn in blocks: words<W>(x) gives the value of one element.
+template <class T, int W, class F>
+void fill_from_words(const Tensor& t, GeneratorImpl& g, const F& f) {
+  constexpr int64_t kBlock = 4096;
+  uint32_t words[kBlock * W];
+  T* data = t.data<T>();
+  for (int64_t i = 0; i < t.numel(); i += kBlock) {
+    int64_t n = std::min(kBlock, t.numel() - i);
+    draw(g.engine, words, n * W);
+    for (int64_t j = 0; j < n; ++j) data[i + j] = static_cast<T>(f(words + j * W));
+  }
+}
+
+// One double per element, from two words each, whatever the dtype.
+template <class F>
+void fill_from_double(const Tensor& self, const OptGenerator& generator, const F& f) {
+  GeneratorImpl& g = generator_or_default(generator);
+  std::lock_guard guard(g.mutex);
+  fill_dense(self, [&](const Tensor& t) {
+    visit(t.dtype(), [&]<class T>() {
+      fill_from_words<T, 2>(t, g, [&](const uint32_t* w) -> T {
+        double x = f(uniform53(w[0], w[1]));
+        if constexpr (std::is_same_v<T, bool>) return x != 0;
+        else if constexpr (std::is_same_v<T, double>) return x;
+        else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<int64_t>(x));
+        else return T(static_cast<float>(x));
+      });
+    });
+  });
+}
+
+template <class T>
+void uniform_fill(const Tensor& t, GeneratorImpl& g, double from, double to) {
+  if constexpr (std::is_same_v<T, double>) {
+    fill_from_words<T, 2>(t, g, [=](const uint32_t* w) { return uniform53(w[0], w[1]) * (to - from) + from; });
+  } else if constexpr (std::is_same_v<T, float>) {
+    float lo = static_cast<float>(from), width = static_cast<float>(to) - lo;
+    fill_from_words<T, 1>(t, g, [=](const uint32_t* w) { return std::fma(uniform24(*w), width, lo); });
+  } else {
+    constexpr int digits = std::is_same_v<T, Half> ? 11 : 8;
+    float lo = T(static_cast<float>(from)), width = static_cast<float>(T(static_cast<float>(to))) - lo;
+    fill_from_words<T, 1>(t, g, [=](const uint32_t* w) {
+      float x = static_cast<float>(*w & ((1u << digits) - 1)) / static_cast<float>(1u << digits);
+      return T(x * width + lo);
+    });
+  }
+}
+
+double normal_double(GeneratorImpl& g) {
+  if (g.next_normal_double) {
+    double x = *g.next_normal_double;
+    g.next_normal_double.reset();
+    return x;
+  }
+  double u1 = uniform53(g), u2 = uniform53(g);
+  double r = std::sqrt(-2.0 * std::log1p(-u2)), theta = kTwoPi * u1;
+  g.next_normal_double = r * std::sin(theta);
+  return r * std::cos(theta);
+}
+
+// Box-Muller over groups of 16 places: uniform numbers first, then pairs (i, i + 8).
+template <class T>
+void normal_group(T* d, double mean, double std) {
+  using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  for (int i = 0; i < 8; ++i) {
+    A u1 = A(1) - A(d[i]), u2 = A(d[i + 8]);
+    A radius = std::sqrt(A(-2) * std::log(u1)), theta = A(2) * A(3.14159265358979323846) * u2;
+    d[i] = T(radius * std::cos(theta) * A(std) + A(mean));
+    d[i + 8] = T(radius * std::sin(theta) * A(std) + A(mean));
+  }
+}
+
+template <class T>
+void normal_groups_of(T* data, int64_t groups, double mean, double std) {
+  parallel_for(0, groups, kGrain / 64, [&](int64_t a, int64_t b) {
+    if constexpr (std::is_same_v<T, float>)
+      FB_ISA_DISPATCH(normal_groups)(data + 16 * a, b - a, static_cast<float>(mean), static_cast<float>(std));
+    else
+      for (int64_t i = a; i < b; ++i) normal_group(data + 16 * i, mean, std);
+  });
+}
+
+template <class T>
+void normal_fill(const Tensor& t, GeneratorImpl& g, double mean, double std) {
+  T* data = t.data<T>();
+  int64_t n = t.numel();
+  uniform_fill<T>(t, g, 0, 1);
+  normal_groups_of(data, n / 16, mean, std);
+  if (n % 16 == 0) return;
+  Tensor tail = alias(t, {16}, {1}, t.offset() + n - 16);   // the last 16 places are drawn anew
+  uniform_fill<T>(tail, g, 0, 1);
+  normal_groups_of(tail.data<T>(), 1, mean, std);
+}
+
+void check_floating(const Tensor& t, const char* op) {
+  FB_CHECK(t.is_floating_point(), op, " not implemented for '", scalar_type_name(t.dtype()), "'");
+}
+
+}  // namespace
+
+void uniform_(const Tensor& self, double from, double to, const OptGenerator& generator) {
+  GeneratorImpl& g = generator_or_default(generator);
+  std::lock_guard guard(g.mutex);
+  fill_dense(self, [&](const Tensor& t) {
+    visit(t.dtype(), [&]<class T>() {
+      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> && !std::is_same_v<T, complex128>)
+        uniform_fill<T>(t, g, from, to);
+    });
+  });
+}
+
+void normal_(const Tensor& self, double mean, double std, const OptGenerator& generator) {
+  if (self.is_complex()) {   // real and imaginary part with half of the variance each
+    Tensor parts = empty([&] { Ints s = self.sizes(); s.push_back(2); return s; }(), to_real(self.dtype()));
+    normal_(parts, 0, std * std::sqrt(0.5), generator);
+    Tensor dense = alias_as(parts, self.dtype(), self.sizes(), contiguous_strides(self.sizes()), 0);
+    copy(self, dense);
+    return;
+  }
+  check_floating(self, "\"normal_kernel_cpu\"");
+  GeneratorImpl& g = generator_or_default(generator);
+  std::lock_guard guard(g.mutex);
+  if (self.numel() >= 16 && self.is_contiguous()) {
+    visit(self.dtype(), [&]<class T>() {
+      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> && !std::is_same_v<T, complex128>)
+        normal_fill<T>(self, g, mean, std);
+    });
+    return;
+  }
+  fill_dense(self, [&](const Tensor& t) {
+    visit(t.dtype(), [&]<class T>() {
+      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> && !std::is_same_v<T, complex128>)
+        for (int64_t i = 0; i < t.numel(); ++i) {
+          double x = normal_double(g) * std + mean;
+          if constexpr (std::is_same_v<T, double>) t.data<T>()[i] = x;
+          else t.data<T>()[i] = T(static_cast<float>(x));
+        }
+    });
+  });
+}
+
+namespace {
+template <class F>
+void fill_whole(const Tensor& self, const OptGenerator& generator, bool wide, const F& f) {
+  GeneratorImpl& g = generator_or_default(generator);
+  std::lock_guard guard(g.mutex);
+  fill_dense(self, [&](const Tensor& t) {
+    visit(t.dtype(), [&]<class T>() {
+      if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
+        fail(ErrorKind::Runtime, "\"random_kernel_cpu\" not implemented for '", scalar_type_name(t.dtype()), "'");
+      } else {
+        auto cast = [&](uint64_t x) -> T {
+          auto v = f(x);
+          if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(static_cast<float>(v));
+          else return static_cast<T>(v);
+        };
+        if (wide) fill_from_words<T, 2>(t, g, [&](const uint32_t* w) { return cast(static_cast<uint64_t>(w[0]) << 32 | w[1]); });
+        else fill_from_words<T, 1>(t, g, [&](const uint32_t* w) { return cast(*w); });
+      }
+    });
+  });
+}
+
+void from_to(const Tensor& self, int64_t from, uint64_t range, const OptGenerator& generator) {
+  auto at = [=](uint64_t x) { return static_cast<int64_t>((range ? x % range : x) + static_cast<uint64_t>(from)); };
+  fill_whole(self, generator, range == 0 || range >= (uint64_t{1} << 32), at);
+}
+
+// Largest whole number up to which a dtype holds every one.
+int64_t whole_limit(DType d) {
+  switch (d) {
+    case DType::Bool: return 1;
+    case DType::Float16: return 1 << 11;
+    case DType::BFloat16: return 1 << 8;
+    case DType::Float32: return 1 << 24;
+    case DType::Float64: return int64_t{1} << 53;
+    case DType::UInt64: return INT64_MAX;
+    default: return is_signed(d) ? static_cast<int64_t>((uint64_t{1} << (8 * itemsize(d) - 1)) - 1)
+                                 : static_cast<int64_t>((uint64_t{1} << (8 * itemsize(d))) - 1);
+  }
+}
+
+void check_bounds(const Tensor& self, int64_t from, int64_t last) {
+  DType d = self.dtype();
+  if (!is_integral(d, true)) return;
+  int64_t top = whole_limit(d), bottom = is_signed(d) ? -top - 1 : 0;
+  FB_CHECK(from >= bottom && from <= top, "from is out of bounds for ", d);
+  FB_CHECK(last >= bottom && last <= top, "to - 1 is out of bounds for ", d);
+}
+}  // namespace
+
+void random_(const Tensor& self, const OptGenerator& generator) {
+  uint64_t range = static_cast<uint64_t>(whole_limit(self.dtype())) + 1;
+  bool wide = self.dtype() == DType::Float64 || self.dtype() == DType::Int64 || self.dtype() == DType::UInt64;
+  fill_whole(self, generator, wide, [=](uint64_t x) { return static_cast<int64_t>(x % range); });
+}
+
+void random_to_(const Tensor& self, int64_t to, const OptGenerator& generator) {
+  check_bounds(self, 0, to - 1);
+  from_to(self, 0, static_cast<uint64_t>(to), generator);
+}
+
+void random_from_to_(const Tensor& self, int64_t from, std::optional<int64_t> to, const OptGenerator& generator) {
+  if (to) {
+    check_bounds(self, from, *to - 1);
+    return from_to(self, from, static_cast<uint64_t>(*to) - static_cast<uint64_t>(from), generator);
+  }
+  int64_t last = whole_limit(self.dtype());
+  check_bounds(self, from, last);
+  from_to(self, from, static_cast<uint64_t>(last) - static_cast<uint64_t>(from) + 1, generator);
+}
+
+void bernoulli_(const Tensor& self, double p, const OptGenerator& generator) {
+  fill_from_double(self, generator, [=](double u) { return u < p ? 1.0 : 0.0; });
+}
+
+void bernoulli_tensor_(const Tensor& self, const Tensor& p, const OptGenerator& generator) {
+  Tensor probability = empty(self.sizes(), p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32);
+  copy(probability, p);
+  Tensor dense = self.is_contiguous() ? self : empty(self.sizes(), self.dtype());
+  GeneratorImpl& g = generator_or_default(generator);
+  std::lock_guard guard(g.mutex);
+  auto check = [](double x) { FB_CHECK(x >= 0 && x <= 1, "Expected p_in >= 0 && p_in <= 1 to be true, but got ", x); };
+  for (int64_t i = 0; i < dense.numel(); ++i)
+    probability.dtype() == DType::Float64 ? check(probability.data<double>()[i]) : check(probability.data<float>()[i]);
+  visit(dense.dtype(), [&]<class T>() {
+    T* data = dense.data<T>();
+    int64_t i = 0;
+    auto one = [](bool hit) -> T { if constexpr (std::is_integral_v<T>) return hit; else return T(hit ? 1.0f : 0.0f); };
+    if (probability.dtype() == DType::Float64) {
+      const double* q = probability.data<double>();
+      fill_from_words<T, 2>(dense, g, [&](const uint32_t* w) { return one(uniform53(w[0], w[1]) < q[i++]); });
+    } else {
+      const float* q = probability.data<float>();
+      fill_from_words<T, 1>(dense, g, [&](const uint32_t* w) { return one(uniform24(*w) < q[i++]); });
+    }
+    (void)data;
+  });
+  if (!dense.is_same(self)) copy(self, dense);
+}
+
+void exponential_(const Tensor& self, double lambd, const OptGenerator& generator) {
+  fill_from_double(self, generator, [=](double u) { return -1.0 / lambd * std::log1p(-u); });
+}
+
+void geometric_(const Tensor& self, double p, const OptGenerator& generator) {
+  FB_CHECK(!self.is_complex() && self.dtype() != DType::Bool, "\"geometric_cpu\" not implemented for '",
+           scalar_type_name(self.dtype()), "'");
+  fill_from_double(self, generator, [=](double u) { return std::ceil(std::log(u) / std::log1p(-p)); });
+}
+
+void log_normal_(const Tensor& self, double mean, double std, const OptGenerator& generator) {
+  GeneratorImpl& g = generator_or_default(generator);
+  std::lock_guard guard(g.mutex);
+  fill_dense(self, [&](const Tensor& t) {
+    visit(t.dtype(), [&]<class T>() {
+      if constexpr (std::is_same_v<T, double>)
+        for (int64_t i = 0; i < t.numel(); ++i) t.data<T>()[i] = std::exp(normal_double(g) * std + mean);
+      else if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> && !std::is_same_v<T, complex128>)
+        for (int64_t i = 0; i < t.numel(); ++i)
+          t.data<T>()[i] = T(static_cast<float>(std::exp(normal_double(g) * std + mean)));
+    });
+  });
+}
+
+void cauchy_(const Tensor& self, double median, double sigma, const OptGenerator& generator) {
+  constexpr double eps = 2.220446049250313e-16;
+  fill_from_double(self, generator, [=](double u) {
+    u = u > 1.0 - eps ? 1.0 - eps : u < eps ? eps : u;
+    return median + sigma * std::tan(kTwoPi / 2 * (u - 0.5));
+  });
+}
+
+void randperm(Tensor& out, int64_t n, const OptGenerator& generator, std::optional<DType>, std::optional<Device>) {
+  GeneratorImpl& g = generator_or_default(generator);
+  std::lock_guard guard(g.mutex);
+  auto order = std::make_unique<int64_t[]>(n);
+  for (int64_t i = 0; i < n; ++i) order[i] = i;
+  bool wide = n >= (int64_t{1} << 32) / 20;
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    uint64_t x = wide ? g.random64() : g.random();
+    std::swap(order[i], order[i + static_cast<int64_t>(x % static_cast<uint64_t>(n - i))]);
+  }
+  Tensor line = Tensor(empty({n}, DType::Int64));
+  std::copy(order.get(), order.get() + n, line.data<int64_t>());
+  copy(out, line);
+}
+
+void multinomial_with_replacement(Tensor& out, const Tensor& input, int64_t samples, const OptGenerator& generator) {
+  Tensor weights = contiguous(to_dtype(input, DType::Float64));
+  int64_t n = input.size(-1), rows = weights.numel() / std::max<int64_t>(n, 1);
+  GeneratorImpl& g = generator_or_default(generator);
+  std::lock_guard guard(g.mutex);
+  std::vector<double> sums(n);
+  bool single = input.dtype() != DType::Float64;
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* w = weights.data<double>() + r * n;
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      FB_CHECK(w[i] >= 0, "invalid multinomial distribution (encountering probability entry < 0)");
+      FB_CHECK(std::isfinite(w[i]), "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
+      sum = single ? static_cast<float>(sum + w[i]) : sum + w[i];
+      sums[i] = sum;
+    }
+    FB_CHECK(sum > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
+    for (double& s : sums) s = single ? static_cast<float>(s) / static_cast<float>(sum) : s / sum;
+    sums[n - 1] = 1;
+    for (int64_t k = 0; k < samples; ++k) {
+      double u = uniform53(g);
+      int64_t place = std::lower_bound(sums.begin(), sums.end(), u, [](double a, double b) { return a < b; }) - sums.begin();
+      out.data<int64_t>()[r * samples + k] = place;
+    }
+  }
+}
+
+namespace {
+// Knuth's product of uniforms for small rates, Hoermann's transformed rejection (PTRS) for large ones.
+int64_t poisson_draw(double rate, GeneratorImpl& g) {
+  if (!(rate >= 0)) return 0;
+  if (rate == 0) return 0;
+  if (rate < 10) {
+    double floor = std::exp(-rate), product = 1;
+    for (int64_t k = 0;; ++k) {
+      product *= uniform53(g);
+      if (!(product > floor)) return k;
+    }
+  }
+  double slam = std::sqrt(rate), loglam = std::log(rate), b = 0.931 + 2.53 * slam, a = -0.059 + 0.02483 * b;
+  double invalpha = 1.1239 + 1.1328 / (b - 3.4), vr = 0.9277 - 3.6224 / (b - 2);
+  while (true) {
+    double u = uniform53(g) - 0.5, v = uniform53(g), us = 0.5 - std::fabs(u);
+    double k = std::floor((2 * a / us + b) * u + rate + 0.43);
+    if (us >= 0.07 && v <= vr) return static_cast<int64_t>(k);
+    if (k < 0 || (us < 0.013 && v > us)) continue;
+    if (std::log(v) + std::log(invalpha) - std::log(a / (us * us) + b) <= -rate + k * loglam - std::lgamma(k + 1))
+      return static_cast<int64_t>(k);
+  }
+}
+}  // namespace
+
+void poisson(Tensor& out, const Tensor& input, const OptGenerator& generator) {
+  Tensor rates = contiguous(to_dtype(input, DType::Float64));
+  Tensor result = empty(out.sizes(), DType::Float64);
+  GeneratorImpl& g = generator_or_default(generator);
+  std::lock_guard guard(g.mutex);
+  for (int64_t i = 0; i < rates.numel(); ++i) {
+    double rate = rates.data<double>()[i];
+    FB_CHECK(rate >= 0, "invalid Poisson rate, expected rate to be non-negative");
+    result.data<double>()[i] = static_cast<double>(poisson_draw(rate, g));
+  }
+  copy(out, result);
+}
+
+void dropout(Tensor& out, Tensor& mask, const Tensor& input, double p, const OptGenerator& generator) {
+  GeneratorImpl& g = generator_or_default(generator);
+  std::lock_guard guard(g.mutex);
+  Tensor x = out.is_dense() && input.strides() == out.strides() ? input : contiguous(input);
+  Tensor y = x.is_same(input) ? out : empty(out.sizes(), out.dtype());
+  Tensor m = x.is_same(input) ? mask : empty(out.sizes(), DType::Bool);
+  int64_t n = x.numel();
+  // u < 1 - p for u = k / 2**53 is k < ceil((1 - p) * 2**53)
+  uint64_t bound = static_cast<uint64_t>(std::ceil((1.0 - p) * 0x1p53));
+  constexpr int64_t kBlock = 1 << 14;
+  auto words = std::make_unique<uint32_t[]>(2 * kBlock);
+  auto* on = reinterpret_cast<uint8_t*>(m.data<bool>());
+  for (int64_t i = 0; i < n; i += kBlock) {
+    int64_t k = std::min(kBlock, n - i);
+    draw(g.engine, words.get(), 2 * k);
+    FB_ISA_DISPATCH(bernoulli_bytes)(words.get(), on + i, k, bound);
+  }
+  double scale = 1.0 / (1.0 - p);
+  visit(x.dtype(), [&]<class T>() {
+    const T* in = x.data<T>();
+    T* o = y.data<T>();
+    parallel_for(0, n, kGrain, [&](int64_t a, int64_t b) {
+      if constexpr (std::is_same_v<T, double>) {
+        for (int64_t i = a; i < b; ++i) o[i] = on[i] ? in[i] * scale : in[i] * 0.0;
+      } else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
+        for (int64_t i = a; i < b; ++i) o[i] = in[i] * static_cast<typename T::value_type>(on[i] ? scale : 0.0);
+      } else if constexpr (std::is_integral_v<T>) {
+        fail(ErrorKind::Runtime, "dropout: result type Float can't be cast to ", scalar_type_name(x.dtype()));
+      } else {
+        float keep = T(static_cast<float>(1.0f / T(static_cast<float>(1.0 - p))));
+        for (int64_t i = a; i < b; ++i) o[i] = T(static_cast<float>(in[i]) * (on[i] ? keep : 0.0f));
+      }
+    });
+  });
+  if (!y.is_same(out)) {
+    copy(out, y);
+    copy(mask, m);
+  }
+}
+
+}  // namespace flambeau::kernels

@@ -1,0 +1,146 @@
+"""Copies, conversions and fills: what moves whole tensors. Kernels: csrc/kernels/copy.h."""
+
+from __future__ import annotations
+
+from flambeau.ops._lang import *
+
+
+@structured(kernel="copy_", inplace_kernel=True, namespaces=(), method=True)
+def copy_(self: Tensor, src: Tensor | Number, non_blocking: bool = False) -> Tensor:
+    """Overwrites `self` with `src`, broadcast and converted.
+
+    >>> torch.zeros(2).copy_(torch.ones(1))
+    tensor([1., 1.])
+    """
+    shape = broadcast_shapes(self.shape, src.shape)
+    check(
+        shape == self.shape,
+        f"output with shape {self.shape} doesn't match the broadcast shape {shape}",
+    )
+
+
+@copy_.vjp
+def _(g, src):
+    kind = real(g) if g.is_complex() and not src.is_complex() else g
+    return zeros(g.shape, dtype=g.dtype), sum_to(kind, src.shape).to(src.dtype)
+
+
+@structured(kernel="copy_into", namespaces=(), method=False, out=False)
+def _to_copy(
+    self: Tensor, dtype: DType | None = None, memory_format: MemoryFormat | None = None
+) -> Tensor:
+    """Copy in another dtype or layout.
+
+    >>> torch.ones(2).to(torch.int64)
+    tensor([1, 1])
+    """
+    return empty_as(self, dtype=dtype, memory_format=memory_format)
+
+
+@_to_copy.vjp
+def _(g, self):
+    kind = real(g) if g.is_complex() and not self.is_complex() else g
+    return kind.to(self.dtype)
+
+
+@composite(namespaces=(), method=False)
+def to(
+    self: Tensor,
+    dtype: DType | None = None,
+    copy: bool = False,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
+    """`self` itself when it has the dtype (and layout) already, else a copy that has.
+
+    >>> torch.ones(2).to(torch.int64)
+    tensor([1, 1])
+    """
+    same = dtype is None or self.dtype == dtype
+    if memory_format is not None:
+        if memory_format != preserve_format:
+            same = same and self.is_contiguous(memory_format)
+    if same and not copy:
+        return self
+    return _to_copy(self, dtype, memory_format)
+
+
+@composite()
+def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
+    """Copy with the same values; gradients pass through.
+
+    >>> torch.ones(2).clone()
+    tensor([1., 1.])
+    """
+    return _to_copy(input, None, memory_format)
+
+
+@composite(namespaces=(), method=True)
+def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) -> Tensor:
+    """`self` when its memory is laid out in that order, else a copy that is.
+
+    >>> torch.ones(2, 3).t().contiguous().is_contiguous()
+    True
+    """
+    check(
+        memory_format != preserve_format,
+        "preserve memory format is unsupported by the contiguous operator",
+    )
+    if self.is_contiguous(memory_format):
+        return self
+    return _to_copy(self, None, memory_format)
+
+
+@structured(kernel="fill_", inplace_kernel=True, namespaces=(), method=True)
+def fill_(self: Tensor, value: Number) -> Tensor:
+    """Sets every entry to `value`.
+
+    >>> torch.zeros(2).fill_(3)
+    tensor([3., 3.])
+    """
+    check(
+        self.is_complex() or not value.is_complex(),
+        f"value cannot be converted to type {dtype_name(self.dtype)} without overflow",
+    )
+
+
+@fill_.vjp
+def _(g):
+    return zeros(g.shape, dtype=g.dtype)
+
+
+@fill_.overload(kernel="fill_tensor_", inplace_kernel=True, namespaces=(), method=True)
+def fill_(self: Tensor, value: Tensor) -> Tensor:
+    """The value given as a 0-d tensor.
+
+    >>> torch.zeros(2).fill_(torch.tensor(3.0))
+    tensor([3., 3.])
+    """
+    check(
+        value.ndim == 0,
+        f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.",
+    )
+
+
+@fill_.vjp
+def _(g, value):
+    return zeros(g.shape, dtype=g.dtype), g.sum().to(value.dtype)
+
+
+@composite(method=False)
+def fill(input: Tensor, value: Number) -> Tensor:
+    """Copy of the shape of `input` filled with `value`.
+
+    >>> torch.fill(torch.zeros(2), 3)
+    tensor([3., 3.])
+    """
+    return empty_like(input).fill_(value)
+
+
+@composite(namespaces=("torch",), method=True)
+def zero_(self: Tensor) -> Tensor:
+    """Sets every entry to zero.
+
+    >>> torch.ones(2).zero_()
+    tensor([0., 0.])
+    """
+    return self.fill_(0)
