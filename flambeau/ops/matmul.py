@@ -1,11 +1,37 @@
-"""Matrix products: two primitives (`mm`, `bmm`) and what is composed of them.
+"""Matrix products: primitives with native kernels, and what is composed of them.
 
-Kernels: csrc/kernels/matmul.cpp. Broadcasting lives in `matmul` alone.
+Kernels: csrc/kernels/matmul.cpp. Broadcasting of batches lives in `matmul` alone; everything else
+takes the ranks its name says.
 """
 
 from __future__ import annotations
 
 from flambeau.ops._lang import *
+
+
+@composite(namespaces=())
+def _scaled(x: Tensor, by: Number) -> Tensor:
+    """Cotangent `x` of a product that was multiplied by `by`.
+
+    >>> torch.ones(2) * 2
+    tensor([2., 2.])
+    """
+    return x if by == 1 else x * wrapped(by).conj()
+
+
+@composite(namespaces=())
+def _product_dtype(op: str, a: Tensor, b: Tensor) -> DType:
+    """Dtype of a product; refuses operands whose dtypes differ or have no product.
+
+    >>> torch.mm(torch.ones(1, 2), torch.ones(2, 1)).item()
+    2.0
+    """
+    check(
+        a.dtype == b.dtype,
+        f"{op}: expected both matrices to have the same dtype, but got: {a.dtype} != {b.dtype}",
+    )
+    check(a.dtype != bool_, f"\"{op}\" not implemented for 'Bool'")
+    return a.dtype
 
 
 @structured(kernel="mm")
@@ -15,23 +41,20 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     >>> torch.mm(torch.ones(2, 3), torch.ones(3, 4)).shape
     torch.Size([2, 4])
     """
-    check(input.ndim == 2, f"mm: expected input to be a matrix, got {input.ndim} dimensions")
-    check(mat2.ndim == 2, f"mm: expected mat2 to be a matrix, got {mat2.ndim} dimensions")
-    check(
-        input.dtype == mat2.dtype,
-        f"mm: expected input and mat2 to have the same dtype, got {input.dtype} and {mat2.dtype}",
-    )
+    check(input.ndim == 2, f"mm: self must be a matrix, got {input.ndim} dimensions")
+    check(mat2.ndim == 2, f"mm: mat2 must be a matrix, got {mat2.ndim} dimensions")
     n, k = input.shape
     check(
         k == mat2.shape[0],
-        f"mm: input and mat2 shapes cannot be multiplied ({n}x{k} and {mat2.shape[0]}x{mat2.shape[1]})",
+        f"mm: mat1 and mat2 shapes cannot be multiplied ({n}x{k} and {mat2.shape[0]}x{mat2.shape[1]})",
     )
-    return empty([n, mat2.shape[1]], dtype=input.dtype, like=input)
+    d = _product_dtype("mm", input, mat2)
+    return empty([n, mat2.shape[1]], dtype=d, like=input)
 
 
 @mm.vjp
 def _(g, input, mat2):
-    return mm(g, mat2.conj().transpose(0, 1)), mm(input.conj().transpose(0, 1), g)
+    return mm(g, mat2.transpose(0, 1).conj()), mm(input.transpose(0, 1).conj(), g)
 
 
 @mm.samples
@@ -39,6 +62,7 @@ def _(make):
     yield mm, make(3, 4), make(4, 5)
     yield mm, make(4, 3).transpose(0, 1), make(4, 5)
     yield mm, make(0, 4), make(4, 5)
+    yield mm, make(3, 0), make(0, 5)
 
 
 @structured(kernel="bmm")
@@ -48,22 +72,332 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     >>> torch.bmm(torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
     torch.Size([5, 2, 4])
     """
-    check(input.ndim == 3, f"bmm: expected input to have 3 dimensions, got {input.ndim}")
-    check(mat2.ndim == 3, f"bmm: expected mat2 to have 3 dimensions, got {mat2.ndim}")
+    check(input.ndim == 3, f"bmm: batch1 must be a 3D tensor, got {input.ndim} dimensions")
+    check(mat2.ndim == 3, f"bmm: batch2 must be a 3D tensor, got {mat2.ndim} dimensions")
+    b, n, k = input.shape
     check(
-        input.dtype == mat2.dtype,
-        f"bmm: expected input and mat2 to have the same dtype, got {input.dtype} and {mat2.dtype}",
+        mat2.shape[0] == b and mat2.shape[1] == k,
+        f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{b}, {k}] "
+        f"but got: [{mat2.shape[0]}, {mat2.shape[1]}].",
     )
-    check(
-        input.shape[0] == mat2.shape[0] and input.shape[2] == mat2.shape[1],
-        f"bmm: shapes do not fit, got input {input.shape} and mat2 {mat2.shape}",
-    )
-    return empty([input.shape[0], input.shape[1], mat2.shape[2]], dtype=input.dtype, like=input)
+    d = _product_dtype("bmm", input, mat2)
+    return empty([b, n, mat2.shape[2]], dtype=d, like=input)
 
 
 @bmm.vjp
 def _(g, input, mat2):
-    return bmm(g, mat2.conj().transpose(1, 2)), bmm(input.conj().transpose(1, 2), g)
+    return bmm(g, mat2.transpose(1, 2).conj()), bmm(input.transpose(1, 2).conj(), g)
+
+
+@bmm.samples
+def _(make):
+    yield bmm, make(2, 3, 4), make(2, 4, 5)
+    yield bmm, make(2, 4, 3).transpose(1, 2), make(2, 5, 4).transpose(1, 2)
+    yield bmm, make(0, 3, 4), make(0, 4, 5)
+
+
+@structured(kernel="mv")
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """Product of a matrix and a vector.
+
+    >>> torch.mv(torch.ones(2, 3), torch.ones(3))
+    tensor([3., 3.])
+    """
+    check(
+        input.ndim == 2 and vec.ndim == 1,
+        f"mv: vector + matrix @ vector expected, got {input.ndim} dimensions of input and "
+        f"{vec.ndim} of vec",
+    )
+    check(
+        input.shape[1] == vec.shape[0],
+        f"mv: size mismatch, got input ({input.shape[0]}x{input.shape[1]}), vec ({vec.shape[0]})",
+    )
+    d = _product_dtype("mv", input, vec)
+    return empty([input.shape[0]], dtype=d, like=input)
+
+
+@mv.vjp
+def _(g, input, vec):
+    return outer(g, vec.conj()), mv(input.transpose(0, 1).conj(), g)
+
+
+@mv.samples
+def _(make):
+    yield mv, make(3, 4), make(4)
+
+
+@structured(kernel="dot")
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """Sum of the products of the elements of two vectors; complex ones are not conjugated.
+
+    >>> torch.dot(torch.ones(3), torch.full((3,), 2.0))
+    tensor(6.)
+    """
+    check(
+        input.ndim == 1 and tensor.ndim == 1,
+        f"dot: 1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors",
+    )
+    check(
+        input.dtype == tensor.dtype,
+        f"dot: expected both vectors to have same dtype, but found {input.dtype} and {tensor.dtype}",
+    )
+    check(
+        input.numel() == tensor.numel(),
+        f"dot: inconsistent tensor size, expected tensor [{input.numel()}] and src "
+        f"[{tensor.numel()}] to have the same number of elements, but got {input.numel()} and "
+        f"{tensor.numel()} elements respectively",
+    )
+    check(input.dtype != bool_, "\"dot\" not implemented for 'Bool'")
+    return empty([], dtype=input.dtype, like=input)
+
+
+@dot.vjp
+def _(g, input, tensor):
+    return g * tensor.conj(), g * input.conj()
+
+
+@dot.samples
+def _(make):
+    yield dot, make(5), make(5)
+
+
+@composite
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """Inner product of two vectors, the first conjugated.
+
+    >>> torch.vdot(torch.ones(3), torch.ones(3))
+    tensor(3.)
+    """
+    return dot(input.conj(), other)
+
+
+@structured(kernel="addmm", inplace=True)
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)`, with `input` broadcast; `beta` 0 ignores it.
+
+    >>> torch.addmm(torch.ones(2), torch.ones(1, 3), torch.ones(3, 2))
+    tensor([[4., 4.]])
+    """
+    check(mat1.ndim == 2, f"addmm: mat1 must be a matrix, got {mat1.ndim}-D tensor")
+    check(mat2.ndim == 2, f"addmm: mat2 must be a matrix, got {mat2.ndim}-D tensor")
+    n, k = mat1.shape
+    check(
+        k == mat2.shape[0],
+        f"addmm: mat1 and mat2 shapes cannot be multiplied ({n}x{k} and {mat2.shape[0]}x{mat2.shape[1]})",
+    )
+    d = _product_dtype("addmm", mat1, mat2)
+    return _added("addmm", input, [n, mat2.shape[1]], d, beta, alpha)
+
+
+@composite(namespaces=())
+def _added(op: str, input: Tensor, shape: Ints, d: DType, beta: Number, alpha: Number) -> Tensor:
+    """Result of a product that is added to `input`: checks what is added and how.
+
+    >>> torch.addmm(torch.ones(2), torch.ones(1, 3), torch.ones(3, 2)).shape
+    torch.Size([1, 2])
+    """
+    check(
+        input.dtype == d,
+        f"{op}: self and mat2 must have the same dtype, but got {input.dtype} and {d}",
+    )
+    check(
+        broadcast_shapes(input.shape, shape) == shape,
+        f"{op}: The expanded size of the tensor {shape} must match the existing size {input.shape}",
+    )
+    check(
+        not d.is_integral or not (alpha.is_floating_point() or beta.is_floating_point()),
+        f"{op}: For integral input tensors, argument alpha must not be a floating point number.",
+    )
+    check(
+        d.is_complex or not (alpha.is_complex() or beta.is_complex()),
+        f"{op}: For non-complex input tensors, argument alpha must not be a complex number.",
+    )
+    return empty(shape, dtype=d, like=input)
+
+
+@addmm.vjp
+def _(g, input, mat1, mat2, beta, alpha):
+    a = _scaled(mm(g, mat2.transpose(0, 1).conj()), alpha)
+    b = _scaled(mm(mat1.transpose(0, 1).conj(), g), alpha)
+    return sum_to(_scaled(g, beta), input.shape), a, b
+
+
+@addmm.samples
+def _(make):
+    yield addmm, make(3, 5), make(3, 4), make(4, 5)
+    yield addmm, make(5), make(3, 4), make(4, 5)
+    yield addmm, make(3, 1), make(3, 4), make(4, 5)
+
+
+@structured(kernel="addmv", inplace=True)
+def addmv(
+    input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """`beta * input + alpha * (mat @ vec)`.
+
+    >>> torch.addmv(torch.ones(2), torch.ones(2, 3), torch.ones(3))
+    tensor([4., 4.])
+    """
+    check(
+        mat.ndim == 2 and vec.ndim == 1 and input.ndim <= 1,
+        f"addmv: vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}",
+    )
+    check(
+        mat.shape[1] == vec.shape[0],
+        f"addmv: size mismatch, got input ({input.numel()}), mat ({mat.shape[0]}x{mat.shape[1]}), "
+        f"vec ({vec.shape[0]})",
+    )
+    d = _product_dtype("addmv", mat, vec)
+    return _added("addmv", input, [mat.shape[0]], d, beta, alpha)
+
+
+@addmv.vjp
+def _(g, input, mat, vec, beta, alpha):
+    a = _scaled(outer(g, vec.conj()), alpha)
+    b = _scaled(mv(mat.transpose(0, 1).conj(), g), alpha)
+    return sum_to(_scaled(g, beta), input.shape), a, b
+
+
+@structured(kernel="addr", inplace=True)
+def addr(
+    input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """`beta * input + alpha * outer(vec1, vec2)`.
+
+    >>> torch.addr(torch.zeros(2, 2), torch.ones(2), torch.ones(2))
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
+    check(
+        vec1.ndim == 1 and vec2.ndim == 1,
+        f"addr: Expected 1-D argument vec1 and vec2, but got {vec1.ndim}-D and {vec2.ndim}-D",
+    )
+    check(
+        vec1.dtype == vec2.dtype,
+        f"addr: expected both vectors to have the same dtype, but got: {vec1.dtype} != {vec2.dtype}",
+    )
+    return _added("addr", input, [vec1.shape[0], vec2.shape[0]], vec1.dtype, beta, alpha)
+
+
+@addr.vjp
+def _(g, input, vec1, vec2, beta, alpha):
+    a = _scaled(mv(g, vec2.conj()), alpha)
+    b = _scaled(mv(g.transpose(0, 1), vec1.conj()), alpha)
+    return sum_to(_scaled(g, beta), input.shape), a, b
+
+
+@structured(kernel="baddbmm", inplace=True)
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2)`, matrix by matrix.
+
+    >>> torch.baddbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
+    tensor([4., 4.])
+    """
+    d = _batch_dtype("baddbmm", batch1, batch2)
+    shape = [batch1.shape[0], batch1.shape[1], batch2.shape[2]]
+    return _added("baddbmm", input, shape, d, beta, alpha)
+
+
+@composite(namespaces=())
+def _batch_dtype(op: str, batch1: Tensor, batch2: Tensor) -> DType:
+    """Dtype of products of two batches; refuses batches of matrices that do not fit.
+
+    >>> torch.bmm(torch.ones(1, 1, 2), torch.ones(1, 2, 1)).item()
+    2.0
+    """
+    check(batch1.ndim == 3, f"{op}: batch1 must be a 3D tensor, got {batch1.ndim} dimensions")
+    check(batch2.ndim == 3, f"{op}: batch2 must be a 3D tensor, got {batch2.ndim} dimensions")
+    check(
+        batch1.shape[0] == batch2.shape[0],
+        f"{op}: batch1 and batch2 must have same number of batches, got {batch1.shape[0]} and "
+        f"{batch2.shape[0]}",
+    )
+    check(
+        batch1.shape[2] == batch2.shape[1],
+        f"{op}: Incompatible matrix sizes for bmm ({batch1.shape[1]}x{batch1.shape[2]} and "
+        f"{batch2.shape[1]}x{batch2.shape[2]})",
+    )
+    return _product_dtype(op, batch1, batch2)
+
+
+@baddbmm.vjp
+def _(g, input, batch1, batch2, beta, alpha):
+    a = _scaled(bmm(g, batch2.transpose(1, 2).conj()), alpha)
+    b = _scaled(bmm(batch1.transpose(1, 2).conj(), g), alpha)
+    return sum_to(_scaled(g, beta), input.shape), a, b
+
+
+@structured(kernel="addbmm", inplace=True)
+def addbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch.
+
+    >>> torch.addbmm(torch.ones(1, 1), torch.ones(2, 1, 3), torch.ones(2, 3, 1))
+    tensor([[7.]])
+    """
+    d = _batch_dtype("addbmm", batch1, batch2)
+    return _added("addbmm", input, [batch1.shape[1], batch2.shape[2]], d, beta, alpha)
+
+
+@addbmm.vjp
+def _(g, input, batch1, batch2, beta, alpha):
+    gs = g.unsqueeze(0).expand([batch1.shape[0], batch1.shape[1], batch2.shape[2]])
+    a = _scaled(bmm(gs, batch2.transpose(1, 2).conj()), alpha)
+    b = _scaled(bmm(batch1.transpose(1, 2).conj(), gs), alpha)
+    return sum_to(_scaled(g, beta), input.shape), a, b
+
+
+@structured(kernel="outer", aliases=("ger",), alias_methods=("ger",))
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """All products of an element of `input` with an element of `vec2`.
+
+    >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
+    check(
+        input.ndim == 1 and vec2.ndim == 1,
+        f"outer: Expected 1-D argument self and vec2, but got {input.ndim}-D and {vec2.ndim}-D",
+    )
+    d = result_type(input, vec2)
+    check(
+        d == input.dtype and d == vec2.dtype,
+        f"outer: expected both vectors to have the same dtype, but got {input.dtype} and {vec2.dtype}",
+    )
+    return empty([input.shape[0], vec2.shape[0]], dtype=d, like=input)
+
+
+@outer.vjp
+def _(g, input, vec2):
+    return mv(g, vec2.conj()), mv(g.transpose(0, 1), input.conj())
+
+
+@composite
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """Sums of products over the last dimension of both; a 0-d argument just multiplies.
+
+    >>> torch.inner(torch.ones(2, 3), torch.ones(4, 3)).shape
+    torch.Size([2, 4])
+    """
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    k = input.shape[-1]
+    check(
+        k == other.shape[-1],
+        f"inner: the last dimension must match on both input tensors but got shapes {input.shape} "
+        f"and {other.shape}",
+    )
+    if input.ndim == 1 and other.ndim == 1:
+        return dot(input, other)
+    rows = prod(input.shape[:-1])
+    columns = prod(other.shape[:-1])
+    out = mm(input.reshape([rows, k]), other.reshape([columns, k]).transpose(0, 1))
+    return out.reshape(input.shape[:-1] + other.shape[:-1])
 
 
 @composite
@@ -75,25 +409,189 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     """
     check(
         input.ndim > 0 and other.ndim > 0,
-        f"matmul: expected both arguments to have at least 1 dimension, got {input.ndim} and {other.ndim}",
+        "matmul: both arguments to matmul need to be at least 1D, but they are "
+        f"{input.ndim}D and {other.ndim}D",
     )
-    if input.ndim == 1:
-        row = matmul(input.unsqueeze(0), other)
-        return row.squeeze(-2) if other.ndim > 1 else row.squeeze(0)
-    if other.ndim == 1:
-        return matmul(input, other.unsqueeze(1)).squeeze(-1)
     if input.ndim == 2 and other.ndim == 2:
         return mm(input, other)
-    n, k = input.shape[-2:]
+    if input.ndim == 1 and other.ndim == 1:
+        return dot(input, other)
+    if input.ndim == 2 and other.ndim == 1:
+        return mv(input, other)
+    if input.ndim == 1:
+        return matmul(input.unsqueeze(0), other).squeeze(-2)
+    if other.ndim == 1:
+        return matmul(input, other.unsqueeze(1)).squeeze(-1)
+    n = input.shape[-2]
+    k = input.shape[-1]
     m = other.shape[-1]
     if other.ndim == 2:
         # One tall product: no copy of `other` for each matrix of the batch.
-        return mm(input.reshape([-1, k]), other).reshape(input.shape[:-1] + [m])
+        rows = prod(input.shape[:-1])
+        return mm(input.reshape([rows, k]), other).reshape(input.shape[:-1] + [m])
     check(
         k == other.shape[-2],
-        f"matmul: shapes cannot be multiplied, got {input.shape} and {other.shape}",
+        f"matmul: mat1 and mat2 shapes cannot be multiplied ({n}x{k} and {other.shape[-2]}x{m})",
     )
     batch = broadcast_shapes(input.shape[:-2], other.shape[:-2])
-    a = input.expand(batch + [n, k]).reshape([prod(batch), n, k])
-    b = other.expand(batch + [k, m]).reshape([prod(batch), k, m])
+    count = prod(batch)
+    a = input.expand(batch + [n, k]).reshape([count, n, k])
+    b = other.expand(batch + [k, m]).reshape([count, k, m])
     return bmm(a, b).reshape(batch + [n, m])
+
+
+@matmul.samples
+def _(make):
+    yield matmul, make(4), make(4)
+    yield matmul, make(3, 4), make(4)
+    yield matmul, make(4), make(2, 4, 3)
+    yield matmul, make(2, 3, 4), make(4, 5)
+    yield matmul, make(2, 1, 3, 4), make(5, 4, 2)
+
+
+@structured(kernel="linear_product", namespaces=(), out=False)
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """`input @ weight.T + bias` with the bias added while the product is written.
+
+    >>> torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3)).shape
+    torch.Size([2, 4])
+    """
+    return empty(input.shape[:-1] + [weight.shape[0]], dtype=input.dtype, like=input)
+
+
+@_linear.vjp
+def _(g, input, weight, bias):
+    rows = prod(g.shape[:-1])
+    g2 = g.reshape([rows, weight.shape[0]])
+    gx = mm(g2, weight.conj()).reshape(input.shape)
+    gw = mm(g2.transpose(0, 1), input.reshape([rows, weight.shape[1]]).conj())
+    return gx, gw, g2.sum([0])
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`input @ weight.T + bias` over the last dimension of `input`.
+
+    Args:
+        input: (*, in_features)
+        weight: (out_features, in_features) or (in_features)
+        bias: (out_features) or ()
+
+    >>> torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3)).shape
+    torch.Size([2, 4])
+    """
+    check(input.ndim > 0, f"linear: both arguments need to be at least 1D, but input is {input.ndim}D")
+    check(
+        weight.ndim == 1 or weight.ndim == 2,
+        f"linear: expected weight to have 1 or 2 dimensions, got {weight.ndim}",
+    )
+    k = input.shape[-1]
+    if weight.ndim == 2:
+        rows = prod(input.shape[:-1])
+        check(
+            k == weight.shape[1],
+            f"linear: mat1 and mat2 shapes cannot be multiplied ({rows}x{k} and "
+            f"{weight.shape[1]}x{weight.shape[0]})",
+        )
+        check(
+            input.dtype == weight.dtype,
+            f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype} and {weight.dtype}",
+        )
+        check(input.dtype != bool_, "\"linear\" not implemented for 'Bool'")
+        if bias is None or (
+            bias.ndim == 1 and bias.shape[0] == weight.shape[0] and bias.dtype == input.dtype
+        ):
+            return _linear(input, weight, bias)
+        return _linear(input, weight, None) + bias
+    out = matmul(input, weight)
+    return out if bias is None else out + bias
+
+
+@linear.samples
+def _(make):
+    yield linear, make(3, 4), make(5, 4), make(5)
+    yield linear, make(2, 3, 4), make(5, 4)
+    yield linear, make(4), make(5, 4), make(5)
+
+
+@composite(namespaces=("torch", "nn.functional"), method=False)
+def bilinear(
+    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
+) -> Tensor:
+    """`input1 @ weight[k] @ input2` for every output feature k, plus bias.
+
+    >>> torch.nn.functional.bilinear(torch.ones(2, 3), torch.ones(2, 4), torch.ones(5, 3, 4)).shape
+    torch.Size([2, 5])
+    """
+    check(
+        input1.ndim == input2.ndim and input1.shape[:-1] == input2.shape[:-1],
+        f"bilinear: input dimensions do not match, got {input1.shape} and {input2.shape}",
+    )
+    check(weight.ndim == 3, f"bilinear: expected weight to have 3 dimensions, got {weight.ndim}")
+    o, p, q = weight.shape
+    check(
+        input1.shape[-1] == p,
+        f"bilinear: input1 size does not match weight size, got {input1.shape[-1]} but expected {p}",
+    )
+    check(
+        input2.shape[-1] == q,
+        f"bilinear: input2 size does not match weight size, got {input2.shape[-1]} but expected {q}",
+    )
+    rows = prod(input1.shape[:-1])
+    x = input1.reshape([rows, p])
+    y = input2.reshape([rows, 1, q])
+    left = mm(x, weight.permute([1, 0, 2]).reshape([p, o * q])).reshape([rows, o, q])
+    out = (left * y).sum([-1]).reshape(input1.shape[:-1] + [o])
+    return out if bias is None else out + bias
+
+
+@composite(aliases=("linalg.matrix_power",))
+def matrix_power(input: Tensor, n: int) -> Tensor:
+    """Power of square matrices, by repeated squaring; negative powers invert first.
+
+    >>> torch.matrix_power(torch.full((1, 1), 3.0), 3)
+    tensor([[27.]])
+    """
+    check(
+        input.ndim >= 2 and input.shape[-1] == input.shape[-2],
+        f"linalg.matrix_power: A must be batches of square matrices, got shape {input.shape}",
+    )
+    size = input.shape[-1]
+    one = eye(size, dtype=input.dtype, device=input.device)
+    if n == 0:
+        return one.expand(input.shape).clone()
+    base = inv(input) if n < 0 else input
+    if n == 1:
+        return base.clone()
+    left = abs(n)
+    out = base
+    started = False
+    while left > 0:
+        if left % 2 == 1:
+            out = matmul(out, base) if started else base
+            started = True
+        left = left // 2
+        if left > 0:
+            base = matmul(base, base)
+    return out
+
+
+@composite
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """Kronecker product: every element of `input` times the whole of `other`.
+
+    >>> torch.kron(torch.eye(2), torch.ones(1, 2))
+    tensor([[1., 1., 0., 0.],
+            [0., 0., 1., 1.]])
+    """
+    n = max(input.ndim, other.ndim)
+    a: Ints = []
+    b: Ints = []
+    out: Ints = []
+    for i in range(n):
+        x = input.shape[i - n + input.ndim] if i - n + input.ndim >= 0 else 1
+        y = other.shape[i - n + other.ndim] if i - n + other.ndim >= 0 else 1
+        a.extend([x, 1])
+        b.extend([1, y])
+        out.append(x * y)
+    return (input.reshape(a) * other.reshape(b)).reshape(out)
