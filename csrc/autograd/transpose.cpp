@@ -1,0 +1,56 @@
+#include "autograd/transpose.h"
+
+#include "autograd/engine.h"
+#include "autograd/meta.h"
+#include "gen/ops.h"
+
+namespace flambeau {
+
+namespace {
+
+// Results as a flat list, in the order in which a vjp takes cotangents.
+Tensors flat_results(const Values& results) {
+  Tensors out;
+  for (const Value& v : results) {
+    if (auto* x = std::get_if<Tensor>(&v)) out.push_back(*x);
+    else if (auto* xs = std::get_if<Tensors>(&v)) out.insert(out.end(), xs->begin(), xs->end());
+    else out.emplace_back();
+  }
+  return out;
+}
+
+}  // namespace
+
+Tensors transposed_jvp(const OpDesc& op, const Values& args, const Tensors& tangents, const Values& results) {
+  FB_CHECK_IMPL(op.vjp, op.name, ": forward-mode differentiation is not available, the operation has no derivative");
+  bool create_graph = modes.grad;
+  GradGuard record(true);
+  Tensors outputs = flat_results(results), cotangents(outputs.size());
+  std::vector<Edge> edges;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].defined() || !is_inexact(outputs[i].dtype())) continue;
+    // Any point will do, the vjp is linear there.
+    cotangents[i] = ops::zeros(outputs[i].sizes(), outputs[i].dtype(), outputs[i].device());
+    set_requires_grad(cotangents[i], true);
+    edges.push_back(gradient_edge(cotangents[i]));
+    places.push_back(i);
+  }
+  Tensors pulled = op.vjp(args, cotangents, results), roots, seeds;
+  for (size_t i = 0; i < pulled.size() && i < tangents.size(); ++i) {
+    if (!tangents[i].defined() || !pulled[i].defined() || !pulled[i].requires_grad()) continue;
+    roots.push_back(pulled[i]);
+    seeds.push_back(tangents[i]);
+  }
+  Tensors out(outputs.size());
+  if (roots.empty()) return out;
+  Tensors pushed = run_backward(roots, seeds, /*keep_graph=*/create_graph, create_graph, edges, /*accumulate=*/false);
+  for (size_t i = 0; i < places.size(); ++i) out[places[i]] = pushed[i];
+  return out;
+}
+
+Tensors jvp_of(const OpDesc& op, const Values& args, const Tensors& tangents, const Values& results) {
+  return op.jvp ? op.jvp(args, tangents, results) : transposed_jvp(op, args, tangents, results);
+}
+
+}  // namespace flambeau
