@@ -211,7 +211,7 @@ def train(options: argparse.Namespace) -> dict:
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=24)
     parser.add_argument("--length", type=int, default=64, help="characters the model looks back")
     parser.add_argument("--lr", type=float, default=4e-3)

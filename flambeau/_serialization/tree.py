@@ -27,7 +27,7 @@ _MAPPINGS = {
     "Counter": Counter,
     "defaultdict": defaultdict,
 }
-_KINDS = {kind: name for name, kind in (_SEQUENCES | _MAPPINGS).items()}
+_KINDS: dict[type, str] = {kind: name for name, kind in (_SEQUENCES | _MAPPINGS).items()}
 
 
 class Encoder:

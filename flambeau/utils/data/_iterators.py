@@ -81,7 +81,7 @@ class _BaseDataLoaderIter:
         )
 
     def __next__(self) -> Any:
-        data = self._next_data()
+        data: Any = self._next_data()
         self._num_yielded += 1
         promised = self._IterableDataset_len_called
         if (

@@ -67,7 +67,7 @@ class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
         [0, 1, 2, 0, 1, 2]
     """
 
-    def __add__(self, other: Dataset[_T_co]) -> ChainDataset:
+    def __add__(self, other: Dataset[_T_co]) -> ChainDataset:  # type: ignore[override]
         return ChainDataset([self, other])
 
 
@@ -220,7 +220,7 @@ class ChainDataset(IterableDataset):
             yield from part
 
     def __len__(self) -> int:
-        return sum(len(part) for part in self._checked())  # type: ignore[arg-type]
+        return sum(len(part) for part in self._checked())  # type: ignore[arg-type, misc]
 
 
 class Subset(Dataset[_T_co]):
