@@ -9,14 +9,15 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .._ir import ir
 from .._ir.errors import CompileError
 from .._ir.frontend import compile_function
-from .._ir.types import NONE, Type
+from .._ir.types import NONE, Type, parse_params
 from . import table
 from .analysis import SlotUses, metadata_type, take_metadata
-from .model import Op
+from .model import Op, Rule
 from .rules import RuleParam, compile_rule, grad_type, never
 
 
@@ -61,6 +62,7 @@ class Entry:
     body: ir.Function | None = None
     vjp: Vjp | None = None
     jvp: Jvp | None = None
+    plan: Any = None  # kernels of a pointwise operation or reduction, by `pointwise.plan`
 
     @property
     def is_primitive(self) -> bool:
@@ -127,14 +129,23 @@ def compile_table(ops: Sequence[Op], constants: dict[str, dict[str, ast.expr]]) 
 
 def _entry(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Entry:
     entry = Entry(op)
-    if op.kind not in ("pointwise", "reduction"):
+    if op.kind in ("pointwise", "reduction"):
+        from . import pointwise
+
+        plan = entry.plan = pointwise.plan(op)
+        if plan.composite_vjp is not None:
+            rule = _derived_rule(op, plan.composite_vjp)
+            entry.vjp = _vjp(op, rule, unit, constants)
+        if plan.jvp is not None:
+            entry.jvp = _jvp(op, _derived_rule(op, plan.jvp), unit, constants)
+    else:
         entry.body = compile_function(
             op.node, op.params, body_returns(op), op.file, unit.lookup, constants
         )
         if "vjp" in op.rules:
-            entry.vjp = _vjp(op, unit, constants)
+            entry.vjp = _vjp(op, op.rules["vjp"], unit, constants)
         if "jvp" in op.rules:
-            entry.jvp = _jvp(op, unit, constants)
+            entry.jvp = _jvp(op, op.rules["jvp"], unit, constants)
         _refuse_useless_rules(entry)
     return entry
 
@@ -158,8 +169,11 @@ def tensor_slots(op: Op) -> list[int]:
     ]
 
 
-def _vjp(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Vjp:
-    rule = op.rules["vjp"]
+def _derived_rule(op: Op, node: ast.FunctionDef) -> Rule:
+    return Rule(parse_params(node, op.file, typed=False), node)
+
+
+def _vjp(op: Op, rule: Rule, unit: Unit, constants: dict[str, ast.expr]) -> Vjp:
     slots = tensor_slots(op)
     f, meanings = compile_rule(
         op, rule, [grad_type(op.params[i].type) for i in slots], unit.lookup, constants
@@ -211,8 +225,8 @@ def _saved_kind(t: Type) -> str:
     return {"Tensors": "list", "OptTensors": "optional_list"}.get(t.base, "value")
 
 
-def _jvp(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Jvp:
+def _jvp(op: Op, rule: Rule, unit: Unit, constants: dict[str, ast.expr]) -> Jvp:
     slots = [t.plain() for t in op.outputs]
     slots = [t if t.base == "Tensors" else t.or_none() for t in slots]
-    f, meanings = compile_rule(op, op.rules["jvp"], slots, unit.lookup, constants)
+    f, meanings = compile_rule(op, rule, slots, unit.lookup, constants)
     return Jvp(f, meanings)

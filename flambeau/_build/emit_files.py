@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
-from . import emit_boxed, emit_op
+from . import emit_boxed, emit_op, emit_pointwise
 from .compiler import Entry, Unit
 
 LIMIT = 1800
@@ -67,6 +68,12 @@ def _registry(unit: Unit) -> str:
     )
 
 
+def _entry(e: Entry, overloaded: Callable[[str], bool]) -> list[str]:
+    if e.op.kind in ("pointwise", "reduction"):
+        return emit_pointwise.emit(e, overloaded)
+    return emit_op.emit(e, overloaded)
+
+
 def _sources(unit: Unit) -> dict[str, str]:
     families: dict[str, list[Entry]] = {}
     for e in unit.entries:
@@ -77,7 +84,7 @@ def _sources(unit: Unit) -> dict[str, str]:
         for e in entries:
             lines = [
                 f"// {e.op.name} " + "-" * max(3, 92 - len(e.op.name)), "",
-                *emit_op.emit(e, unit.overloaded), "",
+                *_entry(e, unit.overloaded), "",
                 *emit_boxed.descriptor(e, unit.overloaded), "",
             ]  # fmt: skip
             if chunks[-1] and len(chunks[-1]) + len(lines) > LIMIT:

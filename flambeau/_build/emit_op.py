@@ -6,7 +6,7 @@ Owns the call path: modes first, then the kernel, then recording. See docs/desig
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .._ir.types import Type
 from .compiler import Entry, body_returns
@@ -64,7 +64,7 @@ def declarations(op: Op) -> list[str]:
         lines.append(f"Tensor {op.name}_({declaration_params(op)});")
     if op.has_out:
         outs = ", ".join(f"const Tensor& {o}" for o in out_names(op))
-        lines.append(f"{ret} {op.name}_out({_plus(cpp_params(op), outs)});")
+        lines.append(f"{ret} {op.name}_out({plus(cpp_params(op), outs)});")
     return lines
 
 
@@ -72,7 +72,7 @@ def out_names(op: Op) -> list[str]:
     return ["out"] if len(op.outputs) == 1 else [f"out{i}" for i in range(len(op.outputs))]
 
 
-def _plus(a: str, b: str) -> str:
+def plus(a: str, b: str) -> str:
     return f"{a}, {b}" if a and b else a or b
 
 
@@ -86,7 +86,7 @@ def kernel_declaration(op: Op) -> str | None:
     if op.option("inplace_kernel"):
         return f"void {kernel}({cpp_params(op)});"
     outs = ", ".join(f"Tensor& {n}" for n in results_of(op))
-    return f"void {kernel}({_plus(outs, cpp_params(op))});"
+    return f"void {kernel}({plus(outs, cpp_params(op))});"
 
 
 def needs_test(entry: Entry) -> str:
@@ -119,15 +119,15 @@ def composite(entry: Entry, overloaded: Overloaded) -> list[str]:
     return [f"{cpp_value(op.returns)} {op.name}({e.params()}) {{", *e.body(), "}", "@restore"]
 
 
-def derivative(entry: Entry, overloaded: Overloaded) -> list[str]:
+def derivative(entry: Entry, overloaded: Overloaded, fused: Sequence[str] = ()) -> list[str]:
     """Rule function, node and recording of a primitive with a vjp."""
     if entry.vjp is None:
         return []
-    lines = [*vjp_function(entry, overloaded), "", *node_struct(entry), ""]
+    lines = [*vjp_function(entry, overloaded, fused), "", *node_struct(entry), ""]
     return [*lines, *record(entry, overloaded)]
 
 
-def _result_params(op: Op) -> str:
+def result_params(op: Op) -> str:
     return ", ".join(f"{cpp_param(t)} {n}" for n, t in zip(results_of(op), op.outputs, strict=True))
 
 
@@ -136,17 +136,10 @@ def record(entry: Entry, overloaded: Overloaded) -> list[str]:
     op = entry.op
     node = node_type(op)
     if op.mutates:
-        # What the change destroys is saved before it; the result after it.
-        before = [
-            f"[[gnu::noinline]] static Ref<{node}> {op.uid}_record({_unused(op)}) {{",
-            f"  auto node = new_node<{node}>();",
-            *edges(entry), *fill_node(entry, overloaded, outputs=False),
-            "  return node;", "}",
-        ]  # fmt: skip
-        return before
+        return record_before(entry, overloaded, f"{op.uid}_record")
     results = results_of(op)
     history = results[0] if len(results) == 1 else f"Tensors{{{', '.join(results)}}}"
-    params = _plus(_result_params(op), _unused(op))
+    params = plus(result_params(op), _unused(op))
     return [
         f"[[gnu::noinline]] static void {op.uid}_record({params}) {{",
         f"  auto node = new_node<{node}>();",
@@ -158,16 +151,42 @@ def record(entry: Entry, overloaded: Overloaded) -> list[str]:
     ]
 
 
+def record_before(
+    entry: Entry, overloaded: Overloaded, function: str, overwritten: str = ""
+) -> list[str]:
+    """Makes the node of an in-place change and saves what the change may destroy."""
+    op = entry.op
+    node = node_type(op)
+    return [
+        f"[[gnu::noinline]] static Ref<{node}> {function}({_unused(op)}) {{",
+        f"  auto node = new_node<{node}>();",
+        *edges(entry),
+        *fill_node(entry, overloaded, outputs=False, overwritten=overwritten),
+        "  return node;",
+        "}",
+    ]
+
+
+def rebase(entry: Entry, self: str) -> list[str]:
+    """After an in-place change under `record`: history of self, and the saved result."""
+    saved = fill_node(entry, lambda _: False, outputs=True)
+    if not saved:
+        return [f"  if (record) rebase_history({self}, node);"]
+    lines = ["  if (record) {", f"    const Tensor& result = {self};"]
+    lines.append(f"    rebase_history({self}, node);")
+    return [*lines, *("  " + s for s in saved), "  }"]
+
+
 def _unused(op: Op) -> str:
     return ", ".join(f"[[maybe_unused]] {cpp_param(p.type)} {cpp_name(p.name)}" for p in op.params)
 
 
-def _modes(op: Op) -> str:
-    call = f"call_boxed<{cpp_value(op.returns)}>({_plus(f'desc::{op.uid}', cpp_args(op))})"
+def modes(op: Op) -> str:
+    call = f"call_boxed<{cpp_value(op.returns)}>({plus(f'desc::{op.uid}', cpp_args(op))})"
     return f"  if (modes.active) [[unlikely]] return {call};"
 
 
-def _recording(entry: Entry) -> list[str]:
+def recording(entry: Entry) -> list[str]:
     test = needs_test(entry)
     if not test:
         return []
@@ -178,10 +197,10 @@ def _recording(entry: Entry) -> list[str]:
         return [
             f'  if ({test}) [[unlikely]] set_history({history}, not_differentiable("{op.name}"));'
         ]
-    return [f"  if ({test}) {op.uid}_record({_plus(', '.join(results), cpp_args(op))});"]
+    return [f"  if ({test}) {op.uid}_record({plus(', '.join(results), cpp_args(op))});"]
 
 
-def _bind_results(op: Op, value: str) -> list[str]:
+def bind_results(op: Op, value: str) -> list[str]:
     names = results_of(op)
     if len(names) == 1:
         return [f"  {cpp_value(op.outputs[0])} {names[0]} = {value};"]
@@ -204,15 +223,15 @@ def structured(entry: Entry, overloaded: Overloaded) -> list[str]:
     rule = f"{op.uid}_shape({cpp_args(op)})"
     if op.option("inplace_kernel"):
         return [*lines, "", head, *_mutation(entry, kernel, rule), "}"]
-    body = [_modes(op)]
+    body = [modes(op)]
     if op.option("dynamic"):
-        body += [f"  {rule};", *_bind_results(op, f"{kernel}({cpp_args(op)})")]
+        body += [f"  {rule};", *bind_results(op, f"{kernel}({cpp_args(op)})")]
     else:
-        body += _bind_results(op, rule)
+        body += bind_results(op, rule)
         if op.option("kernel") != "nothing":
-            body.append(f"  {kernel}({_plus(', '.join(results_of(op)), cpp_args(op))});")
+            body.append(f"  {kernel}({plus(', '.join(results_of(op)), cpp_args(op))});")
     if _tensor_results(op):
-        body += _recording(entry)
+        body += recording(entry)
     body.append(f"  return {'result' if len(op.outputs) == 1 else 'results'};")
     return [*lines, "", head, *body, "}", *forms(entry, kernel, rule)]
 
@@ -221,7 +240,7 @@ def _mutation(entry: Entry, kernel: str, rule: str) -> list[str]:
     op = entry.op
     self = cpp_name(op.params[0].name)
     test = needs_test(entry) or "false"
-    lines = [_modes(op), f"  bool record = {test};"]
+    lines = [modes(op), f"  bool record = {test};"]
     lines.append(f'  check_inplace({self}, record, "{op.name}");')
     lines.append(f"  {rule};")
     if entry.vjp is not None:
@@ -232,12 +251,7 @@ def _mutation(entry: Entry, kernel: str, rule: str) -> list[str]:
     if entry.vjp is None:
         lines.append(f'  if (record) rebase_history({self}, not_differentiable("{op.name}"));')
     else:
-        saved = fill_node(entry, lambda _: False, outputs=True)
-        if not saved:
-            lines.append(f"  if (record) rebase_history({self}, node);")
-        else:
-            lines += ["  if (record) {", f"    const Tensor& result = {self};"]
-            lines += [f"    rebase_history({self}, node);", *("  " + s for s in saved), "  }"]
+        lines += rebase(entry, self)
     return [*lines, f"  return {self};"]
 
 
@@ -268,25 +282,25 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     outs, results = out_names(op), results_of(op)
     ret = "out" if len(outs) == 1 else f"{{{', '.join(outs)}}}"
     out_params = ", ".join(f"const Tensor& {o}" for o in outs)
-    head = f"{cpp_value(op.returns)} {op.name}_out({_plus(cpp_params(op), out_params)}) {{"
+    head = f"{cpp_value(op.returns)} {op.name}_out({plus(cpp_params(op), out_params)}) {{"
     test = needs_test(entry) or "false"
     lines = [head]
     lines += [f'  check_out({o}, {test}, "{op.name}");' for o in outs]
     lines.append("  NoGradGuard no_grad;")
     simple = op.option("dynamic") or op.option("kernel") == "nothing"
     if simple:
-        lines += _bind_results(op, f"{op.name}({cpp_args(op)})")
+        lines += bind_results(op, f"{op.name}({cpp_args(op)})")
     else:
         lines.append("  if (modes.active) [[unlikely]] {")
-        lines += ["  " + x for x in _bind_results(op, f"{op.name}({cpp_args(op)})")]
+        lines += ["  " + x for x in bind_results(op, f"{op.name}({cpp_args(op)})")]
         lines += [
             f'    assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)
         ]
-        lines += [f"    return {ret};", "  }", *_bind_results(op, rule)]
+        lines += [f"    return {ret};", "  }", *bind_results(op, rule)]
         aliases = _inputs_overlap(op)
         for o, r in zip(outs, results, strict=True):
             lines.append(f"  if (writes_directly({o}, {r}){aliases.format(o)}) {r} = {o};")
-        lines.append(f"  {kernel}({_plus(', '.join(results), cpp_args(op))});")
+        lines.append(f"  {kernel}({plus(', '.join(results), cpp_args(op))});")
     lines += [f'  assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)]
     return [*lines, f"  return {ret};", "}"]
 
@@ -307,10 +321,10 @@ def view(entry: Entry, overloaded: Overloaded) -> list[str]:
     lines = _rule_function(entry, overloaded, "view")
     lines += ["", *derivative(entry, overloaded)] if entry.vjp else []
     body = [
-        _modes(op),
+        modes(op),
         f"  Tensor result = {op.uid}_view({cpp_args(op)});",
         f"  mark_view(result, {self});",
-        *_recording(entry),
+        *recording(entry),
         "  return result;",
     ]
     return [*lines, "", f"Tensor {op.name}({cpp_params(op)}) {{", *body, "}"]

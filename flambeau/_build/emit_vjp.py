@@ -6,7 +6,8 @@ node) and `f_record` (called when an input requires grad). Owns the slicing by w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
 from .._ir import ir
 from .._ir.types import Type
@@ -121,11 +122,16 @@ class VjpEmitter(BodyEmitter):
         return f"({self.expr(e.args[0])} ? {parts[0]} : {parts[1]})"
 
 
-def vjp_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
-    """The rule as a C++ function."""
+def vjp_function(
+    entry: Entry, overloaded: Callable[[str], bool], fused: Sequence[str] = ()
+) -> list[str]:
+    """The rule as a C++ function; `fused` lines come first and may return."""
     assert entry.vjp is not None
     e = VjpEmitter(entry.vjp, overloaded)
-    return [f"static Tensors {entry.op.uid}_vjp({e.params()}) {{", *e.body(), "}", "@restore"]
+    e.used |= {w for line in fused for w in re.findall(r"\w+", line)}
+    body = e.body()
+    head = f"static Tensors {entry.op.uid}_vjp({e.params()}) {{"
+    return [head, *fused, *body, "}", "@restore"]
 
 
 def forward_value(s: Saved, overloaded: Callable[[str], bool]) -> str:
@@ -217,8 +223,13 @@ def results_of(op: Op) -> list[str]:
     return ["result"] if len(op.outputs) == 1 else [f"result{i}" for i in range(len(op.outputs))]
 
 
-def fill_node(entry: Entry, overloaded: Callable[[str], bool], outputs: bool) -> list[str]:
-    """Statements that save for `node`: the outputs, or everything else."""
+def fill_node(
+    entry: Entry, overloaded: Callable[[str], bool], outputs: bool, overwritten: str = ""
+) -> list[str]:
+    """Statements that save for `node`: the outputs, or everything else.
+
+    The input `overwritten` is about to be changed in place: it is saved as a copy.
+    """
     op, vjp = entry.op, entry.vjp
     assert vjp is not None
     lines: list[str] = []
@@ -229,11 +240,11 @@ def fill_node(entry: Entry, overloaded: Callable[[str], bool], outputs: bool) ->
         if s.kind == "value":
             lines.append(f"  node->{s.name}_ = {source};")
         elif s.is_output:
-            lines.append(
-                f"  node->{s.name}_ = SavedTensor({source}, true, node.get(), {s.output_nr});"
-            )
+            saved = f"SavedTensor({source}, true, node.get(), {s.output_nr})"
+            lines.append(f"  node->{s.name}_ = {saved};")
         else:
-            lines += _save_input(op, vjp, s, source)
+            copied = s.kind == "tensor" and s.origin == overwritten
+            lines += _save_input(op, vjp, s, f"ops::clone({source})" if copied else source)
     return lines
 
 

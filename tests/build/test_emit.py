@@ -93,7 +93,8 @@ def test_structured_runs_rule_kernel_and_recording(make_unit: MakeUnit) -> None:
         " [[maybe_unused]] int64_t power) {\n"
         '  FB_CHECK_AS(Runtime, (input.dim() == 2), "scale: expected a matrix, got ",'
         " input.sizes());\n"
-        "  return flambeau::empty(input.sizes(), input.dtype(), MemoryFormat::Contiguous, input.device());\n"
+        "  return flambeau::empty(input.sizes(), input.dtype(),"
+        " MemoryFormat::Contiguous, input.device());\n"
         "}"
     )
     assert function(text, "Tensor scale(") == (
@@ -224,7 +225,10 @@ def test_mutation_checks_records_then_bumps(make_unit: MakeUnit) -> None:
 
 def test_view_and_dynamic(make_unit: MakeUnit) -> None:
     text = source(make_unit(LISTS))
-    assert "return flambeau::alias(input, py::reversed(input.sizes()), py::reversed(input.strides())" in text
+    assert (
+        "return flambeau::alias(input, py::reversed(input.sizes()), py::reversed(input.strides())"
+        in text
+    )
     assert "  mark_view(result, input);\n" in function(text, "Tensor flip_axes(")
     assert "  Tensor result = kernels::count(input);\n  return result;" in text
 

@@ -1,0 +1,115 @@
+"""C++ of pointwise operations and reductions around their generated kernels.
+
+The kernels and their fused derivatives come from `pointwise.plan`; here are the call path, the
+recording, and the in-place and out= forms. With gradients recorded during backward the derivative
+runs as tensor operations, else as the fused kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .compiler import Entry
+from .emit_op import (
+    bind_results,
+    cpp_args,
+    cpp_name,
+    cpp_params,
+    derivative,
+    modes,
+    needs_test,
+    out_names,
+    plus,
+    rebase,
+    record_before,
+    recording,
+)
+from .emit_vjp import node_type, results_of
+from .model import cpp_value
+
+Overloaded = Callable[[str], bool]
+
+
+def emit(entry: Entry, overloaded: Overloaded) -> list[str]:
+    """All C++ of a pointwise operation or a reduction."""
+    op = entry.op
+    lines = derivative(entry, overloaded, _fused(entry))
+    lines += ["", *_function(entry)]
+    if op.has_inplace:
+        lines += ["", *_inplace(entry, overloaded)]
+    if op.has_out:
+        lines += ["", *_out(entry)]
+    return lines
+
+
+def _fused(entry: Entry) -> list[str]:
+    """The fused derivative, taken when nothing records or intercepts its operations."""
+    vjp = entry.vjp
+    if vjp is None:
+        return []
+    d = vjp.differentiable
+    needed = [f"need[{d.index(k)}].wanted" if k in d else "false" for k in range(len(vjp.slots))]
+    statements = entry.plan.backward([g.name for g in vjp.grads], needed)
+    if not statements:
+        return []
+    return ["  if (!modes.grad && !modes.active) {", *("    " + s for s in statements), "  }"]
+
+
+def _function(entry: Entry) -> list[str]:
+    op = entry.op
+    args = [cpp_name(p.name) for p in op.params]
+    return [
+        f"{cpp_value(op.returns)} {op.name}({cpp_params(op)}) {{",
+        modes(op),
+        *bind_results(op, entry.plan.call(args)),
+        *recording(entry),
+        f"  return {'result' if len(op.outputs) == 1 else 'results'};",
+        "}",
+    ]
+
+
+def _inplace(entry: Entry, overloaded: Overloaded) -> list[str]:
+    op = entry.op
+    args = [cpp_name(p.name) for p in op.params]
+    self = args[0]
+    test = needs_test(entry) or "false"
+    lines: list[str] = []
+    if entry.vjp is not None:
+        function = f"{op.uid}_record_inplace"
+        lines += [*record_before(entry, overloaded, function, overwritten=op.params[0].name), ""]
+    lines += [
+        f"Tensor {op.name}_({cpp_params(op)}) {{",
+        "  if (modes.active) [[unlikely]] {",
+        f'    return assign_inplace({self}, {op.name}({cpp_args(op)}), "{op.name}_");',
+        "  }",
+        f"  bool record = {test};",
+        f'  check_inplace({self}, record, "{op.name}_");',
+    ]
+    if entry.vjp is not None:
+        lines += [
+            f"  Ref<{node_type(op)}> node;",
+            f"  if (record) node = {op.uid}_record_inplace({cpp_args(op)});",
+        ]
+    lines.append(f"  {entry.plan.call_inplace(self, args)};")
+    if entry.vjp is not None:
+        lines += rebase(entry, self)
+    else:
+        dead = f'not_differentiable("{op.name}_")'
+        lines.append(f"  if (record) rebase_history({self}, {dead});")
+    return [*lines, f"  return {self};", "}"]
+
+
+def _out(entry: Entry) -> list[str]:
+    op = entry.op
+    outs = out_names(op)
+    args = [cpp_name(p.name) for p in op.params]
+    ret = "out" if len(outs) == 1 else f"{{{', '.join(outs)}}}"
+    params = plus(cpp_params(op), ", ".join(f"const Tensor& {o}" for o in outs))
+    lines = [f"{cpp_value(op.returns)} {op.name}_out({params}) {{"]
+    lines += [f'  check_out({o}, {needs_test(entry) or "false"}, "{op.name}");' for o in outs]
+    lines.append("  if (modes.active) [[unlikely]] {")
+    lines += ["  " + x for x in bind_results(op, f"{op.name}({cpp_args(op)})")]
+    named = zip(outs, results_of(op), strict=True)
+    lines += [f'    assign_out({o}, {r}, "{op.name}");' for o, r in named]
+    lines += [f"    return {ret};", "  }"]
+    return [*lines, f"  {entry.plan.call_out(args, outs)};", f"  return {ret};", "}"]
