@@ -1,4 +1,4 @@
-#include "kernels/creation.h"
+#include "gen/kernels.h"
 
 #include <cmath>
 
@@ -6,6 +6,9 @@
 #include "kernels/copy.h"
 
 namespace flambeau::kernels {
+
+using OptDType = std::optional<DType>;
+using OptDevice = std::optional<Device>;
 
 void fill_value(Tensor& out, const Ints&, const Scalar& value, OptDType, OptDevice) { fill(out, value); }
 void fill_zeros(Tensor& out, const Ints&, OptDType, OptDevice) { fill(out, Scalar(0)); }

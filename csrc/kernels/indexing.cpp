@@ -1,4 +1,4 @@
-#include "kernels/indexing.h"
+#include "gen/kernels.h"
 
 #include <atomic>
 #include <cstring>

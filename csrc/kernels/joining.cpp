@@ -1,4 +1,4 @@
-#include "kernels/joining.h"
+#include "gen/kernels.h"
 
 #include <algorithm>
 #include <cstring>

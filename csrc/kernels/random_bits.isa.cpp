@@ -10,7 +10,7 @@ namespace {
 
 FB_INLINE uint32_t recur(uint32_t far, uint32_t u, uint32_t v) {
   uint32_t y = (u & 0x80000000u) | (v & 0x7fffffffu);
-  return far ^ (y >> 1) ^ (0u - (v & 1u) & 0x9908b0dfu);
+  return far ^ (y >> 1) ^ ((0u - (v & 1u)) & 0x9908b0dfu);
 }
 
 FB_INLINE float log_cephes(float x) {

@@ -1,4 +1,4 @@
-#include "kernels/sorting.h"
+#include "gen/kernels.h"
 
 #include <algorithm>
 #include <cmath>

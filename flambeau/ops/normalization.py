@@ -1,11 +1,15 @@
-"""Normalisation over trailing dimensions. Kernels: csrc/kernels/layer_norm.cpp."""
+"""Normalisation: layer, batch, group, instance, RMS. Kernels: csrc/kernels/normalization.cpp.
+
+Each normalisation with a kernel has a fused backward kernel and, for derivatives of derivatives, a
+formula over other operations; its rule picks by grad mode.
+"""
 
 from __future__ import annotations
 
 from flambeau.ops._lang import *
 
 
-@structured(kernel="native_layer_norm", method=False)
+@structured(kernel="native_layer_norm", method=False, out=False)
 def native_layer_norm(
     input: Tensor, normalized_shape: Ints, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tuple[Tensor, Tensor, Tensor]:
@@ -15,22 +19,29 @@ def native_layer_norm(
     torch.Size([2, 1])
     """
     k = len(normalized_shape)
-    check(k > 0, "layer_norm: expected normalized_shape to have at least one entry")
+    check(
+        k > 0,
+        f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = {normalized_shape}",
+    )
     lead = input.ndim - k
     check(
         lead >= 0 and input.shape[lead:] == normalized_shape,
-        f"layer_norm: expected input to end in normalized_shape {normalized_shape}, got {input.shape}",
+        f"Given normalized_shape={normalized_shape}, expected input with shape [*, {normalized_shape}], but got input of size{input.shape}",
     )
     if weight is not None:
         check(
             weight.shape == normalized_shape,
-            f"layer_norm: expected weight of shape {normalized_shape}, got {weight.shape}",
+            f"Expected weight to be of same shape as normalized_shape, but got weight of shape {weight.shape} and normalized_shape = {normalized_shape}",
         )
     if bias is not None:
         check(
             bias.shape == normalized_shape,
-            f"layer_norm: expected bias of shape {normalized_shape}, got {bias.shape}",
+            f"Expected bias to be of same shape as normalized_shape, but got bias of shape {bias.shape} and normalized_shape = {normalized_shape}",
         )
+    check(
+        input.dtype.is_floating_point,
+        f"'LayerNormKernelImpl' not implemented for '{scalar_type_name(input.dtype)}'",
+    )
     stats = input.shape[:lead] + [1] * k
     mean = empty(stats, dtype=opmath(input.dtype), like=input)
     rstd = empty(stats, dtype=opmath(input.dtype), like=input)
@@ -39,6 +50,11 @@ def native_layer_norm(
 
 @native_layer_norm.vjp
 def _(g0, g1, g2, input, normalized_shape, weight, bias, result1, result2):
+    if not grad_mode():
+        gx, gw, gb = layer_norm_backward(g0, input, normalized_shape, weight, result1, result2)
+        d_w = None if weight is None else gw.to(weight.dtype)
+        d_b = None if bias is None else gb.to(bias.dtype)
+        return gx, d_w, d_b
     n = float(prod(normalized_shape))
     lead = list(range(input.ndim - len(normalized_shape)))
     tail = list(range(input.ndim - len(normalized_shape), input.ndim))
@@ -47,9 +63,26 @@ def _(g0, g1, g2, input, normalized_shape, weight, bias, result1, result2):
     # Through the output, then through the statistics themselves.
     centred = gx - gx.mean(tail, keepdim=True) - x * (gx * x).mean(tail, keepdim=True)
     d_input = centred * result2 + g1 / n - g2 * x * (result2 * result2) / n
-    d_weight = None if weight is None else (g0 * x).sum(lead).reshape(weight.shape)
-    d_bias = None if bias is None else g0.sum(lead).reshape(bias.shape)
+    d_weight = None if weight is None else sum_to(g0 * x, weight.shape).to(weight.dtype)
+    d_bias = None if bias is None else sum_to(g0, bias.shape).to(bias.dtype)
     return d_input.to(input.dtype), d_weight, d_bias
+
+
+@structured(kernel="layer_norm_backward", namespaces=(), method=False, out=False, differentiable=False)
+def layer_norm_backward(
+    g: Tensor, input: Tensor, normalized_shape: Ints, weight: Tensor | None, mean: Tensor, rstd: Tensor
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """Cotangents of input, weight and bias of layer_norm, in one pass over the rows.
+
+    >>> True
+    True
+    """
+    kind = opmath(input.dtype)
+    return (
+        empty(input.shape, like=input),
+        empty(normalized_shape, dtype=kind),
+        empty(normalized_shape, dtype=kind),
+    )
 
 
 @composite(namespaces=("torch", "nn.functional"), method=False)
@@ -62,8 +95,380 @@ def layer_norm(
 ) -> Tensor:
     """Normalises over the trailing dimensions to mean 0 and deviation 1, then scales and shifts.
 
+    Source: Ba, Kiros and Hinton, Layer Normalization, 2016.
+
     >>> F.layer_norm(torch.tensor([1.0, 3.0]), (2,))
     tensor([-1.0000,  1.0000])
     """
     y, _, _ = native_layer_norm(input, normalized_shape, weight, bias, eps)
     return y
+
+
+@structured(kernel="native_batch_norm", method=False, out=False)
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """Batch normalisation with the mean and reciprocal deviation per channel that it used (empty in
+    evaluation). In training the running statistics move by `momentum`.
+
+    >>> torch.native_batch_norm(torch.ones(2, 3), None, None, None, None, True, 0.1, 1e-5)[1].shape
+    torch.Size([3])
+    """
+    check(input.ndim >= 2, f"batch_norm: expected input of at least 2 dims, got shape {input.shape}")
+    c = input.size(1)
+    for t, what in [
+        (weight, "weight"), (bias, "bias"), (running_mean, "running_mean"), (running_var, "running_var"),
+    ]:  # fmt: skip
+        if t is not None:
+            check(
+                t.numel() == c,
+                f"{what} should contain {c} elements not {t.numel()}",
+            )
+    check(
+        input.dtype.is_floating_point,
+        f"'batch_norm' not implemented for '{scalar_type_name(input.dtype)}'",
+    )
+    if not training:
+        check(
+            running_mean is not None and running_var is not None,
+            "Expected running_mean and running_var to be defined when training=False",
+        )
+    kind = opmath(input.dtype)
+    k = c if training else 0
+    return empty_as(input), empty([k], dtype=kind), empty([k], dtype=kind)
+
+
+@native_batch_norm.vjp
+def _(g0, input, weight, bias, running_mean, running_var, training, eps, result1, result2):
+    if not grad_mode():
+        gx, gw, gb = batch_norm_backward(
+            g0, input, weight, running_mean, running_var, result1, result2, training, eps
+        )
+        d_w = None if weight is None else gw.to(weight.dtype)
+        d_b = None if bias is None else gb.to(bias.dtype)
+        return gx, d_w, d_b, None, None
+    shape: Ints = [1 for d in input.shape]
+    shape[1] = input.size(1)
+    dims: Ints = []
+    for d in range(input.ndim):
+        if d != 1:
+            dims.append(d)
+    kind = opmath(input.dtype)
+    x = input.to(kind)
+    mean = x.mean(dims)
+    rstd = mean
+    if training:
+        # Anew from the input, so that the derivative flows through the statistics.
+        mean = x.mean(dims)
+        centred0 = x - mean.view(shape)
+        rstd = ((centred0 * centred0).mean(dims) + eps).rsqrt()
+    else:
+        if running_mean is not None and running_var is not None:
+            mean = running_mean.to(kind)
+            rstd = (running_var.to(kind) + eps).rsqrt()
+    hat = (x - mean.view(shape)) * rstd.view(shape)
+    gh = g0.to(kind)
+    if weight is not None:
+        gh = gh * weight.to(kind).view(shape)
+    d_input = gh * rstd.view(shape)
+    if training:
+        d_input = (
+            gh - gh.mean(dims, keepdim=True) - hat * (gh * hat).mean(dims, keepdim=True)
+        ) * rstd.view(shape)
+    d_weight = None if weight is None else (g0 * hat).sum(dims).to(weight.dtype)
+    d_bias = None if bias is None else g0.sum(dims).to(bias.dtype)
+    return d_input.to(input.dtype), d_weight, d_bias, None, None
+
+
+@structured(kernel="batch_norm_backward", namespaces=(), method=False, out=False, differentiable=False)
+def batch_norm_backward(
+    g: Tensor,
+    input: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    mean: Tensor,
+    rstd: Tensor,
+    training: bool,
+    eps: float,
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """Cotangents of input, weight and bias of batch_norm.
+
+    >>> True
+    True
+    """
+    kind = opmath(input.dtype)
+    return empty_as(input), empty([input.size(1)], dtype=kind), empty([input.size(1)], dtype=kind)
+
+
+@composite(namespaces=("torch",), method=False, name="_batch_norm")
+def _batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Tensor:
+    """Batch normalisation, arguments in the order of `torch.batch_norm`.
+
+    >>> F.batch_norm(torch.tensor([[1.0], [3.0]]), None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+    y, _, _ = native_batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )
+    return y
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises each channel (dim 1) over batch and space: by the batch's own statistics in
+    training, by the running ones else.
+
+    Source: Ioffe and Szegedy, Batch Normalization, 2015.
+
+    >>> F.batch_norm(torch.tensor([[1.0], [3.0]]), None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+    if training:
+        n = input.numel() // input.size(1) if input.size(1) > 0 else 0
+        check_value(
+            n > 1,
+            f"Expected more than 1 value per channel when training, got input size torch.Size({input.shape})",
+        )
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@structured(kernel="native_group_norm", method=False, out=False)
+def native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: int, eps: float
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """Group normalisation with the mean and reciprocal deviation per sample and group.
+
+    >>> F.group_norm(torch.ones(1, 2, 3), 2).shape
+    torch.Size([1, 2, 3])
+    """
+    check(input.ndim >= 2, "Expected at least 2 dimensions for input tensor but received " + f"{input.ndim}")
+    c = input.size(1)
+    check(num_groups > 0, "Expected num groups to be greater than 0, got " + f"{num_groups}")
+    check(
+        c % num_groups == 0,
+        f"Expected number of channels in input to be divisible by num_groups, but got input of shape {input.shape} and num_groups={num_groups}",
+    )
+    if weight is not None:
+        check(
+            weight.ndim == 1 and weight.numel() == c,
+            f"Expected weight to be a vector of size equal to the number of channels in input, but got weight of shape {weight.shape} and input of shape {input.shape}",
+        )
+    if bias is not None:
+        check(
+            bias.ndim == 1 and bias.numel() == c,
+            f"Expected bias to be a vector of size equal to the number of channels in input, but got bias of shape {bias.shape} and input of shape {input.shape}",
+        )
+    check(
+        input.dtype.is_floating_point,
+        f"'GroupNormKernelImpl' not implemented for '{scalar_type_name(input.dtype)}'",
+    )
+    kind = opmath(input.dtype)
+    stats = [input.size(0), num_groups]
+    return empty(input.shape, like=input), empty(stats, dtype=kind), empty(stats, dtype=kind)
+
+
+@native_group_norm.vjp
+def _(g0, input, weight, bias, num_groups, eps, result1, result2):
+    if not grad_mode():
+        gx, gw, gb = group_norm_backward(g0, input, weight, num_groups, result1, result2)
+        d_w = None if weight is None else gw.to(weight.dtype)
+        d_b = None if bias is None else gb.to(bias.dtype)
+        return gx, d_w, d_b
+    shape: Ints = [1 for d in input.shape]
+    shape[1] = input.size(1)
+    dims: Ints = []
+    for d in range(input.ndim):
+        if d != 1:
+            dims.append(d)
+    kind = opmath(input.dtype)
+    x = input.to(kind).reshape([input.size(0), num_groups, -1])
+    centred = x - x.mean([2], keepdim=True)
+    rstd = ((centred * centred).mean([2], keepdim=True) + eps).rsqrt()
+    hat = centred * rstd
+    gh = g0.to(kind)
+    if weight is not None:
+        gh = gh * weight.to(kind).view(shape)
+    gr = gh.reshape(hat.shape)
+    d_input = (gr - gr.mean([2], keepdim=True) - hat * (gr * hat).mean([2], keepdim=True)) * rstd
+    full = hat.reshape(input.shape)
+    d_weight = None if weight is None else (g0 * full).sum(dims).to(weight.dtype)
+    d_bias = None if bias is None else g0.sum(dims).to(bias.dtype)
+    return d_input.reshape(input.shape).to(input.dtype), d_weight, d_bias
+
+
+@structured(kernel="group_norm_backward", namespaces=(), method=False, out=False, differentiable=False)
+def group_norm_backward(
+    g: Tensor, input: Tensor, weight: Tensor | None, num_groups: int, mean: Tensor, rstd: Tensor
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """Cotangents of input, weight and bias of group_norm.
+
+    >>> True
+    True
+    """
+    kind = opmath(input.dtype)
+    c = input.size(1)
+    return empty(input.shape, like=input), empty([c], dtype=kind), empty([c], dtype=kind)
+
+
+@composite(namespaces=("nn.functional", "torch"), method=False)
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises groups of channels of each sample.
+
+    Source: Wu and He, Group Normalization, 2018.
+
+    >>> F.group_norm(torch.ones(1, 2, 3), 2).shape
+    torch.Size([1, 2, 3])
+    """
+    y, _, _ = native_group_norm(input, weight, bias, num_groups, eps)
+    return y
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises each channel of each sample over space.
+
+    Source: Ulyanov, Vedaldi and Lempitsky, Instance Normalization, 2016.
+
+    >>> F.instance_norm(torch.ones(1, 2, 3)).shape
+    torch.Size([1, 2, 3])
+    """
+    n = input.size(0)
+    c = input.size(1)
+    if use_input_stats:
+        check_value(
+            prod(input.shape[2:]) > 1,
+            f"Expected more than 1 spatial element when training, got input size torch.Size({input.shape})",
+        )
+    shape = [1, n * c] + input.shape[2:]
+    x = input.contiguous().view(shape)
+    mean: Tensor | None = None
+    var: Tensor | None = None
+    w: Tensor | None = None
+    b: Tensor | None = None
+    if running_mean is not None:
+        mean = running_mean.repeat([n])
+    if running_var is not None:
+        var = running_var.repeat([n])
+    if weight is not None:
+        w = weight.repeat([n])
+    if bias is not None:
+        b = bias.repeat([n])
+    y = _batch_norm(x, w, b, mean, var, use_input_stats, momentum, eps)
+    if use_input_stats:
+        if running_mean is not None and mean is not None:
+            running_mean.copy_(mean.view([n, c]).mean([0]))
+        if running_var is not None and var is not None:
+            running_var.copy_(var.view([n, c]).mean([0]))
+    return y.view(input.shape)
+
+
+@composite(namespaces=("nn.functional", "torch"), method=False)
+def rms_norm(
+    input: Tensor, normalized_shape: Ints, weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """Divides by the root of the mean square over the trailing dims, then scales.
+
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
+
+    >>> F.rms_norm(torch.tensor([3.0, 4.0]), (2,))
+    tensor([0.8485, 1.1314])
+    """
+    k = len(normalized_shape)
+    check(
+        k > 0,
+        f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = {normalized_shape}",
+    )
+    check(
+        input.ndim >= k and input.shape[input.ndim - k :] == normalized_shape,
+        f"Given normalized_shape={normalized_shape}, expected input with shape [*, {normalized_shape}], but got input of size{input.shape}",
+    )
+    kind = opmath(input.dtype)
+    e = eps if eps is not None else epsilon(kind)
+    x = input.to(kind)
+    tail = list(range(input.ndim - k, input.ndim))
+    y = x * ((x * x).mean(tail, keepdim=True) + e).rsqrt()
+    if weight is not None:
+        y = y * weight
+    return y.to(input.dtype) if weight is None or weight.dtype == input.dtype else y
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Divides by the p-norm along `dim`, or by eps where the norm is smaller.
+
+    >>> F.normalize(torch.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
+    """
+    length = input.norm(p, [dim], True)
+    return input / length.clamp_min(eps).expand_as(input)
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """Divides by (k + alpha * mean of squares over `size` neighbouring channels) ** beta.
+
+    Source: Krizhevsky, Sutskever and Hinton, ImageNet Classification, 2012.
+
+    >>> F.local_response_norm(torch.ones(1, 1, 1), 1, alpha=0.0)
+    tensor([[[1.]]])
+    """
+    check_value(
+        input.ndim >= 3,
+        f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)",
+    )
+    if input.numel() == 0:
+        return input
+    squares = input * input
+    c = input.size(1)
+    total = zeros(input.shape, dtype=input.dtype)
+    for shift in range(-(size // 2), size - size // 2):
+        n = c - abs(shift)
+        if n > 0:
+            to_ = total.narrow(1, max(-shift, 0), n)
+            to_.add_(squares.narrow(1, max(shift, 0), n))
+    return input / (total * (alpha / float(size)) + k) ** beta
