@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 ALIGNMENT = 64
 _LOCAL = struct.Struct("<4s5H3I2H")  # a zip entry's local header
 _PADDING_ID = 0xFBFB  # extra field that only fills up to the alignment
-_CHUNK = 1 << 24
+_CHUNK = 1 << 20
 
 
 class ArchiveWriter:

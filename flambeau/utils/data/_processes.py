@@ -20,6 +20,7 @@ from ._utils import MP_STATUS_CHECK_INTERVAL
 from ._utils import worker as _worker
 from ._utils.fetch import _DatasetKind
 from ._utils.pin_memory import pin_memory
+from ._utils.transfer import Parcel, Receiver
 
 _JOIN_SECONDS = 5.0
 
@@ -67,6 +68,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._result_queue = context.Queue()
         self._index_queues = [context.Queue() for _ in range(self._num_workers)]
         self._workers: list[Any] = []
+        self._receiver = Receiver()
         self._finalizer = weakref.finalize(
             self, _stop_workers, self._workers, self._index_queues, self._result_queue
         )
@@ -132,7 +134,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             index = self._next_index()
         except StopIteration:
             return
-        self._index_queues[worker_id].put((self._sent, index))
+        slots = self._receiver.emptied(worker_id)
+        self._index_queues[worker_id].put((self._sent, index, slots))
         self._owner[self._sent] = worker_id
         self._sent += 1
 
@@ -144,7 +147,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             if deadline is not None:
                 wait = min(wait, max(deadline - time.monotonic(), 0.0))
             try:
-                return self._result_queue.get(timeout=wait)
+                head, payload = self._result_queue.get(timeout=wait)
+                if isinstance(payload, Parcel):
+                    pid = self._workers[payload.worker_id].pid
+                    payload = self._receiver.unpack(payload, pid)
+                return head, payload
             except queue.Empty:
                 self._check_alive()
                 if deadline is not None and time.monotonic() >= deadline:

@@ -6,8 +6,9 @@ Note [Protocol of loader workers]; a worker never draws from the loading process
 
 # Note [Protocol of loader workers]
 # ---------------------------------
-# To worker:   (number, index)   fetch this;  _Resume()  start over with the dataset;  None  end.
-# From worker: (number, payload) where payload is a batch, a _Failure, or an _EndOfStream: the
+# To worker:   (number, index, slots)   fetch this, these slots are free again;  _Resume()  start
+#              over with the dataset;  None  end.
+# From worker: (number, payload) where payload is a Parcel, a _Failure, or an _EndOfStream: the
 #              worker's iterable dataset is used up; it answers nothing more until resumed;
 #              (_Resume, worker) acknowledges a _Resume.
 # Numbers count the batches of one pass. Worker processes are told off in turn, so the loading
@@ -26,6 +27,7 @@ from typing import Any
 import flambeau as fb
 
 from . import MP_STATUS_CHECK_INTERVAL
+from .transfer import Sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ def _start(job: Job) -> Any:
 def worker_loop(job: Job, index_queue: Any, result_queue: Any) -> None:
     """Serves requests until told to end or until the loading process is gone."""
     parent = os.getppid()
-    fetcher, failure, ended = None, None, False
+    fetcher, failure, ended, sender = None, None, False, Sender(job.worker_id)
     try:
         try:
             fetcher = _start(job)
@@ -162,20 +164,22 @@ def worker_loop(job: Job, index_queue: Any, result_queue: Any) -> None:
                         failure = _Failure(error, job.worker_id)
                 result_queue.put((request, job.worker_id))
                 continue
+            number, index, slots = request
+            sender.release(slots)
             if ended:
                 continue
-            number, index = request
             payload: Any = failure
             if payload is None:
-                payload, ended = _fetch(fetcher, index, job)
+                payload, ended = _fetch(fetcher, index, job, sender)
             result_queue.put((number, payload))
     except KeyboardInterrupt:
         return  # the loading process gets the same signal and reports it
 
 
-def _fetch(fetcher: Any, index: Any, job: Job) -> tuple[Any, bool]:
+def _fetch(fetcher: Any, index: Any, job: Job, sender: Sender) -> tuple[Any, bool]:
+    """The answer to a request, and whether the worker's stream has ended."""
     try:
-        return fetcher.fetch(index), False
+        return sender.pack(fetcher.fetch(index)), False
     except StopIteration as error:
         if job.iterable:
             return _EndOfStream(job.worker_id), True
