@@ -49,7 +49,6 @@ _FORMATS = {
     "suggest_memory_format": "{0}.suggest_memory_format()",
     "item": "{0}.item()",
     "is_bool": "{0}.is_bool()",
-    "strided": "flambeau::alias({0}, {1}, {2}, {3})",
     "undefined": "Tensor()",
     "defined": "{0}.defined()",
     "is_wrapped": "{0}.is_wrapped_number()",
@@ -265,6 +264,14 @@ class ExprEmitter:
         like, dtype, memory_format = e.args
         options = [self.expr(dtype), self._or_default(memory_format, "MemoryFormat::Preserve")]
         return f"{self.free('empty_like')}({self.expr(like)}, {', '.join(options)})"
+
+    def _core_strided(self, e: ir.Expr) -> str:
+        *geometry, dtype = e.args
+        x, shape, stride, offset = self.many(geometry)
+        if dtype.op == "cast" and dtype.attr == "none":
+            return f"flambeau::alias({x}, {shape}, {stride}, {offset})"
+        kind = self._or_default(dtype, "DType::Float32")
+        return f"flambeau::alias_as({x}, {kind}, {shape}, {stride}, {offset})"
 
     def _core_alias_of(self, e: ir.Expr) -> str:
         x, dtype = e.args

@@ -117,3 +117,129 @@ def adjoint(input: Tensor) -> Tensor:
         "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.",
     )
     return input.transpose(-2, -1).conj() if input.ndim > 0 else input.conj()
+
+
+@view(method=False)
+def view_as_real(input: Tensor) -> Tensor:
+    """View of a complex tensor as pairs (real, imaginary) in a new last dim of size 2.
+
+    >>> torch.view_as_real(torch.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
+    check(input.is_complex(), "view_as_real is only supported for complex tensors")
+    shape = list(input.shape)
+    stride = [2 * n for n in input.strides]
+    shape.append(2)
+    stride.append(1)
+    return strided(input, shape, stride, 2 * input.offset, to_real(input.dtype))
+
+
+@view_as_real.vjp
+def _(g):
+    return view_as_complex(g.contiguous())
+
+
+@view(method=False)
+def view_as_complex(input: Tensor) -> Tensor:
+    """View of pairs in the last dim (of size 2) as complex numbers.
+
+    >>> torch.view_as_complex(torch.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """
+    check(
+        input.dtype == float32 or input.dtype == float64,
+        f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {scalar_type_name(input.dtype)}",
+    )
+    check(input.ndim > 0, "Input tensor must have one or more dimensions")
+    last = input.ndim - 1
+    check(input.size(last) == 2, "Tensor must have a last dimension of size 2")
+    check(input.stride(last) == 1, "Tensor must have a last dimension with stride 1")
+    stride: Ints = []
+    for i in range(last):
+        check(
+            input.stride(i) % 2 == 0,
+            "Tensor must have a stride divisible by 2 for all but last dimension",
+        )
+        stride.append(input.stride(i) // 2)
+    check(input.offset % 2 == 0, "Tensor must have a storage_offset divisible by 2")
+    return strided(input, input.shape[:last], stride, input.offset // 2, to_complex(input.dtype))
+
+
+@view_as_complex.vjp
+def _(g):
+    return view_as_real(g.contiguous())
+
+
+@composite()
+def real(input: Tensor) -> Tensor:
+    """View of the real parts; a real tensor itself.
+
+    >>> torch.real(torch.tensor([1 + 2j]))
+    tensor([1.])
+    """
+    return view_as_real(input).select(-1, 0) if input.is_complex() else input
+
+
+@composite()
+def imag(input: Tensor) -> Tensor:
+    """View of the imaginary parts of a complex tensor.
+
+    >>> torch.imag(torch.tensor([1 + 2j]))
+    tensor([2.])
+    """
+    check(input.is_complex(), "imag is not implemented for tensors with non-complex dtypes.")
+    return view_as_real(input).select(-1, 1)
+
+
+@view(namespaces=(), method=False)
+def view_dtype(input: Tensor, dtype: DType) -> Tensor:
+    """View of the same bytes as elements of another dtype (`Tensor.view(dtype)`).
+
+    >>> torch.zeros(1).view(torch.int32)
+    tensor([0], dtype=torch.int32)
+    """
+    old = input.dtype.itemsize
+    new = dtype.itemsize
+    if old == new:
+        return strided(input, input.shape, input.strides, input.offset, dtype)
+    check(
+        input.ndim > 0,
+        f"self.dim() cannot be 0 to view {dtype_name(input.dtype)} as {dtype_name(dtype)} (different element sizes)",
+    )
+    shape = list(input.shape)
+    stride = list(input.strides)
+    last = input.ndim - 1
+    check(
+        stride[last] == 1 or shape[last] == 1,
+        f"self.stride(-1) must be 1 to view {dtype_name(input.dtype)} as {dtype_name(dtype)} (different element sizes), but got {stride[last]}",
+    )
+    if old > new:
+        k = old // new
+        for i in range(last):
+            stride[i] *= k
+        stride[last] = 1
+        shape[last] *= k
+        return strided(input, shape, stride, input.offset * k, dtype)
+    k = new // old
+    check(
+        shape[last] % k == 0,
+        f"self.size(-1) must be divisible by {k} to view {dtype_name(input.dtype)} as {dtype_name(dtype)} (different element sizes), but got {shape[last]}",
+    )
+    check(
+        input.offset % k == 0,
+        f"self.storage_offset() must be divisible by {k} to view {dtype_name(input.dtype)} as {dtype_name(dtype)} (different element sizes), but got {input.offset}",
+    )
+    for i in range(last):
+        check(
+            stride[i] % k == 0,
+            f"self.stride({i}) must be divisible by {k} to view {dtype_name(input.dtype)} as {dtype_name(dtype)} (different element sizes), but got {stride[i]}",
+        )
+        stride[i] = stride[i] // k
+    stride[last] = 1
+    shape[last] = shape[last] // k
+    return strided(input, shape, stride, input.offset // k, dtype)
+
+
+@view_dtype.vjp
+def _(g, input):
+    return view_dtype(g.contiguous(), input.dtype)
