@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "autograd/node.h"
 
@@ -16,18 +17,27 @@ struct ViewInfo {
   uint32_t version = 0;         // of the base when grad_fn was made; older: grad_fn is regenerated
 };
 
+// Through which a node reaches a tensor that wants its gradient kept; null once the tensor is gone.
+struct RetainCell {
+  std::mutex mutex;
+  AutogradMeta* meta = nullptr;
+};
+
 struct AutogradMeta {
   Tensor grad;
   Ref<Node> grad_fn;                       // null for leaves
   uint32_t output_nr = 0;
   bool requires_grad = false;              // asked for, on a leaf
-  bool retains_grad = false;
+  int tangent_level = -1;
   Node* accumulator = nullptr;             // weak: the leaf's AccumulateGrad, which clears it when it dies
   std::mutex mutex;                        // guards accumulator, grad and lazy regeneration of grad_fn
-  std::unique_ptr<ViewInfo> view;
+  std::optional<ViewInfo> view;
   std::unique_ptr<TensorHooks> hooks;      // hooks of a leaf, and post-accumulate hooks
+  std::shared_ptr<RetainCell> retained;    // of a result that keeps its gradient
   Tensor tangent;                          // forward mode
-  int tangent_level = -1;
+
+  static void* operator new(size_t bytes) { return Node::operator new(bytes); }
+  static void operator delete(void* p, size_t bytes) noexcept { Node::operator delete(p, bytes); }
 };
 
 AutogradMeta& materialize_meta(const Tensor& t);
@@ -35,9 +45,22 @@ AutogradMeta& materialize_meta(const Tensor& t);
 // The node and slot from which t's gradient comes: grad_fn, or the leaf's accumulator (made when missing).
 Edge gradient_edge(const Tensor& t);
 Ref<Node> grad_fn(const Tensor& t);        // regenerates it for a view whose base changed in place
+// The leaf's accumulator if it has one now.
+Ref<Node> find_accumulator(const Tensor& t);
 void set_requires_grad(const Tensor& t, bool on);   // Error(Runtime) for non-leaves and non-float dtypes
 bool is_leaf(const Tensor& t);
 Tensor detach(const Tensor& t);            // alias without history, sharing the version counter
+void detach_(const Tensor& t);             // drops t's own history; Error(Runtime) for views
 Tensor data_of(const Tensor& t);           // x.data: alias without history, own version counter
+Tensor grad_of(const Tensor& t);           // undefined: none
+void set_grad(const Tensor& t, const Tensor& grad);
+void mark_view_as(const Tensor& result, const Tensor& input, ViewOrigin origin);
+
+// Hooks. Each is found again by its id; removal of an unknown id does nothing.
+uint64_t add_tensor_hook(const Tensor& t, TensorHook hook);
+uint64_t add_accumulate_hook(const Tensor& t, AccumulateHook hook);
+void remove_tensor_hook(const Tensor& t, uint64_t id);
+void remove_node_hook(Node& node, uint64_t id);
+void retain_grad(const Tensor& t);
 
 }  // namespace flambeau

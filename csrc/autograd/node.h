@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "autograd/inline_vector.h"
+#include "autograd/saved_tensor.h"
 #include "core/tensor.h"
 #include "dispatch/modes.h"
 
@@ -43,11 +45,30 @@ struct NodeHooks {
   std::vector<std::pair<uint64_t, NodePreHook>> pre;
   std::vector<std::pair<uint64_t, NodePostHook>> post;
 };
+uint64_t next_hook_id() noexcept;
 
-class Node : public Counted<Node> {
+// Anomaly mode: where the forward call was, and the node during whose backward it happened.
+struct NodeTrace {
+  std::string text;
+  Ref<Node> parent;
+};
+
+class Node {
  public:
   Node();
   virtual ~Node() = default;
+  Node(const Node&) = delete;
+  static void* operator new(size_t bytes);
+  static void operator delete(void* p, size_t bytes) noexcept;
+
+  // The count, as Counted has it but without its shortcut: a leaf's accumulator is found again through a weak
+  // pointer, so a count that reached zero must stay there.
+  void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void release() const noexcept {
+    if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(const_cast<Node*>(this));
+  }
+  bool try_retain() const noexcept;         // false: it is being destroyed
+  uint32_t use_count() const noexcept { return count_.load(std::memory_order_acquire); }
   static void destroy(Node*) noexcept;      // frees chains of any length without recursion
 
   virtual const char* name() const = 0;     // "MulBackward0" style
@@ -55,6 +76,9 @@ class Node : public Counted<Node> {
   virtual Tensors apply(Tensors&& grads) = 0;
   virtual void release_saved() {}           // after backward without retain_graph; a later apply raises
   virtual bool is_accumulator() const { return false; }
+  // May two threads apply it at the same time? Nodes that call user code must say so, as they take no lock.
+  virtual bool is_shareable() const { return false; }
+  virtual TensorHooks* leaf_hooks() { return nullptr; }   // an accumulator's: those of its leaf
 
   void add_next(const Tensor& input);       // edge to where the input's gradient goes (empty when none is wanted)
   void add_next(const OptTensor& input);
@@ -66,40 +90,33 @@ class Node : public Counted<Node> {
 
   NodeHooks& hooks();
 
-  std::vector<Edge> edges;
-  std::vector<OutputMeta> outputs;
+  InlineVector<Edge, 2> edges;
+  InlineVector<OutputMeta, 1> outputs;
   uint64_t sequence;                        // order of recording, per process
   std::unique_ptr<NodeHooks> hooks_;
-  std::string trace;                        // anomaly mode: where the forward call was
-  void* pyobj = nullptr;                    // borrowed, by the binding
+  std::unique_ptr<NodeTrace> trace;         // anomaly mode
+  std::atomic<void*> pyobj{nullptr};        // by the binding
+  std::atomic<uint32_t> lock{0};            // held by the engine while it applies the node, see NodeLock
   bool released = false;
-};
-
-// A tensor kept for the derivative. Outputs are kept without their history (no cycle) and get it back on unpacking.
-// Unpacking checks the version counter: a change in place since then is an error that names the node.
-class SavedTensor {
- public:
-  SavedTensor() = default;
-  SavedTensor(const Tensor& t, bool is_output, Node* owner = nullptr, uint32_t output_nr = 0);
-  SavedTensor(const OptTensor& t, bool is_output, Node* owner = nullptr, uint32_t output_nr = 0);
-  Tensor unpack(const Node& owner) const;   // undefined if none was saved; Error(Runtime) after release
-  void reset();
 
  private:
-  Tensor data_;
-  uint32_t version_ = 0, output_nr_ = 0;
-  bool is_output_ = false, saved_ = false, leaf_ = false;
-  std::shared_ptr<void> packed_;            // result of a saved-tensor pack hook
+  mutable std::atomic<uint32_t> count_{1};
 };
 
 // Recording ------------------------------------------------------------------------------------------------------
 
-inline bool needs_grad(const Tensor& t) noexcept { return modes.grad && t.defined() && t.requires_grad(); }
+bool view_requires_grad(const Tensor& t) noexcept;
+// Does a gradient flow to t? A view follows its base, which an in-place change may have given a history.
+inline bool requires_grad(const Tensor& t) noexcept {
+  uint16_t flags = t->flags & (kRequiresGrad | kIsView);
+  return flags && (flags & kRequiresGrad || view_requires_grad(t));
+}
+inline bool needs_grad(const Tensor& t) noexcept { return modes.grad && t.defined() && requires_grad(t); }
 inline bool needs_grad(const OptTensor& t) noexcept { return t && needs_grad(*t); }
 inline bool needs_grad(const Tensors& ts) noexcept {
   if (modes.grad)
     for (auto& t : ts)
-      if (t.requires_grad()) return true;
+      if (needs_grad(t)) return true;
   return false;
 }
 inline bool needs_grad(const OptTensors& ts) noexcept {
