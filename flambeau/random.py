@@ -1,7 +1,8 @@
 """Seeds and states of the default generator.
 
-Owns the functions over ``flambeau.default_generator``; the streams themselves are the core's. Invariant:
-``fork_rng`` leaves the generator as it found it, also after an exception. Must not know distributions.
+Owns the functions over ``flambeau.default_generator``; the streams themselves are the core's.
+Invariant: ``fork_rng`` leaves the generator as it found it, also after an exception. Must not
+know distributions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Mixed precision: ``autocast`` chooses dtypes per operation, ``GradScaler`` keeps small gradients alive.
+"""Mixed precision: ``autocast`` chooses dtypes, ``GradScaler`` keeps small gradients alive.
 
-Owns the public names of ``flambeau.amp``. Which operations run in which dtype is the core's business.
+Owns the public names of ``flambeau.amp``. Which operations run in which dtype is the core's
+business.
 """
 
 from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available

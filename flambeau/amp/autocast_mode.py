@@ -1,9 +1,10 @@
 """``autocast``, as context manager and decorator, and its decorators for custom functions.
 
 The state is the core's, per thread and device type; this file sets and restores it through
-``is_autocast_enabled``, ``set_autocast_enabled``, ``get_autocast_dtype``, ``set_autocast_dtype``, their
-two counterparts for the cache of casts, the two of the nesting count and ``clear_autocast_cache``.
-Invariant: leaving a context restores what entering it found. Must not know any operation.
+``is_autocast_enabled``, ``set_autocast_enabled``, ``get_autocast_dtype``, ``set_autocast_dtype``,
+their two counterparts for the cache of casts, the two of the nesting count and
+``clear_autocast_cache``. Invariant: leaving a context restores what entering it found. Must not
+know any operation.
 """
 
 from __future__ import annotations
@@ -183,9 +184,7 @@ def custom_fwd(
     return forward
 
 
-def custom_bwd(
-    bwd: Callable[..., Any] | None = None, *, device_type: str
-) -> Callable[..., Any]:
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
     """Decorator of a custom function's ``backward``: autocast as it was in ``forward``.
 
     Args:
@@ -199,9 +198,7 @@ def custom_bwd(
     @functools.wraps(bwd)
     def backward(*args: Any, **kwargs: Any) -> Any:
         ctx = args[0]
-        with autocast(
-            device_type=device_type, enabled=ctx._fwd_used_autocast, dtype=ctx._dtype
-        ):
+        with autocast(device_type=device_type, enabled=ctx._fwd_used_autocast, dtype=ctx._dtype):
             return bwd(*args, **kwargs)
 
     return backward

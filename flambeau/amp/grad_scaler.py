@@ -1,7 +1,8 @@
-"""``GradScaler``: multiply the loss so that small float16 gradients survive, and undo it before the step.
+"""``GradScaler``: scale the loss so that small gradients survive, and undo it before the step.
 
-Invariant: between two ``update`` calls an optimiser is unscaled once and stepped once; a step whose
-gradients hold an infinity or NaN is skipped and lowers the scale. Must not know any optimiser.
+Invariant: between two ``update`` calls an optimiser is unscaled once and stepped once; a step
+whose gradients hold an infinity or NaN is skipped and lowers the scale. Must not know any
+optimiser.
 """
 
 from __future__ import annotations
@@ -87,9 +88,7 @@ class GradScaler:
         if self._growth_tracker is not None:
             raise AssertionError("_growth_tracker initialized before _scale")
         self._scale = fb.full((), self._init_scale, dtype=fb.float32, device=device)
-        self._growth_tracker = fb.full(
-            (), self._init_growth_tracker, dtype=fb.int32, device=device
-        )
+        self._growth_tracker = fb.full((), self._init_growth_tracker, dtype=fb.int32, device=device)
 
     def _check_scale_growth_tracker(self, name: str) -> tuple[Tensor, Tensor]:
         hint = (
@@ -102,7 +101,7 @@ class GradScaler:
             raise AssertionError(f"Attempted {name} but _growth_tracker is None.  {hint}")
         return self._scale, self._growth_tracker
 
-    # ---- an iteration --------------------------------------------------------------------------
+    # ---- an iteration -----------------------------------------------------------------------
 
     def scale(self, outputs: Any) -> Any:
         """Multiply a tensor, or each of a (nested) iterable of tensors, by the scale."""
@@ -138,9 +137,7 @@ class GradScaler:
             raise RuntimeError("unscale_() is being called after step().")
         inv_scale = self._scale.double().reciprocal().float()  # type: ignore[union-attr]
         found_inf = fb.full((), 0.0, dtype=fb.float32, device=self._scale.device)  # type: ignore[union-attr]
-        state["found_inf_per_device"] = self._unscale_grads_(
-            optimizer, inv_scale, found_inf, False
-        )
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inv_scale, found_inf, False)
         state["stage"] = OptState.UNSCALED
 
     def _unscale_grads_(
@@ -244,7 +241,7 @@ class GradScaler:
             scale.copy_(grown)
         tracker.zero_()
 
-    # ---- settings, state -----------------------------------------------------------------------
+    # ---- settings, state --------------------------------------------------------------------
 
     def _get_scale_async(self) -> Tensor | None:
         return self._scale

@@ -1,8 +1,9 @@
 """Jacobians, Hessians and their products, by repeated backward passes.
 
-Owns the functions of ``flambeau.autograd.functional``. Invariant: the given inputs are not touched; without
-``create_graph`` results carry no graph. Products with the Jacobian from the right come from differentiating
-backward itself. Must not know function transforms: ``flambeau.func`` is the composable face of the same.
+Owns the functions of ``flambeau.autograd.functional``. Invariant: the given inputs are not
+touched; without ``create_graph`` results carry no graph. Products with the Jacobian from the
+right come from differentiating backward itself. Must not know function transforms:
+``flambeau.func`` is the composable face of the same.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 Tensors = tuple["Tensor", ...]
 
 
-# ---- arguments and results ------------------------------------------------------------------------
+# ---- arguments and results -----------------------------------------------------------------
 
 
 def _as_tuple(value: Any, what: str, function: str) -> tuple[bool, Tensors]:
@@ -103,7 +104,9 @@ def _grads(
     )
 
 
-def _filled(grads: list[Any], like: Tensors, strict: bool, create_graph: bool, what: str) -> Tensors:
+def _filled(
+    grads: list[Any], like: Tensors, strict: bool, create_graph: bool, what: str
+) -> Tensors:
     """Zeros for what is independent; in strict mode that is an error."""
     out = []
     for i, (grad, x) in enumerate(zip(grads, like, strict=True)):
@@ -139,7 +142,9 @@ def _inputs(inputs: Any, create_graph: bool, name: str) -> tuple[bool, Tensors]:
     return many, _prepare(given, create_graph)
 
 
-def _outputs(func: Callable[..., Any], xs: Tensors, strict: bool, name: str) -> tuple[bool, Tensors]:
+def _outputs(
+    func: Callable[..., Any], xs: Tensors, strict: bool, name: str
+) -> tuple[bool, Tensors]:
     many, outputs = _as_tuple(func(*xs), "outputs of the user-provided function", name)
     _check_outputs(outputs, strict, name)
     return many, outputs
@@ -154,7 +159,7 @@ def _input_vector(v: Any, many: bool, xs: Tensors, function: str) -> Tensors:
     return _vector(v, xs, function, _is_scalar(many, xs), why)
 
 
-# ---- products -----------------------------------------------------------------------------------------
+# ---- products ------------------------------------------------------------------------------
 
 
 def vjp(
@@ -199,8 +204,8 @@ def jvp(
 ) -> tuple[Any, Any]:
     """The value of ``func`` and the product of its Jacobian with ``v``.
 
-    Backward is linear in its vector; the derivative with respect to that vector, times ``v``, is the
-    product wanted.
+    Backward is linear in its vector; its derivative with respect to that vector, times ``v``, is
+    the product wanted.
 
     Args:
         func: takes and returns tensors.
@@ -303,7 +308,7 @@ def hvp(
     )
 
 
-# ---- matrices -----------------------------------------------------------------------------------------
+# ---- matrices ------------------------------------------------------------------------------
 
 
 def jacobian(
@@ -321,13 +326,14 @@ def jacobian(
         inputs: a tensor or a tuple.
         create_graph: make the result differentiable (reverse mode only).
         strict: refuse outputs that do not depend on an input, in place of zeros.
-        vectorize: accepted; the result is the same. ``flambeau.func.jacrev`` is the vectorised form.
+        vectorize: accepted; the result is the same. ``flambeau.func.jacrev`` is the vectorised
+            form.
         strategy: ``"reverse-mode"``, or with ``vectorize`` ``"forward-mode"``, for few inputs and
             many outputs.
 
     Returns:
-        a tensor; a tuple over the inputs, or the outputs, where those are one; of both, nested with the
-        outputs outside.
+        a tensor; a tuple where the inputs, or the outputs, are one; nested with the outputs outside
+        where both are.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
@@ -374,9 +380,7 @@ def _rows(out: Tensor, xs: Tensors, create_graph: bool, strict: bool) -> Tensors
     )
 
 
-def _forward_jacobian(
-    func: Callable[..., Any], inputs: Any, vectorize: bool
-) -> Any:
+def _forward_jacobian(func: Callable[..., Any], inputs: Any, vectorize: bool) -> Any:
     """One forward pass with a tangent per entry of the inputs."""
     if not vectorize:
         raise NotImplementedError(

@@ -1,10 +1,13 @@
 """Comparison of derivatives with finite differences.
 
-Owns ``gradcheck``, ``gradgradcheck`` and the Jacobians they compare. Note [Real Jacobians]: a complex tensor
-counts as pairs of reals throughout. Backward with vector v then gives the real Jacobian's transpose times
-v, forward with tangent u gives the Jacobian times u, and one comparison serves all mixtures of real and
-complex. Invariant: inputs are as before when a check returns. Must not know any operation.
+Owns ``gradcheck``, ``gradgradcheck`` and the Jacobians they compare. Invariant: inputs are as
+before when a check returns. Must not know any operation.
 """
+
+# Note [Real Jacobians]
+# A complex tensor counts as pairs of reals throughout. Backward with vector v then gives the real
+# Jacobian's transpose times v, forward with tangent u gives the Jacobian times u, and one
+# comparison serves all mixtures of real and complex.
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ class _Options:
     backward: bool
 
 
-# ---- pieces -------------------------------------------------------------------------------------------
+# ---- pieces --------------------------------------------------------------------------------
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -89,7 +92,7 @@ def _inexact_outputs(func: Callable[..., Any], inputs: tuple[Any, ...]) -> Tenso
     )
 
 
-# ---- numerical derivatives ----------------------------------------------------------------------------
+# ---- numerical derivatives -----------------------------------------------------------------
 
 
 @contextmanager
@@ -120,16 +123,14 @@ def _numerical_jacobians(
     func: Callable[..., Any], inputs: tuple[Any, ...], x: Tensor, eps: float
 ) -> list[Tensor]:
     """For each output the real matrix (entries of ``x``, entries of the output)."""
-    rows = [
-        _difference(func, inputs, x, _unit(_size(x), k, x), eps) for k in range(_size(x))
-    ]
+    rows = [_difference(func, inputs, x, _unit(_size(x), k, x), eps) for k in range(_size(x))]
     if not rows:
         outs = _inexact_outputs(func, inputs)
         return [_flat(y).new_zeros((0, _size(y))) for y in outs]
     return [fb.stack(list(column)) for column in zip(*rows, strict=True)]
 
 
-# ---- analytical derivatives ---------------------------------------------------------------------------
+# ---- analytical derivatives ----------------------------------------------------------------
 
 
 def _vjp(output: Tensor, xs: Tensors, v: Tensor, options: _Options, where: str) -> list[Tensor]:
@@ -137,9 +138,7 @@ def _vjp(output: Tensor, xs: Tensors, v: Tensor, options: _Options, where: str) 
     grad_output = _like(v, output)
 
     def once() -> list[Any]:
-        return list(
-            fb.autograd.grad(output, xs, grad_output, retain_graph=True, allow_unused=True)
-        )
+        return list(fb.autograd.grad(output, xs, grad_output, retain_graph=True, allow_unused=True))
 
     first, second = once(), once()
     results = []
@@ -169,16 +168,12 @@ def _vjp(output: Tensor, xs: Tensors, v: Tensor, options: _Options, where: str) 
     return results
 
 
-def _jvp(
-    func: Callable[..., Any], inputs: tuple[Any, ...], x: Tensor, u: Tensor
-) -> list[Tensor]:
+def _jvp(func: Callable[..., Any], inputs: tuple[Any, ...], x: Tensor, u: Tensor) -> list[Tensor]:
     """Forward mode along ``u``, as flat real vectors per output."""
     forward_ad = fb.autograd.forward_ad
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(x.detach(), _like(u, x).detach())
-        given = [
-            dual if y is x else y.detach() if isinstance(y, fb.Tensor) else y for y in inputs
-        ]
+        given = [dual if y is x else y.detach() if isinstance(y, fb.Tensor) else y for y in inputs]
         tangents = []
         for y in _inexact_outputs(func, tuple(given)):
             primal, tangent = forward_ad.unpack_dual(y)
@@ -186,7 +181,7 @@ def _jvp(
     return [t.clone() for t in tangents]
 
 
-# ---- comparison ---------------------------------------------------------------------------------------
+# ---- comparison ----------------------------------------------------------------------------
 
 
 def _compare(
@@ -241,9 +236,7 @@ def _fast(func: Callable[..., Any], inputs: tuple[Any, ...], options: _Options) 
         return (u / u.norm()).to(_flat(x).dtype) if u.numel() else u.to(_flat(x).dtype)
 
     us = [random(x) for x in xs]
-    slopes = [
-        _difference(func, inputs, x, u, options.eps) for x, u in zip(xs, us, strict=True)
-    ]
+    slopes = [_difference(func, inputs, x, u, options.eps) for x, u in zip(xs, us, strict=True)]
     outputs = _inexact_outputs(func, inputs)
     for j, y in enumerate(outputs):
         v = random(y)
@@ -261,7 +254,7 @@ def _fast(func: Callable[..., Any], inputs: tuple[Any, ...], options: _Options) 
                 _compare(tangent, slopes[i][j], options, _name(j, i, "forward mode, fast"), atol)
 
 
-# ---- further checks -----------------------------------------------------------------------------------
+# ---- further checks ------------------------------------------------------------------------
 
 
 def _check_undefined(outputs: Tensors, xs: Tensors) -> None:
@@ -283,9 +276,7 @@ def _check_batched(outputs: Tensors, xs: Tensors, options: _Options) -> None:
     for j, y in enumerate(outputs):
         flat = fb.rand((2, _size(y)), generator=generator, dtype=fb.float64)
         vs = [_like(row.to(_flat(y).dtype), y) for row in flat]
-        loop = [
-            fb.autograd.grad(y, xs, v, retain_graph=True, allow_unused=True) for v in vs
-        ]
+        loop = [fb.autograd.grad(y, xs, v, retain_graph=True, allow_unused=True) for v in vs]
         try:
             batch = fb.autograd.grad(
                 y, xs, fb.stack(vs), retain_graph=True, allow_unused=True, is_grads_batched=True
@@ -340,7 +331,7 @@ def _check_batched_forward(
                 )
 
 
-# ---- the checks ---------------------------------------------------------------------------------------
+# ---- the checks ----------------------------------------------------------------------------
 
 
 def _check_inputs(inputs: tuple[Any, ...]) -> None:
@@ -445,7 +436,9 @@ def gradcheck(
             "Expected at least one of check_forward_ad and check_backward_ad to be True"
         )
     if check_batched_grad and not check_backward_ad:
-        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+        raise AssertionError(
+            "Setting check_batched_grad=True requires check_backward_ad to be True"
+        )
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError(
             "Setting check_batched_forward_grad=True requires check_forward_ad to be True"

@@ -1,9 +1,9 @@
 """Switches of the libraries behind the operations, and what this build has of them.
 
 Owns the namespaces ``cudnn``, ``cuda``, ``mkldnn``, ``mkl``, ``openmp``, ``mps``, ``cpu`` and
-``opt_einsum``. Invariant: ``is_available`` tells the truth; a switch of a library that is absent can be
-set and read, as portable programs do, and has no effect. What the build holds, the core says through
-``_build_info()``, a dict; without it, nothing is claimed.
+``opt_einsum``. Invariant: ``is_available`` tells the truth; a switch of a library that is absent
+can be set and read, as portable programs do, and has no effect. What the build holds, the core
+says through ``_build_info()``, a dict; without it, nothing is claimed.
 """
 
 from __future__ import annotations

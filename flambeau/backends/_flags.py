@@ -1,6 +1,7 @@
 """A module of switches that can be set, read, and changed for a block.
 
-The namespaces are modules, so that ``import flambeau.backends.cudnn`` works. Invariant: only the declared switches exist; a misspelt one raises. Must not know any library.
+The namespaces are modules, so that ``import flambeau.backends.cudnn`` works. Invariant: only the
+declared switches exist; a misspelt one raises. Must not know any library.
 """
 
 from __future__ import annotations

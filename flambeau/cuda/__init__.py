@@ -1,8 +1,8 @@
 """The names of ``flambeau.cuda`` for a build without GPU support.
 
-Queries answer truthfully (no device, nothing allocated); hints that need no device (seeding, emptying a
-cache) do nothing; whatever would need one raises and says so. Invariant: nothing here pretends to run on a
-GPU. Must not know the core.
+Queries answer truthfully (no device, nothing allocated); hints that need no device (seeding,
+emptying a cache) do nothing; whatever would need one raises and says so. Invariant: nothing here
+pretends to run on a GPU. Must not know the core.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _refuse(what: str) -> NoReturn:
     )
 
 
-# ---- queries ----------------------------------------------------------------------------------------
+# ---- queries -------------------------------------------------------------------------------
 
 
 def is_available() -> bool:
@@ -145,7 +145,7 @@ def get_rng_state_all() -> list[Any]:
     return []
 
 
-# ---- what may be said to no GPU at all ----------------------------------------------------------------
+# ---- what may be said to no GPU at all -----------------------------------------------------
 
 
 def manual_seed(seed: int) -> None:
@@ -228,7 +228,7 @@ def stream(stream: Any) -> StreamContext:
     return StreamContext(stream)
 
 
-# ---- what needs a GPU -----------------------------------------------------------------------------------
+# ---- what needs a GPU ----------------------------------------------------------------------
 
 
 def init() -> None:

@@ -25,9 +25,7 @@ def _deprecated(old: str, new: str) -> None:
 class autocast(_amp.autocast):
     """``flambeau.amp.autocast("cuda", ...)``."""
 
-    def __init__(
-        self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True
-    ) -> None:
+    def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
         _deprecated("autocast", "autocast('cuda', args...)")
         dtype = fb.float16 if dtype is None else dtype
         super().__init__("cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)

@@ -1,8 +1,8 @@
 """Optimisers, learning-rate schedules and weight averaging.
 
-Owns the public names of ``flambeau.optim``. ``lr_scheduler`` and ``swa_utils`` load on first use. Each
-optimiser has one update rule, over lists of tensors, from which its multi-tensor, one-by-one, fused and
-differentiable forms derive.
+Owns the public names of ``flambeau.optim``. ``lr_scheduler`` and ``swa_utils`` load on first use.
+Each optimiser has one update rule, over lists of tensors, from which its multi-tensor, one-by-
+one, fused and differentiable forms derive.
 """
 
 from __future__ import annotations

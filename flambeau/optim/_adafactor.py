@@ -1,7 +1,8 @@
 """Adafactor: second moments of matrices kept as one row and one column.
 
-Owns ``Adafactor`` and its rule. Invariant: a parameter of two or more dimensions has ``row_var`` and
-``col_var`` (last two dimensions), any other has ``variance``. Must not know how parameters are gathered.
+Owns ``Adafactor`` and its rule. Invariant: a parameter of two or more dimensions has ``row_var``
+and ``col_var`` (last two dimensions), any other has ``variance``. Must not know how parameters
+are gathered.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def adafactor_rule(
     weight_decay: float,
     maximize: bool,
 ) -> None:
-    """``u = g / sqrt(v)``, clipped to root mean square ``d``;  ``p -= min(lr, 1 / sqrt(t)) rms(p) u``."""
+    """``u = g / sqrt(v)``, clipped to rms ``d``;  ``p -= min(lr, 1 / sqrt(t)) rms(p) u``."""
     if maximize:
         grad = -grad
     state["step"].add_(1)
@@ -152,7 +153,7 @@ class Adafactor(RuleOptimizer):
 
     def _update(self, part: Part, group: Group) -> None:
         eps1, eps2 = group["eps"]
-        for param, grad, state in zip(part.params, part.grads, part.states):
+        for param, grad, state in zip(part.params, part.grads, part.states, strict=False):
             adafactor_rule(
                 param,
                 grad,

@@ -1,7 +1,7 @@
 """Hooks around ``Optimizer.step``: the process-wide registries and the wrapper that runs hooks.
 
-Invariant: for one call of ``step`` on an object, hooks run exactly once, however many classes of its
-hierarchy define ``step`` and call each other. Must not know update rules or state dicts.
+Invariant: for one call of ``step`` on an object, hooks run exactly once, however many classes of
+its hierarchy define ``step`` and call each other. Must not know update rules or state dicts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A line search for the strong Wolfe conditions, with cubic interpolation.
 
-Owns ``strong_wolfe``. Works on numbers and on whatever ``evaluate`` returns as gradient: must not know
-parameters, closures or optimisers.
+Owns ``strong_wolfe``. Works on numbers and on whatever ``evaluate`` returns as gradient: must not
+know parameters, closures or optimisers.
 
 Source: Nocedal, Wright, "Numerical Optimization", 2nd edition, algorithms 3.5 and 3.6, with the
 safeguards of Schmidt's minFunc (2005).

@@ -1,10 +1,11 @@
 """The vocabulary of the update rules: arithmetic over lists of tensors.
 
 A rule is written once against this vocabulary and receives one of three implementations:
-``MultiTensor`` (the core's ``_foreach_*``: one call for the whole list), ``OneByOne`` (tensor methods in
-a loop: tensor-valued hyperparameters, sparse gradients) and ``Differentiable`` (``OneByOne`` that keeps
-what autograd saved out of reach of later in-place steps). All three mean the same mathematics.
-Must not know any optimiser. A coefficient is a number, a one-element tensor, or a list with one per tensor.
+``MultiTensor`` (the core's ``_foreach_*``: one call for the whole list), ``OneByOne`` (tensor
+methods in a loop: tensor-valued hyperparameters, sparse gradients) and ``Differentiable``
+(``OneByOne`` that keeps what autograd saved out of reach of later in-place steps). All three mean
+the same mathematics. Must not know any optimiser. A coefficient is a number, a one-element
+tensor, or a list with one per tensor.
 """
 
 from __future__ import annotations
@@ -125,46 +126,46 @@ class OneByOne:
         )
 
     def add(self, xs: Tensors, ys: Tensors, alpha: Any = 1) -> Tensors:
-        return [x + self.scaled(y, alpha) for x, y in zip(xs, ys)]
+        return [x + self.scaled(y, alpha) for x, y in zip(xs, ys, strict=False)]
 
     def add_(self, xs: Tensors, ys: Operand, alpha: Any = 1) -> None:
         plain = isinstance(alpha, (int, float))
-        for x, y in zip(xs, _each(xs, ys)):
+        for x, y in zip(xs, _each(xs, ys), strict=False):
             if plain and isinstance(y, fb.Tensor):
                 x.add_(y, alpha=alpha)
             else:
                 x.add_(self.scaled(y, alpha))
 
     def sub(self, xs: Tensors, ys: Tensors) -> Tensors:
-        return [x - y for x, y in zip(xs, ys)]
+        return [x - y for x, y in zip(xs, ys, strict=False)]
 
     def mul(self, xs: Tensors, ys: Operand) -> Tensors:
-        return [self.keep(x) * self.keep(y) for x, y in zip(xs, _each(xs, ys))]
+        return [self.keep(x) * self.keep(y) for x, y in zip(xs, _each(xs, ys), strict=False)]
 
     def mul_(self, xs: Tensors, ys: Operand) -> None:
-        for x, y in zip(xs, _each(xs, ys)):
+        for x, y in zip(xs, _each(xs, ys), strict=False):
             x.mul_(self.keep(y))
 
     def div_(self, xs: Tensors, ys: Operand) -> None:
-        for x, y in zip(xs, _each(xs, ys)):
+        for x, y in zip(xs, _each(xs, ys), strict=False):
             x.div_(self.keep(y))
 
     def addcmul_(self, xs: Tensors, ys: Tensors, zs: Tensors, value: Any = 1) -> None:
-        for x, y, z, v in zip(xs, ys, zs, _each(xs, value)):
+        for x, y, z, v in zip(xs, ys, zs, _each(xs, value), strict=False):
             if isinstance(v, fb.Tensor):
                 x.add_(self.scaled(self.keep(y) * self.keep(z), v))
             else:
                 x.addcmul_(self.keep(y), self.keep(z), value=v)
 
     def addcdiv_(self, xs: Tensors, ys: Tensors, zs: Tensors, value: Any = 1) -> None:
-        for x, y, z, v in zip(xs, ys, zs, _each(xs, value)):
+        for x, y, z, v in zip(xs, ys, zs, _each(xs, value), strict=False):
             if isinstance(v, fb.Tensor):
                 x.add_(self.scaled(self.keep(y) / self.keep(z), v))
             else:
                 x.addcdiv_(self.keep(y), self.keep(z), value=v)
 
     def lerp_(self, xs: Tensors, ys: Tensors, weight: Any) -> None:
-        for x, y in zip(xs, ys):
+        for x, y in zip(xs, ys, strict=False):
             if isinstance(weight, fb.Tensor):
                 x.add_((y - x) * weight.to(x.dtype))
             else:
@@ -184,11 +185,11 @@ class OneByOne:
             x.copy_(self.keep(x).reciprocal())
 
     def maximum_(self, xs: Tensors, ys: Tensors) -> None:
-        for x, y in zip(xs, ys):
+        for x, y in zip(xs, ys, strict=False):
             x.copy_(fb.maximum(self.keep(x), self.keep(y)))
 
     def copy_(self, xs: Tensors, ys: Tensors) -> None:
-        for x, y in zip(xs, ys):
+        for x, y in zip(xs, ys, strict=False):
             x.copy_(y)
 
 
@@ -205,4 +206,4 @@ class Differentiable(OneByOne):
 MULTI_TENSOR = MultiTensor()
 ONE_BY_ONE = OneByOne()
 DIFFERENTIABLE = Differentiable()
-ListOps = Union[MultiTensor, OneByOne]
+ListOps = MultiTensor | OneByOne

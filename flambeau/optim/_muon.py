@@ -97,8 +97,8 @@ class Muon(RuleOptimizer):
         adjust_lr_fn: ``"original"`` (or None) scales by the root of rows over columns,
             ``"match_rms_adamw"`` so that AdamW's rate and decay can be reused.
 
-    Source: Jordan, "Muon: an optimizer for hidden layers in neural networks", 2024; Liu et al., "Muon is
-    scalable for LLM training", 2025 (arXiv 2502.16982).
+    Sources: Jordan, "Muon: an optimizer for hidden layers in neural networks", 2024; Liu et al.,
+    "Muon is scalable for LLM training", 2025 (arXiv 2502.16982).
     """
 
     def __init__(
@@ -153,5 +153,5 @@ class Muon(RuleOptimizer):
     def _update(self, part: Part, group: Group) -> None:
         names = ("weight_decay", "momentum", "nesterov", "ns_coefficients", "eps", "ns_steps")
         hyper = {name: group[name] for name in (*names, "adjust_lr_fn")}
-        for param, grad, state in zip(part.params, part.grads, part.states):
+        for param, grad, state in zip(part.params, part.grads, part.states, strict=False):
             muon_rule(param, grad, state["momentum_buffer"], lr=float(group["lr"]), **hyper)

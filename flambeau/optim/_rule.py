@@ -1,8 +1,9 @@
-"""How an update rule is run: gather parameters with gradients, group them, pick the list operations.
+"""How an update rule is run: gather parameters and gradients, group them, pick list operations.
 
-Invariant: a rule sees lists whose tensors share dtype and device, all dense or all sparse, complex ones
-viewed as real; it never sees a parameter without gradient. Nothing is kept between steps, so changed
-parameters, gradients or states are always seen. Must not know the mathematics of any optimiser.
+Invariant: a rule sees lists whose tensors share dtype and device, all dense or all sparse,
+complex ones viewed as real; it never sees a parameter without gradient. Nothing is kept between
+steps, so changed parameters, gradients or states are always seen. Must not know the mathematics
+of any optimiser.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ def zeros_like(param: Tensor) -> Tensor:
     return fb.zeros_like(param, memory_format=fb.preserve_format)
 
 
-# ---- checks of arguments that several optimisers share --------------------------------------------
+# ---- checks of arguments that several optimisers share -------------------------------------
 
 
 def check_capturable(part: Part, what: str) -> None:
@@ -223,7 +224,7 @@ def check_fused(optimizer: Optimizer, fused: bool | None, foreach: bool | None) 
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
-# ---- state dicts and pickles of earlier versions ----------------------------------------------------
+# ---- state dicts and pickles of earlier versions -------------------------------------------
 
 
 def fill_groups(optimizer: Optimizer, defaults: Group) -> None:

@@ -1,7 +1,8 @@
 """Packing an optimiser's groups and state into a state dict, and back.
 
-Invariant: a parameter's position counts over all groups in order; a state value keyed by something that
-is not a parameter passes through untouched. Must not know hooks nor any update rule.
+Invariant: a parameter's position counts over all groups in order; a state value keyed by
+something that is not a parameter passes through untouched. Must not know hooks nor any update
+rule.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def load_into(optimizer: Optimizer, state_dict: dict[str, Any]) -> None:
         zip(
             chain.from_iterable(g["params"] for g in saved),
             chain.from_iterable(g["params"] for g in groups),
+            strict=False,
         )
     )
     mode_of = {key: group for group in saved for key in group["params"]}
@@ -58,7 +60,10 @@ def load_into(optimizer: Optimizer, state_dict: dict[str, Any]) -> None:
         else:
             state[key] = value
     optimizer.__setstate__(
-        {"state": state, "param_groups": [_adopt(old, new) for old, new in zip(groups, saved)]}
+        {
+            "state": state,
+            "param_groups": [_adopt(old, new) for old, new in zip(groups, saved, strict=False)],
+        }
     )
 
 
@@ -68,7 +73,7 @@ def _check_shapes(groups: list[Group], saved: list[Group]) -> None:
             "loaded state dict has a different number of parameter groups: "
             f"{len(saved)} instead of {len(groups)}"
         )
-    for i, (group, new) in enumerate(zip(groups, saved)):
+    for i, (group, new) in enumerate(zip(groups, saved, strict=False)):
         if len(group["params"]) != len(new["params"]):
             raise ValueError(
                 "loaded state dict contains a parameter group that doesn't match the size of "

@@ -45,7 +45,7 @@ def adadelta_rule(
     weight_decay: float,
     maximize: bool,
 ) -> None:
-    """``s, d`` are running means of ``g^2, u^2``;  ``u = sqrt(d + eps) / sqrt(s + eps) g;  p -= lr u``."""
+    """``s, d``: running means of ``g^2, u^2``; ``u = sqrt((d + eps) / (s + eps)) g; p -= lr u``."""
     ops.add_(steps, 1)
     if maximize:
         grads = ops.neg(grads)

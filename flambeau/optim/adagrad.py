@@ -59,7 +59,7 @@ def adagrad_rule(
         grads = ops.add(grads, params, alpha=weight_decay)
     rates = [-lr / (1 + (t - 1) * lr_decay) for t in step_values(steps)]
     if sparse:
-        for args in zip(params, grads, sums, rates):
+        for args in zip(params, grads, sums, rates, strict=False):
             _sparse_update(*args, eps)
         return
     ops.addcmul_(sums, grads, grads)

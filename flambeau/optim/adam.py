@@ -1,8 +1,8 @@
 """Adam and AdamW: steps scaled by running means of the gradient and of its square.
 
-Owns ``Adam``, ``AdamW`` and their one rule; ``fb._fused_adam_`` is the same rule as one core call.
-Invariant: ``max_exp_avg_sq`` exists for every parameter of a group that ever stepped with ``amsgrad``.
-Must not know how parameters are gathered.
+Owns ``Adam``, ``AdamW`` and their one rule; ``fb._fused_adam_`` is the same rule as one core
+call. Invariant: ``max_exp_avg_sq`` exists for every parameter of a group that ever stepped with
+``amsgrad``. Must not know how parameters are gathered.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def adam_rule(
     maximize: bool,
     decoupled: bool,
 ) -> None:
-    """``m, v`` are running means of ``g, g^2``;  ``p -= lr m' / (sqrt(v') + eps)``, bias corrected."""
+    """``m, v``: running means of ``g, g^2``;  ``p -= lr m' / (sqrt(v') + eps)``, bias corrected."""
     if maximize:
         grads = ops.neg(grads)
     ops.add_(steps, 1)
@@ -95,8 +95,8 @@ class Adam(RuleOptimizer):
         fused: use the core's single-call kernel; None means where it exists.
         decoupled_weight_decay: shrink the parameters instead of adding to the gradient (AdamW).
 
-    Sources: Kingma, Ba, "Adam", 2014 (arXiv 1412.6980); Reddi et al., "On the convergence of Adam and
-    beyond", 2018.
+    Sources: Kingma, Ba, "Adam", 2014 (arXiv 1412.6980); Reddi et al., "On the convergence of Adam
+    and beyond", 2018.
     """
 
     _sparse_hint = ", please consider SparseAdam instead"

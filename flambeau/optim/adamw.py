@@ -1,4 +1,4 @@
-"""The name ``flambeau.optim.adamw``, where programs look for ``AdamW``; the class lives with Adam."""
+"""The name ``flambeau.optim.adamw``, where programs look for ``AdamW``; it lives with Adam."""
 
 from .adam import AdamW
 

@@ -1,7 +1,7 @@
 """Averaged SGD: gradient descent that also keeps the mean of its iterates.
 
-Owns ``ASGD`` and its rule. Invariant: ``eta`` and ``mu`` hold the rate and the averaging weight of the
-next step. Must not know how parameters are gathered.
+Owns ``ASGD`` and its rule. Invariant: ``eta`` and ``mu`` hold the rate and the averaging weight
+of the next step. Must not know how parameters are gathered.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def asgd_rule(
     weight_decay: float,
     maximize: bool,
 ) -> None:
-    """``p = (1 - lambd eta) p - eta g;  a += mu (p - a)``; eta decays, mu is 1 / (t - t0) in the end."""
+    """``p = (1 - lambd eta) p - eta g;  a += mu (p - a)``; eta decays, mu ends as 1 / (t - t0)."""
     if maximize:
         grads = ops.neg(grads)
     ops.add_(steps, 1)
@@ -71,7 +71,7 @@ def asgd_rule(
         ops.mul_(moves, [weights[i] for i in averaging])
         ops.add_(means, moves)
 
-    for t, eta, mu in zip(step_values(steps), etas, mus):
+    for t, eta, mu in zip(step_values(steps), etas, mus, strict=False):
         eta.copy_(fb.as_tensor(lr / ((1 + lambd * lr * t) ** alpha)))
         mu.fill_(1 / max(1, t - t0))
 

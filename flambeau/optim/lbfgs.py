@@ -1,8 +1,8 @@
 """L-BFGS: quasi-Newton directions from the last few changes of point and gradient.
 
-Owns ``LBFGS``. All parameters are one flat real vector, and the state of the whole belongs to the first
-parameter. Invariant: ``old_dirs`` (gradient changes), ``old_stps`` (moves) and ``ro`` have equal lengths.
-The line search is in ``_line_search``.
+Owns ``LBFGS``. All parameters are one flat real vector, and the state of the whole belongs to the
+first parameter. Invariant: ``old_dirs`` (gradient changes), ``old_stps`` (moves) and ``ro`` have
+equal lengths. The line search is in ``_line_search``.
 
 Source: Nocedal, Wright, "Numerical Optimization", 2nd edition, algorithms 7.4 and 7.5.
 """
@@ -127,7 +127,7 @@ class LBFGS(Optimizer):
                 break
         return first_loss
 
-    # ---- directions ----------------------------------------------------------------------------
+    # ---- directions -------------------------------------------------------------------------
 
     def _direction(self, state: dict[str, Any], grad: Tensor, history: int) -> Tensor:
         """Minus the approximate inverse Hessian times the gradient (two-loop recursion)."""
@@ -156,7 +156,7 @@ class LBFGS(Optimizer):
             r.add_(moves[i], alpha=float(weights[i] - changes[i].dot(r) * ro[i]))
         return r
 
-    # ---- moves ---------------------------------------------------------------------------------
+    # ---- moves ------------------------------------------------------------------------------
 
     def _move(
         self,
@@ -181,7 +181,7 @@ class LBFGS(Optimizer):
         def evaluate(length: Any) -> Point:
             self._add(length, direction)
             loss, grad = float(closure()), self._flat_grad()
-            for p, at in zip(self._params, origin):
+            for p, at in zip(self._params, origin, strict=False):
                 p.copy_(at)
             return Point(length, loss, grad, grad.dot(direction))
 

@@ -54,7 +54,7 @@ def nadam_rule(
     decoupled: bool,
     maximize: bool,
 ) -> None:
-    """Adam's moments; the update mixes the gradient and the mean by the momenta of this and next step."""
+    """Adam's moments; the update mixes gradient and mean by the momenta of this and next step."""
     if maximize:
         grads = ops.neg(grads)
     ops.add_(steps, 1)
@@ -78,8 +78,8 @@ def nadam_rule(
     ahead = [momentum(t + 1) for t in counts]
     ops.mul_(mu_products, now)
     products = step_values(mu_products)
-    on_grad = [-lr * (1.0 - m) / (1.0 - p) for m, p in zip(now, products)]
-    on_mean = [-lr * m / (1.0 - p * m) for m, p in zip(ahead, products)]
+    on_grad = [-lr * (1.0 - m) / (1.0 - p) for m, p in zip(now, products, strict=False)]
+    on_mean = [-lr * m / (1.0 - p * m) for m, p in zip(ahead, products, strict=False)]
     ops.addcdiv_(params, grads, denominators, on_grad)
     ops.addcdiv_(params, exp_avgs, denominators, on_mean)
 

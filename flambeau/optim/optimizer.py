@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 import flambeau as fb
 
@@ -32,7 +32,7 @@ __all__ = [
     "register_optimizer_step_pre_hook",
 ]
 
-ParamsT = Union[Iterable["Tensor"], Iterable[dict[str, Any]], Iterable[tuple[str, "Tensor"]]]
+ParamsT = Iterable["Tensor"] | Iterable[dict[str, Any]] | Iterable[tuple[str, "Tensor"]]
 
 _HOOK_DICTS = (
     "_optimizer_step_pre_hooks",
@@ -92,7 +92,7 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    # ---- copying, printing ---------------------------------------------------------------------
+    # ---- copying, printing ------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -116,7 +116,7 @@ class Optimizer:
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join(lines) + "\n)"
 
-    # ---- stepping ------------------------------------------------------------------------------
+    # ---- stepping ---------------------------------------------------------------------------
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once.
@@ -157,13 +157,13 @@ class Optimizer:
                 else:
                     fb._foreach_zero_(grads)
 
-    # ---- groups --------------------------------------------------------------------------------
+    # ---- groups -----------------------------------------------------------------------------
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Take one more group of parameters, e.g. layers that are unfrozen during training.
 
         Args:
-            param_group: dict with ``"params"`` and any hyperparameter that differs from the default.
+            param_group: dict with ``"params"`` and hyperparameters that differ from the defaults.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -208,7 +208,7 @@ class Optimizer:
             if not ids.isdisjoint(id(p) for p in group["params"]):
                 raise ValueError("some parameters appear in more than one parameter group")
 
-    # ---- state dicts ---------------------------------------------------------------------------
+    # ---- state dicts ------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """The state and the groups, with parameters replaced by their positions.
@@ -242,7 +242,7 @@ class Optimizer:
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
-    # ---- hooks ---------------------------------------------------------------------------------
+    # ---- hooks ------------------------------------------------------------------------------
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ones.

@@ -1,7 +1,7 @@
 """RAdam: Adam that waits, as momentum descent, until its second moment can be trusted.
 
-Owns ``RAdam`` and its rule. Invariant: the adaptive form is used from the step on where the variance of
-the second moment is finite. Must not know how parameters are gathered.
+Owns ``RAdam`` and its rule. Invariant: the adaptive form is used from the step on where the
+variance of the second moment is finite. Must not know how parameters are gathered.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def radam_rule(
     decoupled: bool,
     maximize: bool,
 ) -> None:
-    """``p -= lr m' r / (sqrt(v') + eps)`` with rectification ``r`` where it exists, else ``p -= lr m'``."""
+    """``p -= lr m' r / (sqrt(v') + eps)``; while the rectification r is undefined, ``p -= lr m'``."""
     if maximize:
         grads = ops.neg(grads)
     ops.add_(steps, 1)

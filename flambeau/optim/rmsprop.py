@@ -1,7 +1,7 @@
 """RMSprop: gradients divided by the root of their running mean square.
 
-Owns ``RMSprop`` and its rule. Invariant: ``grad_avg`` exists where ``centered``, ``momentum_buffer``
-where ``momentum > 0``. Must not know how parameters are gathered.
+Owns ``RMSprop`` and its rule. Invariant: ``grad_avg`` exists where ``centered``,
+``momentum_buffer`` where ``momentum > 0``. Must not know how parameters are gathered.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def rmsprop_rule(
     centered: bool,
     maximize: bool,
 ) -> None:
-    """``s`` is a running mean of ``g^2`` (centred: minus mean of ``g`` squared); ``p -= lr g / sqrt(s)``."""
+    """``s``: running mean of ``g^2`` (centred: less the mean squared); ``p -= lr g / sqrt(s)``."""
     if maximize:
         grads = ops.neg(grads)
     ops.add_(steps, 1)

@@ -1,8 +1,8 @@
 """Rprop: steps of adaptive length along the sign of each gradient entry.
 
-Owns ``Rprop`` and its rule. Invariant: an entry whose gradient changed sign does not move, and its stored
-gradient is zero, so that the step after it neither grows nor shrinks. Must not know how parameters are
-gathered.
+Owns ``Rprop`` and its rule. Invariant: an entry whose gradient changed sign does not move, and
+its stored gradient is zero, so that the step after it neither grows nor shrinks. Must not know
+how parameters are gathered.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def rprop_rule(
     flipped = [a < 0 for a in agreement]
     factors = [
         a.masked_fill(a > 0, grow).masked_fill(f, shrink).masked_fill(a == 0, 1)
-        for a, f in zip(agreement, flipped)
+        for a, f in zip(agreement, flipped, strict=False)
     ]
     ops.mul_(lengths, factors)
     for length in lengths:
         length.copy_(length.clamp(shortest, longest))
-    moving = [g.masked_fill(f, 0) for g, f in zip(grads, flipped)]
+    moving = [g.masked_fill(f, 0) for g, f in zip(grads, flipped, strict=False)]
     ops.addcmul_(params, [g.sign() for g in moving], lengths, -1)
     ops.copy_(previous, moving)
 

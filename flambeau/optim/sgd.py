@@ -47,7 +47,7 @@ def sgd_rule(
     maximize: bool,
     first_step: bool,
 ) -> None:
-    """``b = momentum b + (1 - dampening) g;  p -= lr b`` (Nesterov: ``p -= lr (g + momentum b)``)."""
+    """``b = momentum b + (1 - dampening) g; p -= lr b`` (or ``p -= lr (g + momentum b)``)."""
     if maximize:
         grads = ops.neg(grads)
     if not isinstance(weight_decay, (int, float)) or weight_decay != 0:
@@ -82,7 +82,8 @@ class SGD(RuleOptimizer):
         differentiable: let autograd record the step (parameters must not be leaves).
         fused: use the core's single-call kernel; None means where it exists.
 
-    Source: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.
+    Source: Sutskever et al., "On the importance of initialization and momentum in deep learning",
+    2013.
     """
 
     _sparse_grads = True

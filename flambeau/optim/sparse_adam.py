@@ -1,7 +1,7 @@
 """SparseAdam: Adam that touches only the entries its sparse gradient holds.
 
-Owns ``SparseAdam`` and its rule. Invariant: moments of entries without gradient neither decay nor move
-their parameter. Must not know how parameters are gathered.
+Owns ``SparseAdam`` and its rule. Invariant: moments of entries without gradient neither decay nor
+move their parameter. Must not know how parameters are gathered.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class SparseAdam(RuleOptimizer):
 
     def _update(self, part: Part, group: Group) -> None:
         beta1, beta2 = group["betas"]
-        for param, grad, state in zip(part.params, part.grads, part.states):
+        for param, grad, state in zip(part.params, part.grads, part.states, strict=False):
             state["step"] += 1
             sparse_adam_rule(
                 param,

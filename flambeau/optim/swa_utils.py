@@ -1,8 +1,8 @@
 """Weight averaging over training: stochastic weight averaging and exponential moving averages.
 
-Owns ``AveragedModel``, the averaging functions, ``update_bn`` and the schedule ``SWALR``. Invariant: after
-n updates an averaged model holds the average of the n parameter sets it has seen. Must not know any
-architecture; batch norm is recognised by its running statistics.
+Owns ``AveragedModel``, the averaging functions, ``update_bn`` and the schedule ``SWALR``.
+Invariant: after n updates an averaged model holds the average of the n parameter sets it has
+seen. Must not know any architecture; batch norm is recognised by its running statistics.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAvgFn:
         if _continuous(ema):
             fb._foreach_lerp_(ema, current, 1 - decay)
             return
-        for e, p in zip(ema, current):
+        for e, p in zip(ema, current, strict=False):
             e.copy_(e * decay + p * (1 - decay))
 
     return ema_update
 
 
 def get_swa_multi_avg_fn() -> MultiAvgFn:
-    """In-place equal average over lists; the third argument is the number of sets averaged before."""
+    """In-place equal average over lists; the third argument counts the sets averaged before."""
 
     @fb.no_grad()
     def swa_update(averaged: list[Any], current: list[Any], num_averaged: Any) -> None:
@@ -64,7 +64,7 @@ def get_swa_multi_avg_fn() -> MultiAvgFn:
         if _continuous(averaged):
             fb._foreach_lerp_(averaged, current, 1 / (count + 1))
             return
-        for a, p in zip(averaged, current):
+        for a, p in zip(averaged, current, strict=False):
             a.copy_(a + (p - a) / (count + 1))
 
     return swa_update
@@ -134,7 +134,7 @@ class AveragedModel(Module):
     def update_parameters(self, model: Module) -> None:
         """Take the present parameters of ``model`` into the average."""
         averaged, current = [], []
-        for a, p in zip(self._averaged_of(self.module), self._averaged_of(model)):
+        for a, p in zip(self._averaged_of(self.module), self._averaged_of(model), strict=False):
             source = p.detach().to(a.device)
             averaged.append(a.detach())
             current.append(source)
@@ -143,7 +143,7 @@ class AveragedModel(Module):
         if self.n_averaged > 0:
             self._average(averaged, current)
         if not self.use_buffers:
-            for mine, other in zip(self.module.buffers(), model.buffers()):
+            for mine, other in zip(self.module.buffers(), model.buffers(), strict=False):
                 mine.detach().copy_(other.detach().to(mine.device))
         self.n_averaged += 1
 
@@ -155,12 +155,12 @@ class AveragedModel(Module):
     def _average(self, averaged: list[Any], current: list[Any]) -> None:
         count = self.n_averaged
         if self.avg_fn is not None:
-            for a, p in zip(averaged, current):
+            for a, p in zip(averaged, current, strict=False):
                 a.copy_(self.avg_fn(a, p, count.to(a.device)))
             return
         update = self.multi_avg_fn or get_swa_multi_avg_fn()
         kinds: dict[Any, tuple[list[Any], list[Any]]] = {}
-        for a, p in zip(averaged, current):
+        for a, p in zip(averaged, current, strict=False):
             mine, other = kinds.setdefault((a.device, a.dtype), ([], []))
             mine.append(a)
             other.append(p)
@@ -218,7 +218,9 @@ class SWALR(LRScheduler):
         anneal_strategy: Literal["cos", "linear"] = "cos",
         last_epoch: int = -1,
     ) -> None:
-        for lr, group in zip(per_group("swa_lr", swa_lr, optimizer), optimizer.param_groups):
+        for lr, group in zip(
+            per_group("swa_lr", swa_lr, optimizer), optimizer.param_groups, strict=False
+        ):
             group["swa_lr"] = copy_value(lr)
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(
@@ -236,7 +238,7 @@ class SWALR(LRScheduler):
         return progress
 
     def get_lr(self) -> list[Any]:
-        """Mix start and end; the start is solved for, as other schedules may have moved the rate."""
+        """Mix start and end; the start is solved for, as others may have moved the rate."""
         self._warn_outside_step()
         step = self._step_count - 1
         span = max(1, self.anneal_epochs)

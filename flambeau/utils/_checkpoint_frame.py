@@ -1,13 +1,17 @@
 """Checkpointing by saved-tensor hooks: a frame per call, which recomputes what backward asks for.
 
-Note [Checkpoint frames]: in the first run nothing that autograd saves is kept; the hook leaves a ticket
-(frame, number) in its place and notes shape, dtype and device. When backward presents a ticket whose value
-is missing, the frame runs the function again under hooks that collect the values in the same order, stops
-after the last one, and hands out each value once. The inputs are saved by a node of their own, under the
-hooks of an enclosing checkpoint if there is one: so frames nest without holding activations.
-
-Must not know random states or autocast; ``checkpoint`` passes their restoration in.
+Owns the frame, its hooks and the comparison of both runs. Invariant: a value is handed out once,
+then forgotten. Must not know random states or autocast; ``checkpoint`` passes their restoration
+in.
 """
+
+# Note [Checkpoint frames]
+# In the first run nothing that autograd saves is kept; the hook leaves a ticket (frame, number) in
+# its place and notes shape, dtype and device. When backward presents a ticket whose value is
+# missing, the frame runs the function again under hooks that collect the values in the same order,
+# stops after the last one, and hands out each value once. The inputs are saved by a node of their
+# own, under the hooks of an enclosing checkpoint if there is one: so frames nest without holding
+# activations.
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Trees of Python containers: flatten to leaves, rebuild, map.
 
-Owns the registry of node types and ``TreeSpec``. Invariant: ``tree_unflatten(*tree_flatten(t))`` rebuilds
-``t``; what is not registered is a leaf; None is a leaf. A type is registered once, before its use. Must
-not know tensors. Serialising specs is in ``_pytree_json``.
+Owns the registry of node types and ``TreeSpec``. Invariant: ``tree_unflatten(*tree_flatten(t))``
+rebuilds ``t``; what is not registered is a leaf; None is a leaf. A type is registered once,
+before its use. Must not know tensors. Serialising specs is in ``_pytree_json``.
 """
 
 from __future__ import annotations
@@ -49,12 +49,9 @@ __all__ = [
     "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
-    "treespec_dumps",
-    "treespec_loads",
-    "treespec_pprint",
 ]
 
-# ---- steps of a path ----------------------------------------------------------------------------
+# ---- steps of a path ------------------------------------------------------------------------
 
 
 class SequenceKey(NamedTuple):
@@ -112,7 +109,7 @@ def key_get(obj: Any, kp: KeyPath) -> Any:
     return obj
 
 
-# ---- node types ---------------------------------------------------------------------------------
+# ---- node types ----------------------------------------------------------------------------
 
 
 class NodeDef(NamedTuple):
@@ -201,7 +198,7 @@ def is_namedtuple(obj: Any) -> bool:
 
 
 def is_structseq_class(cls: Any) -> bool:
-    """Whether a class is one of the interpreter's structured sequences, e.g. ``time.struct_time``."""
+    """Whether a class is a structured sequence of the interpreter, e.g. ``time.struct_time``."""
     return (
         isinstance(cls, type)
         and cls.__bases__ == (tuple,)
@@ -301,11 +298,11 @@ def tree_is_leaf(tree: PyTree, is_leaf: Leaf | None = None) -> bool:
     return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
-# ---- specs --------------------------------------------------------------------------------------
+# ---- specs ---------------------------------------------------------------------------------
 
 
 class TreeSpec:
-    """The shape of a tree: node type, context and the children's specs; ``type`` is None at a leaf."""
+    """The shape of a tree: node type (None at a leaf), context and the children's specs."""
 
     __slots__ = ("_children", "context", "num_children", "num_leaves", "num_nodes", "type")
 
@@ -364,9 +361,7 @@ class TreeSpec:
                 raise ValueError(f"Node keys mismatch; expected {keys!r}, got {list(tree)!r}.")
             return [tree[key] for key in keys]
         if kind != self.type:
-            raise ValueError(
-                f"Type mismatch; expected {self.type!r}, but got {type(tree)!r}."
-            )
+            raise ValueError(f"Type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
         children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
         if len(children) != self.num_children:
             raise ValueError(
@@ -432,7 +427,7 @@ def treespec_leaf() -> TreeSpec:
     return _LEAF_SPEC
 
 
-# ---- flatten, unflatten -------------------------------------------------------------------------
+# ---- flatten, unflatten --------------------------------------------------------------------
 
 
 def tree_flatten(tree: PyTree, is_leaf: Leaf | None = None) -> tuple[list[Any], TreeSpec]:
@@ -503,7 +498,7 @@ def tree_structure(tree: PyTree, is_leaf: Leaf | None = None) -> TreeSpec:
     return tree_flatten(tree, is_leaf)[1]
 
 
-# ---- maps ---------------------------------------------------------------------------------------
+# ---- maps ----------------------------------------------------------------------------------
 
 
 def tree_map(
@@ -539,8 +534,7 @@ def _test_of(kind: Any) -> Callable[[Any], bool]:
     if callable(kind):
         return kind
     raise TypeError(
-        "Argument must be a type, a tuple of types, or a callable predicate, got "
-        f"{kind!r}."
+        f"Argument must be a type, a tuple of types, or a callable predicate, got {kind!r}."
     )
 
 
@@ -610,12 +604,10 @@ def _broadcast_to_and_flatten(
     return out
 
 
-# ---- paths --------------------------------------------------------------------------------------
+# ---- paths ---------------------------------------------------------------------------------
 
 
-def tree_leaves_with_path(
-    tree: PyTree, is_leaf: Leaf | None = None
-) -> list[tuple[KeyPath, Any]]:
+def tree_leaves_with_path(tree: PyTree, is_leaf: Leaf | None = None) -> list[tuple[KeyPath, Any]]:
     """(path, leaf) pairs."""
     return list(_with_path((), tree, is_leaf))
 

@@ -1,7 +1,7 @@
 """Specs of trees as JSON text, and as readable text.
 
-Invariant: ``treespec_loads(treespec_dumps(s)) == s``. Nothing is imported or executed on loading: types are
-found among the registered ones by name. Must not know how trees are flattened.
+Invariant: ``treespec_loads(treespec_dumps(s)) == s``. Nothing is imported or executed on loading:
+types are found among the registered ones by name. Must not know how trees are flattened.
 """
 
 from __future__ import annotations
@@ -89,6 +89,4 @@ def _from_json(tree: dict[str, Any]) -> TreeSpec:
         if name == tree["type"]:
             context = tree["context"] if load is None else load(tree["context"])
             return TreeSpec(kind, context, [_from_json(c) for c in tree["children_spec"]])
-    raise NotImplementedError(
-        f"Deserializing {tree['type']} in pytree is not registered."
-    )
+    raise NotImplementedError(f"Deserializing {tree['type']} in pytree is not registered.")

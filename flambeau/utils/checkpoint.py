@@ -1,9 +1,9 @@
-"""Activation checkpointing: keep a function's inputs, and run it again when backward needs the rest.
+"""Activation checkpointing: keep a function's inputs; run it again when backward needs the rest.
 
-Owns the public functions, the two ways of doing it (``use_reentrant``) and what both restore: random
-state and autocast. The recomputation without reentrance is in ``_checkpoint_frame``. Invariant: gradients
-equal those without checkpointing, where the function is deterministic given its random state.
-Must not know modules.
+Owns the public functions, the two ways of doing it (``use_reentrant``) and what both restore:
+random state and autocast. The recomputation without reentrance is in ``_checkpoint_frame``.
+Invariant: gradients equal those without checkpointing, where the function is deterministic given
+its random state. Must not know modules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckpointError",
-    "CheckpointFunction",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
@@ -58,7 +57,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """In this block, ``checkpoint`` reports mismatches in detail (or not); None leaves it to calls."""
+    """In this block, ``checkpoint`` details mismatches (or not); None leaves it to the calls."""
     before = _Settings.debug
     _Settings.debug = enabled
     try:
@@ -72,7 +71,7 @@ def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManag
     return nullcontext(), nullcontext()
 
 
-# ---- what a second run needs ----------------------------------------------------------------------
+# ---- what a second run needs ---------------------------------------------------------------
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
@@ -130,7 +129,7 @@ class _Surroundings:
             yield
 
 
-# ---- the reentrant way ----------------------------------------------------------------------------
+# ---- the reentrant way ---------------------------------------------------------------------
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -225,7 +224,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-# ---- the public functions ---------------------------------------------------------------------------
+# ---- the public functions ------------------------------------------------------------------
 
 
 def checkpoint(
@@ -243,8 +242,9 @@ def checkpoint(
     Args:
         function: what backward will run again.
         args: its arguments.
-        use_reentrant: False recomputes inside saved-tensor hooks (recommended); True in a backward within
-            the backward, which needs an input that requires a gradient and a plain ``.backward()``.
+        use_reentrant: False recomputes inside saved-tensor hooks (recommended); True in a backward
+            within the backward, which needs an input that requires a gradient and a plain
+            ``.backward()``.
         context_fn: gives the contexts of the first and of the second run (not reentrant).
         determinism_check: ``"default"`` compares shape, dtype and device of what both runs save,
             ``"none"`` does not.
@@ -277,8 +277,7 @@ def checkpoint(
         return __getattr__("CheckpointFunction").apply(function, preserve, *args)
     if determinism_check not in ("default", "none"):
         raise ValueError(
-            "determinism_check should be one of ['default', 'none'], "
-            f"but got {determinism_check}"
+            f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
         )
     if not fb.is_grad_enabled():
         forward_context, _ = context_fn()

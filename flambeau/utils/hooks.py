@@ -1,8 +1,9 @@
 """Handles of registered hooks.
 
-Owns ``RemovableHandle``: whatever registers a callable in an ordered dict hands one back. Handle ids
-grow monotonically over the process, so hooks run in the order of registration whoever owns the dict.
-Knows nothing of modules, tensors or optimisers; holds the dict weakly, so a handle keeps nothing alive.
+Owns ``RemovableHandle``: whatever registers a callable in an ordered dict hands one back. Handle
+ids grow monotonically over the process, so hooks run in the order of registration whoever owns
+the dict. Knows nothing of modules, tensors or optimisers; holds the dict weakly, so a handle
+keeps nothing alive.
 """
 
 from __future__ import annotations

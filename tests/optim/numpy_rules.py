@@ -1,7 +1,7 @@
 """Update rules in NumPy, one entry at a time in spirit: the references of ``test_rules``.
 
-Each function takes the parameter, its gradient, a state dict and the step number (from 1), and returns
-the new parameter. Written from the papers, without a look at the package.
+Each function takes the parameter, its gradient, a state dict and the step number (from 1), and
+returns the new parameter. Written from the papers, without a look at the package.
 """
 
 import numpy as np

@@ -48,7 +48,7 @@ def reference(rule, kwargs, sign=1.0):
     for t in range(1, STEPS + 1):
         params = [
             rule(p, sign * gradient(p, y), s, t, **kwargs)
-            for p, y, s in zip(params, targets, states)
+            for p, y, s in zip(params, targets, states, strict=False)
         ]
         path.append(params)
     return path
@@ -70,7 +70,7 @@ def train(cls, kwargs, groups=False):
     path = []
     for _ in range(STEPS):
         opt.zero_grad()
-        for p, y in zip(params, targets):
+        for p, y in zip(params, targets, strict=False):
             p.grad = gradient(p.detach(), y)
         opt.step()
         path.append([np.array(p.detach().tolist()) for p in params])
@@ -78,8 +78,8 @@ def train(cls, kwargs, groups=False):
 
 
 def assert_same(got, want, rtol=1e-9):
-    for step, (a, b) in enumerate(zip(got, want)):
-        for x, y in zip(a, b):
+    for step, (a, b) in enumerate(zip(got, want, strict=False)):
+        for x, y in zip(a, b, strict=False):
             np.testing.assert_allclose(x, y, rtol=rtol, atol=1e-12, err_msg=f"step {step + 1}")
 
 

@@ -111,7 +111,7 @@ def test_specs_as_text():
     with pytest.raises(NotImplementedError, match="names a Python object"):
         tree.treespec_dumps(tree.tree_structure(Point(1, 2)))
     with pytest.raises(ValueError, match="Unknown protocol 9"):
-        tree.treespec_loads('[9, {}]')
+        tree.treespec_loads("[9, {}]")
 
 
 def test_broadcast():

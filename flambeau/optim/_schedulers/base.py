@@ -1,8 +1,9 @@
 """``LRScheduler``: counts steps and writes the rates that ``get_lr`` computes into the groups.
 
-Invariant: ``last_epoch`` is the number of steps taken since the start; ``_last_lr`` is what the groups
-hold. A schedule computes the next rate from the present one, so that schedules compose and manual changes
-survive; where it also has a closed form, a jump to an epoch uses that. Must not know any schedule.
+Invariant: ``last_epoch`` is the number of steps taken since the start; ``_last_lr`` is what the
+groups hold. A schedule computes the next rate from the present one, so that schedules compose and
+manual changes survive; where it also has a closed form, a jump to an epoch uses that. Must not
+know any schedule.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import flambeau as fb
 from ..optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (
-    "The epoch argument of scheduler.step() is deprecated: call step() without it. Where it is given, "
-    "the closed form of the schedule is used instead of the one that composes with other schedules."
+    "The epoch argument of scheduler.step() is deprecated: call step() without it. Where it is "
+    "given, the closed form of the schedule replaces the one that composes with other schedules."
 )
 
 
@@ -114,8 +115,8 @@ class LRScheduler:
         """Go to the next epoch, or (deprecated) to the given one."""
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", True):
             warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`: call them in the "
-                "opposite order, or the first value of the schedule is skipped.",
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`: call them in "
+                "the opposite order, or the first value of the schedule is skipped.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -136,11 +137,11 @@ class LRScheduler:
                 values = self.get_lr() if closed is None else closed()
         finally:
             self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, values):
+        for group, lr in zip(self.optimizer.param_groups, values, strict=False):
             set_value(group, "lr", lr)
         self._last_lr = [copy_value(group["lr"]) for group in self.optimizer.param_groups]
 
-    # ---- for subclasses ------------------------------------------------------------------------
+    # ---- for subclasses ---------------------------------------------------------------------
 
     def _warn_outside_step(self) -> None:
         if not self._get_lr_called_within_step:

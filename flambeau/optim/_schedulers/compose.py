@@ -49,7 +49,7 @@ class _Composed(LRScheduler):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what ``state_dict`` returned."""
         self.__dict__.update({k: v for k, v in state_dict.items() if k != "_schedulers"})
-        for part, state in zip(self._schedulers, state_dict["_schedulers"]):
+        for part, state in zip(self._schedulers, state_dict["_schedulers"], strict=False):
             part.load_state_dict(state)
 
 

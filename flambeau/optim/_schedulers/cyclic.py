@@ -1,7 +1,7 @@
-"""Schedules that go up and down: cycles, one cycle, cosine with restarts. Two also move the momentum.
+"""Schedules that go up and down: cycles, one cycle, cosine with restarts.
 
-Invariant: a schedule that cycles momentum writes ``momentum``, or the first of ``betas``, whichever the
-optimiser has. Must not know other schedules.
+Invariant: a schedule that cycles momentum writes ``momentum``, or the first of ``betas``,
+whichever the optimiser has. Must not know other schedules.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class CyclicLR(LRScheduler):
         self.optimizer = check_optimizer(optimizer)
         base_lrs = per_group("base_lr", base_lr, optimizer)
         if last_epoch == -1:
-            for lr, group in zip(base_lrs, optimizer.param_groups):
+            for lr, group in zip(base_lrs, optimizer.param_groups, strict=False):
                 set_value(group, "lr", lr)
         self.max_lrs = per_group("max_lr", max_lr, optimizer)
         up = float(step_size_up)
@@ -103,7 +103,7 @@ class CyclicLR(LRScheduler):
 
     def _start_momentum(self) -> None:
         groups = self.optimizer.param_groups
-        for high, low, group in zip(self.max_momentums, self.base_momentums, groups):
+        for high, low, group in zip(self.max_momentums, self.base_momentums, groups, strict=False):
             _set_momentum(group, high, self.use_beta1)
             group["max_momentum"] = high
             group["base_momentum"] = low
@@ -128,11 +128,14 @@ class CyclicLR(LRScheduler):
             height = (x - 1) / (self.step_ratio - 1)
         scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
-            bounds = zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups)
+            bounds = zip(
+                self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=False
+            )
             for low, high, group in bounds:
                 _set_momentum(group, high - (high - low) * height * scale, self.use_beta1)
         return [
-            base + (top - base) * height * scale for base, top in zip(self.base_lrs, self.max_lrs)
+            base + (top - base) * height * scale
+            for base, top in zip(self.base_lrs, self.max_lrs, strict=False)
         ]
 
     def state_dict(self) -> dict[str, Any]:
@@ -194,7 +197,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go to the next step, or to ``epoch``, which may be fractional (epoch + batch / batches)."""
+        """Go to the next step, or to ``epoch``, fractional perhaps (epoch + batch / batches)."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -211,7 +214,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             values = self.get_lr()
         finally:
             self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, values):
+        for group, lr in zip(self.optimizer.param_groups, values, strict=False):
             set_value(group, "lr", lr)
         self._last_lr = self._present()
 
@@ -237,7 +240,7 @@ def _anneal(kind: str, start: float, end: float, progress: float) -> float:
 
 
 class OneCycleLR(LRScheduler):
-    """The rate rises to ``max_lr`` and falls far below its start, once; momentum goes the other way.
+    """The rate rises to ``max_lr`` and falls far below its start; momentum goes the other way.
 
     Args:
         optimizer: the optimiser.
@@ -287,7 +290,7 @@ class OneCycleLR(LRScheduler):
         self._anneal_func_type = anneal_strategy
         peaks = per_group("max_lr", max_lr, optimizer)
         if last_epoch == -1:
-            for peak, group in zip(peaks, optimizer.param_groups):
+            for peak, group in zip(peaks, optimizer.param_groups, strict=False):
                 group["initial_lr"] = peak / div_factor
                 group["max_lr"] = peak
                 group["min_lr"] = group["initial_lr"] / final_div_factor
@@ -297,7 +300,7 @@ class OneCycleLR(LRScheduler):
             high = per_group("max_momentum", max_momentum, optimizer)
             low = per_group("base_momentum", base_momentum, optimizer)
             if last_epoch == -1:
-                for top, bottom, group in zip(high, low, optimizer.param_groups):
+                for top, bottom, group in zip(high, low, optimizer.param_groups, strict=False):
                     _set_momentum(group, top, self.use_beta1)
                     group["max_momentum"] = top
                     group["base_momentum"] = bottom

@@ -1,7 +1,7 @@
 """Schedules that multiply the rate by a function of the step count.
 
-Invariant: ``get_lr`` and ``_get_closed_form_lr`` of a class describe the same sequence. Must not know
-other schedules.
+Invariant: ``get_lr`` and ``_get_closed_form_lr`` of a class describe the same sequence. Must not
+know other schedules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _ByFunctions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimiser and plain functions; callable objects give their attributes."""
+        """Everything but the optimiser and functions; callable objects give their attributes."""
         state = super().state_dict()
         state["lr_lambdas"] = [
             None if isinstance(f, FunctionType) else dict(getattr(f, "__dict__", {}))
@@ -48,7 +48,7 @@ class _ByFunctions(LRScheduler):
         """Take over what ``state_dict`` returned; plain functions stay."""
         rest = {k: v for k, v in state_dict.items() if k != "lr_lambdas"}
         super().load_state_dict(rest)
-        for function, attributes in zip(self.lr_lambdas, state_dict["lr_lambdas"]):
+        for function, attributes in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=False):
             if attributes is not None:
                 function.__dict__.update(attributes)
 
@@ -64,7 +64,10 @@ class LambdaLR(_ByFunctions):
 
     def get_lr(self) -> list[Any]:
         self._warn_outside_step()
-        return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs)]
+        return [
+            base * f(self.last_epoch)
+            for f, base in zip(self.lr_lambdas, self.base_lrs, strict=False)
+        ]
 
 
 class MultiplicativeLR(_ByFunctions):
@@ -81,7 +84,7 @@ class MultiplicativeLR(_ByFunctions):
         if self._is_initial:
             return self._present()
         groups = self.optimizer.param_groups
-        return [g["lr"] * f(self.last_epoch) for f, g in zip(self.lr_lambdas, groups)]
+        return [g["lr"] * f(self.last_epoch) for f, g in zip(self.lr_lambdas, groups, strict=False)]
 
 
 class StepLR(LRScheduler):
@@ -171,7 +174,8 @@ class LinearLR(LRScheduler):
     ) -> None:
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError(
-                "Starting multiplicative factor expected to be greater than 0 and less or equal to 1."
+                "Starting multiplicative factor expected to be greater than 0 and less or equal "
+                "to 1."
             )
         if end_factor > 1.0 or end_factor < 0:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
@@ -260,7 +264,10 @@ class CosineAnnealingLR(LRScheduler):
         if (t - 1 - period) % (2 * period) == 0:  # at the bottom: the ratio below is 0 / 0
             up = (1 - math.cos(math.pi / period)) / 2
             groups = self.optimizer.param_groups
-            return [g["lr"] + (b - self.eta_min) * up for b, g in zip(self.base_lrs, groups)]
+            return [
+                g["lr"] + (b - self.eta_min) * up
+                for b, g in zip(self.base_lrs, groups, strict=False)
+            ]
         fall = (1 + math.cos(math.pi * t / period)) / (1 + math.cos(math.pi * (t - 1) / period))
         return [fall * (g["lr"] - self.eta_min) + self.eta_min for g in self.optimizer.param_groups]
 

@@ -1,6 +1,7 @@
 """``ReduceLROnPlateau``: lower the rate when a measured quantity stops improving.
 
-Invariant: ``num_bad_epochs`` counts steps since ``best``, outside cooldown. Must not know other schedules.
+Invariant: ``num_bad_epochs`` counts steps since ``best``, outside cooldown. Must not know other
+schedules.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ class ReduceLROnPlateau(LRScheduler):
                     "`min_lrs` field to the new length"
                 )
             self.min_lrs = [self.default_min_lr] * len(groups)
-        for group, least in zip(groups, self.min_lrs):
+        for group, least in zip(groups, self.min_lrs, strict=False):
             old = float(to_number(group["lr"]))
             new = max(old * self.factor, least)
             if old - new > self.eps:
