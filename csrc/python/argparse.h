@@ -99,7 +99,8 @@ std::vector<double> to_floats(PyObject* o);
 std::vector<bool> to_bools(PyObject* o);
 DType to_dtype(PyObject* o);
 Device to_device(PyObject* o);
-Device to_usable_device(PyObject* o);             // RuntimeError for one that this build cannot compute on
+Device to_usable_device(PyObject* o);             // refuses one that this build cannot compute on
+[[noreturn]] void refuse_cuda();                   // AssertionError, as PyTorch's build without CUDA raises
 Layout to_layout(PyObject* o);
 MemoryFormat to_memory_format(PyObject* o);
 Generator to_generator(PyObject* o);

@@ -97,9 +97,7 @@ PyObject* clone_state(PyObject* self, PyObject*) {
 }
 PyObject* generator_reduce(PyObject* self, PyObject*) {
   PyRef state = PyRef::steal(get_state(self, nullptr));
-  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._tensor_pickle"));
-  PyRef rebuild = module ? PyRef::steal(PyObject_GetAttrString(module.get(), "rebuild_generator")) : PyRef();
-  return state && rebuild ? Py_BuildValue("(O(O))", rebuild.get(), state.get()) : nullptr;
+  return state ? Py_BuildValue("(O()O)", &GeneratorType, state.get()) : nullptr;
 }
 PyObject* generator_device(PyObject* self, void*) { return wrap_device(impl_of(self).device); }
 
@@ -112,6 +110,7 @@ PyMethodDef methods[] = {
     {"clone_state", clone_state, METH_NOARGS, "A new generator that continues from the same state."},
     {"graphsafe_get_state", clone_state, METH_NOARGS, "A new generator that continues from the same state."},
     {"__reduce__", generator_reduce, METH_NOARGS, nullptr},
+    {"__setstate__", set_state, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef properties[] = {

@@ -24,8 +24,8 @@ const Binding* find_method(const char* name);   // null when the table has none
 
 // Hand-written methods and properties of Tensor, one table per file.
 extern PyMethodDef tensor_methods[];       // tensor_methods.cpp
-extern PyMethodDef conversion_methods[];   // conversions.cpp: to, float, numpy, tolist, ...
-extern PyMethodDef storage_methods[];      // storage_object.cpp
+extern PyMethodDef conversion_methods[];   // conversions.cpp: to, float, numpy, ...
+extern PyMethodDef factory_methods[];      // factories.cpp: new_tensor, new
 extern PyMethodDef dlpack_methods[];       // dlpack.cpp
 extern PyGetSetDef tensor_properties[];    // tensor_properties.cpp
 // Autograd's, in autograd.cpp: backward, register_hook, requires_grad_, detach, retain_grad, ...; grad, grad_fn, ...

@@ -1,0 +1,55 @@
+// The module flambeau._C, put together from the tables of module.h.
+#include "python/module.h"
+
+#include "python/argparse.h"
+#include "python/factories.h"
+#include "python/torch_function.h"
+#include "python/types.h"
+
+namespace flambeau::python {
+namespace {
+
+// Functions of namespaces other than the top become modules of their own, in _C._namespaces.
+bool add_generated(PyObject* module) {
+  PyRef spaces = PyRef::steal(PyDict_New());
+  if (!spaces) return false;
+  for (Namespace* n = generated_namespaces; n->name; ++n) {
+    if (!*n->name) {
+      if (PyModule_AddFunctions(module, n->functions) < 0) return false;
+      continue;
+    }
+    PyRef space = PyRef::steal(PyModule_New(concat("flambeau.", n->name).c_str()));
+    if (!space || PyModule_AddFunctions(space.get(), n->functions) < 0) return false;
+    if (PyDict_SetItemString(spaces.get(), n->name, space.get()) < 0) return false;
+  }
+  return PyModule_AddObjectRef(module, "_namespaces", spaces.get()) == 0;
+}
+
+bool add_all(PyObject* module) {
+  // Generated functions first: hand-written ones of the same name replace them.
+  if (!add_generated(module)) return false;
+  for (auto* table : {factory_functions, config_functions, dlpack_functions, autograd_functions, torch_function_functions})
+    if (PyModule_AddFunctions(module, table) < 0) return false;
+  if (!init_types(module) || !init_torch_function(module) || !init_storage(module)) return false;
+  if (!init_tensor_type(module) || !init_autograd(module)) return false;
+  init_operators();
+  PyRef generator = PyRef::steal(wrap_generator(default_generator()));
+  PyRef priority = PyRef::steal(PyLong_FromLong(1000));    // NumPy leaves operators between both kinds to tensors
+  return generator && priority && PyModule_AddObjectRef(module, "default_generator", generator.get()) == 0 &&
+         PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), "__array_priority__", priority.get()) == 0;
+}
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "flambeau._C", "The compiled core of flambeau.", -1,
+                          nullptr, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+}  // namespace flambeau::python
+
+PyMODINIT_FUNC PyInit__C() {
+  using namespace flambeau::python;
+  PyObject* module = PyModule_Create(&definition);
+  if (!module) return nullptr;
+  if (add_all(module)) return module;
+  Py_DECREF(module);
+  return nullptr;
+}

@@ -1,0 +1,175 @@
+// UntypedStorage: bytes with a length. It exports the buffer protocol, through which x.numpy() shares memory.
+#include "python/storage_object.h"
+
+#include <cstring>
+
+#include "python/module.h"
+#include "python/types.h"
+
+namespace flambeau::python {
+
+namespace {
+Storage& storage_of(PyObject* o) { return *reinterpret_cast<StorageObject*>(o)->storage; }
+uint8_t* bytes_of(PyObject* o) { return static_cast<uint8_t*>(storage_of(o).data()); }
+
+PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"size", "device", nullptr};
+  PyObject *size = nullptr, *device = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O:UntypedStorage", const_cast<char**>(names), &size, &device))
+    return nullptr;
+  try {
+    PyRef bytes;
+    int64_t n = 0;
+    if (size && PyIndex_Check(size)) {
+      n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
+      if (n == -1 && PyErr_Occurred()) return nullptr;
+    } else if (size) {
+      bytes = checked(PyBytes_FromObject(size));
+      n = PyBytes_GET_SIZE(bytes.get());
+    }
+    FB_CHECK(n >= 0, "UntypedStorage: expected a size of 0 or more, got ", n);
+    auto* o = reinterpret_cast<StorageObject*>(checked(type->tp_alloc(type, 0)).release());
+    new (&o->storage) Ref<Storage>(Storage::make(n));
+    if (bytes && n) std::memcpy(o->storage->data(), PyBytes_AS_STRING(bytes.get()), n);
+    return reinterpret_cast<PyObject*>(o);
+  } catch (...) {
+    return raise_current();
+  }
+}
+
+void storage_dealloc(PyObject* self) {
+  reinterpret_cast<StorageObject*>(self)->storage.~Ref<Storage>();
+  Py_TYPE(self)->tp_free(self);
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  Storage& s = storage_of(self);
+  static uint8_t nothing;
+  return PyBuffer_FillInfo(view, self, s.data() ? s.data() : &nothing, s.nbytes(), 0, flags);
+}
+
+Py_ssize_t length(PyObject* self) { return storage_of(self).nbytes(); }
+PyObject* item(PyObject* self, Py_ssize_t i) {
+  if (i < 0 || i >= length(self))
+    return PyErr_Format(PyExc_IndexError, "index %zd out of range for storage of size %zd", i, length(self));
+  return PyLong_FromLong(bytes_of(self)[i]);
+}
+int set_item(PyObject* self, Py_ssize_t i, PyObject* value) {
+  if (!value || i < 0 || i >= length(self)) {
+    PyErr_Format(PyExc_IndexError, "index %zd out of range for storage of size %zd", i, length(self));
+    return -1;
+  }
+  long x = PyLong_AsLong(value);
+  if (x == -1 && PyErr_Occurred()) return -1;
+  bytes_of(self)[i] = static_cast<uint8_t>(x);
+  return 0;
+}
+
+PyObject* nbytes(PyObject* self, PyObject*) { return PyLong_FromSsize_t(length(self)); }
+PyObject* data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(storage_of(self).data()); }
+PyObject* resize(PyObject* self, PyObject* size) {
+  try {
+    Py_ssize_t n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
+    if (n == -1 && PyErr_Occurred()) return nullptr;
+    FB_CHECK(n >= 0, "resize_: expected a size of 0 or more, got ", n);
+    storage_of(self).resize(n);
+    return Py_NewRef(self);
+  } catch (...) {
+    return raise_current();
+  }
+}
+PyObject* clone(PyObject* self, PyObject*) {
+  try {
+    auto copy = Storage::make(length(self));
+    if (length(self)) std::memcpy(copy->data(), bytes_of(self), length(self));
+    return wrap_storage(copy);
+  } catch (...) {
+    return raise_current();
+  }
+}
+PyObject* fill(PyObject* self, PyObject* value) {
+  long x = PyLong_AsLong(value);
+  if (x == -1 && PyErr_Occurred()) return nullptr;
+  if (length(self)) std::memset(bytes_of(self), static_cast<int>(x & 255), length(self));
+  return Py_NewRef(self);
+}
+PyObject* copy_from(PyObject* self, PyObject* args) {
+  PyObject *source, *non_blocking = nullptr;
+  if (!PyArg_ParseTuple(args, "O!|O:copy_", &StorageType, &source, &non_blocking)) return nullptr;
+  if (length(source) != length(self))
+    return PyErr_Format(PyExc_RuntimeError, "copy_: expected a storage of %zd bytes, got %zd", length(self),
+                        length(source));
+  if (length(self)) std::memmove(bytes_of(self), bytes_of(source), length(self));
+  return Py_NewRef(self);
+}
+PyObject* tolist(PyObject* self, PyObject*) { return PySequence_List(self); }
+PyObject* is_shared(PyObject*, PyObject*) { Py_RETURN_FALSE; }
+PyObject* same(PyObject* self, PyObject*) { return Py_NewRef(self); }
+PyObject* device(PyObject* self, void*) { return wrap_device(storage_of(self).device()); }
+PyObject* cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(&storage_of(self)); }
+PyObject* compare(PyObject* a, PyObject* b, int op) {
+  if (!PyObject_TypeCheck(b, &StorageType) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((&storage_of(a) == &storage_of(b)) == (op == Py_EQ));
+}
+Py_hash_t hash(PyObject* self) { return _Py_HashPointer(&storage_of(self)); }
+PyObject* repr(PyObject* self) {
+  PyRef values = PyRef::steal(PySequence_List(self));
+  PyRef text = PyRef::steal(PyUnicode_FromString(""));
+  for (Py_ssize_t i = 0; values && text && i < PyList_GET_SIZE(values.get()); ++i)
+    text = PyRef::steal(PyUnicode_FromFormat("%U %R\n", text.get(), PyList_GET_ITEM(values.get(), i)));
+  if (!values || !text) return nullptr;
+  return PyUnicode_FromFormat("%U[torch.storage.UntypedStorage(device=cpu) of size %zd]", text.get(), length(self));
+}
+
+PyMethodDef methods[] = {
+    {"nbytes", nbytes, METH_NOARGS, "Length in bytes."},
+    {"size", nbytes, METH_NOARGS, "Length in bytes."},
+    {"data_ptr", data_ptr, METH_NOARGS, "Address of the first byte."},
+    {"resize_", resize, METH_O, "Changes the length, keeping the common part."},
+    {"clone", clone, METH_NOARGS, "A copy."},
+    {"fill_", fill, METH_O, "Sets every byte."},
+    {"copy_", copy_from, METH_VARARGS, "Copies the bytes of a storage of the same length."},
+    {"tolist", tolist, METH_NOARGS, "The bytes as a list of ints."},
+    {"cpu", same, METH_NOARGS, "The storage itself: it lives on the CPU."},
+    {"untyped", same, METH_NOARGS, "The storage itself."},
+    {"is_shared", is_shared, METH_NOARGS, "Is the memory shared between processes?"},
+    {nullptr, nullptr, 0, nullptr},
+};
+PyGetSetDef properties[] = {
+    {"device", device, nullptr, "Where the memory is.", nullptr},
+    {"_cdata", cdata, nullptr, "Identity of the memory.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PySequenceMethods sequence = {};
+PyBufferProcs buffer = {get_buffer, nullptr};
+}  // namespace
+
+PyTypeObject StorageType = static_type("flambeau.UntypedStorage", sizeof(StorageObject),
+                                       "The memory of a tensor as bytes: UntypedStorage(size).");
+
+PyObject* wrap_storage(const Ref<Storage>& s) noexcept {
+  auto* o = PyObject_New(StorageObject, &StorageType);
+  if (!o) return nullptr;
+  new (&o->storage) Ref<Storage>(s);
+  return reinterpret_cast<PyObject*>(o);
+}
+
+bool init_storage(PyObject* module) {
+  sequence.sq_length = length;
+  sequence.sq_item = item;
+  sequence.sq_ass_item = set_item;
+  StorageType.tp_flags |= Py_TPFLAGS_BASETYPE;
+  StorageType.tp_new = storage_new;
+  StorageType.tp_dealloc = storage_dealloc;
+  StorageType.tp_as_sequence = &sequence;
+  StorageType.tp_as_buffer = &buffer;
+  StorageType.tp_repr = repr;
+  StorageType.tp_hash = hash;
+  StorageType.tp_richcompare = compare;
+  StorageType.tp_methods = methods;
+  StorageType.tp_getset = properties;
+  if (PyType_Ready(&StorageType) < 0) return false;
+  return PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(&StorageType)) == 0;
+}
+
+}  // namespace flambeau::python
