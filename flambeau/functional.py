@@ -1,0 +1,228 @@
+"""Top-level functions whose arguments the table cannot state: any number of tensors, results whose
+number depends on a flag. Thin over operations; no arithmetic of its own.
+
+Loaded with the package: imports nothing heavy. `METHODS` lists what is also a method of Tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flambeau import _C
+
+Tensor = _C.Tensor
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block_diag",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "meshgrid",
+    "nonzero",
+    "norm",
+    "unique",
+    "unique_consecutive",
+]
+
+METHODS = ("nonzero", "norm", "unique", "unique_consecutive")
+
+
+def _many(tensors: tuple[Any, ...]) -> Sequence[Tensor]:
+    """The tensors of `f(a, b)` or of `f([a, b])`."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        return tensors[0]
+    return tensors
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """All tensors expanded to their common shape (views).
+
+    >>> [t.shape for t in torch.broadcast_tensors(torch.ones(2, 1), torch.ones(3))]
+    [torch.Size([2, 3]), torch.Size([2, 3])]
+    """
+    return _C.broadcast_tensors(_many(tensors))
+
+
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape that shapes broadcast to; an int stands for a shape of one dim.
+
+    >>> torch.broadcast_shapes((2, 1), (3,))
+    torch.Size([2, 3])
+    """
+    result: list[int] = []
+    for shape in shapes:
+        sizes = [shape] if isinstance(shape, int) else list(shape)
+        if any(n < 0 for n in sizes):
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension ({min(sizes)}): ({min(sizes)})"
+            )
+        longer, shorter = (result, sizes) if len(result) >= len(sizes) else (sizes, result)
+        result = list(longer)
+        for i in range(1, len(shorter) + 1):
+            a, b = longer[-i], shorter[-i]
+            if a != b and a != 1 and b != 1:
+                raise RuntimeError(
+                    "Shape mismatch: objects cannot be broadcast to a single shape: "
+                    f"broadcast_shapes got {tuple(longer)} and {tuple(shorter)}"
+                )
+            result[-i] = b if a == 1 else a
+    return _C.Size(result)
+
+
+def meshgrid(*tensors: Tensor, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Coordinates of the grid whose axes are the given vectors (views).
+
+    Args:
+        indexing: "ij" (matrix order, the default) or "xy" (the first two axes change places).
+
+    >>> x, y = torch.meshgrid(torch.arange(2), torch.arange(3), indexing="ij")
+    >>> x
+    tensor([[0, 0, 0],
+            [1, 1, 1]])
+    """
+    return _C._meshgrid(_many(tensors), "ij" if indexing is None else indexing)
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Matrix with the given tensors (of at most 2 dims) on its diagonal.
+
+    >>> torch.block_diag(torch.ones(1, 1), torch.ones(1, 2))
+    tensor([[1., 0., 0.],
+            [0., 1., 1.]])
+    """
+    return _C.block_diag(_many(tensors))
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of one entry from each vector, in lexicographic order.
+
+    >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3]))
+    tensor([[1, 3],
+            [2, 3]])
+    """
+    return _C.cartesian_prod(_many(tensors))
+
+
+def _at_least(op: Any, tensors: tuple[Any, ...]) -> Any:
+    if len(tensors) == 1 and not isinstance(tensors[0], (list, tuple)):
+        return op(tensors[0])
+    return tuple(op(t) for t in _many(tensors))
+
+
+def atleast_1d(*tensors: Tensor) -> Any:
+    """Views with at least one dim; a tuple of them for several tensors.
+
+    >>> torch.atleast_1d(torch.tensor(1.0))
+    tensor([1.])
+    """
+    return _at_least(_C.atleast_1d, tensors)
+
+
+def atleast_2d(*tensors: Tensor) -> Any:
+    """Views with at least two dims; a tuple of them for several tensors.
+
+    >>> torch.atleast_2d(torch.ones(2)).shape
+    torch.Size([1, 2])
+    """
+    return _at_least(_C.atleast_2d, tensors)
+
+
+def atleast_3d(*tensors: Tensor) -> Any:
+    """Views with at least three dims; a tuple of them for several tensors.
+
+    >>> torch.atleast_3d(torch.ones(2)).shape
+    torch.Size([1, 2, 1])
+    """
+    return _at_least(_C.atleast_3d, tensors)
+
+
+def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
+    """Places of entries that are not zero: an int64 tensor of shape (count, ndim), or one vector
+    per dim with `as_tuple`.
+
+    >>> torch.nonzero(torch.tensor([0, 3, 4]))
+    tensor([[1],
+            [2]])
+    """
+    places = _C.nonzero(input)
+    if as_tuple:
+        return _C.nonzero(input.reshape(1)).unbind(1) if input.dim() == 0 else places.unbind(1)
+    if out is None:
+        return places
+    out.resize_(places.shape)
+    return out.copy_(places)
+
+
+def _chosen(results: tuple[Tensor, Tensor, Tensor], inverse: bool, counts: bool) -> Any:
+    values, places, numbers = results
+    if inverse and counts:
+        return values, places, numbers
+    if inverse:
+        return values, places
+    return (values, numbers) if counts else values
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Distinct entries, or distinct slices along `dim`, in ascending order.
+
+    Returns the values, then, as asked for: for each entry the place of its value (int64), and how
+    often each value occurs (int64).
+
+    >>> torch.unique(torch.tensor([2, 1, 2]), return_counts=True)
+    (tensor([1, 2]), tensor([1, 2]))
+    """
+    results = _C._unique(input, dim, sorted, return_inverse, return_counts)
+    return _chosen(results, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Entries (or slices along `dim`) that differ from the one before.
+
+    >>> torch.unique_consecutive(torch.tensor([2, 2, 1, 2]))
+    tensor([2, 1, 2])
+    """
+    results = _C._unique_consecutive(input, dim, return_inverse, return_counts)
+    return _chosen(results, return_inverse, return_counts)
+
+
+def norm(
+    input: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: Any = None,
+) -> Tensor:
+    """Vector norm of the entries (along `dim`), or the Frobenius or nuclear matrix norm.
+
+    Args:
+        p: order of the norm; "fro" is 2 over all given dims, "nuc" the nuclear norm.
+
+    >>> torch.norm(torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    import flambeau
+
+    given = {"keepdim": keepdim, "dtype": dtype, **({} if out is None else {"out": out})}
+    if p == "nuc":
+        dims = (-2, -1) if dim is None else dim
+        return flambeau.linalg.matrix_norm(input, "nuc", dims, **given)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    order = 2.0 if p is None or p == "fro" else p
+    return flambeau.linalg.vector_norm(input, order, dim, **given)
