@@ -131,6 +131,8 @@ def deepcopy_tensor(tensor: Any, memo: dict[int, Any]) -> Any:
     elif tensor.requires_grad:
         result.requires_grad_()
     memo[id(tensor)] = result
+    # The memo's own convention: what it knows by id or address must not be freed meanwhile.
+    memo.setdefault(id(memo), []).append(tensor)
     if tensor.grad is not None:
         result.grad = copy.deepcopy(tensor.grad, memo)
     state = getattr(tensor, "__dict__", None)

@@ -73,13 +73,15 @@ def joined_lines(path):
 
 
 def note_titles():
-    """Titles by the files that define them: a comment line that holds nothing but the title."""
+    """Titles by the files that define them: a line that holds the title alone, with text below."""
+    heading = re.compile(
+        r"^[ \t]*(#|//|\*|)[ \t]*Note \[([^\]]+)\]:?[ \t]*\n[ \t]*\1[ \t]*\S", re.M
+    )
     titles = {}
     for path in files():
-        for line in text_of(path).splitlines():
-            heading = re.fullmatch(r"\s*(?:#+|//|\*)\s*Note \[([^\]]+)\]:?\s*", line)
-            if heading:
-                titles.setdefault(heading[1], []).append(str(path))
+        for marker, title in heading.findall(text_of(path)):
+            if marker or path.suffix == ".py":
+                titles.setdefault(title, []).append(str(path))
     return titles
 
 
