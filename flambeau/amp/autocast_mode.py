@@ -111,14 +111,13 @@ class autocast:
         fb.set_autocast_cache_enabled(self._cache_enabled)
         return self
 
-    def __exit__(self, *exc: object) -> bool:
+    def __exit__(self, *exc: object) -> None:
         if fb.autocast_decrement_nesting() == 0:
             fb.clear_autocast_cache()
         enabled, dtype, cache = self._saved.pop()
         fb.set_autocast_enabled(self.device, enabled)
         fb.set_autocast_dtype(self.device, dtype)
         fb.set_autocast_cache_enabled(cache)
-        return False
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         return autocast_decorator(self, func)

@@ -198,8 +198,8 @@ class device:
         if self.idx != -1:
             _refuse("device")
 
-    def __exit__(self, *exc: object) -> bool:
-        return False
+    def __exit__(self, *exc: object) -> None:
+        return None
 
 
 class device_of(device):

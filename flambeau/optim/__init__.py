@@ -12,6 +12,7 @@ from typing import Any
 
 from ._adafactor import Adafactor
 from ._muon import Muon
+from ._swap import swap_in_optimizer_params_and_state
 from .adadelta import Adadelta
 from .adagrad import Adagrad
 from .adam import Adam
@@ -46,6 +47,7 @@ __all__ = [
     "SparseAdam",
     "lr_scheduler",
     "swa_utils",
+    "swap_in_optimizer_params_and_state",
 ]
 
 

@@ -99,7 +99,7 @@ def strong_wolfe(
         left, right = sorted((bracket[0].t, bracket[1].t))
         if (right - left) * direction_size < tolerance_change:
             break
-        t, stalled = _off_the_edges(cubic_minimum(*bracket), left, right, stalled)
+        t, stalled = _off_the_edges(cubic_minimum(bracket[0], bracket[1]), left, right, stalled)
         new = evaluate(t)
         trials += 1
         if too_high(new) or new.loss >= bracket[low].loss:

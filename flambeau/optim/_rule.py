@@ -238,8 +238,8 @@ def steps_as_tensors(optimizer: Optimizer, names: tuple[str, ...] = ("step",)) -
     """Turn counters that an older state dict holds as Python numbers into tensors."""
     for group in optimizer.param_groups:
         for p in group["params"]:
-            state = optimizer.state.get(p)
-            for name in names if state else ():
+            state = optimizer.state.get(p) or {}
+            for name in names:
                 if name in state and not isinstance(state[name], fb.Tensor):
                     on_device = group.get("capturable") or group.get("fused")
                     state[name] = fb.tensor(

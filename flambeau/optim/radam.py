@@ -49,7 +49,7 @@ def radam_rule(
     decoupled: bool,
     maximize: bool,
 ) -> None:
-    """``p -= lr m' r / (sqrt(v') + eps)``; while the rectification r is undefined, ``p -= lr m'``."""
+    """``p -= lr m' r / (sqrt(v') + eps)``; while r is undefined ``p -= lr m'``."""
     if maximize:
         grads = ops.neg(grads)
     ops.add_(steps, 1)

@@ -311,8 +311,8 @@ class TreeSpec:
         self.context = context
         self._children = children_specs
         self.num_children = len(children_specs)
-        self.num_nodes = 1 + sum(c.num_nodes for c in children_specs)
-        self.num_leaves = 1 if type is None else sum(c.num_leaves for c in children_specs)
+        self.num_nodes: int = 1 + sum(c.num_nodes for c in children_specs)
+        self.num_leaves: int = 1 if type is None else sum(c.num_leaves for c in children_specs)
 
     @property
     def children_specs(self) -> list[TreeSpec]:

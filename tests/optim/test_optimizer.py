@@ -235,3 +235,18 @@ def test_fused_core_call_receives_the_whole_group(monkeypatch):
     optim.Adam(ps, foreach=True).step()
     optim.Adam(ps, fused=False).step()
     assert calls == []
+
+
+def test_swapped_in_tensors_are_updated_and_the_own_ones_come_back():
+    p, opt = stepped()
+    own, state, before = opt.param_groups, opt.state, p.tolist()
+    other = fb.tensor([5.0, 6.0])
+    other.grad = fb.ones(2)
+    packed = copy.deepcopy(opt.state_dict())
+    with optim.swap_in_optimizer_params_and_state(opt, {"w": other}, packed):
+        opt.step()
+        assert opt.state[other]["step"].item() == 2
+    assert opt.param_groups is own and opt.state is state and p.tolist() == before
+    assert other.tolist() != [5.0, 6.0] and packed["state"][0]["step"].item() == 2
+    with pytest.raises(ValueError, match="expected 1 parameters, got 0"):
+        optim.swap_in_optimizer_params_and_state(opt, {}, packed).__enter__()
