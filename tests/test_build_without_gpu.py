@@ -2,10 +2,10 @@
 
 import importlib
 
+import flambeau.backends.cudnn as cudnn
 import pytest
 
 import flambeau as fb
-import flambeau.backends.cudnn as cudnn
 from flambeau import backends
 from flambeau import random as rng
 
