@@ -78,7 +78,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return memo[id(self)]
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return "Parameter containing:\n" + super().__repr__()
+        # As the plain tensor that it is: printing names the class of any other subclass.
+        return "Parameter containing:\n" + repr(self.data.requires_grad_(self.requires_grad))
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
         # Hooks are closures of the running program; they never travel in a file.
@@ -119,8 +120,17 @@ class UninitializedTensorMixin:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
+    def _arguments(self) -> tuple:
+        """What the constructor needs to make the like."""
+        return self.requires_grad, self.data.device, self.data.dtype
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(*self._arguments())
+        return memo[id(self)]
+
     def __reduce_ex__(self, protocol: Any) -> tuple:
-        return type(self), (self.requires_grad,)
+        return type(self), self._arguments()
 
 
 def is_lazy(param: Any) -> bool:
@@ -138,11 +148,6 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     ) -> UninitializedParameter:
         data = fb.empty(0, device=device, dtype=dtype)
         return Tensor._make_subclass(cls, data, requires_grad)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
-        if id(self) not in memo:
-            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
-        return memo[id(self)]
 
 
 class _BufferMeta(type(Tensor)):
@@ -192,3 +197,6 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
+
+    def _arguments(self) -> tuple:
+        return *super()._arguments(), self.persistent

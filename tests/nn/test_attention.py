@@ -1,0 +1,172 @@
+"""Multi-head attention and the Transformer against NumPy; masks; the choice of backend."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+import flambeau as fb
+from flambeau import nn
+from flambeau.nn.attention import SDPBackend, _cur_sdpa_kernel_backends, sdpa_kernel
+
+
+def array(t):
+    return t.detach().numpy()
+
+
+def attend(module, q, k, v, mask=0.0):
+    """Attention in NumPy; shapes (N, L, E). Returns (result, weights per head)."""
+    if module.in_proj_weight is None:
+        weights = [array(getattr(module, f"{n}_proj_weight")) for n in "qkv"]
+    else:
+        weights = np.split(array(module.in_proj_weight), 3)
+    biases = np.split(array(module.in_proj_bias), 3)
+    heads = module.num_heads
+
+    def split(x, w, b):
+        y = x @ w.T + b
+        return y.reshape(*y.shape[:2], heads, -1).swapaxes(1, 2)
+
+    q, k, v = (split(x, w, b) for x, w, b in zip((q, k, v), weights, biases, strict=True))
+    weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]) + mask, axis=-1)
+    y = (weights @ v).swapaxes(1, 2)
+    y = y.reshape(*y.shape[:2], -1)
+    return y @ array(module.out_proj.weight).T + array(module.out_proj.bias), weights
+
+
+def test_self_attention():
+    fb.manual_seed(0)
+    module = nn.MultiheadAttention(6, 2, batch_first=True).double()
+    x = fb.randn(3, 4, 6, dtype=fb.float64)
+    expected, weights = attend(module, *[array(x)] * 3)
+    output, average = module(x, x, x)
+    np.testing.assert_allclose(array(output), expected, atol=1e-12)
+    np.testing.assert_allclose(array(average), weights.mean(1), atol=1e-12)
+    output, heads = module(x, x, x, average_attn_weights=False)
+    np.testing.assert_allclose(array(heads), weights, atol=1e-12)
+    output, nothing = module(x, x, x, need_weights=False)
+    np.testing.assert_allclose(array(output), expected, atol=1e-12)
+    assert nothing is None
+    single, _ = module(x[0], x[0], x[0])
+    np.testing.assert_allclose(array(single), expected[0], atol=1e-12)
+
+
+def test_cross_attention_with_masks():
+    fb.manual_seed(0)
+    module = nn.MultiheadAttention(6, 3, kdim=4, vdim=5).double()
+    q, k, v = (fb.randn(n, 2, e, dtype=fb.float64) for n, e in ((3, 6), (4, 4), (4, 5)))
+    hidden = fb.tensor([[False, False, False, True], [False, True, False, False]])
+    pairs = fb.zeros(3, 4, dtype=fb.bool)
+    pairs[0, 0] = True
+    mask = np.where(hidden.numpy()[:, None, None] | pairs.numpy(), -np.inf, 0)
+    expected, weights = attend(module, *(array(t).swapaxes(0, 1) for t in (q, k, v)), mask)
+    output, got = module(q, k, v, key_padding_mask=hidden, attn_mask=pairs)
+    np.testing.assert_allclose(array(output).swapaxes(0, 1), expected, atol=1e-12)
+    np.testing.assert_allclose(array(got), weights.mean(1), atol=1e-12)
+    assert [name for name, _ in module.named_parameters()] == [
+        "q_proj_weight",
+        "k_proj_weight",
+        "v_proj_weight",
+        "in_proj_bias",
+        "out_proj.weight",
+        "out_proj.bias",
+    ]
+
+
+def test_learnt_and_zero_keys():
+    module = nn.MultiheadAttention(4, 1, add_bias_kv=True, add_zero_attn=True)
+    x = fb.ones(2, 1, 4)
+    assert module(x, x, x)[1].shape == (1, 2, 4)  # two keys, one learnt, one zero
+    with pytest.raises(AssertionError, match="embed_dim must be divisible by num_heads"):
+        nn.MultiheadAttention(5, 2)
+    with pytest.raises(ValueError, match="must be greater than 0"):
+        nn.MultiheadAttention(0, 2)
+
+
+def norm(x):
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+def feed(layer, x):
+    hidden = np.maximum(x @ array(layer.linear1.weight).T + array(layer.linear1.bias), 0)
+    return hidden @ array(layer.linear2.weight).T + array(layer.linear2.bias)
+
+
+CAUSAL = np.triu(np.full((4, 4), -np.inf), 1)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_encoder(norm_first, training):
+    fb.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(
+        6, 2, 8, dropout=0.0, batch_first=True, norm_first=norm_first
+    )
+    encoder = nn.TransformerEncoder(layer, 2).double().train(training)
+    x = fb.randn(3, 4, 6, dtype=fb.float64)
+    expected = array(x)
+    for one in encoder.layers:
+        attention = one.self_attn
+        if norm_first:
+            expected = expected + attend(attention, *[norm(expected)] * 3, CAUSAL)[0]
+            expected = expected + feed(one, norm(expected))
+        else:
+            expected = norm(expected + attend(attention, *[expected] * 3, CAUSAL)[0])
+            expected = norm(expected + feed(one, expected))
+    mask = nn.Transformer.generate_square_subsequent_mask(4, dtype=fb.float64)
+    for kwargs in ({"mask": mask}, {"mask": mask == -np.inf}, {"mask": mask, "is_causal": True}):
+        np.testing.assert_allclose(array(encoder(x, **kwargs)), expected, atol=1e-10)
+
+
+def test_padding_does_not_reach_the_rest():
+    fb.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(6, 2, 8, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 1, nn.LayerNorm(6)).eval()
+    x = fb.randn(1, 4, 6)
+    hidden = fb.tensor([[False, False, False, True]])
+    with fb.no_grad():
+        whole = encoder(x, src_key_padding_mask=hidden)
+        short = encoder(x[:, :3])
+    np.testing.assert_allclose(array(whole[:, :3]), array(short), atol=1e-6)
+
+
+def test_decoder_and_the_whole():
+    fb.manual_seed(0)
+    model = nn.Transformer(6, 2, 1, 1, 8, dropout=0.0, batch_first=True).double()
+    source, target = (fb.randn(2, n, 6, dtype=fb.float64) for n in (3, 4))
+    encoder, decoder = model.encoder.layers[0], model.decoder.layers[0]
+    memory = norm(array(source) + attend(encoder.self_attn, *[array(source)] * 3)[0])
+    memory = norm(norm(memory + feed(encoder, memory)))
+    x = array(target)
+    x = norm(x + attend(decoder.self_attn, x, x, x, CAUSAL)[0])
+    x = norm(x + attend(decoder.multihead_attn, x, memory, memory)[0])
+    x = norm(norm(x + feed(decoder, x)))
+    mask = model.generate_square_subsequent_mask(4, dtype=fb.float64)
+    np.testing.assert_allclose(array(model(source, target, tgt_mask=mask)), x, atol=1e-10)
+    with pytest.raises(RuntimeError, match="the batch number of src and tgt must be equal"):
+        model(source[:1], target)
+    with pytest.raises(RuntimeError, match="feature number of src and tgt"):
+        model(source[..., :5], target)
+    with pytest.raises(RuntimeError, match="activation should be relu/gelu, not x"):
+        nn.TransformerEncoderLayer(4, 1, activation="x")
+
+
+def test_layers_of_a_stack_are_copies():
+    layer = nn.TransformerDecoderLayer(4, 1, 8)
+    stack = nn.TransformerDecoder(layer, 2)
+    first, second = stack.layers
+    assert fb.equal(first.linear1.weight, second.linear1.weight)
+    assert first.linear1.weight is not second.linear1.weight
+    assert list(first.state_dict())[:2] == ["self_attn.in_proj_weight", "self_attn.in_proj_bias"]
+
+
+def test_choice_of_backend():
+    before = _cur_sdpa_kernel_backends()
+    with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION], set_priority=True):
+        assert _cur_sdpa_kernel_backends() == [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]
+        with sdpa_kernel(SDPBackend.MATH):
+            assert _cur_sdpa_kernel_backends() == [SDPBackend.MATH]
+        assert len(_cur_sdpa_kernel_backends()) == 2
+    assert _cur_sdpa_kernel_backends() == before
+    with pytest.raises(AssertionError, match="Backend must be an instance of SDPBackend"):
+        with sdpa_kernel("math"):
+            pass
