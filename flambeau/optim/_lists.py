@@ -91,10 +91,6 @@ class MultiTensor:
         return fb._foreach_sqrt(xs)
 
     @staticmethod
-    def reciprocal_(xs: Tensors) -> None:
-        fb._foreach_reciprocal_(xs)
-
-    @staticmethod
     def maximum_(xs: Tensors, ys: Tensors) -> None:
         fb._foreach_maximum_(xs, ys)
 
@@ -179,10 +175,6 @@ class OneByOne:
 
     def sqrt(self, xs: Tensors) -> Tensors:
         return [self.keep(x.sqrt()) for x in xs]
-
-    def reciprocal_(self, xs: Tensors) -> None:
-        for x in xs:
-            x.copy_(self.keep(x).reciprocal())
 
     def maximum_(self, xs: Tensors, ys: Tensors) -> None:
         for x, y in zip(xs, ys, strict=False):
