@@ -97,7 +97,8 @@ def test_cells(kind):
     zeros = np.zeros((2, 4))
     expected = STEPS[kind](x.numpy(), (zeros, zeros) if kind == "LSTM" else zeros, *weights)
     state = cell(x)
-    for got, want in zip(*((state, expected) if kind == "LSTM" else ((state,), (expected,)))):
+    pairs = zip(state, expected, strict=True) if kind == "LSTM" else [(state, expected)]
+    for got, want in pairs:
         np.testing.assert_allclose(got.detach().numpy(), want, atol=1e-12)
     one = cell(x[0])
     first = (one[0], state[0]) if kind == "LSTM" else (one, state)
@@ -132,7 +133,7 @@ def test_packed_sequences_are_the_single_ones(kind):
     sequences = [fb.randn(n, 2, dtype=fb.float64) for n in (3, 5, 1)]
     packed, state = module(rnn.pack_sequence(sequences, enforce_sorted=False))
     h = state[0] if kind == "LSTM" else state
-    for i, (got, seq) in enumerate(zip(rnn.unpack_sequence(packed), sequences)):
+    for i, (got, seq) in enumerate(zip(rnn.unpack_sequence(packed), sequences, strict=True)):
         wanted, last = module(seq)
         same(got, wanted)
         same(h[:, i], last[0] if kind == "LSTM" else last)

@@ -11,10 +11,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from flambeau.autograd import Function
-
 import flambeau as fb
 from flambeau import Tensor
+from flambeau.autograd import Function
 
 
 class _Gate(Function):

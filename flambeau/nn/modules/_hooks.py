@@ -5,10 +5,10 @@ See Note [Lazy hook registries]. Knows nothing of parameters, buffers or state d
 """
 
 # Note [Lazy hook registries]
-# A module is born without any hook dictionary. `Module.__getattr__` makes one when its name is first
-# asked for, by a `register_*` method or by user code that reads or writes `_forward_hooks` directly,
-# and then sets the instance's `_hooked`. `Module.__call__` tests `_hooked` and the global registries
-# only: while a module has had no hook, a call costs two attribute look-ups.
+# A module is born without any hook dictionary. `Module.__getattr__` makes one when its name is
+# first asked for, by a `register_*` method or by user code that reads or writes `_forward_hooks`
+# directly, and then sets the instance's `_hooked`. `Module.__call__` tests `_hooked` and the global
+# registries only: while a module has had no hook, a call costs two attribute look-ups.
 
 from __future__ import annotations
 
