@@ -1,6 +1,7 @@
-# Optional native libraries: oneDNN (matrix products, convolutions) and OpenBLAS with LAPACK. What is found becomes a
-# macro FB_WITH_<NAME>; what is not found costs speed, never a feature.
+# Optional native libraries: oneDNN (matrix products, convolutions) and LAPACK out of OpenBLAS. What is found becomes a
+# macro (FB_WITH_ONEDNN, FB_OPENBLAS_LIBRARY); what is not found costs speed, never a feature.
 add_library(flambeau_providers INTERFACE)
+target_link_libraries(flambeau_providers INTERFACE ${CMAKE_DL_LIBS})
 
 if(FLAMBEAU_ONEDNN)
   find_path(ONEDNN_INCLUDE oneapi/dnnl/dnnl.hpp)
@@ -19,13 +20,10 @@ if(FLAMBEAU_OPENBLAS)
                   OUTPUT_VARIABLE openblas OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
   if(NOT failed)
     list(GET openblas 0 openblas_lib)
-    list(GET openblas 1 openblas_include)
     list(GET openblas 2 openblas_name)
-    target_include_directories(flambeau_options SYSTEM INTERFACE ${openblas_include})
-    target_link_directories(flambeau_providers INTERFACE ${openblas_lib})
-    target_link_libraries(flambeau_providers INTERFACE ${openblas_name})
-    target_link_options(flambeau_providers INTERFACE -Wl,-rpath,${openblas_lib})
-    target_compile_definitions(flambeau_options INTERFACE FB_WITH_OPENBLAS=1)
+    # Opened on first use: loading it starts its threads, and importing must start none.
+    file(GLOB openblas_file ${openblas_lib}/lib${openblas_name}.so*)
+    target_compile_definitions(flambeau_options INTERFACE FB_OPENBLAS_LIBRARY="${openblas_file}")
     set(openblas_found yes)
   endif()
 endif()
