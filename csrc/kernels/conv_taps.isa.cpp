@@ -10,16 +10,21 @@ namespace flambeau::kernels::FB_ISA {
 using namespace tiles;
 namespace {
 
-// Planes of one channel: for every residue of the step that taps have (residues[a] of them per axis) an array of
-// extent[] elements, element z of residue r being source position z * steps + r - low.
+// Planes of one channel: for every residue of the step that taps have (residues[a] of them per axis), for each of some
+// images, an array of extent[] elements, element z of residue r being source position z * steps + r - low. Small images
+// share their planes so that a run of positions is long enough.
 struct Planes {
+  int64_t images = 1;
   int64_t source[3], extent[3], steps[3], residues[3], low[3];
   int64_t plane() const { return extent[0] * extent[1] * extent[2]; }
-  int64_t size() const { return plane() * residues[0] * residues[1] * residues[2]; }
+  int64_t size() const { return plane() * images * residues[0] * residues[1] * residues[2]; }
+  void share(int64_t batch) {
+    images = std::clamp<int64_t>(2048 / std::max<int64_t>(1, plane()), 1, std::max<int64_t>(1, batch));
+  }
   bool same_as_source() const {
     for (int a = 0; a < 3; ++a)
-      if (steps[a] != 1 || low[a] || extent[a] != source[a]) return false;
-    return true;
+        if (steps[a] != 1 || low[a] || extent[a] != source[a]) return false;
+    return images == 1;
   }
 };
 
@@ -32,11 +37,14 @@ Range inside(int64_t extent, int64_t step, int64_t start, int64_t size) {
   return {from, std::max(from, std::min(extent, to))};
 }
 
+// The planes of image n (of those that share them) from its source.
 template <class T>
-void fill_planes(const Planes& p, const T* src, T* dst) {
+void fill_planes(const Planes& p, const T* src, int64_t n, T* dst) {
+  const int64_t others = (p.images - 1) * p.plane();
+  dst += n * p.plane();
   for (int64_t r0 = 0; r0 < p.residues[0]; ++r0)
     for (int64_t r1 = 0; r1 < p.residues[1]; ++r1)
-      for (int64_t r2 = 0; r2 < p.residues[2]; ++r2)
+      for (int64_t r2 = 0; r2 < p.residues[2]; ++r2, dst += others)
         for (int64_t z = 0; z < p.extent[0]; ++z) {
           const int64_t sz = z * p.steps[0] + r0 - p.low[0];
           for (int64_t y = 0; y < p.extent[1]; ++y, dst += p.extent[2]) {
@@ -115,28 +123,37 @@ struct Grid {
   int64_t first;           // offset of the destination of position (0, 0, 0)
   int64_t step[3];         // destination strides
   int64_t channel;         // destination stride between rows of the product
-  int64_t length() const { return (count[0] - 1) * pitch[0] + (count[1] - 1) * pitch[1] + count[2]; }
+  int64_t image;           // destination stride between images
+  int64_t plane;           // elements of planes per image
+  int64_t length(int64_t images) const {
+    return (images - 1) * plane + (count[0] - 1) * pitch[0] + (count[1] - 1) * pitch[1] + count[2];
+  }
   bool dense() const {
     return pitch[1] == count[2] && pitch[0] == count[1] * count[2] && step[2] == 1 && step[1] == count[2] &&
            step[0] == count[1] * count[2];
   }
   // Writes positions [q0, q1) of one row of the product.
   void write(const T* from, int64_t q0, int64_t q1, T* to) const {
-    int64_t z = q0 / pitch[0], y = q0 % pitch[0] / pitch[1], x = q0 % pitch[1];
+    int64_t n = q0 / plane, z = q0 % plane / pitch[0], y = q0 % pitch[0] / pitch[1], x = q0 % pitch[1];
     for (int64_t q = q0; q < q1;) {
       const int64_t run = std::min(q1 - q, pitch[1] - x);
-      if (y < count[1] && x < count[2]) {
-        const int64_t n = std::min(run, count[2] - x);
-        T* out = to + first + z * step[0] + y * step[1] + x * step[2];
+      if (z < count[0] && y < count[1] && x < count[2]) {
+        const int64_t some = std::min(run, count[2] - x);
+        T* out = to + first + n * image + z * step[0] + y * step[1] + x * step[2];
         const T* v = from + (q - q0);
         if (step[2] == 1)
-          for (int64_t i = 0; i < n; ++i) out[i] = v[i];
+          for (int64_t i = 0; i < some; ++i) out[i] = v[i];
         else
-          for (int64_t i = 0; i < n; ++i) out[i * step[2]] = v[i];
+          for (int64_t i = 0; i < some; ++i) out[i * step[2]] = v[i];
       }
       q += run, x = 0;
-      if ((y + 1) * pitch[1] >= pitch[0]) ++z, y = 0;
-      else ++y;
+      if ((y + 1) * pitch[1] < pitch[0]) {
+        ++y;
+      } else {
+        y = 0;
+        if ((z + 1) * pitch[0] < plane) ++z;
+        else ++n, z = 0;
+      }
     }
   }
 };
@@ -167,7 +184,7 @@ void block_product(const PackedRows<T>& a, const T* planes, const int64_t* offse
                    int64_t q1, const T* bias, T* to) {
   constexpr int64_t NR = 2 * kLanes<T>;
   alignas(64) T scratch[kRows * kBlock];
-  const bool direct = grid.dense();
+  const bool direct = grid.dense() && q1 <= grid.length(1);
   Epilogue<T> e;
   e.row_bias = bias;
   for (int64_t i = 0; i < a.m; i += a.mr) {
@@ -196,38 +213,47 @@ template <class T>
 void run_phases(const std::vector<Phase<T>>& phases, const Planes& planes, int64_t batch, int64_t groups,
                 int64_t channels, const T* src, int64_t src_size, T* dst, int64_t dst_channels, int64_t dst_size,
                 const T* bias) {
-  const int64_t per_channel = planes.size(), per_image = per_channel * channels * groups;
+  const int64_t per_channel = planes.size(), all_channels = channels * groups, unit = per_channel * all_channels;
+  const int64_t share = planes.images, units = ceil_div(batch, share);   // units: images that share planes
   const bool copied = !planes.same_as_source();
   constexpr int64_t kSlack = 4 * kLanes<T>;
-  const int64_t images = !copied ? batch : std::clamp<int64_t>((int64_t{1} << 21) / std::max<int64_t>(1, per_image),
-                                                               std::min<int64_t>(batch, num_threads()), batch);
+  const int64_t at_once = !copied ? units : std::clamp<int64_t>((int64_t{1} << 21) / std::max<int64_t>(1, unit),
+                                                                std::min<int64_t>(units, num_threads()), units);
   // Tiles read a little past the last plane: the source itself serves only as far as that stays inside it.
-  Buffer<T> buffer(copied ? images * per_image + kSlack : channels * groups * per_channel + kSlack);
-  for (int64_t n0 = 0; n0 < batch; n0 += images) {
-    const int64_t now = std::min(images, batch - n0);
-    const T* base = src + n0 * groups * channels * src_size;
+  Buffer<T> buffer((copied ? at_once * unit : unit) + kSlack);
+  for (int64_t u0 = 0; u0 < units; u0 += at_once) {
+    const int64_t now = std::min(at_once, units - u0);
+    const T* base = src + u0 * share * all_channels * src_size;
     if (copied) {
-      const int64_t all = now * groups * channels;
-      parallel_for(0, all, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, per_channel)), [&](int64_t a, int64_t b) {
-        for (int64_t c = a; c < b; ++c) fill_planes<T>(planes, base + c * src_size, buffer.get() + c * per_channel);
+      const int64_t images = std::min(now * share, batch - u0 * share);
+      parallel_for(0, images * all_channels, std::max<int64_t>(1, kGrain * share / std::max<int64_t>(1, per_channel)),
+                   [&](int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i) {
+          const int64_t n = i / all_channels, c = i % all_channels;
+          fill_planes<T>(planes, base + i * src_size, n % share,
+                         buffer.get() + (n / share * all_channels + c) * per_channel);
+        }
       });
-      std::fill_n(buffer.get() + all * per_channel, kSlack, T(0));
+      std::fill_n(buffer.get() + now * unit, kSlack, T(0));
     } else {
       // The last image is copied to where reading past it is safe.
-      std::memcpy(static_cast<void*>(buffer.get()), base + (now - 1) * per_image, sizeof(T) * per_image);
-      std::fill_n(buffer.get() + per_image, kSlack, T(0));
+      std::memcpy(static_cast<void*>(buffer.get()), base + (now - 1) * unit, sizeof(T) * unit);
+      std::fill_n(buffer.get() + unit, kSlack, T(0));
     }
     for (const Phase<T>& phase : phases) {
-      const int64_t length = phase.grid.length(), blocks = ceil_div(length, kBlock);
+      const int64_t blocks = ceil_div(phase.grid.length(share), kBlock);
       const double work = static_cast<double>(phase.rows[0].m) * static_cast<double>(phase.rows[0].k + 1) * kBlock;
       parallel_for(0, now * groups * blocks, std::max<int64_t>(1, static_cast<int64_t>(1e6 / work)),
                    [&](int64_t from, int64_t to) {
         for (int64_t t = from; t < to; ++t) {
-          const int64_t n = t / blocks / groups, g = t / blocks % groups, q0 = t % blocks * kBlock;
-          const T* image = copied ? buffer.get() + n * per_image : n == now - 1 ? buffer.get() : base + n * per_image;
-          T* out = dst + ((n0 + n) * groups + g) * dst_channels * dst_size;
-          block_product<T>(phase.rows[g], image + g * channels * per_channel, phase.offsets.data(), phase.grid, q0,
-                           std::min(length, q0 + kBlock), bias ? bias + g * dst_channels : nullptr, out);
+          const int64_t u = t / blocks / groups, g = t / blocks % groups, q0 = t % blocks * kBlock;
+          const int64_t first = (u0 + u) * share;
+          const int64_t length = phase.grid.length(std::min(share, batch - first));
+          if (q0 >= length) continue;
+          const T* from_planes = copied ? buffer.get() + u * unit : u == now - 1 ? buffer.get() : base + u * unit;
+          block_product<T>(phase.rows[g], from_planes + g * channels * per_channel, phase.offsets.data(), phase.grid,
+                           q0, std::min(length, q0 + kBlock), bias ? bias + g * dst_channels : nullptr,
+                           dst + (first * groups + g) * dst_channels * dst_size);
         }
       });
     }
@@ -244,6 +270,7 @@ Planes input_planes(const ConvGeometry& g) {
     p.low[a] = g.pad[a];
     p.extent[a] = g.out[a] + (g.kernel[a] - 1) * g.dilation[a] / g.stride[a];
   }
+  p.share(g.batch);
   return p;
 }
 
@@ -260,7 +287,7 @@ std::vector<int64_t> input_offsets(const ConvGeometry& g, const Planes& p) {
             residue = residue * p.residues[a] + t[a] % g.stride[a];
             place = place * p.extent[a] + t[a] / g.stride[a];
           }
-          out.push_back(c * p.size() + residue * p.plane() + place);
+          out.push_back(c * p.size() + residue * p.images * p.plane() + place);
         }
   return out;
 }
@@ -272,7 +299,7 @@ void forward(const ConvGeometry& g, const T* x, const T* w, const T* bias, T* y)
   std::vector<Phase<T>> phases(1);
   Phase<T>& phase = phases[0];
   phase.grid = {{g.out[0], g.out[1], g.out[2]}, {planes.extent[1] * planes.extent[2], planes.extent[2]}, 0,
-                {g.out[1] * g.out[2], g.out[2], 1}, size};
+                {g.out[1] * g.out[2], g.out[2], 1}, size, g.groups * g.co * size, planes.plane()};
   phase.offsets = input_offsets(g, planes);
   for (int64_t i = 0; i < g.groups; ++i)
     phase.rows.emplace_back(g.co, k, [&](int64_t r, int64_t p) { return w[(i * g.co + r) * k + p]; });
@@ -320,6 +347,7 @@ void input_gradient(const ConvGeometry& g, const T* gy, const T* w, const T* bia
   Planes planes;
   std::vector<AxisPhase> axes[3];
   for (int a = 0; a < 3; ++a) axes[a] = axis_phases(g, a, planes);
+  planes.share(g.batch);
   const int64_t taps = g.taps(), size = g.in_size();
   std::vector<Phase<T>> phases;
   for (const AxisPhase& pz : axes[0])
@@ -328,7 +356,8 @@ void input_gradient(const ConvGeometry& g, const T* gy, const T* w, const T* bia
         Phase<T>& phase = phases.emplace_back();
         phase.grid = {{pz.count, py.count, px.count}, {planes.extent[1] * planes.extent[2], planes.extent[2]},
                       (pz.first * g.in[1] + py.first) * g.in[2] + px.first,
-                      {g.stride[0] * g.in[1] * g.in[2], g.stride[1] * g.in[2], g.stride[2]}, size};
+                      {g.stride[0] * g.in[1] * g.in[2], g.stride[1] * g.in[2], g.stride[2]}, size,
+                      g.groups * g.ci * size, planes.plane()};
         std::vector<int64_t> tap;   // flat kernel index per step, within one channel
         for (int64_t c = 0; c < g.co; ++c)
           for (size_t i = 0; i < pz.taps.size(); ++i)
@@ -382,14 +411,14 @@ WeightTile<T> pick_weight_tile(int rows, std::integer_sequence<int, R...>) {
   return fns[rows - 1];
 }
 
-// One group of one channel each: sums of products of shifted rows.
+// One group of one channel each: sums of products of shifted rows of one image.
 template <class T>
 void depthwise_gradient(const ConvGeometry& g, const Planes& planes, const std::vector<int64_t>& offsets, const T* gy,
                         const T* x, T* sums) {
   constexpr int W = kLanes<T>;
   const int64_t pitch[2] = {planes.extent[1] * planes.extent[2], planes.extent[2]};
   for (size_t t = 0; t < offsets.size(); ++t) {
-    Vec<T> s0{}, s1{};
+    Vec<T> s0{}, s1{}, s2{};
     T rest = 0;
     for (int64_t z = 0; z < g.out[0]; ++z)
       for (int64_t y = 0; y < g.out[1]; ++y) {
@@ -400,87 +429,102 @@ void depthwise_gradient(const ConvGeometry& g, const Planes& planes, const std::
           s0 += load<T>(a + i) * load<T>(b + i);
           s1 += load<T>(a + i + W) * load<T>(b + i + W);
         }
+        for (; i + W <= g.out[2]; i += W) s2 += load<T>(a + i) * load<T>(b + i);
         for (; i < g.out[2]; ++i) rest += a[i] * b[i];
       }
-    sums[t] += lane_sum<T>(s0 + s1) + rest;
+    sums[t] += lane_sum<T>(s0 + s1 + s2) + rest;
   }
 }
 
+// What a thread needs to sum one unit of images for one group.
+template <class T>
+struct WeightSum {
+  static constexpr int64_t NR = 2 * kLanes<T>, kSteps = 384;
+  const ConvGeometry& g;
+  const Planes& planes;
+  const std::vector<int64_t>& offsets;
+  int64_t pitch[2], length, k, panels, ldc, mr;
+  bool depthwise;
+  Buffer<T> source, wide, panel;
+
+  WeightSum(const ConvGeometry& g, const Planes& planes, const std::vector<int64_t>& offsets, bool depthwise)
+      : g(g), planes(planes), offsets(offsets), pitch{planes.extent[1] * planes.extent[2], planes.extent[2]},
+        length(planes.images * planes.plane()), k(g.ci * g.taps()), panels(ceil_div(g.co, NR)), ldc(panels * NR),
+        mr(std::max<int64_t>(1, ceil_div(k, ceil_div(k, kRows)))), depthwise(depthwise),
+        source(g.ci * planes.size() + length + NR), wide(depthwise ? 1 : g.co * length), panel(kSteps * NR) {
+    std::fill_n(source.get(), g.ci * planes.size() + length + NR, T(0));
+    std::fill_n(wide.get(), depthwise ? 1 : g.co * length, T(0));   // stays zero between rows
+  }
+
+  // The gradient of channel c of image n at the planes' pitch.
+  void widen(const T* grad, int64_t n, int64_t c) {
+    T* row = wide.get() + c * length + n * planes.plane();
+    for (int64_t z = 0; z < g.out[0]; ++z)
+      for (int64_t y = 0; y < g.out[1]; ++y, grad += g.out[2])
+        for (int64_t j = 0; j < g.out[2]; ++j) row[z * pitch[0] + y * pitch[1] + j] = grad[j];
+  }
+
+  void add(const T* gy, const T* x, int64_t first, int64_t images, int64_t group, T* sums) {
+    for (int64_t n = 0; n < images; ++n) {
+      const int64_t at = (first + n) * g.groups + group;
+      for (int64_t c = 0; c < g.ci; ++c)
+        fill_planes<T>(planes, x + (at * g.ci + c) * g.in_size(), n, source.get() + c * planes.size());
+      const T* grad = gy + at * g.co * g.out_size();
+      if (depthwise)
+        depthwise_gradient<T>(g, planes, offsets, grad, source.get() + n * planes.plane(), sums);
+      else
+        for (int64_t c = 0; c < g.co; ++c) widen(grad + c * g.out_size(), n, c);
+    }
+    if (depthwise) return;
+    const int64_t end = (images - 1) * planes.plane() + (g.out[0] - 1) * pitch[0] + (g.out[1] - 1) * pitch[1] + g.out[2];
+    for (int64_t q = 0; q < end; q += kSteps) {
+      const int64_t steps = std::min(kSteps, end - q);
+      for (int64_t j = 0; j < panels; ++j) {
+        const int64_t columns = std::min(NR, g.co - j * NR);
+        if (columns < NR) std::fill_n(panel.get(), steps * NR, T(0));
+        pack_transposed<T, T>(wide.get() + j * NR * length + q, length * static_cast<int64_t>(sizeof(T)), columns, steps,
+                              NR, panel.get());
+        for (int64_t p = 0; p < k; p += mr)
+          pick_weight_tile<T>(static_cast<int>(std::min(mr, k - p)), std::make_integer_sequence<int, kRows>{})(
+              steps, source.get() + q, offsets.data() + p, panel.get(), sums + p * ldc + j * NR, ldc);
+      }
+    }
+  }
+};
+
 template <class T>
 void weight_gradient(const ConvGeometry& g, const T* gy, const T* x, T* gw) {
-  constexpr int64_t NR = 2 * kLanes<T>, kSteps = 384;
   const Planes planes = input_planes(g);
   const std::vector<int64_t> offsets = input_offsets(g, planes);
-  const int64_t k = g.ci * g.taps(), out = g.out_size(), per_channel = planes.size();
-  const int64_t panels = ceil_div(g.co, NR), ldc = panels * NR;
+  const int64_t k = g.ci * g.taps(), share = planes.images, units = ceil_div(g.batch, share);
   const bool depthwise = g.co == 1 && g.ci == 1;
-  const Grid<T> grid{{g.out[0], g.out[1], g.out[2]}, {planes.extent[1] * planes.extent[2], planes.extent[2]}, 0,
-                     {0, 0, 0}, 0};
-  const int64_t length = grid.length();
-  const int64_t mr = std::max<int64_t>(1, ceil_div(k, ceil_div(k, kRows)));
+  const int64_t ldc = depthwise ? 1 : round_up(g.co, WeightSum<T>::NR), per_group = k * ldc;
   // Work is shared out by groups when there are many, else by images with one sum per thread.
   const bool by_groups = g.groups >= num_threads();
-  const int64_t tasks = by_groups ? g.groups : g.batch;
-  const int parts = by_groups || in_parallel() ? 1 : static_cast<int>(std::min<int64_t>(num_threads(), tasks));
-  const int64_t sums_size = g.groups * (depthwise ? k : k * ldc);
+  const int64_t parts = by_groups || in_parallel() ? 1 : std::min<int64_t>(num_threads(), units);
+  const int64_t sums_size = g.groups * per_group, shares = by_groups ? g.groups : parts;
   Buffer<T> sums(sums_size * parts);
   std::fill_n(sums.get(), sums_size * parts, T(0));
-  const int64_t shares = by_groups ? g.groups : parts;
   parallel_for(0, shares, 1, [&](int64_t from, int64_t to) {
-    Buffer<T> source(g.ci * per_channel + kSteps + NR), wide(depthwise ? 1 : g.co * length),
-        panel(kSteps * NR);
+    WeightSum<T> sum(g, planes, offsets, depthwise);
     for (int64_t s = from; s < to; ++s) {
-      const int64_t n0 = by_groups ? 0 : g.batch * s / parts, n1 = by_groups ? g.batch : g.batch * (s + 1) / parts;
+      const int64_t u0 = by_groups ? 0 : units * s / parts, u1 = by_groups ? units : units * (s + 1) / parts;
       const int64_t g0 = by_groups ? s : 0, g1 = by_groups ? s + 1 : g.groups;
       T* mine = sums.get() + (by_groups ? 0 : sums_size * s);
-      for (int64_t n = n0; n < n1; ++n)
-        for (int64_t i = g0; i < g1; ++i) {
-          for (int64_t c = 0; c < g.ci; ++c)
-            fill_planes<T>(planes, x + ((n * g.groups + i) * g.ci + c) * g.in_size(), source.get() + c * per_channel);
-          const T* grad = gy + (n * g.groups + i) * g.co * out;
-          if (depthwise) {
-            depthwise_gradient<T>(g, planes, offsets, grad, source.get(), mine + i * k);
-            continue;
-          }
-          // The gradient at the planes' pitch, zero between rows.
-          for (int64_t c = 0; c < g.co; ++c) {
-            T* row = wide.get() + c * length;
-            for (int64_t z = 0; z < g.out[0]; ++z)
-              for (int64_t y = 0; y < grid.pitch[0] / grid.pitch[1]; ++y) {
-                const int64_t at = z * grid.pitch[0] + y * grid.pitch[1];
-                if (at >= length) break;
-                const int64_t n_here = std::min(grid.pitch[1], length - at);
-                const int64_t valid = y < g.out[1] ? std::min(g.out[2], n_here) : 0;
-                const T* v = grad + c * out + (z * g.out[1] + y) * g.out[2];
-                for (int64_t j = 0; j < valid; ++j) row[at + j] = v[j];
-                for (int64_t j = valid; j < n_here; ++j) row[at + j] = T(0);
-              }
-          }
-          for (int64_t q = 0; q < length; q += kSteps) {
-            const int64_t steps = std::min(kSteps, length - q);
-            for (int64_t j = 0; j < panels; ++j) {
-              const int64_t columns = std::min(NR, g.co - j * NR);
-              if (columns < NR) std::fill_n(panel.get(), steps * NR, T(0));
-              pack_transposed<T, T>(wide.get() + j * NR * length + q, length * static_cast<int64_t>(sizeof(T)), columns,
-                                    steps, NR, panel.get());
-              for (int64_t p = 0; p < k; p += mr) {
-                const int rows = static_cast<int>(std::min(mr, k - p));
-                pick_weight_tile<T>(rows, std::make_integer_sequence<int, kRows>{})(
-                    steps, source.get() + q, offsets.data() + p, panel.get(), mine + (i * k + p) * ldc + j * NR, ldc);
-              }
-            }
-          }
-        }
+      for (int64_t u = u0; u < u1; ++u)
+        for (int64_t i = g0; i < g1; ++i)
+          sum.add(gy, x, u * share, std::min(share, g.batch - u * share), i, mine + i * per_group);
     }
   });
-  for (int64_t i = 0; i < g.groups; ++i)
-    for (int64_t c = 0; c < g.co; ++c)
+  parallel_for(0, g.groups * g.co, std::max<int64_t>(1, kGrain / k), [&](int64_t from, int64_t to) {
+    for (int64_t c = from; c < to; ++c)
       for (int64_t p = 0; p < k; ++p) {
         T total = 0;
-        for (int t = 0; t < parts; ++t)
-          total += sums.get()[t * sums_size + (depthwise ? i * k + p : (i * k + p) * ldc + c)];
-        gw[(i * g.co + c) * k + p] = total;
+        for (int64_t t = 0; t < parts; ++t)
+          total += sums.get()[t * sums_size + c / g.co * per_group + p * ldc + c % g.co];
+        gw[c * k + p] = total;
       }
+  });
 }
 
 template <class F>
