@@ -27,7 +27,7 @@ from .parameter import (
     UninitializedParameter as UninitializedParameter,
 )
 
-_LATE = ("attention", "utils")
+_LATE = ("attention", "common_types", "utils")
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class BackwardHook:
         self.hooks = hooks
         self.pre_hooks = pre_hooks
         self.grad_outputs: tuple | None = None
-        self.input_positions: list[int] | None = None
+        self.input_positions: list[int] | None = None  # None: no input needs a gradient
         self.output_positions: list[int] = []
         self.n_inputs = -1
         self.n_outputs = -1
@@ -108,7 +108,7 @@ class BackwardHook:
                 "grad_input",
             )
         self.grad_outputs = None
-        return tuple(grad_input[i] for i in self.input_positions)
+        return tuple(grad_input[i] for i in self.input_positions or ())
 
     def _hooks_without_inputs(self, grad_output: tuple) -> None:
         """No argument needs a gradient: the hooks run when the outputs' gradients arrive."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import flambeau as fb
 from flambeau import Tensor
@@ -18,6 +18,10 @@ from flambeau.nn.parameter import Parameter
 
 class ConvertMixin:
     """The conversion methods of `Module`."""
+
+    if TYPE_CHECKING:  # `Module` finds the registries
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """Replace every parameter, gradient and buffer by `fn` of it."""

@@ -16,7 +16,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flambeau import Tensor
 
@@ -55,7 +55,7 @@ _global_buffer_registration_hooks: dict[int, Callable] = OrderedDict()
 _global_is_full_backward_hook: bool | None = None
 
 
-def _add(registry: dict, hook: Any, flags: tuple[dict, ...] = (), prepend: bool = False) -> Any:
+def _add(registry: Any, hook: Any, flags: tuple[dict, ...] = (), prepend: bool = False) -> Any:
     """Put `hook` into `registry` and its id into each of `flags`; the handle undoes all of it."""
     from flambeau.utils.hooks import RemovableHandle
 
@@ -150,6 +150,10 @@ def _has_any_global_hook() -> bool:
 class HooksMixin:
     """The hook methods of `Module`."""
 
+    if TYPE_CHECKING:  # `Module` finds the registries
+
+        def __getattr__(self, name: str) -> Any: ...
+
     # Class-level defaults; Note [Lazy hook registries].
     _hooked = False
     _is_full_backward_hook: bool | None = None
@@ -224,7 +228,8 @@ class HooksMixin:
 
     def _get_backward_hooks(self) -> tuple[list[Callable], list[Callable]]:
         """Global and own backward hooks: (full ones, old ones)."""
-        full, old = [], []
+        full: list[Callable] = []
+        old: list[Callable] = []
         (full if _global_is_full_backward_hook else old).extend(_global_backward_hooks.values())
         own = self.__dict__.get("_backward_hooks")
         if own:

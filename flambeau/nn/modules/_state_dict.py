@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import flambeau as fb
 from flambeau import Tensor
@@ -57,6 +57,10 @@ class _WithModule:
 class StateMixin:
     """The state methods of `Module`."""
 
+    if TYPE_CHECKING:  # `Module` finds the registries
+
+        def __getattr__(self, name: str) -> Any: ...
+
     # ---- hooks -----------------------------------------------------------------------------------
 
     def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> Any:
@@ -68,7 +72,7 @@ class StateMixin:
 
         The hook changes the dictionary in place and returns None.
         """
-        hook._from_public_api = True
+        hook._from_public_api = True  # type: ignore[attr-defined]
         return _add(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> Any:

@@ -7,7 +7,7 @@ first, and an object that is reachable twice is given once unless the caller say
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flambeau import Tensor
 from flambeau.nn.parameter import Parameter
@@ -15,6 +15,10 @@ from flambeau.nn.parameter import Parameter
 
 class TraverseMixin:
     """The iterators and look-ups of `Module`."""
+
+    if TYPE_CHECKING:  # `Module` finds the registries
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def _named_members(
         self,

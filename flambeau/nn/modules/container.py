@@ -39,6 +39,9 @@ class _ListOfModules(Module):
 
     _modules: dict[str, Module]
 
+    def __getitem__(self, index: int | slice) -> Any:
+        raise NotImplementedError
+
     def _key(self, index: Any) -> str:
         """The key of a possibly negative position."""
         position = operator.index(index)

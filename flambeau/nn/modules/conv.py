@@ -53,6 +53,7 @@ class _ConvNd(Module):
     ]
     padding_mode = "zeros"  # for modules pickled before the attribute existed
     _nd: int  # number of spatial dimensions
+    padding: Any  # a tuple, or "same" or "valid"
 
     def __init__(
         self,
@@ -209,7 +210,7 @@ class _Conv(_ConvNd):
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         conv = getattr(F, f"conv{self._nd}d")
-        padding = self.padding
+        padding: Any = self.padding
         if self.padding_mode != "zeros":
             input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
             padding = 0
@@ -368,7 +369,7 @@ class ConvTranspose3d(_ConvTransposeNd):
     _nd = 3
 
 
-class _LazyConvXdMixin(LazyModuleMixin):
+class _LazyConvXdMixin(LazyModuleMixin, _ConvNd):
     """A convolution that takes `in_channels` from its first input."""
 
     weight: UninitializedParameter

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import flambeau as fb
 from flambeau.nn.parameter import is_lazy
@@ -27,6 +27,10 @@ class LazyModuleMixin:
     """
 
     cls_to_become: type[Module] | None = None
+
+    if TYPE_CHECKING:  # what the ordinary module has
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -284,6 +284,8 @@ class Module(HooksMixin, StateMixin, TraverseMixin, ConvertMixin):
             self.register_buffer(name, value, value.persistent)
         else:
             object.__setattr__(self, name, value)
+            if name in CALL_HOOKS:  # a registry replaced as a whole
+                store["_hooked"] = True
 
     def _set_buffer(self, name: str, value: Any) -> None:
         if value is not None and not isinstance(value, Tensor):

@@ -39,7 +39,7 @@ class _AffineNorm(Module):
 
 
 def _as_shape(shape: Any) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, numbers.Integral) else tuple(shape)
+    return (int(shape),) if isinstance(shape, numbers.Integral) else tuple(shape)
 
 
 class LayerNorm(_AffineNorm):

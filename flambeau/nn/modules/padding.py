@@ -103,7 +103,7 @@ class _ConstantPadNd(_PadNd):
         return f"padding={self.padding}, value={self.value}"
 
 
-class _ZeroPad:
+class _ZeroPadNd(_ConstantPadNd):
     """Continue with zeros; see `_PadNd`."""
 
     def __init__(self, padding: Any) -> None:
@@ -185,13 +185,13 @@ class ReplicationPad3d(_ReplicationPadNd):
     _nd = 3
 
 
-class ZeroPad1d(_ZeroPad, ConstantPad1d):
+class ZeroPad1d(_ZeroPadNd, ConstantPad1d):
     """Zero padding of the last dimension; see `_PadNd`."""
 
 
-class ZeroPad2d(_ZeroPad, ConstantPad2d):
+class ZeroPad2d(_ZeroPadNd, ConstantPad2d):
     """Zero padding of the last two dimensions; see `_PadNd`."""
 
 
-class ZeroPad3d(_ZeroPad, ConstantPad3d):
+class ZeroPad3d(_ZeroPadNd, ConstantPad3d):
     """Zero padding of the last three dimensions; see `_PadNd`."""

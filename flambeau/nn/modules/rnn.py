@@ -305,11 +305,8 @@ def _check_arguments(
     dropout: Any,
     proj_size: int,
 ) -> None:
-    if (
-        not isinstance(dropout, numbers.Number)
-        or isinstance(dropout, bool)
-        or not 0 <= dropout <= 1
-    ):
+    is_number = isinstance(dropout, numbers.Real) and not isinstance(dropout, bool)
+    if not is_number or not 0 <= dropout <= 1:
         raise ValueError(
             "dropout should be a number in range [0, 1] representing the probability of an element "
             "being zeroed"

@@ -403,12 +403,12 @@ class Transformer(Module):
             return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
 
         if custom_encoder is None:
-            layer = TransformerEncoderLayer(*shape, **options)
-            custom_encoder = TransformerEncoder(layer, num_encoder_layers, final_norm())
+            encoder_layer = TransformerEncoderLayer(*shape, **options)
+            custom_encoder = TransformerEncoder(encoder_layer, num_encoder_layers, final_norm())
         self.encoder = custom_encoder
         if custom_decoder is None:
-            layer = TransformerDecoderLayer(*shape, **options)
-            custom_decoder = TransformerDecoder(layer, num_decoder_layers, final_norm())
+            decoder_layer = TransformerDecoderLayer(*shape, **options)
+            custom_decoder = TransformerDecoder(decoder_layer, num_decoder_layers, final_norm())
         self.decoder = custom_decoder
         self._reset_parameters()
         self.d_model = d_model

@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import flambeau as fb
 from flambeau import Tensor
@@ -22,7 +22,7 @@ __all__ = [
     "get_total_norm",
 ]
 
-Tensors = Tensor | Iterable[Tensor]
+Tensors: TypeAlias = Tensor | Iterable[Tensor]
 
 
 def _as_list(tensors: Any) -> list[Tensor]:

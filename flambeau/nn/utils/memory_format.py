@@ -13,7 +13,8 @@ __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_
 def _convert(module: Module, classes: tuple[type, ...], memory_format: Any) -> Module:
     for part in module.modules():
         if isinstance(part, classes):
-            part.weight.data = part.weight.detach().clone(memory_format=memory_format)
+            weight = part.get_parameter("weight")
+            weight.data = weight.detach().clone(memory_format=memory_format)
     return module
 
 
