@@ -42,7 +42,6 @@ enum class Promote : uint8_t {
   Same,
   Float,    // integers and bool become the default float
   First,    // the first input decides alone
-  Exact,    // all inputs have one dtype already (cotangents and what was saved), the widest of them otherwise
 };
 // Element type of a result, from the type computed in.
 enum class Result : uint8_t { Same, Bool, Real, Complex, Int32, Int64 };
@@ -54,10 +53,9 @@ struct PointwiseKernel {
   Promote promote;
   uint8_t classes;                 // DTypeClass bits that are implemented
   uint8_t conditions;              // bit i: input i is read as bool and takes no part in promotion
-  uint8_t order;                   // bit i: input i takes part in promotion (0: all that are no conditions)
   uint16_t cost;                   // about how many operations per element
   Result results[4];
-  LoopTable builds[kIsas > 0 ? kIsas : 1];
+  const LoopTable* builds[kIsas > 0 ? kIsas : 1];
 };
 
 using Inputs = std::initializer_list<const Tensor*>;
@@ -77,13 +75,8 @@ auto pointwise_tuple(const PointwiseKernel& k, Inputs inputs, Params params, std
 Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs, Params params = {});
 // out= form: outs are resized where PyTorch resizes them, and must be able to hold the result's dtype.
 void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params, std::initializer_list<const Tensor*> outs);
-// Cotangents by a fused kernel: result i has the dtype and shape of likes[i], sums over broadcast dims included;
-// null likes are left out. Inputs broadcast among themselves.
-void pointwise_backward(const PointwiseKernel& k, Inputs inputs, Params params, const Tensor* const* likes,
-                        Tensor* results);
-
-// Promoted dtype of operands by PyTorch's rule: dimensioned tensors, then 0-d ones, then Python scalars, each class of
-// operands counting only where its kind of number is higher.
-DType promoted_type(const Tensor* const* inputs, int count);
+// Cotangents by a fused kernel, summed over broadcast dims to the given shapes (none given: they have them already).
+void pointwise_backward(const PointwiseKernel& k, Inputs inputs, Params params,
+                        std::initializer_list<const Ints*> shapes, Tensor* results);
 
 }  // namespace flambeau::kernels

@@ -18,8 +18,9 @@ void LoopNest::add(const Ints& own, const Ints& own_strides, int64_t itemsize) {
   int64_t* out = strides[operands++];
   int n = static_cast<int>(own.size());
   for (int d = 0; d < ndim; ++d) {
-    bool walked = d < n && own[n - 1 - d] != 1;
-    out[d] = walked ? own_strides[n - 1 - d] * itemsize : 0;
+    int at = dims[d] - (ndim - n);
+    bool walked = at >= 0 && own[at] != 1;
+    out[d] = walked ? own_strides[at] * itemsize : 0;
   }
 }
 

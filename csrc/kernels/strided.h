@@ -16,7 +16,7 @@ struct LoopNest {
   int dims[kMaxDims];                         // which dim of the shape each one is, until merge()
 
   explicit LoopNest(const Ints& shape);       // dims in reverse: the last of the shape is dim 0
-  // Adds a tensor that broadcasts to the shape.
+  // Adds a tensor that broadcasts to the shape; before merge().
   void add(const Tensor& t) { add(t.sizes(), t.strides(), t.itemsize()); }
   void add(const Ints& sizes, const Ints& strides, int64_t itemsize);
   // Sorts dims by the operands' strides; earlier operands decide.

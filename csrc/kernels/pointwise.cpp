@@ -1,0 +1,417 @@
+#include "kernels/pointwise.h"
+
+#include <cstring>
+
+#include "core/allocator.h"
+#include "core/promotion.h"
+#include "kernels/copy.h"
+#include "kernels/move.h"
+#include "kernels/reduce.h"
+#include "kernels/tiles.h"
+
+namespace flambeau::kernels {
+namespace {
+
+constexpr DType kComputeDType[] = {DType::Float32, DType::Float64, DType::Int64, DType::UInt64,
+                                   DType::Bool, DType::Complex64, DType::Complex128};
+constexpr int kMaxInputs = 6, kMaxOutputs = 4;
+
+Compute compute_type(const PointwiseKernel& k, DType d) {
+  auto has = [&](Compute c) { return k.builds[0]->loops[int(c)] != nullptr; };
+  switch (d) {
+    case DType::Float64: return Compute::Float64;
+    case DType::Complex64: return Compute::Complex64;
+    case DType::Complex128: return Compute::Complex128;
+    case DType::Float16: case DType::BFloat16: case DType::Float32: return Compute::Float32;
+    case DType::UInt64: return has(Compute::UInt64) ? Compute::UInt64 : Compute::Int64;
+    case DType::Bool: return has(Compute::Bool) ? Compute::Bool : Compute::Int64;
+    default: return Compute::Int64;
+  }
+}
+
+DType result_dtype(Result r, DType computed) {
+  switch (r) {
+    case Result::Bool: return DType::Bool;
+    case Result::Real: return to_real(computed);
+    case Result::Complex: return to_complex(computed);
+    case Result::Int32: return DType::Int32;
+    case Result::Int64: return DType::Int64;
+    default: return computed;
+  }
+}
+
+int class_bit(DType d) {
+  return is_complex(d) ? kComplexes : is_floating_point(d) ? kFloats : d == DType::Bool ? kBools : kInts;
+}
+
+DType promoted(const PointwiseKernel& k, const Tensor* const* inputs) {
+  ResultType type;
+  for (int i = 0; i < k.inputs; ++i)
+    if (!(k.conditions >> i & 1)) {
+      type.add(*inputs[i]);
+      if (k.promote == Promote::First) break;
+    }
+  DType d = type.get();
+  if (k.promote == Promote::Float && is_integral(d, true)) d = default_dtype();
+  FB_CHECK_IMPL(k.classes & class_bit(d), '"', k.name, "\" not implemented for '", scalar_type_name(d), "'");
+  return d;
+}
+
+// Dtype in which the loop reads or writes an operand; uint64 goes through int64 loops unconverted.
+DType operand_dtype(DType actual, DType wanted) {
+  return actual == DType::UInt64 && wanted == DType::Int64 ? DType::UInt64 : wanted;
+}
+
+// The walk ------------------------------------------------------------------------------------------------------------
+
+struct Operand {
+  char* data;
+  const int64_t* strides;   // of the nest
+  int64_t item, loop_item;  // bytes of an element in memory, and as the loop sees it
+  ConvertFn convert;        // null: same dtype
+  bool direct;              // the loop works on the tensor's memory, row by row
+  bool streamed;
+  char* buffer;
+  // What the buffer holds, to not gather the same operand again.
+  const char* held = nullptr;
+  int64_t held_rows = 0, held_cols = 0;
+};
+
+struct Job {
+  const LoopNest& nest;
+  Loop loop;
+  const Param* params;
+  int inputs, outputs;
+  Operand operands[kMaxInputs + kMaxOutputs];   // outputs behind inputs
+  int64_t grain;
+  bool stream = false;
+
+  Operand& output(int i) { return operands[inputs + i]; }
+  int count() const { return inputs + outputs; }
+};
+
+void gather(Operand& o, char* at, const Tile& t, int64_t row_stride, char* raw) {
+  auto move = FB_ISA_DISPATCH(move_tile);
+  int64_t col_stride = o.strides[0];
+  bool constant = col_stride == 0 && (t.rows == 1 || row_stride == 0);
+  if (o.held == at && ((o.held_rows == t.rows && o.held_cols == t.cols) ||
+                       (constant && t.rows * t.cols <= o.held_rows * o.held_cols)))
+    return;
+  int64_t n = t.rows * t.cols;
+  bool dense = col_stride == o.item && (t.rows == 1 || row_stride == t.cols * o.item);
+  if (!o.convert) {
+    move(int(o.item), {at, row_stride, col_stride}, {o.buffer, t.cols * o.item, o.item}, t.rows, t.cols);
+  } else if (dense) {
+    o.convert(at, o.buffer, n);
+  } else if (constant) {
+    o.convert(at, raw, 1);
+    move(int(o.loop_item), {raw, 0, 0}, {o.buffer, t.cols * o.loop_item, o.loop_item}, t.rows, t.cols);
+  } else {
+    move(int(o.item), {at, row_stride, col_stride}, {raw, t.cols * o.item, o.item}, t.rows, t.cols);
+    o.convert(raw, o.buffer, n);
+  }
+  o.held = at, o.held_rows = t.rows, o.held_cols = t.cols;
+}
+
+void scatter(const Operand& o, char* at, const Tile& t, int64_t row_stride, char* raw) {
+  const char* from = o.buffer;
+  if (o.convert) {
+    bool dense = !o.streamed && o.strides[0] == o.item && (t.rows == 1 || row_stride == t.cols * o.item);
+    o.convert(o.buffer, dense ? at : raw, t.rows * t.cols);
+    if (dense) return;
+    from = raw;
+  }
+  if (o.streamed) {
+    auto put = FB_ISA_DISPATCH(stream);
+    for (int64_t r = 0; r < t.rows; ++r) put(at + r * row_stride, from + r * t.cols * o.item, t.cols * o.item);
+  } else {
+    FB_ISA_DISPATCH(move_tile)(int(o.item), {const_cast<char*>(from), t.cols * o.item, o.item},
+                               {at, row_stride, o.strides[0]}, t.rows, t.cols);
+  }
+}
+
+void run_tile(Job& job, const Tile& t, char* raw) {
+  const void* in[kMaxInputs];
+  void* out[kMaxOutputs];
+  char* at[kMaxInputs + kMaxOutputs];
+  int64_t step[kMaxInputs + kMaxOutputs];      // bytes from row to row as the loop sees them
+  bool joined = true;                          // rows follow each other everywhere: one call does
+  bool matrix = job.nest.ndim > 1;
+  for (int k = 0; k < job.count(); ++k) {
+    Operand& o = job.operands[k];
+    int64_t row = matrix ? o.strides[1] : 0;
+    at[k] = o.data + t.offsets[k];
+    step[k] = o.direct ? row : t.cols * o.loop_item;
+    joined = joined && step[k] == t.cols * o.loop_item;
+    if (o.direct) continue;
+    if (k < job.inputs) gather(o, at[k], t, row, raw);
+  }
+  auto base = [&](int k) { return job.operands[k].direct ? at[k] : job.operands[k].buffer; };
+  int64_t calls = joined ? 1 : t.rows, n = joined ? t.rows * t.cols : t.cols;
+  for (int64_t r = 0; r < calls; ++r) {
+    for (int k = 0; k < job.inputs; ++k) in[k] = base(k) + r * step[k];
+    for (int k = 0; k < job.outputs; ++k) out[k] = base(job.inputs + k) + r * step[job.inputs + k];
+    job.loop(n, in, out, job.params);
+  }
+  for (int k = job.inputs; k < job.count(); ++k)
+    if (!job.operands[k].direct) scatter(job.operands[k], at[k], t, matrix ? job.operands[k].strides[1] : 0, raw);
+}
+
+// One run over everything: each thread calls the loop once.
+void run_flat(Job& job) {
+  constexpr int64_t kUnit = 64;
+  parallel_for(0, (job.nest.numel + kUnit - 1) / kUnit, std::max<int64_t>(1, job.grain / kUnit),
+               [&](int64_t first, int64_t last) {
+    const void* in[kMaxInputs];
+    void* out[kMaxOutputs];
+    int64_t begin = first * kUnit, n = std::min(job.nest.numel, last * kUnit) - begin;
+    for (int k = 0; k < job.inputs; ++k) in[k] = job.operands[k].data + begin * job.operands[k].strides[0];
+    for (int k = 0; k < job.outputs; ++k) out[k] = job.output(k).data + begin * job.output(k).strides[0];
+    job.loop(n, in, out, job.params);
+  });
+}
+
+void run(Job& job) {
+  const LoopNest& nest = job.nest;
+  int64_t widest = 4;
+  for (int k = 0; k < job.count(); ++k)
+    widest = std::max({widest, job.operands[k].item, job.operands[k].loop_item});
+  int64_t limit = widest <= 4 ? 2048 : widest <= 8 ? 1024 : 512;
+  Tiles tiles = make_tiles(nest, limit, runs_across(nest));
+  bool flat = nest.ndim == 1, short_rows = nest.ndim > 1 && tiles.cols < 32;
+  int buffers = 0;
+  for (int k = 0; k < job.count(); ++k) {
+    Operand& o = job.operands[k];
+    bool unit = o.strides[0] == o.item;
+    bool joined = nest.ndim == 1 || o.strides[1] == tiles.cols * o.item;
+    o.streamed = job.stream && k >= job.inputs && unit && tiles.cols * o.item >= 128;
+    o.direct = !o.convert && unit && !o.streamed && (!short_rows || joined);
+    flat = flat && o.direct;
+    buffers += !o.direct;
+  }
+  if (flat) return run_flat(job);
+  int64_t per_tile = tiles.rows * tiles.cols;
+  int64_t grain = std::max<int64_t>(1, job.grain / std::max<int64_t>(per_tile, 1));
+  int64_t room = (per_tile * widest + 63) / 64 * 64 + 64;
+  parallel_for(0, tiles.count(), grain, [&](int64_t first, int64_t last) {
+    Job mine = job;
+    struct Scratch {
+      size_t bytes;
+      char* p;
+      explicit Scratch(size_t b) : bytes(b), p(static_cast<char*>(allocate(b))) {}
+      ~Scratch() { deallocate(p, bytes); }
+    } scratch((buffers + 1) * room);
+    char* next = scratch.p + room;
+    for (int k = 0; k < mine.count(); ++k)
+      if (!mine.operands[k].direct) {
+        mine.operands[k].buffer = next;
+        next += room;
+      }
+    walk_tiles(nest, tiles, first, last, [&](const Tile& t) { run_tile(mine, t, scratch.p); });
+    if (mine.stream) stream_fence();
+  });
+}
+
+// Sets up the job over tensors whose shapes and dtypes are settled; the nest has the inputs, then the outputs.
+void apply(const PointwiseKernel& k, DType computed, LoopNest& nest, const Tensor* const* inputs,
+           const Tensor* outputs, Params params) {
+  if (nest.numel == 0) return;
+  nest.merge();
+  Compute c = compute_type(k, computed);
+  Job job{nest, k.builds[isa_index]->loops[int(c)], params.begin(), k.inputs, k.outputs, {}, 0};
+  FB_CHECK_IMPL(job.loop, '"', k.name, "\" not implemented for '", scalar_type_name(computed), "'");
+  job.grain = std::max<int64_t>(4096, 4 * kGrain / (3 + k.cost));
+  DType cd = kComputeDType[int(c)];
+  auto fill = [&](Operand& o, const Tensor& t, DType wanted, int at, bool reading) {
+    DType d = operand_dtype(t.dtype(), wanted);
+    o.data = static_cast<char*>(t.data_ptr());
+    o.strides = nest.strides[at];
+    o.item = t.itemsize();
+    o.loop_item = itemsize(d);
+    o.convert = d == t.dtype() ? nullptr
+                : reading      ? FB_ISA_DISPATCH(converter)(int(t.dtype()), int(d))
+                               : FB_ISA_DISPATCH(converter)(int(d), int(t.dtype()));
+  };
+  int64_t written = 0;
+  bool aliased = false;
+  for (int i = 0; i < k.inputs; ++i)
+    fill(job.operands[i], *inputs[i], k.conditions >> i & 1 ? DType::Bool : cd, i, true);
+  for (int i = 0; i < k.outputs; ++i) {
+    fill(job.output(i), outputs[i], result_dtype(k.results[i], cd), k.inputs + i, false);
+    written += outputs[i].numel() * outputs[i].itemsize();
+    for (int j = 0; j < k.inputs; ++j) aliased |= outputs[i].shares_storage(*inputs[j]);
+  }
+  job.stream = written > streaming_threshold() && !aliased;
+  run(job);
+}
+
+// Results -------------------------------------------------------------------------------------------------------------
+
+// Strides that PyTorch would give a new result; empty: row-major.
+Ints result_strides(const Tensor* const* inputs, int count, const Ints& shape, const LoopNest& nest) {
+  bool same = true, contiguous = true, last2 = true, last3 = true, equal = true;
+  for (int i = 0; i < count; ++i) {
+    const Tensor& x = *inputs[i];
+    same = same && x.sizes() == shape;
+    contiguous = contiguous && x.is_contiguous();
+    equal = equal && x.strides() == inputs[0]->strides();
+  }
+  if (contiguous && same) return {};
+  if (same) {
+    for (int i = 0; i < count; ++i) {
+      last2 = last2 && inputs[i]->is_contiguous(MemoryFormat::ChannelsLast);
+      last3 = last3 && inputs[i]->is_contiguous(MemoryFormat::ChannelsLast3d);
+    }
+    if (last2) return format_strides(shape, MemoryFormat::ChannelsLast);
+    if (last3) return format_strides(shape, MemoryFormat::ChannelsLast3d);
+    if (equal && inputs[0]->is_dense()) return inputs[0]->strides();
+  }
+  return nest.dense_strides();
+}
+
+// The common small case: dense inputs of one shape and dtype, and numbers. False: not that.
+bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params params, Tensor* results) {
+  const Tensor* lead = nullptr;
+  for (int i = 0; i < k.inputs && !lead; ++i)
+    if (inputs[i]->dim() > 0) lead = inputs[i];
+  if (!lead) lead = inputs[0];
+  if (k.conditions || lead->is_wrapped_number()) return false;
+  DType d = lead->dtype();
+  int64_t n = lead->numel();
+  int c = d == DType::Float32 ? int(Compute::Float32) : d == DType::Float64 ? int(Compute::Float64)
+        : d == DType::Int64   ? int(Compute::Int64) : -1;
+  if (c < 0 || n > 4096 || (c == int(Compute::Int64) && k.promote == Promote::Float)) return false;
+  Loop loop = k.builds[isa_index]->loops[c];
+  if (!loop || !(k.classes & class_bit(d))) return false;
+  constexpr int64_t kRoom = 512;
+  alignas(64) char numbers[2][kRoom * 8];
+  int used = 0;
+  const void* in[kMaxInputs];
+  for (int i = 0; i < k.inputs; ++i) {
+    const Tensor& x = *inputs[i];
+    if (x.dim() == 0 && lead->dim() > 0) {
+      bool fits = x.dtype() == d || (is_floating_point(d) ? !x.is_complex() : x.is_integral(true));
+      if (!fits || used == 2 || n > kRoom || x.dtype() == DType::UInt64) return false;
+      char* to = numbers[used++];
+      int64_t size = itemsize(d);
+      if (x.dtype() == d) std::memcpy(to, x.data_ptr(), size);
+      else convert(x.dtype(), x.data_ptr(), d, to, 1);
+      FB_ISA_DISPATCH(move_tile)(int(size), {to, 0, 0}, {to, 0, size}, 1, n);
+      in[i] = to;
+    } else {
+      if (x.dtype() != d || !x.is_contiguous() || x.sizes() != lead->sizes() || x.is_wrapped_number()) return false;
+      in[i] = x.data_ptr();
+    }
+  }
+  void* out[kMaxOutputs];
+  for (int i = 0; i < k.outputs; ++i) {
+    results[i] = empty(lead->sizes(), result_dtype(k.results[i], d));
+    out[i] = results[i].data_ptr();
+  }
+  loop(n, in, out, params.begin());
+  return true;
+}
+
+void call_general(const PointwiseKernel& k, const Tensor* const* inputs, Params params, Tensor* results) {
+  DType computed = promoted(k, inputs);
+  Ints shape = broadcast_all(inputs, k.inputs);
+  LoopNest nest(shape);
+  for (int i = 0; i < k.inputs; ++i) nest.add(*inputs[i]);
+  nest.order();
+  Ints strides = result_strides(inputs, k.inputs, shape, nest);
+  for (int i = 0; i < k.outputs; ++i) {
+    DType d = result_dtype(k.results[i], computed);
+    results[i] = strides.empty() ? empty(shape, d) : empty_strided(shape, strides, d);
+    nest.add(results[i]);
+  }
+  apply(k, computed, nest, inputs, results, params);
+}
+
+void check_overlaps(const Tensor& out, const Tensor* const* inputs, int count) {
+  FB_CHECK(!has_internal_overlap(out),
+           "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+           "Please clone() the tensor before performing the operation.");
+  for (int i = 0; i < count; ++i)
+    FB_CHECK(overlap(out, *inputs[i]) != Overlap::Partial,
+             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+             "memory location. Please clone() the tensor before performing the operation.");
+}
+
+// Writes into tensors of the right shape.
+void write_into(const PointwiseKernel& k, DType computed, const Ints& shape, const Tensor* const* inputs, Params params,
+                const Tensor* outs) {
+  LoopNest nest(shape);
+  for (int i = 0; i < k.inputs; ++i) nest.add(*inputs[i]);
+  for (int i = 0; i < k.outputs; ++i) nest.add(outs[i]);
+  nest.order();
+  apply(k, computed, nest, inputs, outs, params);
+}
+
+}  // namespace
+
+Tensor pointwise_call(const PointwiseKernel& k, Inputs inputs, Params params) {
+  Tensor results[kMaxOutputs];
+  if (!call_simple(k, inputs.begin(), params, results)) call_general(k, inputs.begin(), params, results);
+  return std::move(results[0]);
+}
+
+void pointwise_many(const PointwiseKernel& k, Inputs inputs, Params params, Tensor* results) {
+  if (!call_simple(k, inputs.begin(), params, results)) call_general(k, inputs.begin(), params, results);
+}
+
+Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs, Params params) {
+  const Tensor* const* in = inputs.begin();
+  DType computed = promoted(k, in);
+  DType d = result_dtype(k.results[0], computed);
+  FB_CHECK(can_cast(d, self.dtype()), "result type ", scalar_type_name(d),
+           " can't be cast to the desired output type ", scalar_type_name(self.dtype()));
+  Ints shape = broadcast_all(in, k.inputs);
+  FB_CHECK(shape == self.sizes(), "output with shape ", self.sizes(), " doesn't match the broadcast shape ", shape);
+  check_overlaps(self, in, k.inputs);
+  write_into(k, computed, shape, in, params, &self);
+  self.bump_version();
+  return self;
+}
+
+void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params,
+                   std::initializer_list<const Tensor*> outs) {
+  const Tensor* const* in = inputs.begin();
+  DType computed = promoted(k, in);
+  Ints shape = broadcast_all(in, k.inputs);
+  Tensor targets[kMaxOutputs];
+  int i = 0;
+  for (const Tensor* out : outs) {
+    DType d = result_dtype(k.results[i], computed);
+    FB_CHECK(can_cast(d, out->dtype()), "result type ", scalar_type_name(d),
+             " can't be cast to the desired output type ", scalar_type_name(out->dtype()));
+    resize_output(*out, shape, k.name);
+    check_overlaps(*out, in, k.inputs);
+    targets[i++] = *out;
+  }
+  write_into(k, computed, shape, in, params, targets);
+  for (int j = 0; j < k.outputs; ++j) targets[j].bump_version();
+}
+
+void pointwise_backward(const PointwiseKernel& k, Inputs inputs, Params params,
+                        std::initializer_list<const Ints*> shapes, Tensor* results) {
+  const Tensor* const* in = inputs.begin();
+  DType computed = promoted(k, in);
+  Ints shape = broadcast_all(in, k.inputs);
+  LoopNest nest(shape);
+  for (int i = 0; i < k.inputs; ++i) nest.add(*in[i]);
+  nest.order();
+  Ints strides = result_strides(in, k.inputs, shape, nest);
+  for (int i = 0; i < k.outputs; ++i) {
+    DType d = result_dtype(k.results[i], computed);
+    results[i] = strides.empty() ? empty(shape, d) : empty_strided(shape, strides, d);
+    nest.add(results[i]);
+  }
+  apply(k, computed, nest, in, results, params);
+  int i = 0;
+  for (const Ints* wanted : shapes) {
+    results[i] = sum_to(results[i], *wanted);
+    ++i;
+  }
+}
+
+}  // namespace flambeau::kernels

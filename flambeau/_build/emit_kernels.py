@@ -1,0 +1,279 @@
+"""C++ of the loops of pointwise kernels, from scalar graphs.
+
+Owns the spelling of a loop: which compute types it is made for, the types inside it, the guard
+around sine and cosine. See Note [Compute types] in csrc/kernels/pointwise.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..ops.scalar import PRIMITIVES
+from .scalar_expr import Node, topological
+
+#: index in Compute -> C++ type of the loop
+COMPUTE = ("float", "double", "int64_t", "uint64_t", "bool", "C64", "C128")
+_TRIG = ("sin", "cos", "tan", "sinc")
+_CHUNK = 512  # elements looked at for large angles before they are computed
+_SAME_KIND = {"angle", "abs", "real", "imag", "complex"}
+
+
+@dataclass
+class Kernel:
+    """One generated kernel: outputs over inputs and number parameters."""
+
+    name: str  # C++ identifier
+    label: str  # in messages
+    outputs: list[Node]
+    inputs: list[str]
+    params: list[str]
+    conditions: frozenset[str] = frozenset()
+    classes: str = "bifc"
+    promote: str = "same"
+    results: tuple[str, ...] = ()
+    also: list[Node] = field(default_factory=list)
+
+    @property
+    def compute_types(self) -> list[bool]:
+        """For each of COMPUTE: is the loop made?"""
+        c, nodes = self.classes, topological(self.outputs)
+        whole = self.promote != "float" and ("i" in c or "b" in c)
+        signed = any(n.args and PRIMITIVES[n.op].signed for n in nodes)
+        inverts = any(n.op == "bitwise_not" for n in nodes)
+        fl, cx = "f" in c, "c" in c
+        return [fl, fl, whole, whole and "i" in c and signed, whole and "b" in c and inverts, cx, cx]
+
+    @property
+    def cost(self) -> int:
+        return sum(PRIMITIVES[n.op].cost for n in topological(self.outputs) if n.args)
+
+    def result_kind(self, i: int) -> str:
+        """Enumerator of Result for output i."""
+        if self.results and self.results[i] != "same":
+            return self.results[i].capitalize()
+        kind = self.outputs[i].kind
+        if kind == "bool":
+            return "Bool"
+        if kind == "complex":
+            return "Complex"
+        return "Real" if kind == "real" and "c" in self.classes and self.promote != "real" else "Same"
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value == float("inf"):
+        return "__builtin_inf()"
+    if value == float("-inf"):
+        return "-__builtin_inf()"
+    if value != value:
+        return '__builtin_nan("")'
+    return repr(value)
+
+
+_TYPES = {"same": "T", "real": "R", "bool": "bool", "complex": "C"}
+
+
+def _joint(args: Sequence[Node]) -> str:
+    """Type to which the arguments of a call are lifted."""
+    kinds = {a.kind for a in args if a.op != "const"}
+    for kind in ("same", "complex", "real"):
+        if kind in kinds:
+            return _TYPES[kind]
+    return "T" if kinds else "R"
+
+
+class _Names:
+    def __init__(self) -> None:
+        self.of: dict[int, str] = {}
+
+    def lifted(self, n: Node, to: str) -> str:
+        if n.op == "const":
+            return f"lift<{to}>({_literal(n.value)})"
+        name = self.of[id(n)]
+        return name if _TYPES[n.kind] == to else f"lift<{to}>({name})"
+
+
+def _call(n: Node, names: _Names, exact: str) -> str:
+    op = n.op
+    suffix = f"<{exact}>" if op in _TRIG else ""
+    if op == "where":
+        c, a, b = n.args
+        t = _TYPES[n.kind]
+        return f"s::where<{t}>({names.lifted(c, 'bool')}, {names.lifted(a, t)}, {names.lifted(b, t)})"
+    if op.startswith("logical_"):
+        args = [names.lifted(a, "bool") for a in n.args]
+    else:
+        joint = "R" if op == "complex" else _joint(n.args)
+        args = [names.lifted(a, joint) for a in n.args]
+    return f"s::{op}{suffix}({', '.join(args)})"
+
+
+def _statements(nodes: Sequence[Node], names: _Names, exact: str, prefix: str) -> list[str]:
+    lines = []
+    for n in nodes:
+        if not n.args:
+            continue
+        name = names.of.get(id(n)) or f"{prefix}{len(names.of)}"
+        value = _call(n, names, exact)
+        names.of[id(n)] = name
+        lines.append(f"const {_TYPES[n.kind]} {name} = {value};")
+    return lines
+
+
+def _input_names(k: Kernel, nodes: Sequence[Node]) -> tuple[_Names, list[str]]:
+    names = _Names()
+    loads = []
+    for n in nodes:
+        if n.op == "input":
+            i = k.inputs.index(str(n.value))
+            names.of[id(n)] = f"x{i}"
+            load = f"in{i}[i]"
+            kind = _TYPES[n.kind]
+            is_bool = n.value in k.conditions
+            loads.append(f"const {kind} x{i} = {load if is_bool or kind == 'T' else f'lift<{kind}>({load})'};")
+        elif n.op == "param":
+            names.of[id(n)] = f"p{k.params.index(str(n.value))}"
+    return names, loads
+
+
+def loop(k: Kernel) -> list[str]:
+    """The kernel as a class template with a static `run`."""
+    nodes = topological(k.outputs)
+    trig = [n.args[0] for n in nodes if n.op in _TRIG]
+    lines = [f"struct {k.name} {{"]
+    for stem, exact in (("part", "Exact"),):
+        lines.append("  template <class T, bool Exact>")
+        lines.append(f"  FB_INLINE static void {stem}(int64_t from, int64_t to, const void* const* in, "
+                     "void* const* out, [[maybe_unused]] const Param* params) {")  # fmt: skip
+        lines += _body(k, nodes, exact)
+        lines.append("  }")
+    lines.append("  template <class T>")
+    lines.append("  static void run(int64_t n, const void* const* in, void* const* out, const Param* params) {")
+    if not trig:
+        lines.append("    part<T, false>(0, n, in, out, params);")
+    else:
+        lines += _guarded(k, trig)
+    return [*lines, "  }", "};"]
+
+
+def _pointers(k: Kernel, used: set[int], outputs: bool) -> list[str]:
+    lines = ["    using R [[maybe_unused]] = real_of<T>;", "    using C [[maybe_unused]] = complex_of<T>;"]
+    for i, name in enumerate(k.inputs):
+        if i in used:
+            t = "bool" if name in k.conditions else "T"
+            lines.append(f"    auto* in{i} = static_cast<const {t}*>(in[{i}]);")
+    for i, _ in enumerate(k.params):
+        lines.append(f"    [[maybe_unused]] const R p{i} = number<R>(params[{i}]);")
+    if outputs:
+        for j in range(len(k.outputs)):
+            lines.append(f"    auto* out{j} = static_cast<{_out_type(k, j)}*>(out[{j}]);")
+    return lines
+
+
+def _out_type(k: Kernel, j: int) -> str:
+    kind = k.result_kind(j)
+    return {"Same": "T", "Real": "R", "Bool": "bool", "Complex": "C", "Int32": "int32_t", "Int64": "int64_t"}[kind]
+
+
+def _used(k: Kernel, nodes: Sequence[Node]) -> set[int]:
+    return {k.inputs.index(str(n.value)) for n in nodes if n.op == "input"}
+
+
+def _body(k: Kernel, nodes: list[Node], exact: str) -> list[str]:
+    names, loads = _input_names(k, nodes)
+    lines = _pointers(k, _used(k, nodes), outputs=True)
+    lines += ["#pragma GCC ivdep", "    for (int64_t i = from; i < to; ++i) {"]
+    lines += [f"      {x}" for x in [*loads, *_statements(nodes, names, exact, "t")]]
+    for j, n in enumerate(k.outputs):
+        lines.append(f"      out{j}[i] = {names.lifted(n, _out_type(k, j))};")
+    return [*lines, "    }"]
+
+
+def _guarded(k: Kernel, angles: Sequence[Node]) -> list[str]:
+    """Chunks with an angle beyond the fast range go through the exact functions."""
+    nodes = topological(angles)
+    names, loads = _input_names(k, nodes)
+    lines = _pointers(k, _used(k, nodes), outputs=False)
+    tests = [f"s::beyond_trig({names.of.get(id(a)) or f'@{id(a)}'})" for a in angles]
+    body = [*loads, *_statements(nodes, names, "true", "t")]
+    tests = [f"s::beyond_trig({names.lifted(a, _TYPES[a.kind])})" for a in angles]
+    return [
+        *lines,
+        f"    for (int64_t at = 0; at < n; at += {_CHUNK}) {{",
+        f"      int64_t end = at + {_CHUNK} < n ? at + {_CHUNK} : n;",
+        "      bool wide = false;",
+        "      for (int64_t i = at; i < end; ++i) {",
+        *(f"        {x}" for x in body),
+        f"        wide |= {' | '.join(tests)};",
+        "      }",
+        "      if (wide) part<T, true>(at, end, in, out, params);",
+        "      else part<T, false>(at, end, in, out, params);",
+        "    }",
+    ]
+
+
+def isa_source(kernels: Sequence[Kernel], name: str) -> str:
+    """Text of a gen/*.isa.cpp: the loops of some kernels."""
+    lines = [
+        "// Generated from flambeau/ops by flambeau._build; do not edit.",
+        '#include "kernels/scalar_math.h"',
+        "",
+        "namespace flambeau::kernels::FB_ISA {",
+        "namespace {",
+        "",
+    ]
+    for k in kernels:
+        lines += [*loop(k), ""]
+    lines += ["}  // namespace", ""]
+    for k in kernels:
+        entries = [
+            f"{k.name}::run<{t}>" if made else "nullptr"
+            for t, made in zip(COMPUTE, k.compute_types, strict=True)
+        ]
+        lines.append(f"extern const LoopTable loops_{k.name};")
+        lines.append(f"const LoopTable loops_{k.name} = {{{{{', '.join(entries)}}}}};")
+    return "\n".join([*lines, "", "}  // namespace flambeau::kernels::FB_ISA", ""])
+
+
+def table_source(kernels: Sequence[Kernel]) -> str:
+    """Text of gen/pointwise_table.cpp: the entries of all kernels."""
+    lines = [
+        "// Generated from flambeau/ops by flambeau._build; do not edit.",
+        '#include "gen/pointwise_kernels.h"',
+        "",
+        "namespace flambeau::kernels {",
+        "",
+    ]
+    for k in kernels:
+        lines.append(f"FB_ISA_DECLARE(extern const LoopTable loops_{k.name};)")
+    lines.append("")
+    for k in kernels:
+        bits = " | ".join(
+            {"b": "kBools", "i": "kInts", "f": "kFloats", "c": "kComplexes"}[c] for c in k.classes
+        )
+        conditions = sum(1 << i for i, name in enumerate(k.inputs) if name in k.conditions)
+        promote = {"same": "Same", "float": "Float", "first": "First"}[k.promote]
+        results = ", ".join(f"Result::{k.result_kind(j)}" for j in range(len(k.outputs)))
+        lines += [
+            f"const PointwiseKernel kernel_{k.name} = {{",
+            f'    "{k.label}", {len(k.inputs)}, {len(k.outputs)}, {len(k.params)}, Promote::{promote},',
+            f"    {bits}, {conditions}, {min(k.cost, 9999)}, {{{results}}}, FB_ISA_LIST(loops_{k.name})}};",
+        ]
+    return "\n".join([*lines, "", "}  // namespace flambeau::kernels", ""])
+
+
+def header(kernels: Sequence[Kernel]) -> str:
+    """Text of gen/pointwise_kernels.h."""
+    lines = [
+        "// Generated from flambeau/ops by flambeau._build; do not edit.",
+        "#pragma once",
+        "",
+        '#include "kernels/pointwise.h"',
+        "",
+        "namespace flambeau::kernels {",
+        "",
+        *(f"extern const PointwiseKernel kernel_{k.name};" for k in kernels),
+    ]
+    return "\n".join([*lines, "", "}  // namespace flambeau::kernels", ""])

@@ -1,0 +1,438 @@
+"""Pointwise operations: from an entry to kernels, the calls to them, and their derivatives.
+
+`plan(op)` is what the other generators use. The body becomes scalar graphs, one for each path
+through tests of its non-tensor parameters; the derivative comes from an explicit rule or from
+symbolic differentiation, in two forms: fused kernels for ordinary backward, and a rule over tensor
+operations (as Python syntax, compiled like a hand-written one) for everything else.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .._ir.errors import CompileError
+from ..ops.scalar import PRIMITIVES
+from .emit_expr import CPP_KEYWORDS
+from .emit_kernels import Kernel, header, isa_source, table_source
+from .model import Op
+from .pointwise_rules import jvp_rule, vjp_rule
+from .scalar_diff import cotangents
+from .scalar_expr import Graph, Node, Reader, operations, topological
+
+_DEFAULT_CLASSES = {"same": "bifc", "float": "bifc", "bool": "bifc", "real": "bifc", "first": "bifc"}
+_PER_FILE = 24  # kernels in one generated source
+
+
+@dataclass
+class Variant:
+    """One path through the tests of a body."""
+
+    outputs: list[Node]
+    kernel: Kernel
+    cotangents: list[Node | None] = field(default_factory=list)  # of each tensor parameter
+    backward: dict[tuple[int, ...], Kernel] = field(default_factory=dict)  # wanted slots -> fused
+
+
+@dataclass
+class Plan:
+    """How an operation is computed and differentiated, as C++ text and Python syntax."""
+
+    op: Op
+    variants: list[Variant]
+    selector: ast.FunctionDef | None  # gives the number of the variant, after the body's checks
+    composite_vjp: ast.FunctionDef | None = None
+    jvp: ast.FunctionDef | None = None
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        out = [v.kernel for v in self.variants]
+        return out + [k for v in self.variants for k in v.backward.values()]
+
+    def _kernel(self, args: Sequence[str]) -> str:
+        base = f"kernels::kernel_{self.variants[0].kernel.name}"
+        if self.selector is None:
+            return base
+        index = f"{self.op.uid}_variant({', '.join(args)})"
+        if len(self.variants) == 1:
+            return f"({index}, {base})"
+        names = ", ".join(f"&kernels::kernel_{v.kernel.name}" for v in self.variants)
+        return f"*std::array{{{names}}}[{index}]"
+
+    def _inputs(self, names: Sequence[str]) -> str:
+        return "{" + ", ".join(f"&{n}" for n in names) + "}"
+
+    def _params(self, kernel: Kernel) -> str:
+        return "{" + ", ".join(_param_value(self.op, p) for p in kernel.params) + "}"
+
+    def call(self, args: Sequence[str]) -> str:
+        """Expression of the results (a tuple of several)."""
+        k = self.variants[0].kernel
+        n = len(k.outputs)
+        inputs, params = self._inputs(map(_cpp, k.inputs)), self._params(k)
+        if n == 1:
+            return f"kernels::pointwise_call({self._kernel(args)}, {inputs}, {params})"
+        return (
+            f"kernels::pointwise_tuple({self._kernel(args)}, {inputs}, {params}, "
+            f"std::make_index_sequence<{n}>())"
+        )
+
+    def call_inplace(self, self_name: str, args: Sequence[str]) -> str:
+        """Expression that writes the result into the first parameter."""
+        k = self.variants[0].kernel
+        inputs, params = self._inputs(map(_cpp, k.inputs)), self._params(k)
+        return f"kernels::pointwise_inplace({self._kernel(args)}, {self_name}, {inputs}, {params})"
+
+    def call_out(self, args: Sequence[str], outs: Sequence[str]) -> str:
+        """Expression that writes the results into `outs`."""
+        k = self.variants[0].kernel
+        inputs, params = self._inputs(map(_cpp, k.inputs)), self._params(k)
+        return f"kernels::pointwise_out({self._kernel(args)}, {inputs}, {params}, {self._inputs(outs)})"
+
+    def backward(self, grads: Sequence[str], needed: Sequence[str]) -> list[str]:
+        """Statements that return the fused cotangents when a kernel serves what is needed.
+
+        They see the rule's variables. What they do not return, the rule over operations computes.
+        """
+        if len(self.variants) != 1 or len(grads) != 1:
+            return _select_backward(self, needed)
+        return _backward_of(self, self.variants[0], needed)
+
+
+def _cpp(name: str) -> str:
+    return name + "_" if name in CPP_KEYWORDS else name
+
+
+def _param_value(op: Op, name: str) -> str:
+    p = next(p for p in op.params if p.name == name)
+    value = _cpp(name)
+    if p.type.optional:
+        return f"kernels::Param({value}.value_or(0))"
+    return f"kernels::Param({value})"
+
+
+def _backward_of(plan: Plan, v: Variant, needed: Sequence[str]) -> list[str]:
+    lines: list[str] = []
+    active = [i for i, c in enumerate(v.cotangents) if c is not None]
+    several = sum(p.type.is_tensor for p in plan.op.params) > 1
+    data = _data_inputs(v)
+    for slots, kernel in sorted(v.backward.items(), key=lambda item: -len(item[0])):
+        test = " && ".join(needed[i] if i in slots else f"!{needed[i]}" for i in active)
+        tensors = [p.name for p in plan.op.params if p.type.is_tensor]
+        shapes = ""
+        if several:
+            parts = [
+                f"&{_cpp(tensors[i])}.sizes()" if tensors[i] in data else f"&{tensors[i]}_shape"
+                for i in slots
+            ]
+            shapes = ", ".join(parts)
+        call = (
+            f"kernels::pointwise_backward(kernels::kernel_{kernel.name}, "
+            f"{plan._inputs(map(_cpp, kernel.inputs))}, {plan._params(kernel)}, {{{shapes}}}, cotangents);"
+        )
+        values = [f"cotangents[{slots.index(i)}]" if i in slots else "Tensor()" for i in active]
+        lines += [
+            f"if ({test}) {{",
+            f"  Tensor cotangents[{len(slots)}];",
+            f"  {call}",
+            f"  return flatten({', '.join(values)});",
+            "}",
+        ]
+    return lines
+
+
+def _select_backward(plan: Plan, needed: Sequence[str]) -> list[str]:
+    """The same for several variants: the one that the forward call took."""
+    if plan.selector is None or not any(v.backward for v in plan.variants):
+        return []
+    tests = _variant_tests(plan.op)
+    lines: list[str] = []
+    for v, test in zip(plan.variants, tests, strict=True):
+        inner = _backward_of(plan, v, needed)
+        if inner and test is not None:
+            lines += [f"if ({test}) {{", *("  " + x for x in inner), "}"]
+    return lines
+
+
+def _variant_tests(op: Op) -> list[str | None]:
+    """C++ tests of each path, where they are comparisons of a string or plain flags."""
+    return [_cpp_tests(path) for path in _paths(op)]
+
+
+def _cpp_tests(path: Sequence[tuple[ast.expr, bool]]) -> str | None:
+    parts = []
+    for test, taken in path:
+        match test:
+            case ast.Name(id=name):
+                text = _cpp(name)
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq()], comparators=[ast.Constant(value=str(value))]):
+                text = f'{_cpp(name)} == "{value}"'
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+                text = f"!{_cpp(name)}.has_value()"
+            case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)):
+                text = f"!{_cpp(name)}"
+            case _:
+                return None
+        parts.append(text if taken else f"!({text})")
+    return " && ".join(parts) or "true"
+
+
+def _data_inputs(v: Variant) -> set[str]:
+    """Tensors whose values some cotangent reads."""
+    nodes = topological([c for c in v.cotangents if c is not None])
+    return {str(n.value) for n in nodes if n.op == "input"}
+
+
+# Reading bodies ---------------------------------------------------------------------------------
+
+
+def _statements(op: Op) -> list[ast.stmt]:
+    body = op.node.body
+    first = body[0]
+    is_doc = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return body[1:] if is_doc else body
+
+
+def _is_check(stmt: ast.stmt) -> bool:
+    return isinstance(stmt, ast.Raise) or (
+        isinstance(stmt, ast.Expr)
+        and isinstance(stmt.value, ast.Call)
+        and isinstance(stmt.value.func, ast.Name)
+        and stmt.value.func.id.startswith("check")
+    )
+
+
+def _paths(op: Op) -> list[list[tuple[ast.expr, bool]]]:
+    """Tests with outcomes that lead to each return, in the order of variants."""
+    out: list[list[tuple[ast.expr, bool]]] = []
+
+    def walk(stmts: list[ast.stmt], path: list[tuple[ast.expr, bool]]) -> None:
+        for i, stmt in enumerate(stmts):
+            if isinstance(stmt, ast.If):
+                rest = stmts[i + 1 :]
+                walk([*stmt.body, *rest], [*path, (stmt.test, True)])
+                walk([*stmt.orelse, *rest], [*path, (stmt.test, False)])
+                return
+            if isinstance(stmt, ast.Return):
+                out.append(path)
+                return
+            if isinstance(stmt, ast.Raise):
+                return
+
+    walk(_statements(op), [])
+    return out
+
+
+def _selector(op: Op) -> ast.FunctionDef | None:
+    """The body with `return k` for the k-th path: checks kept, arithmetic dropped."""
+    stmts = _statements(op)
+    count = 0
+
+    def walk(stmts: list[ast.stmt]) -> list[ast.stmt]:
+        nonlocal count
+        out: list[ast.stmt] = []
+        for i, stmt in enumerate(stmts):
+            if isinstance(stmt, ast.If):
+                rest = stmts[i + 1 :]
+                then = walk([*stmt.body, *rest])
+                other = walk([*stmt.orelse, *rest])
+                out.append(ast.copy_location(ast.If(stmt.test, then, other), stmt))
+                return out
+            if isinstance(stmt, ast.Return):
+                out.append(ast.copy_location(ast.Return(ast.copy_location(ast.Constant(count), stmt)), stmt))
+                count += 1
+                return out
+            if _is_check(stmt):
+                out.append(stmt)
+        return out
+
+    body = walk(stmts)
+    if len(body) == 1 and isinstance(body[0], ast.Return):
+        return None
+    node = ast.FunctionDef(
+        name=op.node.name, args=op.node.args, body=body, decorator_list=[], returns=ast.Name("int")
+    )
+    return ast.fix_missing_locations(ast.copy_location(node, op.node))
+
+
+def _read(op: Op, g: Graph, path: int) -> list[Node]:
+    """Outputs of the `path`-th way through the body."""
+    file = op.file
+    classes = _classes(op)
+    conditions = _conditions(op)
+    names: dict[str, Node] = {}
+    for p in op.params:
+        if p.type.is_tensor:
+            kind = "bool" if p.name in conditions else "same" if "c" in classes else "real"
+            names[p.name] = g.input(p.name, kind)
+        elif p.type.base in ("Number", "float", "int", "bool"):
+            names[p.name] = g.param(p.name)
+    reader = Reader(g, names, file)
+    taken = {id(test): outcome for test, outcome in _paths(op)[path]}
+
+    def walk(stmts: list[ast.stmt]) -> list[Node]:
+        for i, stmt in enumerate(stmts):
+            if isinstance(stmt, ast.If):
+                branch = stmt.body if taken[id(stmt.test)] else stmt.orelse
+                return walk([*branch, *stmts[i + 1 :]])
+            if isinstance(stmt, ast.Return) and stmt.value is not None:
+                value = stmt.value
+                items = value.elts if isinstance(value, ast.Tuple) else [value]
+                return [reader.expr(e) for e in items]
+            if not _is_check(stmt):
+                reader.assign(stmt)
+        raise CompileError(f"{op.name}: a path through the body does not return", file, op.node)
+
+    return walk(_statements(op))
+
+
+def _classes(op: Op) -> str:
+    return str(op.option("dtypes", _DEFAULT_CLASSES[str(op.option("promote", "same"))]))
+
+
+def _conditions(op: Op) -> frozenset[str]:
+    return frozenset(op.option("conditions", ()))  # type: ignore[call-overload]
+
+
+def _tensor_names(op: Op) -> list[str]:
+    return [p.name for p in op.params if p.type.is_tensor]
+
+
+def _kernel(op: Op, name: str, outputs: list[Node], inputs: list[str], **options: object) -> Kernel:
+    used = {str(n.value) for n in topological(outputs) if n.op == "param"}
+    params = [p.name for p in op.params if p.name in used]
+    promote = str(op.option("promote", "same"))
+    promote = "same" if promote in ("bool", "real") else promote
+    return Kernel(
+        name, str(op.option("label", op.name)), outputs, inputs, params, _conditions(op),
+        _classes(op), promote, **options,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def plan(op: Op) -> Plan:
+    """Kernels, calls and derivatives of a pointwise operation."""
+    g = Graph(PRIMITIVES)
+    paths = _paths(op)
+    variants: list[Variant] = []
+    tensors = _tensor_names(op)
+    for i in range(len(paths)):
+        outputs = _read(op, g, i)
+        suffix = f"_{i}" if len(paths) > 1 else ""
+        kernel = _kernel(
+            op, f"{op.uid}{suffix}", outputs, tensors, results=tuple(op.option("results", ()))  # type: ignore[call-overload]
+        )
+        variants.append(Variant(outputs, kernel))
+    all_params = [p.name for p in op.params if any(p.name in v.kernel.params for v in variants)]
+    for v in variants:
+        v.kernel.params = all_params
+    out = Plan(op, variants, _selector(op))
+    if op.option("differentiable", True):
+        _differentiate(out, g)
+    return out
+
+
+def _differentiate(plan: Plan, g: Graph) -> None:
+    op = plan.op
+    tensors = _tensor_names(op)
+    conditions = _conditions(op)
+    real_only = "c" not in _classes(op)
+    kind = "real" if real_only else "same"
+    for i, v in enumerate(plan.variants):
+        if all(n.kind == "bool" for n in v.outputs):
+            return
+        seeds = [g.input("g" if len(v.outputs) == 1 else f"g{j}", kind) for j in range(len(v.outputs))]
+        inputs = [g.input(t, "bool" if t in conditions else kind) for t in tensors]
+        if "vjp" in op.rules:
+            v.cotangents = _explicit(op, g, seeds, inputs, v)
+        else:
+            v.cotangents = cotangents(g, v.outputs, seeds, inputs)
+            v.cotangents = [_use_results(g, c, v) for c in v.cotangents]
+        if len(v.outputs) == 1:
+            _fuse(op, v, i if len(plan.variants) > 1 else None)
+    if not any(c is not None for v in plan.variants for c in v.cotangents):
+        return
+    paths = _paths(op)
+    plan.composite_vjp = vjp_rule(op, [v.cotangents for v in plan.variants], paths)
+    plan.jvp = jvp_rule(op, g, [(v.outputs, v.cotangents) for v in plan.variants], paths, real_only)
+
+
+def _explicit(op: Op, g: Graph, seeds: list[Node], inputs: list[Node], v: Variant) -> list[Node | None]:
+    rule = op.rules["vjp"]
+    names = {str(n.value): n for n in [*seeds, *inputs]}
+    kind = "real" if "c" not in _classes(op) else "same"
+    for j, _ in enumerate(v.outputs):
+        name = "result" if len(v.outputs) == 1 else f"result{j}"
+        names[name] = g.input(name, kind)
+    for p in op.params:
+        if not p.type.is_tensor:
+            names[p.name] = g.param(p.name)
+    reader = Reader(g, names, op.file)
+    value: ast.expr | None = None
+    for stmt in rule.node.body:
+        if isinstance(stmt, ast.Return):
+            value = stmt.value
+        else:
+            reader.assign(stmt)
+    items = value.elts if isinstance(value, ast.Tuple) else [value]
+    if len(items) != len(inputs):
+        raise CompileError(f"{op.name}: the rule returns {len(items)} cotangents for {len(inputs)} tensors", op.file, rule.node)
+    is_none = [isinstance(e, ast.Constant) and e.value is None for e in items]
+    return [None if none else reader.expr(e) for e, none in zip(items, is_none, strict=True)]  # type: ignore[arg-type]
+
+
+def _use_results(g: Graph, c: Node | None, v: Variant) -> Node | None:
+    """A derivative that is written over `y` reads the saved result instead of computing it again."""
+    if c is None or len(v.outputs) != 1:
+        return c
+    root = v.outputs[0]
+    primitive = PRIMITIVES.get(root.op)
+    texts = (*primitive.partials, *primitive.vjp) if primitive else ()
+    if not any(t and "y" in {n.id for n in ast.walk(ast.parse(t)) if isinstance(n, ast.Name)} for t in texts):
+        return c
+    return _replace(g, c, root, g.input("result", root.kind), {})
+
+
+def _replace(g: Graph, n: Node, old: Node, new: Node, done: dict[int, Node]) -> Node:
+    if n is old:
+        return new
+    if not n.args:
+        return n
+    if id(n) not in done:
+        done[id(n)] = g.call(n.op, *(_replace(g, a, old, new, done) for a in n.args))
+    return done[id(n)]
+
+
+def _fuse(op: Op, v: Variant, number: int | None) -> None:
+    """Kernels for the cotangents that take more than one operation."""
+    active = [i for i, c in enumerate(v.cotangents) if c is not None]
+    choices = [tuple(active)] if len(active) == 1 else [tuple(active), *((i,) for i in active)]
+    suffix = "" if number is None else f"_{number}"
+    for slots in choices:
+        outputs = [v.cotangents[i] for i in slots]
+        if operations(outputs) < len(slots) + 1:  # type: ignore[arg-type]
+            continue  # one tensor operation each is as good
+        nodes = topological(outputs)  # type: ignore[arg-type]
+        inputs = list(dict.fromkeys(str(n.value) for n in nodes if n.op == "input"))
+        name = f"{op.uid}_backward{suffix}" + ("" if len(slots) == len(active) else f"_{slots[0]}")
+        kernel = _kernel(op, name, outputs, inputs)  # type: ignore[arg-type]
+        kernel.classes = "".join(c for c in _classes(op) if c in "fc")
+        kernel.promote, kernel.label = "same", f"{op.name}_backward"
+        v.backward[slots] = kernel
+
+
+# Files ------------------------------------------------------------------------------------------
+
+
+def files(plans: Sequence[Plan]) -> dict[str, str]:
+    """Generated files of all kernels: name -> text."""
+    kernels: dict[str, list[Kernel]] = {}
+    for p in plans:
+        kernels.setdefault(p.op.family, []).extend(p.kernels)
+    every = [k for ks in kernels.values() for k in ks]
+    out = {"pointwise_kernels.h": header(every), "pointwise_table.cpp": table_source(every)}
+    for family, ks in kernels.items():
+        for i in range(0, len(ks), _PER_FILE):
+            name = f"loops_{family}{'' if i == 0 else f'_{i // _PER_FILE + 1}'}.isa.cpp"
+            out[name] = isa_source(ks[i : i + _PER_FILE], name)
+    return out

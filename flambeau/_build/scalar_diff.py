@@ -1,0 +1,125 @@
+"""Symbolic differentiation of scalar graphs, backwards (cotangents) and forwards (tangents).
+
+Follows PyTorch's convention for complex numbers: a cotangent passes through a holomorphic function
+as `g * conj(f')`. Derivatives of primitives come from `flambeau/ops/scalar.py` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .scalar_expr import Graph, Node, Reader, topological
+
+
+def _expression(g: Graph, source: str, node: Node, extra: Mapping[str, Node]) -> Node:
+    """An expression of the table with a call's arguments for the formal ones."""
+    primitive = g.primitives[node.op]
+    names = dict(zip(primitive.args, node.args, strict=True))  # type: ignore[attr-defined]
+    return Reader(g, {**names, "y": node, **extra}, "flambeau/ops/scalar.py").text(source)
+
+
+def _reaches(roots: Sequence[Node], targets: Sequence[Node]) -> set[int]:
+    """Nodes that depend on a target."""
+    hit = {id(t) for t in targets}
+    for n in topological(roots):
+        if any(id(a) in hit for a in n.args):
+            hit.add(id(n))
+    return hit
+
+
+def cotangents(
+    g: Graph, outputs: Sequence[Node], seeds: Sequence[Node], inputs: Sequence[Node]
+) -> list[Node | None]:
+    """Cotangent of each input, from those of the outputs; None: no path through smooth functions."""
+    active = _reaches(outputs, inputs)
+    total: dict[int, Node] = {}
+    for out, seed in zip(outputs, seeds, strict=True):
+        _accumulate(g, total, out, seed)
+    for node in reversed(topological(outputs)):
+        got = total.get(id(node))
+        if got is None or not node.args or id(node) not in active:
+            continue
+        primitive = g.primitives[node.op]
+        for i, arg in enumerate(node.args):
+            if id(arg) not in active or arg.kind == "bool":
+                continue
+            contribution = _pull(g, primitive, node, i, got)
+            if contribution is not None and not contribution.is_const(0):
+                if arg.kind == "real" and contribution.kind != "real":
+                    contribution = g.call("real", contribution)
+                _accumulate(g, total, arg, contribution)
+    return [total.get(id(x)) for x in inputs]
+
+
+def _pull(g: Graph, primitive: object, node: Node, i: int, got: Node) -> Node | None:
+    explicit = primitive.vjp  # type: ignore[attr-defined]
+    if explicit:
+        source = explicit[i]
+        return None if source is None else _expression(g, source, node, {"g": got})
+    if node.op == "where":  # keeps infinities of the branch not taken out
+        zero = g.const(0)
+        branches = (got, zero) if i == 1 else (zero, got)
+        return None if i == 0 else g.call("where", node.args[0], *branches)
+    source = primitive.partials[i]  # type: ignore[attr-defined]
+    if source is None:
+        return None
+    partial = _expression(g, source, node, {})
+    if partial.is_const():
+        return g.call("mul", got, partial)
+    return g.call("mul", got, _conj(g, partial))
+
+
+def _conj(g: Graph, x: Node) -> Node:
+    """conj pushed down to where it costs least: products and quotients of real factors lose it."""
+    if x.kind in ("real", "bool"):
+        return x
+    if x.op in ("mul", "div", "neg", "add", "sub", "square"):
+        return g.call(x.op, *(_conj(g, a) for a in x.args))
+    if x.op == "where":
+        return g.call("where", x.args[0], *(_conj(g, a) for a in x.args[1:]))
+    return g.call("conj", x)
+
+
+def _accumulate(g: Graph, total: dict[int, Node], node: Node, x: Node) -> None:
+    have = total.get(id(node))
+    total[id(node)] = x if have is None else g.call("add", have, x)
+
+
+def tangents(
+    g: Graph, outputs: Sequence[Node], given: Mapping[int, Node]
+) -> list[Node | None]:
+    """Tangents of the outputs; `given` maps id of an input node to its tangent."""
+    of: dict[int, Node] = dict(given)
+    for node in topological(outputs):
+        if not node.args or id(node) in of:
+            continue
+        parts = [(i, of[id(a)]) for i, a in enumerate(node.args) if id(a) in of]
+        if not parts:
+            continue
+        t = _push(g, node, parts)
+        if t is not None and not t.is_const(0):
+            of[id(node)] = t
+    return [of.get(id(o)) for o in outputs]
+
+
+def _push(g: Graph, node: Node, parts: list[tuple[int, Node]]) -> Node | None:
+    primitive = g.primitives[node.op]
+    if primitive.jvp:  # type: ignore[attr-defined]
+        zero = g.const(0)
+        have = dict(parts)
+        extra = {"t": parts[0][1]}
+        for i, name in enumerate(primitive.args):  # type: ignore[attr-defined]
+            extra[f"{name}_t"] = have.get(i, zero)
+        return _expression(g, primitive.jvp, node, extra)  # type: ignore[attr-defined]
+    if node.op == "where":
+        have = dict(parts)
+        zero = g.const(0)
+        return g.call("where", node.args[0], have.get(1, zero), have.get(2, zero))
+    total: Node | None = None
+    for i, t in parts:
+        source = primitive.partials[i]  # type: ignore[attr-defined]
+        if source is None:
+            continue
+        term = g.call("mul", t, _expression(g, source, node, {}))
+        total = term if total is None else g.call("add", total, term)
+    return total
