@@ -9,12 +9,16 @@ namespace flambeau {
 
 namespace {
 constexpr int kKeptImpls = 256;
+// Freed blocks are linked through themselves: thread-local memory of an extension module is scarce (initial-exec).
+struct FreeBlock {
+  FreeBlock* next;
+};
 struct ImplCache {
-  TensorImpl* blocks[kKeptImpls];
+  FreeBlock* first = nullptr;
   int count = 0;
   static thread_local bool alive;
   ~ImplCache() {
-    for (int i = 0; i < count; ++i) ::operator delete(blocks[i]);
+    while (first) ::operator delete(std::exchange(first, first->next));
     alive = false;
   }
 };
@@ -52,7 +56,11 @@ int64_t extent(const Ints& sizes, const Ints& strides, int64_t offset, const cha
 }  // namespace
 
 TensorImpl* TensorImpl::make() {
-  if (impl_cache.count > 0) [[likely]] return new (impl_cache.blocks[--impl_cache.count]) TensorImpl;
+  ImplCache& cache = impl_cache;
+  if (cache.first) [[likely]] {
+    --cache.count;
+    return new (std::exchange(cache.first, cache.first->next)) TensorImpl;
+  }
   return new TensorImpl;
 }
 
@@ -62,8 +70,13 @@ void TensorImpl::destroy(TensorImpl* t) noexcept {
   if (t->flags & kOwnsPython) [[unlikely]] release_python_object(t->pyobj);
   if (t->autograd) destroy_autograd_meta(t->autograd);
   t->~TensorImpl();
-  if (ImplCache::alive && impl_cache.count < kKeptImpls) impl_cache.blocks[impl_cache.count++] = t;
-  else ::operator delete(t);
+  if (ImplCache::alive && impl_cache.count < kKeptImpls) {
+    ImplCache& cache = impl_cache;
+    cache.first = new (static_cast<void*>(t)) FreeBlock{cache.first};
+    ++cache.count;
+  } else {
+    ::operator delete(t);
+  }
 }
 
 void TensorImpl::refresh() {
