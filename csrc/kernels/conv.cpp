@@ -1,4 +1,4 @@
-#include "kernels/conv.h"
+#include "gen/kernels.h"
 
 #include "kernels/conv_taps.h"
 #include "kernels/copy.h"

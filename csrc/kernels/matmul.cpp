@@ -1,4 +1,4 @@
-#include "kernels/matmul.h"
+#include "gen/kernels.h"
 
 #include "core/parallel.h"
 #include "kernels/copy.h"

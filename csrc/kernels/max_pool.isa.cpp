@@ -1,0 +1,152 @@
+// Maxima over windows: a row of outputs at a time, tap by tap, so that lanes are outputs.
+#include "kernels/max_pool.h"
+
+#include <limits>
+
+#include "core/parallel.h"
+#include "kernels/providers/gemm_core.h"
+
+namespace flambeau::kernels::FB_ISA {
+using namespace tiles;
+namespace {
+
+template <class T>
+T lowest() {
+  if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::lowest();
+  else return static_cast<T>(-std::numeric_limits<float>::infinity());
+}
+
+template <class T>
+[[gnu::always_inline]] inline bool beats(T x, T best) {
+  if constexpr (std::is_integral_v<T>) return x > best;
+  else return static_cast<bool>((x > best) | (x != x));
+}
+
+// One row of outputs: the best value of each window and where it is. `line` holds a padded row of the input.
+template <class T>
+struct RowMax {
+  const WindowAxis* axes;
+  std::vector<T> line, best;
+  std::vector<int32_t> index;
+
+  explicit RowMax(const WindowAxis* axes)
+      : axes(axes), line(axes[2].in + 2 * axes[2].pad + axes[2].stride + axes[2].size * axes[2].step + 8, lowest<T>()),
+        best(axes[2].out), index(axes[2].out) {}
+
+  template <bool Positions, int Stride>
+  void tap(int64_t from, int32_t place, int64_t stride) {
+    const T* v = line.data() + from;
+    T* b = best.data();
+    int32_t* at = index.data();
+    const int64_t n = axes[2].out, s = Stride ? Stride : stride;
+    for (int64_t o = 0; o < n; ++o) {
+      const T x = v[o * s];
+      const bool wins = beats<T>(x, b[o]);
+      b[o] = wins ? x : b[o];
+      if constexpr (Positions) at[o] = wins ? static_cast<int32_t>(place + o * s) : at[o];
+    }
+  }
+
+  template <bool Positions>
+  void regular_row(const T* row, int32_t row_place) {
+    const WindowAxis& a = axes[2];
+    std::copy_n(row, a.in, line.data() + a.pad);
+    for (int64_t j = 0; j < a.size; ++j) {
+      const int64_t from = j * a.step;
+      const int32_t place = row_place + static_cast<int32_t>(from - a.pad);
+      if (a.stride == 1) tap<Positions, 1>(from, place, 1);
+      else if (a.stride == 2) tap<Positions, 2>(from, place, 2);
+      else tap<Positions, 0>(from, place, a.stride);
+    }
+  }
+
+  template <bool Positions>
+  void irregular_row(const T* row, int32_t row_place) {
+    const WindowAxis& a = axes[2];
+    for (int64_t o = 0; o < a.out; ++o)
+      for (int64_t i = a.from[o]; i < a.to[o]; i += a.step)
+        if (beats<T>(row[i], best[o])) {
+          best[o] = row[i];
+          if constexpr (Positions) index[o] = row_place + static_cast<int32_t>(i);
+        }
+  }
+
+  template <bool Positions>
+  void run(const T* plane, int64_t z, int64_t y) {
+    const int64_t h = axes[1].in, w = axes[2].in;
+    const int64_t z0 = axes[0].from[z], y0 = axes[1].from[y];
+    for (int64_t o = 0; o < axes[2].out; ++o) {
+      best[o] = lowest<T>();
+      index[o] = static_cast<int32_t>((z0 * h + y0) * w + axes[2].from[o]);
+    }
+    for (int64_t i = z0; i < axes[0].to[z]; i += axes[0].step)
+      for (int64_t j = y0; j < axes[1].to[y]; j += axes[1].step) {
+        const int64_t at = (i * h + j) * w;
+        if (axes[2].stride) regular_row<Positions>(plane + at, static_cast<int32_t>(at));
+        else irregular_row<Positions>(plane + at, static_cast<int32_t>(at));
+      }
+  }
+};
+
+// Calls f(row of outputs done, plane, output row number) for all rows of all planes.
+template <class T, bool Positions, class F>
+void rows(const WindowAxis* axes, int64_t planes, const T* x, const F& f) {
+  const int64_t in = axes[0].in * axes[1].in * axes[2].in, per_plane = axes[0].out * axes[1].out;
+  parallel_for(0, planes, std::max<int64_t>(1, kGrain / (in + 1)), [&](int64_t from, int64_t to) {
+    RowMax<T> row(axes);
+    for (int64_t p = from; p < to; ++p)
+      for (int64_t r = 0; r < per_plane; ++r) {
+        row.template run<Positions>(x + p * in, r / axes[1].out, r % axes[1].out);
+        f(row, p, p * per_plane + r);
+      }
+  });
+}
+
+template <class T>
+void forward(const WindowAxis* axes, int64_t planes, const T* x, T* y, int64_t* indices) {
+  const int64_t w = axes[2].out;
+  if (!indices)
+    return rows<T, false>(axes, planes, x, [&](RowMax<T>& row, int64_t, int64_t r) {
+      std::copy_n(row.best.data(), w, y + r * w);
+    });
+  rows<T, true>(axes, planes, x, [&](RowMax<T>& row, int64_t, int64_t r) {
+    if (y) std::copy_n(row.best.data(), w, y + r * w);
+    for (int64_t o = 0; o < w; ++o) indices[r * w + o] = row.index[o];
+  });
+}
+
+template <class T>
+void backward(const WindowAxis* axes, int64_t planes, const T* x, const T* gy, T* gx) {
+  const int64_t w = axes[2].out, in = axes[0].in * axes[1].in * axes[2].in;
+  rows<T, true>(axes, planes, x, [&](RowMax<T>& row, int64_t p, int64_t r) {
+    T* to = gx + p * in;
+    for (int64_t o = 0; o < w; ++o) to[row.index[o]] = static_cast<T>(to[row.index[o]] + gy[r * w + o]);
+  });
+}
+
+template <class F>
+void by_type(DType d, const F& f) {
+  switch (d) {
+    case DType::Float32: return f(float());
+    case DType::Float64: return f(double());
+    case DType::BFloat16: return f(BFloat16());
+    case DType::Float16: return f(Half());
+    default: return f(int64_t());
+  }
+}
+
+}  // namespace
+
+void max_windows(DType d, const WindowAxis* axes, int64_t planes, const void* x, void* y, int64_t* indices) {
+  by_type(d, [&]<class T>(T) {
+    forward<T>(axes, planes, static_cast<const T*>(x), static_cast<T*>(y), indices);
+  });
+}
+
+void max_windows_backward(DType d, const WindowAxis* axes, int64_t planes, const void* x, const void* gy, void* gx) {
+  by_type(d, [&]<class T>(T) {
+    backward<T>(axes, planes, static_cast<const T*>(x), static_cast<const T*>(gy), static_cast<T*>(gx));
+  });
+}
+
+}  // namespace flambeau::kernels::FB_ISA
