@@ -59,7 +59,9 @@ def parse_file(path: Path, root: Path) -> list[Op]:
                 first = next((o for o in ops if o.node.name == name), None)
                 if first is None or first.node.name != node.name:
                     raise TableError(f"@{name}.overload: no entry {name!r} above", file, node)
-                ops.append(_entry(node, first.kind, _options(dec, file), file, path.stem))
+                options = _options(dec, file)
+                kind = str(options.pop("kind", first.kind))
+                ops.append(_entry(node, kind, options, file, path.stem))
                 ops[-1].extra = True
             case (name, rule) if rule in RULES:
                 owner = next((o for o in reversed(ops) if o.node.name == name), None)

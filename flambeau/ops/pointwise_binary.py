@@ -1,0 +1,364 @@
+"""Binary functions beside those of pointwise_arithmetic.py and pointwise_comparison.py."""
+
+from __future__ import annotations
+
+from flambeau.ops._lang import *
+
+
+@pointwise(dtypes="ifc", aliases=("subtract",), alias_methods=("subtract", "subtract_"))
+def sub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """Difference of `input` and `alpha` times `other`.
+
+    >>> torch.sub(torch.tensor([1.0, 2.0]), 1)
+    tensor([0., 1.])
+    """
+    if alpha == 1:
+        return input - other
+    return input - alpha * other
+
+
+@pointwise(dtypes="ifc", inplace=False)
+def rsub(input: Tensor, other: Tensor | Number, alpha: Number = 1) -> Tensor:
+    """Difference of `other` and `alpha` times `input`.
+
+    >>> torch.rsub(torch.tensor([1.0, 2.0]), 1)
+    tensor([ 0., -1.])
+    """
+    if alpha == 1:
+        return other - input
+    return other - alpha * input
+
+
+@pointwise(dtypes="if", differentiable=False)
+def floor_divide(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Quotient rounded down.
+
+    >>> torch.floor_divide(torch.tensor([7, -7]), 2)
+    tensor([ 3, -4])
+    """
+    return s.floor_divide(input, other)
+
+
+@pointwise(dtypes="if")
+def remainder(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Remainder with the sign of the divisor.
+
+    >>> torch.remainder(torch.tensor([7, -7]), 2)
+    tensor([1, 1])
+    """
+    return s.remainder(input, other)
+
+
+@pointwise(dtypes="if")
+def fmod(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Remainder with the sign of the dividend.
+
+    >>> torch.fmod(torch.tensor([7, -7]), 2)
+    tensor([ 1, -1])
+    """
+    return s.fmod(input, other)
+
+
+@pointwise(dtypes="bif", inplace=False)
+def maximum(input: Tensor, other: Tensor) -> Tensor:
+    """The larger; NaN if either is.
+
+    >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 3]))
+    tensor([3, 5])
+    """
+    return s.maximum(input, other)
+
+
+@pointwise(dtypes="bif", inplace=False)
+def minimum(input: Tensor, other: Tensor) -> Tensor:
+    """The smaller; NaN if either is.
+
+    >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 3]))
+    tensor([1, 3])
+    """
+    return s.minimum(input, other)
+
+
+@pointwise(dtypes="bif", inplace=False)
+def fmax(input: Tensor, other: Tensor) -> Tensor:
+    """The larger; the other if one is NaN.
+
+    >>> torch.fmax(torch.tensor([1, 5]), torch.tensor([3, 3]))
+    tensor([3, 5])
+    """
+    return s.fmax(input, other)
+
+
+@pointwise(dtypes="bif", inplace=False)
+def fmin(input: Tensor, other: Tensor) -> Tensor:
+    """The smaller; the other if one is NaN.
+
+    >>> torch.fmin(torch.tensor([1, 5]), torch.tensor([3, 3]))
+    tensor([1, 3])
+    """
+    return s.fmin(input, other)
+
+
+@pointwise(promote="float", dtypes="bif")
+def copysign(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Magnitude of `input` with the sign of `other`.
+
+    >>> torch.copysign(torch.tensor([1.0, 2.0]), -1.0)
+    tensor([-1., -2.])
+    """
+    return s.copysign(input, other)
+
+
+@pointwise(dtypes="f")
+def hypot(input: Tensor, other: Tensor) -> Tensor:
+    """Root of the sum of squares.
+
+    >>> torch.hypot(torch.tensor([3.0]), torch.tensor([4.0]))
+    tensor([5.])
+    """
+    return s.hypot(input, other)
+
+
+@pointwise(promote="float", dtypes="bif", aliases=("arctan2",), alias_methods=("arctan2", "arctan2_"))
+def atan2(input: Tensor, other: Tensor) -> Tensor:
+    """Angle of the point (other, input).
+
+    >>> torch.atan2(torch.tensor([1.0]), torch.tensor([1.0]))
+    tensor([0.7854])
+    """
+    return s.atan2(input, other)
+
+
+@pointwise(dtypes="f", differentiable=False)
+def nextafter(input: Tensor, other: Tensor) -> Tensor:
+    """The next number towards `other`.
+
+    >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([1.0]))
+    tensor([1.])
+    """
+    return s.nextafter(input, other)
+
+
+@pointwise(dtypes="i")
+def gcd(input: Tensor, other: Tensor) -> Tensor:
+    """Greatest common divisor.
+
+    >>> torch.gcd(torch.tensor([4, 6]), torch.tensor([6, 9]))
+    tensor([2, 3])
+    """
+    return s.gcd(input, other)
+
+
+@pointwise(dtypes="i")
+def lcm(input: Tensor, other: Tensor) -> Tensor:
+    """Least common multiple.
+
+    >>> torch.lcm(torch.tensor([4, 6]), torch.tensor([6, 9]))
+    tensor([12, 18])
+    """
+    return s.lcm(input, other)
+
+
+@pointwise(promote="float")
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
+    """Input times two to the power of `other`.
+
+    >>> torch.ldexp(torch.tensor([1.0]), torch.tensor([3]))
+    tensor([8.])
+    """
+    return s.ldexp(input, other)
+
+
+@pointwise(dtypes="bif", differentiable=False)
+def heaviside(input: Tensor, other: Tensor) -> Tensor:
+    """0 below zero, 1 above, `other` at zero.
+
+    >>> torch.heaviside(torch.tensor([-1.0, 0.0]), torch.tensor([0.5]))
+    tensor([0.0000, 0.5000])
+    """
+    return s.heaviside(input, other)
+
+
+@pointwise(dtypes="fc", inplace=False)
+def logaddexp(input: Tensor, other: Tensor) -> Tensor:
+    """Logarithm of the sum of exponentials.
+
+    >>> torch.logaddexp(torch.tensor([0.0]), torch.tensor([0.0]))
+    tensor([0.6931])
+    """
+    return s.logaddexp(input, other)
+
+
+@pointwise(dtypes="f", inplace=False)
+def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
+    """Logarithm to base 2 of the sum of powers of 2.
+
+    >>> torch.logaddexp2(torch.tensor([0.0]), torch.tensor([0.0]))
+    tensor([1.])
+    """
+    return s.logaddexp2(input, other)
+
+
+@pointwise(dtypes="bifc")
+def eq(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Are they equal?
+
+    >>> torch.eq(torch.tensor([1, 2]), 2)
+    tensor([False,  True])
+    """
+    return input == other
+
+
+@pointwise(dtypes="bifc", aliases=("not_equal",), alias_methods=("not_equal", "not_equal_"))
+def ne(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Do they differ?
+
+    >>> torch.ne(torch.tensor([1, 2]), 2)
+    tensor([ True, False])
+    """
+    return input != other
+
+
+@pointwise(dtypes="bif", aliases=("less",), alias_methods=("less", "less_"))
+def lt(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Is `input` less than `other`?
+
+    >>> torch.lt(torch.tensor([1, 2]), 2)
+    tensor([ True, False])
+    """
+    return input < other
+
+
+@pointwise(dtypes="bif", aliases=("less_equal",), alias_methods=("less_equal", "less_equal_"))
+def le(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Is `input` at most `other`?
+
+    >>> torch.le(torch.tensor([1, 2]), 2)
+    tensor([True, True])
+    """
+    return input <= other
+
+
+@pointwise(dtypes="bif", aliases=("greater_equal",), alias_methods=("greater_equal", "greater_equal_"))
+def ge(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Is `input` at least `other`?
+
+    >>> torch.ge(torch.tensor([1, 2]), 2)
+    tensor([False,  True])
+    """
+    return input >= other
+
+
+@pointwise()
+def logical_and(input: Tensor, other: Tensor) -> Tensor:
+    """Are both other than zero?
+
+    >>> torch.logical_and(torch.tensor([0, 2]), torch.tensor([1, 1]))
+    tensor([False,  True])
+    """
+    return s.logical_and(input, other)
+
+
+@pointwise()
+def logical_or(input: Tensor, other: Tensor) -> Tensor:
+    """Is one of them other than zero?
+
+    >>> torch.logical_or(torch.tensor([0, 2]), torch.tensor([1, 1]))
+    tensor([True, True])
+    """
+    return s.logical_or(input, other)
+
+
+@pointwise()
+def logical_xor(input: Tensor, other: Tensor) -> Tensor:
+    """Is just one of them other than zero?
+
+    >>> torch.logical_xor(torch.tensor([0, 2]), torch.tensor([1, 1]))
+    tensor([ True, False])
+    """
+    return s.logical_xor(input, other)
+
+
+@pointwise(dtypes="bi")
+def bitwise_and(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Bits set in both.
+
+    >>> torch.bitwise_and(torch.tensor([1, 2]), 3)
+    tensor([1, 2])
+    """
+    return s.bitwise_and(input, other)
+
+
+@pointwise(dtypes="bi")
+def bitwise_or(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Bits set in either.
+
+    >>> torch.bitwise_or(torch.tensor([1, 2]), 3)
+    tensor([3, 3])
+    """
+    return s.bitwise_or(input, other)
+
+
+@pointwise(dtypes="bi")
+def bitwise_xor(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Bits set in one alone.
+
+    >>> torch.bitwise_xor(torch.tensor([1, 2]), 3)
+    tensor([2, 1])
+    """
+    return s.bitwise_xor(input, other)
+
+
+@pointwise(dtypes="i")
+def bitwise_left_shift(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Bits moved up.
+
+    >>> torch.bitwise_left_shift(torch.tensor([1, 2]), 1)
+    tensor([2, 4])
+    """
+    return s.bitwise_left_shift(input, other)
+
+
+@pointwise(dtypes="i")
+def bitwise_right_shift(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Bits moved down, the sign kept.
+
+    >>> torch.bitwise_right_shift(torch.tensor([1, 2]), 1)
+    tensor([0, 1])
+    """
+    return s.bitwise_right_shift(input, other)
+
+
+@pointwise(dtypes="fc")
+def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
+    """Input moved towards `end` by `weight`: input + weight * (end - input).
+
+    >>> torch.lerp(torch.tensor([0.0]), torch.tensor([10.0]), 0.3)
+    tensor([3.])
+    """
+    return s.where(s.abs(weight) < 0.5, input + weight * (end - input), end - (end - input) * (1 - weight))
+
+
+@lerp.vjp
+def _(g, input, end, weight):
+    return g * (1 - s.conj(weight)), g * s.conj(weight), g * s.conj(end - input)
+
+
+@pointwise()
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    """Input plus `value` times the product of two tensors.
+
+    >>> torch.addcmul(torch.ones(1), torch.ones(1), torch.ones(1), value=2)
+    tensor([3.])
+    """
+    return input + value * tensor1 * tensor2
+
+
+@pointwise(dtypes="fc")
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    """Input plus `value` times the quotient of two tensors.
+
+    >>> torch.addcdiv(torch.ones(1), torch.ones(1), torch.ones(1), value=2)
+    tensor([3.])
+    """
+    return input + value * (tensor1 / tensor2)

@@ -1,0 +1,238 @@
+"""Division, powers, clamping, masks: pointwise operations with more than one public form."""
+
+from __future__ import annotations
+
+from flambeau.ops._lang import *
+
+
+@pointwise(promote="float", aliases=("true_divide",), alias_methods=("true_divide", "true_divide_"))
+def div(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Quotient.
+
+    >>> torch.div(torch.tensor([1, 2]), 2)
+    tensor([0.5000, 1.0000])
+    """
+    return input / other
+
+
+@div.overload(kind="composite", inplace=True, out=True)
+def div(input: Tensor, other: Tensor | Number, *, rounding_mode: str | None) -> Tensor:
+    """Quotient, rounded down ("floor") or towards zero ("trunc").
+
+    >>> torch.div(torch.tensor([7]), 2, rounding_mode="floor")
+    tensor([3])
+    """
+    if rounding_mode is None:
+        return div(input, other)
+    check(
+        rounding_mode == "trunc" or rounding_mode == "floor",
+        f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'",
+    )
+    if rounding_mode == "floor":
+        return _div_floor(input, other)
+    return _div_trunc(input, other)
+
+
+@pointwise(dtypes="if", inplace=False, out=False, namespaces=(), method=False, label="div")
+def _div_floor(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Quotient rounded down; its derivative is zero.
+
+    >>> torch.div(torch.tensor([-7]), 2, rounding_mode="floor")
+    tensor([-4])
+    """
+    return s.floor_divide(input, other)
+
+
+@_div_floor.vjp
+def _(g, input, other):
+    return 0 * g, 0 * g
+
+
+@pointwise(dtypes="if", inplace=False, out=False, namespaces=(), method=False, label="div")
+def _div_trunc(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Quotient rounded towards zero; its derivative is zero.
+
+    >>> torch.div(torch.tensor([-7]), 2, rounding_mode="trunc")
+    tensor([-3])
+    """
+    return s.trunc_divide(input, other)
+
+
+@_div_trunc.vjp
+def _(g, input, other):
+    return 0 * g, 0 * g
+
+
+@composite(inplace=True, out=True, aliases=(), alias_methods=("divide", "divide_"))
+def divide(input: Tensor, other: Tensor | Number, *, rounding_mode: str | None = None) -> Tensor:
+    """The same as div.
+
+    >>> torch.divide(torch.tensor([1.0]), 2)
+    tensor([0.5000])
+    """
+    return div(input, other, rounding_mode=rounding_mode)
+
+
+@composite(inplace=True, out=True)
+def multiply(input: Tensor, other: Tensor | Number) -> Tensor:
+    """The same as mul.
+
+    >>> torch.multiply(torch.tensor([1.0]), 2)
+    tensor([2.])
+    """
+    return mul(input, other)
+
+
+@pointwise()
+def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
+    """Input to the power of the exponent.
+
+    >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
+    tensor([1., 4., 9.])
+    """
+    return input**exponent
+
+
+@composite(inplace=True, out=True)
+def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
+    """Power computed in double precision.
+
+    >>> torch.float_power(torch.tensor([2]), 3)
+    tensor([8.], dtype=torch.float64)
+    """
+    kind = complex128 if input.is_complex() or exponent.is_complex() else float64
+    return pow(input.to(kind), exponent.to(kind))
+
+
+@pointwise(dtypes="bif", inplace=True)
+def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:
+    """Input, but at least `min`.
+
+    >>> torch.clamp_min(torch.tensor([1, 5]), 3)
+    tensor([3, 5])
+    """
+    return s.maximum(input, min)
+
+
+@clamp_min.vjp
+def _(g, input, min):
+    return s.where(input >= min, g, 0), s.where(input < min, g, 0)
+
+
+@pointwise(dtypes="bif", inplace=True)
+def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:
+    """Input, but at most `max`.
+
+    >>> torch.clamp_max(torch.tensor([1, 5]), 3)
+    tensor([1, 3])
+    """
+    return s.minimum(input, max)
+
+
+@clamp_max.vjp
+def _(g, input, max):
+    return s.where(input <= max, g, 0), s.where(input > max, g, 0)
+
+
+@pointwise(dtypes="bif", namespaces=(), method=False, inplace=True, label="clamp")
+def _clamp(input: Tensor, min: Tensor | Number, max: Tensor | Number) -> Tensor:
+    """Input between two bounds; `max` where they cross.
+
+    >>> torch.clamp(torch.tensor([0, 2, 5]), 1, 3)
+    tensor([1, 2, 3])
+    """
+    return s.minimum(s.maximum(input, min), max)
+
+
+@_clamp.vjp
+def _(g, input, min, max):
+    inside = (input >= min) & (input <= max)
+    below = (min < max) & (input < min)
+    above = (input > max) | (max < min)
+    return s.where(inside, g, 0), s.where(below, g, 0), s.where(above, g, 0)
+
+
+@composite(inplace=True, out=True, aliases=("clip",), alias_methods=("clip", "clip_"))
+def clamp(input: Tensor, min: Number | None = None, max: Number | None = None) -> Tensor:
+    """Input kept within [min, max]; one bound may be missing.
+
+    >>> torch.clamp(torch.tensor([0, 2, 5]), min=1, max=3)
+    tensor([1, 2, 3])
+    """
+    check(
+        min is not None or max is not None,
+        "torch.clamp: At least one of 'min' or 'max' must not be None",
+    )
+    if min is None and max is not None:
+        return clamp_max(input, max)
+    if max is None and min is not None:
+        return clamp_min(input, min)
+    if min is not None and max is not None:
+        return _clamp(input, min, max)
+    return input
+
+
+@clamp.overload(inplace=True, out=True, aliases=("clip",), alias_methods=("clip", "clip_"))
+def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+    """Bounds given as tensors, broadcast.
+
+    >>> torch.clamp(torch.tensor([0, 5]), max=torch.tensor([1, 2]))
+    tensor([0, 2])
+    """
+    check(
+        min is not None or max is not None,
+        "torch.clamp: At least one of 'min' or 'max' must not be None",
+    )
+    if min is None and max is not None:
+        return clamp_max(input, max)
+    if max is None and min is not None:
+        return clamp_min(input, min)
+    if min is not None and max is not None:
+        return _clamp(input, min, max)
+    return input
+
+
+@pointwise(promote="first", conditions=("mask",), inplace=True, namespaces=(), method=False, label="masked_fill")
+def _masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
+    """The pointwise part of masked_fill.
+
+    >>> torch.masked_fill(torch.zeros(2), torch.tensor([True, False]), 1.0)
+    tensor([1., 0.])
+    """
+    return value if mask else input
+
+
+@composite(inplace=False)
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
+    """Copy of `input` with `value` where the mask (bool, broadcast) is true.
+
+    >>> torch.masked_fill(torch.zeros(2), torch.tensor([True, False]), 1.0)
+    tensor([1., 0.])
+    """
+    _check_mask(mask, value)
+    return _masked_fill(input, mask, value)
+
+
+@composite(namespaces=(), method=True)
+def masked_fill_(self: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
+    """Writes `value` where the mask (bool, broadcast) is true.
+
+    >>> torch.zeros(2).masked_fill_(torch.tensor([True, False]), 1.0)
+    tensor([1., 0.])
+    """
+    _check_mask(mask, value)
+    return self._masked_fill_(mask, value)
+
+
+@composite(namespaces=(), method=False)
+def _check_mask(mask: Tensor, value: Tensor) -> None:
+    """What masked_fill asks of its arguments.
+
+    >>> True
+    True
+    """
+    check(mask.dtype == bool_, f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+    check(
+        value.ndim == 0,
+        f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).",
+    )

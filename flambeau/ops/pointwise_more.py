@@ -1,0 +1,141 @@
+"""Bounds, replacement, special functions of several arguments, complex numbers."""
+
+from __future__ import annotations
+
+from flambeau.ops._lang import *
+
+
+@pointwise(dtypes="ifc", aliases=("negative",), alias_methods=("negative", "negative_"))
+def neg(input: Tensor) -> Tensor:
+    """Negative.
+
+    >>> torch.neg(torch.tensor([1.0]))
+    tensor([-1.])
+    """
+    return -input
+
+
+@pointwise(promote="real", aliases=("absolute",), alias_methods=("absolute", "absolute_"))
+def abs(input: Tensor) -> Tensor:
+    """Absolute value; the modulus of a complex number.
+
+    >>> torch.abs(torch.tensor([-1.0]))
+    tensor([1.])
+    """
+    return s.abs(input)
+
+
+@pointwise(dtypes="ifc", inplace=False, out=False)
+def positive(input: Tensor) -> Tensor:
+    """The input itself, as a copy is not needed.
+
+    >>> torch.positive(torch.tensor([1.0]))
+    tensor([1.])
+    """
+    return input
+
+
+@pointwise(dtypes="if", differentiable=True)
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """Rounded to whole numbers, halves to even; to `decimals` places.
+
+    >>> torch.round(torch.tensor([0.5, 1.5]))
+    tensor([0., 2.])
+    """
+    if decimals == 0:
+        return s.round(input)
+    return s.round(input * 10.0**decimals) / 10.0**decimals
+
+
+@pointwise(inplace=False, out=False)
+def conj(input: Tensor) -> Tensor:
+    """Complex conjugate; a real tensor's own values.
+
+    >>> torch.conj(torch.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return s.conj(input)
+
+
+@pointwise()
+def conj_physical(input: Tensor) -> Tensor:
+    """Complex conjugate in new memory.
+
+    >>> torch.conj_physical(torch.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return s.conj(input)
+
+
+@pointwise(dtypes="f", method=False)
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """Complex numbers of given real and imaginary parts.
+
+    >>> torch.complex(torch.tensor([1.0]), torch.tensor([2.0]))
+    tensor([1.+2.j])
+    """
+    return s.complex(real, imag)
+
+
+@pointwise(promote="float", dtypes="bif", aliases=("special.logit",))
+def logit(input: Tensor, eps: float | None = None) -> Tensor:
+    """Logarithm of x / (1 - x), x clamped to [eps, 1 - eps] when eps is given.
+
+    >>> torch.logit(torch.tensor([0.5]))
+    tensor([0.])
+    """
+    if eps is None:
+        return s.log(input / (1 - input))
+    x = s.minimum(s.maximum(input, eps), 1 - eps)
+    return s.log(x / (1 - x))
+
+
+@composite(inplace=True, out=True)
+def nan_to_num(
+    input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """NaN and infinities replaced: by 0 and the dtype's largest numbers unless given.
+
+    >>> torch.nan_to_num(torch.tensor([float("nan")]))
+    tensor([0.])
+    """
+    if input.is_complex():
+        return view_as_complex(nan_to_num(view_as_real(input), nan, posinf, neginf))
+    if not input.is_floating_point():
+        return input.clone()
+    high = posinf if posinf is not None else largest(input.dtype)
+    low = neginf if neginf is not None else -largest(input.dtype)
+    x = where(input.isnan(), nan if nan is not None else 0.0, input)
+    x = where(x == inf, high, x)
+    return where(x == -inf, low, x)
+
+
+@composite(method=True, namespaces=("torch", "nn.functional"))
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """x above 0, `weight` times x below: one weight for all or one per channel (dim 1).
+
+    Source: He et al., Delving Deep into Rectifiers, 2015.
+
+    >>> torch.prelu(torch.tensor([-1.0]), torch.tensor([0.5]))
+    tensor([-0.5000])
+    """
+    check(
+        input.dtype == weight.dtype,
+        f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}",
+    )
+    if weight.numel() == 1:
+        return _prelu(input, weight.reshape([]))
+    check(input.ndim > 0, "Not allow zero-dim input tensor.")
+    channels = input.size(1) if input.ndim >= 2 else 1
+    check(
+        weight.ndim <= 1,
+        f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}",
+    )
+    check(
+        channels == weight.numel(),
+        f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.numel()} and channel size = {channels}.",
+    )
+    shape: Ints = [1 for d in input.shape]
+    if input.ndim >= 2:
+        shape[1] = channels
+    return _prelu(input, weight.reshape(shape))
