@@ -49,7 +49,7 @@ Tensors AccumulateGrad::apply(Tensors&& grads) {
     grad = Tensor();
   }
   if (TensorHooks* hooks = leaf_hooks()) [[unlikely]] {
-    auto post = hooks->post_accumulate;             // a hook may remove itself
+    auto post = snapshot(hooks->post_accumulate);   // a hook may remove itself
     for (auto& [id, hook] : post) hook(leaf);
   }
   return {};

@@ -1,7 +1,5 @@
 #include "autograd/meta.h"
 
-#include <algorithm>
-
 #include "autograd/accumulate.h"
 #include "autograd/views.h"
 
@@ -114,50 +112,33 @@ void set_grad(const Tensor& t, const Tensor& grad) {
   std::swap(meta.grad, old);
 }
 
-// Hooks -----------------------------------------------------------------------------------------------------------------
+// Hooks of tensors -----------------------------------------------------------------------------------------------------------------
 
-uint64_t add_tensor_hook(const Tensor& t, TensorHook hook) {
-  FB_CHECK(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
-  uint64_t id = next_hook_id();
-  AutogradMeta& meta = materialize_meta(t);
-  if (auto fn = grad_fn(t)) {
-    fn->hooks().tensor_pre.emplace_back(id, meta.output_nr, std::move(hook));
-  } else {
-    if (!meta.hooks) meta.hooks = std::make_unique<TensorHooks>();
-    meta.hooks->pre.emplace_back(id, std::move(hook));
-  }
-  return id;
+static TensorHooks& leaf_hooks(AutogradMeta& meta) {
+  if (!meta.hooks) meta.hooks = std::make_shared<TensorHooks>();
+  return *meta.hooks;
 }
 
-uint64_t add_accumulate_hook(const Tensor& t, AccumulateHook hook) {
+HookHandle add_tensor_hook(const Tensor& t, TensorHook hook) {
+  FB_CHECK(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
+  AutogradMeta& meta = materialize_meta(t);
+  if (auto fn = grad_fn(t)) return fn->add_hook(meta.output_nr, std::move(hook));
+  std::lock_guard guard(hooks_mutex());
+  HookHandle handle{next_hook_id(), {}, {}};
+  leaf_hooks(meta).pre.emplace_back(handle.id, std::move(hook));
+  handle.leaf = meta.hooks;
+  return handle;
+}
+
+HookHandle add_accumulate_hook(const Tensor& t, AccumulateHook hook) {
   FB_CHECK(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
   FB_CHECK(is_leaf(t), "post accumulate grad hooks cannot be registered on non-leaf tensors");
   AutogradMeta& meta = materialize_meta(t);
-  if (!meta.hooks) meta.hooks = std::make_unique<TensorHooks>();
-  meta.hooks->post_accumulate.emplace_back(next_hook_id(), std::move(hook));
-  return meta.hooks->post_accumulate.back().first;
-}
-
-template <class List>
-static void remove_from(List& list, uint64_t id) {
-  std::erase_if(list, [&](auto& entry) { return std::get<0>(entry) == id; });
-}
-
-void remove_node_hook(Node& node, uint64_t id) {
-  if (!node.hooks_) return;
-  remove_from(node.hooks_->tensor_pre, id);
-  remove_from(node.hooks_->pre, id);
-  remove_from(node.hooks_->post, id);
-}
-
-void remove_tensor_hook(const Tensor& t, uint64_t id) {
-  AutogradMeta* meta = t->autograd;
-  if (!meta) return;
-  if (meta->hooks) {
-    remove_from(meta->hooks->pre, id);
-    remove_from(meta->hooks->post_accumulate, id);
-  }
-  if (meta->grad_fn) remove_node_hook(*meta->grad_fn, id);
+  std::lock_guard guard(hooks_mutex());
+  HookHandle handle{next_hook_id(), {}, {}};
+  leaf_hooks(meta).post_accumulate.emplace_back(handle.id, std::move(hook));
+  handle.leaf = meta.hooks;
+  return handle;
 }
 
 void retain_grad(const Tensor& t) {

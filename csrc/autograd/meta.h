@@ -32,7 +32,7 @@ struct AutogradMeta {
   Node* accumulator = nullptr;             // weak: the leaf's AccumulateGrad, which clears it when it dies
   std::mutex mutex;                        // guards accumulator, grad and lazy regeneration of grad_fn
   std::optional<ViewInfo> view;
-  std::unique_ptr<TensorHooks> hooks;      // hooks of a leaf, and post-accumulate hooks
+  std::shared_ptr<TensorHooks> hooks;      // hooks of a leaf, and post-accumulate hooks
   std::shared_ptr<RetainCell> retained;    // of a result that keeps its gradient
   Tensor tangent;                          // forward mode
 
@@ -56,11 +56,8 @@ Tensor grad_of(const Tensor& t);           // undefined: none
 void set_grad(const Tensor& t, const Tensor& grad);
 void mark_view_as(const Tensor& result, const Tensor& input, ViewOrigin origin);
 
-// Hooks. Each is found again by its id; removal of an unknown id does nothing.
-uint64_t add_tensor_hook(const Tensor& t, TensorHook hook);
-uint64_t add_accumulate_hook(const Tensor& t, AccumulateHook hook);
-void remove_tensor_hook(const Tensor& t, uint64_t id);
-void remove_node_hook(Node& node, uint64_t id);
+HookHandle add_tensor_hook(const Tensor& t, TensorHook hook);
+HookHandle add_accumulate_hook(const Tensor& t, AccumulateHook hook);
 void retain_grad(const Tensor& t);
 
 }  // namespace flambeau

@@ -113,9 +113,54 @@ uint32_t Node::add_output(const Tensor& t) {
   return outputs.size() - 1;
 }
 
+// Hooks ------------------------------------------------------------------------------------------------------------------
+
+std::mutex& hooks_mutex() noexcept {
+  static std::mutex mutex;
+  return mutex;
+}
+
 NodeHooks& Node::hooks() {
-  if (!hooks_) hooks_ = std::make_unique<NodeHooks>();
+  if (!hooks_) hooks_ = std::make_shared<NodeHooks>();
   return *hooks_;
+}
+
+HookHandle Node::add_hook(uint32_t output, TensorHook hook) {
+  std::lock_guard guard(hooks_mutex());
+  uint64_t id = next_hook_id();
+  hooks().tensor_pre.emplace_back(id, output, std::move(hook));
+  return {id, {}, hooks_};
+}
+HookHandle Node::add_pre_hook(NodePreHook hook) {
+  std::lock_guard guard(hooks_mutex());
+  uint64_t id = next_hook_id();
+  hooks().pre.emplace_back(id, std::move(hook));
+  return {id, {}, hooks_};
+}
+HookHandle Node::add_post_hook(NodePostHook hook) {
+  std::lock_guard guard(hooks_mutex());
+  uint64_t id = next_hook_id();
+  hooks().post.emplace_back(id, std::move(hook));
+  return {id, {}, hooks_};
+}
+
+// What is removed dies after the lock is given back: it may be the user's.
+template <class List>
+static bool remove_from(List& list, uint64_t id) {
+  List removed;
+  std::lock_guard guard(hooks_mutex());
+  for (auto it = list.begin(); it != list.end(); ++it) {
+    if (std::get<0>(*it) != id) continue;
+    removed.push_back(std::move(*it));
+    list.erase(it);
+    return true;
+  }
+  return false;
+}
+
+void HookHandle::remove() const {
+  if (auto h = leaf.lock()) (void)(remove_from(h->pre, id) || remove_from(h->post_accumulate, id));
+  if (auto h = node.lock()) (void)(remove_from(h->tensor_pre, id) || remove_from(h->pre, id) || remove_from(h->post, id));
 }
 
 // History ---------------------------------------------------------------------------------------------------------------

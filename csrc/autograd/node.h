@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "autograd/inline_vector.h"
@@ -40,12 +41,28 @@ struct TensorHooks {
   std::vector<std::pair<uint64_t, AccumulateHook>> post_accumulate;
 };
 struct NodeHooks {
+  std::shared_ptr<void> metadata;                                        // the binding's: `grad_fn.metadata`
   std::vector<std::tuple<uint64_t, uint32_t, TensorHook>> tensor_pre;    // (id, output nr, hook)
   std::vector<std::tuple<uint32_t, TensorHook>> retain_grad;             // run after tensor_pre
   std::vector<std::pair<uint64_t, NodePreHook>> pre;
   std::vector<std::pair<uint64_t, NodePostHook>> post;
 };
 uint64_t next_hook_id() noexcept;
+
+// What a registration hands back: removes the hook, if whatever it was registered on still exists.
+struct HookHandle {
+  uint64_t id = 0;
+  std::weak_ptr<TensorHooks> leaf;
+  std::weak_ptr<NodeHooks> node;
+  void remove() const;
+};
+// A copy of a list of hooks, safe against other threads that register or remove meanwhile.
+std::mutex& hooks_mutex() noexcept;
+template <class List>
+List snapshot(const List& list) {
+  std::lock_guard guard(hooks_mutex());
+  return list;
+}
 
 // Anomaly mode: where the forward call was, and the node during whose backward it happened.
 struct NodeTrace {
@@ -89,11 +106,14 @@ class Node {
   uint32_t add_output(const Tensor& t);     // notes its metadata, gives its number
 
   NodeHooks& hooks();
+  HookHandle add_hook(uint32_t output, TensorHook hook);   // on the gradient of an output, before the node is applied
+  HookHandle add_pre_hook(NodePreHook hook);
+  HookHandle add_post_hook(NodePostHook hook);
 
   InlineVector<Edge, 2> edges;
   InlineVector<OutputMeta, 1> outputs;
   uint64_t sequence;                        // order of recording, per process
-  std::unique_ptr<NodeHooks> hooks_;
+  std::shared_ptr<NodeHooks> hooks_;
   std::unique_ptr<NodeTrace> trace;         // anomaly mode
   std::atomic<void*> pyobj{nullptr};        // by the binding
   std::atomic<uint32_t> lock{0};            // held by the engine while it applies the node, see NodeLock

@@ -165,16 +165,16 @@ static void call_hook(const TensorHook& hook, Tensor& grad) {
 // Hooks of tensors, in order of registration; those that keep gradients see the outcome.
 void Task::before(Entry& e, Tensors& grads) {
   if (TensorHooks* leaf = e.node->leaf_hooks()) [[unlikely]] {
-    auto hooks = leaf->pre;                       // copies: a hook may remove itself
+    auto hooks = snapshot(leaf->pre);             // copies: a hook may remove itself
     for (auto& [id, hook] : hooks) call_hook(hook, grads[0]);
   }
   if (!e.node->hooks_) [[likely]] return;
   if (!e.node->hooks_->tensor_pre.empty()) {
-    auto hooks = e.node->hooks_->tensor_pre;
+    auto hooks = snapshot(e.node->hooks_->tensor_pre);
     for (auto& [id, nr, hook] : hooks)
       if (nr < grads.size()) call_hook(hook, grads[nr]);
   }
-  auto keep = e.node->hooks_->retain_grad;
+  auto keep = snapshot(e.node->hooks_->retain_grad);
   for (auto& [nr, hook] : keep)
     if (nr < grads.size()) call_hook(hook, grads[nr]);
 }
@@ -225,7 +225,7 @@ void Task::execute(uint32_t i, Tensors& results) {
     distribute(e, apply(node, std::move(grads)));
     return;
   }
-  auto pre = node.hooks_->pre;
+  auto pre = snapshot(node.hooks_->pre);
   for (auto& [id, hook] : pre) {
     Tensors changed = hook(grads);
     if (changed.empty()) continue;
@@ -233,7 +233,7 @@ void Task::execute(uint32_t i, Tensors& results) {
              " gradients, expected ", grads.size());
     grads = std::move(changed);
   }
-  auto post = node.hooks_->post;
+  auto post = snapshot(node.hooks_->post);
   Tensors arrived = post.empty() ? Tensors() : grads;
   Tensors made = apply(node, std::move(grads));
   if (made.size() < node.edges.size()) made.resize(node.edges.size());
