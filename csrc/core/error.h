@@ -10,7 +10,7 @@
 
 namespace flambeau {
 
-enum class ErrorKind { Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Attribute, Key };
+enum class ErrorKind { Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Attribute, Key, LinAlg };
 
 class Error : public std::runtime_error {
  public:

@@ -35,7 +35,8 @@ bool add_all(PyObject* module) {
   init_operators();
   PyRef generator = PyRef::steal(wrap_generator(default_generator()));
   PyRef priority = PyRef::steal(PyLong_FromLong(1000));    // NumPy leaves operators between both kinds to tensors
-  return generator && priority && PyModule_AddObjectRef(module, "default_generator", generator.get()) == 0 &&
+  return generator && priority && PyModule_AddObjectRef(module, "_LinAlgError", linalg_error()) == 0 &&
+         PyModule_AddObjectRef(module, "default_generator", generator.get()) == 0 &&
          PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), "__array_priority__", priority.get()) == 0;
 }
 

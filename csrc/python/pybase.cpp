@@ -23,6 +23,13 @@ void PythonError::restore() const {
   PyErr_Restore(Py_XNewRef(state_->type), Py_XNewRef(state_->value), Py_XNewRef(state_->traceback));
 }
 
+PyObject* linalg_error() {
+  static PyObject* const error = PyErr_NewExceptionWithDoc(
+      "flambeau.linalg.LinAlgError", "A matrix for which a routine of linear algebra has no answer, such as a singular one.",
+      PyExc_RuntimeError, nullptr);
+  return error;
+}
+
 namespace {
 PyObject* python_class(ErrorKind kind) {
   switch (kind) {
@@ -34,6 +41,7 @@ PyObject* python_class(ErrorKind kind) {
     case ErrorKind::OutOfMemory: return PyExc_RuntimeError;   // as the allocator of PyTorch's CPU tensors raises
     case ErrorKind::Attribute: return PyExc_AttributeError;
     case ErrorKind::Key: return PyExc_KeyError;
+    case ErrorKind::LinAlg: return linalg_error();
   }
   return PyExc_RuntimeError;
 }

@@ -45,6 +45,8 @@ class PythonError : public std::exception {
 
 // In a catch (...): sets the Python exception that stands for the one in flight, returns null.
 PyObject* raise_current() noexcept;
+// flambeau.linalg.LinAlgError, a RuntimeError; borrowed.
+PyObject* linalg_error();
 
 // A new reference or an exception: for calls whose null means that an exception is set.
 inline PyRef checked(PyObject* p) {
