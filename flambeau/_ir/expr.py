@@ -664,7 +664,11 @@ class ExprTyper:
         if not entries:
             what = f"Tensor has no method {name!r}" if method else f"unknown operation {name!r}"
             self.fail(f"{what}; no entry of the table has that name", node)
-        target, full = self._resolve(node, entries, args, kwargs, wrap)
+        try:
+            target, full = self._resolve(node, entries, args, kwargs, wrap)
+        except CompileError:
+            # Rules derived from scalar expressions give numbers where only tensors are public.
+            target, full = self._resolve(node, entries, args, kwargs, wrap=True)
         returns = TENSOR if inplace else target.returns
         return self.make(node, "call", full, returns, Callee(target, inplace))
 

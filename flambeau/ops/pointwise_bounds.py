@@ -45,7 +45,7 @@ def _div_floor(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @_div_floor.vjp
 def _(g, input, other):
-    return 0 * g, 0 * g
+    return s.minimum(s.abs(g), 0), s.minimum(s.abs(g), 0)
 
 
 @pointwise(dtypes="if", inplace=False, out=False, namespaces=(), method=False, label="div")
@@ -60,7 +60,7 @@ def _div_trunc(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @_div_trunc.vjp
 def _(g, input, other):
-    return 0 * g, 0 * g
+    return s.minimum(s.abs(g), 0), s.minimum(s.abs(g), 0)
 
 
 @composite(inplace=True, out=True, aliases=(), alias_methods=("divide", "divide_"))
