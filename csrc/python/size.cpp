@@ -112,7 +112,7 @@ bool init_size(PyObject* module) {
   sequence.sq_repeat = size_repeat;
   mapping.mp_subscript = size_subscript;
   SizeType.tp_base = &PyTuple_Type;
-  SizeType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
+  SizeType.tp_flags |= Py_TPFLAGS_BASETYPE;    // collectable, as its base is
   SizeType.tp_dealloc = size_dealloc;
   SizeType.tp_new = size_new;
   SizeType.tp_repr = size_repr;

@@ -61,6 +61,6 @@ bool init_tensor_type(PyObject* module);
 bool wants_torch_function(PyObject* o) noexcept;
 // Calls the overrides of the arguments that have one, as `type.__torch_function__(func, types, args, kwargs)`.
 PyObject* call_torch_function(PyObject* func, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
-extern thread_local bool torch_function_enabled;    // off while the default implementation runs
+extern thread_local constinit bool torch_function_enabled;    // off while the default implementation runs
 
 }  // namespace flambeau::python

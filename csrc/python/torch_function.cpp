@@ -7,7 +7,7 @@
 
 namespace flambeau::python {
 
-thread_local bool torch_function_enabled = true;
+thread_local constinit bool torch_function_enabled = true;
 
 namespace {
 PyObject* protocol_name() {
