@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "gen/kernels.h"
 #include "kernels/copy.h"
 
 namespace flambeau::kernels {

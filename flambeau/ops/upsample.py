@@ -1,0 +1,175 @@
+"""Interpolation and sampling at points.
+
+All modes of interpolation are one linear primitive with its transpose; `nn.functional.interpolate`
+works out sizes and modes. Kernels: csrc/kernels/upsample.cpp, grid_sample.cpp.
+"""
+
+from __future__ import annotations
+
+from flambeau.ops._lang import *
+
+
+@structured(kernel="resample", namespaces=(), function=True, method=False, out=False)
+def _resample(
+    input: Tensor, size: Ints, mode: str, align_corners: bool, scales: Floats
+) -> Tensor:
+    """Input (N, C, ...) resampled to spatial `size`; positive `scales` override the ratio of sizes.
+
+    Args:
+        mode: nearest, nearest-exact, linear, cubic, linear-aa, cubic-aa
+
+    >>> torch.nn.functional.interpolate(torch.tensor([[[0.0, 1.0]]]), size=4)
+    tensor([[[0., 0., 1., 1.]]])
+    """
+    n = len(size)
+    check(
+        input.ndim == n + 2,
+        f"interpolate: It is expected input_size equals to {n + 2}, but got size {input.ndim}",
+    )
+    check(
+        input.is_floating_point() or input.dtype == uint8,
+        f"\"interpolate\" not implemented for '{scalar_type_name(input.dtype)}'",
+    )
+    for i in range(n):
+        check(
+            input.shape[i + 2] > 0 and size[i] > 0,
+            f"interpolate: Input and output sizes should be greater than 0, but got input "
+            f"{input.shape[2:]} output {size}",
+        )
+    return empty(
+        input.shape[:2] + size, dtype=input.dtype, like=input,
+        memory_format=input.suggest_memory_format(),
+    )  # fmt: skip
+
+
+@_resample.vjp
+def _(g, input, mode, align_corners, scales):
+    return _resample_transposed(g, input.shape, mode, align_corners, scales)
+
+
+@structured(kernel="resample_transposed", namespaces=(), out=False)
+def _resample_transposed(
+    grad: Tensor, input_size: Ints, mode: str, align_corners: bool, scales: Floats
+) -> Tensor:
+    """Cotangent of the input of `_resample`.
+
+    >>> torch.nn.functional.interpolate(torch.ones(1, 1, 2), size=4).shape
+    torch.Size([1, 1, 4])
+    """
+    return empty(input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format())
+
+
+@_resample_transposed.vjp
+def _(g, grad, mode, align_corners, scales):
+    return _resample(g, grad.shape[2:], mode, align_corners, scales)
+
+
+@structured(kernel="grid_sample", namespaces=(), out=False)
+def _grid_sample(input: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool) -> Tensor:
+    """Values of `input` at the points of `grid`; modes and paddings are numbered as `grid_sampler`'s.
+
+    >>> torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2)).shape
+    torch.Size([1, 1, 1, 1])
+    """
+    n = input.ndim - 2
+    return empty(input.shape[:2] + grid.shape[1 : n + 1], dtype=input.dtype, like=input)
+
+
+@_grid_sample.vjp
+def _(g, input, grid, mode, padding, align_corners):
+    gi, gg = _grid_sample_backward(g, input, grid, mode, padding, align_corners)
+    return gi, gg
+
+
+@structured(kernel="grid_sample_backward", namespaces=(), out=False)
+def _grid_sample_backward(
+    grad: Tensor, input: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool
+) -> Tuple[Tensor, Tensor]:
+    """Cotangents of `input` and `grid` of `_grid_sample`.
+
+    >>> torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2)).item()
+    1.0
+    """
+    return empty(input.shape, dtype=input.dtype, like=input), empty(
+        grid.shape, dtype=grid.dtype, like=grid
+    )
+
+
+@composite(method=False)
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """Values of `input` at normalised coordinates `grid` (x first, -1 and 1 the borders).
+
+    Args:
+        input: (N, C, H, W) or (N, C, D, H, W)
+        grid: (N, OH, OW, 2) or (N, OD, OH, OW, 3)
+        interpolation_mode: 0 bilinear, 1 nearest, 2 bicubic
+        padding_mode: 0 zeros, 1 border, 2 reflection
+
+    >>> torch.grid_sampler(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), 0, 0, False).item()
+    1.0
+    """
+    check(
+        input.dtype == grid.dtype,
+        f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} "
+        f"and grid has {grid.dtype}",
+    )
+    check(
+        input.ndim in (4, 5) and input.ndim == grid.ndim,
+        f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got "
+        f"input with sizes {input.shape} and grid with sizes {grid.shape}",
+    )
+    check(
+        input.shape[0] == grid.shape[0],
+        f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
+        f"{input.shape} and grid with sizes {grid.shape}",
+    )
+    check(
+        grid.shape[-1] == input.ndim - 2,
+        f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid "
+        f"with sizes {grid.shape}",
+    )
+    for i in range(2, input.ndim):
+        check(
+            input.shape[i] > 0,
+            f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+            f"{input.shape} with dimension {i} being empty",
+        )
+    check(
+        not (input.ndim == 5 and interpolation_mode == 2),
+        "grid_sampler(): bicubic interpolation only supports 4D input",
+    )
+    check(
+        input.is_floating_point(),
+        f"\"grid_sampler\" not implemented for '{scalar_type_name(input.dtype)}'",
+    )
+    return _grid_sample(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@composite(method=False)
+def affine_grid_generator(theta: Tensor, size: Ints, align_corners: bool) -> Tensor:
+    """Sampling grid of affine maps `theta` (N, 2, 3) or (N, 3, 4) for images of `size`.
+
+    >>> torch.affine_grid_generator(torch.eye(2, 3).unsqueeze(0), [1, 1, 2, 2], True).shape
+    torch.Size([1, 2, 2, 2])
+    """
+    n = len(size) - 2
+    shape: Ints = [size[0]]
+    shape.extend(size[2:])
+    parts: Tensors = []
+    for i in range(n):
+        extent = size[len(size) - 1 - i]
+        reach = 1.0 if align_corners else (extent - 1) / extent
+        line = (
+            linspace(-reach, reach, extent, dtype=theta.dtype, device=theta.device)
+            if extent > 1
+            else zeros([1], dtype=theta.dtype, device=theta.device)
+        )
+        along = [1 for j in range(n)]
+        along[n - 1 - i] = extent
+        parts.append(line.reshape(along).expand(size[2:]))
+    parts.append(ones([], dtype=theta.dtype, device=theta.device).expand(size[2:]))
+    base = stack(parts, -1).reshape([1, prod(size[2:]), n + 1]).expand([size[0], prod(size[2:]), n + 1])
+    shape.append(n)
+    return bmm(base, theta.transpose(1, 2)).reshape(shape)
