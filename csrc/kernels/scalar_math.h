@@ -40,6 +40,19 @@ FB_INLINE T number(const Param& p) {
   else return static_cast<T>(p.re);
 }
 
+// Elements in memory: complex ones part by part, bools as bytes, as the vectoriser wants them.
+template <class To, class From>
+FB_INLINE To read(const From* p) {
+  if constexpr (is_complex_v<From>) return lift<To>(From{p->re, p->im});
+  else if constexpr (std::is_same_v<From, uint8_t>) return lift<To>(*p != 0);
+  else return lift<To>(*p);
+}
+template <class T>
+FB_INLINE void write(T* p, T x) {
+  if constexpr (is_complex_v<T>) p->re = x.re, p->im = x.im;
+  else *p = x;
+}
+
 namespace s {
 
 // Arithmetic ---------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ void LoopNest::add(const Ints& own, const Ints& own_strides, int64_t itemsize) {
   int n = static_cast<int>(own.size());
   for (int d = 0; d < ndim; ++d) {
     int at = dims[d] - (ndim - n);
-    bool walked = at >= 0 && own[at] != 1;
+    bool walked = at >= 0 && (own[at] != 1 || sizes[d] == 1);   // the stride of a size-1 dim still tells its place
     out[d] = walked ? own_strides[at] * itemsize : 0;
   }
 }

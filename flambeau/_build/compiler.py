@@ -14,7 +14,7 @@ from typing import Any
 from .._ir import ir
 from .._ir.errors import CompileError
 from .._ir.frontend import compile_function
-from .._ir.types import NONE, Type, parse_params
+from .._ir.types import INT, NONE, Type, parse_params
 from . import table
 from .analysis import SlotUses, metadata_type, take_metadata
 from .model import Op, Rule
@@ -133,6 +133,10 @@ def _entry(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Entry:
         from . import pointwise
 
         plan = entry.plan = pointwise.plan(op)
+        if plan.selector is not None:
+            entry.body = compile_function(
+                plan.selector, op.params, INT, op.file, unit.lookup, constants
+            )
         if plan.composite_vjp is not None:
             rule = _derived_rule(op, plan.composite_vjp)
             entry.vjp = _vjp(op, rule, unit, constants)

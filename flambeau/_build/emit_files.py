@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from . import emit_boxed, emit_op, emit_pointwise
+from . import emit_boxed, emit_op, emit_pointwise, pointwise
 from .compiler import Entry, Unit
 
 LIMIT = 1800
@@ -31,6 +31,7 @@ def all_files(unit: Unit) -> dict[str, str]:
         "table.json": _table(unit),
     }
     files.update(_sources(unit))
+    files.update(pointwise.files([e.plan for e in unit.entries if e.plan is not None]))
     return files
 
 
@@ -96,11 +97,14 @@ def _sources(unit: Unit) -> dict[str, str]:
     return files
 
 
-_INCLUDES = """#include "autograd/generated.h"
+_INCLUDES = """#include <array>
+
+#include "autograd/generated.h"
 #include "dispatch/boxing.h"
 #include "gen/descs.h"
 #include "gen/kernels.h"
 #include "gen/ops.h"
+#include "gen/pointwise_kernels.h"
 """
 
 
@@ -150,7 +154,7 @@ def write(files: dict[str, str], out: Path) -> int:
         part.write_text(text)
         os.replace(part, path)
         changed += 1
-    for path in out.glob("ops_*.cpp"):
+    for path in [*out.glob("ops_*.cpp"), *out.glob("loops_*.cpp")]:
         if path.name not in files:
             path.unlink()
             changed += 1

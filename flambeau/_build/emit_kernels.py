@@ -129,10 +129,8 @@ def _input_names(k: Kernel, nodes: Sequence[Node]) -> tuple[_Names, list[str]]:
         if n.op == "input":
             i = k.inputs.index(str(n.value))
             names.of[id(n)] = f"x{i}"
-            load = f"in{i}[i]"
             kind = _TYPES[n.kind]
-            is_bool = n.value in k.conditions
-            loads.append(f"const {kind} x{i} = {load if is_bool or kind == 'T' else f'lift<{kind}>({load})'};")
+            loads.append(f"const {kind} x{i} = read<{kind}>(in{i} + i);")
         elif n.op == "param":
             names.of[id(n)] = f"p{k.params.index(str(n.value))}"
     return names, loads
@@ -162,7 +160,7 @@ def _pointers(k: Kernel, used: set[int], outputs: bool) -> list[str]:
     lines = ["    using R [[maybe_unused]] = real_of<T>;", "    using C [[maybe_unused]] = complex_of<T>;"]
     for i, name in enumerate(k.inputs):
         if i in used:
-            t = "bool" if name in k.conditions else "T"
+            t = "uint8_t" if name in k.conditions else "T"
             lines.append(f"    auto* in{i} = static_cast<const {t}*>(in[{i}]);")
     for i, _ in enumerate(k.params):
         lines.append(f"    [[maybe_unused]] const R p{i} = number<R>(params[{i}]);")
@@ -187,7 +185,7 @@ def _body(k: Kernel, nodes: list[Node], exact: str) -> list[str]:
     lines += ["#pragma GCC ivdep", "    for (int64_t i = from; i < to; ++i) {"]
     lines += [f"      {x}" for x in [*loads, *_statements(nodes, names, exact, "t")]]
     for j, n in enumerate(k.outputs):
-        lines.append(f"      out{j}[i] = {names.lifted(n, _out_type(k, j))};")
+        lines.append(f"      write(out{j} + i, {names.lifted(n, _out_type(k, j))});")
     return [*lines, "    }"]
 
 

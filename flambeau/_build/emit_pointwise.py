@@ -24,6 +24,7 @@ from .emit_op import (
     record_before,
     recording,
 )
+from .emit_stmt import BodyEmitter
 from .emit_vjp import node_type, results_of
 from .model import cpp_value
 
@@ -33,13 +34,23 @@ Overloaded = Callable[[str], bool]
 def emit(entry: Entry, overloaded: Overloaded) -> list[str]:
     """All C++ of a pointwise operation or a reduction."""
     op = entry.op
-    lines = derivative(entry, overloaded, _fused(entry))
+    lines = _selector(entry, overloaded)
+    lines += derivative(entry, overloaded, _fused(entry))
     lines += ["", *_function(entry)]
     if op.has_inplace:
         lines += ["", *_inplace(entry, overloaded)]
     if op.has_out:
         lines += ["", *_out(entry)]
     return lines
+
+
+def _selector(entry: Entry, overloaded: Overloaded) -> list[str]:
+    """The function that checks arguments and chooses the kernel, where the body has tests."""
+    if entry.body is None:
+        return []
+    e = BodyEmitter(entry.body, overloaded)
+    head = f"static int64_t {entry.op.uid}_variant({e.params()}) {{"
+    return [head, *e.body(), "}", "@restore", ""]
 
 
 def _fused(entry: Entry) -> list[str]:

@@ -21,7 +21,7 @@ from .pointwise_rules import jvp_rule, vjp_rule
 from .scalar_diff import cotangents
 from .scalar_expr import Graph, Node, Reader, operations, topological
 
-_DEFAULT_CLASSES = {"same": "bifc", "float": "bifc", "bool": "bifc", "real": "bifc", "first": "bifc"}
+_DEFAULT_CLASSES = "bifc"
 _PER_FILE = 24  # kernels in one generated source
 
 
@@ -251,7 +251,7 @@ def _selector(op: Op) -> ast.FunctionDef | None:
     if len(body) == 1 and isinstance(body[0], ast.Return):
         return None
     node = ast.FunctionDef(
-        name=op.node.name, args=op.node.args, body=body, decorator_list=[], returns=ast.Name("int")
+        name=op.node.name, args=op.node.args, body=body, decorator_list=[], returns=ast.Name("int", ast.Load())
     )
     return ast.fix_missing_locations(ast.copy_location(node, op.node))
 
@@ -288,7 +288,7 @@ def _read(op: Op, g: Graph, path: int) -> list[Node]:
 
 
 def _classes(op: Op) -> str:
-    return str(op.option("dtypes", _DEFAULT_CLASSES[str(op.option("promote", "same"))]))
+    return str(op.option("dtypes", _DEFAULT_CLASSES))
 
 
 def _conditions(op: Op) -> frozenset[str]:
@@ -303,7 +303,7 @@ def _kernel(op: Op, name: str, outputs: list[Node], inputs: list[str], **options
     used = {str(n.value) for n in topological(outputs) if n.op == "param"}
     params = [p.name for p in op.params if p.name in used]
     promote = str(op.option("promote", "same"))
-    promote = "same" if promote in ("bool", "real") else promote
+    promote = "same" if promote in ("bool", "real", "complex") else promote
     return Kernel(
         name, str(op.option("label", op.name)), outputs, inputs, params, _conditions(op),
         _classes(op), promote, **options,  # type: ignore[arg-type]
