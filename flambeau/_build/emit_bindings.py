@@ -33,13 +33,18 @@ _ARGS = {
     "Ints": ("Ints", "to_ints", "tuple of ints"),
     "Floats": ("Floats", "to_floats", "tuple of floats"),
     "Bools": ("Bools", "to_bools", "tuple of bools"),
+    "Numbers": ("Numbers", "to_numbers", "tuple of Scalars"),
     "DType": ("DType", "to_dtype", "torch.dtype"),
     "Device": ("Device", "to_usable_device", "torch.device"),
     "Layout": ("Layout", "to_layout", "torch.layout"),
     "MemoryFormat": ("MemoryFormat", "to_memory_format", "torch.memory_format"),
     "Generator": ("Generator", "to_generator", "torch.Generator"),
 }
-_EXTRAS = (("layout", "Layout", "torch.layout"), ("pin_memory", "Bool", "bool"), ("requires_grad", "Bool", "bool"))
+_EXTRAS = (
+    ("layout", "Layout", "torch.layout"),
+    ("pin_memory", "Bool", "bool"),
+    ("requires_grad", "Bool", "bool"),
+)
 
 
 @dataclass
@@ -116,14 +121,22 @@ def _converted(p: Param, i: int) -> str:
         if t.optional:
             default = "std::nullopt" if p.required else default_text(p)
             value = f"optional_ints(a, {i}, {t.length})"
-            return value if default == "std::nullopt" else f"a[{i}] ? {value} : std::optional<Ints>({default})"
+            return (
+                value
+                if default == "std::nullopt"
+                else f"a[{i}] ? {value} : std::optional<Ints>({default})"
+            )
         value = f"to_ints(a, {i}, {t.length})"
         return value if p.required else f"a[{i}] ? {value} : {default_text(p)}"
     convert = _ARGS[t.base][1]
     if t.optional:
         default = "std::nullopt" if p.required else default_text(p)
         value = f"optional(a[{i}], {convert})"
-        return value if default == "std::nullopt" else f"a[{i}] ? {value} : decltype({value})({default})"
+        return (
+            value
+            if default == "std::nullopt"
+            else f"a[{i}] ? {value} : decltype({value})({default})"
+        )
     value = f"{convert}(a[{i}])"
     return value if p.required else f"a[{i}] ? {value} : {default_text(p)}"
 
@@ -168,7 +181,11 @@ def _thunk(form: Form, fields: str) -> list[str]:
     if form.has_out:
         count = len(op.outputs)
         outs = ["*out"] if count == 1 else [f"out[{k}]" for k in range(count)]
-        take = f"TensorArg out(a[{n}])" if count == 1 else f'Tensors out = to_outputs(a[{n}], {count}, "{_public(op)}")'
+        take = (
+            f"TensorArg out(a[{n}])"
+            if count == 1
+            else f'Tensors out = to_outputs(a[{n}], {count}, "{_public(op)}")'
+        )
         out_call = f"ops::{op.name}_out({', '.join([*args, *outs])})"
         lines += [
             f"  if (given(a[{n}])) [[unlikely]] {{",
@@ -210,7 +227,10 @@ def signature_text(form: Form) -> str:
     if form.has_out:
         extra.append(f"{'Tensor' if len(form.op.outputs) == 1 else 'tuple of Tensors'} out = None")
     if form.factory:
-        extra += [f"{text} {name} = {'None' if name == 'layout' else 'False'}" for name, _, text in _EXTRAS]
+        extra += [
+            f"{text} {name} = {'None' if name == 'layout' else 'False'}"
+            for name, _, text in _EXTRAS
+        ]
     if extra and not star:
         parts.append("*")
     return f"({', '.join(parts + extra)})"
@@ -279,7 +299,9 @@ def _source(parts: list[Group]) -> str:
             fields = _fields(form)
             if fields:
                 names = list(form.op.option("fields"))  # type: ignore[call-overload]
-                lines.append(f"static ResultType {fields}{{{', '.join(map(json.dumps, [_public(form.op), *names]))}}};")
+                lines.append(
+                    f"static ResultType {fields}{{{', '.join(map(json.dumps, [_public(form.op), *names]))}}};"
+                )
             lines += _signature(form, fields)
         if g.functions:
             lines += _binding("f", g, g.functions)
@@ -296,7 +318,9 @@ def _header(all_groups: list[Group]) -> str:
         for kind, forms in (("f", g.functions), ("m", g.methods)):
             if forms:
                 lines.append(f"extern const Binding {kind}_binding_{g.name};")
-                lines.append(f"PyObject* {kind}_{g.name}(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);")
+                lines.append(
+                    f"PyObject* {kind}_{g.name}(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);"
+                )
     body = "\n".join(lines)
     return f'{_HEAD}#pragma once\n\n#include "python/argparse.h"\n\n{_OPEN}\n{body}\n\n{_CLOSE}'
 
@@ -339,7 +363,12 @@ def _tables(all_groups: list[Group]) -> str:
         rows.append(f'    {{"{space}", functions_{i}}},')
     lines += ["Namespace generated_namespaces[] = {", *rows, "    {nullptr, nullptr},", "};", ""]
     lines += ["PyMethodDef generated_methods[] = {", *methods, end, "};", ""]
-    lines += ["NamedBinding generated_bindings[] = {", *bindings, "    {nullptr, nullptr, nullptr},", "};"]
+    lines += [
+        "NamedBinding generated_bindings[] = {",
+        *bindings,
+        "    {nullptr, nullptr, nullptr},",
+        "};",
+    ]
     body = "\n".join(lines)
     return f'{_HEAD}#include "gen/bindings.h"\n#include "python/module.h"\n\n{_OPEN}\n{body}\n\n{_CLOSE}'
 
