@@ -149,9 +149,12 @@ std::vector<AxisMap> maps_for(const Ints& in, const Ints& out, const std::string
   std::vector<AxisMap> maps;
   for (size_t i = 2; i < in.size(); ++i) {
     const double factor = scales.empty() ? 0.0 : scales[i - 2];
-    if (mode == "nearest" || mode == "nearest-exact")
+    const bool antialias = mode == "linear-aa" || mode == "cubic-aa";
+    if (antialias && in[i] == out[i])   // nothing to smooth, whatever the factor says
+      maps.push_back(nearest_map(in[i], out[i], false, 0.0));
+    else if (mode == "nearest" || mode == "nearest-exact")
       maps.push_back(nearest_map(in[i], out[i], mode == "nearest-exact", factor));
-    else if (mode == "linear-aa" || mode == "cubic-aa")
+    else if (antialias)
       maps.push_back(antialias_map(in[i], out[i], mode == "cubic-aa", align, factor));
     else
       maps.push_back(smooth_map(in[i], out[i], mode == "cubic", align, factor));
