@@ -77,7 +77,17 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     return s.complex(real, imag)
 
 
-@pointwise(promote="float", dtypes="bif", aliases=("special.logit",))
+@pointwise(promote="float", dtypes="bif", namespaces=(), method=False, inplace=False, label="logit")
+def _logit(input: Tensor) -> Tensor:
+    """Logarithm of x / (1 - x).
+
+    >>> torch.logit(torch.tensor([0.5]))
+    tensor([0.])
+    """
+    return s.log(input / (1 - input))
+
+
+@composite(inplace=True, out=True, aliases=("special.logit",))
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """Logarithm of x / (1 - x), x clamped to [eps, 1 - eps] when eps is given.
 
@@ -85,9 +95,9 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     tensor([0.])
     """
     if eps is None:
-        return s.log(input / (1 - input))
-    x = s.minimum(s.maximum(input, eps), 1 - eps)
-    return s.log(x / (1 - x))
+        return _logit(input)
+    x = input if input.is_floating_point() else input.to(default_dtype())
+    return _logit(x.clamp(eps, 1.0 - eps))
 
 
 @composite(inplace=True, out=True)
