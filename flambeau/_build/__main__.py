@@ -20,7 +20,7 @@ if not __package__:
     __package__ = "flambeau._build"
     import flambeau._build  # noqa: F401
 
-from flambeau._build import compiler, emit_files  # noqa: E402
+from flambeau._build import compiler, emit_bindings, emit_files  # noqa: E402
 from flambeau._ir.errors import CompileError  # noqa: E402
 
 
@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
         _report(unit.errors, args.root)
         if not args.keep_going:
             return 1
-    files = emit_files.all_files(unit)
+    files = emit_files.all_files(unit) | emit_bindings.files([e.op for e in unit.entries])
     if args.list_outputs:
         print("\n".join(sorted(files)))
         return 0

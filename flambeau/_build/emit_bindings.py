@@ -7,10 +7,8 @@ data that `csrc/python/argparse.cpp` reads. Names that several entries share bec
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from .._ir.types import Param, Type
 from .emit_op import default_text
@@ -255,7 +253,8 @@ def _row(form: Form) -> str:
     extra = form.has_out + 3 * form.factory
     positional = sum(not p.kwonly for p in op.params)
     params = f"params_{form.id}" if op.params or extra else "nullptr"
-    return f"{{{params}, {len(op.params) + extra}, {positional}, {json.dumps(signature_text(form))}, call_{form.id}}}"
+    text = json.dumps(signature_text(form))
+    return f"{{{params}, {len(op.params) + extra}, {positional}, {text}, call_{form.id}}}"
 
 
 def _binding(kind: str, g: Group, forms: list[Form]) -> list[str]:
@@ -263,21 +262,24 @@ def _binding(kind: str, g: Group, forms: list[Form]) -> list[str]:
     module = "" if "" in g.spaces or not g.spaces else next(iter(g.spaces))
     return [
         f"static Signature {kind}_signatures_{g.name}[] = {{\n    {rows}}};",
-        f'const Binding {kind}_binding_{g.name} = {{"{g.name}", "{module}", {kind}_signatures_{g.name}, '
-        f"{len(forms)}, {str(bool(g.methods)).lower()}}};",
+        f'const Binding {kind}_binding_{g.name} = {{"{g.name}", "{module}", '
+        f"{kind}_signatures_{g.name}, {len(forms)}, {str(bool(g.methods)).lower()}}};",
     ]
+
+
+_CALL = "PyObject* const* args, Py_ssize_t n, PyObject* names"
 
 
 def _entry_points(g: Group) -> list[str]:
     lines = []
     if g.functions:
         lines.append(
-            f"PyObject* f_{g.name}(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {{\n"
+            f"PyObject* f_{g.name}(PyObject*, {_CALL}) {{\n"
             f"  return call_binding(f_binding_{g.name}, nullptr, args, n, names);\n}}"
         )
     if g.methods:
         lines.append(
-            f"PyObject* m_{g.name}(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {{\n"
+            f"PyObject* m_{g.name}(PyObject* self, {_CALL}) {{\n"
             f"  return call_binding(m_binding_{g.name}, self, args, n, names);\n}}"
         )
     return lines
@@ -298,10 +300,8 @@ def _source(parts: list[Group]) -> str:
             done.add(form.id)
             fields = _fields(form)
             if fields:
-                names = list(form.op.option("fields"))  # type: ignore[call-overload]
-                lines.append(
-                    f"static ResultType {fields}{{{', '.join(map(json.dumps, [_public(form.op), *names]))}}};"
-                )
+                names = [_public(form.op), *form.op.option("fields")]  # type: ignore[misc]
+                lines.append(f"static ResultType {fields}{{{', '.join(map(json.dumps, names))}}};")
             lines += _signature(form, fields)
         if g.functions:
             lines += _binding("f", g, g.functions)
@@ -309,7 +309,8 @@ def _source(parts: list[Group]) -> str:
             lines += _binding("m", g, g.methods)
         lines += [*_entry_points(g), ""]
     body = "\n".join(lines)
-    return f'{_HEAD}#include "gen/bindings.h"\n#include "gen/ops.h"\n#include "python/thunks.h"\n\n{_OPEN}\n{body}\n{_CLOSE}'
+    includes = '#include "gen/bindings.h"\n#include "gen/ops.h"\n#include "python/thunks.h"\n'
+    return f"{_HEAD}{includes}\n{_OPEN}\n{body}\n{_CLOSE}"
 
 
 def _header(all_groups: list[Group]) -> str:
@@ -318,9 +319,7 @@ def _header(all_groups: list[Group]) -> str:
         for kind, forms in (("f", g.functions), ("m", g.methods)):
             if forms:
                 lines.append(f"extern const Binding {kind}_binding_{g.name};")
-                lines.append(
-                    f"PyObject* {kind}_{g.name}(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);"
-                )
+                lines.append(f"PyObject* {kind}_{g.name}(PyObject*, {_CALL});")
     body = "\n".join(lines)
     return f'{_HEAD}#pragma once\n\n#include "python/argparse.h"\n\n{_OPEN}\n{body}\n\n{_CLOSE}'
 
@@ -370,7 +369,8 @@ def _tables(all_groups: list[Group]) -> str:
         "};",
     ]
     body = "\n".join(lines)
-    return f'{_HEAD}#include "gen/bindings.h"\n#include "python/module.h"\n\n{_OPEN}\n{body}\n\n{_CLOSE}'
+    includes = '#include "gen/bindings.h"\n#include "python/module.h"\n'
+    return f"{_HEAD}{includes}\n{_OPEN}\n{body}\n\n{_CLOSE}"
 
 
 def files(ops: Sequence[Op]) -> dict[str, str]:
@@ -381,21 +381,3 @@ def files(ops: Sequence[Op]) -> dict[str, str]:
         families.setdefault((g.functions or g.methods)[0].op.family, []).append(g)
     out = {f"bindings_{family}.cpp": _source(parts) for family, parts in families.items()}
     return {**out, "bindings.h": _header(all_groups), "bindings.cpp": _tables(all_groups)}
-
-
-def emit(ops: Sequence[Op], outdir: str | Path) -> list[str]:
-    """Writes the files, those that changed; returns their names."""
-    folder = Path(outdir)
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = files(ops)
-    for name, text in texts.items():
-        path = folder / name
-        if path.exists() and path.read_text() == text:
-            continue
-        part = path.with_suffix(path.suffix + ".part")
-        part.write_text(text)
-        os.replace(part, path)
-    for path in folder.glob("bindings_*.cpp"):
-        if path.name not in texts:
-            path.unlink()
-    return sorted(texts)
