@@ -148,9 +148,9 @@ void max_pool(Tensor& out, const Tensor& input, const Ints& kernel, const Ints& 
   run_max(&out, nullptr, input, pool_axes(input.sizes(), out.sizes(), kernel, stride, pad, dilation));
 }
 
-void max_pool_indices(Tensor& out, const Tensor& input, const Ints& kernel, const Ints& stride, const Ints& pad,
-                      const Ints& dilation, bool) {
-  run_max(nullptr, &out, input, pool_axes(input.sizes(), out.sizes(), kernel, stride, pad, dilation));
+void max_pool_both(Tensor& out, Tensor& indices, const Tensor& input, const Ints& kernel, const Ints& stride,
+                   const Ints& pad, const Ints& dilation, bool) {
+  run_max(&out, &indices, input, pool_axes(input.sizes(), out.sizes(), kernel, stride, pad, dilation));
 }
 
 void max_pool_backward(Tensor& out, const Tensor& grad, const Tensor& input, const Ints& kernel, const Ints& stride,
@@ -158,16 +158,35 @@ void max_pool_backward(Tensor& out, const Tensor& grad, const Tensor& input, con
   run_max_backward(out, grad, input, pool_axes(input.sizes(), grad.sizes(), kernel, stride, pad, dilation));
 }
 
-void adaptive_max(Tensor& out, const Tensor& input, const Ints& size) {
-  run_max(&out, nullptr, input, adaptive_axes(input.sizes(), out.sizes(), size.size()));
+void adaptive_max_both(Tensor& out, Tensor& indices, const Tensor& input, const Ints& size) {
+  run_max(&out, &indices, input, adaptive_axes(input.sizes(), out.sizes(), size.size()));
 }
 
-void adaptive_max_indices(Tensor& out, const Tensor& input, const Ints& size) {
-  run_max(nullptr, &out, input, adaptive_axes(input.sizes(), out.sizes(), size.size()));
-}
-
-void adaptive_max_backward(Tensor& out, const Tensor& grad, const Tensor& input, const Ints& size) {
-  run_max_backward(out, grad, input, adaptive_axes(input.sizes(), grad.sizes(), size.size()));
+void plane_scatter(Tensor& out, const Tensor& grad, const Tensor& at, const Ints&, int64_t axes) {
+  if (out.numel() == 0) return;
+  const DType d = opmath(out.dtype());
+  const bool direct = out.dtype() == d && out.is_contiguous();
+  const Tensor to = direct ? out : empty(out.sizes(), d);
+  fill_zero(to);
+  int64_t planes = 1, size = 1;
+  for (int64_t i = 0; i < out.dim(); ++i) (i < out.dim() - axes ? planes : size) *= out.sizes()[i];
+  const int64_t n = planes ? grad.numel() / planes : 0;
+  const Tensor g = contiguous(to_dtype(grad, d)), index = contiguous(at);
+  visit(d, [&]<class T>() {
+    parallel_for(0, planes, std::max<int64_t>(1, kGrain / (n + 1)), [&](int64_t from, int64_t end) {
+      for (int64_t p = from; p < end; ++p) {
+        const int64_t* i = index.data<int64_t>() + p * n;
+        const T* v = g.data<T>() + p * n;
+        T* plane = to.data<T>() + p * size;
+        for (int64_t j = 0; j < n; ++j) {
+          FB_CHECK(i[j] >= 0 && i[j] < size, "max_unpool: Found an invalid max index: ", i[j],
+                   " (output volumes are of size ", size, ")");
+          plane[i[j]] = static_cast<T>(plane[i[j]] + v[j]);
+        }
+      }
+    });
+  });
+  if (!direct) copy(out, to);
 }
 
 void avg_pool(Tensor& out, const Tensor& input, const Ints& kernel, const Ints& stride, const Ints& pad, bool,

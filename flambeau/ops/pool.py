@@ -1,7 +1,7 @@
 """Pools: maxima and averages over windows, regular or adaptive, in one to three dimensions.
 
-Maxima keep no indices for the derivative: their backward finds the winners again, which costs less
-than storing them. Kernels: csrc/kernels/pool.cpp.
+Maxima whose gradient is wanted are computed with their indices, the others without, which is faster.
+Kernels: csrc/kernels/pool.cpp.
 """
 
 from __future__ import annotations
@@ -107,24 +107,11 @@ def _(g, input, kernel, stride, padding, dilation, ceil_mode):
     return _max_pool_backward(g, input, kernel, stride, padding, dilation, ceil_mode)
 
 
-@structured(kernel="max_pool_indices", namespaces=(), out=False, differentiable=False)
-def _max_pool_indices(
-    input: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
-) -> Tensor:
-    """Where the maxima over windows are: flat indices in each channel.
-
-    >>> torch.nn.functional.max_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2, return_indices=True)[1]
-    tensor([[[1, 3]]])
-    """
-    shape = _pool_shape("max_pool", input, kernel, stride, padding, dilation, ceil_mode)
-    return empty(shape, dtype=int64, like=input, memory_format=input.suggest_memory_format())
-
-
 @structured(kernel="max_pool_backward", namespaces=(), out=False)
 def _max_pool_backward(
     grad: Tensor, input: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> Tensor:
-    """Cotangent of the input of `_max_pool`.
+    """Cotangent of the input of `_max_pool`: the winners are found again.
 
     >>> torch.nn.functional.max_pool1d(torch.ones(1, 1, 4), 2).shape
     torch.Size([1, 1, 2])
@@ -134,7 +121,7 @@ def _max_pool_backward(
 
 @_max_pool_backward.vjp
 def _(g, grad, input, kernel, stride, padding, dilation, ceil_mode):
-    at = _max_pool_indices(input, kernel, stride, padding, dilation, ceil_mode)
+    _, at = _max_pool_both(input, kernel, stride, padding, dilation, ceil_mode)
     return _pick(g, at, len(kernel)), None
 
 
@@ -151,17 +138,56 @@ def _pick(x: Tensor, at: Tensor, axes: int) -> Tensor:
     return gather(flat, -1, places).reshape(at.shape)
 
 
-@composite(namespaces=())
+@structured(kernel="plane_scatter", namespaces=(), out=False)
+def _plane_scatter(grad: Tensor, at: Tensor, input_size: Ints, axes: int) -> Tensor:
+    """Zeros of `input_size` with `grad` added at the flat indices `at` of each channel's plane.
+
+    >>> torch.nn.functional.max_unpool1d(torch.ones(1, 1, 1), torch.tensor([[[1]]]), 2)
+    tensor([[[0., 1.]]])
+    """
+    return empty(input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format())
+
+
+@_plane_scatter.vjp
+def _(g, grad, at, axes):
+    return _pick(g, at, axes), None
+
+
+@structured(kernel="max_pool_both", namespaces=(), out=False)
 def _max_pool_both(
     input: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> Tuple[Tensor, Tensor]:
-    """Maxima and where they are.
+    """Maxima over windows and where they are: flat indices in each channel.
 
-    >>> torch.nn.functional.max_pool1d(torch.ones(1, 1, 4), 2, return_indices=True)[1].shape
+    >>> torch.nn.functional.max_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2, return_indices=True)[1]
+    tensor([[[1, 3]]])
+    """
+    check(not input.is_complex(), f"\"max_pool\" not implemented for '{scalar_type_name(input.dtype)}'")
+    check(input.dtype != bool_, "\"max_pool\" not implemented for 'Bool'")
+    shape = _pool_shape("max_pool", input, kernel, stride, padding, dilation, ceil_mode)
+    layout = input.suggest_memory_format()
+    out = empty(shape, dtype=input.dtype, like=input, memory_format=layout)
+    return out, empty(shape, dtype=int64, like=input, memory_format=layout)
+
+
+@_max_pool_both.vjp
+def _(g0, input, kernel, result1):
+    return _plane_scatter(g0, result1, input.shape, len(kernel))
+
+
+@composite(namespaces=())
+def _max_pool_values(
+    input: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
+) -> Tensor:
+    """Maxima over windows, by the way that suits whether a gradient is wanted.
+
+    >>> torch.nn.functional.max_pool1d(torch.ones(1, 1, 4), 2).shape
     torch.Size([1, 1, 2])
     """
-    out = _max_pool(input, kernel, stride, padding, dilation, ceil_mode)
-    return out, _max_pool_indices(input, kernel, stride, padding, dilation, ceil_mode)
+    if grad_mode() and input.requires_grad:
+        out, _ = _max_pool_both(input, kernel, stride, padding, dilation, ceil_mode)
+        return out
+    return _max_pool(input, kernel, stride, padding, dilation, ceil_mode)
 
 
 @composite(method=False)
@@ -174,7 +200,7 @@ def max_pool1d(
     >>> torch.max_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2)
     tensor([[[1., 3.]]])
     """
-    return _max_pool(input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode)
+    return _max_pool_values(input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode)
 
 
 @composite(method=False)
@@ -187,7 +213,7 @@ def max_pool2d(
     >>> torch.max_pool2d(torch.arange(4.0).reshape(1, 1, 2, 2), 2)
     tensor([[[[3.]]]])
     """
-    return _max_pool(input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode)
+    return _max_pool_values(input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode)
 
 
 @max_pool2d.samples
@@ -206,7 +232,7 @@ def max_pool3d(
     >>> torch.max_pool3d(torch.ones(1, 1, 2, 2, 2), 2).shape
     torch.Size([1, 1, 1, 1, 1])
     """
-    return _max_pool(input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode)
+    return _max_pool_values(input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode)
 
 
 @composite(method=False)
@@ -406,50 +432,26 @@ def _(g, grad, axes):
     return _adaptive_avg_pool(g, grad.shape[grad.ndim - axes :])
 
 
-@structured(kernel="adaptive_max", namespaces=(), out=False)
-def _adaptive_max_pool(input: Tensor, size: Ints) -> Tensor:
-    """Maxima over windows that cover the input and number `size`.
+@structured(kernel="adaptive_max_both", namespaces=(), out=False)
+def _adaptive_max_both(input: Tensor, size: Ints) -> Tuple[Tensor, Tensor]:
+    """Maxima over windows that cover the input, and where they are: flat indices in each channel.
 
-    >>> torch.nn.functional.adaptive_max_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2)
-    tensor([[[1., 3.]]])
+    >>> torch.adaptive_max_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2)[1]
+    tensor([[[1, 3]]])
     """
     check(
         input.is_floating_point(),
         f"\"adaptive_max_pool\" not implemented for '{scalar_type_name(input.dtype)}'",
     )
     shape = _adaptive_shape("adaptive_max_pool", input, size)
-    return empty(shape, dtype=input.dtype, like=input, memory_format=input.suggest_memory_format())
+    layout = input.suggest_memory_format()
+    out = empty(shape, dtype=input.dtype, like=input, memory_format=layout)
+    return out, empty(shape, dtype=int64, like=input, memory_format=layout)
 
 
-@_adaptive_max_pool.vjp
-def _(g, input, size):
-    return _adaptive_max_pool_backward(g, input, size)
-
-
-@structured(kernel="adaptive_max_indices", namespaces=(), out=False, differentiable=False)
-def _adaptive_max_pool_indices(input: Tensor, size: Ints) -> Tensor:
-    """Where the maxima are: flat indices in each channel.
-
-    >>> torch.adaptive_max_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2)[1]
-    tensor([[[1, 3]]])
-    """
-    shape = _adaptive_shape("adaptive_max_pool", input, size)
-    return empty(shape, dtype=int64, like=input, memory_format=input.suggest_memory_format())
-
-
-@structured(kernel="adaptive_max_backward", namespaces=(), out=False)
-def _adaptive_max_pool_backward(grad: Tensor, input: Tensor, size: Ints) -> Tensor:
-    """Cotangent of the input of `_adaptive_max_pool`.
-
-    >>> torch.nn.functional.adaptive_max_pool1d(torch.ones(1, 1, 4), 2).shape
-    torch.Size([1, 1, 2])
-    """
-    return empty(input.shape, dtype=grad.dtype, like=input, memory_format=input.suggest_memory_format())
-
-
-@_adaptive_max_pool_backward.vjp
-def _(g, grad, input, size):
-    return _pick(g, _adaptive_max_pool_indices(input, size), len(size)), None
+@_adaptive_max_both.vjp
+def _(g0, input, size, result1):
+    return _plane_scatter(g0, result1, input.shape, len(size))
 
 
 @composite(method=False, namespaces=("torch", "nn.functional"))
@@ -469,4 +471,4 @@ def adaptive_max_pool1d(input: Tensor, output_size: Ints1) -> Tuple[Tensor, Tens
     >>> torch.adaptive_max_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2)[0]
     tensor([[[1., 3.]]])
     """
-    return _adaptive_max_pool(input, output_size), _adaptive_max_pool_indices(input, output_size)
+    return _adaptive_max_both(input, output_size)
