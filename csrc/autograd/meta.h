@@ -28,7 +28,7 @@ struct AutogradMeta {
   Ref<Node> grad_fn;                       // null for leaves
   uint32_t output_nr = 0;
   bool requires_grad = false;              // asked for, on a leaf
-  int tangent_level = -1;
+  int64_t tangent_level = -1;
   Node* accumulator = nullptr;             // weak: the leaf's AccumulateGrad, which clears it when it dies
   std::mutex mutex;                        // guards accumulator, grad and lazy regeneration of grad_fn
   std::optional<ViewInfo> view;

@@ -1,5 +1,7 @@
 #include "python/node_object.h"
 
+#include <structmember.h>
+
 #include <string>
 #include <unordered_map>
 
@@ -7,6 +9,7 @@
 #include "autograd/meta.h"
 #include "python/autograd_function.h"
 #include "python/hooks.h"
+#include "python/types.h"
 
 namespace flambeau::python {
 
@@ -153,27 +156,32 @@ PyObject* input_metadata(PyObject* self, void*) {
     for (uint32_t i = 0; i < node.outputs.size(); ++i) {
       const OutputMeta& meta = node.outputs[i];
       PyRef shape = checked(wrap_ints(meta.sizes));
-      PyTuple_SET_ITEM(out.get(), i, checked(Py_BuildValue("(OO)", shape.get(), wrap_dtype(meta.dtype))).release());
+      PyTuple_SET_ITEM(out.get(), i, checked(Py_BuildValue("(ON)", shape.get(), wrap_dtype(meta.dtype))).release());
     }
     return out.release();
   });
 }
 
-PyMethodDef base_methods[] = {
+}  // namespace
+
+PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, "Name of the node, after the operation."},
     {"register_hook", register_hook, METH_O, "Calls hook(grad_inputs, grad_outputs) after each run of the node."},
     {"register_prehook", register_prehook, METH_O, "Calls hook(grad_outputs) before each run of the node."},
     {"_sequence_nr", sequence_nr, METH_NOARGS, "Place in the order of recording."},
     {nullptr, nullptr, 0, nullptr},
 };
-PyGetSetDef base_properties[] = {
+PyGetSetDef node_properties[] = {
     {"next_functions", next_functions, nullptr, "Nodes to which the gradients go, with the number of their output.", nullptr},
     {"metadata", metadata, nullptr, "A dict for the user.", nullptr},
     {"_input_metadata", input_metadata, nullptr, "Shape and dtype of each gradient that the node takes.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
+
+namespace {
+
 PyGetSetDef type_properties[] = {
-    base_properties[0], base_properties[1], base_properties[2],
+    node_properties[0], node_properties[1], node_properties[2],
     {"variable", variable, nullptr, "The leaf, of an accumulator.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -211,10 +219,6 @@ PyGetSetDef handle_properties[] = {
 int visit_node(void* p, visitproc visit, void* arg) { return visit_context(*static_cast<Node*>(p), visit, arg); }
 
 }  // namespace
-
-PyMethodDef* const node_methods_table = base_methods;
-PyMethodDef node_methods[] = {base_methods[0], base_methods[1], base_methods[2], base_methods[3], base_methods[4]};
-PyGetSetDef node_properties[] = {base_properties[0], base_properties[1], base_properties[2], base_properties[3]};
 
 PyObject* wrap_node(const Ref<Node>& node) {
   if (!node) Py_RETURN_NONE;
@@ -271,7 +275,7 @@ bool init_node_types(PyObject* module) {
       {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
       {Py_tp_repr, reinterpret_cast<void*>(node_repr)},
       {Py_tp_members, node_members},
-      {Py_tp_methods, base_methods},
+      {Py_tp_methods, node_methods},
       {Py_tp_getset, type_properties},
       {0, nullptr},
   };
