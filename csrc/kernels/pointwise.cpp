@@ -6,7 +6,6 @@
 #include "core/promotion.h"
 #include "kernels/copy.h"
 #include "kernels/move.h"
-#include "kernels/reduce.h"
 #include "kernels/tiles.h"
 
 namespace flambeau::kernels {
@@ -390,28 +389,6 @@ void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params,
   }
   write_into(k, computed, shape, in, params, targets);
   for (int j = 0; j < k.outputs; ++j) targets[j].bump_version();
-}
-
-void pointwise_backward(const PointwiseKernel& k, Inputs inputs, Params params,
-                        std::initializer_list<const Ints*> shapes, Tensor* results) {
-  const Tensor* const* in = inputs.begin();
-  DType computed = promoted(k, in);
-  Ints shape = broadcast_all(in, k.inputs);
-  LoopNest nest(shape);
-  for (int i = 0; i < k.inputs; ++i) nest.add(*in[i]);
-  nest.order();
-  Ints strides = result_strides(in, k.inputs, shape, nest);
-  for (int i = 0; i < k.outputs; ++i) {
-    DType d = result_dtype(k.results[i], computed);
-    results[i] = strides.empty() ? empty(shape, d) : empty_strided(shape, strides, d);
-    nest.add(results[i]);
-  }
-  apply(k, computed, nest, in, results, params);
-  int i = 0;
-  for (const Ints* wanted : shapes) {
-    results[i] = sum_to(results[i], *wanted);
-    ++i;
-  }
 }
 
 }  // namespace flambeau::kernels

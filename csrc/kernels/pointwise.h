@@ -75,8 +75,5 @@ auto pointwise_tuple(const PointwiseKernel& k, Inputs inputs, Params params, std
 Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs, Params params = {});
 // out= form: outs are resized where PyTorch resizes them, and must be able to hold the result's dtype.
 void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params, std::initializer_list<const Tensor*> outs);
-// Cotangents by a fused kernel, summed over broadcast dims to the given shapes (none given: they have them already).
-void pointwise_backward(const PointwiseKernel& k, Inputs inputs, Params params,
-                        std::initializer_list<const Ints*> shapes, Tensor* results);
 
 }  // namespace flambeau::kernels

@@ -115,21 +115,11 @@ def _param_value(op: Op, name: str) -> str:
 def _backward_of(plan: Plan, v: Variant, needed: Sequence[str]) -> list[str]:
     lines: list[str] = []
     active = [i for i, c in enumerate(v.cotangents) if c is not None]
-    several = sum(p.type.is_tensor for p in plan.op.params) > 1
-    data = _data_inputs(v)
     for slots, kernel in sorted(v.backward.items(), key=lambda item: -len(item[0])):
         test = " && ".join(needed[i] if i in slots else f"!{needed[i]}" for i in active)
-        tensors = [p.name for p in plan.op.params if p.type.is_tensor]
-        shapes = ""
-        if several:
-            parts = [
-                f"&{_cpp(tensors[i])}.sizes()" if tensors[i] in data else f"&{tensors[i]}_shape"
-                for i in slots
-            ]
-            shapes = ", ".join(parts)
         call = (
-            f"kernels::pointwise_backward(kernels::kernel_{kernel.name}, "
-            f"{plan._inputs(map(_cpp, kernel.inputs))}, {plan._params(kernel)}, {{{shapes}}}, cotangents);"
+            f"kernels::pointwise_many(kernels::kernel_{kernel.name}, "
+            f"{plan._inputs(map(_cpp, kernel.inputs))}, {plan._params(kernel)}, cotangents);"
         )
         values = [f"cotangents[{slots.index(i)}]" if i in slots else "Tensor()" for i in active]
         lines += [
@@ -176,12 +166,6 @@ def _cpp_tests(path: Sequence[tuple[ast.expr, bool]]) -> str | None:
                 return None
         parts.append(text if taken else f"!({text})")
     return " && ".join(parts) or "true"
-
-
-def _data_inputs(v: Variant) -> set[str]:
-    """Tensors whose values some cotangent reads."""
-    nodes = topological([c for c in v.cotangents if c is not None])
-    return {str(n.value) for n in nodes if n.op == "input"}
 
 
 # Reading bodies ---------------------------------------------------------------------------------

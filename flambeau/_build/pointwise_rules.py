@@ -48,12 +48,22 @@ class _Writer:
             return "nan" if n.value != n.value else repr(n.value)
         if n.op in ("input", "param"):
             return str(n.value)
+        if n.op == "complex":
+            return f"complex({', '.join(self._part(a, n) for a in n.args)})"
         args = [self.text[id(a)] for a in n.args]
         if n.op in _OPERATORS:
             return _OPERATORS[n.op].format(*args)
         if n.op in ("inf", "nan"):
             return n.op
         return f"{n.op}({', '.join(args)})"
+
+
+    def _part(self, a: Node, n: Node) -> str:
+        """A part of a complex number; a constant takes the other part's shape."""
+        if a.op != "const":
+            return self.text[id(a)]
+        other = next(b for b in n.args if b is not a)
+        return f"full_like({self.text[id(other)]}, {a.value})"
 
 
 def _function(op: Op, params: Sequence[str], body: list[str]) -> ast.FunctionDef:
@@ -92,9 +102,11 @@ def _used(op: Op, roots: Sequence[Node]) -> set[str]:
 def vjp_rule(
     op: Op, variants: Sequence[Sequence[Node | None]], paths: Sequence[Path]
 ) -> ast.FunctionDef:
-    """`def _(g, …)` that returns the cotangent of each tensor parameter."""
+    """`def _(g, …)` that returns the cotangent of each tensor parameter.
+
+    Cotangents have the broadcast shape and the computed type; the engine makes them conform.
+    """
     tensors = [p.name for p in op.params if p.type.is_tensor]
-    several = len(tensors) > 1
     outputs = len(op.outputs)
     used: set[str] = set()
     bodies = []
@@ -103,15 +115,11 @@ def vjp_rule(
         used |= _used(op, roots)
         writer = _Writer(roots, set(tensors))
         values = []
-        for name, c in zip(tensors, cotangents, strict=True):
+        for c in cotangents:
             if c is None:
                 values.append("None")
                 continue
-            text = writer.text[id(c)]
-            if several:
-                used.add(name)
-                text = f"sum_to({text}, {name}.shape)"
-            values.append(text)
+            values.append(writer.text[id(c)])
         bodies.append([*writer.lines, f"return {', '.join(values)}"])
     used |= set(_tested(op, paths))
     seeds = ["g"] if outputs == 1 else [f"g{j}" for j in range(outputs)]
