@@ -1,0 +1,196 @@
+"""Scaled dot product attention: a fused kernel where it applies, plain operations elsewhere.
+
+The fused kernel keeps no matrix of scores. Kernels: csrc/kernels/attention.cpp.
+"""
+
+from __future__ import annotations
+
+from flambeau.ops._lang import *
+
+
+@structured(kernel="attention_fused", namespaces=(), out=False)
+def _attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
+) -> Tuple[Tensor, Tensor]:
+    """Attention of (N, H, L, E) on (N, H, S, E) and (N, H, S, Ev), and the log-sums of the scores.
+
+    >>> q = torch.ones(1, 1, 2, 4)
+    >>> torch.nn.functional.scaled_dot_product_attention(q, q, q).shape
+    torch.Size([1, 1, 2, 4])
+    """
+    n, h, rows, _ = query.shape
+    columns = value.shape[3]
+    # Heads lie side by side in memory, as the projection that usually follows reads them.
+    out = empty_strided_as(
+        [n, h, rows, columns], [rows * h * columns, columns, h * columns, 1],
+        dtype=query.dtype, like=query,
+    )  # fmt: skip
+    return out, empty([n, h, rows], dtype=opmath(query.dtype), like=query)
+
+
+@_attention.vjp
+def _(g0, query, key, value, mask, causal, scale, result0, result1):
+    gq, gk, gv = _attention_backward(
+        g0, query, key, value, mask, result0, result1, causal, scale
+    )
+    return gq, gk, gv, None
+
+
+@structured(kernel="attention_fused_backward", namespaces=(), out=False)
+def _attention_backward(
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, output: Tensor,
+    lse: Tensor, causal: bool, scale: float,
+) -> Tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Cotangents of query, key and value.
+
+    >>> q = torch.ones(1, 1, 2, 4, requires_grad=True)
+    >>> torch.nn.functional.scaled_dot_product_attention(q, q, q).sum().backward()
+    """
+    return (
+        empty(query.shape, dtype=query.dtype, like=query),
+        empty(key.shape, dtype=key.dtype, like=key),
+        empty(value.shape, dtype=value.dtype, like=value),
+    )
+
+
+@_attention_backward.vjp
+def _(g0, g1, g2, grad, query, key, value, mask, output, lse, causal, scale):
+    # Second order is rare: the matrices are made, with P the probabilities and D = P (dP - delta).
+    scores = matmul(query, key.transpose(2, 3)) * scale
+    if causal:
+        scores = scores + _causal_mask(query, key)
+    if mask is not None:
+        scores = scores + _additive(mask, query.dtype)
+    p = (scores - lse.to(query.dtype).unsqueeze(3)).exp()
+    dp = matmul(grad, value.transpose(2, 3))
+    delta = (dp * p).sum([3], keepdim=True)
+    ds = p * (dp - delta)
+    # gq = scale ds k, gk = scale ds^T q, gv = p^T grad; h is the cotangent of ds, e that of p.
+    h = (matmul(g0, key.transpose(2, 3)) + matmul(query, g1.transpose(2, 3))) * scale
+    hp = (h * p).sum([3], keepdim=True)
+    cdp = p * (h - hp)
+    e = h * (dp - delta) - dp * hp + matmul(grad, g2.transpose(2, 3))
+    cs = p * (e - (e * p).sum([3], keepdim=True)) * scale
+    cgrad = matmul(p, g2) + matmul(cdp, value)
+    cq = matmul(ds, g1) * scale + matmul(cs, key)
+    ck = matmul(ds.transpose(2, 3), g0) * scale + matmul(cs.transpose(2, 3), query)
+    cv = matmul(cdp.transpose(2, 3), grad)
+    return cgrad, cq, ck, cv, None, None, None
+
+
+@composite(namespaces=())
+def _causal_mask(query: Tensor, key: Tensor) -> Tensor:
+    """Scores' mask that lets position i see keys up to i.
+
+    >>> q = torch.ones(1, 1, 2, 4)
+    >>> torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True).shape
+    torch.Size([1, 1, 2, 4])
+    """
+    allowed = ones([query.shape[-2], key.shape[-2]], dtype=bool_, device=query.device).tril()
+    return _additive(allowed, query.dtype)
+
+
+@composite(namespaces=())
+def _additive(mask: Tensor, dtype: DType) -> Tensor:
+    """A mask as numbers to add to scores: a boolean one forbids where it is False.
+
+    >>> torch.tensor([True, False]).logical_not()
+    tensor([False,  True])
+    """
+    if mask.dtype != bool_:
+        return mask.to(dtype)
+    return zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask.logical_not(), -inf)
+
+
+@composite(method=False, namespaces=("nn.functional",))
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0, is_causal: bool = False, *, scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:  # fmt: skip
+    """Weighted means of `value` by the softmax of `query @ key.T * scale + mask`.
+
+    Args:
+        query: (N, ..., Hq, L, E)
+        key: (N, ..., H, S, E)
+        value: (N, ..., H, S, Ev)
+        attn_mask: bool (False forbids) or added to the scores; broadcast to (N, ..., L, S)
+        dropout_p: applied to the weights, also outside training
+        is_causal: position i sees keys up to i
+        scale: 1 / sqrt(E) by default
+        enable_gqa: Hq may be a multiple of H; each head of key and value serves several queries
+
+    >>> q = torch.ones(1, 2, 3, 4)
+    >>> torch.nn.functional.scaled_dot_product_attention(q, q, q).shape
+    torch.Size([1, 2, 3, 4])
+    """
+    op = "scaled_dot_product_attention"
+    check(
+        query.ndim >= 2 and key.ndim >= 2 and value.ndim >= 2,
+        f"{op}: Expected query, key, and value to all be at least 2 dimensional, but got "
+        f"query.dim: {query.ndim}, key.dim: {key.ndim} and value.dim: {value.ndim} instead.",
+    )
+    check(
+        query.dtype == key.dtype and query.dtype == value.dtype,
+        f"{op}: Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} "
+        f"key.dtype: {key.dtype} and value.dtype: {value.dtype} instead.",
+    )
+    check(
+        query.dtype.is_inexact,
+        f"{op}: Expected query, key and value of floating point, got {query.dtype}",
+    )
+    check(
+        not (is_causal and attn_mask is not None),
+        f"{op}: Explicit attn_mask should not be set when is_causal=True",
+    )
+    check(
+        query.shape[-1] == key.shape[-1] and key.shape[-2] == value.shape[-2],
+        f"{op}: query, key and value do not fit, got shapes {query.shape}, {key.shape}, {value.shape}",
+    )
+    if attn_mask is not None:
+        check(
+            attn_mask.dtype == bool_ or attn_mask.is_floating_point(),
+            f"{op}: Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+            f"attn_mask.dtype: {attn_mask.dtype} and query.dtype: {query.dtype} instead.",
+        )
+    k = key
+    v = value
+    if enable_gqa and query.ndim >= 3 and query.shape[-3] != key.shape[-3]:
+        check(
+            query.shape[-3] % key.shape[-3] == 0 and key.shape[-3] == value.shape[-3],
+            f"{op}: Number of heads in key and value must divide the number of heads in query, got "
+            f"{query.shape[-3]}, {key.shape[-3]}, {value.shape[-3]}",
+        )
+        k = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+        v = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    factor = 1.0 / sqrt(float(max(1, query.shape[-1])))
+    if scale is not None:
+        factor = scale
+    same_batch = query.shape[:-2] == k.shape[:-2] and query.shape[:-2] == v.shape[:-2]
+    fused = same_batch and dropout_p == 0.0 and query.ndim in (3, 4) and not query.is_complex()
+    if attn_mask is not None:
+        fused = fused and not attn_mask.requires_grad and attn_mask.ndim <= query.ndim
+        fused = fused and (attn_mask.ndim < 3 or query.ndim == 4)
+    if fused and query.is_cpu:
+        if attn_mask is not None:
+            full = query.shape[:-1] + [k.shape[-2]]
+            check(
+                broadcast_shapes(attn_mask.shape, full) == full,
+                f"{op}: The expanded size of attn_mask {attn_mask.shape} must match the scores {full}",
+            )
+        if query.ndim == 4:
+            out, _ = _attention(query, k, v, attn_mask, is_causal, factor)
+            return out
+        out3, _ = _attention(
+            query.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), attn_mask, is_causal, factor
+        )
+        return out3.squeeze(0)
+    scores = matmul(query, k.transpose(-2, -1)) * factor
+    if is_causal:
+        scores = scores + _causal_mask(query, k)
+    if attn_mask is not None:
+        scores = scores + _additive(attn_mask, query.dtype)
+    weights = softmax(scores, -1)
+    if dropout_p > 0.0:
+        weights = dropout(weights, dropout_p, True)
+    return matmul(weights, v)
