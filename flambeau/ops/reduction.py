@@ -1,0 +1,307 @@
+"""Reductions over any dims: sums, means, products, logical ones, extremes.
+
+Kernels: csrc/kernels/reduce.cpp. `dim=None` (and, but for `any` and `all`, no dims at all) means all
+dims. Which dims are meant and which shape remains is decided here alone.
+"""
+
+from __future__ import annotations
+
+from flambeau.ops._lang import *
+
+
+@composite(namespaces=(), method=False, out=False)
+def _reduced_dims(dim: Ints | None, ndim: int) -> Ints:
+    """The dims that `dim` names, counted from the front; all of them for None and for no dim.
+
+    >>> True
+    True
+    """
+    if dim is None or len(dim) == 0:
+        return list(range(ndim))
+    return wrap_dims(dim, ndim)
+
+
+@composite(namespaces=(), method=False, out=False)
+def _shape_without(shape: Ints, dims: Ints, keepdim: bool) -> Ints:
+    """What remains of `shape` when `dims` (counted from the front) are reduced.
+
+    >>> True
+    True
+    """
+    out: Ints = []
+    for d in range(len(shape)):
+        if not contains(dims, d):
+            out.append(shape[d])
+        elif keepdim:
+            out.append(1)
+    return out
+
+
+@composite(namespaces=(), method=False, out=False)
+def _unreduced(x: Tensor, shape: Ints, dim: Ints | None, keepdim: bool) -> Tensor:
+    """A result of a reduction over `dim`, as a view that broadcasts to what was reduced.
+
+    >>> True
+    True
+    """
+    if keepdim or len(shape) == 0:
+        return x
+    kept = shape[:]
+    for d in _reduced_dims(dim, len(shape)):
+        kept[d] = 1
+    return x.reshape(kept)
+
+
+@structured(kernel="sum", linear=True)
+def sum(
+    input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> Tensor:
+    """Sum of the entries along `dim`. Integers and bool are summed in int64.
+
+    >>> torch.sum(torch.tensor([[1, 2], [3, 4]]), 1)
+    tensor([3, 7])
+    """
+    kind = dtype if dtype is not None else input.dtype if input.dtype.is_inexact else int64
+    dims = _reduced_dims(dim, input.ndim)
+    return empty(_shape_without(input.shape, dims, keepdim), dtype=kind, like=input)
+
+
+@sum.vjp
+def _(g, input, dim, keepdim):
+    wide = _unreduced(g, input.shape, dim, keepdim).expand(input.shape)
+    return wide if g.dtype == input.dtype else wide.to(input.dtype)
+
+
+@structured(kernel="mean", linear=True)
+def mean(
+    input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> Tensor:
+    """Mean of the entries along `dim`.
+
+    >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), 0)
+    tensor([2., 3.])
+    """
+    which = "Input" if dtype is None else "Optional"
+    kind = input.dtype if dtype is None else dtype
+    check(
+        kind.is_inexact,
+        f"mean(): could not infer output dtype. {which} dtype must be either a floating point or "
+        f"complex dtype. Got: {scalar_type_name(kind)}",
+    )
+    dims = _reduced_dims(dim, input.ndim)
+    return empty(_shape_without(input.shape, dims, keepdim), dtype=kind, like=input)
+
+
+@mean.vjp
+def _(g, input, dim, keepdim):
+    n = 1
+    for d in _reduced_dims(dim, input.ndim):
+        n *= input.size(d)
+    part = _unreduced(g / n, input.shape, dim, keepdim).expand(input.shape)
+    return part if g.dtype == input.dtype else part.to(input.dtype)
+
+
+@structured(kernel="any", differentiable=False)
+def any(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tensor:
+    """Is any entry along `dim` other than zero? bool, but uint8 for uint8.
+
+    >>> torch.any(torch.tensor([[0, 2], [0, 0]]), 1)
+    tensor([ True, False])
+    """
+    dims = wrap_dims(dim, input.ndim) if dim is not None else list(range(input.ndim))
+    kind = uint8 if input.dtype == uint8 else bool_
+    return empty(_shape_without(input.shape, dims, keepdim), dtype=kind, like=input)
+
+
+@structured(kernel="all", differentiable=False)
+def all(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tensor:
+    """Are all entries along `dim` other than zero? bool, but uint8 for uint8.
+
+    >>> torch.all(torch.tensor([[1, 2], [0, 1]]), 1)
+    tensor([ True, False])
+    """
+    dims = wrap_dims(dim, input.ndim) if dim is not None else list(range(input.ndim))
+    kind = uint8 if input.dtype == uint8 else bool_
+    return empty(_shape_without(input.shape, dims, keepdim), dtype=kind, like=input)
+
+
+@composite(namespaces=(), method=False, out=False)
+def _extreme_shape(op: str, loop: str, input: Tensor, dim: Ints | None, keepdim: bool) -> Ints:
+    """Shape of a reduction to extremes, which have no value over nothing and no order of complex.
+
+    >>> True
+    True
+    """
+    dims = _reduced_dims(dim, input.ndim)
+    if input.numel() == 0:
+        check(
+            dim is not None and len(dim) > 0,
+            f"{op}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+            "reduction dim with the 'dim' argument.",
+        )
+        for d in dims:
+            check_index(
+                input.size(d) > 0, f"{op}(): Expected reduction dim {d} to have non-zero size."
+            )
+    check_not_implemented(
+        not input.is_complex(),
+        f"\"{loop}\" not implemented for '{scalar_type_name(input.dtype)}'",
+    )
+    return _shape_without(input.shape, dims, keepdim)
+
+
+@composite(namespaces=(), method=False, out=False)
+def _shared_among_ties(g: Tensor, input: Tensor, result: Tensor, dim: Ints | None, keepdim: bool) -> Tensor:
+    """Cotangent of an extreme along several dims: equal shares for all entries that attain it.
+
+    >>> True
+    True
+    """
+    best = _unreduced(result, input.shape, dim, keepdim)
+    hit = (input == best) | (input.isnan() & best.isnan())
+    dims = _reduced_dims(dim, input.ndim)
+    share = _unreduced(g, input.shape, dim, keepdim) / hit.sum(dims, True)
+    return hit * share
+
+
+@structured(kernel="amax")
+def amax(input: Tensor, dim: Ints1 = (), keepdim: bool = False) -> Tensor:
+    """Greatest entry along `dim`. Entries that tie share the derivative.
+
+    >>> torch.amax(torch.tensor([[1, 5], [3, 2]]), 1)
+    tensor([5, 3])
+    """
+    return empty(_extreme_shape("amax", "max_values_cpu", input, dim, keepdim), like=input)
+
+
+@amax.vjp
+def _(g, input, dim: Ints, keepdim, result):
+    return _shared_among_ties(g, input, result, dim, keepdim)
+
+
+@structured(kernel="amin")
+def amin(input: Tensor, dim: Ints1 = (), keepdim: bool = False) -> Tensor:
+    """Smallest entry along `dim`. Entries that tie share the derivative.
+
+    >>> torch.amin(torch.tensor([[1, 5], [3, 2]]), 1)
+    tensor([1, 2])
+    """
+    return empty(_extreme_shape("amin", "min_values_cpu", input, dim, keepdim), like=input)
+
+
+@amin.vjp
+def _(g, input, dim: Ints, keepdim, result):
+    return _shared_among_ties(g, input, result, dim, keepdim)
+
+
+@composite(namespaces=(), method=False, out=False)
+def _prod_of_others(input: Tensor, dim: int) -> Tensor:
+    """For each entry the product of the other entries along `dim`; no division, so zeros may occur.
+
+    >>> True
+    True
+    """
+    shape = input.shape
+    shape[dim] = 1
+    one = ones(shape, dtype=input.dtype)
+    n = input.size(dim) - 1
+    before = cat([one, input.narrow(dim, 0, n)], dim).cumprod(dim)
+    after = cat([one, input.narrow(dim, 1, n).flip([dim])], dim).cumprod(dim).flip([dim])
+    return before * after
+
+
+@composite(namespaces=(), method=False, out=False)
+def _prod_cotangent(g: Tensor, input: Tensor, result: Tensor, dim: int) -> Tensor:
+    """Cotangent of a product along `dim`; g and result broadcast to input.
+
+    >>> True
+    True
+    """
+    if input.numel() == 0:
+        return zeros(input.shape, dtype=input.dtype)
+    if not bool((input == 0).any().item()):
+        return (g * result.conj() / input.conj()).to(input.dtype)
+    if input.ndim == 0:
+        return g.to(input.dtype)
+    return (g * _prod_of_others(input, dim).conj()).to(input.dtype)
+
+
+@structured(kernel="prod", out=True)
+def prod(input: Tensor, *, dtype: DType | None = None) -> Tensor:
+    """Product of all entries. Integers and bool are multiplied in int64.
+
+    >>> torch.prod(torch.tensor([2, 3, 4]))
+    tensor(24)
+    """
+    kind = dtype if dtype is not None else input.dtype if input.dtype.is_inexact else int64
+    return empty([], dtype=kind, like=input)
+
+
+@prod.vjp
+def _(g, input, result):
+    flat = _prod_cotangent(g, input.reshape([-1]), result, 0)
+    return flat.reshape(input.shape)
+
+
+@prod.overload(kernel="prod", out=True)
+def prod(
+    input: Tensor, dim: int, keepdim: bool = False, *, dtype: DType | None = None
+) -> Tensor:
+    """Products along one dim.
+
+    >>> torch.prod(torch.tensor([[1, 2], [3, 4]]), 1)
+    tensor([ 2, 12])
+    """
+    kind = dtype if dtype is not None else input.dtype if input.dtype.is_inexact else int64
+    shape = _shape_without(input.shape, [wrap_dim(dim, input.ndim)], keepdim)
+    return empty(shape, dtype=kind, like=input)
+
+
+@prod.vjp
+def _(g, input, dim: int, keepdim: bool, result):
+    whole = _unreduced(result, input.shape, [dim], keepdim)
+    wide = _unreduced(g, input.shape, [dim], keepdim)
+    return _prod_cotangent(wide, input, whole, wrap_dim(dim, input.ndim))
+
+
+@composite(namespaces=(), method=False, out=False)
+def _position_shape(op: str, input: Tensor, dim: int | None, keepdim: bool) -> Ints:
+    """Shape of the places of extremes along a dim, or in the whole tensor.
+
+    >>> True
+    True
+    """
+    check(not input.is_complex(), f"{op}(): does not support complex input")
+    check(input.dtype != bool_, f"{op}(): does not support bool input")
+    if dim is None:
+        check_index(
+            input.numel() > 0,
+            f"{op}(): Expected reduction dim to be specified for input.numel() == 0.",
+        )
+        return _shape_without(input.shape, list(range(input.ndim)), keepdim)
+    d = wrap_dim(dim, input.ndim)
+    check_index(
+        input.ndim == 0 or input.size(d) > 0,
+        f"{op}(): Expected reduction dim {d} to have non-zero size.",
+    )
+    return _shape_without(input.shape, [d], keepdim)
+
+
+@structured(kernel="argmax", differentiable=False)
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Place of the greatest entry along `dim`, or in the flattened tensor. The first of several.
+
+    >>> torch.argmax(torch.tensor([3, 9, 5]))
+    tensor(1)
+    """
+    return empty(_position_shape("argmax", input, dim, keepdim), dtype=int64, like=input)
+
+
+@structured(kernel="argmin", differentiable=False)
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Place of the smallest entry along `dim`, or in the flattened tensor. The first of several.
+
+    >>> torch.argmin(torch.tensor([3, 9, 5]))
+    tensor(0)
+    """
+    return empty(_position_shape("argmin", input, dim, keepdim), dtype=int64, like=input)
