@@ -134,6 +134,11 @@ PyObject* to_complex_number(PyObject* o, PyObject*) {
 
 PyObject* untyped_storage(PyObject* o, PyObject*) { return wrap_storage(unwrap(o).storage()); }
 
+PyObject* storage(PyObject* o, PyObject*) {
+  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau.storage"));
+  return module ? PyObject_CallMethod(module.get(), "storage_of", "O", o) : nullptr;
+}
+
 Param resize_params[] = {{"self", Arg::Tensor}, {"size", Arg::Ints}, {"memory_format", Arg::MemoryFormat, true, false}};
 PyObject* call_resize_(const Args& a) {
   const Tensor& t = self_of(a);
@@ -298,6 +303,7 @@ PyMethodDef tensor_methods[] = {
     {"tolist", tolist, METH_NOARGS, "The elements as nested lists of Python numbers."},
     {"__complex__", to_complex_number, METH_NOARGS, nullptr},
     {"untyped_storage", untyped_storage, METH_NOARGS, "The memory, as bytes."},
+    {"storage", storage, METH_NOARGS, "The memory, as numbers of the tensor's dtype."},
     {"resize_", fast(resize__method), kFast, "Changes the shape in place; new elements hold whatever was there."},
     {"resize_as_", fast(resize_as__method), kFast, "Resizes to the shape of another tensor."},
     {"set_", fast(set__method), kFast, "Makes the tensor stand for other memory."},

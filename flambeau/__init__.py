@@ -1,0 +1,85 @@
+"""Flambeau: deep learning with PyTorch's programming model and names.
+
+Owns the top-level names. Those of the compiled core and of the functions over it are here at
+once; sub-packages and the names that live in them are loaded when first asked for. Importing
+does no I/O beyond that, starts no thread and loads no other library.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+from typing import Any
+
+from . import _C
+from . import functional as _functional
+
+__version__ = "0.1.0"
+
+# Names of the core, among them bool, int, float and other builtins: below this line a builtin
+# that is also a dtype or an operation means Flambeau's.
+globals().update({name: value for name, value in vars(_C).items() if name[0] != "_"})
+globals().update({name: getattr(_functional, name) for name in _functional.__all__})
+for _name in _functional.METHODS:
+    setattr(_C.Tensor, _name, getattr(_functional, _name))
+del _name
+
+e, inf, nan, pi, newaxis = math.e, math.inf, math.nan, math.pi, None
+
+#: where names live that are loaded on first use
+_HOMES = {
+    "_config": (
+        "are_deterministic_algorithms_enabled",
+        "compiled_with_cxx11_abi",
+        "get_default_device",
+        "get_deterministic_debug_mode",
+        "get_float32_matmul_precision",
+        "is_deterministic_algorithms_warn_only_enabled",
+        "is_storage",
+        "is_warn_always_enabled",
+        "set_default_device",
+        "set_default_tensor_type",
+        "set_deterministic_debug_mode",
+        "set_float32_matmul_precision",
+        "set_flush_denormal",
+        "set_warn_always",
+        "typename",
+        "use_deterministic_algorithms",
+    ),
+    "_legacy": (
+        "BFloat16Tensor",
+        "BoolTensor",
+        "ByteTensor",
+        "CharTensor",
+        "DoubleTensor",
+        "FloatTensor",
+        "HalfTensor",
+        "IntTensor",
+        "LongTensor",
+        "ShortTensor",
+    ),
+    "_limits": ("finfo", "iinfo"),
+    "_tensor_str": ("get_printoptions", "printoptions", "set_printoptions"),
+    "amp": ("GradScaler", "autocast", "is_autocast_available"),
+    "random": ("fork_rng",),
+    "serialization": ("load", "save"),
+    "storage": ("TypedStorage",),
+}
+_home_of = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    home = _home_of.get(name)
+    if home is not None:
+        value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    elif name[:2] != "__" and importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        value = importlib.import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_home_of})

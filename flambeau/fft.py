@@ -1,0 +1,9 @@
+"""Discrete Fourier transforms: the operations that the table puts in this namespace."""
+
+from __future__ import annotations
+
+from ._C import _namespaces
+
+globals().update(
+    {name: value for name, value in vars(_namespaces["fft"]).items() if name[0] != "_"}
+)
