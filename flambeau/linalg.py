@@ -1,9 +1,10 @@
-"""Linear algebra: the operations that the table puts in this namespace."""
+"""Linear algebra: the operations that the table puts in this namespace, and their error."""
 
 from __future__ import annotations
 
-from ._C import _namespaces
+from . import _C
 
-globals().update(
-    {name: value for name, value in vars(_namespaces["linalg"]).items() if name[0] != "_"}
-)
+LinAlgError = _C._LinAlgError
+
+_functions = vars(_C._namespaces["linalg"])
+globals().update({name: value for name, value in _functions.items() if name[0] != "_"})
