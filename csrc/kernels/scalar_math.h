@@ -345,6 +345,13 @@ FB_INLINE float atan2(float a, float b) { return __builtin_atan2f(a, b); }
 FB_INLINE double atan2(double a, double b) { return __builtin_atan2(a, b); }
 FB_INLINE float nextafter(float a, float b) { return __builtin_nextafterf(a, b); }
 FB_INLINE double nextafter(double a, double b) { return __builtin_nextafter(a, b); }
+}  // namespace s
+}  // namespace flambeau::kernels::FB_ISA
+
+#include "kernels/scalar_complex.h"
+
+namespace flambeau::kernels::FB_ISA::s {
+
 template <class T> FB_INLINE T rsqrt(T x) { return T(1) / sqrt(x); }
 FB_INLINE float logsigmoid(float x) { return (x < 0 ? x : 0.0f) - log1p(exp(x < 0 ? x : -x)); }
 FB_INLINE double logsigmoid(double x) { return (x < 0 ? x : 0.0) - log1p(exp(x < 0 ? x : -x)); }
@@ -378,7 +385,7 @@ FB_INLINE uint64_t pow(uint64_t x, uint64_t n) {
     if (n & 1) r *= x;
   return r;
 }
-template <class T> FB_INLINE T ldexp(T a, T b) { return a * exp2(b); }
+template <class T> FB_INLINE T ldexp(T a, T b) { return mul(a, exp2(b)); }
 template <class T>
 FB_INLINE T logaddexp(T a, T b) {
   T m = a > b ? a : b, d = a > b ? b - a : a - b;
@@ -436,7 +443,4 @@ FB_RARE2(laguerre_polynomial_l, laguerre_l) FB_RARE2(legendre_polynomial_p, lege
 FB_SHIFTED(t) FB_SHIFTED(u) FB_SHIFTED(v) FB_SHIFTED(w)
 #undef FB_SHIFTED
 
-}  // namespace s
-}  // namespace flambeau::kernels::FB_ISA
-
-#include "kernels/scalar_complex.h"
+}  // namespace flambeau::kernels::FB_ISA::s

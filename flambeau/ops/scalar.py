@@ -59,7 +59,7 @@ _ALL = (
     _p(
         "pow(a, b)",
         "s.where(b == 0, 0, b * a ** (b - 1))",
-        "s.where(a == 0, s.where(b >= 0, 0, y * s.log(a)), y * s.log(a))",
+        "s.where(a == 0, s.where(s.real(b) >= 0, 0, y * s.log(a)), y * s.log(a))",
         cost=30,
         signed=True,
     ),
