@@ -46,6 +46,7 @@ class Running {
 bool engine_running() noexcept { return running != nullptr; }
 Node* running_node() noexcept { return running ? running->current : nullptr; }
 int64_t running_task_id() noexcept { return running ? running->id : -1; }
+bool running_is_restricted() noexcept { return running && running->restricted(); }
 bool running_keeps_graph() noexcept { return !running || running->settings.keep_graph; }
 
 void queue_callback(std::function<void()> f) {

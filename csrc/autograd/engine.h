@@ -23,6 +23,8 @@ Node* running_node() noexcept;                    // null outside one
 // Identifies the running backward (-1: none); counts up over the process.
 int64_t running_task_id() noexcept;
 bool running_keeps_graph() noexcept;
+// Does the running backward go to some inputs only?
+bool running_is_restricted() noexcept;
 // Will the running backward execute this node? Error(Runtime) outside one.
 bool will_execute(Node* node);
 

@@ -43,7 +43,7 @@ Tensors FunctionNode::apply(Tensors&& grads) {
     if (!g.defined() && context->materialize && outputs[i].defined) g = cotangent(*this, {}, i);
     PyTuple_SET_ITEM(args.get(), i, checked(wrap(g)).release());
   }
-  PyRef backward = checked(PyObject_GetAttrString(ctx.get(), "_run_backward"));
+  PyRef backward = checked(PyObject_GetAttrString(ctx.get(), "apply"));
   PyRef result = checked(PyObject_CallObject(backward.get(), args.get()));
   return gradients(result.get());
 }

@@ -85,6 +85,7 @@ PyObject* current_node(PyObject*, PyObject*) {
   return guarded([&] { return wrap_node(Ref<Node>(running_node())); });
 }
 PyObject* keeps_graph(PyObject*, PyObject*) { return PyBool_FromLong(running_keeps_graph()); }
+PyObject* is_restricted(PyObject*, PyObject*) { return PyBool_FromLong(running_is_restricted()); }
 PyObject* will_engine_execute(PyObject*, PyObject* node) {
   return guarded([&] { return PyBool_FromLong(will_execute(&unwrap_node(node))); });
 }
@@ -297,6 +298,7 @@ PyMethodDef engine_functions[] = {
     {"_current_graph_task_id", current_task, METH_NOARGS, nullptr},
     {"_current_autograd_node", current_node, METH_NOARGS, nullptr},
     {"_current_graph_task_keep_graph", keeps_graph, METH_NOARGS, nullptr},
+    {"_backward_is_restricted", is_restricted, METH_NOARGS, nullptr},
     {"_will_engine_execute_node", will_engine_execute, METH_O, nullptr},
     {"_gradient_edge", gradient_edge_function, METH_O, nullptr},
     {"_bump_version", bump_version, METH_O, nullptr},
