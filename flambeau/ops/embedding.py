@@ -1,0 +1,296 @@
+"""Look-ups in tables of rows: embedding, embedding_bag, one_hot; distances of rows.
+
+Kernels: csrc/kernels/embedding.cpp. Gradients of tables are dense.
+"""
+
+from __future__ import annotations
+
+from flambeau.ops._lang import *
+
+
+@composite(namespaces=(), method=False)
+def _check_indices(indices: Tensor, op: str) -> None:
+    """Refuses indices that are not int64 or int32.
+
+    >>> F.embedding(torch.tensor([0]), torch.ones(1, 2))
+    tensor([[1., 1.]])
+    """
+    check(
+        indices.dtype == int64 or indices.dtype == int32,
+        f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {scalar_type_name(indices.dtype)} instead (while checking arguments for {op})",
+    )
+
+
+# embedding --------------------------------------------------------------------------------------
+
+
+@structured(kernel="embedding", namespaces=("torch",), method=False, out=False)
+def embedding(
+    weight: Tensor,
+    indices: Tensor,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of `weight` (V, D) at `indices`, as a tensor of indices.shape + (D,).
+
+    Args:
+        padding_idx: a row that gets no gradient; -1 for none
+        scale_grad_by_freq: divides the gradient of a row by how often it was looked up
+        sparse: not supported yet
+
+    >>> torch.embedding(torch.eye(2), torch.tensor([1]))
+    tensor([[0., 1.]])
+    """
+    check(weight.ndim == 2, "'weight' must be 2-D")
+    _check_indices(indices, "embedding")
+    return empty(indices.shape + [weight.size(1)], like=weight)
+
+
+@embedding.vjp
+def _(g, weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    check_not_implemented(
+        not sparse, "embedding: sparse gradients are not supported yet; pass sparse=False"
+    )
+    d = embedding_dense_backward(g, indices, weight.size(0), padding_idx, scale_grad_by_freq)
+    return d, None
+
+
+@structured(kernel="embedding_dense_backward", namespaces=("torch",), method=False, out=False)
+def embedding_dense_backward(
+    grad_output: Tensor,
+    indices: Tensor,
+    num_weights: int,
+    padding_idx: int,
+    scale_grad_by_freq: bool,
+) -> Tensor:
+    """Cotangent of the table of an embedding: rows of `grad_output` added up by index.
+
+    >>> torch.embedding_dense_backward(torch.ones(2, 1), torch.tensor([0, 0]), 2, -1, False)
+    tensor([[2.],
+            [0.]])
+    """
+    check_not_implemented(
+        grad_output.dtype.is_inexact,
+        f"\"embedding_backward\" not implemented for '{scalar_type_name(grad_output.dtype)}'",
+    )
+    check(
+        grad_output.ndim == indices.ndim + 1 and grad_output.shape[: indices.ndim] == indices.shape,
+        f"embedding_dense_backward: expected grad_output of shape {indices.shape} and one more dimension, got {grad_output.shape}",
+    )
+    return empty([num_weights, grad_output.size(-1)], like=grad_output)
+
+
+@embedding_dense_backward.vjp
+def _(g, indices, num_weights, padding_idx, scale_grad_by_freq):
+    rows = embedding(g, indices, padding_idx, False, False)
+    if padding_idx >= 0:
+        rows = where((indices == padding_idx).unsqueeze(-1), 0, rows)
+    if scale_grad_by_freq:
+        flat = indices.reshape([-1]).to(int64)
+        count = zeros([num_weights], dtype=int64).index_add(0, flat, ones_like(flat))
+        rows = rows / count.index_select(0, flat).reshape(indices.shape).unsqueeze(-1).to(g.dtype)
+    return rows, None
+
+
+@structured(
+    kernel="embedding_renorm_", namespaces=("torch",), method=False, out=False, inplace_kernel=True,
+    differentiable=False,
+)  # fmt: skip
+def embedding_renorm_(
+    weight: Tensor, indices: Tensor, max_norm: float, norm_type: float
+) -> Tensor:
+    """Scales the rows of `weight` at `indices` down to at most `max_norm`, in place.
+
+    >>> torch.embedding_renorm_(torch.tensor([[3.0, 4.0]]), torch.tensor([0]), 1.0, 2.0)
+    tensor([[0.6000, 0.8000]])
+    """
+    check(weight.ndim == 2, "'weight' must be 2-D")
+    _check_indices(indices, "embedding_renorm_")
+    check_not_implemented(
+        weight.dtype.is_floating_point,
+        f"\"embedding_renorm_\" not implemented for '{scalar_type_name(weight.dtype)}'",
+    )
+
+
+# embedding_bag ----------------------------------------------------------------------------------
+
+
+@structured(kernel="embedding_bag", namespaces=(), method=False, out=False)
+def _embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: Tensor | None,
+    include_last_offset: bool,
+    padding_idx: int,
+) -> Tuple[Tensor, Tensor]:
+    """Sums (mode 0), means (1) or maxima (2) of bags of rows; which row each maximum came from.
+
+    >>> F.embedding_bag(torch.tensor([[0, 1]]), torch.eye(2))
+    tensor([[0.5000, 0.5000]])
+    """
+    check(
+        weight.dtype.is_floating_point,
+        f"Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got {scalar_type_name(weight.dtype)} instead (while checking arguments for embedding_bag)",
+    )
+    _check_indices(indices, "embedding_bag")
+    _check_indices(offsets, "embedding_bag")
+    check(
+        padding_idx < weight.size(0),
+        f"padding_idx must be within the number of embeddings, -{weight.size(0)} through {weight.size(0) - 1}, but got {padding_idx}",
+    )
+    if include_last_offset:
+        check(offsets.size(0) >= 1, "include_last_offset: number of offset should be at least 1")
+    if per_sample_weights is not None:
+        check(
+            per_sample_weights.dtype == weight.dtype,
+            f"expected scalar type {scalar_type_name(weight.dtype)} but found {scalar_type_name(per_sample_weights.dtype)}",
+        )
+        check(
+            per_sample_weights.ndim == 1 and per_sample_weights.numel() == indices.numel(),
+            f"embedding_bag: expected per_sample_weights of shape {indices.shape}, got {per_sample_weights.shape}",
+        )
+    bags = offsets.size(0) - (1 if include_last_offset else 0)
+    d = weight.size(1)
+    return empty([bags, d], like=weight), empty([bags if mode == 2 else 0, d], dtype=int64)
+
+
+@_embedding_bag.vjp
+def _(
+    g0, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+    include_last_offset, padding_idx, result1,
+):  # fmt: skip
+    check_not_implemented(
+        not sparse, "embedding_bag: sparse gradients are not supported yet; pass sparse=False"
+    )
+    d_weight = _embedding_bag_backward(
+        g0, indices, offsets, weight.size(0), scale_grad_by_freq, mode, per_sample_weights,
+        include_last_offset, padding_idx, result1,
+    )  # fmt: skip
+    d_samples: Tensor | None = None
+    if per_sample_weights is not None:
+        d_samples = _embedding_bag_samples_backward(
+            g0, weight, indices, offsets, include_last_offset, padding_idx
+        )
+    return d_weight, None, None, d_samples
+
+
+@structured(
+    kernel="embedding_bag_backward", namespaces=(), method=False, out=False, differentiable=False
+)
+def _embedding_bag_backward(
+    grad: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    num_weights: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    per_sample_weights: Tensor | None,
+    include_last_offset: bool,
+    padding_idx: int,
+    maximum_indices: Tensor,
+) -> Tensor:
+    """Cotangent of the table of an embedding_bag.
+
+    >>> w = torch.eye(2, requires_grad=True)
+    >>> F.embedding_bag(torch.tensor([[0, 0]]), w, mode="sum").sum().backward()
+    >>> w.grad
+    tensor([[2., 2.],
+            [0., 0.]])
+    """
+    return empty([num_weights, grad.size(1)], like=grad)
+
+
+@structured(
+    kernel="embedding_bag_samples_backward", namespaces=(), method=False, out=False,
+    differentiable=False,
+)  # fmt: skip
+def _embedding_bag_samples_backward(
+    grad: Tensor,
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    include_last_offset: bool,
+    padding_idx: int,
+) -> Tensor:
+    """Cotangent of the per-sample weights of an embedding_bag.
+
+    >>> True
+    True
+    """
+    return empty(indices.shape, like=grad)
+
+
+# Indicators -------------------------------------------------------------------------------------
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
+    """Indicators of classes: 1 at the index, 0 elsewhere, in a new last dimension.
+
+    >>> F.one_hot(torch.tensor([0, 2]))
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    check(
+        input.dtype == int64, "one_hot is only applicable to index tensor of type LongTensor."
+    )
+    if input.numel() == 0:
+        check(num_classes > 0, "Can not infer total number of classes from empty tensor.")
+        return empty(input.shape + [num_classes], dtype=int64, like=input)
+    check(bool((input >= 0).all().item()), "Class values must be non-negative.")
+    n = num_classes
+    if n == -1:
+        n = int(input.amax().item()) + 1
+    else:
+        inside = bool((input < num_classes).all().item())
+        check(inside, "Class values must be smaller than num_classes.")
+    return zeros(input.shape + [n], dtype=int64).scatter(-1, input.unsqueeze(-1), 1)
+
+
+# Distances --------------------------------------------------------------------------------------
+
+
+@composite(namespaces=("torch", "nn.functional"), method=False)
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Cosine of the angle between vectors along `dim`; lengths are at least `eps`.
+
+    >>> F.cosine_similarity(torch.ones(1, 2), torch.ones(1, 2))
+    tensor([1.])
+    """
+    kind = result_type(x1, x2)
+    check(
+        kind.is_floating_point,
+        f"expected common dtype to be floating point, yet common dtype is {scalar_type_name(kind)}",
+    )
+    shape = broadcast_shapes(x1.shape, x2.shape)
+    d = wrap_dim(dim, len(shape))
+    a = x1.to(opmath(kind)).expand(shape)
+    b = x2.to(opmath(kind)).expand(shape)
+    dims: Ints = []
+    if len(shape) > 0:
+        dims.append(d)
+    # Squares are clamped, not lengths: the derivative of a root at 0 is not finite.
+    least = eps * eps
+    a = a / (a * a).sum(dims, keepdim=True).clamp_min(least).sqrt()
+    b = b / (b * b).sum(dims, keepdim=True).clamp_min(least).sqrt()
+    return (a * b).sum(dims).to(kind)
+
+
+@composite(namespaces=("torch", "nn.functional"), method=False)
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """The p-norm of the difference of vectors in the last dimension, `eps` added to it.
+
+    >>> F.pairwise_distance(torch.zeros(1, 1), torch.ones(1, 1))
+    tensor([1.0000])
+    """
+    d = x1 - x2 + eps
+    if d.ndim == 0:
+        return d.norm(p)
+    return d.norm(p, [-1], keepdim)
