@@ -19,7 +19,7 @@ struct FloatTraits<float> {
   static constexpr float kLn2High = 0.693145751953125f, kLn2Low = 1.4286068203094173e-6f;
   static constexpr float kLog2e = 1.44269504088896340736f;
   static constexpr float kExpMin = -104.0f, kExpMax = 89.0f;
-  static constexpr float kExpm1Min = -20.0f, kExpm1Max = 90.0f;
+  static constexpr float kExpm1Min = -20.0f, kExpm1Max = 88.9f;
   static constexpr Int kSqrtHalf = 0x3f3504f3;
   static constexpr float kTiny = 1.17549435e-38f, kTinyScale = 33554432.0f, kTinyShift = 25.0f;
   static constexpr float kTrigLimit = 1e6f;
@@ -32,7 +32,7 @@ struct FloatTraits<double> {
   static constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
   static constexpr double kLog2e = 1.44269504088896340736;
   static constexpr double kExpMin = -746.0, kExpMax = 710.0;
-  static constexpr double kExpm1Min = -40.0, kExpm1Max = 711.0;
+  static constexpr double kExpm1Min = -40.0, kExpm1Max = 709.9;
   static constexpr Int kSqrtHalf = 0x3fe6a09e667f3bcd;
   static constexpr double kTiny = 2.2250738585072014e-308, kTinyScale = 18014398509481984.0, kTinyShift = 54.0;
   static constexpr double kTrigLimit = 1e6;
