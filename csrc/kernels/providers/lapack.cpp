@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 
 #include "core/parallel.h"
@@ -11,22 +12,37 @@
 namespace flambeau::kernels::lapack {
 namespace {
 
-void* open_library() {
-#ifdef FB_OPENBLAS_LIBRARY
-  void* library = dlopen(FB_OPENBLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  if (!library) return nullptr;
-  if (auto* set = reinterpret_cast<void (*)(int)>(dlsym(library, "scipy_openblas_set_num_threads"))) set(num_threads());
-  return library;
-#else
-  return nullptr;
-#endif
-}
-void* library() {
-  static void* handle = open_library();
-  return handle;
-}
+struct Library {
+  void* handle = nullptr;
+  const char* prefix = "";
+};
 
-// The routine `stem` for T: scipy_ + one of s d c z + stem + _.
+// The wheel's library, whose names have a prefix, where the build saw it or where the loader finds it; else the
+// system's, which has none.
+Library open_library() {
+  struct Candidate { const char *path, *prefix; };
+  static constexpr Candidate candidates[] = {
+#ifdef FB_OPENBLAS_LIBRARY
+      {FB_OPENBLAS_LIBRARY, "scipy_"}, {"libscipy_openblas.so", "scipy_"}, {"libopenblas.so.0", ""},
+#endif
+      {nullptr, nullptr}};
+  for (const Candidate* c = candidates; c->path; ++c) {
+    Library out{dlopen(c->path, RTLD_NOW | RTLD_LOCAL), c->prefix};
+    auto name = [&](const char* stem) { return c->prefix + std::string(stem); };
+    if (!out.handle || !dlsym(out.handle, name("zgesdd_").c_str())) continue;
+    using Set = void (*)(int);
+    if (auto* set = reinterpret_cast<Set>(dlsym(out.handle, name("openblas_set_num_threads").c_str()))) set(num_threads());
+    return out;
+  }
+  return {};
+}
+const Library& library() {
+  static const Library opened = open_library();
+  return opened;
+}
+std::atomic<bool> builtin_wanted = false;
+
+// The routine `stem` for T: prefix + one of s d c z + stem + _.
 template <class T>
 constexpr char letter = std::is_same_v<T, float> ? 's' : std::is_same_v<T, double> ? 'd'
                         : std::is_same_v<T, complex64> ? 'c' : 'z';
@@ -35,7 +51,7 @@ constexpr bool cplx = !std::is_floating_point_v<T>;
 
 template <class F>
 F* routine(const std::string& name) {
-  auto* f = reinterpret_cast<F*>(dlsym(library(), ("scipy_" + name + "_").c_str()));
+  auto* f = reinterpret_cast<F*>(dlsym(library().handle, (library().prefix + name + "_").c_str()));
   FB_CHECK(f, "linalg: OpenBLAS lacks ", name);
   return f;
 }
@@ -57,7 +73,8 @@ int with_workspace(const Call& call) {
 
 }  // namespace
 
-bool available() { return library() != nullptr; }
+bool available() { return !builtin_wanted && library().handle; }
+bool use_builtin(bool on) { return builtin_wanted.exchange(on); }
 
 template <class T>
 int potrf(bool upper, int n, T* a) {

@@ -30,6 +30,7 @@ template <class T> int geev(bool vectors, int n, T* a, std::complex<Real<T>>* w,
 // Minimum-norm least squares by column-pivoted QR (gelsy), SVD (gelsd, gelss) or full-rank QR (gels).
 template <class T> int gels(int driver, int m, int n, int rhs, T* a, T* b, Real<T> rcond, int* rank, Real<T>* s);
 
-bool available();   // OpenBLAS could be opened
+bool available();   // OpenBLAS could be opened, and the plain routines are not asked for
+bool use_builtin(bool on);   // for tests; the setting before
 
 }  // namespace flambeau::kernels::lapack
