@@ -17,6 +17,7 @@ const char* type_text(const Param& p) {
     case Arg::Ints: return "tuple of ints";
     case Arg::Floats: return "tuple of floats";
     case Arg::Bools: return "tuple of bools";
+    case Arg::Numbers: return "tuple of Scalars";
     case Arg::DType: return "torch.dtype";
     case Arg::Device: return "torch.device";
     case Arg::Layout: return "torch.layout";
@@ -46,33 +47,45 @@ std::string described(PyObject* o) {
   return text + (PyList_Check(o) ? "]" : ")");
 }
 
-// The element of a list that spoils it, as "element of type float at pos 1"; empty when there is none to name.
-std::string bad_element(const Param& p, PyObject* o) {
-  if (!PyList_Check(o) && !PyTuple_Check(o)) return "";
+// Place of the element of a list that spoils it; -1 when there is none to name.
+int bad_element(const Param& p, PyObject* o) {
+  if (!PyList_Check(o) && !PyTuple_Check(o)) return -1;
   Param one = p;
   switch (p.type) {
     case Arg::Ints: one.type = Arg::Int; break;
     case Arg::Floats: one.type = Arg::Float; break;
     case Arg::Bools: one.type = Arg::Bool; break;
+    case Arg::Numbers: one.type = Arg::Number; break;
     case Arg::Tensors: case Arg::OptTensors: one.type = Arg::Tensor; break;
-    default: return "";
+    default: return -1;
   }
   one.none = p.type == Arg::OptTensors;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
-    PyObject* item = PySequence_Fast_ITEMS(o)[i];
     bool ignored = false;
-    if (!accepts(one, item, ignored)) return concat("element of type ", short_name(item), " at pos ", i);
+    if (!accepts(one, PySequence_Fast_ITEMS(o)[i], ignored)) return static_cast<int>(i);
   }
-  return "";
+  return -1;
+}
+
+std::string unpack_failure(const Param& p, PyObject* item, Py_ssize_t at) {
+  return concat(" failed to unpack the object at pos ", at + 1, " with error \"type must be ", type_text(p), ",but got ",
+                short_name(item), "\"");
 }
 
 std::string plural(int n) { return concat(n, n == 1 ? " positional argument" : " positional arguments"); }
 
 std::string wrong_type(const Binding& b, const Param& p, PyObject* o, int position) {
   std::string where = position > 0 ? concat(" (position ", position, ")") : "";
-  std::string start = concat(b.name, "(): argument '", p.name, "'", where, " must be ", type_text(p));
-  if (std::string element = bad_element(p, o); !element.empty()) return concat(start, ", but found ", element);
-  return concat(start, ", not ", o == Py_None ? "NoneType" : short_name(o));
+  std::string start = concat(b.name, "(): argument '", p.name, "'");
+  if (int at = bad_element(p, o); at >= 0) {
+    PyObject* item = PySequence_Fast_ITEMS(o)[at];
+    if (p.type == Arg::Tensors || p.type == Arg::OptTensors)
+      return concat("expected Tensor as element ", at, " in argument ", std::max(position - 1, 0), ", but got ",
+                    short_name(item));
+    if (at > 0) return concat(start, unpack_failure(p, item, at));
+    return concat(start, where, " must be ", type_text(p), ", but found element of type ", short_name(item), " at pos ", at);
+  }
+  return concat(start, where, " must be ", type_text(p), ", not ", o == Py_None ? "NoneType" : short_name(o));
 }
 
 // Why the only signature does not take the call.
@@ -90,8 +103,7 @@ std::string reason(const Binding& b, Signature& s, PyObject* self, PyObject* con
       bool ignored = false;
       if (!accepts({"", Arg::Int}, args[i], ignored)) {
         if (i == 0) return wrong_type(b, s.params[base], args[0], 1);
-        return concat(b.name, "(): argument '", s.params[base].name, "' must be tuple of ints, but found element of type ",
-                      short_name(args[i]), " at pos ", i);
+        return concat(b.name, "(): argument '", s.params[base].name, "'", unpack_failure(s.params[base], args[i], i));
       }
     }
     slot[base] = kVarargs;
@@ -122,8 +134,7 @@ std::string reason(const Binding& b, Signature& s, PyObject* self, PyObject* con
     }
   }
   if (missing_count)
-    return concat(b.name, "() missing ", missing_count, " required positional argument", missing_count == 1 ? "" : "s",
-                  ": ", missing);
+    return concat(b.name, "() missing ", missing_count, " required positional arguments: ", missing);
   return concat(b.name, "() got an unexpected keyword argument '", unknown, "'");
 }
 

@@ -1,0 +1,149 @@
+"""Arguments of calls: forms that are accepted, and the messages of those that are not."""
+
+import numpy as np
+import pytest
+
+import flambeau as fb
+
+
+def message(error, f):
+    with pytest.raises(error) as caught:
+        f()
+    return str(caught.value)
+
+
+def test_sizes_one_by_one_or_as_a_sequence():
+    x = fb.arange(6)
+    assert x.view(2, 3).shape == x.view((2, 3)).shape == x.view([2, 3]).shape == (2, 3)
+    assert x.view(fb.Size([2, 3])).shape == (2, 3)
+    assert x.view(-1).shape == (6,)
+    assert fb.zeros(2, 3).shape == fb.zeros((2, 3)).shape == (2, 3)
+    assert fb.zeros(fb.tensor(2), np.int64(3)).shape == (2, 3)
+    assert fb.ones(2, 3, 4).permute(2, 0, 1).shape == (4, 2, 3)
+
+
+def test_names_of_numpy():
+    x = fb.ones(2, 3)
+    assert x.sum(axis=0).shape == (3,)
+    assert x.sum(dim=0, keepdims=True).shape == (1, 3)
+    assert fb.add(input=x, other=x)[0, 0].item() == 2
+    assert fb.add(self=x, other=x)[0, 0].item() == 2
+
+
+def test_types_as_dtypes():
+    assert fb.zeros(1, dtype=float).dtype is fb.float64
+    assert fb.zeros(1, dtype=int).dtype is fb.int64
+    assert fb.zeros(1, dtype=bool).dtype is fb.bool
+
+
+def test_numpy_scalars_are_numbers():
+    x = fb.ones(2)
+    assert (x * np.float64(2)).dtype is fb.float32
+    assert (np.float32(2) * x).tolist() == [2, 2]
+    assert (x + np.int64(1)).tolist() == [2, 2]
+
+
+def test_arrays_beside_tensors():
+    y = fb.ones(3) + np.ones(3)
+    assert isinstance(y, fb.Tensor)
+    assert y.dtype is fb.float64
+
+
+def test_out():
+    x, out = fb.ones(3), fb.empty(3)
+    assert fb.add(x, x, out=out) is out
+    assert out.tolist() == [2, 2, 2]
+    values, indices = fb.empty(0), fb.empty(0, dtype=fb.int64)
+    result = fb.sort(fb.tensor([3.0, 1.0]), out=(values, indices))
+    assert result.values is values
+    assert indices.tolist() == [1, 0]
+
+
+def test_named_results():
+    r = fb.sort(fb.tensor([3.0, 1.0]))
+    assert repr(r) == (
+        "torch.return_types.sort(\nvalues=tensor([1., 3.]),\nindices=tensor([1, 0]))"
+    )
+    values, indices = r
+    assert values is r.values
+    assert indices is r[1]
+
+
+def test_factory_keywords():
+    x = fb.zeros(2, requires_grad=True, pin_memory=False, layout=fb.strided, device="cpu")
+    assert x.requires_grad
+    assert message(AssertionError, lambda: fb.zeros(1, device="cuda"))
+    assert "floating point" in message(
+        RuntimeError, lambda: fb.zeros(1, dtype=fb.int64, requires_grad=True)
+    )
+
+
+MESSAGES = [
+    (
+        lambda x: x.flip(1.5),
+        "flip(): argument 'dims' (position 1) must be tuple of ints, not float",
+    ),
+    (
+        lambda x: fb.cat(x),
+        "cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor",
+    ),
+    (lambda x: fb.cat([x, 1]), "expected Tensor as element 1 in argument 0, but got int"),
+    (lambda x: x.size("a"), "size(): argument 'dim' (position 1) must be int, not str"),
+    (lambda x: x.transpose(0), 'transpose() missing 1 required positional arguments: "dim1"'),
+    (lambda x: x.unsqueeze(0, 1), "unsqueeze() takes 1 positional argument but 2 were given"),
+    (
+        lambda x: x.unsqueeze(0, dim=1),
+        "unsqueeze() got multiple values for argument 'dim'",
+    ),
+    (lambda x: x.unsqueeze(0, foo=1), "unsqueeze() got an unexpected keyword argument 'foo'"),
+    (lambda x: fb.tensor(), 'tensor() missing 1 required positional arguments: "data"'),
+    (
+        lambda x: fb.zeros(2, 1.5),
+        "zeros(): argument 'size' failed to unpack the object at pos 2 with error "
+        '"type must be tuple of ints,but got float"',
+    ),
+    (lambda x: fb.relu([1]), "relu(): argument 'input' (position 1) must be Tensor, not list"),
+    (lambda x: x.add([1]), "add(): argument 'other' (position 1) must be Tensor, not list"),
+    (lambda x: fb.add(x, [1]), "add(): argument 'other' (position 2) must be Tensor, not list"),
+    (lambda x: fb.add(x, other=[1]), "add(): argument 'other' must be Tensor, not list"),
+]
+
+
+@pytest.mark.parametrize(("call", "expected"), MESSAGES)
+def test_messages(call, expected):
+    assert message(TypeError, lambda: call(fb.ones(2, 3))) == expected
+
+
+def test_message_of_an_overload_set_lists_its_signatures():
+    text = message(TypeError, lambda: fb.ones(2).to("cpu", "cpu"))
+    start = (
+        "to() received an invalid combination of arguments - got (str, str), but expected one of:"
+    )
+    assert text.startswith(start + "\n * (torch.device device = None, torch.dtype dtype = None")
+    assert " * (torch.dtype dtype, bool non_blocking = False, bool copy = False" in text
+
+
+def test_operators_leave_unknown_operands_to_the_other_side():
+    class Other:
+        def __radd__(self, other):
+            return "mine"
+
+    assert fb.ones(1) + Other() == "mine"
+    assert (fb.ones(1) == None) is False  # noqa: E711
+    text = message(TypeError, lambda: fb.ones(1) + [1])
+    assert text == "unsupported operand type(s) for +: 'Tensor' and 'list'"
+
+
+def test_conversions_to_numbers():
+    assert float(fb.tensor(1.5)) == 1.5
+    assert int(fb.tensor(2.7)) == 2
+    assert complex(fb.tensor(3)) == 3
+    assert [10, 20][fb.tensor(1)] == 20
+    assert f"{fb.tensor(3.14159):.2f}" == "3.14"
+    assert bool(fb.tensor([0.0])) is False
+    assert "ambiguous" in message(RuntimeError, lambda: bool(fb.ones(2)))
+    assert "only one element" in message(ValueError, lambda: float(fb.ones(2)))
+    assert "only integer tensors" in message(TypeError, lambda: [1][fb.tensor(0.0)])
+    assert message(RuntimeError, lambda: fb.ones(2).item()) == (
+        "a Tensor with 2 elements cannot be converted to Scalar"
+    )
