@@ -358,18 +358,18 @@ FB_INLINE double logsigmoid(double x) { return (x < 0 ? x : 0.0) - log1p(exp(x <
 
 // Power: floats through double logarithms, with the signs of whole exponents; exact edges by the C library's rules.
 FB_INLINE float pow(float a, float b) {
-  double x = a < 0 ? -a : a, y = b;
-  double v = exp_of<double>(y * log_of<double>(x));
-  float r = static_cast<float>(v);
-  float whole = __builtin_truncf(b);
-  bool odd = whole == b && __builtin_truncf(b * 0.5f) * 2.0f != b;
-  r = a < 0 ? (whole == b ? (odd ? -r : r) : std::numeric_limits<float>::quiet_NaN()) : r;
-  r = a == 0 ? (b < 0 ? (odd ? __builtin_copysignf(std::numeric_limits<float>::infinity(), a)
-                             : std::numeric_limits<float>::infinity())
-                      : (odd ? a : 0.0f)) : r;
-  r = (a == -1.0f) & ((b < 0 ? -b : b) == std::numeric_limits<float>::infinity()) ? 1.0f : r;
-  r = (a != a) | (b != b) ? a + b : r;
-  return (b == 0) | (a == 1.0f) ? 1.0f : r;
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  float size = a < 0 ? -a : a, exponent = b < 0 ? -b : b;
+  float r = static_cast<float>(exp_of<double>(static_cast<double>(b) * log_of<double>(static_cast<double>(size))));
+  bool whole = __builtin_truncf(b) == b;
+  bool odd = whole & (__builtin_truncf(b * 0.5f) * 2.0f != b) & (exponent < inf);
+  float edge = b < 0 ? inf : 0.0f;                          // of a zero base
+  r = a == 0 ? edge : r;
+  float signed_r = odd ? __builtin_copysignf(r, a) : r;
+  signed_r = (a < 0) & !whole & (size < inf) ? nan : signed_r;
+  signed_r = (size == 1.0f) & (exponent == inf) ? 1.0f : signed_r;
+  signed_r = (a != a) | (b != b) ? nan : signed_r;
+  return (b == 0) | (a == 1.0f) ? 1.0f : signed_r;
 }
 FB_INLINE double pow(double a, double b) { return __builtin_pow(a, b); }
 FB_INLINE int64_t pow(int64_t a, int64_t n) {

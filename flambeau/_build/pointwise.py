@@ -115,13 +115,14 @@ def _param_value(op: Op, name: str) -> str:
 def _backward_of(plan: Plan, v: Variant, needed: Sequence[str]) -> list[str]:
     lines: list[str] = []
     active = [i for i, c in enumerate(v.cotangents) if c is not None]
+    every = sorted({i for u in plan.variants for i, c in enumerate(u.cotangents) if c is not None})
     for slots, kernel in sorted(v.backward.items(), key=lambda item: -len(item[0])):
         test = " && ".join(needed[i] if i in slots else f"!{needed[i]}" for i in active)
         call = (
             f"kernels::pointwise_many(kernels::kernel_{kernel.name}, "
             f"{plan._inputs(map(_cpp, kernel.inputs))}, {plan._params(kernel)}, cotangents);"
         )
-        values = [f"cotangents[{slots.index(i)}]" if i in slots else "Tensor()" for i in active]
+        values = [f"cotangents[{slots.index(i)}]" if i in slots else "Tensor()" for i in every]
         lines += [
             f"if ({test}) {{",
             f"  Tensor cotangents[{len(slots)}];",
@@ -160,6 +161,11 @@ def _cpp_tests(path: Sequence[tuple[ast.expr, bool]]) -> str | None:
                 text = f'{_cpp(name)} == "{value}"'
             case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
                 text = f"!{_cpp(name)}.has_value()"
+            case ast.BoolOp(op=ast.And(), values=[
+                ast.Call(func=ast.Name(id="is_wrapped"), args=[ast.Name(id=name)]),
+                ast.Compare(ops=[ast.Eq()], comparators=[ast.Constant(value=float() | int() as value)]),
+            ]):  # fmt: skip
+                text = f"({_cpp(name)}.is_wrapped_number() && {_cpp(name)}.item().equal({value}))"
             case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)):
                 text = f"!{_cpp(name)}"
             case _:

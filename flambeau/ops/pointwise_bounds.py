@@ -90,6 +90,10 @@ def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
     tensor([1., 4., 9.])
     """
+    if is_wrapped(exponent) and exponent.item() == 2:
+        return input * input
+    if is_wrapped(exponent) and exponent.item() == 3:
+        return input * input * input
     return input**exponent
 
 
