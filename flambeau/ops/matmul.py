@@ -560,7 +560,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     one = eye(size, dtype=input.dtype, device=input.device)
     if n == 0:
         return one.expand(input.shape).clone()
-    base = inv(input) if n < 0 else input
+    base = linalg_inv(input) if n < 0 else input
     if n == 1:
         return base.clone()
     left = abs(n)
