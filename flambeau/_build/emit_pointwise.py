@@ -91,7 +91,7 @@ def _inplace(entry: Entry, overloaded: Overloaded) -> list[str]:
     lines += [
         f"Tensor {op.name}_({cpp_params(op)}) {{",
         "  if (modes.active) [[unlikely]] {",
-        f'    return assign_inplace({self}, {op.name}({cpp_args(op)}), "{op.name}_");',
+        f'    return assign_inplace({self}, ops::{op.name}({cpp_args(op)}), "{op.name}_");',
         "  }",
         f"  bool record = {test};",
         f'  check_inplace({self}, record, "{op.name}_");',
@@ -119,7 +119,7 @@ def _out(entry: Entry) -> list[str]:
     lines = [f"{cpp_value(op.returns)} {op.name}_out({params}) {{"]
     lines += [f'  check_out({o}, {needs_test(entry) or "false"}, "{op.name}");' for o in outs]
     lines.append("  if (modes.active) [[unlikely]] {")
-    lines += ["  " + x for x in bind_results(op, f"{op.name}({cpp_args(op)})")]
+    lines += ["  " + x for x in bind_results(op, f"ops::{op.name}({cpp_args(op)})")]
     named = zip(outs, results_of(op), strict=True)
     lines += [f'    assign_out({o}, {r}, "{op.name}");' for o, r in named]
     lines += [f"    return {ret};", "  }"]

@@ -125,7 +125,9 @@ def igammac(input: Tensor, other: Tensor) -> Tensor:
     return s.igammac(input, other)
 
 
-@pointwise(promote="float", dtypes="bif", method=False, aliases=("special.polygamma",))
+@pointwise(
+    promote="float", dtypes="bif", method=False, inplace=False, aliases=("special.polygamma",)
+)
 def polygamma(n: int, input: Tensor) -> Tensor:
     """The n-th derivative of digamma.
 
