@@ -43,9 +43,9 @@ PyObject* requires_grad_method(PyObject* self, PyObject* const* args, Py_ssize_t
     if (kwnames && PyTuple_GET_SIZE(kwnames))
       FB_CHECK_TYPE(PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "requires_grad") == 0,
                     "requires_grad_() got an unexpected keyword argument '", PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, 0)), "'");
-    int on = total ? PyObject_IsTrue(args[0]) : 1;
-    checked_int(on);
-    set_requires_grad(unwrap(self), on);
+    FB_CHECK_TYPE(!total || PyBool_Check(args[0]), "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not ",
+                  Py_TYPE(args[0])->tp_name);
+    set_requires_grad(unwrap(self), !total || args[0] == Py_True);
     return Py_NewRef(self);
   });
 }
@@ -87,7 +87,7 @@ PyObject* is_view(PyObject* self, PyObject*) { return PyBool_FromLong(unwrap(sel
 PyObject* get_requires_grad(PyObject* self, void*) { return PyBool_FromLong(requires_grad(unwrap(self))); }
 int set_requires_grad_property(PyObject* self, PyObject* value, void*) {
   return guarded_set([&] {
-    FB_CHECK_TYPE(value && PyBool_Check(value), "requires_grad must be a bool");
+    FB_CHECK(value && PyBool_Check(value), "requires_grad must be a bool");
     set_requires_grad(unwrap(self), value == Py_True);
   });
 }

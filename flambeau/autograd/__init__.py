@@ -63,7 +63,7 @@ def _cotangents(grads: Any, count: int) -> tuple[Any, ...]:
     if grads is None:
         return (None,) * count
     found = _tuple(grads)
-    if len(found) != count:
+    if len(found) < count:
         raise RuntimeError(f"got {count} tensors and {len(found)} gradients")
     return found
 
@@ -158,7 +158,7 @@ def grad(
         )
     roots, wanted = _tuple(outputs), _tuple(inputs)
     if not wanted:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     keep = create_graph if retain_graph is None else retain_graph
     unused = bool(allow_unused or materialize_grads)
     cotangents = _cotangents(grad_outputs, len(roots))
