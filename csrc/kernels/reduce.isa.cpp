@@ -261,7 +261,7 @@ FB_INLINE Moment join(Moment a, Moment b) {
   return {n, a.mean + d * (b.n / n), a.m2 + b.m2 + d * d * (a.n * b.n / n)};
 }
 
-template <class T>
+template <class T, bool Root = false>
 struct Moments {
   using Acc = Moment;
   static void init(void* acc, int64_t count) { std::memset(acc, 0, count * sizeof(Acc)); }
@@ -340,7 +340,8 @@ struct Moments {
     auto* a = static_cast<const Acc*>(acc);
     double divisor = static_cast<double>(n) - p;
     for (int64_t i = 0; i < count; ++i) {
-      static_cast<double*>(out)[i] = a[i].m2 / (divisor > 0 ? divisor : 0.0);
+      double var = a[i].m2 / (divisor > 0 ? divisor : 0.0);
+      static_cast<double*>(out)[i] = Root ? __builtin_sqrt(var) : var;
       static_cast<double*>(out2)[i] = n ? a[i].mean : std::numeric_limits<double>::quiet_NaN();
     }
   }
@@ -423,6 +424,74 @@ struct Extremes {
   static constexpr ReduceLoops loops = {sizeof(Acc), init, run, rows, combine, finish, compute_of<T>, 2};
 };
 
+// Log-sum-exp ----------------------------------------------------------------------------------------------------------
+// Sums of exp(x - top) with the greatest entry of each block as its top.
+
+template <class T>
+struct LogSumExps {
+  struct Acc { double top, sum; };
+  static Acc joined(Acc a, Acc b) {
+    if (b.sum == 0) return a;
+    if (a.sum == 0) return b;
+    double top = a.top > b.top ? a.top : b.top;
+    return {top, a.sum * __builtin_exp(a.top - top) + b.sum * __builtin_exp(b.top - top)};
+  }
+  // Infinite tops would make NaN of what is infinite; NaN comes back through the sum.
+  FB_INLINE static T shift(T top) { return s::isfinite(top) ? top : T(0); }
+
+  static void init(void* acc, int64_t count) { std::memset(acc, 0, count * sizeof(Acc)); }
+  static void run(void* acc, const void* data, int64_t n, int64_t, double) {
+    auto* x = static_cast<const T*>(data);
+    auto& total = *static_cast<Acc*>(acc);
+    constexpr int64_t B = 2048;
+    T e[B];
+    for (int64_t i = 0; i < n; i += B) {
+      int64_t m = n - i < B ? n - i : B;
+      T top;
+      Folds<T, Largest<T>>::init(&top, 1);
+      Folds<T, Largest<T>>::run(&top, x + i, m, 0, 0);
+      top = shift(top);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < m; ++j) e[j] = s::exp(x[i + j] - top);
+      double sum = 0;
+      Sums<T, Plain<T>>::run(&sum, e, m, 0, 0);
+      total = joined(total, {static_cast<double>(top), sum});
+    }
+  }
+  static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t, double) {
+    auto* total = static_cast<Acc*>(acc);
+    constexpr int64_t W = 128, R = 32;
+    for (int64_t c0 = 0; c0 < cols; c0 += W) {
+      int64_t width = cols - c0 < W ? cols - c0 : W;
+      for (int64_t r0 = 0; r0 < rows; r0 += R) {
+        int64_t end = rows - r0 < R ? rows : r0 + R;
+        T top[W], sum[W];
+        Folds<T, Largest<T>>::init(top, width);
+        Folds<T, Largest<T>>::rows(top, row<T>(data, stride, r0) + c0, stride, end - r0, width, 0, 0);
+        for (int64_t c = 0; c < width; ++c) top[c] = shift(top[c]), sum[c] = 0;
+        for (int64_t r = r0; r < end; ++r) {
+          const T* x = row<T>(data, stride, r) + c0;
+#pragma GCC ivdep
+          for (int64_t c = 0; c < width; ++c) sum[c] += s::exp(x[c] - top[c]);
+        }
+        for (int64_t c = 0; c < width; ++c)
+          total[c0 + c] = joined(total[c0 + c], {static_cast<double>(top[c]), static_cast<double>(sum[c])});
+      }
+    }
+  }
+  static void combine(void* acc, const void* other, int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+      static_cast<Acc*>(acc)[i] = joined(static_cast<Acc*>(acc)[i], static_cast<const Acc*>(other)[i]);
+  }
+  static void finish(const void* acc, int64_t count, int64_t, double, void* out, void*) {
+    for (int64_t i = 0; i < count; ++i) {
+      Acc a = static_cast<const Acc*>(acc)[i];
+      static_cast<double*>(out)[i] = a.top + __builtin_log(a.sum);
+    }
+  }
+  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, rows, combine, finish, 1, -1};
+};
+
 // The table --------------------------------------------------------------------------------------------------------------
 
 template <class T>
@@ -444,8 +513,14 @@ ReduceLoops pick(Reduction op) {
       default: break;
     }
   }
-  if constexpr (is_float_v<T>)
-    if (op == Reduction::Moments) return Moments<T>::loops;
+  if constexpr (is_float_v<T>) {
+    switch (op) {
+      case Reduction::Moments: return Moments<T>::loops;
+      case Reduction::Deviation: return Moments<T, true>::loops;
+      case Reduction::LogSumExp: return LogSumExps<T>::loops;
+      default: break;
+    }
+  }
   if constexpr (!is_complex_v<T>) {
     switch (op) {
       case Reduction::Max: return Folds<T, Largest<T>>::loops;

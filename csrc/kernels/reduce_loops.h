@@ -11,9 +11,10 @@ namespace flambeau::kernels {
 enum class Reduction : int {
   Sum, Mean, NanSum, Prod, Max, Min, ArgMax, ArgMin, Any, All, Count,
   Norm1, Norm2, NormP, NormMax, NormMin,
-  Moments,
+  Moments, Deviation,      // variance or its root, and mean; `p`: the correction
+  LogSumExp,
 };
-inline constexpr int kReductions = static_cast<int>(Reduction::Moments) + 1;
+inline constexpr int kReductions = static_cast<int>(Reduction::LogSumExp) + 1;
 
 // Results are numbers of the compute types of kernels/pointwise.h; result2 is -1 when there is one result only.
 struct ReduceLoops {

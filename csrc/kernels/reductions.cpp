@@ -63,4 +63,31 @@ void argmin(Tensor& out, const Tensor& input, std::optional<int64_t> dim, bool k
   positions(Reduction::ArgMin, input, dim, keepdim, empty(out.sizes(), input.dtype()), out);
 }
 
+void max_with_place(Tensor& values, Tensor& places, const Tensor& input, int64_t dim, bool keepdim) {
+  positions(Reduction::ArgMax, input, dim, keepdim, values, places);
+}
+void min_with_place(Tensor& values, Tensor& places, const Tensor& input, int64_t dim, bool keepdim) {
+  positions(Reduction::ArgMin, input, dim, keepdim, values, places);
+}
+
+void nansum(Tensor& out, const Tensor& input, const std::optional<Ints>& dim, bool keepdim, std::optional<DType>) {
+  bool has_nan = is_floating_point(out.dtype());
+  reduce_as(has_nan ? Reduction::NanSum : Reduction::Sum, out, input, list(dim), keepdim);
+}
+void count_nonzero(Tensor& out, const Tensor& input, const std::optional<Ints>& dim) {
+  reduce(Reduction::Count, DType::Bool, input, list(dim), false, 0, out);
+}
+
+void var_mean(Tensor& var, Tensor& mean, const Tensor& input, const std::optional<Ints>& dim, double correction,
+              bool keepdim) {
+  reduce(Reduction::Moments, input.dtype(), input, list(dim), keepdim, correction, var, mean);
+}
+void std_mean(Tensor& std, Tensor& mean, const Tensor& input, const std::optional<Ints>& dim, double correction,
+              bool keepdim) {
+  reduce(Reduction::Deviation, input.dtype(), input, list(dim), keepdim, correction, std, mean);
+}
+void logsumexp(Tensor& out, const Tensor& input, const Ints& dim, bool keepdim) {
+  reduce(Reduction::LogSumExp, input.dtype(), input, dim, keepdim, 0, out);
+}
+
 }  // namespace flambeau::kernels

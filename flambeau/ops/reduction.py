@@ -1,6 +1,6 @@
-"""Reductions over any dims: sums, means, products, logical ones, extremes.
+"""Reductions over any dims: sums, means, products, logical ones, counts.
 
-Kernels: csrc/kernels/reduce.cpp. `dim=None` (and, but for `any` and `all`, no dims at all) means all
+Kernels: csrc/kernels/reductions.cpp. `dim=None` (and, but for `any` and `all`, no dims at all) means all
 dims. Which dims are meant and which shape remains is decided here alone.
 """
 
@@ -126,75 +126,6 @@ def all(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tenso
 
 
 @composite(namespaces=(), method=False, out=False)
-def _extreme_shape(op: str, loop: str, input: Tensor, dim: Ints | None, keepdim: bool) -> Ints:
-    """Shape of a reduction to extremes, which have no value over nothing and no order of complex.
-
-    >>> True
-    True
-    """
-    dims = _reduced_dims(dim, input.ndim)
-    if input.numel() == 0:
-        check(
-            dim is not None and len(dim) > 0,
-            f"{op}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
-            "reduction dim with the 'dim' argument.",
-        )
-        for d in dims:
-            check_index(
-                input.size(d) > 0, f"{op}(): Expected reduction dim {d} to have non-zero size."
-            )
-    check_not_implemented(
-        not input.is_complex(),
-        f"\"{loop}\" not implemented for '{scalar_type_name(input.dtype)}'",
-    )
-    return _shape_without(input.shape, dims, keepdim)
-
-
-@composite(namespaces=(), method=False, out=False)
-def _shared_among_ties(g: Tensor, input: Tensor, result: Tensor, dim: Ints | None, keepdim: bool) -> Tensor:
-    """Cotangent of an extreme along several dims: equal shares for all entries that attain it.
-
-    >>> True
-    True
-    """
-    best = _unreduced(result, input.shape, dim, keepdim)
-    hit = (input == best) | (input.isnan() & best.isnan())
-    dims = _reduced_dims(dim, input.ndim)
-    share = _unreduced(g, input.shape, dim, keepdim) / hit.sum(dims, True)
-    return hit * share
-
-
-@structured(kernel="amax")
-def amax(input: Tensor, dim: Ints1 = (), keepdim: bool = False) -> Tensor:
-    """Greatest entry along `dim`. Entries that tie share the derivative.
-
-    >>> torch.amax(torch.tensor([[1, 5], [3, 2]]), 1)
-    tensor([5, 3])
-    """
-    return empty(_extreme_shape("amax", "max_values_cpu", input, dim, keepdim), like=input)
-
-
-@amax.vjp
-def _(g, input, dim: Ints, keepdim, result):
-    return _shared_among_ties(g, input, result, dim, keepdim)
-
-
-@structured(kernel="amin")
-def amin(input: Tensor, dim: Ints1 = (), keepdim: bool = False) -> Tensor:
-    """Smallest entry along `dim`. Entries that tie share the derivative.
-
-    >>> torch.amin(torch.tensor([[1, 5], [3, 2]]), 1)
-    tensor([1, 2])
-    """
-    return empty(_extreme_shape("amin", "min_values_cpu", input, dim, keepdim), like=input)
-
-
-@amin.vjp
-def _(g, input, dim: Ints, keepdim, result):
-    return _shared_among_ties(g, input, result, dim, keepdim)
-
-
-@composite(namespaces=(), method=False, out=False)
 def _prod_of_others(input: Tensor, dim: int) -> Tensor:
     """For each entry the product of the other entries along `dim`; no division, so zeros may occur.
 
@@ -264,44 +195,66 @@ def _(g, input, dim: int, keepdim: bool, result):
     return _prod_cotangent(wide, input, whole, wrap_dim(dim, input.ndim))
 
 
-@composite(namespaces=(), method=False, out=False)
-def _position_shape(op: str, input: Tensor, dim: int | None, keepdim: bool) -> Ints:
-    """Shape of the places of extremes along a dim, or in the whole tensor.
+@structured(kernel="nansum")
+def nansum(
+    input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> Tensor:
+    """Sum of the entries along `dim` that are not NaN.
 
-    >>> True
-    True
+    >>> torch.nansum(torch.tensor([1.0, float("nan"), 2.0]))
+    tensor(3.)
     """
-    check(not input.is_complex(), f"{op}(): does not support complex input")
-    check(input.dtype != bool_, f"{op}(): does not support bool input")
-    if dim is None:
-        check_index(
-            input.numel() > 0,
-            f"{op}(): Expected reduction dim to be specified for input.numel() == 0.",
-        )
-        return _shape_without(input.shape, list(range(input.ndim)), keepdim)
-    d = wrap_dim(dim, input.ndim)
-    check_index(
-        input.ndim == 0 or input.size(d) > 0,
-        f"{op}(): Expected reduction dim {d} to have non-zero size.",
+    check(not input.is_complex(), "nansum on CPU does not support complex inputs")
+    kind = dtype if dtype is not None else input.dtype if input.dtype.is_inexact else int64
+    dims = _reduced_dims(dim, input.ndim)
+    return empty(_shape_without(input.shape, dims, keepdim), dtype=kind, like=input)
+
+
+@nansum.vjp
+def _(g, input, dim, keepdim):
+    return _unreduced(g.to(input.dtype), input.shape, dim, keepdim) * input.isnan().logical_not()
+
+
+@composite(out=True)
+def nanmean(
+    input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> Tensor:
+    """Mean of the entries along `dim` that are not NaN.
+
+    >>> torch.nanmean(torch.tensor([1.0, float("nan"), 2.0]))
+    tensor(1.5000)
+    """
+    check(
+        input.dtype.is_inexact,
+        "nanmean(): expected input to have floating point or complex dtype but got "
+        f"{scalar_type_name(input.dtype)}",
     )
-    return _shape_without(input.shape, [d], keepdim)
+    there = input.isnan().logical_not().sum(dim, keepdim)
+    return nansum(input, dim, keepdim, dtype=dtype) / there
 
 
-@structured(kernel="argmax", differentiable=False)
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Place of the greatest entry along `dim`, or in the flattened tensor. The first of several.
+@structured(kernel="count_nonzero", differentiable=False, out=False)
+def count_nonzero(input: Tensor, dim: Ints1 | None = None) -> Tensor:
+    """How many entries along `dim` are not zero. int64.
 
-    >>> torch.argmax(torch.tensor([3, 9, 5]))
-    tensor(1)
+    >>> torch.count_nonzero(torch.tensor([0, 3, 0, 1]))
+    tensor(2)
     """
-    return empty(_position_shape("argmax", input, dim, keepdim), dtype=int64, like=input)
+    dims = _reduced_dims(dim, input.ndim)
+    return empty(_shape_without(input.shape, dims, False), dtype=int64, like=input)
 
 
-@structured(kernel="argmin", differentiable=False)
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Place of the smallest entry along `dim`, or in the flattened tensor. The first of several.
+@composite(namespaces=())
+def sum_to_size(input: Tensor, size: Ints) -> Tensor:
+    """Sum over the dims that broadcasting from `size` to the shape of `input` repeats.
 
-    >>> torch.argmin(torch.tensor([3, 9, 5]))
-    tensor(0)
+    >>> torch.ones(2, 3).sum_to_size(1, 3)
+    tensor([[2., 2., 2.]])
     """
-    return empty(_position_shape("argmin", input, dim, keepdim), dtype=int64, like=input)
+    fits = len(size) <= input.ndim
+    if fits:
+        lead = input.ndim - len(size)
+        for d in range(len(size)):
+            fits = fits and (size[d] == 1 or size[d] == input.size(lead + d))
+    check(fits, f"size {{{size}}} is not expandable to size {{{input.shape}}}.")
+    return sum_to(input, size)

@@ -1,0 +1,416 @@
+"""Variances, deviations, log-sum-exp, norms.
+
+Kernels: csrc/kernels/reductions.cpp. Moments are taken in two passes over blocks, see
+csrc/kernels/reduce.isa.cpp. The variance of complex numbers is that of their real parts plus that of
+their imaginary parts.
+"""
+
+from __future__ import annotations
+
+from flambeau.ops._lang import *
+from flambeau.ops.reduction import _reduced_dims, _shape_without, _unreduced
+
+
+@composite(namespaces=(), method=False, out=False)
+def _count_reduced(input: Tensor, dim: Ints | None) -> int:
+    """How many entries each result of a reduction over `dim` is made of.
+
+    >>> True
+    True
+    """
+    n = 1
+    for d in _reduced_dims(dim, input.ndim):
+        if input.ndim > 0:
+            n *= input.size(d)
+    return n
+
+
+@composite(namespaces=(), method=False, out=False)
+def _var_cotangent(
+    g: Tensor, input: Tensor, dim: Ints | None, correction: float, keepdim: bool
+) -> Tensor:
+    """Cotangent of a variance with divisor n - correction.
+
+    >>> True
+    True
+    """
+    centred = input - input.mean(_reduced_dims(dim, input.ndim), True)
+    freedom = float(_count_reduced(input, dim)) - correction
+    scale = inf if freedom <= 0.0 else 2.0 / freedom
+    return _unreduced(g, input.shape, dim, keepdim) * scale * centred
+
+
+@structured(kernel="var_mean", namespaces=(), method=False, out=False)
+def _var_mean(
+    input: Tensor, dim: Ints | None, correction: float, keepdim: bool
+) -> Tuple[Tensor, Tensor]:
+    """Variance and mean of real numbers.
+
+    >>> torch.var_mean(torch.tensor([1.0, 3.0]))
+    (tensor(2.), tensor(2.))
+    """
+    shape = _shape_without(input.shape, _reduced_dims(dim, input.ndim), keepdim)
+    return empty(shape, like=input), empty(shape, like=input)
+
+
+@_var_mean.vjp(undefined=True)
+def _(g0: Tensor | None, g1: Tensor | None, input, dim, correction: float, keepdim: bool):
+    out = zeros([], dtype=input.dtype)
+    if g0 is not None:
+        out = _var_cotangent(g0, input, dim, correction, keepdim)
+    if g1 is not None:
+        part = _unreduced(g1 / _count_reduced(input, dim), input.shape, dim, keepdim)
+        out = out + part
+    return out.expand(input.shape)
+
+
+@structured(kernel="std_mean", namespaces=(), method=False, out=False)
+def _std_mean(
+    input: Tensor, dim: Ints | None, correction: float, keepdim: bool
+) -> Tuple[Tensor, Tensor]:
+    """Standard deviation and mean of real numbers. Where it is 0, the derivative is taken as 0.
+
+    >>> torch.std_mean(torch.tensor([1.0, 3.0]), correction=0)
+    (tensor(1.), tensor(2.))
+    """
+    shape = _shape_without(input.shape, _reduced_dims(dim, input.ndim), keepdim)
+    return empty(shape, like=input), empty(shape, like=input)
+
+
+@_std_mean.vjp(undefined=True)
+def _(g0: Tensor | None, g1: Tensor | None, input, dim, correction: float, keepdim: bool, result0):
+    out = zeros([], dtype=input.dtype)
+    if g0 is not None:
+        g_var = (g0 / (result0 * 2)).masked_fill(result0 == 0, 0)
+        out = _var_cotangent(g_var, input, dim, correction, keepdim)
+    if g1 is not None:
+        part = _unreduced(g1 / _count_reduced(input, dim), input.shape, dim, keepdim)
+        out = out + part
+    return out.expand(input.shape)
+
+
+@composite(namespaces=(), method=False, out=False)
+def _complex_var(input: Tensor, dim: Ints | None, correction: float, keepdim: bool) -> Tensor:
+    """Variance of complex numbers.
+
+    >>> torch.var(torch.tensor([1j, 3j]))
+    tensor(2.)
+    """
+    real, _ = _var_mean(input.real, dim, correction, keepdim)
+    imag, _ = _var_mean(input.imag, dim, correction, keepdim)
+    return real + imag
+
+
+
+@composite(namespaces=(), method=False, out=False)
+def _var(input: Tensor, dim: Ints | None, correction: float, keepdim: bool) -> Tensor:
+    """The variance, of any inexact dtype.
+
+    >>> torch.var(torch.tensor([1.0, 3.0]), correction=0)
+    tensor(1.)
+    """
+    check(input.dtype.is_inexact, "std and var only support floating point and complex dtypes")
+    if input.is_complex():
+        return _complex_var(input, dim, correction, keepdim)
+    value, _ = _var_mean(input, dim, correction, keepdim)
+    return value
+
+
+@composite(namespaces=(), method=False, out=False)
+def _var_and_mean(
+    input: Tensor, dim: Ints | None, correction: float, keepdim: bool
+) -> Tuple[Tensor, Tensor]:
+    """The variance and the mean, of any inexact dtype.
+
+    >>> torch.var_mean(torch.tensor([1.0, 3.0]), correction=0)
+    (tensor(1.), tensor(2.))
+    """
+    check(input.dtype.is_inexact, "var_mean only support floating point and complex dtypes")
+    if input.is_complex():
+        value = _complex_var(input, dim, correction, keepdim)
+        return value, input.mean(dim, keepdim)
+    return _var_mean(input, dim, correction, keepdim)
+
+
+@composite(out=False)
+def var(input: Tensor, unbiased: bool) -> Tensor:
+    """The variance of all entries, with divisor n - 1 or n.
+
+    >>> torch.var(torch.tensor([1.0, 3.0]), False)
+    tensor(1.)
+    """
+    return _var(input, None, 1.0 if unbiased else 0.0, False)
+
+
+@var.overload(out=True)
+def var(input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False) -> Tensor:
+    """Along `dim`.
+
+    >>> torch.var(torch.tensor([1.0, 3.0]), 0, False)
+    tensor(1.)
+    """
+    return _var(input, dim, 1.0 if unbiased else 0.0, keepdim)
+
+
+@var.overload(out=True)
+def var(
+    input: Tensor,
+    dim: Ints1 | None = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """With divisor n - correction (default 1), or 0 where that is negative.
+
+    Source: Chan, Golub and LeVeque, Algorithms for Computing the Sample Variance, 1983.
+
+    >>> torch.var(torch.tensor([1.0, 3.0]), correction=0)
+    tensor(1.)
+    """
+    c = 1.0
+    if correction is not None:
+        c = float(correction)
+    return _var(input, dim, c, keepdim)
+
+
+@composite(out=False)
+def var_mean(input: Tensor, unbiased: bool) -> Tuple[Tensor, Tensor]:
+    """The variance and the mean of all entries, with divisor n - 1 or n.
+
+    >>> torch.var_mean(torch.tensor([1.0, 3.0]), False)
+    (tensor(1.), tensor(2.))
+    """
+    return _var_and_mean(input, None, 1.0 if unbiased else 0.0, False)
+
+
+@var_mean.overload(out=False)
+def var_mean(input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
+    """Along `dim`.
+
+    >>> torch.var_mean(torch.tensor([1.0, 3.0]), 0, False)
+    (tensor(1.), tensor(2.))
+    """
+    return _var_and_mean(input, dim, 1.0 if unbiased else 0.0, keepdim)
+
+
+@var_mean.overload(out=False)
+def var_mean(
+    input: Tensor,
+    dim: Ints1 | None = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool = False,
+) -> Tuple[Tensor, Tensor]:
+    """With divisor n - correction (default 1), or 0 where that is negative.
+
+    Source: Chan, Golub and LeVeque, Algorithms for Computing the Sample Variance, 1983.
+
+    >>> torch.var_mean(torch.tensor([1.0, 3.0]), correction=0)
+    (tensor(1.), tensor(2.))
+    """
+    c = 1.0
+    if correction is not None:
+        c = float(correction)
+    return _var_and_mean(input, dim, c, keepdim)
+
+
+@composite(namespaces=(), method=False, out=False)
+def _std(input: Tensor, dim: Ints | None, correction: float, keepdim: bool) -> Tensor:
+    """The standard deviation, of any inexact dtype.
+
+    >>> torch.std(torch.tensor([1.0, 3.0]), correction=0)
+    tensor(1.)
+    """
+    check(input.dtype.is_inexact, "std and var only support floating point and complex dtypes")
+    if input.is_complex():
+        return _complex_var(input, dim, correction, keepdim).sqrt()
+    value, _ = _std_mean(input, dim, correction, keepdim)
+    return value
+
+
+@composite(namespaces=(), method=False, out=False)
+def _std_and_mean(
+    input: Tensor, dim: Ints | None, correction: float, keepdim: bool
+) -> Tuple[Tensor, Tensor]:
+    """The standard deviation and the mean, of any inexact dtype.
+
+    >>> torch.std_mean(torch.tensor([1.0, 3.0]), correction=0)
+    (tensor(1.), tensor(2.))
+    """
+    check(input.dtype.is_inexact, "std_mean only support floating point and complex dtypes")
+    if input.is_complex():
+        value = _complex_var(input, dim, correction, keepdim).sqrt()
+        return value, input.mean(dim, keepdim)
+    return _std_mean(input, dim, correction, keepdim)
+
+
+@composite(out=False)
+def std(input: Tensor, unbiased: bool) -> Tensor:
+    """The standard deviation of all entries, with divisor n - 1 or n.
+
+    >>> torch.std(torch.tensor([1.0, 3.0]), False)
+    tensor(1.)
+    """
+    return _std(input, None, 1.0 if unbiased else 0.0, False)
+
+
+@std.overload(out=True)
+def std(input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False) -> Tensor:
+    """Along `dim`.
+
+    >>> torch.std(torch.tensor([1.0, 3.0]), 0, False)
+    tensor(1.)
+    """
+    return _std(input, dim, 1.0 if unbiased else 0.0, keepdim)
+
+
+@std.overload(out=True)
+def std(
+    input: Tensor,
+    dim: Ints1 | None = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """With divisor n - correction (default 1), or 0 where that is negative.
+
+    Source: Chan, Golub and LeVeque, Algorithms for Computing the Sample Variance, 1983.
+
+    >>> torch.std(torch.tensor([1.0, 3.0]), correction=0)
+    tensor(1.)
+    """
+    c = 1.0
+    if correction is not None:
+        c = float(correction)
+    return _std(input, dim, c, keepdim)
+
+
+@composite(out=False)
+def std_mean(input: Tensor, unbiased: bool) -> Tuple[Tensor, Tensor]:
+    """The standard deviation and the mean of all entries, with divisor n - 1 or n.
+
+    >>> torch.std_mean(torch.tensor([1.0, 3.0]), False)
+    (tensor(1.), tensor(2.))
+    """
+    return _std_and_mean(input, None, 1.0 if unbiased else 0.0, False)
+
+
+@std_mean.overload(out=False)
+def std_mean(input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
+    """Along `dim`.
+
+    >>> torch.std_mean(torch.tensor([1.0, 3.0]), 0, False)
+    (tensor(1.), tensor(2.))
+    """
+    return _std_and_mean(input, dim, 1.0 if unbiased else 0.0, keepdim)
+
+
+@std_mean.overload(out=False)
+def std_mean(
+    input: Tensor,
+    dim: Ints1 | None = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool = False,
+) -> Tuple[Tensor, Tensor]:
+    """With divisor n - correction (default 1), or 0 where that is negative.
+
+    Source: Chan, Golub and LeVeque, Algorithms for Computing the Sample Variance, 1983.
+
+    >>> torch.std_mean(torch.tensor([1.0, 3.0]), correction=0)
+    (tensor(1.), tensor(2.))
+    """
+    c = 1.0
+    if correction is not None:
+        c = float(correction)
+    return _std_and_mean(input, dim, c, keepdim)
+
+
+@structured(kernel="logsumexp", namespaces=(), method=False, out=False)
+def _logsumexp(input: Tensor, dim: Ints, keepdim: bool) -> Tensor:
+    """log(sum(exp(x))) of real numbers.
+
+    >>> torch.logsumexp(torch.zeros(1), 0)
+    tensor(0.)
+    """
+    return empty(_shape_without(input.shape, wrap_dims(dim, input.ndim), keepdim), like=input)
+
+
+@_logsumexp.vjp
+def _(g, input, dim, keepdim: bool, result):
+    top = _unreduced(result, input.shape, dim, keepdim)
+    # All of -inf: every entry's share is 0/0; PyTorch counts it as none.
+    share = (input - top).exp().masked_fill(top == -inf, 0)
+    return _unreduced(g, input.shape, dim, keepdim) * share
+
+
+@composite(aliases=("special.logsumexp",), out=True)
+def logsumexp(input: Tensor, dim: Ints1, keepdim: bool = False) -> Tensor:
+    """log(sum(exp(x))) along `dim`, computed relative to the greatest entry.
+
+    >>> torch.logsumexp(torch.tensor([0.0, 0.0]), 0)
+    tensor(0.6931)
+    """
+    if input.is_complex():
+        every = _reduced_dims(dim, input.ndim)
+        top = input.real.amax(every, True)
+        top = top.masked_fill(top.abs() == inf, 0)
+        total = (input - top).exp().sum(every, True).log() + top
+        return total if keepdim else total.reshape(_shape_without(input.shape, every, False))
+    x = input if input.dtype.is_inexact else input.to(default_dtype())
+    return _logsumexp(x, _reduced_dims(dim, input.ndim), keepdim)
+
+
+@composite(namespaces=(), out=False)
+def norm(
+    input: Tensor,
+    p: Number | None = 2,
+    dim: Ints1 | None = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+) -> Tensor:
+    """The p-norm of the entries along `dim`.
+
+    >>> torch.tensor([3.0, 4.0]).norm()
+    tensor(5.)
+    """
+    order = 2.0
+    if p is not None:
+        order = float(p)
+    return linalg_vector_norm(input, order, dim, keepdim, dtype=dtype)
+
+
+@norm.overload(namespaces=(), out=False)
+def norm(
+    input: Tensor,
+    p: str,
+    dim: Ints1 | None = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+) -> Tensor:
+    """The Frobenius ("fro") or nuclear ("nuc") norm.
+
+    >>> torch.tensor([3.0, 4.0]).norm("fro")
+    tensor(5.)
+    """
+    if p == "fro":
+        return linalg_vector_norm(input, 2.0, dim, keepdim, dtype=dtype)
+    dims: Ints = [-2, -1]
+    if dim is not None:
+        dims = dim
+    return linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype)
+
+
+@composite(out=True)
+def dist(input: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norm of the difference.
+
+    >>> torch.dist(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0]))
+    tensor(5.)
+    """
+    check(
+        result_type(input, other).is_inexact,
+        "norm(): input dtype should be either floating point or complex. Got "
+        f"{scalar_type_name(result_type(input, other))} instead.",
+    )
+    return linalg_vector_norm(input - other, p)
