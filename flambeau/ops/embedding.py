@@ -116,7 +116,7 @@ def embedding_renorm_(
 # embedding_bag ----------------------------------------------------------------------------------
 
 
-@structured(kernel="embedding_bag", namespaces=(), method=False, out=False)
+@structured(kernel="embedding_bag", namespaces=("torch",), method=False, out=False)
 def _embedding_bag(
     weight: Tensor,
     indices: Tensor,
