@@ -1,4 +1,4 @@
-"""Embeddings of `nn.functional`: argument checks around the entries of flambeau/ops/embedding.py."""
+"""Embeddings of `nn.functional`: checks around the entries of flambeau/ops/embedding.py."""
 
 from __future__ import annotations
 
@@ -91,7 +91,9 @@ def embedding_bag(
             f"then it must have the same shape as the input ({input.shape})"
         )
     if weight.dim() != 2:
-        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
+        raise ValueError(
+            f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"
+        )
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(

@@ -17,7 +17,9 @@ def _check_indices(indices: Tensor, op: str) -> None:
     """
     check(
         indices.dtype == int64 or indices.dtype == int32,
-        f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {scalar_type_name(indices.dtype)} instead (while checking arguments for {op})",
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+        f"Long, Int; but got {scalar_type_name(indices.dtype)} instead (while checking arguments "
+        f"for {op})",
     )
 
 
@@ -76,7 +78,8 @@ def embedding_dense_backward(
     )
     check(
         grad_output.ndim == indices.ndim + 1 and grad_output.shape[: indices.ndim] == indices.shape,
-        f"embedding_dense_backward: expected grad_output of shape {indices.shape} and one more dimension, got {grad_output.shape}",
+        f"embedding_dense_backward: expected grad_output of shape {indices.shape} and one more "
+        f"dimension, got {grad_output.shape}",
     )
     return empty([num_weights, grad_output.size(-1)], like=grad_output)
 
@@ -135,24 +138,29 @@ def _embedding_bag(
     """
     check(
         weight.dtype.is_floating_point,
-        f"Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got {scalar_type_name(weight.dtype)} instead (while checking arguments for embedding_bag)",
+        "Expected tensor for argument #1 'weight' to have one of the following scalar types: "
+        f"Half, BFloat16, Float, Double; but got {scalar_type_name(weight.dtype)} instead (while "
+        "checking arguments for embedding_bag)",
     )
     _check_indices(indices, "embedding_bag")
     _check_indices(offsets, "embedding_bag")
     check(
         padding_idx < weight.size(0),
-        f"padding_idx must be within the number of embeddings, -{weight.size(0)} through {weight.size(0) - 1}, but got {padding_idx}",
+        f"padding_idx must be within the number of embeddings, -{weight.size(0)} through "
+        f"{weight.size(0) - 1}, but got {padding_idx}",
     )
     if include_last_offset:
         check(offsets.size(0) >= 1, "include_last_offset: number of offset should be at least 1")
     if per_sample_weights is not None:
         check(
             per_sample_weights.dtype == weight.dtype,
-            f"expected scalar type {scalar_type_name(weight.dtype)} but found {scalar_type_name(per_sample_weights.dtype)}",
+            f"expected scalar type {scalar_type_name(weight.dtype)} but found "
+            f"{scalar_type_name(per_sample_weights.dtype)}",
         )
         check(
             per_sample_weights.ndim == 1 and per_sample_weights.numel() == indices.numel(),
-            f"embedding_bag: expected per_sample_weights of shape {indices.shape}, got {per_sample_weights.shape}",
+            f"embedding_bag: expected per_sample_weights of shape {indices.shape}, got "
+            f"{per_sample_weights.shape}",
         )
     bags = offsets.size(0) - (1 if include_last_offset else 0)
     d = weight.size(1)

@@ -181,11 +181,13 @@ def binary_cross_entropy(
     """
     check_value(
         input.shape == target.shape,
-        f"Using a target size (torch.Size({target.shape})) that is different to the input size (torch.Size({input.shape})) is deprecated. Please ensure they have the same size.",
+        f"Using a target size (torch.Size({target.shape})) that is different to the input size "
+        f"(torch.Size({input.shape})) is deprecated. Please ensure they have the same size.",
     )
     check(
         input.dtype == target.dtype,
-        f"Found dtype {scalar_type_name(target.dtype)} but expected {scalar_type_name(input.dtype)}",
+        f"Found dtype {scalar_type_name(target.dtype)} but expected "
+        f"{scalar_type_name(input.dtype)}",
     )
     _check_unit_interval(input, "input")
     _check_unit_interval(target, "target")
@@ -195,7 +197,9 @@ def binary_cross_entropy(
     return _reduced(loss, reduction)
 
 
-@pointwise(dtypes="f", namespaces=(), method=False, inplace=False, out=False, label="log_sigmoid_cpu")
+@pointwise(
+    dtypes="f", namespaces=(), method=False, inplace=False, out=False, label="log_sigmoid_cpu"
+)
 def _bce_with_logits(input: Tensor, target: Tensor) -> Tensor:
     """Terms of binary_cross_entropy_with_logits.
 
@@ -205,7 +209,9 @@ def _bce_with_logits(input: Tensor, target: Tensor) -> Tensor:
     return (1 - target) * input - s.logsigmoid(input)
 
 
-@pointwise(dtypes="f", namespaces=(), method=False, inplace=False, out=False, label="log_sigmoid_cpu")
+@pointwise(
+    dtypes="f", namespaces=(), method=False, inplace=False, out=False, label="log_sigmoid_cpu"
+)
 def _bce_with_pos_weight(input: Tensor, target: Tensor, pos_weight: Tensor) -> Tensor:
     """The same, positive targets weighted.
 
@@ -231,11 +237,13 @@ def binary_cross_entropy_with_logits(
     """
     check_value(
         target.shape == input.shape,
-        f"Target size (torch.Size({target.shape})) must be the same as input size (torch.Size({input.shape}))",
+        f"Target size (torch.Size({target.shape})) must be the same as input size "
+        f"(torch.Size({input.shape}))",
     )
     check(
         target.dtype.is_floating_point or not input.dtype.is_floating_point,
-        f"result type {scalar_type_name(input.dtype)} can't be cast to the desired output type {scalar_type_name(target.dtype)}",
+        f"result type {scalar_type_name(input.dtype)} can't be cast to the desired output type "
+        f"{scalar_type_name(target.dtype)}",
     )
     loss = (
         _bce_with_logits(input, target)
@@ -396,7 +404,9 @@ def margin_ranking_loss(
     """
     check(
         input1.ndim == input2.ndim and input1.ndim == target.ndim,
-        f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: torch.Size({input1.shape}), input2: torch.Size({input2.shape}), target: torch.Size({target.shape}) ",
+        "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+        f"input1: torch.Size({input1.shape}), input2: torch.Size({input2.shape}), target: "
+        f"torch.Size({target.shape}) ",
     )
     return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
@@ -414,7 +424,8 @@ def cosine_embedding_loss(
     check(n == 0 or n == 1, "0D or 1D target tensor expected, multi-target not supported")
     check(
         input1.ndim == n + 1 and input2.ndim == n + 1,
-        f"{n}D target tensor expects {n + 1}D input tensors, but found inputs with sizes {input1.shape} and {input2.shape}.",
+        f"{n}D target tensor expects {n + 1}D input tensors, but found inputs with sizes "
+        f"{input1.shape} and {input2.shape}.",
     )
     product = (input1 * input2).sum([n])
     length1 = (input1 * input1).sum([n]) + 1e-12
@@ -448,7 +459,9 @@ def triplet_margin_loss(
     check_value(margin > 0.0, f"margin must be greater than 0, got {margin}")
     check(
         anchor.ndim == positive.ndim and anchor.ndim == negative.ndim,
-        f"The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs",
+        "The anchor, positive, and negative tensors are expected to have the same number of "
+        f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
+        f"{negative.ndim}D inputs",
     )
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)

@@ -36,11 +36,13 @@ def _check_classes(target: Tensor, weight: Tensor | None, classes: int, dtype: D
     if weight is not None:
         check(
             weight.ndim == 1 and weight.numel() == classes,
-            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: {weight.shape}",
+            f"weight tensor should be defined either for all {classes} classes or no classes but "
+            f"got weight tensor of shape: {weight.shape}",
         )
         check(
             weight.dtype == dtype,
-            f"expected scalar type {scalar_type_name(dtype)} but found {scalar_type_name(weight.dtype)}",
+            f"expected scalar type {scalar_type_name(dtype)} but found "
+            f"{scalar_type_name(weight.dtype)}",
         )
 
 
@@ -69,7 +71,8 @@ def _check_targets(input: Tensor, target: Tensor) -> None:
         elif input.ndim == 4:
             check(
                 target.ndim == 3,
-                f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.ndim}",
+                "only batches of spatial targets supported (3D tensors) but got targets of "
+                f"dimension: {target.ndim}",
             )
         expected = [input.size(0)] + input.shape[2:]
         check(target.shape == expected, f"Expected target size {expected}, got {target.shape}")
@@ -174,7 +177,8 @@ def _cross_entropy_rows(
     """
     check_not_implemented(
         input.dtype.is_floating_point,
-        f"\"log_softmax_lastdim_kernel_impl\" not implemented for '{scalar_type_name(input.dtype)}'",
+        "\"log_softmax_lastdim_kernel_impl\" not implemented for "
+        f"'{scalar_type_name(input.dtype)}'",
     )
     none: Ints = []
     kind = opmath(input.dtype)
@@ -248,14 +252,16 @@ def _cross_entropy_probabilities(
     """
     check(
         target.is_floating_point(),
-        f"Expected floating point type for target with class probabilities, got {scalar_type_name(target.dtype)}",
+        "Expected floating point type for target with class probabilities, got "
+        f"{scalar_type_name(target.dtype)}",
     )
     dim = 0 if input.ndim == 1 else 1
     c = input.size(dim)
     if weight is not None:
         check(
             weight.ndim == 1 and weight.numel() == c,
-            f"cross_entropy: weight tensor should be defined either for all {c} classes or no classes but got weight tensor of shape: {weight.shape}",
+            f"cross_entropy: weight tensor should be defined either for all {c} classes or no "
+            f"classes but got weight tensor of shape: {weight.shape}",
         )
     t = target
     if label_smoothing > 0.0:
@@ -329,7 +335,8 @@ def _check_scores(name: str, input: Tensor) -> None:
     """
     check(
         input.ndim <= 2 and (input.ndim == 0 or input.size(-1) != 0),
-        f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: {input.shape}",
+        f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+        f"{input.shape}",
     )
 
 
@@ -363,7 +370,9 @@ def multi_margin_loss(
     c = rows.size(1)
     check(
         target.ndim <= 1 and target.numel() == n,
-        f"multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected target size [{n}], but got {target.shape}. Input has shape {input.shape}.",
+        "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+        f"samples (batch size). Expected target size [{n}], but got {target.shape}. Input has "
+        f"shape {input.shape}.",
     )
     at = target.reshape([n, 1])
     inside = ((at >= 0) & (at < c)).all()
@@ -376,7 +385,8 @@ def multi_margin_loss(
         check(weight.numel() == c, f"inconsistent weight size, expected {c} but got {weight.shape}")
         check(
             weight.dtype == input.dtype,
-            f"expected scalar type {scalar_type_name(input.dtype)} but found {scalar_type_name(weight.dtype)}",
+            f"expected scalar type {scalar_type_name(input.dtype)} but found "
+            f"{scalar_type_name(weight.dtype)}",
         )
         excess = excess * weight.index_select(0, target.reshape([n])).unsqueeze(1)
     loss = excess.scatter(1, at, 0).sum([1]) / float(c)
@@ -403,7 +413,8 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     )
     check_not_implemented(
         input.dtype == float32 or input.dtype == float64,
-        f"\"multilabel_margin_loss_forward_out_frame\" not implemented for '{scalar_type_name(input.dtype)}'",
+        "\"multilabel_margin_loss_forward_out_frame\" not implemented for "
+        f"'{scalar_type_name(input.dtype)}'",
     )
     check(
         target.dtype == int64,

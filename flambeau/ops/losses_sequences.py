@@ -35,24 +35,28 @@ def _ctc_loss(
     for length in target_lengths:
         check(
             length >= 0,
-            f"Expected target_lengths to have value at least 0, but got value {length} (while checking arguments for ctc_loss)",
+            f"Expected target_lengths to have value at least 0, but got value {length} (while "
+            "checking arguments for ctc_loss)",
         )
         longest = max(longest, length)
         total += length
     for length in input_lengths:
         check(
             length >= 0 and length <= steps,
-            f"Expected input_lengths to have value at most {steps}, but got value {length} (while checking arguments for ctc_loss)",
+            f"Expected input_lengths to have value at most {steps}, but got value {length} (while "
+            "checking arguments for ctc_loss)",
         )
     if targets.ndim == 1:
         check(
             targets.size(0) == total,
-            f"Expected tensor to have size {total} at dimension 0, but got size {targets.size(0)} for argument #2 'targets' (while checking arguments for ctc_loss)",
+            f"Expected tensor to have size {total} at dimension 0, but got size {targets.size(0)} "
+            "for argument #2 'targets' (while checking arguments for ctc_loss)",
         )
     else:
         check(
             targets.ndim == 2 and targets.size(0) == n and targets.size(1) >= longest,
-            f"Expected targets of shape [{n}, {longest} or more], but got {targets.shape} for argument #2 'targets' (while checking arguments for ctc_loss)",
+            f"Expected targets of shape [{n}, {longest} or more], but got {targets.shape} for "
+            "argument #2 'targets' (while checking arguments for ctc_loss)",
         )
     return empty([n], like=log_probs), empty([n, steps, 2 * longest + 1], like=log_probs)
 
@@ -62,8 +66,9 @@ def _(
     g0, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, result0, result1
 ):  # fmt: skip
     d = _ctc_loss_backward(
-        g0, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, result0, result1
-    )
+        g0, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, result0,
+        result1,
+    )  # fmt: skip
     return d, None
 
 
