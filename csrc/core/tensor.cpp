@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "dispatch/modes.h"   // the one mode that new tensors remember
+
 namespace flambeau {
 
 // Impl: a free list per thread ---------------------------------------------------------------------------------------
@@ -24,6 +26,13 @@ struct ImplCache {
 };
 thread_local bool ImplCache::alive = true;
 thread_local ImplCache impl_cache;
+
+// New memory, as opposed to an alias, is marked when it is made under inference_mode.
+uint16_t fresh_flags() { return modes.inference ? kInference : 0; }
+Tensor fresh(Tensor t) {
+  t->flags |= fresh_flags();
+  return t;
+}
 
 Tensor make_tensor(const Ints& sizes, const Ints& strides, DType dtype, int64_t offset, Ref<Storage> storage) {
   auto* impl = TensorImpl::make();
@@ -189,16 +198,16 @@ Tensor empty(const Ints& sizes, DType dtype, MemoryFormat format, Device device)
     }
     impl->storage = std::move(storage);
     impl->numel = n;
-    impl->flags = kContiguous;
+    impl->flags = kContiguous | fresh_flags();
     return Tensor(Ref<TensorImpl>::adopt(impl));
   }
-  return make_tensor(sizes, format_strides(sizes, format), dtype, 0, Storage::make(n * itemsize(dtype), device));
+  return fresh(make_tensor(sizes, format_strides(sizes, format), dtype, 0, Storage::make(n * itemsize(dtype), device)));
 }
 
 Tensor empty_strided(const Ints& sizes, const Ints& strides, DType dtype, Device device) {
   int64_t elements = extent(sizes, strides, 0, "empty_strided");
   FB_CHECK(elements <= INT64_MAX / 16, "empty_strided: sizes ", sizes, " with strides ", strides, " are too large");
-  return make_tensor(sizes, strides, dtype, 0, Storage::make(elements * itemsize(dtype), device));
+  return fresh(make_tensor(sizes, strides, dtype, 0, Storage::make(elements * itemsize(dtype), device)));
 }
 
 Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat format) {
@@ -232,7 +241,7 @@ Tensor scalar_tensor(const Scalar& x, DType dtype) {
   impl->dtype = dtype;
   impl->storage = Storage::make(itemsize(dtype));
   impl->numel = 1;
-  impl->flags = kContiguous;
+  impl->flags = kContiguous | fresh_flags();
   switch (dtype) {
     case DType::Float32: *static_cast<float*>(impl->storage->data()) = x.to<float>(); break;
     case DType::Float64: *static_cast<double*>(impl->storage->data()) = x.to<double>(); break;
