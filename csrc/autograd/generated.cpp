@@ -75,6 +75,34 @@ Tensor assign_inplace(const Tensor& self, const Tensor& result, const char* op) 
   return ops::copy_(self, result);
 }
 
+void check_inplace(const Tensors& xs, const char* op) {
+  for (const Tensor& x : xs) {
+    bool recorded = needs_grad(x);
+    check_inplace(x, recorded, op);
+    FB_CHECK(!recorded, op, ": a tensor that requires grad is changed without being recorded; use no_grad()");
+  }
+}
+
+void bump_versions(const Tensors& xs) {
+  for (const Tensor& x : xs) x.bump_version();
+}
+
+static bool alike(const Tensor& a, const Tensor& b) {
+  if (a.is_same(b)) return true;
+  return a.dtype() == b.dtype() && b.is_contiguous() && a.sizes() == b.sizes() && !needs_grad(b) &&
+         !b.has_flag(kWrapper) && b.device() == a.device() && (!a.shares_storage(b) || a.offset() == b.offset());
+}
+
+bool alike(const Tensors& a, const Tensors& b, const Tensors& c) {
+  if (modes.active) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const Tensor& x = a[i];
+    if (!x.is_floating_point() || !x.is_contiguous() || needs_grad(x) || x.has_flag(kWrapper)) return false;
+    if (x.device().type != DeviceType::CPU || !alike(x, b[i]) || !alike(x, c[i])) return false;
+  }
+  return true;
+}
+
 void check_out(const Tensor& out, bool inputs_need_grad, const char* op) {
   FB_CHECK(!inputs_need_grad && !needs_grad(out), op,
            "(): functions with out=... arguments don't support automatic differentiation, but one of the "

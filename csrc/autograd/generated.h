@@ -62,6 +62,12 @@ void reset_list(SavedList& saved);
 
 // In-place form from the functional one: checks that `result` fits into self, copies, records.
 Tensor assign_inplace(const Tensor& self, const Tensor& result, const char* op);
+// Before a kernel changes all of `xs`, unrecorded.
+void check_inplace(const Tensors& xs, const char* op);
+void bump_versions(const Tensors& xs);
+// Can one plain loop change each of `a` by its partners: floats, contiguous, of equal dtype and shape, either the same
+// memory or other memory, while no mode watches and nothing of it is recorded?
+bool alike(const Tensors& a, const Tensors& b, const Tensors& c);
 // out= forms: no history may be asked for; dtype and device must fit, the shape is the result's.
 void check_out(const Tensor& out, bool inputs_need_grad, const char* op);
 bool writes_directly(const Tensor& out, const Tensor& like);   // same geometry and dtype

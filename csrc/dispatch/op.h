@@ -19,8 +19,8 @@
 namespace flambeau {
 
 using Value = std::variant<std::monostate, Tensor, Tensors, OptTensors, bool, int64_t, double, Scalar, std::string,
-                           Ints, std::vector<double>, std::vector<bool>, DType, Device, Layout, MemoryFormat,
-                           Generator>;
+                           Ints, std::vector<double>, std::vector<bool>, std::vector<Scalar>, DType, Device, Layout,
+                           MemoryFormat, Generator>;
 using Values = std::vector<Value>;
 
 struct ParamDesc {

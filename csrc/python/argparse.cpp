@@ -68,6 +68,7 @@ bool accepts(const Param& p, PyObject* o, bool& overridden) {
     case Arg::Ints: return o == kVarargs || is_int(o) || all_items(o, is_int);
     case Arg::Floats: return all_items(o, is_float) || is_float(o);
     case Arg::Bools: return all_items(o, [](PyObject* x) { return PyBool_Check(x); });
+    case Arg::Numbers: return all_items(o, [](PyObject* x) { return is_number(x) || is_single(x); });
     case Arg::DType:
       return is_dtype(o) || o == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
              o == reinterpret_cast<PyObject*>(&PyLong_Type) || o == reinterpret_cast<PyObject*>(&PyBool_Type) ||
@@ -338,6 +339,13 @@ std::vector<bool> to_bools(PyObject* o) {
   std::vector<bool> out;
   for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i)
     out.push_back(to_bool(PySequence_Fast_ITEMS(o)[i]));
+  return out;
+}
+
+std::vector<Scalar> to_numbers(PyObject* o) {
+  std::vector<Scalar> out;
+  for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i)
+    out.push_back(to_number(PySequence_Fast_ITEMS(o)[i]));
   return out;
 }
 

@@ -14,7 +14,7 @@ namespace flambeau::python {
 
 enum class Arg : uint8_t {
   Tensor, TensorOrNumber, Tensors, OptTensors, Int, Float, Bool, Str, Number, Ints, Floats, Bools,
-  DType, Device, Layout, MemoryFormat, Generator, Object,
+  Numbers, DType, Device, Layout, MemoryFormat, Generator, Object,
 };
 
 struct Param {
@@ -97,6 +97,7 @@ Ints to_ints(const Args& a, int i, int length = 0);   // also from varargs
 std::optional<Ints> optional_ints(const Args& a, int i, int length = 0);
 std::vector<double> to_floats(PyObject* o);
 std::vector<bool> to_bools(PyObject* o);
+std::vector<Scalar> to_numbers(PyObject* o);
 DType to_dtype(PyObject* o);
 Device to_device(PyObject* o);
 Device to_usable_device(PyObject* o);             // refuses one that this build cannot compute on

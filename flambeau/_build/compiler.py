@@ -100,7 +100,7 @@ def makes_alias(f: ir.Function) -> bool:
 
 def body_returns(op: Op) -> Type:
     """Type that the body of an entry returns: rules that only check return nothing."""
-    only_checks = op.option("dynamic") or op.option("inplace_kernel")
+    only_checks = op.option("dynamic") or op.option("inplace_kernel") or op.mutated_lists
     return NONE if op.kind == "structured" and only_checks else op.returns
 
 

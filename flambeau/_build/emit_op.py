@@ -37,7 +37,7 @@ def default_text(p: Param) -> str:
     if isinstance(p.default, ast.Name):
         return named_constant(p.default.id)
     value = ast.literal_eval(p.default)
-    if p.type.base in ("Ints", "Floats", "Bools", "Tensors", "OptTensors") and value is not None:
+    if p.type.is_list and value is not None:
         items = value if isinstance(value, (tuple, list)) else (value,) * (p.type.length or 1)
         texts = ", ".join(constant(v, p.type.element) for v in items)
         return f"{cpp_value(p.type.required())}{{{texts}}}"
@@ -83,7 +83,7 @@ def kernel_declaration(op: Op) -> str | None:
         return None
     if op.option("dynamic"):
         return f"{cpp_value(op.returns)} {kernel}({cpp_params(op)});"
-    if op.option("inplace_kernel"):
+    if op.option("inplace_kernel") or op.mutated_lists:
         return f"void {kernel}({cpp_params(op)});"
     outs = ", ".join(f"Tensor& {n}" for n in results_of(op))
     return f"void {kernel}({plus(outs, cpp_params(op))});"
@@ -221,6 +221,8 @@ def structured(entry: Entry, overloaded: Overloaded) -> list[str]:
     lines += ["", *derivative(entry, overloaded)] if entry.vjp else []
     head = f"{cpp_value(op.returns)} {op.name}({cpp_params(op)}) {{"
     rule = f"{op.uid}_shape({cpp_args(op)})"
+    if op.mutated_lists:
+        return [*lines, "", head, *_list_mutation(op, kernel, rule), "}"]
     if op.option("inplace_kernel"):
         return [*lines, "", head, *_mutation(entry, kernel, rule), "}"]
     body = [modes(op)]
@@ -234,6 +236,14 @@ def structured(entry: Entry, overloaded: Overloaded) -> list[str]:
         body += recording(entry)
     body.append(f"  return {'result' if len(op.outputs) == 1 else 'results'};")
     return [*lines, "", head, *body, "}", *forms(entry, kernel, rule)]
+
+
+def _list_mutation(op: Op, kernel: str, rule: str) -> list[str]:
+    """Lists of tensors changed in place, unrecorded: tensors that need a derivative are refused."""
+    lines = [modes(op)]
+    lines += [f'  check_inplace({cpp_name(n)}, "{op.name}");' for n in op.mutated_lists]
+    lines += [f"  {rule};", f"  {kernel}({cpp_args(op)});"]
+    return lines + [f"  bump_versions({cpp_name(n)});" for n in op.mutated_lists]
 
 
 def _mutation(entry: Entry, kernel: str, rule: str) -> list[str]:

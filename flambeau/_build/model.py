@@ -24,6 +24,7 @@ CPP_TYPES = {
     "Ints": ("const Ints&", "Ints"),
     "Floats": ("const std::vector<double>&", "std::vector<double>"),
     "Bools": ("const std::vector<bool>&", "std::vector<bool>"),
+    "Numbers": ("const std::vector<Scalar>&", "std::vector<Scalar>"),
     "DType": ("DType", "DType"),
     "Device": ("Device", "Device"),
     "Layout": ("Layout", "Layout"),
@@ -93,6 +94,12 @@ class Op:
             and not self.name.startswith("_")
             or bool(self.options.get("mutates"))
         )
+
+    @property
+    def mutated_lists(self) -> tuple[str, ...]:
+        """Lists of tensors that the kernel changes in place (`mutates=("params", ...)`)."""
+        named = self.options.get("mutates", ())
+        return tuple(map(str, named)) if isinstance(named, tuple) else ()
 
     @property
     def tensor_params(self) -> list[Param]:

@@ -7,6 +7,7 @@ does not know, with file and line, so that a typo cannot become a silently missi
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,11 +39,39 @@ def _decorator(dec: ast.expr) -> tuple[str, ...]:
     return tuple(ast.unparse(target).split("."))
 
 
+def _named(text: str, name: str) -> str:
+    return text.replace("NAME", name)
+
+
+def written_out(node: ast.FunctionDef, name: str) -> ast.FunctionDef:
+    """A copy of the entry with `NAME` replaced in names and texts."""
+    new = copy.deepcopy(node)
+    for x in ast.walk(new):
+        for key, value in ast.iter_fields(x):
+            if isinstance(value, str):
+                setattr(x, key, _named(value, name))
+    return new
+
+
+def _nodes(path: Path, file: str) -> Iterator[ast.stmt]:
+    """Statements of the file; an entry with `each=(...)` stands for one entry per name."""
+    for node in ast.parse(path.read_text(), file).body:
+        each: object = ()
+        if isinstance(node, ast.FunctionDef) and len(node.decorator_list) == 1:
+            each = _options(node.decorator_list[0], file).get("each", ())
+        if not each:
+            yield node
+            continue
+        assert isinstance(node, ast.FunctionDef) and isinstance(each, tuple)
+        for name in each:
+            yield written_out(node, name)
+
+
 def parse_file(path: Path, root: Path) -> list[Op]:
     """Entries of one file, rules attached."""
     file = str(path.relative_to(root))
     ops: list[Op] = []
-    for node in ast.parse(path.read_text(), file).body:
+    for node in _nodes(path, file):
         if not isinstance(node, ast.FunctionDef):
             if isinstance(node, (ast.Import, ast.ImportFrom, ast.Expr, ast.Assign, ast.AnnAssign)):
                 continue

@@ -1,6 +1,6 @@
 """Types of the subset, and typed parameters, with their spelling as Python annotations.
 
-`Ints`, `Floats`, `Bools`, `Tensors`, `OptTensors` are the named lists; any other list is
+`Ints`, `Floats`, `Bools`, `Numbers`, `Tensors`, `OptTensors` are the named lists; any other list is
 `List[T]`. Must not know how a type is represented in C++ or at run time.
 """
 
@@ -14,7 +14,7 @@ from .errors import CompileError
 #: names of types that stand in annotations by themselves
 BASES = (
     "Tensor", "Tensors", "OptTensors", "int", "float", "bool", "str", "Number", "Ints", "Floats",
-    "Bools", "DType", "Device", "Layout", "MemoryFormat", "Generator", "None",
+    "Bools", "Numbers", "DType", "Device", "Layout", "MemoryFormat", "Generator", "None",
 )  # fmt: skip
 
 
@@ -75,6 +75,7 @@ _ELEMENTS = {
     "Ints": INT,
     "Floats": FLOAT,
     "Bools": BOOL,
+    "Numbers": NUMBER,
     "Tensors": TENSOR,
     "OptTensors": TENSOR.or_none(),
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
 F = Callable[..., Any]
@@ -30,8 +31,8 @@ class _TypeName:
 
 
 _TYPES = (
-    "Tensor Tensors OptTensors Number Ints Ints1 Ints2 Ints3 Floats Bools DType Device Layout "
-    "MemoryFormat Generator Tuple"
+    "Tensor Tensors OptTensors Number Ints Ints1 Ints2 Ints3 Floats Bools Numbers DType Device "
+    "Layout MemoryFormat Generator Tuple"
 ).split()
 
 
@@ -80,6 +81,8 @@ class Entry:
 
     def overload(self, function: F | None = None, **options: Any) -> Any:
         def add(f: F) -> Entry:
+            if "each" in options:
+                return [_file(_copy_for(f, n), self.kind, options) for n in options["each"]][-1]
             return _file(f, self.kind, options)
 
         return add if function is None else add(function)
@@ -96,9 +99,29 @@ def _file(function: F, kind: str, options: dict[str, Any]) -> Entry:
     return entries[-1]
 
 
+def _written_out(code: CodeType, name: str) -> CodeType:
+    """The code with `NAME` replaced by `name` in all names that it uses."""
+    constants = tuple(
+        _written_out(c, name) if isinstance(c, CodeType) else c for c in code.co_consts
+    )
+    names = tuple(n.replace("NAME", name) for n in code.co_names)
+    return code.replace(
+        co_consts=constants, co_names=names, co_name=code.co_name.replace("NAME", name)
+    )
+
+
+def _copy_for(f: F, name: str) -> F:
+    function = FunctionType(_written_out(f.__code__, name), f.__globals__, None, f.__defaults__)
+    function.__kwdefaults__ = f.__kwdefaults__
+    function.__doc__ = (f.__doc__ or "").replace("NAME", name)
+    return function
+
+
 def _kind(kind: str) -> F:
     def decorate(function: F | None = None, **options: Any) -> Any:
         def file(f: F) -> Entry:
+            if "each" in options:
+                return [_file(_copy_for(f, n), kind, options) for n in options["each"]][-1]
             return _file(f, kind, options)
 
         return file if function is None else file(function)

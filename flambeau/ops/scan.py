@@ -86,8 +86,14 @@ def _linear_recurrence(factor: Tensor, input: Tensor, dim: int, backwards: bool)
     >>> True
     True
     """
-    check(factor.shape == input.shape, f"_linear_recurrence: expected equal shapes, got {factor.shape} and {input.shape}")
-    check(factor.dtype == input.dtype, f"_linear_recurrence: expected equal dtypes, got {factor.dtype} and {input.dtype}")
+    check(
+        factor.shape == input.shape,
+        f"_linear_recurrence: expected equal shapes, got {factor.shape} and {input.shape}",
+    )
+    check(
+        factor.dtype == input.dtype,
+        f"_linear_recurrence: expected equal dtypes, got {factor.dtype} and {input.dtype}",
+    )
     return empty(input.shape, like=input)
 
 
@@ -228,11 +234,15 @@ def _check_diff_part(input: Tensor, part: Tensor, dim: int) -> None:
     >>> True
     True
     """
-    check(part.ndim == input.ndim, "diff expects prepend or append to be the same dimension as input")
+    check(
+        part.ndim == input.ndim, "diff expects prepend or append to be the same dimension as input"
+    )
     for i in range(input.ndim):
         check(
             i == dim or part.size(i) == input.size(i),
-            f"diff expects the shape of tensor to prepend or append to match that of input except along the differencing dimension; input.size({i}) = {input.size(i)}, but got tensor.size({i}) = {part.size(i)}",
+            f"diff expects the shape of tensor to prepend or append to match that of input except "
+            f"along the differencing dimension; input.size({i}) = {input.size(i)}, but got "
+            f"tensor.size({i}) = {part.size(i)}",
         )
 
 
@@ -245,7 +255,9 @@ def _trapezoid_steps(y: Tensor, x: Tensor, dim: int, name: str) -> Tensor:
     """
     points = x
     if x.ndim == 1:
-        check(x.size(0) == y.size(dim), f"{name}: There must be one `x` value for each sample point")
+        check(
+            x.size(0) == y.size(dim), f"{name}: There must be one `x` value for each sample point"
+        )
         shape = [1 for _ in range(y.ndim)]
         shape[wrap_dim(dim, y.ndim)] = x.size(0)
         points = x.reshape(shape)
@@ -279,7 +291,9 @@ def trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor:
     check_index(y.ndim > 0, f"Dimension specified as {dim} but tensor has no dimensions")
     if y.size(d) == 0:
         return zeros(y.shape, dtype=y.dtype).sum([d])
-    check(not x.dtype.is_bool, "trapezoid: received a bool input for `x`, but bool is not supported")
+    check(
+        not x.dtype.is_bool, "trapezoid: received a bool input for `x`, but bool is not supported"
+    )
     steps = _trapezoid_steps(y, x, d, "trapezoid")
     return (steps * _neighbour_sums(y, d, "trapezoid")).sum([d]) / 2.0
 
@@ -295,7 +309,9 @@ def trapezoid(y: Tensor, *, dx: Number = 1, dim: int = -1) -> Tensor:
     check_index(y.ndim > 0, f"Dimension specified as {dim} but tensor has no dimensions")
     if y.size(d) == 0:
         return zeros(y.shape, dtype=y.dtype).sum([d])
-    check(not y.dtype.is_bool, "trapezoid: received a bool input for `y`, but bool is not supported")
+    check(
+        not y.dtype.is_bool, "trapezoid: received a bool input for `y`, but bool is not supported"
+    )
     ends = y.select(d, 0) + y.select(d, -1)
     return (y.sum([d]) - ends * 0.5) * dx
 
@@ -329,7 +345,10 @@ def cumulative_trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor:
     """
     d = wrap_dim(dim, y.ndim)
     check_index(y.ndim > 0, f"Dimension specified as {dim} but tensor has no dimensions")
-    check(not x.dtype.is_bool, "cumulative_trapezoid: received a bool input for `x`, but bool is not supported")
+    check(
+        not x.dtype.is_bool,
+        "cumulative_trapezoid: received a bool input for `x`, but bool is not supported",
+    )
     steps = _trapezoid_steps(y, x, d, "cumulative_trapezoid")
     return cumsum(steps * _neighbour_sums(y, d, "cumulative_trapezoid"), d) / 2.0
 
