@@ -595,3 +595,65 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
         b.extend([1, y])
         out.append(x * y)
     return (input.reshape(a) * other.reshape(b)).reshape(out)
+
+
+@composite(method=False)
+def cdist(
+    x1: Tensor, x2: Tensor, p: float = 2.0,
+    compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:  # fmt: skip
+    """Distances in p-norm between all rows of `x1` (*, P, M) and all rows of `x2` (*, R, M).
+
+    >>> torch.cdist(torch.zeros(1, 2), torch.tensor([[3.0, 4.0]]))
+    tensor([[5.]])
+    """
+    check(
+        x1.is_floating_point() and x2.is_floating_point(),
+        f"cdist only supports floating-point dtypes, X1 got: {x1.dtype}, X2 got: {x2.dtype}",
+    )
+    check(
+        x1.ndim >= 2 and x2.ndim >= 2,
+        f"cdist only supports at least 2D tensors, X1 got: {x1.ndim}D, X2 got: {x2.ndim}D",
+    )
+    check(
+        x1.shape[-1] == x2.shape[-1],
+        f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}",
+    )
+    check(p >= 0.0, f"cdist only supports non-negative p values, got {p}")
+    mode = "use_mm_for_euclid_dist_if_necessary"
+    if compute_mode is not None:
+        mode = compute_mode
+    check_value(
+        mode in (
+            "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
+            "donot_use_mm_for_euclid_dist",
+        ),
+        f"{mode} is not a valid value for compute_mode",
+    )  # fmt: skip
+    large = x1.shape[-2] > 25 or x2.shape[-2] > 25
+    if p == 2.0 and (
+        mode == "use_mm_for_euclid_dist"
+        or (mode == "use_mm_for_euclid_dist_if_necessary" and large)
+    ):
+        # |a - b|^2 = |a|^2 + |b|^2 - 2 a b; at distance 0 the derivative is taken as 0.
+        square = (x1 * x1).sum([-1], keepdim=True) + (x2 * x2).sum([-1]).unsqueeze(-2)
+        square = square - matmul(x1, x2.transpose(-1, -2)) * 2
+        apart = square > 0
+        return where(apart, where(apart, square, 1.0).sqrt(), 0.0)
+    return linalg_vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, [-1])
+
+
+@composite(method=False, namespaces=("torch", "nn.functional"))
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """Distances in p-norm between all pairs of rows of `input`, each pair once.
+
+    >>> torch.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
+    tensor([5.])
+    """
+    check(input.ndim == 2, f"pdist only supports 2D tensors, got: {input.ndim}D")
+    check(input.is_floating_point(), f"pdist only supports floating-point dtypes, got {input.dtype}")
+    check(p >= 0.0, f"pdist only supports non-negative p values, got {p}")
+    n = input.shape[0]
+    at = triu_indices(n, n, 1, device=input.device)
+    a = input.index_select(0, at.select(0, 0))
+    return linalg_vector_norm(a - input.index_select(0, at.select(0, 1)), p, [-1])

@@ -138,7 +138,7 @@ def _pick(x: Tensor, at: Tensor, axes: int) -> Tensor:
     return gather(flat, -1, places).reshape(at.shape)
 
 
-@structured(kernel="plane_scatter", namespaces=(), out=False)
+@structured(kernel="plane_scatter", method=False, out=False)
 def _plane_scatter(grad: Tensor, at: Tensor, input_size: Ints, axes: int) -> Tensor:
     """Zeros of `input_size` with `grad` added at the flat indices `at` of each channel's plane.
 
@@ -153,7 +153,7 @@ def _(g, grad, at, axes):
     return _pick(g, at, axes), None
 
 
-@structured(kernel="max_pool_both", namespaces=(), out=False)
+@structured(kernel="max_pool_both", method=False, out=False)
 def _max_pool_both(
     input: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> Tuple[Tensor, Tensor]:
@@ -175,7 +175,7 @@ def _(g0, input, kernel, result1):
     return _plane_scatter(g0, result1, input.shape, len(kernel))
 
 
-@composite(namespaces=())
+@composite(method=False)
 def _max_pool_values(
     input: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> Tensor:
@@ -397,7 +397,7 @@ def _adaptive_shape(op: str, input: Tensor, size: Ints) -> Ints:
     return input.shape[:lead] + size
 
 
-@structured(kernel="adaptive_avg", namespaces=(), out=False)
+@structured(kernel="adaptive_avg", method=False, out=False)
 def _adaptive_avg_pool(input: Tensor, size: Ints) -> Tensor:
     """Averages over windows that cover the input and number `size`.
 
@@ -432,7 +432,7 @@ def _(g, grad, axes):
     return _adaptive_avg_pool(g, grad.shape[grad.ndim - axes :])
 
 
-@structured(kernel="adaptive_max_both", namespaces=(), out=False)
+@structured(kernel="adaptive_max_both", method=False, out=False)
 def _adaptive_max_both(input: Tensor, size: Ints) -> Tuple[Tensor, Tensor]:
     """Maxima over windows that cover the input, and where they are: flat indices in each channel.
 

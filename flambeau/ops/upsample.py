@@ -9,7 +9,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="resample", namespaces=(), function=True, method=False, out=False)
+@structured(kernel="resample", method=False, out=False)
 def _resample(
     input: Tensor, size: Ints, mode: str, align_corners: bool, scales: Floats
 ) -> Tensor:
