@@ -48,6 +48,11 @@ void arange(Tensor& out, const Scalar& start, const Scalar&, const Scalar& step,
   });
 }
 
+void arange_to(Tensor& out, const Scalar& end, OptDType dtype, OptDevice device) {
+  Scalar zero = end.is_floating_point() ? Scalar(0.0) : Scalar(int64_t{0});
+  arange(out, zero, end, Scalar(int64_t{1}), dtype, device);
+}
+
 void linspace(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps, OptDType, OptDevice) {
   if (steps == 1) return fill(out, start);
   auto at = [&]<class A>(int64_t i) -> A {

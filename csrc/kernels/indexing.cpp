@@ -121,7 +121,7 @@ void index_block(Tensor& out, const Tensor& self, const Tensors& indices, int64_
   if (!dense.is_same(out)) copy(out, dense);
 }
 
-void index_block_put_(Tensor& self, const Tensors& indices, int64_t start, const Tensor& values, bool accumulate) {
+void index_block_put_(const Tensor& self, const Tensors& indices, int64_t start, const Tensor& values, bool accumulate) {
   Block b = block_of(self, indices, start);
   if (values.numel() == 0) return;
   bool one = true;   // a single value, expanded

@@ -232,6 +232,19 @@ def arange(
     return empty([n], dtype=d, device=device)
 
 
+@arange.overload(kernel="arange_to", factory=True, method=False, differentiable=False)
+def arange(end: Number, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:
+    """Values from 0 up to but without `end`.
+
+    >>> torch.arange(3)
+    tensor([0, 1, 2])
+    """
+    d = dtype if dtype is not None else (int64 if end.is_integral() else default_dtype())
+    n = int(end) if end.is_integral() else ceil(float(end))
+    check(n >= 0, "upper bound and lower bound inconsistent with step sign")
+    return empty([n], dtype=d, device=device)
+
+
 @structured(kernel="linspace", factory=True, method=False, differentiable=False)
 def linspace(
     start: Number,
