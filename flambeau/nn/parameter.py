@@ -57,6 +57,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         tensor([0., 0.], requires_grad=True)
     """
 
+    # Operations treat it as a plain tensor and give plain tensors.
+    __torch_function__ = fb._C._disabled_torch_function_impl
+
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
             data = fb.empty(0)
@@ -84,6 +87,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __reduce_ex__(self, protocol: Any) -> tuple:
         # Hooks are closures of the running program; they never travel in a file.
         return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
+
+
+fb._C._set_parameter_type(Parameter)
 
 
 class UninitializedTensorMixin:
