@@ -189,7 +189,7 @@ def _is_check(stmt: ast.stmt) -> bool:
         isinstance(stmt, ast.Expr)
         and isinstance(stmt.value, ast.Call)
         and isinstance(stmt.value.func, ast.Name)
-        and stmt.value.func.id.startswith("check")
+        and stmt.value.func.id.startswith(("check", "_check"))
     )
 
 

@@ -5,7 +5,24 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@pointwise(alias_methods=("__add__",))
+@composite(namespaces=(), method=False)
+def _check_alpha(input: Tensor, other: Tensor, alpha: Number) -> None:
+    """Refuses a factor of another kind than the numbers it multiplies.
+
+    >>> True
+    True
+    """
+    kind = result_type(input, other)
+    check(
+        not alpha.is_bool() or kind.is_bool, "Boolean alpha only supported for Boolean results."
+    )
+    check(
+        alpha.is_integral() or alpha.is_bool() or kind.is_inexact,
+        "For integral input tensors, argument alpha must not be a floating point number.",
+    )
+
+
+@pointwise()
 def add(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Sum of `input` and `alpha` times `other`.
 
@@ -14,6 +31,7 @@ def add(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """
     if alpha == 1:
         return input + other
+    _check_alpha(input, other, alpha)
     return input + alpha * other
 
 

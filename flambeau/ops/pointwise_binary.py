@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flambeau.ops._lang import *
+from flambeau.ops.pointwise_arithmetic import _check_alpha
 
 
 @pointwise(dtypes="ifc", aliases=("subtract",), alias_methods=("subtract", "subtract_"))
@@ -14,6 +15,7 @@ def sub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """
     if alpha == 1:
         return input - other
+    _check_alpha(input, other, alpha)
     return input - alpha * other
 
 
@@ -26,6 +28,7 @@ def rsub(input: Tensor, other: Tensor | Number, alpha: Number = 1) -> Tensor:
     """
     if alpha == 1:
         return other - input
+    _check_alpha(input, other, alpha)
     return other - alpha * input
 
 
@@ -159,7 +162,7 @@ def lcm(input: Tensor, other: Tensor) -> Tensor:
     return s.lcm(input, other)
 
 
-@pointwise(promote="float")
+@pointwise(promote="float", dtypes="bif")
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """Input times two to the power of `other`.
 

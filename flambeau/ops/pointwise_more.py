@@ -25,13 +25,17 @@ def abs(input: Tensor) -> Tensor:
     return s.abs(input)
 
 
-@pointwise(dtypes="ifc", inplace=False, out=False)
+@composite()
 def positive(input: Tensor) -> Tensor:
     """The input itself, as a copy is not needed.
 
     >>> torch.positive(torch.tensor([1.0]))
     tensor([1.])
     """
+    check(
+        not input.dtype.is_bool,
+        "The `+` operator, on a bool tensor is not supported.",
+    )
     return input
 
 
@@ -47,14 +51,14 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return s.round(input * 10.0**decimals) / 10.0**decimals
 
 
-@pointwise(inplace=False, out=False)
+@composite()
 def conj(input: Tensor) -> Tensor:
-    """Complex conjugate; a real tensor's own values.
+    """Complex conjugate; a real tensor is its own.
 
     >>> torch.conj(torch.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
-    return s.conj(input)
+    return conj_physical(input) if input.is_complex() else input
 
 
 @pointwise()
