@@ -27,7 +27,9 @@ def _terms(text: str) -> list[str]:
     while i < len(text):
         if text.startswith(_DOTS, i):
             if _DOTS in out:
-                raise RuntimeError(f"einsum(): found '.' for operand in {text!r} more than one ellipsis")
+                raise RuntimeError(
+                    f"einsum(): found '.' for operand in {text!r} more than one ellipsis"
+                )
             out.append(_DOTS)
             i += 3
         elif text[i] in _LETTERS:
@@ -75,7 +77,9 @@ def _parse(args: Sequence[Any]) -> tuple[list[list[str]], list[str] | None, list
     if len(inputs) > len(tensors):
         raise RuntimeError("einsum(): more operands were given in the equation than in the call")
     if len(inputs) < len(tensors):
-        raise RuntimeError("einsum(): fewer operands were provided in the equation than in the call")
+        raise RuntimeError(
+            "einsum(): fewer operands were provided in the equation than in the call"
+        )
     return inputs, _terms(right) if arrow else None, tensors
 
 
@@ -86,13 +90,15 @@ def _spread(terms: list[str], ndim: int, index: int, broadcast: int) -> list[str
     if _DOTS not in terms:
         if missing:
             raise RuntimeError(
-                f"einsum(): the number of subscripts in the equation ({len(named)}) does not match the "
+                f"einsum(): the number of subscripts in the equation ({len(named)}) does not match "
+                "the "
                 f"number of dimensions ({ndim}) for operand {index} and no ellipsis was given"
             )
         return named
     if missing < 0:
         raise RuntimeError(
-            f"einsum(): the number of subscripts in the equation ({len(named)}) is more than the number "
+            f"einsum(): the number of subscripts in the equation ({len(named)}) is more than the "
+            "number "
             f"of dimensions ({ndim}) for operand {index}"
         )
     at = terms.index(_DOTS)
@@ -107,7 +113,8 @@ def _without_repeats(x: Tensor, names: list[str], index: int) -> tuple[Tensor, l
             j = names.index(name, i + 1)
             if x.shape[i] != x.shape[j]:
                 raise RuntimeError(
-                    f"einsum(): subscript {name} is repeated for operand {index} but the sizes don't "
+                    f"einsum(): subscript {name} is repeated for operand {index} but the sizes "
+                    "don't "
                     f"match, {x.shape[j]} != {x.shape[i]}"
                 )
             x = x.diagonal(0, i, j)
@@ -178,8 +185,8 @@ def einsum(*args: Any) -> Tensor:
     """Sum of products given by Einstein's notation.
 
     Args:
-        args: an equation and operands, `einsum("ij,jk->ik", a, b)`, or operands each followed by the
-            list of its dims' numbers, and perhaps that of the result.
+        args: an equation and operands, `einsum("ij,jk->ik", a, b)`, or operands each followed
+            by the list of its dims' numbers, and perhaps that of the result.
 
     >>> torch.einsum("ij,jk->ik", torch.ones(2, 3), torch.ones(3, 4)).shape
     torch.Size([2, 4])
@@ -218,10 +225,13 @@ def _output_names(inputs: list[list[str]], output: list[str] | None, broadcast: 
         if t == _DOTS:
             names.extend(dots)
         elif t in names:
-            raise RuntimeError(f"einsum(): output subscript {t} appears more than once in the output")
+            raise RuntimeError(
+                f"einsum(): output subscript {t} appears more than once in the output"
+            )
         elif t not in letters:
             raise RuntimeError(
-                f"einsum(): output subscript {t} does not appear in the equation for any input operand"
+                f"einsum(): output subscript {t} does not appear in the equation for any input "
+                "operand"
             )
         else:
             names.append(t)
@@ -235,7 +245,8 @@ def _check_sizes(operands: list[tuple[Tensor, list[str]]]) -> None:
             known = size.get(n, 1)
             if known != 1 and s not in (1, known):
                 raise RuntimeError(
-                    f"einsum(): subscript {n} has size {s} for operand {i} which does not broadcast with "
+                    f"einsum(): subscript {n} has size {s} for operand {i} which does not "
+                    "broadcast with "
                     f"previously seen size {known} (dimension {d})"
                 )
             size[n] = max(known, s) if s else s
@@ -254,7 +265,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.ndim, b.ndim):
             raise RuntimeError(
-                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}, {a.ndim} and {b.ndim}"
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}, {a.ndim} and "
+                f"{b.ndim}"
             )
         of_a, of_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
@@ -267,7 +279,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         n, m = a.shape[i], b.shape[j]
         if n != m and 1 not in (n, m):
             raise RuntimeError(
-                f"tensordot: contracted dimensions need to match, but first has size {n} in dim {i} and "
+                f"tensordot: contracted dimensions need to match, but first has size {n} in dim "
+                f"{i} and "
                 f"second has size {m} in dim {j}"
             )
         if n != m:
@@ -317,7 +330,9 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     for i, x in enumerate(xs):
         ends = i in (0, len(xs) - 1)
         if x.ndim != 2 and not (ends and x.ndim == 1):
-            raise RuntimeError(f"multi_dot(): tensor {i} must be {'1D or ' if ends else ''}2D but got {x.ndim}D")
+            raise RuntimeError(
+                f"multi_dot(): tensor {i} must be {'1D or ' if ends else ''}2D but got {x.ndim}D"
+            )
     first, last = xs[0].ndim == 1, xs[-1].ndim == 1
     xs[0] = xs[0].unsqueeze(0) if first else xs[0]
     xs[-1] = xs[-1].unsqueeze(1) if last else xs[-1]

@@ -20,7 +20,9 @@ def _as_addend(mask: Tensor | None, name: str, dtype: object) -> Tensor | None:
     if mask.dtype == _C.bool:
         return _C.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
     if not mask.is_floating_point():
-        raise AssertionError(f"only bool and floating types of {name} are supported, got {mask.dtype}")
+        raise AssertionError(
+            f"only bool and floating types of {name} are supported, got {mask.dtype}"
+        )
     return mask
 
 
@@ -54,29 +56,31 @@ def _check_mask(mask: Tensor, length: int, source: int, batch: int, heads: int) 
     if mask.ndim == 3:
         if tuple(mask.shape) != (batch * heads, length, source):
             raise RuntimeError(
-                f"The shape of the 3D attn_mask is {mask.shape}, but should be {(batch * heads, length, source)}."
+                f"The shape of the 3D attn_mask is {mask.shape}, but should be "
+                f"{(batch * heads, length, source)}."
             )
         return mask
     raise RuntimeError(f"attn_mask's dimension {mask.ndim} is not supported")
 
 
-def _check_ranks(
-    query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None
-) -> bool:
+def _check_ranks(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None) -> bool:
     """True when there is a batch dimension."""
     if query.ndim not in (2, 3):
         raise AssertionError(
-            f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor"
+            f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query "
+            "tensor"
         )
     kind = "batched 3-D" if query.ndim == 3 else "unbatched 2-D"
     if key.ndim != query.ndim or value.ndim != query.ndim:
         raise AssertionError(
-            f"For {kind} `query`, expected `key` and `value` to be {query.ndim}-D but found {key.ndim}-D and "
+            f"For {kind} `query`, expected `key` and `value` to be {query.ndim}-D but found "
+            f"{key.ndim}-D and "
             f"{value.ndim}-D tensors respectively"
         )
     if padding is not None and padding.ndim != query.ndim - 1:
         raise AssertionError(
-            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {query.ndim - 1}-D but found "
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {query.ndim - 1}-D "
+            "but found "
             f"{padding.ndim}-D tensor instead"
         )
     return query.ndim == 3
@@ -139,19 +143,24 @@ def multi_head_attention_forward(
     length, batch, size = query.shape
     source = key.shape[0]
     if size != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {size}")
+        raise AssertionError(
+            f"was expecting embedding dimension of {embed_dim_to_check}, but got {size}"
+        )
     head = size // num_heads
     if head * num_heads != size:
         raise AssertionError(f"embed_dim {size} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
         if key.shape[:2] != value.shape[:2]:
             raise AssertionError(
-                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's "
+                f"{value.shape[:2]}"
             )
         weights = (q_proj_weight, k_proj_weight, v_proj_weight)
         for name, w in zip(("q", "k", "v"), weights, strict=True):
             if w is None:
-                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+                raise AssertionError(
+                    f"use_separate_proj_weight is True but {name}_proj_weight is None"
+                )
     else:
         if key.shape != value.shape:
             raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
@@ -184,7 +193,9 @@ def multi_head_attention_forward(
     source = k.shape[1]
     if padding is not None:
         if tuple(padding.shape) != (batch, source):
-            raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got {padding.shape}")
+            raise AssertionError(
+                f"expecting key_padding_mask shape of {(batch, source)}, but got {padding.shape}"
+            )
         wide = padding.reshape(batch, 1, 1, source).expand(batch, num_heads, 1, source)
         wide = wide.reshape(batch * num_heads, 1, source)
         mask = wide if mask is None else mask + wide

@@ -67,7 +67,9 @@ def _max_pool(axes: int) -> tuple[Callable[..., tuple[Tensor, Tensor]], Callable
         return_indices: also gives the flat index of each maximum in its channel.
     """
     with_indices.__name__ = with_indices.__qualname__ = f"max_pool{axes}d_with_indices"
-    with_indices.__doc__ = f"`max_pool{axes}d` with the flat indices of the maxima in their channels."
+    with_indices.__doc__ = (
+        f"`max_pool{axes}d` with the flat indices of the maxima in their channels."
+    )
     return with_indices, pool
 
 
@@ -97,7 +99,9 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     return _C._adaptive_avg_pool(input, _adaptive_size(input, output_size, 3))
 
 
-def _adaptive_max_pool(axes: int) -> tuple[Callable[..., tuple[Tensor, Tensor]], Callable[..., Any]]:
+def _adaptive_max_pool(
+    axes: int,
+) -> tuple[Callable[..., tuple[Tensor, Tensor]], Callable[..., Any]]:
     def with_indices(
         input: Tensor, output_size: Any, return_indices: bool = True
     ) -> tuple[Tensor, Tensor]:
@@ -119,7 +123,9 @@ adaptive_max_pool2d_with_indices, adaptive_max_pool2d = _adaptive_max_pool(2)
 adaptive_max_pool3d_with_indices, adaptive_max_pool3d = _adaptive_max_pool(3)
 
 
-def _lp_pool(input: Tensor, norm_type: float, kernel: list[int], stride: Any, ceil_mode: bool) -> Tensor:
+def _lp_pool(
+    input: Tensor, norm_type: float, kernel: list[int], stride: Any, ceil_mode: bool
+) -> Tensor:
     from flambeau.nn import functional as F
 
     axes = len(kernel)
@@ -161,28 +167,35 @@ def _unpool_size(
     axes = len(kernel)
     spatial = input.shape[input.ndim - axes :]
     default = [
-        (n - 1) * s + k - 2 * p
-        for n, k, s, p in zip(spatial, kernel, stride, padding, strict=True)
+        (n - 1) * s + k - 2 * p for n, k, s, p in zip(spatial, kernel, stride, padding, strict=True)
     ]
     if wanted is None:
         return default
     sizes = list(wanted)[-axes:]
     if len(wanted) not in (axes, axes + 1, axes + 2):
         raise ValueError(
-            f"max_unpool: output_size should be a sequence containing {axes} or {axes + 2} elements, "
+            f"max_unpool: output_size should be a sequence containing {axes} or {axes + 2} "
+            "elements, "
             f"but it has a length of '{len(wanted)}'"
         )
     for d in range(axes):
         low, high = default[d] - stride[d], default[d] + stride[d]
         if not low < sizes[d] < high:
             raise ValueError(
-                f'max_unpool: invalid output_size "{sizes}" (dim {d} must be between {low} and {high})'
+                f'max_unpool: invalid output_size "{sizes}" '
+                f"(dim {d} must be between {low} and {high})"
             )
     return sizes
 
 
 def _max_unpool(
-    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, wanted: Any, axes: int
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    wanted: Any,
+    axes: int,
 ) -> Tensor:
     kernel = _each(kernel_size, axes)
     steps = kernel if stride is None else _each(stride, axes)
@@ -197,7 +210,8 @@ def _max_unpool(
         )
     if input.ndim not in (axes + 1, axes + 2):
         raise RuntimeError(
-            f"max_unpool{axes}d: Input to max_unpooling{axes}d should be a {axes + 1}d or {axes + 2}d "
+            f"max_unpool{axes}d: Input to max_unpooling{axes}d should be a {axes + 1}d or "
+            f"{axes + 2}d "
             f"Tensor, but got a tensor with {input.ndim} dimensions"
         )
     spatial = _unpool_size(input, kernel, steps, _each(padding, axes), wanted)
@@ -208,7 +222,8 @@ def _max_unpool(
     flat = lead + [-1]
     if input.numel() and int(indices.max()) >= size or input.numel() and int(indices.min()) < 0:
         raise RuntimeError(
-            f"max_unpool{axes}d: Found an invalid max index: {int(indices.max())} (output volumes are "
+            f"max_unpool{axes}d: Found an invalid max index: {int(indices.max())} (output volumes "
+            "are "
             f"of size {spatial})"
         )
     zeros = _C.zeros(lead + [size], dtype=input.dtype, device=input.device)
@@ -253,7 +268,8 @@ def max_unpool3d(
 
 
 def _fraction_starts(samples: Tensor, size: int, out: int, kernel: int) -> Tensor:
-    """First positions of the windows along one axis (Graham 2014): (..., out) from samples (...)."""
+    """First positions of the windows along one axis (Graham 2014): (..., out) from samples "
+    "(...)."""
     if out == 1:
         return _C.full(list(samples.shape) + [1], size - kernel, dtype=_C.int64)
     alpha = (size - kernel) / (out - 1)
@@ -265,7 +281,12 @@ def _fraction_starts(samples: Tensor, size: int, out: int, kernel: int) -> Tenso
 
 
 def _fractional(
-    input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Tensor | None, axes: int
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any,
+    output_ratio: Any,
+    samples: Tensor | None,
+    axes: int,
 ) -> tuple[Tensor, Tensor]:
     name = f"fractional_max_pool{axes}d"
     if output_size is None and output_ratio is None:
@@ -283,7 +304,9 @@ def _fractional(
         out = _each(output_size, axes)
     for n, k, o in zip(spatial, kernel, out, strict=True):
         if o < 1 or o + k - 1 > n:
-            raise RuntimeError(f"{name}: pool size {k} too large relative to input of size {n}, output {o}")
+            raise RuntimeError(
+                f"{name}: pool size {k} too large relative to input of size {n}, output {o}"
+            )
     x = input if input.ndim == axes + 2 else input.unsqueeze(0)
     planes = [int(x.shape[0]), int(x.shape[1])]
     if samples is None:
@@ -291,8 +314,10 @@ def _fractional(
     # Flat index of every element of every window: one axis after the other.
     index = _C.zeros(planes + [1, 1], dtype=_C.int64)
     for a in range(axes):
-        # Samples list the last axis first.
-        starts = _fraction_starts(samples.select(-1, axes - 1 - a), spatial[a], out[a], kernel[a])
+        # Samples of images list the last axis first, those of volumes the first.
+        starts = _fraction_starts(
+            samples.select(-1, 1 - a if axes == 2 else a), spatial[a], out[a], kernel[a]
+        )
         at = starts.unsqueeze(-1) + _C.arange(kernel[a], dtype=_C.int64)
         windows, taps = index.shape[2], index.shape[3]
         index = index.reshape(planes + [windows, 1, taps, 1]) * spatial[a]

@@ -30,7 +30,8 @@ _ALIGNED = ("linear", "bilinear", "bicubic", "trilinear")
 def _output_size(
     input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[list[int], list[float]]:
-    """Spatial size of the result, and the scales that the operation shall use (empty: the sizes' ratio)."""
+    """Spatial size of the result, and the scales that the operation shall use (empty: the sizes' "
+    "ratio)."""
     axes = input.ndim - 2
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -40,9 +41,12 @@ def _output_size(
         sizes = list(size) if isinstance(size, Sequence) else [size] * axes
         if len(sizes) != axes:
             raise ValueError(
-                f"Input and output must have the same number of spatial dimensions, but got input with "
-                f"spatial dimensions of {list(input.shape[2:])} and output size of {size}. Please provide "
-                "input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
+                "Input and output must have the same number of spatial dimensions, but got input "
+                "with "
+                f"spatial dimensions of {list(input.shape[2:])} and output size of {size}. Please "
+                "provide "
+                "input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) "
+                "format."
             )
         return [int(s) for s in sizes], []
     if scale_factor is None:
@@ -50,8 +54,10 @@ def _output_size(
     factors = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor] * axes
     if len(factors) != axes:
         raise ValueError(
-            f"Input and scale_factor must have the same number of spatial dimensions, but got input with "
-            f"spatial dimensions of {list(input.shape[2:])} and scale_factor of shape {scale_factor}."
+            "Input and scale_factor must have the same number of spatial dimensions, but got "
+            "input with "
+            f"spatial dimensions of {list(input.shape[2:])} and scale_factor of shape "
+            f"{scale_factor}."
         )
     sizes = [int(math.floor(n * f)) for n, f in zip(input.shape[2:], factors, strict=True)]
     return sizes, [] if recompute else [float(f) for f in factors]
@@ -83,7 +89,8 @@ def interpolate(
     """
     if align_corners is not None and mode not in _ALIGNED:
         raise ValueError(
-            "align_corners option can only be set with the interpolating modes: linear | bilinear | "
+            "align_corners option can only be set with the interpolating modes: linear | bilinear "
+            "| "
             "bicubic | trilinear"
         )
     if mode not in _MODES or input.ndim not in (3, 4, 5):
@@ -95,10 +102,13 @@ def interpolate(
     axes, op = _MODES[mode]
     if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
         raise ValueError(
-            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D "
+            "tensor as input"
         )
     if axes is not None and input.ndim != axes + 2:
-        raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {axes + 2}D input")
+        raise NotImplementedError(
+            f"Got {input.ndim}D input, but {mode} mode needs {axes + 2}D input"
+        )
     if op == "area":
         return _C._adaptive_avg_pool(input, sizes)
     return _C._resample(input, sizes, f"{op}-aa" if antialias else op, bool(align_corners), scales)
@@ -113,7 +123,8 @@ def upsample(
 ) -> Tensor:
     """Older name of `interpolate`."""
     warnings.warn(
-        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
     )
     return interpolate(input, size, scale_factor, mode, align_corners)
 
@@ -155,16 +166,19 @@ def grid_sample(
     modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
     if mode not in modes:
         raise ValueError(
-            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', "
+            f"but got: '{mode}'"
         )
     if padding_mode not in paddings:
         raise ValueError(
-            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
+            "'reflection', "
             f"but got: '{padding_mode}'"
         )
     if align_corners is None:
         warnings.warn(
-            "Default grid_sample and affine_grid behavior is align_corners=False: pass it to say what you mean.",
+            "Default grid_sample and affine_grid behavior is align_corners=False: pass it to say "
+            "what you mean.",
             stacklevel=2,
         )
     return _C.grid_sampler(
@@ -173,10 +187,12 @@ def grid_sample(
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """Sampling grid of affine maps `theta` (N, 2, 3) or (N, 3, 4), for results of `size` (N, C, ...)."""
+    """Sampling grid of affine maps `theta` (N, 2, 3) or (N, 3, 4), for results of `size` (N, C, "
+    "...)."""
     if align_corners is None:
         warnings.warn(
-            "Default grid_sample and affine_grid behavior is align_corners=False: pass it to say what you mean.",
+            "Default grid_sample and affine_grid behavior is align_corners=False: pass it to say "
+            "what you mean.",
             stacklevel=2,
         )
     if not theta.is_floating_point():
@@ -184,11 +200,13 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     axes = len(size) - 2
     if axes not in (2, 3):
         raise NotImplementedError(
-            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {list(size)}."
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
+            f"respectively. Got size {list(size)}."
         )
     if theta.ndim != 3 or list(theta.shape[-2:]) != [axes, axes + 1]:
         raise ValueError(
-            f"Expected a batch of {axes}D affine matrices of shape Nx{axes}x{axes + 1} for size {list(size)}. "
+            f"Expected a batch of {axes}D affine matrices of shape Nx{axes}x{axes + 1} for size "
+            f"{list(size)}. "
             f"Got {list(theta.shape)}."
         )
     if min(size) <= 0:

@@ -30,9 +30,7 @@ def _attention(
 
 @_attention.vjp
 def _(g0, query, key, value, mask, causal, scale, result0, result1):
-    gq, gk, gv = _attention_backward(
-        g0, query, key, value, mask, result0, result1, causal, scale
-    )
+    gq, gk, gv = _attention_backward(g0, query, key, value, mask, result0, result1, causal, scale)
     return gq, gk, gv, None
 
 
@@ -132,7 +130,8 @@ def scaled_dot_product_attention(
     )
     check(
         query.dtype == key.dtype and query.dtype == value.dtype,
-        f"{op}: Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} "
+        f"{op}: Expected query, key, and value to have the same dtype, but got query.dtype: "
+        f"{query.dtype} "
         f"key.dtype: {key.dtype} and value.dtype: {value.dtype} instead.",
     )
     check(
@@ -145,7 +144,8 @@ def scaled_dot_product_attention(
     )
     check(
         query.shape[-1] == key.shape[-1] and key.shape[-2] == value.shape[-2],
-        f"{op}: query, key and value do not fit, got shapes {query.shape}, {key.shape}, {value.shape}",
+        f"{op}: query, key and value do not fit, got shapes {query.shape}, {key.shape}, "
+        f"{value.shape}",
     )
     if attn_mask is not None:
         check(
@@ -176,7 +176,8 @@ def scaled_dot_product_attention(
             full = query.shape[:-1] + [k.shape[-2]]
             check(
                 broadcast_shapes(attn_mask.shape, full) == full,
-                f"{op}: The expanded size of attn_mask {attn_mask.shape} must match the scores {full}",
+                f"{op}: The expanded size of attn_mask {attn_mask.shape} must match the scores "
+                f"{full}",
             )
         if query.ndim == 4:
             out, _ = _attention(query, k, v, attn_mask, is_causal, factor)

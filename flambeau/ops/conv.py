@@ -27,7 +27,7 @@ def _bias_grad(g: Tensor) -> Tensor:
     >>> torch.ones(2, 3).sum(0)
     tensor([2., 2., 2.])
     """
-    return g.sum([0] + [i for i in range(2, g.ndim)])
+    return g.sum([0] + list(range(2, g.ndim)))
 
 
 @structured(kernel="conv_product", namespaces=(), out=False)
@@ -65,7 +65,9 @@ def _conv_input(
     >>> torch.nn.functional.conv_transpose1d(torch.ones(1, 1, 2), torch.ones(1, 1, 2))
     tensor([[[1., 2., 1.]]])
     """
-    return empty(input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format())
+    return empty(
+        input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format()
+    )
 
 
 @_conv_input.vjp
@@ -112,12 +114,14 @@ def _check_conv(
     )
     check(
         input.ndim == axes + 1 or input.ndim == axes + 2,
-        f"Expected {axes + 1}D (unbatched) or {axes + 2}D (batched) input to {op}, but got input of "
+        f"Expected {axes + 1}D (unbatched) or {axes + 2}D (batched) input to {op}, but got input "
+        "of "
         f"size: {input.shape}",
     )
     check(
         len(stride) == axes and len(padding) == axes and len(dilation) == axes,
-        f"{op}: expected stride, padding and dilation of {axes} values, got {stride}, {padding}, {dilation}",
+        f"{op}: expected stride, padding and dilation of {axes} values, got {stride}, {padding}, "
+        f"{dilation}",
     )
     unbatched = input.ndim == axes + 1
     channels = input.shape[0] if unbatched else input.shape[1]
@@ -125,7 +129,10 @@ def _check_conv(
         check(stride[i] > 0, f"{op}: non-positive stride is not supported, got {stride}")
         check(padding[i] >= 0, f"{op}: negative padding is not supported, got {padding}")
         check(dilation[i] > 0, f"{op}: dilation should be greater than zero, got {dilation}")
-        check(weight.shape[i + 2] > 0, f"{op}: kernel size should be greater than zero, got {weight.shape}")
+        check(
+            weight.shape[i + 2] > 0,
+            f"{op}: kernel size should be greater than zero, got {weight.shape}",
+        )
     check(
         input.dtype == weight.dtype,
         f"{op}: Input type ({input.dtype}) and weight type ({weight.dtype}) should be the same",
@@ -140,13 +147,15 @@ def _check_conv(
     expected = weight.shape[0] if transposed else weight.shape[1] * groups
     check(
         channels == expected,
-        f"Given groups={groups}, weight of size {weight.shape}, expected input{input.shape} to have "
+        f"Given groups={groups}, weight of size {weight.shape}, expected input{input.shape} to "
+        "have "
         f"{expected} channels, but got {channels} channels instead",
     )
     if bias is not None:
         check(
             bias.ndim == 1 and bias.shape[0] == features,
-            f"Given weight of size {weight.shape}, expected bias to be 1-dimensional with {features} "
+            f"Given weight of size {weight.shape}, expected bias to be 1-dimensional with "
+            f"{features} "
             f"elements, but got bias of size {bias.shape} instead",
         )
         check(
@@ -160,7 +169,8 @@ def _check_conv(
             span = dilation[i] * (weight.shape[i + 2] - 1) + 1
             check(
                 padded >= span,
-                f"{op}: Calculated padded input size per channel: ({padded}). Kernel size: ({span}). "
+                f"{op}: Calculated padded input size per channel: ({padded}). Kernel size: "
+                f"({span}). "
                 "Kernel size can't be greater than actual input size",
             )
     return unbatched
@@ -188,7 +198,8 @@ def _convolve_named(
 ) -> Tensor:  # fmt: skip
     """Convolution with padding "valid" (none) or "same" (the output has the input's size).
 
-    >>> torch.nn.functional.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 3), padding="same").shape
+    >>> x, w = torch.ones(1, 1, 4), torch.ones(1, 1, 3)
+    >>> torch.nn.functional.conv1d(x, w, padding="same").shape
     torch.Size([1, 1, 4])
     """
     none = [0 for i in range(axes)]
@@ -197,7 +208,18 @@ def _convolve_named(
     check(padding == "same", f"{op}: Invalid padding string: '{padding}'")
     for i in range(axes):
         check(stride[i] == 1, f"{op}: padding='same' is not supported for strided convolutions")
-    _ = _check_conv(op, input, weight, bias, stride, [1 << 30 for i in range(axes)], dilation, groups, axes, False)
+    _ = _check_conv(
+        op,
+        input,
+        weight,
+        bias,
+        stride,
+        [1 << 30 for i in range(axes)],
+        dilation,
+        groups,
+        axes,
+        False,
+    )
     both: Ints = []
     extra: Ints = []
     uneven = False
@@ -229,7 +251,10 @@ def _convolve_transposed(
     x = input.unsqueeze(0) if unbatched else input
     size: Ints = [x.shape[0], weight.shape[1] * groups]
     for i in range(axes):
-        check(output_padding[i] >= 0, f"{op}: negative output_padding is not supported, got {output_padding}")
+        check(
+            output_padding[i] >= 0,
+            f"{op}: negative output_padding is not supported, got {output_padding}",
+        )
         check(
             output_padding[i] < stride[i] or output_padding[i] < dilation[i],
             f"{op}: output padding must be smaller than either stride or dilation, but got "
@@ -272,7 +297,8 @@ def conv1d(
 ) -> Tensor:  # fmt: skip
     """Convolution of signals with named padding.
 
-    >>> torch.nn.functional.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 3), padding="same").shape
+    >>> x, w = torch.ones(1, 1, 4), torch.ones(1, 1, 3)
+    >>> torch.nn.functional.conv1d(x, w, padding="same").shape
     torch.Size([1, 1, 4])
     """
     return _convolve_named("conv1d", input, weight, bias, stride, padding, dilation, groups, 1)
@@ -309,7 +335,8 @@ def conv2d(
 ) -> Tensor:  # fmt: skip
     """Convolution of images with named padding.
 
-    >>> torch.nn.functional.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 3, 3), padding="same").shape
+    >>> x, w = torch.ones(1, 1, 3, 3), torch.ones(1, 1, 3, 3)
+    >>> torch.nn.functional.conv2d(x, w, padding="same").shape
     torch.Size([1, 1, 3, 3])
     """
     return _convolve_named("conv2d", input, weight, bias, stride, padding, dilation, groups, 2)
@@ -345,7 +372,8 @@ def conv3d(
 ) -> Tensor:  # fmt: skip
     """Convolution of volumes with named padding.
 
-    >>> torch.nn.functional.conv3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 1, 1, 1), padding="same").shape
+    >>> x, w = torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 1, 1, 1)
+    >>> torch.nn.functional.conv3d(x, w, padding="same").shape
     torch.Size([1, 1, 2, 2, 2])
     """
     return _convolve_named("conv3d", input, weight, bias, stride, padding, dilation, groups, 3)
@@ -362,7 +390,9 @@ def conv_transpose1d(
     tensor([[[1., 2., 1.]]])
     """
     op = "conv_transpose1d"
-    return _convolve_transposed(op, input, weight, bias, stride, padding, output_padding, groups, dilation, 1)
+    return _convolve_transposed(
+        op, input, weight, bias, stride, padding, output_padding, groups, dilation, 1
+    )
 
 
 @composite(namespaces=("torch", "nn.functional"), method=False)
@@ -376,7 +406,9 @@ def conv_transpose2d(
     torch.Size([1, 1, 3, 3])
     """
     op = "conv_transpose2d"
-    return _convolve_transposed(op, input, weight, bias, stride, padding, output_padding, groups, dilation, 2)
+    return _convolve_transposed(
+        op, input, weight, bias, stride, padding, output_padding, groups, dilation, 2
+    )
 
 
 @composite(namespaces=("torch", "nn.functional"), method=False)
@@ -386,11 +418,14 @@ def conv_transpose3d(
 ) -> Tensor:  # fmt: skip
     """Transposed convolution of volumes.
 
-    >>> torch.nn.functional.conv_transpose3d(torch.ones(1, 1, 1, 1, 1), torch.ones(1, 1, 2, 2, 2)).shape
+    >>> x, w = torch.ones(1, 1, 1, 1, 1), torch.ones(1, 1, 2, 2, 2)
+    >>> torch.nn.functional.conv_transpose3d(x, w).shape
     torch.Size([1, 1, 2, 2, 2])
     """
     op = "conv_transpose3d"
-    return _convolve_transposed(op, input, weight, bias, stride, padding, output_padding, groups, dilation, 3)
+    return _convolve_transposed(
+        op, input, weight, bias, stride, padding, output_padding, groups, dilation, 3
+    )
 
 
 @composite(method=False)
@@ -400,11 +435,15 @@ def convolution(
 ) -> Tensor:  # fmt: skip
     """Any of the convolutions, by its full list of arguments.
 
-    >>> torch.convolution(torch.ones(1, 1, 4), torch.ones(1, 1, 2), None, [1], [0], [1], False, [0], 1).shape
+    >>> x, w = torch.ones(1, 1, 4), torch.ones(1, 1, 2)
+    >>> torch.convolution(x, w, None, [1], [0], [1], False, [0], 1).shape
     torch.Size([1, 1, 3])
     """
     axes = weight.ndim - 2
-    check(1 <= axes <= 3, f"convolution: expected weight of 3 to 5 dimensions, got size {weight.shape}")
+    check(
+        1 <= axes <= 3,
+        f"convolution: expected weight of 3 to 5 dimensions, got size {weight.shape}",
+    )
     s = _per_axis(stride, axes)
     p = _per_axis(padding, axes)
     d = _per_axis(dilation, axes)
@@ -431,8 +470,14 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     >>> torch.conv_tbc(torch.ones(4, 1, 2), torch.ones(2, 2, 3), torch.zeros(3)).shape
     torch.Size([3, 1, 3])
     """
-    check(input.ndim == 3, f"conv_tbc: Input must have 3 dims: time, batch, in_channel, got {input.ndim}")
-    check(weight.ndim == 3, f"conv_tbc: Weight tensor must have 3 dims: kernel_width, in, out, got {weight.ndim}")
+    check(
+        input.ndim == 3,
+        f"conv_tbc: Input must have 3 dims: time, batch, in_channel, got {input.ndim}",
+    )
+    check(
+        weight.ndim == 3,
+        f"conv_tbc: Weight tensor must have 3 dims: kernel_width, in, out, got {weight.ndim}",
+    )
     check(bias.ndim == 1, f"conv_tbc: Bias must be 1-D, got {bias.ndim}")
     out = conv1d(input.permute([1, 2, 0]), weight.permute([2, 1, 0]), bias, [1], [pad])
     return out.permute([2, 0, 1])

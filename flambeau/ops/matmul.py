@@ -46,7 +46,8 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     n, k = input.shape
     check(
         k == mat2.shape[0],
-        f"mm: mat1 and mat2 shapes cannot be multiplied ({n}x{k} and {mat2.shape[0]}x{mat2.shape[1]})",
+        f"mm: mat1 and mat2 shapes cannot be multiplied ({n}x{k} and "
+        f"{mat2.shape[0]}x{mat2.shape[1]})",
     )
     d = _product_dtype("mm", input, mat2)
     return empty([n, mat2.shape[1]], dtype=d, like=input)
@@ -139,7 +140,8 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     )
     check(
         input.dtype == tensor.dtype,
-        f"dot: expected both vectors to have same dtype, but found {input.dtype} and {tensor.dtype}",
+        f"dot: expected both vectors to have same dtype, but found {input.dtype} and "
+        f"{tensor.dtype}",
     )
     check(
         input.numel() == tensor.numel(),
@@ -185,7 +187,8 @@ def addmm(
     n, k = mat1.shape
     check(
         k == mat2.shape[0],
-        f"addmm: mat1 and mat2 shapes cannot be multiplied ({n}x{k} and {mat2.shape[0]}x{mat2.shape[1]})",
+        f"addmm: mat1 and mat2 shapes cannot be multiplied ({n}x{k} and "
+        f"{mat2.shape[0]}x{mat2.shape[1]})",
     )
     d = _product_dtype("addmm", mat1, mat2)
     return _added("addmm", input, [n, mat2.shape[1]], d, beta, alpha)
@@ -276,7 +279,8 @@ def addr(
     )
     check(
         vec1.dtype == vec2.dtype,
-        f"addr: expected both vectors to have the same dtype, but got: {vec1.dtype} != {vec2.dtype}",
+        f"addr: expected both vectors to have the same dtype, but got: {vec1.dtype} != "
+        f"{vec2.dtype}",
     )
     return _added("addr", input, [vec1.shape[0], vec2.shape[0]], vec1.dtype, beta, alpha)
 
@@ -367,7 +371,8 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     d = result_type(input, vec2)
     check(
         d == input.dtype and d == vec2.dtype,
-        f"outer: expected both vectors to have the same dtype, but got {input.dtype} and {vec2.dtype}",
+        f"outer: expected both vectors to have the same dtype, but got {input.dtype} and "
+        f"{vec2.dtype}",
     )
     return empty([input.shape[0], vec2.shape[0]], dtype=d, like=input)
 
@@ -480,7 +485,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     >>> torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3)).shape
     torch.Size([2, 4])
     """
-    check(input.ndim > 0, f"linear: both arguments need to be at least 1D, but input is {input.ndim}D")
+    check(
+        input.ndim > 0, f"linear: both arguments need to be at least 1D, but input is {input.ndim}D"
+    )
     check(
         weight.ndim == 1 or weight.ndim == 2,
         f"linear: expected weight to have 1 or 2 dimensions, got {weight.ndim}",
@@ -495,7 +502,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         )
         check(
             input.dtype == weight.dtype,
-            f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype} and {weight.dtype}",
+            f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype} and "
+            f"{weight.dtype}",
         )
         check(input.dtype != bool_, "\"linear\" not implemented for 'Bool'")
         if bias is None or (
@@ -515,9 +523,7 @@ def _(make):
 
 
 @composite(namespaces=("torch", "nn.functional"), method=False)
-def bilinear(
-    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
-) -> Tensor:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1 @ weight[k] @ input2` for every output feature k, plus bias.
 
     >>> torch.nn.functional.bilinear(torch.ones(2, 3), torch.ones(2, 4), torch.ones(5, 3, 4)).shape
@@ -531,11 +537,13 @@ def bilinear(
     o, p, q = weight.shape
     check(
         input1.shape[-1] == p,
-        f"bilinear: input1 size does not match weight size, got {input1.shape[-1]} but expected {p}",
+        f"bilinear: input1 size does not match weight size, got {input1.shape[-1]} but expected "
+        f"{p}",
     )
     check(
         input2.shape[-1] == q,
-        f"bilinear: input2 size does not match weight size, got {input2.shape[-1]} but expected {q}",
+        f"bilinear: input2 size does not match weight size, got {input2.shape[-1]} but expected "
+        f"{q}",
     )
     rows = prod(input1.shape[:-1])
     x = input1.reshape([rows, p])
@@ -651,7 +659,9 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     tensor([5.])
     """
     check(input.ndim == 2, f"pdist only supports 2D tensors, got: {input.ndim}D")
-    check(input.is_floating_point(), f"pdist only supports floating-point dtypes, got {input.dtype}")
+    check(
+        input.is_floating_point(), f"pdist only supports floating-point dtypes, got {input.dtype}"
+    )
     check(p >= 0.0, f"pdist only supports non-negative p values, got {p}")
     n = input.shape[0]
     at = triu_indices(n, n, 1, device=input.device)

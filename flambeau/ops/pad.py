@@ -20,10 +20,14 @@ def constant_pad_nd(input: Tensor, pad: Ints, value: Number = 0) -> Tensor:
     tensor([0., 1., 1., 0.])
     """
     n = len(pad) // 2
-    check(len(pad) % 2 == 0, f"constant_pad_nd: Length of pad must be even but instead it equals {len(pad)}")
+    check(
+        len(pad) % 2 == 0,
+        f"constant_pad_nd: Length of pad must be even but instead it equals {len(pad)}",
+    )
     check(
         n <= input.ndim,
-        f"constant_pad_nd: Length of pad should be no more than twice the number of dimensions of the "
+        "constant_pad_nd: Length of pad should be no more than twice the number of dimensions of "
+        "the "
         f"input. Pad length is {len(pad)} while the input has {input.ndim} dimensions.",
     )
     shape: Ints = []
@@ -33,7 +37,8 @@ def constant_pad_nd(input: Tensor, pad: Ints, value: Number = 0) -> Tensor:
         size = input.shape[i] + extra
         check(
             size >= 0,
-            f"constant_pad_nd: The input size {input.shape[i]}, plus negative padding {extra} resulted in "
+            f"constant_pad_nd: The input size {input.shape[i]}, plus negative padding {extra} "
+            "resulted in "
             f"a negative output size, which is invalid. Check dimension {i} of your input.",
         )
         shape.append(size)
@@ -55,7 +60,8 @@ def _index_pad(input: Tensor, pad: Ints, mode: str) -> Tensor:
     n = len(pad) // 2
     check(
         input.ndim == n + 1 or input.ndim == n + 2,
-        f"pad: Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other "
+        f"pad: Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and "
+        "other "
         f"non-zero dimensions for input, but got: {input.shape}",
     )
     shape = input.shape[: input.ndim - n]
@@ -71,13 +77,16 @@ def _index_pad(input: Tensor, pad: Ints, mode: str) -> Tensor:
         if mode == "reflect":
             check(
                 before < size and after < size,
-                f"pad: Padding size should be less than the corresponding input dimension, but got: "
-                f"padding ({before}, {after}) at dimension {input.ndim - n + i} of input {input.shape}",
+                "pad: Padding size should be less than the corresponding input dimension, but "
+                "got: "
+                f"padding ({before}, {after}) at dimension {input.ndim - n + i} of input "
+                f"{input.shape}",
             )
         if mode == "circular":
             check(
                 before <= size and after <= size,
-                f"pad: Padding value causes wrapping around more than once, got ({before}, {after}) at "
+                f"pad: Padding value causes wrapping around more than once, got ({before}, "
+                f"{after}) at "
                 f"dimension {input.ndim - n + i} of input {input.shape}",
             )
         check(
@@ -123,21 +132,23 @@ def pad(input: Tensor, pad: Ints, mode: str = "constant", value: Number | None =
     check(len(pad) % 2 == 0, f"pad: Padding length must be divisible by 2, got {len(pad)}")
     check(
         len(pad) // 2 <= input.ndim,
-        f"pad: Padding length should be less than or equal to two times the input dimension but got "
+        "pad: Padding length should be less than or equal to two times the input dimension but "
+        "got "
         f"padding length {len(pad)} and input of dimension {input.ndim}",
     )
     if mode == "constant":
         if value is None:
             return constant_pad_nd(input, pad, 0)
         return constant_pad_nd(input, pad, value)
-    check_value(value is None, f"pad: Padding mode \"{mode}\" doesn't take in value argument")
+    check_value(value is None, f'pad: Padding mode "{mode}" doesn\'t take in value argument')
     check_not_implemented(
         mode in ("reflect", "replicate", "circular"), f"pad: Unrecognised padding mode {mode}"
     )
     n = len(pad) // 2
     check_not_implemented(
         1 <= n <= 3 and (input.ndim == n + 1 or input.ndim == n + 2),
-        "pad: Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now, got input of "
+        "pad: Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now, got "
+        "input of "
         f"dimension {input.ndim} and padding of length {len(pad)}",
     )
     return _index_pad(input, pad, mode)
@@ -151,11 +162,13 @@ def _(make):
     yield pad, make(2, 3, 4), [1, 2], "circular"
 
 
-# Columns of windows --------------------------------------------------------------------------------
+# Columns of windows -----------------------------------------------------------------------------
 
 
 @composite(namespaces=())
-def _window_counts(op: str, size: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Ints:
+def _window_counts(
+    op: str, size: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
+) -> Ints:
     """Positions of the windows along both axes.
 
     >>> torch.nn.functional.unfold(torch.ones(1, 1, 3, 3), 2).shape
@@ -171,7 +184,8 @@ def _window_counts(op: str, size: Ints, kernel: Ints, dilation: Ints, padding: I
         check(
             n > 0 and size[i] + 2 * padding[i] >= dilation[i] * (kernel[i] - 1) + 1,
             f"{op}: Given spatial size {size}, kernel_size={kernel}, dilation={dilation}, "
-            f"padding={padding}, stride={stride}, calculated shape of the array of sliding blocks is too "
+            f"padding={padding}, stride={stride}, calculated shape of the array of sliding blocks "
+            "is too "
             "small; its components must be at least one",
         )
         out.append(n)
@@ -179,9 +193,7 @@ def _window_counts(op: str, size: Ints, kernel: Ints, dilation: Ints, padding: I
 
 
 @structured(kernel="im2col", method=False, namespaces=())
-def im2col(
-    input: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
-) -> Tensor:
+def im2col(input: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Tensor:
     """Windows of images (N, C, H, W) as columns (N, C * KH * KW, L).
 
     >>> torch.nn.functional.unfold(torch.ones(1, 1, 3, 3), 2).shape
@@ -214,10 +226,14 @@ def col2im(
     4.0
     """
     area = kernel_size[0] * kernel_size[1]
-    check(input.ndim == 3, f"col2im: Expected 2D or 3D (batch mode) tensor for input, but got: {input.shape}")
+    check(
+        input.ndim == 3,
+        f"col2im: Expected 2D or 3D (batch mode) tensor for input, but got: {input.shape}",
+    )
     check(
         input.shape[1] % area == 0,
-        f"col2im: Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+        "col2im: Expected size of input's dimension 1 to be divisible by the product of "
+        "kernel_size, but "
         f"got input.size(1)={input.shape[1]} and kernel_size={kernel_size}",
     )
     n = _window_counts("col2im", output_size, kernel_size, dilation, padding, stride)
@@ -271,7 +287,7 @@ def fold(
     return col2im(input, output_size, kernel_size, dilation, padding, stride)
 
 
-# Rearrangements ------------------------------------------------------------------------------------
+# Rearrangements ---------------------------------------------------------------------------------
 
 
 @composite(method=False, namespaces=("torch", "nn.functional"))
@@ -284,7 +300,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     r = upscale_factor
     check(
         input.ndim >= 3,
-        f"pixel_shuffle: expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)",
+        "pixel_shuffle: expects input to have at least 3 dimensions, but got input with "
+        f"{input.ndim} dimension(s)",
     )
     check(r > 0, f"pixel_shuffle: expects a positive upscale_factor, but got {r}")
     c, h, w = input.shape[-3:]
@@ -296,7 +313,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     lead = input.shape[:-3]
     n = len(lead)
     x = input.reshape(lead + [c // (r * r), r, r, h, w])
-    order = [i for i in range(n)]
+    order = list(range(n))
     order.extend([n, n + 3, n + 1, n + 4, n + 2])
     return x.permute(order).reshape(lead + [c // (r * r), h * r, w * r])
 
@@ -311,7 +328,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     r = downscale_factor
     check(
         input.ndim >= 3,
-        f"pixel_unshuffle: expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)",
+        "pixel_unshuffle: expects input to have at least 3 dimensions, but got input with "
+        f"{input.ndim} dimension(s)",
     )
     check(r > 0, f"pixel_unshuffle: expects a positive downscale_factor, but got {r}")
     c, h, w = input.shape[-3:]
@@ -323,7 +341,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     lead = input.shape[:-3]
     n = len(lead)
     x = input.reshape(lead + [c, h // r, r, w // r, r])
-    order = [i for i in range(n)]
+    order = list(range(n))
     order.extend([n, n + 2, n + 4, n + 1, n + 3])
     return x.permute(order).reshape(lead + [c * r * r, h // r, w // r])
 
@@ -339,11 +357,15 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         input.ndim > 2,
         f"channel_shuffle: expects input with > 2 dims, but got input with sizes {input.shape}",
     )
-    check(groups > 0, f"channel_shuffle: Number of groups to divide channels in must be positive, got {groups}")
+    check(
+        groups > 0,
+        f"channel_shuffle: Number of groups to divide channels in must be positive, got {groups}",
+    )
     c = input.shape[1]
     check(
         c % groups == 0,
-        f"channel_shuffle: Number of channels must be divisible by groups. Got {c} channels and {groups} groups.",
+        f"channel_shuffle: Number of channels must be divisible by groups. Got {c} channels and "
+        f"{groups} groups.",
     )
     x = input.reshape([input.shape[0], groups, c // groups] + input.shape[2:])
     return x.transpose(1, 2).reshape(input.shape)

@@ -1,7 +1,7 @@
 """Pools: maxima and averages over windows, regular or adaptive, in one to three dimensions.
 
-Maxima whose gradient is wanted are computed with their indices, the others without, which is faster.
-Kernels: csrc/kernels/pool.cpp.
+Maxima whose gradient is wanted are computed with their indices, the others without, which is
+faster. Kernels: csrc/kernels/pool.cpp.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from flambeau.ops._lang import *
 
 
 @composite(namespaces=())
-def _pool_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+def _pool_size(
+    size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool
+) -> int:
     """Number of windows along one axis; with `ceil_mode` the last may run over the end.
 
     >>> torch.nn.functional.avg_pool1d(torch.ones(1, 1, 5), 2, ceil_mode=True).shape[-1]
@@ -26,7 +28,13 @@ def _pool_size(size: int, kernel: int, stride: int, padding: int, dilation: int,
 
 @composite(namespaces=())
 def _pool_shape(
-    op: str, input: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
+    op: str,
+    input: Tensor,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
 ) -> Ints:
     """Shape of a pool's result; refuses windows that make no sense.
 
@@ -36,7 +44,8 @@ def _pool_shape(
     n = len(kernel)
     check(
         input.ndim == n + 1 or input.ndim == n + 2,
-        f"{op}: Expected {n + 1}D or {n + 2}D tensor (with optional 0 dim batch size), but got: {input.shape}",
+        f"{op}: Expected {n + 1}D or {n + 2}D tensor (with optional 0 dim batch size), but got: "
+        f"{input.shape}",
     )
     check(
         len(stride) == n and len(padding) == n and len(dilation) == n,
@@ -48,23 +57,30 @@ def _pool_shape(
         d = input.ndim - n - 1 + i
         check(
             input.shape[d] > 0,
-            f"{op}: Expected {n + 1}D or {n + 2}D tensor with non-zero sizes but the batch, but got: {input.shape}",
+            f"{op}: Expected {n + 1}D or {n + 2}D tensor with non-zero sizes but the batch, but "
+            f"got: {input.shape}",
         )
     out = input.shape[:lead]
     for i in range(n):
         check(kernel[i] > 0, f"{op}: kernel size should be greater than zero, but got {kernel}")
         check(stride[i] > 0, f"{op}: stride should not be zero, but got {stride}")
         check(padding[i] >= 0, f"{op}: pad must be non-negative, but got pad: {padding}")
-        check(dilation[i] > 0, f"{op}: dilation should be greater than zero, but got dilation: {dilation}")
+        check(
+            dilation[i] > 0,
+            f"{op}: dilation should be greater than zero, but got dilation: {dilation}",
+        )
         check(
             padding[i] * 2 <= (kernel[i] - 1) * dilation[i] + 1,
             f"{op}: pad should be at most half of effective kernel size, but got pad={padding[i]}, "
             f"kernel_size={kernel[i]} and dilation={dilation[i]}",
         )
-        size = _pool_size(input.shape[lead + i], kernel[i], stride[i], padding[i], dilation[i], ceil_mode)
+        size = _pool_size(
+            input.shape[lead + i], kernel[i], stride[i], padding[i], dilation[i], ceil_mode
+        )
         check(
             size > 0,
-            f"{op}: Given input size: {input.shape}. Calculated output size is too small for kernel {kernel}",
+            f"{op}: Given input size: {input.shape}. Calculated output size is too small for "
+            f"kernel {kernel}",
         )
         out.append(size)
     return out
@@ -96,7 +112,10 @@ def _max_pool(
     >>> torch.nn.functional.max_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2)
     tensor([[[1., 3.]]])
     """
-    check(not input.is_complex(), f"\"max_pool\" not implemented for '{scalar_type_name(input.dtype)}'")
+    check(
+        not input.is_complex(),
+        f"\"max_pool\" not implemented for '{scalar_type_name(input.dtype)}'",
+    )
     check(input.dtype != bool_, "\"max_pool\" not implemented for 'Bool'")
     shape = _pool_shape("max_pool", input, kernel, stride, padding, dilation, ceil_mode)
     return empty(shape, dtype=input.dtype, like=input, memory_format=input.suggest_memory_format())
@@ -109,14 +128,22 @@ def _(g, input, kernel, stride, padding, dilation, ceil_mode):
 
 @structured(kernel="max_pool_backward", namespaces=(), out=False)
 def _max_pool_backward(
-    grad: Tensor, input: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
+    grad: Tensor,
+    input: Tensor,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
 ) -> Tensor:
     """Cotangent of the input of `_max_pool`: the winners are found again.
 
     >>> torch.nn.functional.max_pool1d(torch.ones(1, 1, 4), 2).shape
     torch.Size([1, 1, 2])
     """
-    return empty(input.shape, dtype=grad.dtype, like=input, memory_format=input.suggest_memory_format())
+    return empty(
+        input.shape, dtype=grad.dtype, like=input, memory_format=input.suggest_memory_format()
+    )
 
 
 @_max_pool_backward.vjp
@@ -145,7 +172,9 @@ def _plane_scatter(grad: Tensor, at: Tensor, input_size: Ints, axes: int) -> Ten
     >>> torch.nn.functional.max_unpool1d(torch.ones(1, 1, 1), torch.tensor([[[1]]]), 2)
     tensor([[[0., 1.]]])
     """
-    return empty(input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format())
+    return empty(
+        input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format()
+    )
 
 
 @_plane_scatter.vjp
@@ -159,10 +188,14 @@ def _max_pool_both(
 ) -> Tuple[Tensor, Tensor]:
     """Maxima over windows and where they are: flat indices in each channel.
 
-    >>> torch.nn.functional.max_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2, return_indices=True)[1]
+    >>> x = torch.arange(4.0).reshape(1, 1, 4)
+    >>> torch.nn.functional.max_pool1d(x, 2, return_indices=True)[1]
     tensor([[[1, 3]]])
     """
-    check(not input.is_complex(), f"\"max_pool\" not implemented for '{scalar_type_name(input.dtype)}'")
+    check(
+        not input.is_complex(),
+        f"\"max_pool\" not implemented for '{scalar_type_name(input.dtype)}'",
+    )
     check(input.dtype != bool_, "\"max_pool\" not implemented for 'Bool'")
     shape = _pool_shape("max_pool", input, kernel, stride, padding, dilation, ceil_mode)
     layout = input.suggest_memory_format()
@@ -200,7 +233,9 @@ def max_pool1d(
     >>> torch.max_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2)
     tensor([[[1., 3.]]])
     """
-    return _max_pool_values(input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode)
+    return _max_pool_values(
+        input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode
+    )
 
 
 @composite(method=False)
@@ -213,7 +248,9 @@ def max_pool2d(
     >>> torch.max_pool2d(torch.arange(4.0).reshape(1, 1, 2, 2), 2)
     tensor([[[[3.]]]])
     """
-    return _max_pool_values(input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode)
+    return _max_pool_values(
+        input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode
+    )
 
 
 @max_pool2d.samples
@@ -232,7 +269,9 @@ def max_pool3d(
     >>> torch.max_pool3d(torch.ones(1, 1, 2, 2, 2), 2).shape
     torch.Size([1, 1, 1, 1, 1])
     """
-    return _max_pool_values(input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode)
+    return _max_pool_values(
+        input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode
+    )
 
 
 @composite(method=False)
@@ -245,7 +284,9 @@ def max_pool1d_with_indices(
     >>> torch.max_pool1d_with_indices(torch.arange(4.0).reshape(1, 1, 4), 2)[1]
     tensor([[[1, 3]]])
     """
-    return _max_pool_both(input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode)
+    return _max_pool_both(
+        input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode
+    )
 
 
 @composite(method=False, namespaces=("torch", "nn.functional"))
@@ -258,7 +299,9 @@ def max_pool2d_with_indices(
     >>> torch.nn.functional.max_pool2d_with_indices(torch.ones(1, 1, 2, 2), 2)[1].item()
     0
     """
-    return _max_pool_both(input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode)
+    return _max_pool_both(
+        input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode
+    )
 
 
 @composite(method=False, namespaces=("torch", "nn.functional"))
@@ -271,7 +314,9 @@ def max_pool3d_with_indices(
     >>> torch.nn.functional.max_pool3d_with_indices(torch.ones(1, 1, 2, 2, 2), 2)[1].item()
     0
     """
-    return _max_pool_both(input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode)
+    return _max_pool_both(
+        input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode
+    )
 
 
 # Averages ----------------------------------------------------------------------------------------
@@ -315,7 +360,9 @@ def _avg_pool_backward(
     >>> torch.nn.functional.avg_pool1d(torch.ones(1, 1, 4), 2).shape
     torch.Size([1, 1, 2])
     """
-    return empty(input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format())
+    return empty(
+        input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format()
+    )
 
 
 @_avg_pool_backward.vjp
@@ -388,10 +435,14 @@ def _adaptive_shape(op: str, input: Tensor, size: Ints) -> Ints:
     )
     lead = input.ndim - n
     for i in range(n):
-        check(size[i] >= 0, f"{op}: elements of output_size must be greater than or equal to 0, got {size}")
+        check(
+            size[i] >= 0,
+            f"{op}: elements of output_size must be greater than or equal to 0, got {size}",
+        )
         check(
             input.shape[lead + i] > 0,
-            f"{op}: Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+            f"{op}: Expected input to have non-zero size for non-batch dimensions, but input has "
+            "sizes "
             f"{input.shape}",
         )
     return input.shape[:lead] + size
@@ -424,7 +475,9 @@ def _adaptive_avg_pool_backward(grad: Tensor, input_size: Ints, axes: int) -> Te
     >>> torch.nn.functional.adaptive_avg_pool1d(torch.ones(1, 1, 4), 2).shape
     torch.Size([1, 1, 2])
     """
-    return empty(input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format())
+    return empty(
+        input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format()
+    )
 
 
 @_adaptive_avg_pool_backward.vjp

@@ -25,7 +25,8 @@ def _rnn_layer(
         x: (rows, gates * H), rows of all steps one after the other
         sizes: rows of each step, never growing
 
-    >>> torch.rnn_tanh_cell(torch.ones(1, 2), torch.zeros(1, 3), torch.zeros(3, 2), torch.zeros(3, 3))
+    >>> w = torch.zeros(3, 2), torch.zeros(3, 3)
+    >>> torch.rnn_tanh_cell(torch.ones(1, 2), torch.zeros(1, 3), *w)
     tensor([[0., 0., 0.]])
     """
     rows = x.shape[0]
@@ -39,7 +40,8 @@ def _rnn_layer(
     )
     check(
         x.dtype == h0.dtype and x.dtype == w.dtype,
-        f"rnn: expected input, states and weights of one dtype, got {x.dtype}, {h0.dtype} and {w.dtype}",
+        f"rnn: expected input, states and weights of one dtype, got {x.dtype}, {h0.dtype} and "
+        f"{w.dtype}",
     )
     check(x.is_floating_point(), f"\"rnn\" not implemented for '{scalar_type_name(x.dtype)}'")
     if b is not None:
@@ -80,7 +82,8 @@ def _rnn_layer_backward(
 ) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Cotangents of x, h0, c0, w and b of `_rnn_layer`.
 
-    >>> torch.rnn_tanh_cell(torch.ones(1, 2), torch.zeros(1, 3), torch.zeros(3, 2), torch.zeros(3, 3))
+    >>> w = torch.zeros(3, 2), torch.zeros(3, 3)
+    >>> torch.rnn_tanh_cell(torch.ones(1, 2), torch.zeros(1, 3), *w)
     tensor([[0., 0., 0.]])
     """
     return (
@@ -99,7 +102,8 @@ def _projected_layer(
 ) -> Tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """LSTM direction whose output is projected by `wr`, step by step.
 
-    >>> torch.lstm_cell(torch.ones(1, 1), [torch.zeros(1, 1)] * 2, torch.zeros(4, 1), torch.zeros(4, 1))[0].item()
+    >>> w = torch.zeros(4, 1)
+    >>> torch.lstm_cell(torch.ones(1, 1), [torch.zeros(1, 1)] * 2, w, w)[0].item()
     0.0
     """
     h = h0
@@ -131,7 +135,8 @@ def _rnn_stack(
 ) -> Tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """All layers and directions over rows of all steps; dropout between layers.
 
-    >>> torch.rnn_tanh_cell(torch.ones(1, 2), torch.zeros(1, 3), torch.zeros(3, 2), torch.zeros(3, 3))
+    >>> w = torch.zeros(3, 2), torch.zeros(3, 3)
+    >>> torch.rnn_tanh_cell(torch.ones(1, 2), torch.zeros(1, 3), *w)
     tensor([[0., 0., 0.]])
     """
     directions = 2 if bidirectional else 1
@@ -190,7 +195,8 @@ def _rnn_sequence(
 ) -> Tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """A batch of sequences of one length.
 
-    >>> torch.rnn_tanh_cell(torch.ones(1, 2), torch.zeros(1, 3), torch.zeros(3, 2), torch.zeros(3, 3))
+    >>> w = torch.zeros(3, 2), torch.zeros(3, 3)
+    >>> torch.rnn_tanh_cell(torch.ones(1, 2), torch.zeros(1, 3), *w)
     tensor([[0., 0., 0.]])
     """
     check(input.ndim == 3, f"rnn: Expected 3-dimensional input, got {input.ndim} dimensions")
@@ -218,7 +224,9 @@ def _sizes_of(batch_sizes: Tensor) -> Ints:
     >>> torch.tensor([2, 1]).tolist()
     [2, 1]
     """
-    check(batch_sizes.ndim == 1, f"rnn: expected batch_sizes of one dimension, got {batch_sizes.ndim}")
+    check(
+        batch_sizes.ndim == 1, f"rnn: expected batch_sizes of one dimension, got {batch_sizes.ndim}"
+    )
     return [int(batch_sizes.select(0, i).item()) for i in range(batch_sizes.shape[0])]
 
 
@@ -358,14 +366,15 @@ def rnn_relu(
     return y, h
 
 
-# Cells ---------------------------------------------------------------------------------------------
+# Cells ------------------------------------------------------------------------------------------
 
 
 @composite(namespaces=())
 def _check_cell(op: str, input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor) -> int:
     """Batch of a cell's call; refuses shapes that do not fit.
 
-    >>> torch.rnn_relu_cell(torch.ones(1, 2), torch.zeros(1, 3), torch.zeros(3, 2), torch.zeros(3, 3)).shape
+    >>> w = torch.zeros(3, 2), torch.zeros(3, 3)
+    >>> torch.rnn_relu_cell(torch.ones(1, 2), torch.zeros(1, 3), *w).shape
     torch.Size([1, 3])
     """
     check(
@@ -394,7 +403,8 @@ def lstm_cell(
 ) -> Tuple[Tensor, Tensor]:  # fmt: skip
     """One step of an LSTM: new h and c.
 
-    >>> torch.lstm_cell(torch.ones(1, 1), [torch.zeros(1, 1)] * 2, torch.zeros(4, 1), torch.zeros(4, 1))[0].item()
+    >>> w = torch.zeros(4, 1)
+    >>> torch.lstm_cell(torch.ones(1, 1), [torch.zeros(1, 1)] * 2, w, w)[0].item()
     0.0
     """
     check(len(hx) == 2, f"lstm_cell: expects two hidden states, got {len(hx)}")
@@ -410,7 +420,8 @@ def gru_cell(
 ) -> Tensor:  # fmt: skip
     """One step of a GRU: the new state.
 
-    >>> torch.gru_cell(torch.ones(1, 2), torch.zeros(1, 3), torch.zeros(9, 2), torch.zeros(9, 3))
+    >>> w = torch.zeros(9, 2), torch.zeros(9, 3)
+    >>> torch.gru_cell(torch.ones(1, 2), torch.zeros(1, 3), *w)
     tensor([[0., 0., 0.]])
     """
     n = _check_cell("gru_cell", input, hx, w_ih, w_hh)
@@ -425,7 +436,8 @@ def rnn_tanh_cell(
 ) -> Tensor:  # fmt: skip
     """One step of an Elman RNN with tanh: the new state.
 
-    >>> torch.rnn_tanh_cell(torch.ones(1, 2), torch.zeros(1, 3), torch.zeros(3, 2), torch.zeros(3, 3))
+    >>> w = torch.zeros(3, 2), torch.zeros(3, 3)
+    >>> torch.rnn_tanh_cell(torch.ones(1, 2), torch.zeros(1, 3), *w)
     tensor([[0., 0., 0.]])
     """
     n = _check_cell("rnn_tanh_cell", input, hx, w_ih, w_hh)
@@ -440,7 +452,8 @@ def rnn_relu_cell(
 ) -> Tensor:  # fmt: skip
     """One step of an Elman RNN with relu: the new state.
 
-    >>> torch.rnn_relu_cell(torch.ones(1, 2), torch.zeros(1, 3), torch.zeros(3, 2), torch.zeros(3, 3))
+    >>> w = torch.zeros(3, 2), torch.zeros(3, 3)
+    >>> torch.rnn_relu_cell(torch.ones(1, 2), torch.zeros(1, 3), *w)
     tensor([[0., 0., 0.]])
     """
     n = _check_cell("rnn_relu_cell", input, hx, w_ih, w_hh)

@@ -10,9 +10,7 @@ from flambeau.ops._lang import *
 
 
 @structured(kernel="resample", method=False, out=False)
-def _resample(
-    input: Tensor, size: Ints, mode: str, align_corners: bool, scales: Floats
-) -> Tensor:
+def _resample(input: Tensor, size: Ints, mode: str, align_corners: bool, scales: Floats) -> Tensor:
     """Input (N, C, ...) resampled to spatial `size`; positive `scales` override the ratio of sizes.
 
     Args:
@@ -56,7 +54,9 @@ def _resample_transposed(
     >>> torch.nn.functional.interpolate(torch.ones(1, 1, 2), size=4).shape
     torch.Size([1, 1, 4])
     """
-    return empty(input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format())
+    return empty(
+        input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format()
+    )
 
 
 @_resample_transposed.vjp
@@ -65,8 +65,10 @@ def _(g, grad, mode, align_corners, scales):
 
 
 @structured(kernel="grid_sample", namespaces=(), out=False)
-def _grid_sample(input: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool) -> Tensor:
-    """Values of `input` at the points of `grid`; modes and paddings are numbered as `grid_sampler`'s.
+def _grid_sample(
+    input: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool
+) -> Tensor:
+    """Values of `input` at the points of `grid`, modes and paddings numbered as `grid_sampler`'s.
 
     >>> torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2)).shape
     torch.Size([1, 1, 1, 1])
@@ -122,18 +124,21 @@ def grid_sampler(
     )
     check(
         input.shape[0] == grid.shape[0],
-        f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
+        "grid_sampler(): expected grid and input to have same batch size, but got input with "
+        "sizes "
         f"{input.shape} and grid with sizes {grid.shape}",
     )
     check(
         grid.shape[-1] == input.ndim - 2,
-        f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid "
+        f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got "
+        "grid "
         f"with sizes {grid.shape}",
     )
     for i in range(2, input.ndim):
         check(
             input.shape[i] > 0,
-            f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+            "grid_sampler(): expected input to have non-empty spatial dimensions, but input has "
+            "sizes "
             f"{input.shape} with dimension {i} being empty",
         )
     check(
@@ -170,6 +175,10 @@ def affine_grid_generator(theta: Tensor, size: Ints, align_corners: bool) -> Ten
         along[n - 1 - i] = extent
         parts.append(line.reshape(along).expand(size[2:]))
     parts.append(ones([], dtype=theta.dtype, device=theta.device).expand(size[2:]))
-    base = stack(parts, -1).reshape([1, prod(size[2:]), n + 1]).expand([size[0], prod(size[2:]), n + 1])
+    base = (
+        stack(parts, -1)
+        .reshape([1, prod(size[2:]), n + 1])
+        .expand([size[0], prod(size[2:]), n + 1])
+    )
     shape.append(n)
     return bmm(base, theta.transpose(1, 2)).reshape(shape)
