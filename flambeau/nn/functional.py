@@ -8,12 +8,11 @@ file. Never imports modules. What few use loads late.
 from __future__ import annotations
 
 import importlib
-import warnings
-from collections.abc import Sequence
 from typing import Any
 
 from flambeau import _C
 
+from . import _functional_pool, _functional_resize
 from ._functional_activation import *  # noqa: F403
 from ._functional_embedding import *  # noqa: F403
 from ._functional_losses import *  # noqa: F403
@@ -21,14 +20,16 @@ from ._functional_losses import *  # noqa: F403
 Tensor = _C.Tensor
 _ops = _C._namespaces["nn.functional"]
 
+for _module in (_functional_pool, _functional_resize):
+    for _name, _function in vars(_module).items():
+        home = str(getattr(_function, "__module__", None))
+        if _name[0] != "_" and home.startswith("flambeau.nn"):
+            globals()[_name] = _function
 for _name, _function in vars(_ops).items():
     if _name[0] != "_":
         globals().setdefault(_name, _function)
-del _name, _function
+del _module, _name, _function, home
 
-# The operations of the top level that stand here too.
-feature_dropout = _C.feature_dropout
-max_pool1d_with_indices = _C.max_pool1d_with_indices
 tanh = _C.tanh
 
 #: names of files that load when first asked for
@@ -65,82 +66,3 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     """
     y = _ops.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
     return y.permute(2, 0, 1)
-
-
-# Pools with and without indices -----------------------------------------------------------------
-
-
-def max_pool1d(
-    input: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Maxima over windows of (N, C, L) or (C, L), and their indices when asked for."""
-    pool = _C.max_pool1d_with_indices if return_indices else _C.max_pool1d
-    return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def max_pool2d(
-    input: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Maxima over windows of (N, C, H, W) or (C, H, W), and their indices when asked for."""
-    pool = _ops.max_pool2d_with_indices if return_indices else _C.max_pool2d
-    return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def max_pool3d(
-    input: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Maxima over windows of (N, C, D, H, W) or (C, D, H, W), and their indices when asked for."""
-    pool = _ops.max_pool3d_with_indices if return_indices else _C.max_pool3d
-    return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-# Deprecated names of interpolate ----------------------------------------------------------------
-
-
-def upsample(
-    input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-) -> Tensor:
-    """Old name of `interpolate`."""
-    _warn_of_name("upsample")
-    return globals()["interpolate"](input, size, scale_factor, mode, align_corners)
-
-
-def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Old name of `interpolate` with mode "nearest"."""
-    _warn_of_name("upsample_nearest")
-    return globals()["interpolate"](input, size, scale_factor, mode="nearest")
-
-
-def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Old name of `interpolate` with mode "bilinear" and aligned corners."""
-    _warn_of_name("upsample_bilinear")
-    return globals()["interpolate"](input, size, scale_factor, mode="bilinear", align_corners=True)
-
-
-def _warn_of_name(name: str) -> None:
-    warnings.warn(
-        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=3,
-    )
