@@ -11,8 +11,8 @@
 namespace flambeau::kernels {
 namespace {
 
-constexpr int64_t kTile = 2048;          // elements of a tile
-constexpr int64_t kBytesGrain = 1 << 17; // bytes worth a thread
+constexpr int64_t kTile = 2048;           // elements of a tile
+constexpr int64_t kBytesGrain = 1 << 17;  // bytes worth a thread
 
 bool wants_streaming(const Tensor& dst, const Tensor& src) {
   return dst.numel() * dst.itemsize() > streaming_threshold() && !dst.shares_storage(src);
@@ -27,16 +27,16 @@ void copy_run(const LoopNest& nest, const Tensor& dst, const Tensor& src, bool s
   auto put = FB_ISA_DISPATCH(stream);
   parallel_for(0, (nest.numel + kTile - 1) / kTile, std::max<int64_t>(1, kBytesGrain / (kTile * a)),
                [&](int64_t first, int64_t last) {
-    int64_t begin = first * kTile, end = std::min(nest.numel, last * kTile);
-    if (!streaming) return run(from + begin * b, to + begin * a, end - begin);
-    alignas(64) char block[kTile * 16];
-    for (int64_t i = begin; i < end; i += kTile) {
-      int64_t n = std::min(kTile, end - i);
-      run(from + i * b, block, n);
-      put(to + i * a, block, n * a);
-    }
-    stream_fence();
-  });
+                 int64_t begin = first * kTile, end = std::min(nest.numel, last * kTile);
+                 if (!streaming) return run(from + begin * b, to + begin * a, end - begin);
+                 alignas(64) char block[kTile * 16];
+                 for (int64_t i = begin; i < end; i += kTile) {
+                   int64_t n = std::min(kTile, end - i);
+                   run(from + i * b, block, n);
+                   put(to + i * a, block, n * a);
+                 }
+                 stream_fence();
+               });
 }
 
 void copy_tiles(const LoopNest& nest, const Tensor& dst, const Tensor& src, bool streaming) {
@@ -69,7 +69,8 @@ void copy_tiles(const LoopNest& nest, const Tensor& dst, const Tensor& src, bool
         ready = converted;
       }
       if (streaming)
-        for (int64_t r = 0; r < t.rows; ++r) put(out.data + r * dr, ready + r * t.cols * a, t.cols * a);
+        for (int64_t r = 0; r < t.rows; ++r)
+          put(out.data + r * dr, ready + r * t.cols * a, t.cols * a);
       else
         move(int(a), {ready, t.cols * a, a}, out, t.rows, t.cols);
     });
@@ -80,7 +81,8 @@ void copy_tiles(const LoopNest& nest, const Tensor& dst, const Tensor& src, bool
 // The number as bytes of a dtype; Error(Runtime) when an integer type or a real one cannot hold it.
 void number_bytes(const Scalar& value, DType dtype, void* out) {
   visit(dtype, [&]<class T>() {
-    bool fits = flambeau::is_complex(dtype) || !value.is_complex() || value.to_complex().imag() == 0;
+    bool fits =
+        flambeau::is_complex(dtype) || !value.is_complex() || value.to_complex().imag() == 0;
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
       double x = value.to_double();
       if (value.is_integral(true) && sizeof(T) < 8) {
@@ -90,10 +92,12 @@ void number_bytes(const Scalar& value, DType dtype, void* out) {
                 i >= (std::is_signed_v<T> ? static_cast<int64_t>(std::numeric_limits<T>::min())
                                           : -static_cast<int64_t>(std::numeric_limits<T>::max()));
       } else if (!value.is_integral(true)) {
-        fits &= std::isfinite(x) && std::abs(x) <= static_cast<double>(std::numeric_limits<T>::max());
+        fits &=
+            std::isfinite(x) && std::abs(x) <= static_cast<double>(std::numeric_limits<T>::max());
       }
     }
-    FB_CHECK(fits, "fill_: value cannot be converted to type ", dtype_name(dtype), "_t without overflow: ", value);
+    FB_CHECK(fits, "fill_: value cannot be converted to type ", dtype_name(dtype),
+             "_t without overflow: ", value);
     T x = value.to<T>();
     std::memcpy(out, &x, sizeof x);
   });
@@ -105,19 +109,20 @@ void fill_dense(char* to, const char* pattern16, int64_t bytes) {
   bool zero = true;
   for (int i = 0; i < 16; ++i) zero &= pattern16[i] == 0;
   constexpr int64_t kUnit = 4096;
-  parallel_for(0, (bytes + kUnit - 1) / kUnit, 2 * kBytesGrain / kUnit, [&](int64_t first, int64_t last) {
-    int64_t begin = first * kUnit, end = std::min(bytes, last * kUnit);
-    if (streaming) {
-      put(to + begin, pattern16, end - begin);
-      stream_fence();
-    } else if (zero) {
-      std::memset(to + begin, 0, end - begin);
-    } else {
-      int64_t i = begin;
-      for (; i + 16 <= end; i += 16) std::memcpy(to + i, pattern16, 16);
-      if (i < end) std::memcpy(to + i, pattern16, end - i);
-    }
-  });
+  parallel_for(0, (bytes + kUnit - 1) / kUnit, 2 * kBytesGrain / kUnit,
+               [&](int64_t first, int64_t last) {
+                 int64_t begin = first * kUnit, end = std::min(bytes, last * kUnit);
+                 if (streaming) {
+                   put(to + begin, pattern16, end - begin);
+                   stream_fence();
+                 } else if (zero) {
+                   std::memset(to + begin, 0, end - begin);
+                 } else {
+                   int64_t i = begin;
+                   for (; i + 16 <= end; i += 16) std::memcpy(to + i, pattern16, 16);
+                   if (i < end) std::memcpy(to + i, pattern16, end - i);
+                 }
+               });
 }
 
 }  // namespace
@@ -140,8 +145,9 @@ void copy(const Tensor& dst, const Tensor& src) {
     return;
   }
   if (src.sizes() != dst.sizes())
-    FB_CHECK(broadcast_shapes(dst.sizes(), src.sizes()) == dst.sizes(), "copy_: output with shape ", dst.sizes(),
-             " doesn't match the broadcast shape ", broadcast_shapes(dst.sizes(), src.sizes()));
+    FB_CHECK(broadcast_shapes(dst.sizes(), src.sizes()) == dst.sizes(), "copy_: output with shape ",
+             dst.sizes(), " doesn't match the broadcast shape ",
+             broadcast_shapes(dst.sizes(), src.sizes()));
   if (overlap(dst, src) == Overlap::Partial) return copy(dst, clone(src, MemoryFormat::Contiguous));
   LoopNest nest(dst.sizes());
   nest.add(dst);
@@ -149,10 +155,14 @@ void copy(const Tensor& dst, const Tensor& src) {
   nest.order();
   nest.merge();
   bool streaming = wants_streaming(dst, src);
-  bool runs = nest.ndim == 1 && nest.strides[0][0] == dst.itemsize() && nest.strides[1][0] == src.itemsize();
-  if (runs && dst.dtype() == src.dtype()) copy_bytes(dst.data_ptr(), src.data_ptr(), nest.numel * dst.itemsize());
-  else if (runs) copy_run(nest, dst, src, streaming);
-  else copy_tiles(nest, dst, src, streaming);
+  bool runs = nest.ndim == 1 && nest.strides[0][0] == dst.itemsize() &&
+              nest.strides[1][0] == src.itemsize();
+  if (runs && dst.dtype() == src.dtype())
+    copy_bytes(dst.data_ptr(), src.data_ptr(), nest.numel * dst.itemsize());
+  else if (runs)
+    copy_run(nest, dst, src, streaming);
+  else
+    copy_tiles(nest, dst, src, streaming);
 }
 
 void fill(const Tensor& x, const Scalar& value) {
@@ -168,8 +178,10 @@ void fill(const Tensor& x, const Scalar& value) {
 }
 
 void fill_zero(const Tensor& x) {
-  if (x.is_dense()) zero_bytes(x.data_ptr(), x.numel() * x.itemsize());
-  else fill(x, 0);
+  if (x.is_dense())
+    zero_bytes(x.data_ptr(), x.numel() * x.itemsize());
+  else
+    fill(x, 0);
 }
 
 Tensor contiguous(const Tensor& x, MemoryFormat format) {
@@ -202,17 +214,18 @@ void copy_bytes(void* dst, const void* src, int64_t bytes) {
   auto put = FB_ISA_DISPATCH(stream);
   bool streaming = bytes > streaming_threshold();
   constexpr int64_t kUnit = 4096;
-  parallel_for(0, (bytes + kUnit - 1) / kUnit, kBytesGrain / kUnit, [&](int64_t first, int64_t last) {
-    int64_t begin = first * kUnit, n = std::min(bytes, last * kUnit) - begin;
-    auto *to = static_cast<char*>(dst) + begin;
-    auto *from = static_cast<const char*>(src) + begin;
-    if (streaming) {
-      put(to, from, n);
-      stream_fence();
-    } else {
-      std::memcpy(to, from, n);
-    }
-  });
+  parallel_for(0, (bytes + kUnit - 1) / kUnit, kBytesGrain / kUnit,
+               [&](int64_t first, int64_t last) {
+                 int64_t begin = first * kUnit, n = std::min(bytes, last * kUnit) - begin;
+                 auto* to = static_cast<char*>(dst) + begin;
+                 auto* from = static_cast<const char*>(src) + begin;
+                 if (streaming) {
+                   put(to, from, n);
+                   stream_fence();
+                 } else {
+                   std::memcpy(to, from, n);
+                 }
+               });
 }
 
 void zero_bytes(void* dst, int64_t bytes) {

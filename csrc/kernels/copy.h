@@ -1,13 +1,15 @@
-// Moving elements: copies between any layouts and dtypes, fills, conversions. The one place that converts between
-// element types; every kernel that wants contiguous operands or another dtype asks here. Below autograd and modes.
-// Invariant: sources are only read; a destination may share memory with its source only when both are the same view.
+// Moving elements: copies between any layouts and dtypes, fills, conversions. The one place that
+// converts between element types; every kernel that wants contiguous operands or another dtype asks
+// here. Below autograd and modes. Invariant: sources are only read; a destination may share memory
+// with its source only when both are the same view.
 #pragma once
 
 #include "core/tensor.h"
 
 namespace flambeau::kernels {
 
-// dst[...] = src[...], src broadcast to dst's shape and converted to its dtype. Error(Runtime) when it does not fit.
+// dst[...] = src[...], src broadcast to dst's shape and converted to its dtype. Error(Runtime) when
+// it does not fit.
 void copy(const Tensor& dst, const Tensor& src);
 // Sets every element; the number is converted to x's dtype as PyTorch's fill_ does.
 void fill(const Tensor& x, const Scalar& value);
@@ -20,9 +22,11 @@ Tensor to_dtype(const Tensor& x, DType dtype);
 // Always a copy; Preserve keeps x's layout when it is dense.
 Tensor clone(const Tensor& x, MemoryFormat format = MemoryFormat::Preserve);
 
-// Contiguous runs ------------------------------------------------------------------------------------------------
+// Contiguous runs
+// ------------------------------------------------------------------------------------------------
 
-// Converts n elements in the calling thread; source and destination do not overlap (or are equal, of equal itemsize).
+// Converts n elements in the calling thread; source and destination do not overlap (or are equal,
+// of equal itemsize).
 void convert(DType from, const void* src, DType to, void* dst, int64_t n);
 // Copies bytes with all threads, past the caches when there are many.
 void copy_bytes(void* dst, const void* src, int64_t bytes);

@@ -6,12 +6,14 @@
 namespace flambeau::kernels {
 namespace {
 
-constexpr const char* kNames[] = {FB_IF_PORTABLE("portable", ) FB_IF_V2("v2", ) FB_IF_V3("v3", ) FB_IF_V4("v4", )};
+constexpr const char* kNames[] = {FB_IF_PORTABLE("portable", ) FB_IF_V2("v2", ) FB_IF_V3("v3", )
+                                      FB_IF_V4("v4", )};
 
 #if defined(__x86_64__)
 bool has_v3() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+         __builtin_cpu_supports("f16c");
 }
 bool has_v4() {
   return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -24,7 +26,9 @@ bool supported(const char* name) {
   return true;
 }
 #else
-bool supported(const char*) { return true; }
+bool supported(const char*) {
+  return true;
+}
 #endif
 
 // The richest set that the CPU has, or a plainer one when FLAMBEAU_ISA asks for it (tests do).
@@ -46,6 +50,8 @@ int choose() {
 
 const int isa_index = choose();
 
-const char* isa_name() { return kNames[isa_index]; }
+const char* isa_name() {
+  return kNames[isa_index];
+}
 
 }  // namespace flambeau::kernels

@@ -1,5 +1,6 @@
-// Element types inside *.isa.cpp files: plain structs in the set's own namespace instead of std::complex and the core's
-// half types, see Note [One definition per set] in kernels/isa.h. Same layout in memory.
+// Element types inside *.isa.cpp files: plain structs in the set's own namespace instead of
+// std::complex and the core's half types, see Note [One definition per set] in kernels/isa.h. Same
+// layout in memory.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,12 @@
 
 namespace flambeau::kernels::FB_ISA {
 
-struct F16 { uint16_t bits; };
-struct BF16 { uint16_t bits; };
+struct F16 {
+  uint16_t bits;
+};
+struct BF16 {
+  uint16_t bits;
+};
 template <class T>
 struct Complex {
   using real_type = T;
@@ -26,22 +31,29 @@ template <class T>
 inline constexpr bool is_half_v = std::is_same_v<T, F16> || std::is_same_v<T, BF16>;
 
 // X(C++ type), in the order of DType.
-#define FB_ISA_TYPES(X) \
-  X(bool) X(uint8_t) X(int8_t) X(int16_t) X(int32_t) X(int64_t) X(uint16_t) X(uint32_t) X(uint64_t) \
-  X(F16) X(BF16) X(float) X(double) X(C64) X(C128)
+#define FB_ISA_TYPES(X)                                                                            \
+  X(bool)                                                                                          \
+  X(uint8_t) X(int8_t) X(int16_t) X(int32_t) X(int64_t) X(uint16_t) X(uint32_t) X(uint64_t) X(F16) \
+      X(BF16) X(float) X(double) X(C64) X(C128)
 
 template <class To, class From>
-FB_INLINE To bits_as(From x) { return __builtin_bit_cast(To, x); }
+FB_INLINE To bits_as(From x) {
+  return __builtin_bit_cast(To, x);
+}
 
-FB_INLINE float widen(F16 x) { return static_cast<float>(bits_as<_Float16>(x.bits)); }
-FB_INLINE float widen(BF16 x) { return bits_as<float>(static_cast<uint32_t>(x.bits) << 16); }
+FB_INLINE float widen(F16 x) {
+  return static_cast<float>(bits_as<_Float16>(x.bits));
+}
+FB_INLINE float widen(BF16 x) {
+  return bits_as<float>(static_cast<uint32_t>(x.bits) << 16);
+}
 template <class H>
 FB_INLINE H narrow(float x) {
   if constexpr (std::is_same_v<H, F16>) {
     return {bits_as<uint16_t>(static_cast<_Float16>(x))};
   } else {
     uint32_t u = bits_as<uint32_t>(x);
-    uint32_t rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16;   // to nearest, ties to even
+    uint32_t rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16;  // to nearest, ties to even
     return {static_cast<uint16_t>(x != x ? 0x7fc0u : rounded)};
   }
 }
@@ -51,9 +63,12 @@ FB_INLINE To cast(From x) {
   if constexpr (std::is_same_v<To, From>) {
     return x;
   } else if constexpr (is_complex_v<From>) {
-    if constexpr (is_complex_v<To>) return {static_cast<typename To::real_type>(x.re), static_cast<typename To::real_type>(x.im)};
-    else if constexpr (std::is_same_v<To, bool>) return (x.re != 0) | (x.im != 0);
-    else return cast<To>(x.re);
+    if constexpr (is_complex_v<To>)
+      return {static_cast<typename To::real_type>(x.re), static_cast<typename To::real_type>(x.im)};
+    else if constexpr (std::is_same_v<To, bool>)
+      return (x.re != 0) | (x.im != 0);
+    else
+      return cast<To>(x.re);
   } else if constexpr (is_half_v<From>) {
     return cast<To>(widen(x));
   } else if constexpr (is_half_v<To>) {

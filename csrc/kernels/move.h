@@ -1,5 +1,5 @@
-// Moving of tiles and runs by one thread: conversion between dtypes, copies of strided tiles, stores past the caches.
-// Built per instruction set in move.isa.cpp. Knows memory, not tensors.
+// Moving of tiles and runs by one thread: conversion between dtypes, copies of strided tiles,
+// stores past the caches. Built per instruction set in move.isa.cpp. Knows memory, not tensors.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ using ConvertFn = void (*)(const void* src, void* dst, int64_t n);
 // Two dims of bytes-strided memory.
 struct Lattice {
   char* data;
-  int64_t row, col;    // strides in bytes
+  int64_t row, col;  // strides in bytes
 };
 
 FB_ISA_DECLARE(

@@ -11,7 +11,8 @@ namespace flambeau::kernels::FB_ISA {
 using namespace tiles;
 namespace {
 
-// Conversion ---------------------------------------------------------------------------------------------------------
+// Conversion
+// ---------------------------------------------------------------------------------------------------------
 
 template <class From, class To>
 void convert_run(const void* src, void* dst, int64_t n) {
@@ -24,10 +25,12 @@ void convert_run(const void* src, void* dst, int64_t n) {
 #if defined(__F16C__)
     if constexpr (std::is_same_v<From, F16> && std::is_same_v<To, float>)
       for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
+        _mm256_storeu_ps(y + i,
+                         _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
     if constexpr (std::is_same_v<From, float> && std::is_same_v<To, F16>)
       for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), 0));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(x + i), 0));
 #endif
 #pragma GCC ivdep
     for (; i < n; ++i) y[i] = cast<To>(x[i]);
@@ -44,9 +47,12 @@ ConvertFn converter_from(int to) {
   return table[to];
 }
 
-// Tiles --------------------------------------------------------------------------------------------------------------
+// Tiles
+// --------------------------------------------------------------------------------------------------------------
 
-struct Wide { uint64_t lo, hi; };
+struct Wide {
+  uint64_t lo, hi;
+};
 
 template <class T>
 FB_INLINE T read(const char* p) {
@@ -55,12 +61,15 @@ FB_INLINE T read(const char* p) {
   return x;
 }
 template <class T>
-FB_INLINE void write(char* p, T x) { std::memcpy(p, &x, sizeof x); }
+FB_INLINE void write(char* p, T x) {
+  std::memcpy(p, &x, sizeof x);
+}
 
 // Lines of src become columns of dst; squares are transposed in registers.
 // src: `lines` lines of `run` elements each; dst: `run` lines of `lines` elements.
 template <class T>
-void transpose_tile(const char* src, int64_t src_line, char* dst, int64_t dst_line, int64_t lines, int64_t run) {
+void transpose_tile(const char* src, int64_t src_line, char* dst, int64_t dst_line, int64_t lines,
+                    int64_t run) {
   int64_t i0 = 0;
   if constexpr (sizeof(T) == 4 || sizeof(T) == 8) {
     using V = std::conditional_t<sizeof(T) == 4, float, double>;
@@ -70,14 +79,17 @@ void transpose_tile(const char* src, int64_t src_line, char* dst, int64_t dst_li
       for (; j0 + L <= run; j0 += L) {
         Vec<V> r[L];
 #pragma GCC unroll 16
-        for (int k = 0; k < L; ++k) std::memcpy(&r[k], src + (i0 + k) * src_line + j0 * sizeof(T), sizeof r[k]);
+        for (int k = 0; k < L; ++k)
+          std::memcpy(&r[k], src + (i0 + k) * src_line + j0 * sizeof(T), sizeof r[k]);
         transpose<V>(r);
 #pragma GCC unroll 16
-        for (int k = 0; k < L; ++k) std::memcpy(dst + (j0 + k) * dst_line + i0 * sizeof(T), &r[k], sizeof r[k]);
+        for (int k = 0; k < L; ++k)
+          std::memcpy(dst + (j0 + k) * dst_line + i0 * sizeof(T), &r[k], sizeof r[k]);
       }
       for (; j0 < run; ++j0)
         for (int k = 0; k < L; ++k)
-          write<T>(dst + j0 * dst_line + (i0 + k) * sizeof(T), read<T>(src + (i0 + k) * src_line + j0 * sizeof(T)));
+          write<T>(dst + j0 * dst_line + (i0 + k) * sizeof(T),
+                   read<T>(src + (i0 + k) * src_line + j0 * sizeof(T)));
     }
   }
   for (; i0 < lines; ++i0)
@@ -89,7 +101,8 @@ template <class T>
 void move(Lattice src, Lattice dst, int64_t rows, int64_t cols) {
   constexpr int64_t size = sizeof(T);
   if (src.col == size && dst.col == size) {
-    for (int64_t r = 0; r < rows; ++r) std::memcpy(dst.data + r * dst.row, src.data + r * src.row, cols * size);
+    for (int64_t r = 0; r < rows; ++r)
+      std::memcpy(dst.data + r * dst.row, src.data + r * src.row, cols * size);
   } else if (src.col == 0 && dst.col == size) {
     for (int64_t r = 0; r < rows; ++r) {
       T x = read<T>(src.data + r * src.row);
@@ -103,11 +116,13 @@ void move(Lattice src, Lattice dst, int64_t rows, int64_t cols) {
   } else if (cols >= rows) {
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < cols; ++c)
-        write<T>(dst.data + r * dst.row + c * dst.col, read<T>(src.data + r * src.row + c * src.col));
+        write<T>(dst.data + r * dst.row + c * dst.col,
+                 read<T>(src.data + r * src.row + c * src.col));
   } else {
     for (int64_t c = 0; c < cols; ++c)
       for (int64_t r = 0; r < rows; ++r)
-        write<T>(dst.data + r * dst.row + c * dst.col, read<T>(src.data + r * src.row + c * src.col));
+        write<T>(dst.data + r * dst.row + c * dst.col,
+                 read<T>(src.data + r * src.row + c * src.col));
   }
 }
 
@@ -125,15 +140,21 @@ ConvertFn converter(int from, int to) {
 
 void move_tile(int itemsize, Lattice src, Lattice dst, int64_t rows, int64_t cols) {
   switch (itemsize) {
-    case 1: return move<uint8_t>(src, dst, rows, cols);
-    case 2: return move<uint16_t>(src, dst, rows, cols);
-    case 4: return move<uint32_t>(src, dst, rows, cols);
-    case 8: return move<uint64_t>(src, dst, rows, cols);
-    default: return move<Wide>(src, dst, rows, cols);
+    case 1:
+      return move<uint8_t>(src, dst, rows, cols);
+    case 2:
+      return move<uint16_t>(src, dst, rows, cols);
+    case 4:
+      return move<uint32_t>(src, dst, rows, cols);
+    case 8:
+      return move<uint64_t>(src, dst, rows, cols);
+    default:
+      return move<Wide>(src, dst, rows, cols);
   }
 }
 
-// Streaming ----------------------------------------------------------------------------------------------------------
+// Streaming
+// ----------------------------------------------------------------------------------------------------------
 
 namespace {
 FB_INLINE void stream16(char* p, Vec<float> v) {

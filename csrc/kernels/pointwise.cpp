@@ -11,36 +11,55 @@
 namespace flambeau::kernels {
 namespace {
 
-constexpr DType kComputeDType[] = {DType::Float32, DType::Float64, DType::Int64, DType::UInt64,
-                                   DType::Bool, DType::Complex64, DType::Complex128};
+constexpr DType kComputeDType[] = {DType::Float32,   DType::Float64, DType::Int64,
+                                   DType::UInt64,    DType::Bool,    DType::Complex64,
+                                   DType::Complex128};
 constexpr int kMaxInputs = 6, kMaxOutputs = 4;
 
 Compute compute_type(const PointwiseKernel& k, DType d) {
   auto has = [&](Compute c) { return k.builds[0]->loops[int(c)] != nullptr; };
   switch (d) {
-    case DType::Float64: return Compute::Float64;
-    case DType::Complex64: return Compute::Complex64;
-    case DType::Complex128: return Compute::Complex128;
-    case DType::Float16: case DType::BFloat16: case DType::Float32: return Compute::Float32;
-    case DType::UInt64: return has(Compute::UInt64) ? Compute::UInt64 : Compute::Int64;
-    case DType::Bool: return has(Compute::Bool) ? Compute::Bool : Compute::Int64;
-    default: return Compute::Int64;
+    case DType::Float64:
+      return Compute::Float64;
+    case DType::Complex64:
+      return Compute::Complex64;
+    case DType::Complex128:
+      return Compute::Complex128;
+    case DType::Float16:
+    case DType::BFloat16:
+    case DType::Float32:
+      return Compute::Float32;
+    case DType::UInt64:
+      return has(Compute::UInt64) ? Compute::UInt64 : Compute::Int64;
+    case DType::Bool:
+      return has(Compute::Bool) ? Compute::Bool : Compute::Int64;
+    default:
+      return Compute::Int64;
   }
 }
 
 DType result_dtype(Result r, DType computed) {
   switch (r) {
-    case Result::Bool: return DType::Bool;
-    case Result::Real: return to_real(computed);
-    case Result::Complex: return to_complex(computed);
-    case Result::Int32: return DType::Int32;
-    case Result::Int64: return DType::Int64;
-    default: return computed;
+    case Result::Bool:
+      return DType::Bool;
+    case Result::Real:
+      return to_real(computed);
+    case Result::Complex:
+      return to_complex(computed);
+    case Result::Int32:
+      return DType::Int32;
+    case Result::Int64:
+      return DType::Int64;
+    default:
+      return computed;
   }
 }
 
 int class_bit(DType d) {
-  return is_complex(d) ? kComplexes : is_floating_point(d) ? kFloats : d == DType::Bool ? kBools : kInts;
+  return is_complex(d)          ? kComplexes
+         : is_floating_point(d) ? kFloats
+         : d == DType::Bool     ? kBools
+                                : kInts;
 }
 
 DType promoted(const PointwiseKernel& k, const Tensor* const* inputs) {
@@ -52,7 +71,8 @@ DType promoted(const PointwiseKernel& k, const Tensor* const* inputs) {
     }
   DType d = type.get();
   if (k.promote == Promote::Float && is_integral(d, true)) d = default_dtype();
-  FB_CHECK_IMPL(k.classes & class_bit(d), '"', k.name, "\" not implemented for '", scalar_type_name(d), "'");
+  FB_CHECK_IMPL(k.classes & class_bit(d), '"', k.name, "\" not implemented for '",
+                scalar_type_name(d), "'");
   return d;
 }
 
@@ -61,7 +81,8 @@ DType operand_dtype(DType actual, DType wanted) {
   return actual == DType::UInt64 && wanted == DType::Int64 ? DType::UInt64 : wanted;
 }
 
-// The walk ------------------------------------------------------------------------------------------------------------
+// The walk
+// ------------------------------------------------------------------------------------------------------------
 
 struct Operand {
   char* data;
@@ -81,7 +102,7 @@ struct Job {
   Loop loop;
   const Param* params;
   int inputs, outputs;
-  Operand operands[kMaxInputs + kMaxOutputs];   // outputs behind inputs
+  Operand operands[kMaxInputs + kMaxOutputs];  // outputs behind inputs
   int64_t grain;
   bool stream = false;
 
@@ -99,12 +120,14 @@ void gather(Operand& o, char* at, const Tile& t, int64_t row_stride, char* raw) 
   int64_t n = t.rows * t.cols;
   bool dense = col_stride == o.item && (t.rows == 1 || row_stride == t.cols * o.item);
   if (!o.convert) {
-    move(int(o.item), {at, row_stride, col_stride}, {o.buffer, t.cols * o.item, o.item}, t.rows, t.cols);
+    move(int(o.item), {at, row_stride, col_stride}, {o.buffer, t.cols * o.item, o.item}, t.rows,
+         t.cols);
   } else if (dense) {
     o.convert(at, o.buffer, n);
   } else if (constant) {
     o.convert(at, raw, 1);
-    move(int(o.loop_item), {raw, 0, 0}, {o.buffer, t.cols * o.loop_item, o.loop_item}, t.rows, t.cols);
+    move(int(o.loop_item), {raw, 0, 0}, {o.buffer, t.cols * o.loop_item, o.loop_item}, t.rows,
+         t.cols);
   } else {
     move(int(o.item), {at, row_stride, col_stride}, {raw, t.cols * o.item, o.item}, t.rows, t.cols);
     o.convert(raw, o.buffer, n);
@@ -115,17 +138,20 @@ void gather(Operand& o, char* at, const Tile& t, int64_t row_stride, char* raw) 
 void scatter(const Operand& o, char* at, const Tile& t, int64_t row_stride, char* raw) {
   const char* from = o.buffer;
   if (o.convert) {
-    bool dense = !o.streamed && o.strides[0] == o.item && (t.rows == 1 || row_stride == t.cols * o.item);
+    bool dense =
+        !o.streamed && o.strides[0] == o.item && (t.rows == 1 || row_stride == t.cols * o.item);
     o.convert(o.buffer, dense ? at : raw, t.rows * t.cols);
     if (dense) return;
     from = raw;
   }
   if (o.streamed) {
     auto put = FB_ISA_DISPATCH(stream);
-    for (int64_t r = 0; r < t.rows; ++r) put(at + r * row_stride, from + r * t.cols * o.item, t.cols * o.item);
+    for (int64_t r = 0; r < t.rows; ++r)
+      put(at + r * row_stride, from + r * t.cols * o.item, t.cols * o.item);
   } else {
-    FB_ISA_DISPATCH(move_tile)(int(o.item), {const_cast<char*>(from), t.cols * o.item, o.item},
-                               {at, row_stride, o.strides[0]}, t.rows, t.cols);
+    FB_ISA_DISPATCH(move_tile)
+    (int(o.item), {const_cast<char*>(from), t.cols * o.item, o.item},
+     {at, row_stride, o.strides[0]}, t.rows, t.cols);
   }
 }
 
@@ -133,8 +159,8 @@ void run_tile(Job& job, const Tile& t, char* raw) {
   const void* in[kMaxInputs];
   void* out[kMaxOutputs];
   char* at[kMaxInputs + kMaxOutputs];
-  int64_t step[kMaxInputs + kMaxOutputs];      // bytes from row to row as the loop sees them
-  bool joined = true;                          // rows follow each other everywhere: one call does
+  int64_t step[kMaxInputs + kMaxOutputs];  // bytes from row to row as the loop sees them
+  bool joined = true;                      // rows follow each other everywhere: one call does
   bool matrix = job.nest.ndim > 1;
   for (int k = 0; k < job.count(); ++k) {
     Operand& o = job.operands[k];
@@ -153,7 +179,8 @@ void run_tile(Job& job, const Tile& t, char* raw) {
     job.loop(n, in, out, job.params);
   }
   for (int k = job.inputs; k < job.count(); ++k)
-    if (!job.operands[k].direct) scatter(job.operands[k], at[k], t, matrix ? job.operands[k].strides[1] : 0, raw);
+    if (!job.operands[k].direct)
+      scatter(job.operands[k], at[k], t, matrix ? job.operands[k].strides[1] : 0, raw);
 }
 
 // One run over everything: each thread calls the loop once.
@@ -161,13 +188,15 @@ void run_flat(Job& job) {
   constexpr int64_t kUnit = 64;
   parallel_for(0, (job.nest.numel + kUnit - 1) / kUnit, std::max<int64_t>(1, job.grain / kUnit),
                [&](int64_t first, int64_t last) {
-    const void* in[kMaxInputs];
-    void* out[kMaxOutputs];
-    int64_t begin = first * kUnit, n = std::min(job.nest.numel, last * kUnit) - begin;
-    for (int k = 0; k < job.inputs; ++k) in[k] = job.operands[k].data + begin * job.operands[k].strides[0];
-    for (int k = 0; k < job.outputs; ++k) out[k] = job.output(k).data + begin * job.output(k).strides[0];
-    job.loop(n, in, out, job.params);
-  });
+                 const void* in[kMaxInputs];
+                 void* out[kMaxOutputs];
+                 int64_t begin = first * kUnit, n = std::min(job.nest.numel, last * kUnit) - begin;
+                 for (int k = 0; k < job.inputs; ++k)
+                   in[k] = job.operands[k].data + begin * job.operands[k].strides[0];
+                 for (int k = 0; k < job.outputs; ++k)
+                   out[k] = job.output(k).data + begin * job.output(k).strides[0];
+                 job.loop(n, in, out, job.params);
+               });
 }
 
 void run(Job& job) {
@@ -211,7 +240,8 @@ void run(Job& job) {
   });
 }
 
-// Sets up the job over tensors whose shapes and dtypes are settled; the nest has the inputs, then the outputs.
+// Sets up the job over tensors whose shapes and dtypes are settled; the nest has the inputs, then
+// the outputs.
 void apply(const PointwiseKernel& k, DType computed, LoopNest& nest, const Tensor* const* inputs,
            const Tensor* outputs, Params params) {
   if (nest.numel == 0) return;
@@ -244,10 +274,12 @@ void apply(const PointwiseKernel& k, DType computed, LoopNest& nest, const Tenso
   run(job);
 }
 
-// Results -------------------------------------------------------------------------------------------------------------
+// Results
+// -------------------------------------------------------------------------------------------------------------
 
 // Strides that PyTorch would give a new result; empty: row-major.
-Ints result_strides(const Tensor* const* inputs, int count, const Ints& shape, const LoopNest& nest) {
+Ints result_strides(const Tensor* const* inputs, int count, const Ints& shape,
+                    const LoopNest& nest) {
   bool same = true, contiguous = true, last2 = true, last3 = true, equal = true;
   for (int i = 0; i < count; ++i) {
     const Tensor& x = *inputs[i];
@@ -269,7 +301,8 @@ Ints result_strides(const Tensor* const* inputs, int count, const Ints& shape, c
 }
 
 // The common small case: dense inputs of one shape and dtype, and numbers. False: not that.
-bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params params, Tensor* results) {
+bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params params,
+                 Tensor* results) {
   const Tensor* lead = nullptr;
   for (int i = 0; i < k.inputs && !lead; ++i)
     if (inputs[i]->dim() > 0) lead = inputs[i];
@@ -277,8 +310,10 @@ bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params p
   if (k.conditions || lead->is_wrapped_number()) return false;
   DType d = lead->dtype();
   int64_t n = lead->numel();
-  int c = d == DType::Float32 ? int(Compute::Float32) : d == DType::Float64 ? int(Compute::Float64)
-        : d == DType::Int64   ? int(Compute::Int64) : -1;
+  int c = d == DType::Float32   ? int(Compute::Float32)
+          : d == DType::Float64 ? int(Compute::Float64)
+          : d == DType::Int64   ? int(Compute::Int64)
+                                : -1;
   if (c < 0 || n > 4096 || (c == int(Compute::Int64) && k.promote == Promote::Float)) return false;
   Loop loop = k.builds[isa_index]->loops[c];
   if (!loop || !(k.classes & class_bit(d))) return false;
@@ -293,12 +328,16 @@ bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params p
       if (!fits || used == 2 || n > kRoom || x.dtype() == DType::UInt64) return false;
       char* to = numbers[used++];
       int64_t size = itemsize(d);
-      if (x.dtype() == d) std::memcpy(to, x.data_ptr(), size);
-      else convert(x.dtype(), x.data_ptr(), d, to, 1);
+      if (x.dtype() == d)
+        std::memcpy(to, x.data_ptr(), size);
+      else
+        convert(x.dtype(), x.data_ptr(), d, to, 1);
       FB_ISA_DISPATCH(move_tile)(int(size), {to, 0, 0}, {to, 0, size}, 1, n);
       in[i] = to;
     } else {
-      if (x.dtype() != d || !x.is_contiguous() || x.sizes() != lead->sizes() || x.is_wrapped_number()) return false;
+      if (x.dtype() != d || !x.is_contiguous() || x.sizes() != lead->sizes() ||
+          x.is_wrapped_number())
+        return false;
       in[i] = x.data_ptr();
     }
   }
@@ -311,7 +350,8 @@ bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params p
   return true;
 }
 
-void call_general(const PointwiseKernel& k, const Tensor* const* inputs, Params params, Tensor* results) {
+void call_general(const PointwiseKernel& k, const Tensor* const* inputs, Params params,
+                  Tensor* results) {
   DType computed = promoted(k, inputs);
   Ints shape = broadcast_all(inputs, k.inputs);
   LoopNest nest(shape);
@@ -328,17 +368,19 @@ void call_general(const PointwiseKernel& k, const Tensor* const* inputs, Params 
 
 void check_overlaps(const Tensor& out, const Tensor* const* inputs, int count) {
   FB_CHECK(!has_internal_overlap(out),
-           "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+           "unsupported operation: more than one element of the written-to tensor refers to a "
+           "single memory location. "
            "Please clone() the tensor before performing the operation.");
   for (int i = 0; i < count; ++i)
     FB_CHECK(overlap(out, *inputs[i]) != Overlap::Partial,
-             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+             "unsupported operation: some elements of the input tensor and the written-to tensor "
+             "refer to a single "
              "memory location. Please clone() the tensor before performing the operation.");
 }
 
 // Writes into tensors of the right shape.
-void write_into(const PointwiseKernel& k, DType computed, const Ints& shape, const Tensor* const* inputs, Params params,
-                const Tensor* outs) {
+void write_into(const PointwiseKernel& k, DType computed, const Ints& shape,
+                const Tensor* const* inputs, Params params, const Tensor* outs) {
   LoopNest nest(shape);
   for (int i = 0; i < k.inputs; ++i) nest.add(*inputs[i]);
   for (int i = 0; i < k.outputs; ++i) nest.add(outs[i]);
@@ -350,22 +392,26 @@ void write_into(const PointwiseKernel& k, DType computed, const Ints& shape, con
 
 Tensor pointwise_call(const PointwiseKernel& k, Inputs inputs, Params params) {
   Tensor results[kMaxOutputs];
-  if (!call_simple(k, inputs.begin(), params, results)) call_general(k, inputs.begin(), params, results);
+  if (!call_simple(k, inputs.begin(), params, results))
+    call_general(k, inputs.begin(), params, results);
   return std::move(results[0]);
 }
 
 void pointwise_many(const PointwiseKernel& k, Inputs inputs, Params params, Tensor* results) {
-  if (!call_simple(k, inputs.begin(), params, results)) call_general(k, inputs.begin(), params, results);
+  if (!call_simple(k, inputs.begin(), params, results))
+    call_general(k, inputs.begin(), params, results);
 }
 
-Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs, Params params) {
+Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs,
+                         Params params) {
   const Tensor* const* in = inputs.begin();
   DType computed = promoted(k, in);
   DType d = result_dtype(k.results[0], computed);
   FB_CHECK(can_cast(d, self.dtype()), "result type ", scalar_type_name(d),
            " can't be cast to the desired output type ", scalar_type_name(self.dtype()));
   Ints shape = broadcast_all(in, k.inputs);
-  FB_CHECK(shape == self.sizes(), "output with shape ", self.sizes(), " doesn't match the broadcast shape ", shape);
+  FB_CHECK(shape == self.sizes(), "output with shape ", self.sizes(),
+           " doesn't match the broadcast shape ", shape);
   check_overlaps(self, in, k.inputs);
   write_into(k, computed, shape, in, params, &self);
   self.bump_version();

@@ -1,11 +1,13 @@
-// Pointwise operations: the table entry of a generated kernel and the driver that applies it to tensors. The driver owns
-// type promotion, broadcasting, the layout of results, overlap checks, tiling, conversion and threads; a kernel is a
-// loop over contiguous runs of one compute type. Below autograd and modes.
+// Pointwise operations: the table entry of a generated kernel and the driver that applies it to
+// tensors. The driver owns type promotion, broadcasting, the layout of results, overlap checks,
+// tiling, conversion and threads; a kernel is a loop over contiguous runs of one compute type.
+// Below autograd and modes.
 //
 // Note [Compute types]
-// Loops exist for float32, float64, int64, complex64, complex128, and for uint64 and bool where these differ from int64.
-// Other dtypes are converted a tile at a time, in the first-level cache: half formats to float32, small integers and
-// bool to int64. So an operation needs few instantiations, and every dtype and layout is served.
+// Loops exist for float32, float64, int64, complex64, complex128, and for uint64 and bool where
+// these differ from int64. Other dtypes are converted a tile at a time, in the first-level cache:
+// half formats to float32, small integers and bool to int64. So an operation needs few
+// instantiations, and every dtype and layout is served.
 #pragma once
 
 #include <array>
@@ -34,14 +36,14 @@ using Loop = void (*)(int64_t n, const void* const* in, void* const* out, const 
 enum class Compute : uint8_t { Float32, Float64, Int64, UInt64, Bool, Complex64, Complex128 };
 inline constexpr int kComputeTypes = 7;
 struct LoopTable {
-  Loop loops[kComputeTypes];      // null: the loop does not exist
+  Loop loops[kComputeTypes];  // null: the loop does not exist
 };
 
 // Which type an operation computes in, from the promoted type of its inputs.
 enum class Promote : uint8_t {
   Same,
-  Float,    // integers and bool become the default float
-  First,    // the first input decides alone
+  Float,  // integers and bool become the default float
+  First,  // the first input decides alone
 };
 // Element type of a result, from the type computed in.
 enum class Result : uint8_t { Same, Bool, Real, Complex, Int32, Int64 };
@@ -51,9 +53,9 @@ struct PointwiseKernel {
   const char* name;
   uint8_t inputs, outputs, params;
   Promote promote;
-  uint8_t classes;                 // DTypeClass bits that are implemented
-  uint8_t conditions;              // bit i: input i is read as bool and takes no part in promotion
-  uint16_t cost;                   // about how many operations per element
+  uint8_t classes;     // DTypeClass bits that are implemented
+  uint8_t conditions;  // bit i: input i is read as bool and takes no part in promotion
+  uint16_t cost;       // about how many operations per element
   Result results[4];
   const LoopTable* builds[kIsas > 0 ? kIsas : 1];
 };
@@ -66,14 +68,18 @@ Tensor pointwise_call(const PointwiseKernel& k, Inputs inputs, Params params = {
 // Several new results (k.outputs of them).
 void pointwise_many(const PointwiseKernel& k, Inputs inputs, Params params, Tensor* results);
 template <size_t... I>
-auto pointwise_tuple(const PointwiseKernel& k, Inputs inputs, Params params, std::index_sequence<I...>) {
+auto pointwise_tuple(const PointwiseKernel& k, Inputs inputs, Params params,
+                     std::index_sequence<I...>) {
   Tensor results[sizeof...(I)];
   pointwise_many(k, inputs, params, results);
   return std::tuple{(void(I), std::move(results[I]))...};
 }
 // self becomes the result; the shape and dtype must fit. Bumps the version. Returns self.
-Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs, Params params = {});
-// out= form: outs are resized where PyTorch resizes them, and must be able to hold the result's dtype.
-void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params, std::initializer_list<const Tensor*> outs);
+Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs,
+                         Params params = {});
+// out= form: outs are resized where PyTorch resizes them, and must be able to hold the result's
+// dtype.
+void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params,
+                   std::initializer_list<const Tensor*> outs);
 
 }  // namespace flambeau::kernels

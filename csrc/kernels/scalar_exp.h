@@ -1,6 +1,7 @@
-// Exponential, trigonometric and error functions of float and double, without branches, so that loops over them are
-// vectorised by the compiler. Polynomials are minimax fits (Remez) on the reduced ranges, errors about one unit in the
-// last place; reductions are those of Cody and Waite. Included by *.isa.cpp files only.
+// Exponential, trigonometric and error functions of float and double, without branches, so that
+// loops over them are vectorised by the compiler. Polynomials are minimax fits (Remez) on the
+// reduced ranges, errors about one unit in the last place; reductions are those of Cody and Waite.
+// Included by *.isa.cpp files only.
 #pragma once
 
 #include <cmath>
@@ -15,7 +16,7 @@ template <>
 struct FloatTraits<float> {
   using Int = int32_t;
   static constexpr int kMantissa = 23, kBias = 127;
-  static constexpr float kRounder = 12582912.0f;                 // 1.5 * 2^23: adding it rounds to an integer
+  static constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   static constexpr float kLn2High = 0.693145751953125f, kLn2Low = 1.4286068203094173e-6f;
   static constexpr float kLog2e = 1.44269504088896340736f;
   static constexpr float kExpMin = -104.0f, kExpMax = 89.0f;
@@ -28,21 +29,27 @@ template <>
 struct FloatTraits<double> {
   using Int = int64_t;
   static constexpr int kMantissa = 52, kBias = 1023;
-  static constexpr double kRounder = 6755399441055744.0;         // 1.5 * 2^52
-  static constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
+  static constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52
+  static constexpr double kLn2High = 6.93147180369123816490e-01,
+                          kLn2Low = 1.90821492927058770002e-10;
   static constexpr double kLog2e = 1.44269504088896340736;
   static constexpr double kExpMin = -746.0, kExpMax = 710.0;
   static constexpr double kExpm1Min = -40.0, kExpm1Max = 709.9;
   static constexpr Int kSqrtHalf = 0x3fe6a09e667f3bcd;
-  static constexpr double kTiny = 2.2250738585072014e-308, kTinyScale = 18014398509481984.0, kTinyShift = 54.0;
+  static constexpr double kTiny = 2.2250738585072014e-308, kTinyScale = 18014398509481984.0,
+                          kTinyShift = 54.0;
   static constexpr double kTrigLimit = 1e6;
 };
 
 // c0 + x * (c1 + x * (...))
 template <class T>
-FB_INLINE T poly(T, T c) { return c; }
+FB_INLINE T poly(T, T c) {
+  return c;
+}
 template <class T, class... C>
-FB_INLINE T poly(T x, T c, C... rest) { return c + x * poly<T>(x, static_cast<T>(rest)...); }
+FB_INLINE T poly(T x, T c, C... rest) {
+  return c + x * poly<T>(x, static_cast<T>(rest)...);
+}
 
 template <class T>
 FB_INLINE T clamp_to(T x, T low, T high) {
@@ -59,12 +66,14 @@ FB_INLINE T power_of_two(typename FloatTraits<T>::Int n) {
 
 // (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2.
 FB_INLINE float exp_tail(float r) {
-  return poly<float>(r, 0.5000000013f, 0.1666666676f, 0.04166646489f, 0.008333286061f, 0.001393365301f, 0.0001990754839f);
+  return poly<float>(r, 0.5000000013f, 0.1666666676f, 0.04166646489f, 0.008333286061f,
+                     0.001393365301f, 0.0001990754839f);
 }
 FB_INLINE double exp_tail(double r) {
   return poly<double>(r, 0.5, 0.1666666666666667099, 0.04166666666666668382, 0.00833333333332613452,
                       0.001388888888887439381, 0.0001984126987482220602, 0.00002480158734734332479,
-                      2.755725539854807839e-6, 2.755725291294100586e-7, 2.51052176097365477e-8, 2.09215879483897696e-9);
+                      2.755725539854807839e-6, 2.755725291294100586e-7, 2.51052176097365477e-8,
+                      2.09215879483897696e-9);
 }
 
 // x = n ln(2) + r; gives r and n.
@@ -88,7 +97,7 @@ FB_INLINE T exp_of(T x) {
   using F = FloatTraits<T>;
   auto [r, n] = exp_parts<T>(clamp_to(x, F::kExpMin, F::kExpMax));
   T y = (exp_tail(r) * r) * r + r + T(1);
-  auto half = n >> 1;                         // in two steps: 2^n may be beyond the normal range
+  auto half = n >> 1;  // in two steps: 2^n may be beyond the normal range
   return y * power_of_two<T>(half) * power_of_two<T>(n - half);
 }
 
@@ -120,14 +129,16 @@ FB_INLINE float log_tail(float z) {
   return z * poly<float>(z, 0.6666666655f, 0.400001248f, 0.2855050626f, 0.2333863229f);
 }
 FB_INLINE double log_tail(double z) {
-  return z * poly<double>(z, 0.6666666666666669849, 0.3999999999989504037, 0.2857142862793677812, 0.2222221082298138558,
-                          0.1818291134362284891, 0.1533099700673452015, 0.1462525882485936284);
+  return z * poly<double>(z, 0.6666666666666669849, 0.3999999999989504037, 0.2857142862793677812,
+                          0.2222221082298138558, 0.1818291134362284891, 0.1533099700673452015,
+                          0.1462525882485936284);
 }
 
-// log(x + c) for a positive normal x and a tiny c: exponent and log of the mantissa, by its atanh series.
+// log(x + c) for a positive normal x and a tiny c: exponent and log of the mantissa, by its atanh
+// series.
 template <class T>
 struct LogParts {
-  T exponent, f, tail;   // log(x) = exponent ln(2) + (f - tail)
+  T exponent, f, tail;  // log(x) = exponent ln(2) + (f - tail)
 };
 template <class T>
 FB_INLINE LogParts<T> log_parts(T x) {
@@ -140,7 +151,8 @@ FB_INLINE LogParts<T> log_parts(T x) {
   T f = bits_as<T>(static_cast<I>(bits - (e << F::kMantissa))) - T(1);
   T s = f / (T(2) + f);
   T half = T(0.5) * f * f;
-  return {static_cast<T>(e) - (tiny ? F::kTinyShift : T(0)), f, half - s * (half + log_tail(s * s))};
+  return {static_cast<T>(e) - (tiny ? F::kTinyShift : T(0)), f,
+          half - s * (half + log_tail(s * s))};
 }
 // NaN, infinities and zero around `y`, the logarithm of a positive finite x.
 template <class T>
@@ -198,42 +210,54 @@ FB_INLINE float tanh_of<float>(float x) {
 }
 
 template <class T>
-FB_INLINE T sigmoid_of(T x) { return T(1) / (T(1) + exp_of<T>(-x)); }
+FB_INLINE T sigmoid_of(T x) {
+  return T(1) / (T(1) + exp_of<T>(-x));
+}
 
-// Sine and cosine --------------------------------------------------------------------------------------------------
-// For |x| <= kTrigLimit; loops that meet larger arguments run their exact form, see emit_kernels.py.
+// Sine and cosine
+// --------------------------------------------------------------------------------------------------
+// For |x| <= kTrigLimit; loops that meet larger arguments run their exact form, see
+// emit_kernels.py.
 
 FB_INLINE float sin_poly(float r) {
   float z = r * r;
-  return r + r * z * poly<float>(z, -0.1666666666f, 0.008333331868f, -0.0001984008272f, 2.724939007e-6f);
+  return r +
+         r * z *
+             poly<float>(z, -0.1666666666f, 0.008333331868f, -0.0001984008272f, 2.724939007e-6f);
 }
 FB_INLINE double sin_poly(double r) {
   double z = r * r;
-  return r + r * z * poly<double>(z, -0.1666666666666666667, 0.008333333333333331471, -0.0001984126984126501941,
-                                  2.755731921930354644e-6, -2.505210622002826286e-8, 1.605852964501921994e-10,
-                                  -7.586580507545644099e-13);
+  return r + r * z *
+                 poly<double>(z, -0.1666666666666666667, 0.008333333333333331471,
+                              -0.0001984126984126501941, 2.755731921930354644e-6,
+                              -2.505210622002826286e-8, 1.605852964501921994e-10,
+                              -7.586580507545644099e-13);
 }
 FB_INLINE float cos_poly(float r) {
   float z = r * r;
-  return 1.0f - 0.5f * z + z * z * poly<float>(z, 0.04166666465f, -0.001388830132f, 2.454753719e-5f);
+  return 1.0f - 0.5f * z +
+         z * z * poly<float>(z, 0.04166666465f, -0.001388830132f, 2.454753719e-5f);
 }
 FB_INLINE double cos_poly(double r) {
   double z = r * r, half = 0.5 * z, w = 1.0 - half;
-  return w + (((1.0 - w) - half) +
-              z * z * poly<double>(z, 0.04166666666666666667, -0.001388888888888888785, 0.00002480158730158462098,
-                                   -2.755731922138293048e-7, 2.087675578414743736e-9, -1.147045978607721151e-11,
-                                   4.745806850628593015e-14));
+  return w +
+         (((1.0 - w) - half) + z * z *
+                                   poly<double>(z, 0.04166666666666666667, -0.001388888888888888785,
+                                                0.00002480158730158462098, -2.755731922138293048e-7,
+                                                2.087675578414743736e-9, -1.147045978607721151e-11,
+                                                4.745806850628593015e-14));
 }
 
 template <class T>
 struct Quadrant {
-  T r;                                // in [-pi/4, pi/4]
-  typename FloatTraits<T>::Int q;     // low two bits: the quadrant
+  T r;                             // in [-pi/4, pi/4]
+  typename FloatTraits<T>::Int q;  // low two bits: the quadrant
 };
 FB_INLINE Quadrant<double> quadrant(double x) {
   constexpr double rounder = FloatTraits<double>::kRounder;
   double shifted = x * 0.63661977236758134308 + rounder, n = shifted - rounder;
-  return {(x - n * 1.57079632673412561417e+00) - n * 6.07710050650619224932e-11, bits_as<int64_t>(shifted)};
+  return {(x - n * 1.57079632673412561417e+00) - n * 6.07710050650619224932e-11,
+          bits_as<int64_t>(shifted)};
 }
 FB_INLINE Quadrant<float> quadrant(float x) {
   auto [r, q] = quadrant(static_cast<double>(x));
@@ -259,31 +283,37 @@ FB_INLINE T tan_of(T x) {
   return q & 1 ? -c / s : s / c;
 }
 
-// Error function -----------------------------------------------------------------------------------------------------
+// Error function
+// -----------------------------------------------------------------------------------------------------
 
 FB_INLINE float erf_of(float x) {
   float a = x < 0 ? -x : x, z = x * x;
-  float near = x * poly<float>(z, 1.128379166f, -0.3761262714f, 0.1128360017f, -0.02685444424f, 0.005189534593f,
-                               -0.0008020834299f, 7.88909551e-5f);
+  float near = x * poly<float>(z, 1.128379166f, -0.3761262714f, 0.1128360017f, -0.02685444424f,
+                               0.005189534593f, -0.0008020834299f, 7.88909551e-5f);
   float b = a > 4.0f ? 4.0f : a;
-  float far = 1.0f - exp_of<float>(-poly<float>(b, -0.0001880294075f, 1.129578374f, 0.6332199895f, 0.1084184756f,
-                                                -0.02520819351f, 0.004204538775f, -0.0004413317854f, 2.168646698e-5f));
+  float far = 1.0f - exp_of<float>(-poly<float>(b, -0.0001880294075f, 1.129578374f, 0.6332199895f,
+                                                0.1084184756f, -0.02520819351f, 0.004204538775f,
+                                                -0.0004413317854f, 2.168646698e-5f));
   return a <= 1.0f ? near : a != a ? x : __builtin_copysignf(far, x);
 }
 FB_INLINE double erf_of(double x) {
   double a = x < 0 ? -x : x, z = x * x;
-  double near = x * poly<double>(z, 1.128379167095512574, -0.3761263890318374818, 0.1128379167095488446,
-                                 -0.02686617064507787397, 0.005223977624828429581, -0.0008548326981425996339,
-                                 0.0001205533113298864549, -0.00001492559577330565675, 1.646100850046362513e-6,
-                                 -1.635039650490322632e-7, 1.466033085878754786e-8, -1.137496477419525488e-9,
-                                 5.960701739558499383e-11);
+  double near =
+      x * poly<double>(z, 1.128379167095512574, -0.3761263890318374818, 0.1128379167095488446,
+                       -0.02686617064507787397, 0.005223977624828429581, -0.0008548326981425996339,
+                       0.0001205533113298864549, -0.00001492559577330565675,
+                       1.646100850046362513e-6, -1.635039650490322632e-7, 1.466033085878754786e-8,
+                       -1.137496477419525488e-9, 5.960701739558499383e-11);
   double b = a > 6.0 ? 6.0 : a;
-  double far = 1.0 - exp_of<double>(-poly<double>(
-      b, 2.940011218865686626e-8, 1.128378899355985552, 0.6366208125477359182, 0.1027705825547119021,
-      -0.01912756151047453649, -0.0002030457090593431899, 0.001675836780660229539, -0.0005531649570986977828,
-      -0.00002141731102821555475, 0.0001104350496438204419, -0.00006459508297366971321, 0.00002421642462414556257,
-      -6.76442077385188606e-6, 1.464847964822135364e-6, -2.471999939848986623e-7, 3.205545190949985934e-8,
-      -3.092903348316959019e-9, 2.093597558413606251e-10, -8.873508913786455318e-12, 1.771628403214633852e-13));
+  double far =
+      1.0 - exp_of<double>(-poly<double>(
+                b, 2.940011218865686626e-8, 1.128378899355985552, 0.6366208125477359182,
+                0.1027705825547119021, -0.01912756151047453649, -0.0002030457090593431899,
+                0.001675836780660229539, -0.0005531649570986977828, -0.00002141731102821555475,
+                0.0001104350496438204419, -0.00006459508297366971321, 0.00002421642462414556257,
+                -6.76442077385188606e-6, 1.464847964822135364e-6, -2.471999939848986623e-7,
+                3.205545190949985934e-8, -3.092903348316959019e-9, 2.093597558413606251e-10,
+                -8.873508913786455318e-12, 1.771628403214633852e-13));
   return a <= 1.0 ? near : a != a ? x : __builtin_copysign(far, x);
 }
 

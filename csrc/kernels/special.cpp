@@ -1,6 +1,7 @@
-// Methods: recurrences with asymptotic series (gamma family), Euler-Maclaurin (zeta), series and continued fractions
-// (incomplete gamma, erfcx), Newton's method on good starts (inverse error functions), power series, asymptotic series
-// and the trapezoidal rule (Bessel functions). Sources: NIST Digital Library of Mathematical Functions.
+// Methods: recurrences with asymptotic series (gamma family), Euler-Maclaurin (zeta), series and
+// continued fractions (incomplete gamma, erfcx), Newton's method on good starts (inverse error
+// functions), power series, asymptotic series and the trapezoidal rule (Bessel functions). Sources:
+// NIST Digital Library of Mathematical Functions.
 #include "kernels/special.h"
 
 #include <cmath>
@@ -19,9 +20,9 @@ constexpr double kSqrt2 = 1.41421356237309504880, kSqrtPi = 1.772453850905516027
 
 // B(2k) / (2k)!, of the Euler-Maclaurin formula.
 constexpr double kBernoulli[] = {
-    8.333333333333333e-2, -1.388888888888889e-3, 3.306878306878307e-5, -8.267195767195768e-7,
-    2.08767569878681e-8, -5.284190138687493e-10, 1.338253653068468e-11, -3.389680296322583e-13,
-    8.586062056277845e-15, -2.174868698558062e-16, 5.50900282836023e-18, -1.395446468581252e-19};
+    8.333333333333333e-2,  -1.388888888888889e-3,  3.306878306878307e-5,  -8.267195767195768e-7,
+    2.08767569878681e-8,   -5.284190138687493e-10, 1.338253653068468e-11, -3.389680296322583e-13,
+    8.586062056277845e-15, -2.174868698558062e-16, 5.50900282836023e-18,  -1.395446468581252e-19};
 
 template <class F>
 double horner(double x, const F& c) {
@@ -32,9 +33,12 @@ double horner(double x, const F& c) {
 
 }  // namespace
 
-void division_by_zero() { fail(ErrorKind::Runtime, "ZeroDivisionError"); }
+void division_by_zero() {
+  fail(ErrorKind::Runtime, "ZeroDivisionError");
+}
 
-// Gamma family -------------------------------------------------------------------------------------------------------
+// Gamma family
+// -------------------------------------------------------------------------------------------------------
 
 double lgamma(double x) {
   int sign;
@@ -53,7 +57,10 @@ double digamma(double x) {
   for (; x < 10; x += 1) shift += 1 / x;
   double z = 1 / (x * x);
   // sum of B(2k) / (2k x^2k)
-  double tail = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+  double tail =
+      z * (1.0 / 12 - z * (1.0 / 120 -
+                           z * (1.0 / 252 -
+                                z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
   return std::log(x) - 0.5 / x - tail - shift;
 }
 
@@ -91,7 +98,9 @@ double polygamma(double n, double x) {
 
 namespace {
 // x^a e^-x / gamma(a)
-double gamma_density(double a, double x) { return std::exp(a * std::log(x) - x - lgamma(a)); }
+double gamma_density(double a, double x) {
+  return std::exp(a * std::log(x) - x - lgamma(a));
+}
 
 double lower_series(double a, double x) {
   double term = 1 / a, sum = term;
@@ -101,7 +110,7 @@ double lower_series(double a, double x) {
   }
   return sum * gamma_density(a, x);
 }
-double upper_fraction(double a, double x) {   // Lentz's method
+double upper_fraction(double a, double x) {  // Lentz's method
   constexpr double tiny = 1e-300;
   double b = x + 1 - a, c = 1 / tiny, d = 1 / (b == 0 ? tiny : b), h = d;
   for (int i = 1; i < 100000; ++i) {
@@ -138,26 +147,28 @@ double igammac(double a, double x) {
   return x > 1 && x > a ? upper_fraction(a, x) : 1 - lower_series(a, x);
 }
 
-// Error functions ------------------------------------------------------------------------------------------------------
+// Error functions
+// ------------------------------------------------------------------------------------------------------
 
 double erfcx(double x) {
   if (x < 0) return x < -26.7 ? kInf : 2 * std::exp(x * x) - erfcx(-x);
   if (x < 4) return std::exp(x * x) * std::erfc(x);
   if (x > 1e8) return 1 / (kSqrtPi * x);
-  double h = x;                                // continued fraction, from its end
+  double h = x;  // continued fraction, from its end
   for (int k = 60; k > 0; --k) h = x + 0.5 * k / h;
   return 1 / (kSqrtPi * h);
 }
 
 namespace {
-// Quantile of the normal distribution for p <= 1/2: a rational start (relative error 1e-9), one step of Halley's method.
+// Quantile of the normal distribution for p <= 1/2: a rational start (relative error 1e-9), one
+// step of Halley's method.
 double lower_quantile(double p) {
-  constexpr double a[] = {-3.969683028665376e+01, 2.209460984245205e+02, -2.759285104469687e+02,
-                          1.383577518672690e+02, -3.066479806614716e+01, 2.506628277459239e+00};
-  constexpr double b[] = {-5.447609879822406e+01, 1.615858368580409e+02, -1.556989798598866e+02,
-                          6.680131188771972e+01, -1.328068155288572e+01, 1};
+  constexpr double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
+                          1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
+  constexpr double b[] = {-5.447609879822406e+01, 1.615858368580409e+02,  -1.556989798598866e+02,
+                          6.680131188771972e+01,  -1.328068155288572e+01, 1};
   constexpr double c[] = {-7.784894002430293e-03, -3.223964580411365e-01, -2.400758277161838e+00,
-                          -2.549732539343734e+00, 4.374664141464968e+00, 2.938163982698783e+00};
+                          -2.549732539343734e+00, 4.374664141464968e+00,  2.938163982698783e+00};
   constexpr double d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
                           3.754408661907416e+00, 1};
   double x;
@@ -170,8 +181,9 @@ double lower_quantile(double p) {
   }
   for (int i = 0; i < 2; ++i) {
     // (Phi(x) - p) / phi(x), by erfcx where Phi is small
-    double e = x < -1 ? std::sqrt(kPi / 2) * (erfcx(-x / kSqrt2) - 2 * p * std::exp(0.5 * x * x))
-                      : (0.5 * std::erfc(-x / kSqrt2) - p) * std::sqrt(2 * kPi) * std::exp(0.5 * x * x);
+    double e =
+        x < -1 ? std::sqrt(kPi / 2) * (erfcx(-x / kSqrt2) - 2 * p * std::exp(0.5 * x * x))
+               : (0.5 * std::erfc(-x / kSqrt2) - p) * std::sqrt(2 * kPi) * std::exp(0.5 * x * x);
     if (!std::isfinite(e)) break;
     x -= e / (1 + 0.5 * x * e);
   }
@@ -205,7 +217,8 @@ double log_ndtr(double x) {
   return x < -1 ? std::log(0.5 * erfcx(-t)) - t * t : std::log1p(-0.5 * std::erfc(t));
 }
 
-// Bessel functions -----------------------------------------------------------------------------------------------------
+// Bessel functions
+// -----------------------------------------------------------------------------------------------------
 
 namespace {
 // exp(-|x|) I_v(x) for whole v in {0, 1}: power series of positive terms, asymptotic series beyond.
@@ -233,7 +246,8 @@ double scaled_i(int v, double x) {
   return v && x < 0 ? -y : y;
 }
 
-// exp(x) K_v(x) = int_0^inf exp(x (1 - cosh t)) cosh(v t) dt: the trapezoidal rule converges geometrically in 1/h.
+// exp(x) K_v(x) = int_0^inf exp(x (1 - cosh t)) cosh(v t) dt: the trapezoidal rule converges
+// geometrically in 1/h.
 double scaled_k(double v, double x) {
   if (std::isnan(x) || x < 0) return kNan;
   if (x == 0) return kInf;
@@ -249,21 +263,45 @@ double scaled_k(double v, double x) {
 }
 }  // namespace
 
-double i0e(double x) { return scaled_i(0, x); }
-double i1e(double x) { return scaled_i(1, x); }
-double i0(double x) { return std::fabs(x) > 700 ? std::exp(std::fabs(x) + std::log(scaled_i(0, x))) : scaled_i(0, x) * std::exp(std::fabs(x)); }
+double i0e(double x) {
+  return scaled_i(0, x);
+}
+double i1e(double x) {
+  return scaled_i(1, x);
+}
+double i0(double x) {
+  return std::fabs(x) > 700 ? std::exp(std::fabs(x) + std::log(scaled_i(0, x)))
+                            : scaled_i(0, x) * std::exp(std::fabs(x));
+}
 double i1(double x) {
   double a = std::fabs(x);
-  return a > 700 ? std::copysign(std::exp(a + std::log(scaled_i(1, a))), x) : scaled_i(1, x) * std::exp(a);
+  return a > 700 ? std::copysign(std::exp(a + std::log(scaled_i(1, a))), x)
+                 : scaled_i(1, x) * std::exp(a);
 }
-double k0(double x) { return scaled_k(0, x) * std::exp(-x); }
-double k0e(double x) { return scaled_k(0, x); }
-double k1(double x) { return scaled_k(1, x) * std::exp(-x); }
-double k1e(double x) { return scaled_k(1, x); }
-double j0(double x) { return ::j0(x); }
-double j1(double x) { return ::j1(x); }
-double y0(double x) { return x == 0 ? -kInf : x < 0 ? kNan : ::y0(x); }
-double y1(double x) { return x == 0 ? -kInf : x < 0 ? kNan : ::y1(x); }
+double k0(double x) {
+  return scaled_k(0, x) * std::exp(-x);
+}
+double k0e(double x) {
+  return scaled_k(0, x);
+}
+double k1(double x) {
+  return scaled_k(1, x) * std::exp(-x);
+}
+double k1e(double x) {
+  return scaled_k(1, x);
+}
+double j0(double x) {
+  return ::j0(x);
+}
+double j1(double x) {
+  return ::j1(x);
+}
+double y0(double x) {
+  return x == 0 ? -kInf : x < 0 ? kNan : ::y0(x);
+}
+double y1(double x) {
+  return x == 0 ? -kInf : x < 0 ? kNan : ::y1(x);
+}
 
 double spherical_j0(double x) {
   if (std::isinf(x)) return 0;
@@ -281,7 +319,7 @@ double airy_ai(double x) {
     double z = 2.0 / 3 * x * std::sqrt(x);
     return std::sqrt(x / 3) / kPi * scaled_k(1.0 / 3, z) * std::exp(-z);
   }
-  if (x > -8) {   // Maclaurin series; extended precision pays for its cancellation
+  if (x > -8) {  // Maclaurin series; extended precision pays for its cancellation
     long double f = 1, g = x, tf = 1, tg = x, cube = static_cast<long double>(x) * x * x;
     for (int k = 1; k < 100; ++k) {
       tf *= cube / ((3.0L * k - 1) * (3.0L * k));
@@ -294,16 +332,19 @@ double airy_ai(double x) {
   }
   double a = -x, z = 2.0 / 3 * a * std::sqrt(a), even = 1, odd = 0, term = 1;
   for (int k = 1; k < 24; ++k) {
-    double next = term * (6.0 * k - 5) * (6.0 * k - 3) * (6.0 * k - 1) / (216.0 * k * (2 * k - 1)) / z;
+    double next =
+        term * (6.0 * k - 5) * (6.0 * k - 3) * (6.0 * k - 1) / (216.0 * k * (2 * k - 1)) / z;
     if (next > term) break;
     term = next;
     double sign = (k / 2) % 2 ? -1 : 1;
     (k % 2 ? odd : even) += sign * term;
   }
-  return (std::cos(z - kPi / 4) * even + std::sin(z - kPi / 4) * odd) / (kSqrtPi * std::sqrt(std::sqrt(a)));
+  return (std::cos(z - kPi / 4) * even + std::sin(z - kPi / 4) * odd) /
+         (kSqrtPi * std::sqrt(std::sqrt(a)));
 }
 
-// Orthogonal polynomials: their recurrences p[k+1] = step(k, p[k], p[k-1]) -----------------------------------------------
+// Orthogonal polynomials: their recurrences p[k+1] = step(k, p[k], p[k-1])
+// -----------------------------------------------
 
 namespace {
 template <class F>
@@ -331,13 +372,16 @@ double chebyshev_t(double x, double n) {
   return chebyshev(x, n, x, [](double k, double t) { return std::cos(k * t); });
 }
 double chebyshev_u(double x, double n) {
-  return chebyshev(x, n, 2 * x, [](double k, double t) { return std::sin((k + 1) * t) / std::sin(t); });
+  return chebyshev(x, n, 2 * x,
+                   [](double k, double t) { return std::sin((k + 1) * t) / std::sin(t); });
 }
 double chebyshev_v(double x, double n) {
-  return chebyshev(x, n, 2 * x - 1, [](double k, double t) { return std::cos((k + 0.5) * t) / std::cos(0.5 * t); });
+  return chebyshev(x, n, 2 * x - 1,
+                   [](double k, double t) { return std::cos((k + 0.5) * t) / std::cos(0.5 * t); });
 }
 double chebyshev_w(double x, double n) {
-  return chebyshev(x, n, 2 * x + 1, [](double k, double t) { return std::sin((k + 0.5) * t) / std::sin(0.5 * t); });
+  return chebyshev(x, n, 2 * x + 1,
+                   [](double k, double t) { return std::sin((k + 0.5) * t) / std::sin(0.5 * t); });
 }
 double hermite_h(double x, double n) {
   return recur(n, 1, 2 * x, [x](double k, double a, double b) { return 2 * (x * a - k * b); });
@@ -346,10 +390,14 @@ double hermite_he(double x, double n) {
   return recur(n, 1, x, [x](double k, double a, double b) { return x * a - k * b; });
 }
 double laguerre_l(double x, double n) {
-  return recur(n, 1, 1 - x, [x](double k, double a, double b) { return ((2 * k + 1 - x) * a - k * b) / (k + 1); });
+  return recur(n, 1, 1 - x, [x](double k, double a, double b) {
+    return ((2 * k + 1 - x) * a - k * b) / (k + 1);
+  });
 }
 double legendre_p(double x, double n) {
-  return recur(n, 1, x, [x](double k, double a, double b) { return ((2 * k + 1) * x * a - k * b) / (k + 1); });
+  return recur(n, 1, x, [x](double k, double a, double b) {
+    return ((2 * k + 1) * x * a - k * b) / (k + 1);
+  });
 }
 
 }  // namespace flambeau::special

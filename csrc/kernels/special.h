@@ -1,4 +1,5 @@
-// Special functions of one double (or two), scalar: those too rare to vectorise. No state, no tensors.
+// Special functions of one double (or two), scalar: those too rare to vectorise. No state, no
+// tensors.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +8,9 @@ namespace flambeau::special {
 
 double lgamma(double x);
 double digamma(double x);
-double polygamma(double n, double x);   // n a whole number
-double zeta(double s, double q);        // Hurwitz
-double igamma(double a, double x);      // regularised lower incomplete gamma function
+double polygamma(double n, double x);  // n a whole number
+double zeta(double s, double q);       // Hurwitz
+double igamma(double a, double x);     // regularised lower incomplete gamma function
 double igammac(double a, double x);
 double erfinv(double y);
 double erfcx(double x);

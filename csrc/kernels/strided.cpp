@@ -5,7 +5,8 @@
 namespace flambeau::kernels {
 
 LoopNest::LoopNest(const Ints& shape) {
-  FB_CHECK(shape.size() <= size_t{kMaxDims}, "expected at most ", kMaxDims, " dimensions, got ", shape.size());
+  FB_CHECK(shape.size() <= size_t{kMaxDims}, "expected at most ", kMaxDims, " dimensions, got ",
+           shape.size());
   ndim = static_cast<int>(shape.size());
   for (int d = 0; d < ndim; ++d) {
     sizes[d] = shape[ndim - 1 - d];
@@ -19,7 +20,8 @@ void LoopNest::add(const Ints& own, const Ints& own_strides, int64_t itemsize) {
   int n = static_cast<int>(own.size());
   for (int d = 0; d < ndim; ++d) {
     int at = dims[d] - (ndim - n);
-    bool walked = at >= 0 && (own[at] != 1 || sizes[d] == 1);   // the stride of a size-1 dim still tells its place
+    bool walked = at >= 0 && (own[at] != 1 ||
+                              sizes[d] == 1);  // the stride of a size-1 dim still tells its place
     out[d] = walked ? own_strides[at] * itemsize : 0;
   }
 }
@@ -43,8 +45,9 @@ void exchange(LoopNest& nest, int a, int b) {
 }
 }  // namespace
 
-// Insertion sort: the relation is not transitive (broadcast dims compare equal to all), so the method is part of the
-// rule. A dim moves past those that no operand can tell from it only to go before one that is slower.
+// Insertion sort: the relation is not transitive (broadcast dims compare equal to all), so the
+// method is part of the rule. A dim moves past those that no operand can tell from it only to go
+// before one that is slower.
 void LoopNest::order() {
   for (int i = 1; i < ndim; ++i) {
     int moving = i;

@@ -1,5 +1,5 @@
-// Tiles of a loop nest: which block of the two fastest dims is walked at a time, and the parallel walk over them.
-// Shared by copies and pointwise kernels. Knows no element type.
+// Tiles of a loop nest: which block of the two fastest dims is walked at a time, and the parallel
+// walk over them. Shared by copies and pointwise kernels. Knows no element type.
 #pragma once
 
 #include "core/parallel.h"
@@ -8,16 +8,19 @@
 namespace flambeau::kernels {
 
 struct Tiles {
-  int64_t rows, cols;            // of a full tile
-  int64_t across, down, outer;   // how many tiles along dim 0, along dim 1, and positions of the other dims
+  int64_t rows, cols;  // of a full tile
+  int64_t across, down,
+      outer;  // how many tiles along dim 0, along dim 1, and positions of the other dims
   int64_t count() const { return across * down * outer; }
 };
 
-// A tile has at most `limit` elements. `square`: some operand runs along dim 1, so both sides should be long.
+// A tile has at most `limit` elements. `square`: some operand runs along dim 1, so both sides
+// should be long.
 inline Tiles make_tiles(const LoopNest& nest, int64_t limit, bool square) {
   int64_t n0 = nest.sizes[0], n1 = nest.ndim > 1 ? nest.sizes[1] : 1;
   Tiles t;
-  t.cols = std::min(n0, square && n1 > 1 ? std::max<int64_t>(64, limit / std::min<int64_t>(n1, 32)) : limit);
+  t.cols = std::min(
+      n0, square && n1 > 1 ? std::max<int64_t>(64, limit / std::min<int64_t>(n1, 32)) : limit);
   t.rows = std::clamp<int64_t>(limit / std::max<int64_t>(t.cols, 1), 1, n1);
   t.across = (n0 + t.cols - 1) / t.cols;
   t.down = (n1 + t.rows - 1) / t.rows;
@@ -38,7 +41,7 @@ inline bool runs_across(const LoopNest& nest) {
 
 struct Tile {
   int64_t rows, cols;
-  int64_t offsets[kMaxOperands];   // bytes
+  int64_t offsets[kMaxOperands];  // bytes
 };
 
 // Calls f(tile) for the tiles [from, to).
@@ -57,7 +60,8 @@ void walk_tiles(const LoopNest& nest, const Tiles& t, int64_t from, int64_t to, 
     tile.cols = std::min(t.cols, nest.sizes[0] - c);
     tile.rows = nest.ndim > 1 ? std::min(t.rows, nest.sizes[1] - r) : 1;
     for (int k = 0; k < nest.operands; ++k)
-      tile.offsets[k] = outer_base[k] + c * nest.strides[k][0] + (nest.ndim > 1 ? r * nest.strides[k][1] : 0);
+      tile.offsets[k] =
+          outer_base[k] + c * nest.strides[k][0] + (nest.ndim > 1 ? r * nest.strides[k][1] : 0);
     f(tile);
   }
 }

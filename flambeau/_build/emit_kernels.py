@@ -42,7 +42,15 @@ class Kernel:
         signed = any(n.args and PRIMITIVES[n.op].signed for n in nodes)
         inverts = any(n.op == "bitwise_not" for n in nodes)
         fl, cx = "f" in c, "c" in c
-        return [fl, fl, whole, whole and "i" in c and signed, whole and "b" in c and inverts, cx, cx]
+        return [
+            fl,
+            fl,
+            whole,
+            whole and "i" in c and signed,
+            whole and "b" in c and inverts,
+            cx,
+            cx,
+        ]
 
     @property
     def cost(self) -> int:
@@ -57,7 +65,9 @@ class Kernel:
             return "Bool"
         if kind == "complex":
             return "Complex"
-        return "Real" if kind == "real" and "c" in self.classes and self.promote != "real" else "Same"
+        return (
+            "Real" if kind == "real" and "c" in self.classes and self.promote != "real" else "Same"
+        )
 
 
 def _literal(value: object) -> str:
@@ -101,7 +111,9 @@ def _call(n: Node, names: _Names, exact: str) -> str:
     if op == "where":
         c, a, b = n.args
         t = _TYPES[n.kind]
-        return f"s::where<{t}>({names.lifted(c, 'bool')}, {names.lifted(a, t)}, {names.lifted(b, t)})"
+        return (
+            f"s::where<{t}>({names.lifted(c, 'bool')}, {names.lifted(a, t)}, {names.lifted(b, t)})"
+        )
     if op.startswith("logical_"):
         args = [names.lifted(a, "bool") for a in n.args]
     else:
@@ -141,14 +153,16 @@ def loop(k: Kernel) -> list[str]:
     nodes = topological(k.outputs)
     trig = [n.args[0] for n in nodes if n.op in _TRIG]
     lines = [f"struct {k.name} {{"]
-    for stem, exact in (("part", "Exact"),):
-        lines.append("  template <class T, bool Exact>")
-        lines.append(f"  FB_INLINE static void {stem}(int64_t from, int64_t to, const void* const* in, "
-                     "void* const* out, [[maybe_unused]] const Param* params) {")  # fmt: skip
-        lines += _body(k, nodes, exact)
-        lines.append("  }")
-    lines.append("  template <class T>")
-    lines.append("  static void run(int64_t n, const void* const* in, void* const* out, const Param* params) {")
+    lines += [
+        "  template <class T, bool Exact>",
+        "  FB_INLINE static void part(int64_t from, int64_t to, const void* const* in,",
+        "                             void* const* out, [[maybe_unused]] const Param* params) {",
+        *_body(k, nodes, "Exact"),
+        "  }",
+        "  template <class T>",
+        "  static void run(int64_t n, const void* const* in, void* const* out,",
+        "                  const Param* params) {",
+    ]
     if not trig:
         lines.append("    part<T, false>(0, n, in, out, params);")
     else:
@@ -157,7 +171,10 @@ def loop(k: Kernel) -> list[str]:
 
 
 def _pointers(k: Kernel, used: set[int], outputs: bool) -> list[str]:
-    lines = ["    using R [[maybe_unused]] = real_of<T>;", "    using C [[maybe_unused]] = complex_of<T>;"]
+    lines = [
+        "    using R [[maybe_unused]] = real_of<T>;",
+        "    using C [[maybe_unused]] = complex_of<T>;",
+    ]
     for i, name in enumerate(k.inputs):
         if i in used:
             t = "uint8_t" if name in k.conditions else "T"
@@ -172,7 +189,14 @@ def _pointers(k: Kernel, used: set[int], outputs: bool) -> list[str]:
 
 def _out_type(k: Kernel, j: int) -> str:
     kind = k.result_kind(j)
-    return {"Same": "T", "Real": "R", "Bool": "bool", "Complex": "C", "Int32": "int32_t", "Int64": "int64_t"}[kind]
+    return {
+        "Same": "T",
+        "Real": "R",
+        "Bool": "bool",
+        "Complex": "C",
+        "Int32": "int32_t",
+        "Int64": "int64_t",
+    }[kind]
 
 
 def _used(k: Kernel, nodes: Sequence[Node]) -> set[int]:
@@ -194,7 +218,6 @@ def _guarded(k: Kernel, angles: Sequence[Node]) -> list[str]:
     nodes = topological(angles)
     names, loads = _input_names(k, nodes)
     lines = _pointers(k, _used(k, nodes), outputs=False)
-    tests = [f"s::beyond_trig({names.of.get(id(a)) or f'@{id(a)}'})" for a in angles]
     body = [*loads, *_statements(nodes, names, "true", "t")]
     tests = [f"s::beyond_trig({names.lifted(a, _TYPES[a.kind])})" for a in angles]
     return [
@@ -256,8 +279,9 @@ def table_source(kernels: Sequence[Kernel]) -> str:
         results = ", ".join(f"Result::{k.result_kind(j)}" for j in range(len(k.outputs)))
         lines += [
             f"const PointwiseKernel kernel_{k.name} = {{",
-            f'    "{k.label}", {len(k.inputs)}, {len(k.outputs)}, {len(k.params)}, Promote::{promote},',
-            f"    {bits}, {conditions}, {min(k.cost, 9999)}, {{{results}}}, FB_ISA_LIST(loops_{k.name})}};",
+            f'    "{k.label}", {len(k.inputs)}, {len(k.outputs)}, {len(k.params)},',
+            f"    Promote::{promote}, {bits}, {conditions}, {min(k.cost, 9999)}, {{{results}}},",
+            f"    FB_ISA_LIST(loops_{k.name})}};",
         ]
     return "\n".join([*lines, "", "}  // namespace flambeau::kernels", ""])
 

@@ -57,7 +57,6 @@ class _Writer:
             return n.op
         return f"{n.op}({', '.join(args)})"
 
-
     def _part(self, a: Node, n: Node) -> str:
         """A part of a complex number; a constant takes the other part's shape."""
         if a.op != "const":
@@ -91,7 +90,9 @@ def _branches(bodies: Sequence[list[str]], paths: Sequence[Path]) -> list[str]:
 
 
 def _tested(op: Op, paths: Sequence[Path]) -> list[str]:
-    names = {n.id for path in paths for t, _ in path for n in ast.walk(t) if isinstance(n, ast.Name)}
+    names = {
+        n.id for path in paths for t, _ in path for n in ast.walk(t) if isinstance(n, ast.Name)
+    }
     return [p.name for p in op.params if p.name in names]
 
 

@@ -30,7 +30,7 @@ def _reaches(roots: Sequence[Node], targets: Sequence[Node]) -> set[int]:
 def cotangents(
     g: Graph, outputs: Sequence[Node], seeds: Sequence[Node], inputs: Sequence[Node]
 ) -> list[Node | None]:
-    """Cotangent of each input, from those of the outputs; None: no path through smooth functions."""
+    """Cotangent of each input, from those of the outputs; None: no smooth path."""
     active = _reaches(outputs, inputs)
     total: dict[int, Node] = {}
     for out, seed in zip(outputs, seeds, strict=True):
@@ -85,9 +85,7 @@ def _accumulate(g: Graph, total: dict[int, Node], node: Node, x: Node) -> None:
     total[id(node)] = x if have is None else g.call("add", have, x)
 
 
-def tangents(
-    g: Graph, outputs: Sequence[Node], given: Mapping[int, Node]
-) -> list[Node | None]:
+def tangents(g: Graph, outputs: Sequence[Node], given: Mapping[int, Node]) -> list[Node | None]:
     """Tangents of the outputs; `given` maps id of an input node to its tangent."""
     of: dict[int, Node] = dict(given)
     for node in topological(outputs):

@@ -226,7 +226,9 @@ class Reader:
                 return out
             case ast.IfExp(test=c, body=a, orelse=b):
                 return call("where", self.expr(c), self.expr(a), self.expr(b))
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="s"), attr=name), args=args, keywords=[]):
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="s"), attr=name), args=args, keywords=[]
+            ):
                 if name not in self.graph.primitives:
                     raise self.fail(f"unknown scalar function s.{name}", e)
                 want = len(self.graph.primitives[name].args)  # type: ignore[attr-defined]

@@ -63,12 +63,30 @@ _ALL = (
         cost=30,
         signed=True,
     ),
-    _p("maximum(a, b)", "s.where(a == b, 0.5, s.where(a > b, 1, 0))",
-       "s.where(a == b, 0.5, s.where(b > a, 1, 0))", signed=True),
-    _p("minimum(a, b)", "s.where(a == b, 0.5, s.where(a < b, 1, 0))",
-       "s.where(a == b, 0.5, s.where(b < a, 1, 0))", signed=True),
-    _p("fmax(a, b)", "s.where((a >= b) | s.isnan(b), 1, 0)", "s.where((a >= b) | s.isnan(b), 0, 1)", signed=True),
-    _p("fmin(a, b)", "s.where((a <= b) | s.isnan(b), 1, 0)", "s.where((a <= b) | s.isnan(b), 0, 1)", signed=True),
+    _p(
+        "maximum(a, b)",
+        "s.where(a == b, 0.5, s.where(a > b, 1, 0))",
+        "s.where(a == b, 0.5, s.where(b > a, 1, 0))",
+        signed=True,
+    ),
+    _p(
+        "minimum(a, b)",
+        "s.where(a == b, 0.5, s.where(a < b, 1, 0))",
+        "s.where(a == b, 0.5, s.where(b < a, 1, 0))",
+        signed=True,
+    ),
+    _p(
+        "fmax(a, b)",
+        "s.where((a >= b) | s.isnan(b), 1, 0)",
+        "s.where((a >= b) | s.isnan(b), 0, 1)",
+        signed=True,
+    ),
+    _p(
+        "fmin(a, b)",
+        "s.where((a <= b) | s.isnan(b), 1, 0)",
+        "s.where((a <= b) | s.isnan(b), 0, 1)",
+        signed=True,
+    ),
     _p("copysign(a, b)", "s.where(a == 0, 0, s.where(s.signbit(a) == s.signbit(b), 1, -1))", None),
     _p("hypot(a, b)", "a / y", "b / y", cost=8),
     _p("atan2(a, b)", "b / (a * a + b * b)", "-a / (a * a + b * b)", cost=30),
@@ -104,10 +122,21 @@ _ALL = (
     _p("signbit(x)", kind="bool", signed=True),
     _p("where(c, a, b)", None, "s.where(c, 1, 0)", "s.where(c, 0, 1)"),
     # Rounding, parts
-    _p("abs(x)", kind="real", vjp=("g * s.sgn(x)",), jvp="s.real(t * s.conj(s.sgn(x)))", signed=True),
+    _p(
+        "abs(x)",
+        kind="real",
+        vjp=("g * s.sgn(x)",),
+        jvp="s.real(t * s.conj(s.sgn(x)))",
+        signed=True,
+    ),
     _p("sign(x)", signed=True),
-    _p("sgn(x)", vjp=("s.where(x == 0, 0, (g - y * s.real(s.conj(y) * g)) / s.abs(x))",),
-       jvp="s.where(x == 0, 0, (t - y * s.real(s.conj(y) * t)) / s.abs(x))", signed=True, cost=8),
+    _p(
+        "sgn(x)",
+        vjp=("s.where(x == 0, 0, (g - y * s.real(s.conj(y) * g)) / s.abs(x))",),
+        jvp="s.where(x == 0, 0, (t - y * s.real(s.conj(y) * t)) / s.abs(x))",
+        signed=True,
+        cost=8,
+    ),
     _p("floor(x)"),
     _p("ceil(x)"),
     _p("trunc(x)"),
@@ -115,8 +144,13 @@ _ALL = (
     _p("conj(x)", vjp=("s.conj(g)",), jvp="s.conj(t)"),
     _p("real(x)", kind="real", vjp=("g",), jvp="s.real(t)"),
     _p("imag(x)", kind="real", vjp=("s.complex(0, g)",), jvp="s.imag(t)"),
-    _p("angle(x)", kind="real", vjp=("s.where(x == 0, 0, g * s.complex(-s.imag(x), s.real(x)) / s.square(s.abs(x)))",),
-       jvp="s.imag(t / x)", cost=30),
+    _p(
+        "angle(x)",
+        kind="real",
+        vjp=("s.where(x == 0, 0, g * s.complex(-s.imag(x), s.real(x)) / s.square(s.abs(x)))",),
+        jvp="s.imag(t / x)",
+        cost=30,
+    ),
     _p("complex(a, b)", kind="complex", vjp=("s.real(g)", "s.imag(g)"), jvp="s.complex(a_t, b_t)"),
     # Exponential
     _p("exp(x)", "y", cost=10),
@@ -165,18 +199,41 @@ _ALL = (
     _p("entr(x)", "s.where(x > 0, -s.log(x) - 1, s.where(x == 0, s.inf(x), s.nan(x)))", cost=20),
     _p("inf(x)"),
     _p("nan(x)"),
-    *(_p(f"{name}(x)", cost=100) for name in (
-        "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0", "modified_bessel_i1",
-        "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0",
-        "scaled_modified_bessel_k1", "spherical_bessel_j0", "airy_ai",
-    )),
-    *(_p(f"{name}(x, n)", cost=100) for name in (
-        "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
-        "chebyshev_polynomial_w", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u",
-        "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "hermite_polynomial_h",
-        "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
-    )),
-)  # fmt: skip
+    *(
+        _p(f"{name}(x)", cost=100)
+        for name in (
+            "bessel_j0",
+            "bessel_j1",
+            "bessel_y0",
+            "bessel_y1",
+            "modified_bessel_i0",
+            "modified_bessel_i1",
+            "modified_bessel_k0",
+            "modified_bessel_k1",
+            "scaled_modified_bessel_k0",
+            "scaled_modified_bessel_k1",
+            "spherical_bessel_j0",
+            "airy_ai",
+        )
+    ),
+    *(
+        _p(f"{name}(x, n)", cost=100)
+        for name in (
+            "chebyshev_polynomial_t",
+            "chebyshev_polynomial_u",
+            "chebyshev_polynomial_v",
+            "chebyshev_polynomial_w",
+            "shifted_chebyshev_polynomial_t",
+            "shifted_chebyshev_polynomial_u",
+            "shifted_chebyshev_polynomial_v",
+            "shifted_chebyshev_polynomial_w",
+            "hermite_polynomial_h",
+            "hermite_polynomial_he",
+            "laguerre_polynomial_l",
+            "legendre_polynomial_p",
+        )
+    ),
+)
 
 #: name -> primitive
 PRIMITIVES: dict[str, Primitive] = {p.name: p for p in _ALL}

@@ -1,4 +1,4 @@
-"""The derivatives in flambeau/ops/scalar.py against central differences of the functions themselves."""
+"""The derivatives in flambeau/ops/scalar.py against central differences of the functions."""
 
 from __future__ import annotations
 
