@@ -187,7 +187,9 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const Pac
 
   region(threads, [&](int t, int nt) {
     E* ap = packed_a.get() + a_size * t;
-    const int64_t m0 = by_rows ? std::min(m, t * share) : 0, m1 = by_rows ? std::min(m, m0 + share) : m;
+    // The team may be smaller than asked for.
+    const int64_t mine = round_up(ceil_div(m, nt), mr);
+    const int64_t m0 = by_rows ? std::min(m, t * mine) : 0, m1 = by_rows ? std::min(m, m0 + mine) : m;
     for (int64_t jc = 0; jc < n; jc += nc_most) {
       const int64_t nc = std::min(nc_most, n - jc), panels = ceil_div(nc, NR);
       const int64_t first = panels * t / nt, last = panels * (t + 1) / nt;

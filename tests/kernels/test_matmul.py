@@ -1,0 +1,130 @@
+"""Matrix products against NumPy: every dtype, layout, way of the kernel, and gradients."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+
+TOLERANCE = {"float32": 2e-5, "float64": 1e-12, "complex64": 2e-5, "complex128": 1e-12}
+SHAPES = [(1, 1, 1), (4, 4, 4), (5, 1, 3), (1, 5, 3), (3, 4, 0), (37, 61, 33), (70, 65, 130)]
+
+
+def numbers(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    if dtype.startswith(("int", "uint")):
+        return rng.integers(0, 100, shape).astype(dtype)
+    x = rng.standard_normal(shape)
+    if dtype.startswith("complex"):
+        x = x + 1j * rng.standard_normal(shape)
+    return x.astype(dtype)
+
+
+def close(got, want, tolerance):
+    got = got.numpy()
+    assert got.shape == want.shape and got.dtype == want.dtype
+    np.testing.assert_allclose(
+        got, want, rtol=tolerance, atol=tolerance * max(1.0, abs(want).max(initial=0))
+    )
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "strided"])
+def test_mm_of_inexact(dtype, shape, layout):
+    m, n, k = shape
+    a, b = numbers((m, k), dtype), numbers((k, n), dtype, 1)
+    x, y = torch.from_numpy(a), torch.from_numpy(b)
+    if layout == "tn":
+        x = torch.from_numpy(np.ascontiguousarray(a.T)).t()
+    if layout == "nt":
+        y = torch.from_numpy(np.ascontiguousarray(b.T)).t()
+    if layout == "strided":
+        wide = np.zeros((2 * m, 3 * k), dtype)
+        wide[::2, ::3] = a
+        x = torch.from_numpy(wide)[::2, ::3]
+    close(torch.mm(x, y), a @ b, TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+def test_mm_of_integers_wraps(dtype):
+    a, b = numbers((13, 70), dtype), numbers((70, 33), dtype, 1)
+    want = (a.astype("int64") @ b.astype("int64")).astype(dtype)
+    assert (torch.mm(torch.from_numpy(a), torch.from_numpy(b)).numpy() == want).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("shape", [(5, 7, 3), (64, 40, 129), (33, 50, 2300)])
+def test_mm_of_half_formats_rounds_once(dtype, shape):
+    m, n, k = shape
+    a = torch.from_numpy(numbers((m, k), "float32")).to(dtype)
+    b = torch.from_numpy(numbers((k, n), "float32", 1)).to(dtype)
+    want = a.double().numpy() @ b.double().numpy()
+    step = 2.0**-8 if dtype == torch.bfloat16 else 2.0**-11
+    error = abs(torch.mm(a, b).double().numpy() - want)
+    assert (error <= step * abs(want) + 1e-4 * k**0.5).all()
+
+
+@pytest.mark.parametrize("beta,alpha", [(1, 1), (0, 1), (0.5, -2.0)])
+@pytest.mark.parametrize("bias", [(5,), (3, 5), (3, 1), (1,)])
+def test_addmm(beta, alpha, bias):
+    c, a, b = numbers(bias, "float64"), numbers((3, 4), "float64", 1), numbers((4, 5), "float64", 2)
+    if beta == 0:
+        c[...] = np.nan  # is not read
+    got = torch.addmm(*map(torch.from_numpy, (c, a, b)), beta=beta, alpha=alpha)
+    want = alpha * (a @ b) + (beta * c if beta else 0)
+    close(got, want, 1e-13)
+
+
+@pytest.mark.parametrize(
+    "left,right",
+    [
+        ((4,), (4,)),
+        ((3, 4), (4,)),
+        ((4,), (2, 4, 3)),
+        ((2, 3, 4), (4, 5)),
+        ((2, 1, 3, 4), (5, 4, 2)),
+    ],
+)
+def test_matmul_broadcasts(left, right):
+    a, b = numbers(left, "float64"), numbers(right, "float64", 1)
+    got = torch.matmul(torch.from_numpy(a), torch.from_numpy(b))
+    close(got, np.asarray(a @ b), 1e-13)
+
+
+def test_gradients_of_products():
+    def leaf(*shape):
+        return torch.from_numpy(numbers(shape, "complex128")).requires_grad_()
+
+    assert torch.autograd.gradcheck(torch.mm, (leaf(2, 3), leaf(3, 4)))
+    assert torch.autograd.gradcheck(torch.nn.functional.linear, (leaf(2, 3), leaf(4, 3), leaf(4)))
+    assert torch.autograd.gradgradcheck(torch.bmm, (leaf(2, 2, 3), leaf(2, 3, 2)))
+    assert torch.autograd.gradcheck(torch.addmm, (leaf(4), leaf(2, 3), leaf(3, 4)))
+
+
+def test_out_may_be_strided():
+    a, b = numbers((6, 4), "float32"), numbers((4, 5), "float32", 1)
+    out = torch.zeros(12, 10)[::2, ::2]
+    torch.mm(torch.from_numpy(a), torch.from_numpy(b), out=out)
+    close(out, a @ b, 1e-5)
+
+
+def test_refusals():
+    with pytest.raises(RuntimeError, match=r"cannot be multiplied \(2x3 and 4x5\)"):
+        torch.mm(torch.ones(2, 3), torch.ones(4, 5))
+    with pytest.raises(RuntimeError, match="same dtype"):
+        torch.mm(torch.ones(2, 3), torch.ones(3, 5).double())
+    with pytest.raises(RuntimeError, match="1D tensors expected"):
+        torch.dot(torch.ones(2, 3), torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    "equation", ["ij,jk->ik", "bij,bjk", "ii->i", "ij->", "i,j", "...ij,...jk->...ik"]
+)
+def test_einsum(equation):
+    shapes = {
+        "ij,jk->ik": [(2, 3), (3, 4)], "bij,bjk": [(2, 3, 4), (2, 4, 5)], "ii->i": [(3, 3)],
+        "ij->": [(2, 3)], "i,j": [(2,), (3,)], "...ij,...jk->...ik": [(2, 1, 3, 4), (5, 4, 2)],
+    }  # fmt: skip
+    xs = [numbers(s, "float64", i) for i, s in enumerate(shapes[equation])]
+    got = torch.einsum(equation, *map(torch.from_numpy, xs))
+    close(got, np.asarray(np.einsum(equation, *xs)), 1e-13)

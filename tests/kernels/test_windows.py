@@ -1,0 +1,121 @@
+"""Pools, resizing, padding and sampling against NumPy definitions and finite differences."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+
+F = torch.nn.functional
+
+
+def windows(n, kernel, stride, padding, dilation=1, ceil_mode=False):
+    """Index lists of the windows of one axis, those in the padding left out."""
+    span = n + 2 * padding - dilation * (kernel - 1) - 1
+    count = -(-span // stride) + 1 if ceil_mode else span // stride + 1
+    if ceil_mode and (count - 1) * stride >= n + padding:
+        count -= 1
+    starts = [o * stride - padding for o in range(count)]
+    return [[i for i in range(s, s + dilation * kernel, dilation) if 0 <= i < n] for s in starts]
+
+
+@pytest.mark.parametrize("kernel,stride,padding,dilation,ceil", [
+    (2, 2, 0, 1, False), (3, 2, 1, 1, False), (3, 1, 1, 2, False), (3, 2, 1, 1, True),
+    (2, 3, 0, 1, True),
+])  # fmt: skip
+def test_max_pool(kernel, stride, padding, dilation, ceil):
+    x = np.random.default_rng(0).standard_normal((2, 3, 9, 8))
+    rows = windows(9, kernel, stride, padding, dilation, ceil)
+    columns = windows(8, kernel, stride, padding, dilation, ceil)
+    want = np.stack(
+        [np.stack([x[:, :, r][..., c].max((2, 3)) for c in columns], -1) for r in rows], -2
+    )
+    t = torch.from_numpy(x)
+    args = (kernel, stride, padding, dilation, ceil)
+    values, at = F.max_pool2d(t, *args, return_indices=True)
+    assert (F.max_pool2d(t, *args).numpy() == want).all() and (values.numpy() == want).all()
+    assert (
+        np.take_along_axis(x.reshape(2, 3, -1), at.numpy().reshape(2, 3, -1), 2)
+        == want.reshape(2, 3, -1)
+    ).all()
+    t.requires_grad_()
+    assert torch.autograd.gradcheck(lambda t: F.max_pool2d(t, *args), (t,), fast_mode=True)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_avg_pool(counted):
+    x = np.random.default_rng(0).standard_normal((2, 3, 9, 8))
+    rows, columns = windows(9, 3, 2, 1), windows(8, 3, 2, 1)
+    sums = [[x[:, :, r][..., c].sum((2, 3)) for c in columns] for r in rows]
+    counts = np.array([[9 if counted else len(r) * len(c) for c in columns] for r in rows])
+    want = np.moveaxis(np.array(sums), (0, 1), (2, 3)) / counts
+    t = torch.from_numpy(x)
+    got = F.avg_pool2d(t, 3, 2, 1, count_include_pad=counted)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
+    t.requires_grad_()
+    assert torch.autograd.gradcheck(lambda t: F.avg_pool2d(t, 3, 2, 1), (t,), fast_mode=True)
+
+
+def test_adaptive_pools():
+    x = np.random.default_rng(0).standard_normal((2, 3, 10))
+    parts = [x[..., (i * 10) // 4 : -(-(i + 1) * 10 // 4)] for i in range(4)]
+    t = torch.from_numpy(x)
+    mean = np.stack([p.mean(-1) for p in parts], -1)
+    high = np.stack([p.max(-1) for p in parts], -1)
+    np.testing.assert_allclose(F.adaptive_avg_pool1d(t, 4).numpy(), mean, rtol=1e-12)
+    assert (F.adaptive_max_pool1d(t, 4).numpy() == high).all()
+
+
+def test_bilinear_of_a_plane_is_exact():
+    y, x = np.mgrid[0:5, 0:7].astype(float)
+    plane = torch.from_numpy(2 * y - 3 * x + 1)[None, None]
+    got = F.interpolate(plane, size=(9, 13), mode="bilinear", align_corners=True)[0, 0].numpy()
+    v, u = np.mgrid[0:4:9j, 0:6:13j]
+    np.testing.assert_allclose(got, 2 * v - 3 * u + 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "area"])
+@pytest.mark.parametrize("size", [(3, 9), (7, 2)])
+def test_interpolate_keeps_constants_and_has_its_adjoint(mode, size):
+    ones = torch.ones(1, 2, 5, 6, dtype=torch.float64)
+    assert torch.allclose(
+        F.interpolate(ones, size=size, mode=mode), torch.ones(1, 2, *size).double()
+    )
+    x = torch.randn(1, 2, 5, 6, dtype=torch.float64, requires_grad=True)
+    y = F.interpolate(x, size=size, mode=mode)
+    g = torch.randn_like(y)
+    (gx,) = torch.autograd.grad(y, x, g)
+    assert abs(float((g * y).sum() - (gx * x).sum())) < 1e-10
+
+
+@pytest.mark.parametrize(
+    "mode,name", [("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")]
+)
+def test_pad(mode, name):
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, 6))
+    want = np.pad(x, [(0, 0), (0, 0), (2, 1), (3, 2)], mode=name)
+    t = torch.from_numpy(x).requires_grad_()
+    assert (F.pad(t, (3, 2, 2, 1), mode).detach().numpy() == want).all()
+    assert torch.autograd.gradcheck(lambda t: F.pad(t, (3, 2, 2, 1), mode), (t,), fast_mode=True)
+
+
+def test_constant_pad_crops_too():
+    x = np.arange(12.0).reshape(3, 4)
+    got = F.pad(torch.from_numpy(x), (-1, 2, 1, -1), value=7.0).numpy()
+    want = np.pad(x[:2, 1:], [(1, 0), (0, 2)], constant_values=7.0)
+    assert (got == want).all()
+
+
+def test_fold_undoes_unfold_up_to_counts():
+    x = torch.randn(2, 3, 6, 7)
+    columns = F.unfold(x, 3, padding=1)
+    counts = F.fold(F.unfold(torch.ones_like(x), 3, padding=1), (6, 7), 3, padding=1)
+    assert torch.allclose(F.fold(columns, (6, 7), 3, padding=1), x * counts, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_grid_sample_at_pixel_centres(mode):
+    x = torch.randn(1, 2, 4, 5, dtype=torch.float64)
+    eye = torch.eye(2, 3, dtype=torch.float64).unsqueeze(0)
+    grid = F.affine_grid(eye, [1, 2, 4, 5], align_corners=True)
+    got = F.grid_sample(x, grid, mode=mode, align_corners=True)
+    assert torch.allclose(got, x, atol=1e-12)
