@@ -300,9 +300,19 @@ Ints result_strides(const Tensor* const* inputs, int count, const Ints& shape,
   return nest.dense_strides();
 }
 
+// May the result for `lead` be written straight to `into`, which inputs may be but not overlap?
+bool fits_into(const Tensor& into, const Tensor& lead, DType result, const Tensor* const* inputs,
+               int count) {
+  if (into.dtype() != result || !into.is_contiguous() || into.sizes() != lead.sizes()) return false;
+  for (int i = 0; i < count; ++i)
+    if (!inputs[i]->is_same(into) && inputs[i]->shares_storage(into)) return false;
+  return true;
+}
+
 // The common small case: dense inputs of one shape and dtype, and numbers. False: not that.
+// `into`: the only result goes there.
 bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params params,
-                 Tensor* results) {
+                 Tensor* results, const Tensor* into = nullptr) {
   const Tensor* lead = nullptr;
   for (int i = 0; i < k.inputs && !lead; ++i)
     if (inputs[i]->dim() > 0) lead = inputs[i];
@@ -317,6 +327,8 @@ bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params p
   if (c < 0 || n > 4096 || (c == int(Compute::Int64) && k.promote == Promote::Float)) return false;
   Loop loop = k.builds[isa_index]->loops[c];
   if (!loop || !(k.classes & class_bit(d))) return false;
+  if (into && !fits_into(*into, *lead, result_dtype(k.results[0], d), inputs, k.inputs))
+    return false;
   constexpr int64_t kRoom = 512;
   alignas(64) char numbers[2][kRoom * 8];
   int used = 0;
@@ -342,9 +354,13 @@ bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params p
     }
   }
   void* out[kMaxOutputs];
-  for (int i = 0; i < k.outputs; ++i) {
-    results[i] = empty(lead->sizes(), result_dtype(k.results[i], d));
-    out[i] = results[i].data_ptr();
+  if (into) {
+    out[0] = into->data_ptr();
+  } else {
+    for (int i = 0; i < k.outputs; ++i) {
+      results[i] = empty(lead->sizes(), result_dtype(k.results[i], d));
+      out[i] = results[i].data_ptr();
+    }
   }
   loop(n, in, out, params.begin());
   return true;
@@ -405,6 +421,14 @@ void pointwise_many(const PointwiseKernel& k, Inputs inputs, Params params, Tens
 Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs,
                          Params params) {
   const Tensor* const* in = inputs.begin();
+  if (call_simple(k, in, params, nullptr, &self)) {
+    self.bump_version();
+    return self;
+  }
+  if (call_simple(k, in, params, nullptr, &self)) {
+    self.bump_version();
+    return self;
+  }
   DType computed = promoted(k, in);
   DType d = result_dtype(k.results[0], computed);
   FB_CHECK(can_cast(d, self.dtype()), "result type ", scalar_type_name(d),
