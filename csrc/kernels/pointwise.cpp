@@ -425,10 +425,6 @@ Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs in
     self.bump_version();
     return self;
   }
-  if (call_simple(k, in, params, nullptr, &self)) {
-    self.bump_version();
-    return self;
-  }
   DType computed = promoted(k, in);
   DType d = result_dtype(k.results[0], computed);
   FB_CHECK(can_cast(d, self.dtype()), "result type ", scalar_type_name(d),
