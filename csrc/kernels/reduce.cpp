@@ -17,7 +17,13 @@ constexpr DType kResultDType[] = {DType::Float32, DType::Float64, DType::Int64, 
                                   DType::Bool, DType::Complex64, DType::Complex128};
 constexpr int64_t kChunk = 2048;      // elements gathered at a time
 constexpr int64_t kSegment = 1 << 15; // elements of a long run that one thread takes at a time
-constexpr int64_t kColumns = 512, kRows = 256;
+constexpr int64_t kColumns = 2048, kGatheredColumns = 256, kRows = 256;
+constexpr int64_t kBatch = 256;       // results finished at a time
+// Elements worth a thread: most reductions are cheap, a region of threads costs what 100,000 elements do.
+int64_t work_of(Reduction op) {
+  bool heavy = op == Reduction::LogSumExp || op == Reduction::NormP || op >= Reduction::Moments;
+  return heavy ? kGrain : 4 * kGrain;
+}
 
 int compute_index(Reduction op, DType d) {
   if (op == Reduction::All || op == Reduction::Any || op == Reduction::Count) return int(Compute::Bool);
@@ -70,7 +76,7 @@ class Reducer {
  public:
   Reducer(Reduction op, DType computed, const Tensor& x, const LoopNest& nest, double p, int outputs)
       : loops_(FB_ISA_DISPATCH(reduce_loops)(int(op), compute_index(op, computed))), nest_(nest), p_(p),
-        outputs_(outputs), data_(static_cast<char*>(x.data_ptr())), item_(x.itemsize()) {
+        outputs_(outputs), data_(static_cast<char*>(x.data_ptr())), item_(x.itemsize()), work_(work_of(op)) {
     DType wanted = kResultDType[compute_index(op, computed)];
     loop_item_ = itemsize(wanted);
     if (x.dtype() != wanted) convert_ = FB_ISA_DISPATCH(converter)(int(x.dtype()), int(wanted));
@@ -96,26 +102,57 @@ class Reducer {
   void by_runs() {
     int64_t length = nest_.sizes[0], kept = kept_.count(nest_, 0);
     int64_t segments = (length + kSegment - 1) / kSegment, units = segments * reduced_.count(nest_, 1);
-    if (kept < num_threads() && units > 1) {
+    if (kept < num_threads() && units > 1 && count_ >= 2 * work_) {
       for (int64_t k = 0; k < kept; ++k) shared_run(k, units);
       return;
     }
-    constexpr int64_t kBatch = 128;
-    int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(count_, 1));
+    bool direct = !convert_ && nest_.strides[0][0] == item_;
+    bool simple = units == 1 && (direct || length <= kChunk);
+    int64_t grain = std::max<int64_t>(1, work_ / std::max<int64_t>(count_, 1));
     parallel_for(0, kept, grain, [&](int64_t from, int64_t to) {
-      Scratch acc(kBatch * loops_.acc_size), buffer(scratch_bytes());
+      Scratch acc(std::min(kBatch, to - from) * loops_.acc_size), buffer(scratch_bytes());
       for (int64_t first = from; first < to; first += kBatch) {
         int64_t n = std::min(kBatch, to - first);
         loops_.init(acc.p, n);
-        for (int64_t i = 0; i < n; ++i) units_of(first + i, 0, units, acc.p + i * loops_.acc_size, buffer.p);
-        write_scattered(acc.p, first, n);
+        if (simple) {
+          for_spans(first, n, [&](int64_t i, int64_t m, int64_t at) {
+            char* x = data_ + kept_.offset(nest_, 0, 0, at);
+            whole_runs(acc.p + i * loops_.acc_size, x, m, length, direct, buffer.p);
+          });
+        } else {
+          for (int64_t i = 0; i < n; ++i) units_of(first + i, 0, units, acc.p + i * loops_.acc_size, buffer.p);
+        }
+        write_results(acc.p, first, n);
       }
     });
   }
 
+  // The runs of m neighbouring results, gathered many at a time where they are not read in place.
+  void whole_runs(char* acc, char* x, int64_t m, int64_t length, bool direct, char* buffer) {
+    int64_t stride = kept_.n ? nest_.strides[0][kept_.at[0]] : 0;
+    if (direct) return loops_.runs(acc, x, stride, m, length, 0, p_);
+    int64_t step = kChunk / length;
+    for (int64_t i = 0; i < m; i += step) {
+      int64_t rows = std::min(step, m - i);
+      const void* tile = gathered({x + i * stride, stride, nest_.strides[0][0]}, rows, length, buffer);
+      loops_.runs(acc + i * loops_.acc_size, tile, length * loop_item_, rows, length, 0, p_);
+    }
+  }
+
+  // Cuts the results [first, first + n) where the fastest kept dim ends: f(offset in them, how many, which is the first).
+  template <class F>
+  void for_spans(int64_t first, int64_t n, const F& f) {
+    int64_t size = kept_.n ? nest_.sizes[kept_.at[0]] : 1;
+    for (int64_t i = 0; i < n;) {
+      int64_t m = std::min(n - i, size - (first + i) % size);
+      f(i, m, first + i);
+      i += m;
+    }
+  }
+
   // One result, its elements shared out among the threads.
   void shared_run(int64_t kept, int64_t units) {
-    int64_t parts = std::min<int64_t>(units, num_threads());
+    int64_t parts = std::min({units, int64_t{num_threads()}, count_ / work_});
     Scratch acc(parts * loops_.acc_size);
     loops_.init(acc.p, parts);
     parallel_for(0, parts, 1, [&](int64_t from, int64_t to) {
@@ -124,7 +161,7 @@ class Reducer {
         units_of(kept, part * units / parts, (part + 1) * units / parts, acc.p + part * loops_.acc_size, buffer.p);
     });
     for (int64_t part = 1; part < parts; ++part) loops_.combine(acc.p, acc.p + part * loops_.acc_size, 1);
-    write_scattered(acc.p, kept, 1);
+    write_results(acc.p, kept, 1);
   }
 
   void units_of(int64_t kept, int64_t from, int64_t to, char* acc, char* buffer) {
@@ -151,27 +188,29 @@ class Reducer {
 
   void by_columns() {
     int64_t width = nest_.sizes[kept_.at[0]], outer = kept_.count(nest_, 1);
-    int64_t blocks = (width + kColumns - 1) / kColumns, tasks = outer * blocks;
+    bool direct = !convert_ && nest_.strides[0][kept_.at[0]] == item_;
+    int64_t most = direct ? kColumns : kGatheredColumns, blocks = (width + most - 1) / most, tasks = outer * blocks;
     int64_t height = reduced_.n ? nest_.sizes[reduced_.at[0]] : 1;
     int64_t row_blocks = (height + kRows - 1) / kRows, units = row_blocks * reduced_.count(nest_, 1);
-    if (tasks < num_threads() && units > 1 && nest_.numel > 2 * kGrain) {
-      for (int64_t t = 0; t < tasks; ++t) shared_columns(t, blocks, width, height, row_blocks, units);
+    if (tasks < num_threads() && units > 1 && nest_.numel >= 2 * work_) {
+      for (int64_t t = 0; t < tasks; ++t) shared_columns(t, blocks, most, width, height, row_blocks, units);
       return;
     }
-    int64_t grain = std::max<int64_t>(1, kGrain * tasks / std::max<int64_t>(nest_.numel, 1));
+    int64_t grain = std::max<int64_t>(1, work_ * tasks / std::max<int64_t>(nest_.numel, 1));
     parallel_for(0, tasks, grain, [&](int64_t from, int64_t to) {
-      Scratch acc(kColumns * loops_.acc_size), buffer(scratch_bytes());
+      Scratch acc(std::min(most, width) * loops_.acc_size), buffer(scratch_bytes());
       for (int64_t t = from; t < to; ++t) {
-        int64_t c = (t % blocks) * kColumns, n = std::min(kColumns, width - c);
+        int64_t c = (t % blocks) * most, n = std::min(most, width - c);
         loops_.init(acc.p, n);
         column_units(t / blocks, c, n, height, row_blocks, 0, units, acc.p, buffer.p);
-        write_columns(acc.p, t / blocks, c, n);
+        write_results(acc.p, t / blocks * width + c, n);
       }
     });
   }
 
-  void shared_columns(int64_t t, int64_t blocks, int64_t width, int64_t height, int64_t row_blocks, int64_t units) {
-    int64_t c = (t % blocks) * kColumns, n = std::min(kColumns, width - c);
+  void shared_columns(int64_t t, int64_t blocks, int64_t most, int64_t width, int64_t height, int64_t row_blocks,
+                      int64_t units) {
+    int64_t c = (t % blocks) * most, n = std::min(most, width - c);
     int64_t parts = std::min<int64_t>(units, num_threads()), each = n * loops_.acc_size;
     Scratch acc(parts * each);
     loops_.init(acc.p, parts * n);
@@ -182,7 +221,7 @@ class Reducer {
                      acc.p + part * each, buffer.p);
     });
     for (int64_t part = 1; part < parts; ++part) loops_.combine(acc.p, acc.p + part * each, n);
-    write_columns(acc.p, t / blocks, c, n);
+    write_results(acc.p, t / blocks * width + c, n);
   }
 
   void column_units(int64_t outer, int64_t column, int64_t cols, int64_t height, int64_t row_blocks, int64_t from,
@@ -207,11 +246,12 @@ class Reducer {
 
   // Helpers ------------------------------------------------------------------------------------------------------------
 
-  size_t scratch_bytes() const { return 2 * kChunk * 16 + 64; }
+  // Room for a gathered tile before and after conversion; none where tiles are read in place.
+  size_t scratch_bytes() const { return kChunk * (loop_item_ + item_); }
 
   // The tile, dense and in the loop's type.
   const void* gathered(Lattice from, int64_t rows, int64_t cols, char* buffer) {
-    char* raw = buffer + kChunk * 16;
+    char* raw = buffer + kChunk * loop_item_;
     bool dense = from.col == item_ && (rows == 1 || from.row == cols * item_);
     if (!dense) {
       FB_ISA_DISPATCH(move_tile)(int(item_), from, {raw, cols * item_, item_}, rows, cols);
@@ -222,41 +262,31 @@ class Reducer {
     return buffer;
   }
 
-  // Finishes n accumulators; gives the results of output i, in its dtype.
-  struct Finished {
-    alignas(64) char loop[2][kColumns * 16], converted[2][kColumns * 16];
-  };
-  void finish(const char* acc, int64_t n, Finished& f) {
-    loops_.finish(acc, n, count_, p_, f.loop[0], f.loop[1]);
-    for (int i = 0; i < outputs_; ++i)
-      if (out_[i].data) convert(out_[i].loop_dtype, f.loop[i], out_[i].dtype, f.converted[i], n);
-  }
-  void write_scattered(const char* acc, int64_t first, int64_t n) {
-    Finished f;
-    finish(acc, n, f);
-    for (int i = 0; i < outputs_; ++i) {
-      if (!out_[i].data) continue;
-      int64_t size = itemsize(out_[i].dtype);
-      for (int64_t k = 0; k < n; ++k)
-        std::memcpy(out_[i].data + kept_.offset(nest_, 1 + i, 0, first + k), f.converted[i] + k * size, size);
+  // Finishes the accumulators of the results [first, first + n) and writes them, in the dtypes of the outputs.
+  void write_results(const char* acc, int64_t first, int64_t n) {
+    alignas(64) char loop[2][kBatch * 16], converted[kBatch * 16];
+    for (int64_t done = 0; done < n; done += kBatch) {
+      int64_t batch = std::min(kBatch, n - done);
+      loops_.finish(acc + done * loops_.acc_size, batch, count_, p_, loop[0], loop[1]);
+      for (int k = 0; k < outputs_; ++k) {
+        int64_t size = itemsize(out_[k].dtype);
+        convert(out_[k].loop_dtype, loop[k], out_[k].dtype, converted, batch);
+        for_spans(first + done, batch, [&](int64_t i, int64_t m, int64_t at) {
+          char* to = out_[k].data + kept_.offset(nest_, 1 + k, 0, at);
+          int64_t stride = kept_.n ? nest_.strides[1 + k][kept_.at[0]] : size;
+          if (stride == size) std::memcpy(to, converted + i * size, m * size);
+          else FB_ISA_DISPATCH(move_tile)(int(size), {converted + i * size, 0, size}, {to, 0, stride}, 1, m);
+        });
+      }
     }
   }
-  void write_columns(const char* acc, int64_t outer, int64_t column, int64_t n) {
-    Finished f;
-    finish(acc, n, f);
-    for (int i = 0; i < outputs_; ++i) {
-      if (!out_[i].data) continue;
-      int64_t size = itemsize(out_[i].dtype), stride = nest_.strides[1 + i][kept_.at[0]];
-      char* to = out_[i].data + kept_.offset(nest_, 1 + i, 1, outer) + column * stride;
-      FB_ISA_DISPATCH(move_tile)(int(size), {f.converted[i], 0, size}, {to, 0, stride}, 1, n);
-    }
-  }
+
   // No element at all: every result is that of a fresh accumulator.
   void empty() {
     int64_t kept = kept_.count(nest_, 0);
     Scratch acc(loops_.acc_size);
     loops_.init(acc.p, 1);
-    for (int64_t k = 0; k < kept; ++k) write_scattered(acc.p, k, 1);
+    for (int64_t k = 0; k < kept; ++k) write_results(acc.p, k, 1);
   }
 
   const ReduceLoops& loops_;
@@ -267,7 +297,7 @@ class Reducer {
   int64_t item_, loop_item_;
   ConvertFn convert_ = nullptr;
   Dims kept_, reduced_;
-  int64_t count_ = 1;
+  int64_t count_ = 1, work_;
   Output out_[2];
 };
 

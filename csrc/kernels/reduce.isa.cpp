@@ -20,6 +20,13 @@ FB_INLINE const T* row(const void* x, int64_t stride, int64_t r) {
   return reinterpret_cast<const T*>(static_cast<const char*>(x) + r * stride);
 }
 
+// Calls `run` for each of several runs.
+template <class F>
+void runs_of(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n, int64_t base, double p) {
+  for (int64_t r = 0; r < rows; ++r)
+    F::run(static_cast<typename F::Acc*>(acc) + r, static_cast<const char*>(x) + r * stride, n, base, p);
+}
+
 // Sums -----------------------------------------------------------------------------------------------------------------
 // An operation of this kind maps elements and adds: in blocks of their own precision, blocks in a wider one.
 
@@ -75,7 +82,7 @@ struct Sums {
 
   static void init(void* acc, int64_t count) { std::memset(acc, 0, count * sizeof(Acc)); }
 
-  static void run(void* acc, const void* data, int64_t n, int64_t, double p) {
+  FB_INLINE static void run(void* acc, const void* data, int64_t n, int64_t, double p) {
     auto* x = static_cast<const T*>(data);
     Acc total = *static_cast<Acc*>(acc);
     constexpr int L = kLanes * 4 / sizeof(Item) > 0 ? kLanes * 4 / sizeof(Item) : 1;
@@ -96,7 +103,7 @@ struct Sums {
 
   static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t, double p) {
     auto* total = static_cast<Acc*>(acc);
-    constexpr int64_t W = 256;
+    constexpr int64_t W = 8192 / sizeof(Item);   // wide, for the prefetchers
     for (int64_t c0 = 0; c0 < cols; c0 += W) {
       int64_t width = cols - c0 < W ? cols - c0 : W;
       for (int64_t r0 = 0; r0 < rows; r0 += kRowBlock) {
@@ -135,7 +142,7 @@ struct Sums {
     auto* y = static_cast<Acc*>(out);
     for (int64_t i = 0; i < count; ++i) y[i] = Op::finish(a[i], p, n);
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, rows, combine, finish, compute_of<Acc>, -1};
+  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<Sums>, rows, combine, finish, compute_of<Acc>, -1};
 };
 
 // Folds ----------------------------------------------------------------------------------------------------------------
@@ -199,7 +206,7 @@ struct Folds {
   static void init(void* acc, int64_t count) {
     for (int64_t i = 0; i < count; ++i) static_cast<Acc*>(acc)[i] = Op::start();
   }
-  static void run(void* acc, const void* data, int64_t n, int64_t, double) {
+  FB_INLINE static void run(void* acc, const void* data, int64_t n, int64_t, double) {
     auto* x = static_cast<const T*>(data);
     constexpr int L = kLanes;
     Acc lanes[L];
@@ -219,14 +226,19 @@ struct Folds {
   }
   static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t, double) {
     auto* total = static_cast<Acc*>(acc);
-    constexpr int64_t W = 512;
-    for (int64_t c0 = 0; c0 < cols; c0 += W) {
-      int64_t width = cols - c0 < W ? cols - c0 : W;
-      for (int64_t r = 0; r < rows; ++r) {
-        const T* x = row<T>(data, stride, r) + c0;
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) {
+      const T *a = row<T>(data, stride, r), *b = row<T>(data, stride, r + 1);
+      const T *d = row<T>(data, stride, r + 2), *e = row<T>(data, stride, r + 3);
 #pragma GCC ivdep
-        for (int64_t c = 0; c < width; ++c) total[c0 + c] = Op::join(total[c0 + c], Op::map(read<T>(x + c)));
-      }
+      for (int64_t c = 0; c < cols; ++c)
+        total[c] = Op::join(total[c], Op::join(Op::join(Op::map(read<T>(a + c)), Op::map(read<T>(b + c))),
+                                               Op::join(Op::map(read<T>(d + c)), Op::map(read<T>(e + c)))));
+    }
+    for (; r < rows; ++r) {
+      const T* x = row<T>(data, stride, r);
+#pragma GCC ivdep
+      for (int64_t c = 0; c < cols; ++c) total[c] = Op::join(total[c], Op::map(read<T>(x + c)));
     }
   }
   static void combine(void* acc, const void* other, int64_t count) {
@@ -238,7 +250,7 @@ struct Folds {
     auto* a = static_cast<const Acc*>(acc);
     for (int64_t i = 0; i < count; ++i) static_cast<Out*>(out)[i] = static_cast<Out>(a[i]);
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, rows, combine, finish, compute_of<Out>, -1};
+  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<Folds>, rows, combine, finish, compute_of<Out>, -1};
 };
 template <class T, class Op>
 struct FoldsWide : Folds<T, Op> {   // complex accumulators are structs: no cast
@@ -246,7 +258,7 @@ struct FoldsWide : Folds<T, Op> {   // complex accumulators are structs: no cast
     std::memcpy(out, acc, count * sizeof(typename Op::Acc));
   }
   using F = Folds<T, Op>;
-  static constexpr ReduceLoops loops = {sizeof(typename Op::Acc), F::init, F::run, F::rows, F::combine, finish,
+  static constexpr ReduceLoops loops = {sizeof(typename Op::Acc), F::init, F::run, runs_of<F>, F::rows, F::combine, finish,
                                         compute_of<typename Op::Acc>, -1};
 };
 
@@ -265,7 +277,7 @@ template <class T, bool Root = false>
 struct Moments {
   using Acc = Moment;
   static void init(void* acc, int64_t count) { std::memset(acc, 0, count * sizeof(Acc)); }
-  static void run(void* acc, const void* data, int64_t n, int64_t, double p) {
+  FB_INLINE static void run(void* acc, const void* data, int64_t n, int64_t, double p) {
     auto* x = static_cast<const T*>(data);
     auto& total = *static_cast<Acc*>(acc);
     constexpr int64_t B = 4096;
@@ -345,7 +357,7 @@ struct Moments {
       static_cast<double*>(out2)[i] = n ? a[i].mean : std::numeric_limits<double>::quiet_NaN();
     }
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, rows, combine, finish, 1, 1};
+  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<Moments>, rows, combine, finish, 1, 1};
 };
 
 // Extremes with positions ------------------------------------------------------------------------------------------------
@@ -367,28 +379,36 @@ struct Extremes {
   static void take(Acc& acc, T value, int64_t at) {
     if (acc.at < 0 || beats(value, acc.value)) acc = {value, at};
   }
-  static void run(void* acc, const void* data, int64_t n, int64_t base, double p) {
+  FB_INLINE static void run(void* acc, const void* data, int64_t n, int64_t base, double p) {
     if (n <= 0) return;
     auto* x = static_cast<const T*>(data);
     T best;
     using Op = std::conditional_t<Most, Largest<T>, Smallest<T>>;
     Folds<T, Op>::init(&best, 1);
     Folds<T, Op>::run(&best, x, n, 0, p);
-    int64_t at = 0;
-    constexpr int64_t B = 128;
+    take(*static_cast<Acc*>(acc), best, base + first_of(x, n, best));
+  }
+  // Where the first entry equal to best (which occurs) lies.
+  FB_INLINE static int64_t first_of(const T* x, int64_t n, T best) {
+    using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+    constexpr int64_t B = 64;
     bool is_nan = best != best;
+    int64_t at = 0;
     for (; at + B <= n; at += B) {
-      int found = 0;
-      if (is_nan) for (int64_t k = 0; k < B; ++k) found |= x[at + k] != x[at + k];
-      else for (int64_t k = 0; k < B; ++k) found |= x[at + k] == best;
-      if (found) break;
+      I place = B;
+      for (I k = 0; k < B; ++k) {
+        bool hit = (x[at + k] == best) | (is_nan & (x[at + k] != x[at + k]));
+        I here = hit ? k : static_cast<I>(B);
+        place = here < place ? here : place;
+      }
+      if (place < B) return at + place;
     }
-    while (at < n && !(is_nan ? x[at] != x[at] : x[at] == best)) ++at;
-    take(*static_cast<Acc*>(acc), best, base + at);
+    while (at + 1 < n && !(is_nan ? x[at] != x[at] : x[at] == best)) ++at;
+    return at;
   }
   static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t base, double) {
     auto* total = static_cast<Acc*>(acc);
-    constexpr int64_t W = 256;
+    constexpr int64_t W = 1024;
     using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
     for (int64_t c0 = 0; c0 < cols; c0 += W) {
       int64_t width = cols - c0 < W ? cols - c0 : W;
@@ -421,7 +441,7 @@ struct Extremes {
       static_cast<int64_t*>(out2)[i] = a[i].at;
     }
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, rows, combine, finish, compute_of<T>, 2};
+  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<Extremes>, rows, combine, finish, compute_of<T>, 2};
 };
 
 // Log-sum-exp ----------------------------------------------------------------------------------------------------------
@@ -440,7 +460,7 @@ struct LogSumExps {
   FB_INLINE static T shift(T top) { return s::isfinite(top) ? top : T(0); }
 
   static void init(void* acc, int64_t count) { std::memset(acc, 0, count * sizeof(Acc)); }
-  static void run(void* acc, const void* data, int64_t n, int64_t, double) {
+  FB_INLINE static void run(void* acc, const void* data, int64_t n, int64_t, double) {
     auto* x = static_cast<const T*>(data);
     auto& total = *static_cast<Acc*>(acc);
     constexpr int64_t B = 2048;
@@ -489,7 +509,7 @@ struct LogSumExps {
       static_cast<double*>(out)[i] = a.top + __builtin_log(a.sum);
     }
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, rows, combine, finish, 1, -1};
+  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<LogSumExps>, rows, combine, finish, 1, -1};
 };
 
 // The table --------------------------------------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ struct ReduceLoops {
   void (*init)(void* acc, int64_t count);                 // accumulators of nothing
   // n numbers side by side into one accumulator; `base`: position of the first along what is reduced.
   void (*run)(void* acc, const void* x, int64_t n, int64_t base, double p);
+  // The same for `rows` runs of n, `stride` bytes apart, each into an accumulator of its own.
+  void (*runs)(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n, int64_t base, double p);
   // Rows, `stride` bytes apart, of `cols` numbers into `cols` accumulators.
   void (*rows)(void* acc, const void* x, int64_t stride, int64_t rows, int64_t cols, int64_t base, double p);
   void (*combine)(void* acc, const void* other, int64_t count);
