@@ -229,6 +229,7 @@ bool init_tensor_type(PyObject* module) {
   auto* type = PyType_FromSpec(&spec);
   if (!type) return false;
   TensorType = ParameterType = reinterpret_cast<PyTypeObject*>(type);
+  TensorType->tp_name = "Tensor";      // as messages of Python itself show it
   release_python_object = release_object;
   return PyModule_AddObjectRef(module, "Tensor", type) == 0;
 }

@@ -298,7 +298,7 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     lines += [f'  check_out({o}, {test}, "{op.name}");' for o in outs]
     lines.append("  NoGradGuard no_grad;")
     simple = op.option("dynamic") or op.option("kernel") == "nothing"
-    if simple:
+    if simple or op.kind == "composite" or not entry.is_primitive:
         lines += bind_results(op, f"{op.name}({cpp_args(op)})")
     else:
         lines.append("  if (modes.active) [[unlikely]] {")
@@ -345,7 +345,8 @@ def emit(entry: Entry, overloaded: Overloaded) -> list[str]:
     op = entry.op
     if op.kind == "composite" or not entry.is_primitive:
         lines = composite(entry, overloaded)
-        return [*lines, "", *inplace_by_copy(op)] if op.has_inplace else lines
+        lines += ["", *inplace_by_copy(op)] if op.has_inplace else []
+        return [*lines, "", *_out_form(entry, "", "")] if op.has_out else lines
     if op.kind == "view":
         return view(entry, overloaded)
     return structured(entry, overloaded)
