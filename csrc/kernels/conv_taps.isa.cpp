@@ -166,13 +166,32 @@ struct PackedRows {
   // element(i, p) gives the matrix.
   template <class F>
   PackedRows(int64_t m, int64_t k, const F& element)
-      : m(m), k(k), mr(std::max<int64_t>(1, ceil_div(m, ceil_div(m, kRows)))), values(static_cast<size_t>(m * k)) {
-    T* to = values.data();
-    for (int64_t i = 0; i < m; i += mr) {
-      const int64_t rows = std::min(mr, m - i);
+      : PackedRows(m, k) {
+    tiles([&](int64_t i, int64_t rows, T* to) {
       for (int64_t p = 0; p < k; ++p)
         for (int64_t r = 0; r < rows; ++r) *to++ = element(i + r, p);
-    }
+    });
+  }
+  // From a dense matrix.
+  PackedRows(int64_t m, int64_t k, const T* dense) : PackedRows(m, k) {
+    tiles([&](int64_t i, int64_t rows, T* to) {
+      // All but the last columns of a tile may be overrun by a vector; those are written one by one.
+      const int64_t bulk = std::max<int64_t>(0, k - kLanes<T>);
+      pack_transposed<T, T>(dense + i * k, k * static_cast<int64_t>(sizeof(T)), rows, bulk, rows, to);
+      for (int64_t p = bulk; p < k; ++p)
+        for (int64_t r = 0; r < rows; ++r) to[p * rows + r] = dense[(i + r) * k + p];
+    });
+  }
+
+ private:
+  PackedRows(int64_t m, int64_t k)
+      : m(m), k(k), mr(std::max<int64_t>(1, ceil_div(m, ceil_div(m, kRows)))), values(static_cast<size_t>(m * k)) {}
+  // Calls f(first row, rows, place) for all tiles.
+  template <class F>
+  void tiles(const F& f) {
+    parallel_for(0, ceil_div(m, mr), std::max<int64_t>(1, kGrain / (mr * k + 1)), [&](int64_t from, int64_t to) {
+      for (int64_t t = from; t < to; ++t) f(t * mr, std::min(mr, m - t * mr), values.data() + t * mr * k);
+    });
   }
 };
 
@@ -302,7 +321,7 @@ void forward(const ConvGeometry& g, const T* x, const T* w, const T* bias, T* y)
                 {g.out[1] * g.out[2], g.out[2], 1}, size, g.groups * g.co * size, planes.plane()};
   phase.offsets = input_offsets(g, planes);
   for (int64_t i = 0; i < g.groups; ++i)
-    phase.rows.emplace_back(g.co, k, [&](int64_t r, int64_t p) { return w[(i * g.co + r) * k + p]; });
+    phase.rows.emplace_back(g.co, k, w + i * g.co * k);
   run_phases<T>(phases, planes, g.batch, g.groups, g.ci, x, g.in_size(), y, g.co, size, bias);
 }
 

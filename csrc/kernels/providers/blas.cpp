@@ -80,8 +80,27 @@ bool try_gemv(const Gemm& g, bool allowed) {
   return run(), true;
 }
 
+// A few rows times a matrix of dense columns, as a layer sees a small batch: dot products along k, each stretch of
+// columns used for all rows while it is in cache.
+bool try_thin(const Gemm& g, bool allowed) {
+  constexpr int64_t kStretch = 32;
+  if (g.m > 6 || g.b.rs != 1 || g.a.cs != 1 || g.k < 64 || g.n < 64 || g.row_bias) return false;
+  if (g.dtype != DType::Float32 && g.dtype != DType::Float64) return false;
+  const auto f = FB_ISA_DISPATCH(gemv_rows);
+  auto run = [&](int64_t from, int64_t to) {
+    for (int64_t j = from; j < to; j += kStretch)
+      for (int64_t i = 0; i < g.m; ++i)
+        f({g.dtype, g.n, g.k, g.b.data, g.b.cs, 1, advance(g.a.data, i * g.a.rs, g.dtype),
+           const_cast<void*>(advance(g.c, i * g.c_rs, g.dtype)), 1, g.alpha, g.beta, g.bias, 1},
+          j, std::min(to, j + kStretch));
+  };
+  if (allowed && !in_parallel()) parallel_for(0, g.n, std::max<int64_t>(kStretch, 65536 / g.k), run);
+  else run(0, g.n);
+  return true;
+}
+
 void real_product(const Gemm& g, bool allowed) {
-  if (try_gemv(g, allowed)) return;
+  if (try_gemv(g, allowed) || try_thin(g, allowed)) return;
   const GemmCall call = call_of(g, threads_for(g, allowed));
   if (!is_floating_point(g.dtype)) return FB_ISA_DISPATCH(gemm_integer)(call);
   if (g.dtype == DType::BFloat16 && has_bf16_dot()) return gemm_bf16_dot(call);
