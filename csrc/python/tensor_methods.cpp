@@ -62,6 +62,7 @@ PyObject* is_signed(PyObject* o, PyObject*) { return PyBool_FromLong(unwrap(o).i
 PyObject* is_inference(PyObject* o, PyObject*) { return PyBool_FromLong(unwrap(o).has_flag(kInference)); }
 PyObject* no(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 PyObject* same(PyObject* o, PyObject*) { return Py_NewRef(o); }
+PyObject* same_dense(PyObject* o, PyObject* const*, Py_ssize_t, PyObject*) { return Py_NewRef(o); }
 PyObject* get_device(PyObject* o, PyObject*) {
   return PyLong_FromLong(unwrap(o).device().type == DeviceType::CPU ? -1 : unwrap(o).device().index);
 }
@@ -204,6 +205,13 @@ PyObject* is_set_to(PyObject* o, PyObject* other) {
   }
 }
 
+// What only other layouts have.
+PyObject* sparse_only(const char* what) {
+  return PyErr_Format(PyExc_RuntimeError, "%s tensor layout but got Strided", what);
+}
+PyObject* values(PyObject*, PyObject*) { return sparse_only("values expected sparse"); }
+PyObject* indices(PyObject*, PyObject*) { return sparse_only("indices expected sparse coordinate"); }
+
 // Subclasses ----------------------------------------------------------------------------------------------------------
 
 Param subclass_params[] = {{"cls", Arg::Object}, {"data", Arg::Tensor}, {"require_grad", Arg::Bool, false, false}};
@@ -308,6 +316,9 @@ PyMethodDef tensor_methods[] = {
     {"resize_as_", fast(resize_as__method), kFast, "Resizes to the shape of another tensor."},
     {"set_", fast(set__method), kFast, "Makes the tensor stand for other memory."},
     {"is_set_to", is_set_to, METH_O, "Do both stand for the same memory in the same way?"},
+    {"values", values, METH_NOARGS, "Of sparse tensors: their stored values. Dense tensors have none: RuntimeError."},
+    {"indices", indices, METH_NOARGS, "Of sparse tensors: where their values are. Dense tensors have none: RuntimeError."},
+    {"to_dense", fast(same_dense), kFast, "The tensor itself: it is dense."},
     {"as_subclass", as_subclass, METH_O, "The same tensor as an instance of a subclass; gradients flow through."},
     {"_make_subclass", fast(make_subclass), kFast | METH_STATIC, "Instance of a subclass over the data of a tensor."},
     {"__torch_function__", with_keywords(tensor_torch_function), METH_VARARGS | METH_KEYWORDS | METH_CLASS,

@@ -151,9 +151,8 @@ def stubs(ops: Sequence[Op], core: types.ModuleType) -> str:
     tensor = core.Tensor
     lines = ["_int = int", "_float = float", "_bool = bool", "_Number = int | float | complex", ""]
     lines.append("class Tensor:")
-    own = [
-        n for n in sorted(vars(tensor)) if n not in methods and n not in ("__doc__", "__module__")
-    ]
+    hidden = {*methods, "__doc__", "__module__"}
+    own = [n for n in sorted(vars(tensor)) if n not in hidden]
     lines.append("    def __init__(self, *args: Any, **kwargs: Any) -> None: ...")
     lines += _untyped(tensor, [n for n in own if n not in ("__new__", "__hash__")], "    ", True)
     for name in sorted(methods):
