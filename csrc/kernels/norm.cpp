@@ -6,6 +6,7 @@
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
+#include "kernels/norm_chunk.h"
 
 namespace flambeau::kernels {
 namespace {
@@ -39,24 +40,28 @@ struct Count {
   double finish(double a) const { return a; }
 };
 struct Sum {
+  static constexpr NormPart kPart = NormPart::Sum;
   static constexpr double kInit = 0;
   template <class A, class T> A step(A a, T x) const { return a + size_of(x); }
   template <class A> A join(A a, A b) const { return a + b; }
   double finish(double a) const { return a; }
 };
 struct Squares {
+  static constexpr NormPart kPart = NormPart::Squares;
   static constexpr double kInit = 0;
   template <class A, class T> A step(A a, T x) const { return a + square_of(x); }
   template <class A> A join(A a, A b) const { return a + b; }
   double finish(double a) const { return std::sqrt(a); }
 };
 struct Largest {
+  static constexpr NormPart kPart = NormPart::Largest;
   static constexpr double kInit = 0;
   template <class A> A join(A a, A b) const { return b > a || b != b ? b : a; }
   template <class A, class T> A step(A a, T x) const { return join<A>(a, size_of(x)); }
   double finish(double a) const { return a; }
 };
 struct Least {
+  static constexpr NormPart kPart = NormPart::Least;
   static constexpr double kInit = std::numeric_limits<double>::infinity();
   template <class A> A join(A a, A b) const { return b < a || b != b ? b : a; }
   template <class A, class T> A step(A a, T x) const { return join<A>(a, size_of(x)); }
@@ -75,6 +80,16 @@ constexpr int kLanes = 16;
 
 template <class T, class K>
 double chunk(const T* x, int64_t n, const K& kind) {
+  if constexpr (requires { K::kPart; }) {
+    if constexpr (std::is_same_v<T, float>) return FB_ISA_DISPATCH(norm_chunk_f32)(x, n, K::kPart);
+    if constexpr (std::is_same_v<T, double>) return FB_ISA_DISPATCH(norm_chunk_f64)(x, n, K::kPart);
+    if constexpr (std::is_same_v<K, Squares>) {   // the parts of complex numbers are numbers to be squared
+      if constexpr (std::is_same_v<T, complex64>)
+        return FB_ISA_DISPATCH(norm_chunk_f32)(reinterpret_cast<const float*>(x), 2 * n, K::kPart);
+      if constexpr (std::is_same_v<T, complex128>)
+        return FB_ISA_DISPATCH(norm_chunk_f64)(reinterpret_cast<const double*>(x), 2 * n, K::kPart);
+    }
+  }
   using A = typename Parts<T>::Real;
   A lanes[kLanes];
   for (A& a : lanes) a = static_cast<A>(K::kInit);

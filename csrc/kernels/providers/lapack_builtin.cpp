@@ -485,6 +485,7 @@ int geev(bool vectors, int n, T* a, std::complex<Real<T>>* w, std::complex<Real<
       auto mate = std::min_element(order.begin() + i + 1, order.end(), [&](int p, int r) {
         return std::abs(values[p] - std::conj(z)) < std::abs(values[r] - std::conj(z));
       });
+      values[*mate] = std::conj(z);
       std::rotate(order.begin() + i + 1, mate, mate + 1);
       if (z.imag() < 0) std::swap(order[i], order[i + 1]);
       ++i;
