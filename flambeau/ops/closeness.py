@@ -102,8 +102,10 @@ def _quantile(
     last = values.size(-1) - 1
     nans = values.isnan()
     counts = nans.logical_not().sum([-1], True).to(input.dtype)
-    rank = q * (counts - 1).clamp_min(0) if ignore_nan else (q * last).expand(
-        x.shape[: x.ndim - 1] + [q.numel()]
+    rank = (
+        q * (counts - 1).clamp_min(0)
+        if ignore_nan
+        else (q * last).expand(x.shape[: x.ndim - 1] + [q.numel()])
     )
     if not ignore_nan:
         # One NaN makes the quantile NaN: NaN is sorted last, so all ranks point there.
@@ -117,8 +119,10 @@ def _quantile(
     below = rank.floor().to(int64)
     result = values.gather(-1, below)
     if interpolation == "linear" or interpolation == "midpoint":
-        weight = rank - below.to(rank.dtype) if interpolation == "linear" else full(
-            rank.shape, 0.5, dtype=rank.dtype
+        weight = (
+            rank - below.to(rank.dtype)
+            if interpolation == "linear"
+            else full(rank.shape, 0.5, dtype=rank.dtype)
         )
         above = values.gather(-1, rank.ceil().to(int64))
         result = lerp(result, above, weight)

@@ -1,7 +1,7 @@
 """Reductions over any dims: sums, means, products, logical ones, counts.
 
-Kernels: csrc/kernels/reductions.cpp. `dim=None` (and, but for `any` and `all`, no dims at all) means all
-dims. Which dims are meant and which shape remains is decided here alone.
+Kernels: csrc/kernels/reductions.cpp. `dim=None` (and, but for `any` and `all`, no dims at all)
+means all dims. Which dims are meant and which shape remains is decided here alone.
 """
 
 from __future__ import annotations
@@ -175,9 +175,7 @@ def _(g, input, result):
 
 
 @prod.overload(kernel="prod", out=True)
-def prod(
-    input: Tensor, dim: int, keepdim: bool = False, *, dtype: DType | None = None
-) -> Tensor:
+def prod(input: Tensor, dim: int, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """Products along one dim.
 
     >>> torch.prod(torch.tensor([[1, 2], [3, 4]]), 1)

@@ -37,7 +37,9 @@ def _extreme_shape(op: str, loop: str, input: Tensor, dim: Ints | None, keepdim:
 
 
 @composite(namespaces=(), method=False, out=False)
-def _shared_among_ties(g: Tensor, input: Tensor, result: Tensor, dim: Ints | None, keepdim: bool) -> Tensor:
+def _shared_among_ties(
+    g: Tensor, input: Tensor, result: Tensor, dim: Ints | None, keepdim: bool
+) -> Tensor:
     """Cotangent of an extreme along several dims: equal shares for all entries that attain it.
 
     >>> True

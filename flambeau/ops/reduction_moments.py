@@ -1,8 +1,8 @@
 """Variances, deviations, log-sum-exp, norms.
 
 Kernels: csrc/kernels/reductions.cpp. Moments are taken in two passes over blocks, see
-csrc/kernels/reduce.isa.cpp. The variance of complex numbers is that of their real parts plus that of
-their imaginary parts.
+csrc/kernels/reduce.isa.cpp. The variance of complex numbers is that of their real parts plus
+that of their imaginary parts.
 """
 
 from __future__ import annotations
@@ -101,7 +101,6 @@ def _complex_var(input: Tensor, dim: Ints | None, correction: float, keepdim: bo
     return real + imag
 
 
-
 @composite(namespaces=(), method=False, out=False)
 def _var(input: Tensor, dim: Ints | None, correction: float, keepdim: bool) -> Tensor:
     """The variance, of any inexact dtype.
@@ -184,7 +183,9 @@ def var_mean(input: Tensor, unbiased: bool) -> Tuple[Tensor, Tensor]:
 
 
 @var_mean.overload(out=False)
-def var_mean(input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
+def var_mean(
+    input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False
+) -> Tuple[Tensor, Tensor]:
     """Along `dim`.
 
     >>> torch.var_mean(torch.tensor([1.0, 3.0]), 0, False)
@@ -296,7 +297,9 @@ def std_mean(input: Tensor, unbiased: bool) -> Tuple[Tensor, Tensor]:
 
 
 @std_mean.overload(out=False)
-def std_mean(input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
+def std_mean(
+    input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False
+) -> Tuple[Tensor, Tensor]:
     """Along `dim`.
 
     >>> torch.std_mean(torch.tensor([1.0, 3.0]), 0, False)
