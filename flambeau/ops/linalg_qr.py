@@ -324,4 +324,5 @@ def ormqr(
 
 @ormqr.vjp
 def _(g, input, tau, other, left: bool, transpose: bool):
-    return _reflectors_backward(g, input, tau, other, left, transpose)
+    g_input, g_tau, g_other = _reflectors_backward(g, input, tau, other, left, transpose)
+    return g_input, g_tau, g_other
