@@ -247,10 +247,6 @@ PyObject* deepcopy(PyObject* o, PyObject* memo) {
   PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._tensor_pickle"));
   return module ? PyObject_CallMethod(module.get(), "deepcopy_tensor", "OO", o, memo) : nullptr;
 }
-PyObject* repr(PyObject* o, PyObject*) {
-  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._tensor_str"));
-  return module ? PyObject_CallMethod(module.get(), "_str", "O", o) : nullptr;
-}
 PyObject* format(PyObject* o, PyObject* spec) {
   const Tensor& t = unwrap(o);
   if (t.dim() == 0 && t.device().type != DeviceType::Meta && !t.has_flag(kWrapper)) {
@@ -274,6 +270,11 @@ PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
 }
 }  // namespace
+
+PyObject* tensor_repr(PyObject* o) {
+  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._tensor_str"));
+  return module ? PyObject_CallMethod(module.get(), "_str", "O", o) : nullptr;
+}
 
 PyObject* as_subclass(PyObject* self, PyObject* cls) {
   try {
@@ -325,7 +326,6 @@ PyMethodDef tensor_methods[] = {
      "Default override: runs the function; results become instances of the class."},
     {"__reduce_ex__", reduce_ex, METH_O, nullptr},
     {"__deepcopy__", deepcopy, METH_O, nullptr},
-    {"__repr__", repr, METH_NOARGS | METH_COEXIST, nullptr},
     {"__format__", format, METH_O, nullptr},
     {"__dir__", dir, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -216,6 +216,7 @@ bool init_tensor_type(PyObject* module) {
       {Py_tp_finalize, reinterpret_cast<void*>(tensor_finalize)},
       {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
       {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
+      {Py_tp_repr, reinterpret_cast<void*>(tensor_repr)},
       {Py_tp_new, reinterpret_cast<void*>(new_tensor_object)},
       {Py_tp_members, members},
       {Py_tp_methods, methods.data()},

@@ -51,6 +51,8 @@ extern int (*traverse_node)(void* node, visitproc visit, void* arg);
 
 // Tensor(...): the legacy constructor (factories.cpp).
 PyObject* new_tensor_object(PyTypeObject* type, PyObject* args, PyObject* kwargs);
+// repr(x), by flambeau/_tensor_str.py (tensor_methods.cpp).
+PyObject* tensor_repr(PyObject* self);
 // Builds the type and adds it to the module. Method tables come from module.h.
 bool init_tensor_type(PyObject* module);
 
