@@ -52,7 +52,6 @@ PyObject* manual_seed(PyObject* self, PyObject* seed) {
     }
   }
   GeneratorImpl& g = impl_of(self);
-  std::lock_guard guard(g.mutex);
   g.manual_seed(value);
   return Py_NewRef(self);
 }
@@ -60,7 +59,6 @@ PyObject* manual_seed(PyObject* self, PyObject* seed) {
 PyObject* seed(PyObject* self, PyObject*) {
   try {
     GeneratorImpl& g = impl_of(self);
-    std::lock_guard guard(g.mutex);
     return PyLong_FromUnsignedLongLong(g.seed_from_system());
   } catch (...) {
     return raise_current();
@@ -69,7 +67,6 @@ PyObject* seed(PyObject* self, PyObject*) {
 PyObject* initial_seed(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(impl_of(self).engine.seed); }
 PyObject* get_state(PyObject* self, PyObject*) {
   try {
-    std::lock_guard guard(impl_of(self).mutex);
     return wrap(impl_of(self).get_state());
   } catch (...) {
     return raise_current();
@@ -78,7 +75,6 @@ PyObject* get_state(PyObject* self, PyObject*) {
 PyObject* set_state(PyObject* self, PyObject* state) {
   try {
     const Tensor& t = expect_tensor(state, "set_state", "new_state");
-    std::lock_guard guard(impl_of(self).mutex);
     impl_of(self).set_state(t);
     return Py_NewRef(self);
   } catch (...) {
@@ -88,7 +84,6 @@ PyObject* set_state(PyObject* self, PyObject* state) {
 PyObject* clone_state(PyObject* self, PyObject*) {
   try {
     auto copy = Generator::adopt(new GeneratorImpl);
-    std::lock_guard guard(impl_of(self).mutex);
     copy->set_state(impl_of(self).get_state());
     return wrap_generator(copy);
   } catch (...) {

@@ -48,6 +48,44 @@ FB_METHOD(is_contiguous, {is_contiguous_params, 2, 1,
                           "(Tensor self, *, torch.memory_format memory_format = torch.contiguous_format)",
                           call_is_contiguous})
 
+// x.view(dtype): the same bytes as elements of another type. Not followed by autograd.
+Param view_dtype_params[] = {{"self", Arg::Tensor}, {"dtype", Arg::DType}};
+PyObject* call_view_dtype(const Args& a) {
+  const Tensor& x = self_of(a);
+  DType d = to_dtype(a[1]);
+  int64_t from = x.itemsize(), to = itemsize(d);
+  std::string what = concat(" to view ", scalar_type_name(x.dtype()), " as ", scalar_type_name(d),
+                            " (different element sizes)");
+  Ints sizes = x.sizes(), strides = x.strides();
+  int64_t offset = x.offset(), last = x.dim() - 1;
+  if (from != to) {
+    FB_CHECK(last >= 0, "self.dim() cannot be 0", what);
+    FB_CHECK(strides[last] == 1, "self.stride(-1) must be 1", what, ", but got ", strides[last]);
+  }
+  if (from > to) {
+    int64_t ratio = from / to;
+    for (auto& s : strides) s *= ratio;
+    strides[last] = 1;
+    sizes[last] *= ratio;
+    offset *= ratio;
+  } else if (from < to) {
+    int64_t ratio = to / from;
+    FB_CHECK(sizes[last] % ratio == 0, "self.size(-1) must be divisible by ", ratio, what, ", but got ", sizes[last]);
+    FB_CHECK(offset % ratio == 0, "self.storage_offset() must be divisible by ", ratio, what, ", but got ", offset);
+    for (int64_t i = 0; i < last; ++i) {
+      FB_CHECK(strides[i] % ratio == 0, "self.stride(", i, ") must be divisible by ", ratio, what, ", but got ", strides[i]);
+      strides[i] /= ratio;
+    }
+    sizes[last] /= ratio;
+    offset /= ratio;
+  }
+  return wrap(alias_as(x, d, sizes, strides, offset));
+}
+Param view_params[] = {{"self", Arg::Tensor}, {"size", Arg::Ints}};
+PyObject* call_view(const Args& a) { return wrap(ops::view(self_of(a), to_ints(a, 1))); }
+FB_METHOD(view, {view_dtype_params, 2, 2, "(Tensor self, torch.dtype dtype)", call_view_dtype},
+          {view_params, 2, 2, "(Tensor self, tuple of ints size)", call_view})
+
 PyObject* dim(PyObject* o, PyObject*) { return PyLong_FromLongLong(unwrap(o).dim()); }
 PyObject* numel(PyObject* o, PyObject*) { return PyLong_FromLongLong(unwrap(o).numel()); }
 PyObject* element_size(PyObject* o, PyObject*) { return PyLong_FromLongLong(unwrap(o).itemsize()); }
@@ -288,6 +326,7 @@ PyMethodDef tensor_methods[] = {
     {"size", fast(size_method), kFast, "The shape, or the size of one dimension."},
     {"stride", fast(stride_method), kFast, "Steps in memory of the dimensions, in elements, or of one."},
     {"is_contiguous", fast(is_contiguous_method), kFast, "Are the elements in order in memory, without gaps?"},
+    {"view", fast(view_method), kFast, "The same memory in another shape, or as elements of another type."},
     {"dim", dim, METH_NOARGS, "Number of dimensions."},
     {"ndimension", dim, METH_NOARGS, "Number of dimensions."},
     {"numel", numel, METH_NOARGS, "Number of elements."},
