@@ -11,8 +11,8 @@ from flambeau.ops._lang import *
 
 @composite(namespaces=(), method=False)
 def _fft_strides(input: Tensor, dims: Ints, shape: Ints, last: bool) -> Ints:
-    """Strides of a transform's result: other dims outside, transformed dims inside, each group in the
-    order of the input's strides; with `last`, the last of `dims` is innermost.
+    """Strides of a transform's result: other dims outside, transformed dims inside, each group in
+    the order of the input's strides; with `last`, the last of `dims` is innermost.
 
     >>> torch.fft.fft(torch.ones(2, 3), dim=0).stride()
     (1, 2)
@@ -85,7 +85,7 @@ def _(g, input, dims: Ints, scale: float):
 
 @structured(kernel="fft_c2r", namespaces=(), method=False, out=False)
 def _fft_c2r(input: Tensor, dims: Ints, n: int, scale: float) -> Tensor:
-    """Complex to real: the inverse of what gives half of a spectrum, `n` long in the last of `dims`.
+    """Complex to real: the inverse of what gives half of a spectrum; `n` long in the last dim.
 
     >>> torch.fft.irfft(torch.tensor([2.0 + 0j, 0]))
     tensor([1., 1.])
@@ -283,9 +283,7 @@ def _fft_half(
     x = _fft_real(name, "real-valued", input)
     dims, lengths = _fft_axes(x, s, dim)
     check(len(dims) > 0, f"{name} must transform at least one axis")
-    y = _fft_r2c(
-        _fft_fit_all(x, dims, lengths), dims, _fft_scale(norm, prod(lengths), forward)
-    )
+    y = _fft_r2c(_fft_fit_all(x, dims, lengths), dims, _fft_scale(norm, prod(lengths), forward))
     return y if forward else y.conj()
 
 
@@ -356,9 +354,7 @@ def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | Non
 
 
 @composite(namespaces=(), method=False)
-def _fft_to_real(
-    input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool
-) -> Tensor:
+def _fft_to_real(input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Tensor:
     """irfft, and with forward=True hfft.
 
     >>> torch.fft.irfft(torch.tensor([2.0 + 0j, 0]))
@@ -414,6 +410,7 @@ def fft_ihfft(
 
 # Several dims -------------------------------------------------------------------------------------
 
+
 @composite(namespaces=("_C._fft",), aliases=("fft.fftn",), method=False, out=True)
 def fft_fftn(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None
@@ -428,7 +425,7 @@ def fft_fftn(
 
 @composite(namespaces=("_C._fft",), aliases=("fft.fft2",), method=False, out=True)
 def fft_fft2(
-    input: Tensor, s: Ints1 | None = None, dim: Ints1 = [-2, -1], norm: str | None = None
+    input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """The transform over two dims.
 
@@ -452,7 +449,7 @@ def fft_ifftn(
 
 @composite(namespaces=("_C._fft",), aliases=("fft.ifft2",), method=False, out=True)
 def fft_ifft2(
-    input: Tensor, s: Ints1 | None = None, dim: Ints1 = [-2, -1], norm: str | None = None
+    input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """The inverse transform over two dims.
 
@@ -466,7 +463,7 @@ def fft_ifft2(
 def fft_rfftn(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None
 ) -> Tensor:
-    """The transform of a real signal over several dims (all by default, the last ones for a given `s`).
+    """The transform of a real signal over several dims (all by default, the last for an `s`).
 
     >>> torch.fft.rfftn(torch.ones(1))
     tensor([1.+0.j])
@@ -476,7 +473,7 @@ def fft_rfftn(
 
 @composite(namespaces=("_C._fft",), aliases=("fft.rfft2",), method=False, out=True)
 def fft_rfft2(
-    input: Tensor, s: Ints1 | None = None, dim: Ints1 = [-2, -1], norm: str | None = None
+    input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """The transform of a real signal over two dims.
 
@@ -500,7 +497,7 @@ def fft_irfftn(
 
 @composite(namespaces=("_C._fft",), aliases=("fft.irfft2",), method=False, out=True)
 def fft_irfft2(
-    input: Tensor, s: Ints1 | None = None, dim: Ints1 = [-2, -1], norm: str | None = None
+    input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """The inverse of rfft over two dims.
 
@@ -514,7 +511,7 @@ def fft_irfft2(
 def fft_hfftn(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None
 ) -> Tensor:
-    """The transform of a Hermitian signal over several dims (all by default, the last ones for a given `s`).
+    """The transform of a Hermitian signal over several dims (all by default, the last for an `s`).
 
     >>> torch.fft.hfftn(torch.tensor([2.0 + 0j, 0]))
     tensor([2., 2.])
@@ -524,7 +521,7 @@ def fft_hfftn(
 
 @composite(namespaces=("_C._fft",), aliases=("fft.hfft2",), method=False, out=True)
 def fft_hfft2(
-    input: Tensor, s: Ints1 | None = None, dim: Ints1 = [-2, -1], norm: str | None = None
+    input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """The transform of a Hermitian signal over two dims.
 
@@ -548,7 +545,7 @@ def fft_ihfftn(
 
 @composite(namespaces=("_C._fft",), aliases=("fft.ihfft2",), method=False, out=True)
 def fft_ihfft2(
-    input: Tensor, s: Ints1 | None = None, dim: Ints1 = [-2, -1], norm: str | None = None
+    input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """The inverse of hfft over two dims.
 

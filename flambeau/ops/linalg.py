@@ -203,7 +203,10 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     >>> torch.cholesky_solve(torch.ones(1, 1), torch.full((1, 1), 2.0))
     tensor([[0.2500]])
     """
-    check(input.ndim >= 2, f"b should have at least 2 dimensions, but has {input.ndim} dimensions instead")
+    check(
+        input.ndim >= 2,
+        f"b should have at least 2 dimensions, but has {input.ndim} dimensions instead",
+    )
     check(L.ndim >= 2, f"u should have at least 2 dimensions, but has {L.ndim} dimensions instead")
     _check_same_dtype("cholesky_solve", input, L, "b", "A")
     check(

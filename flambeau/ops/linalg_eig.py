@@ -52,7 +52,9 @@ def _check_phase(name: str, what: str, inner: Tensor, size: Tensor) -> bool:
     bound = 0.01 + 0.01 * size.abs().amax()
     check(
         bool((phase.abs() <= bound).all().item()),
-        f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss function depends on this quantity, so it is ill-defined.",
+        f"{name}: The {what} in the complex case are specified up to multiplication by "
+        f"e^{{i phi}}. The specified loss function depends on this quantity, so it is "
+        "ill-defined.",
     )
     return True
 

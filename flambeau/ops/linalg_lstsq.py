@@ -62,13 +62,15 @@ def linalg_lstsq(
     check(b.ndim >= 1, "torch.linalg.lstsq: other must have at least 1 dimension.")
     check(
         input.dtype == b.dtype,
-        f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {input.dtype} and other's dtype {b.dtype}",
+        "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's "
+        f"dtype {input.dtype} and other's dtype {b.dtype}",
     )
     _check_inexact("torch.linalg.lstsq", input)
     ahead = input.ndim - b.ndim
     check(
         ahead >= 0 and ahead <= 1,
-        "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1",
+        "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and "
+        "(input.dim() - other.dim()) <= 1",
     )
     vector = ahead == 1
     if vector:
@@ -181,14 +183,16 @@ def _tensor_tolerances(
     if atol is not None:
         check(
             not atol.is_complex(),
-            f"{name}: atol tensor of complex type is not supported. Got {scalar_type_name(atol.dtype)}",
+            f"{name}: atol tensor of complex type is not supported. Got "
+            f"{scalar_type_name(atol.dtype)}",
         )
         absolute = atol.to(kind)
     relative = where(absolute > 0.0, 0.0, _default_rtol(input)).to(kind)
     if rtol is not None:
         check(
             not rtol.is_complex(),
-            f"{name}: rtol tensor of complex type is not supported. Got {scalar_type_name(rtol.dtype)}",
+            f"{name}: rtol tensor of complex type is not supported. Got "
+            f"{scalar_type_name(rtol.dtype)}",
         )
         relative = rtol.to(kind)
     return absolute, relative
@@ -203,7 +207,8 @@ def _check_pinv(input: Tensor) -> None:
     """
     check(
         input.ndim >= 2 and input.dtype.is_inexact,
-        f"linalg.pinv({scalar_type_name(input.dtype)}{{{input.shape}}}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types",
+        f"linalg.pinv({scalar_type_name(input.dtype)}{{{input.shape}}}): expected a tensor with "
+        "2 or more dimensions of float, double, cfloat or cdouble types",
     )
     _check_inexact("linalg.pinv", input)
 

@@ -39,7 +39,9 @@ def _(g0, result0, result1):
     return _permute_rows(g, result1, True)
 
 
-@structured(kernel="pivots_to_permutation", namespaces=(), method=False, out=False, differentiable=False)
+@structured(
+    kernel="pivots_to_permutation", namespaces=(), method=False, out=False, differentiable=False
+)
 def _pivots_to_permutation(pivots: Tensor, n: int) -> Tensor:
     """For each row of L U, the row of A that it is.
 
@@ -98,7 +100,9 @@ def _plu_backward(g_lower: Tensor, g_upper: Tensor, lower: Tensor, upper: Tensor
         strict = strict - g_upper.narrow(-1, k, n - k) @ upper.narrow(-1, k, n - k).adjoint()
     if m > k:
         rest = rest - lower.narrow(-2, k, m - k).adjoint() @ g_lower.narrow(-2, k, m - k)
-    middle = linalg_solve_triangular(u1.adjoint(), strict.tril(-1) + rest.triu(), upper=False, left=False)
+    middle = linalg_solve_triangular(
+        u1.adjoint(), strict.tril(-1) + rest.triu(), upper=False, left=False
+    )
     g = linalg_solve_triangular(l1.adjoint(), middle, upper=True, unitriangular=True)
     if n > k:
         g_right = linalg_solve_triangular(
@@ -144,7 +148,8 @@ def lu_unpack(
     check(
         not unpack_pivots or LU_pivots.dtype == int32,
         "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
-        "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor",
+        "Note: this function is intended to be used with the output produced by "
+        "torch.linalg.lu_factor",
     )
     p = empty([0], dtype=LU_data.dtype)
     lower = empty([0], dtype=LU_data.dtype)
@@ -176,7 +181,9 @@ def linalg_lu(A: Tensor, *, pivot: bool = True) -> Tuple[Tensor, Tensor, Tensor]
     return lu_unpack(factors, pivots)
 
 
-@composite(namespaces=("torch",), method=True, name="_lu_with_info", fields=("LU", "pivots", "info"))
+@composite(
+    namespaces=("torch",), method=True, name="_lu_with_info", fields=("LU", "pivots", "info")
+)
 def _lu_with_info(
     input: Tensor, pivot: bool = True, check_errors: bool = True
 ) -> Tuple[Tensor, Tensor, Tensor]:
@@ -205,11 +212,13 @@ def linalg_lu_solve(
     _check_same_dtype("linalg.lu_solve", LU, B, "LU", "B")
     check(
         LU.shape[:-1] == pivots.shape,
-        f"linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape {pivots.shape} instead",
+        "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got "
+        f"pivots with shape {pivots.shape} instead",
     )
     check(
         pivots.dtype == int32,
-        f"linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32. Got {scalar_type_name(pivots.dtype)}",
+        "linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32. Got "
+        f"{scalar_type_name(pivots.dtype)}",
     )
     return _solution("linalg.lu_solve", LU, B, left)
 
@@ -247,7 +256,8 @@ def _solution(name: str, A: Tensor, B: Tensor, left: bool) -> Tensor:
     fits = A.size(-1) == (B.size(-2) if left else B.size(-1))
     check(
         fits,
-        f"{name}: Incompatible shapes of A and B for the equation {equation} ({A.size(-2)}x{A.size(-1)} and {B.size(-2)}x{B.size(-1)})",
+        f"{name}: Incompatible shapes of A and B for the equation {equation} "
+        f"({A.size(-2)}x{A.size(-1)} and {B.size(-2)}x{B.size(-1)})",
     )
     shape = broadcast_shapes(A.shape[:-2], B.shape[:-2]) + B.shape[B.ndim - 2 :]
     return _columns(shape, B.dtype, B) if left else empty(shape, like=B)

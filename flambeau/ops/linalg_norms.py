@@ -1,7 +1,7 @@
 """Norms of vectors and matrices, and what is made of them: condition numbers.
 
 Kernel of vector_norm: csrc/kernels/norm.cpp; the others are composed of it and of singular values.
-`torch.norm` with its several spellings of the order is written in Python, in flambeau/functional.py.
+`torch.norm`, with several spellings of the order, is in flambeau/functional.py.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def _norm_input(name: str, x: Tensor, dtype: DType | None) -> Tensor:
     """
     check(
         x.dtype.is_inexact,
-        f"{name}: Expected a floating point or complex tensor as input. Got {scalar_type_name(x.dtype)}",
+        f"{name}: Expected a floating point or complex tensor as input. Got "
+        f"{scalar_type_name(x.dtype)}",
     )
     if dtype is None:
         return x
@@ -98,7 +99,8 @@ def _norm_input(name: str, x: Tensor, dtype: DType | None) -> Tensor:
     )
     check(
         promote(x.dtype, dtype) == dtype,
-        f"{name}: the dtype of the input ({scalar_type_name(x.dtype)}) should be convertible without narrowing to the specified dtype ({scalar_type_name(dtype)})",
+        f"{name}: the dtype of the input ({scalar_type_name(x.dtype)}) should be convertible "
+        f"without narrowing to the specified dtype ({scalar_type_name(dtype)})",
     )
     return x.to(dtype)
 
@@ -129,12 +131,14 @@ def linalg_vector_norm(
         if len(dims) == 0:
             check(
                 x.numel() > 0,
-                f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the operation does not have an identity",
+                f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because "
+                "the operation does not have an identity",
             )
         for d in dims:
             check(
                 x.ndim == 0 or x.size(d) > 0,
-                f"linalg.vector_norm cannot compute the {ord} norm on the dimension {d} because this dimension is empty and the operation does not have an identity",
+                f"linalg.vector_norm cannot compute the {ord} norm on the dimension {d} because "
+                "this dimension is empty and the operation does not have an identity",
             )
     return _vector_norm(y, ord, dims, keepdim)
 
@@ -172,7 +176,7 @@ def _singular_norm(x: Tensor, ord: float, dims: Ints, keepdim: bool) -> Tensor:
 def linalg_matrix_norm(
     input: Tensor,
     ord: str = "fro",
-    dim: Ints = [-2, -1],
+    dim: Ints = (-2, -1),
     keepdim: bool = False,
     *,
     dtype: DType | None = None,
@@ -196,12 +200,12 @@ def linalg_matrix_norm(
 def linalg_matrix_norm(
     input: Tensor,
     ord: Number,
-    dim: Ints = [-2, -1],
+    dim: Ints = (-2, -1),
     keepdim: bool = False,
     *,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Norms 1, 2, inf of matrices, and with a minus sign the smallest of what those take the largest.
+    """Norms 1, 2, inf of matrices; with a minus sign, the smallest of what those take the largest.
 
     >>> torch.linalg.matrix_norm(torch.eye(4), float("inf"))
     tensor(1.)
@@ -248,7 +252,8 @@ def linalg_norm(
     elif ord is not None:
         check(
             input.ndim == 1 or input.ndim == 2,
-            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D.",
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+            f"{input.ndim}D.",
         )
     if ord is not None:
         if dim is not None:
@@ -260,9 +265,7 @@ def linalg_norm(
     return linalg_vector_norm(input, 2.0, dim, keepdim, dtype=dtype)
 
 
-@linalg_norm.overload(
-    namespaces=("_C._linalg",), aliases=("linalg.norm",), method=False, out=True
-)
+@linalg_norm.overload(namespaces=("_C._linalg",), aliases=("linalg.norm",), method=False, out=True)
 def linalg_norm(
     input: Tensor,
     ord: str,
@@ -284,7 +287,8 @@ def linalg_norm(
         return linalg_matrix_norm(input, ord, dim, keepdim, dtype=dtype)
     check(
         input.ndim == 1 or input.ndim == 2,
-        f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D.",
+        "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+        f"{input.ndim}D.",
     )
     return linalg_matrix_norm(input, ord, [0, 1], keepdim, dtype=dtype)
 
@@ -325,7 +329,7 @@ def frobenius_norm(input: Tensor, dim: Ints1, keepdim: bool = False) -> Tensor:
 
 @composite(namespaces=("_C._linalg",), aliases=("linalg.cond",), method=False, out=True)
 def linalg_cond(input: Tensor, p: Number | None = None) -> Tensor:
-    """Condition numbers: the norm of a matrix times that of its inverse, in the norm `p` (default 2).
+    """Condition numbers: norms of matrices times those of their inverses, in the norm `p` (2).
 
     >>> torch.linalg.cond(torch.tensor([[2.0, 0.0], [0.0, 1.0]]))
     tensor(2.)
@@ -340,9 +344,7 @@ def linalg_cond(input: Tensor, p: Number | None = None) -> Tensor:
             return zeros(s.shape[:-1], dtype=s.dtype)
         large, small = s.select(-1, 0), s.select(-1, -1)
         return large / small if order > 0.0 else small / large
-    check(
-        abs(order) == 1.0 or isinf(order), f"linalg.cond got an invalid norm type: {order}"
-    )
+    check(abs(order) == 1.0 or isinf(order), f"linalg.cond got an invalid norm type: {order}")
     _check_square(f"linalg.cond(ord={order})", input, "A")
     return _cond_of_inverse(input, linalg_matrix_norm(input, order), order)
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="linalg_cross", namespaces=("_C._linalg",), aliases=("linalg.cross",), method=False)
+@structured(
+    kernel="linalg_cross", namespaces=("_C._linalg",), aliases=("linalg.cross",), method=False
+)
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Cross products of vectors of length 3 along `dim`.
 
@@ -20,7 +22,8 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     )
     check(
         input.size(dim) == 3 and other.size(dim) == 3,
-        f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.size(dim)} and {other.size(dim)}",
+        f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.size(dim)} and "
+        f"{other.size(dim)}",
     )
     check(
         input.dtype == other.dtype,
@@ -61,7 +64,8 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """
     check(
         x.dtype == y.dtype,
-        f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {scalar_type_name(x.dtype)} and y of type {scalar_type_name(y.dtype)} instead",
+        "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+        f"{scalar_type_name(x.dtype)} and y of type {scalar_type_name(y.dtype)} instead",
     )
     if x.ndim == 1 and y.ndim == 1:
         return vdot(x, y)
@@ -79,7 +83,8 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     t = x.dtype
     check(
         t.is_inexact or t.is_integral,
-        "linalg.vander supports floating point, complex, and integer tensors, but got " + scalar_type_name(t),
+        "linalg.vander supports floating point, complex, and integer tensors, but got "
+        + scalar_type_name(t),
     )
     v = x.unsqueeze(-1) if x.ndim == 0 else x
     n = v.size(-1)
@@ -143,7 +148,8 @@ def linalg_tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     m, n = prod(rows), prod(columns)
     check(
         m == n,
-        f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {n} != {m}",
+        "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+        f"prod(self.shape[:ind]), but got {n} != {m}",
     )
     x, info = linalg_inv_ex(input.reshape([n, m]))
     _ = _linalg_check_errors(info, "linalg.tensorinv: inv", is_matrix=True)
@@ -167,7 +173,8 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: Ints | None = None) -
     rest = prod(tail)
     check(
         rest == prod(a.shape[: other.ndim]),
-        f"Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got {rest} != {prod(a.shape[: other.ndim])}",
+        "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+        f"prod(self.shape[:other.ndim]), but got {rest} != {prod(a.shape[: other.ndim])}",
     )
     return linalg_solve(a.reshape([rest, rest]), other.reshape([-1])).reshape(tail)
 
@@ -185,7 +192,8 @@ def linalg_matrix_exp(A: Tensor) -> Tensor:
     _check_square("linalg.matrix_exp", A, "A")
     check(
         A.dtype.is_inexact,
-        f"linalg.matrix_exp: Expected a floating point or complex tensor as input. Got {scalar_type_name(A.dtype)}",
+        "linalg.matrix_exp: Expected a floating point or complex tensor as input. Got "
+        f"{scalar_type_name(A.dtype)}",
     )
     return empty(A.shape, like=A)
 
@@ -249,7 +257,10 @@ def linalg_ldl_factor(input: Tensor, *, hermitian: bool = False) -> Tuple[Tensor
 
 
 @structured(
-    kernel="linalg_ldl_solve", namespaces=("_C._linalg",), aliases=("linalg.ldl_solve",), method=False
+    kernel="linalg_ldl_solve",
+    namespaces=("_C._linalg",),
+    aliases=("linalg.ldl_solve",),
+    method=False,
 )
 def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
     """X with A X = B, from the factors of A.
@@ -262,14 +273,17 @@ def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool =
     _check_same_dtype("torch.linalg.ldl_solve", LD, B, "LD", "B")
     check(
         B.ndim >= 2,
-        f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.ndim} dimensions instead",
+        f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.ndim} "
+        "dimensions instead",
     )
     check(
         LD.shape[:-1] == pivots.shape,
-        f"torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape {pivots.shape} instead",
+        "torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but "
+        f"got pivots with shape {pivots.shape} instead",
     )
     check(
         pivots.dtype == int32 or pivots.dtype == int64,
-        f"torch.linalg.ldl_solve: Expected pivots to be integers. Got {scalar_type_name(pivots.dtype)}",
+        "torch.linalg.ldl_solve: Expected pivots to be integers. Got "
+        f"{scalar_type_name(pivots.dtype)}",
     )
     return _solution("torch.linalg.ldl_solve", LD, B, True)

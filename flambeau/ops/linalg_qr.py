@@ -23,7 +23,8 @@ def linalg_qr(A: Tensor, mode: str = "reduced") -> Tuple[Tensor, Tensor]:
     _check_inexact("linalg.qr", A)
     check(
         mode == "reduced" or mode == "complete" or mode == "r",
-        f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'",
+        f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', "
+        "or 'complete'",
     )
     batch = A.shape[:-2]
     m, n = A.size(-2), A.size(-1)
@@ -38,7 +39,8 @@ def linalg_qr(A: Tensor, mode: str = "reduced") -> Tuple[Tensor, Tensor]:
 def _(g0, g1, A, mode: str, result0, result1):
     check(
         mode != "r",
-        "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to require gradients wrt the input.",
+        "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please "
+        "use linalg.qr(A, mode='reduced') if you are going to require gradients wrt the input.",
     )
     m, n = A.size(-2), A.size(-1)
     check(
@@ -114,9 +116,7 @@ def _reflector(input: Tensor, k: int) -> Tensor:
 
 
 @composite(namespaces=(), method=False)
-def _reflect_all(
-    input: Tensor, tau: Tensor, other: Tensor, left: bool, adjoint: bool
-) -> Tensor:
+def _reflect_all(input: Tensor, tau: Tensor, other: Tensor, left: bool, adjoint: bool) -> Tensor:
     """op(Q) other, or other op(Q), one reflector after the other: what ormqr is, differentiably.
 
     >>> torch.linalg.householder_product(torch.eye(1), torch.zeros(1))
@@ -150,7 +150,8 @@ def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     _check_householder("torch.linalg.householder_product", input, tau)
     check(
         input.shape[:-2] == tau.shape[:-1],
-        f"torch.linalg.householder_product: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {tau.shape[:-1]}",
+        "torch.linalg.householder_product: Expected batch dimensions of tau to be equal to "
+        f"input.shape[:-2], but got {tau.shape[:-1]}",
     )
     return _columns(input.shape, input.dtype, input)
 
@@ -173,11 +174,13 @@ def _check_householder(name: str, input: Tensor, tau: Tensor) -> None:
     )
     check(
         tau.ndim == input.ndim - 1,
-        f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and input.ndim is equal to {input.ndim}",
+        f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to "
+        f"{tau.ndim} and input.ndim is equal to {input.ndim}",
     )
     check(
         tau.dtype == input.dtype,
-        f"{name}: tau dtype {scalar_type_name(tau.dtype)} does not match input dtype {scalar_type_name(input.dtype)}",
+        f"{name}: tau dtype {scalar_type_name(tau.dtype)} does not match input dtype "
+        f"{scalar_type_name(input.dtype)}",
     )
     _check_inexact(name, input)
 
@@ -283,9 +286,7 @@ def ormqr(
     >>> torch.ormqr(torch.eye(1), torch.zeros(1), torch.ones(1, 1))
     tensor([[1.]])
     """
-    check(
-        input.ndim >= 2, "torch.ormqr: input must have at least 2 dimensions."
-    )
+    check(input.ndim >= 2, "torch.ormqr: input must have at least 2 dimensions.")
     check(other.ndim >= 2, "torch.ormqr: other must have at least 2 dimensions.")
     side = other.size(-2) if left else other.size(-1)
     where_ = "-2" if left else "-1"
@@ -293,30 +294,38 @@ def ormqr(
         side >= tau.size(-1),
         f"torch.ormqr: other.shape[{where_}] must be greater than or equal to tau.shape[-1]",
     )
-    check(side == input.size(-2), f"torch.ormqr: other.shape[{where_}] must be equal to input.shape[-2]")
+    check(
+        side == input.size(-2),
+        f"torch.ormqr: other.shape[{where_}] must be equal to input.shape[-2]",
+    )
     check(
         tau.size(-1) <= input.size(-1),
         "torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]",
     )
     check(
         input.ndim == tau.ndim + 1,
-        f"torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and input.ndim is equal to {input.ndim}",
+        "torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim "
+        f"equal to {tau.ndim} and input.ndim is equal to {input.ndim}",
     )
     check(
         input.ndim == other.ndim,
-        f"torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to {other.ndim} and input.ndim is equal to {input.ndim}",
+        "torch.ormqr: Expected other to have the same number of dimensions as input, but got "
+        f"other.ndim equal to {other.ndim} and input.ndim is equal to {input.ndim}",
     )
     check(
         input.shape[:-2] == tau.shape[:-1],
-        f"torch.ormqr: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {tau.shape[:-1]}",
+        "torch.ormqr: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
+        f"{tau.shape[:-1]}",
     )
     check(
         input.shape[:-2] == other.shape[:-2],
-        f"torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but got {other.shape[:-2]}",
+        "torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but "
+        f"got {other.shape[:-2]}",
     )
     check(
         tau.dtype == input.dtype and other.dtype == input.dtype,
-        f"torch.ormqr: Expected input, tau and other to have the same dtype, but got {input.dtype}, {tau.dtype} and {other.dtype}",
+        "torch.ormqr: Expected input, tau and other to have the same dtype, but got "
+        f"{input.dtype}, {tau.dtype} and {other.dtype}",
     )
     _check_inexact("ormqr", input)
     return _columns(other.shape, other.dtype, other)

@@ -79,7 +79,8 @@ def _linalg_solve_ex(
     check(B.ndim >= 1, "linalg.solve: The input tensor B must have at least 2 dimensions.")
     check(
         left or not vector,
-        "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)",
+        "linalg.solve: Vector broadcasting of the left hand side is not supported for "
+        "left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)",
     )
     b = B.unsqueeze(-1) if vector else B
     x, factors, pivots, info = _linalg_solve_matrices(A, b, left)
@@ -149,7 +150,11 @@ def _(g, input, B, upper: bool, left: bool, unitriangular: bool, result):
 
 @composite(fields=("solution", "cloned_coefficient"), out=True)
 def triangular_solve(
-    input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    input: Tensor,
+    A: Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
 ) -> Tuple[Tensor, Tensor]:
     """The older form of linalg.solve_triangular, which also returns a copy of A.
 
@@ -158,11 +163,13 @@ def triangular_solve(
     """
     check(
         input.ndim >= 2,
-        f"torch.triangular_solve: Expected b to have at least 2 dimensions, but it has {input.ndim} dimensions instead",
+        "torch.triangular_solve: Expected b to have at least 2 dimensions, but it has "
+        f"{input.ndim} dimensions instead",
     )
     check(
         A.ndim >= 2,
-        f"torch.triangular_solve: Expected A to have at least 2 dimensions, but it has {A.ndim} dimensions instead",
+        f"torch.triangular_solve: Expected A to have at least 2 dimensions, but it has {A.ndim} "
+        "dimensions instead",
     )
     _check_same_dtype("triangular_solve", input, A, "b", "A")
     _check_square("triangular_solve", A, "A")

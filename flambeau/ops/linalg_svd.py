@@ -102,7 +102,8 @@ def _check_svd(A: Tensor, driver: str | None) -> None:
     _check_inexact("linalg.svd", A)
     check(
         driver is None,
-        "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.",
+        "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+        "cuSOLVER backend.",
     )
 
 
@@ -119,9 +120,7 @@ def linalg_svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
 
 
 @composite(fields=("U", "S", "V"), out=True)
-def svd(
-    input: Tensor, some: bool = True, compute_uv: bool = True
-) -> Tuple[Tensor, Tensor, Tensor]:
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Tuple[Tensor, Tensor, Tensor]:
     """The older form of linalg.svd: V instead of its adjoint, and zeros where nothing is wanted.
 
     >>> torch.svd(torch.eye(2)).S

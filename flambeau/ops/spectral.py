@@ -1,7 +1,7 @@
 """Short-time Fourier transforms and the classical windows, composed of other operations.
 
-Windows are worked out in the dtype asked for; a periodic one is a symmetric one that is longer by one
-entry, without its last.
+Windows are worked out in the dtype asked for; a periodic one is a symmetric one that is longer by
+one entry, without its last.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def _cosines(
 
 @composite(factory=True, method=False)
 def hann_window(
-    window_length: int, periodic: bool = True, *, dtype: DType | None = None, device: Device | None = None
+    window_length: int, periodic: bool = True,
+    *, dtype: DType | None = None, device: Device | None = None,
 ) -> Tensor:  # fmt: skip
     """Hann's window: a raised cosine.
 
@@ -76,7 +77,8 @@ def hamming_window(
 
 @composite(factory=True, method=False)
 def blackman_window(
-    window_length: int, periodic: bool = True, *, dtype: DType | None = None, device: Device | None = None
+    window_length: int, periodic: bool = True,
+    *, dtype: DType | None = None, device: Device | None = None,
 ) -> Tensor:  # fmt: skip
     """Blackman's window: two cosines.
 
@@ -89,7 +91,8 @@ def blackman_window(
 
 @composite(factory=True, method=False)
 def bartlett_window(
-    window_length: int, periodic: bool = True, *, dtype: DType | None = None, device: Device | None = None
+    window_length: int, periodic: bool = True,
+    *, dtype: DType | None = None, device: Device | None = None,
 ) -> Tensor:  # fmt: skip
     """Bartlett's window: a triangle.
 
@@ -144,7 +147,8 @@ def _frame_window(
     if window is not None:
         check(
             window.ndim == 1 and window.size(0) == length,
-            f"{name}: expected a 1D window tensor of size equal to win_length={length}, but got window with size {window.shape}",
+            f"{name}: expected a 1D window tensor of size equal to win_length={length}, but got "
+            f"window with size {window.shape}",
         )
         w = window
     if length == n_fft:
@@ -199,7 +203,8 @@ def stft(
     else:
         check(
             cplx,
-            "stft requires the return_complex parameter be given for real inputs, and will further require that return_complex=True in a future PyTorch release.",
+            "stft requires the return_complex parameter be given for real inputs, and will "
+            "further require that return_complex=True in a future PyTorch release.",
         )
     x = input.unsqueeze(0) if input.ndim == 1 else input
     if align_to_window is not None:
@@ -276,7 +281,7 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:
-    """The signal that comes nearest to having the given short-time transform (Griffin and Lim, 1984).
+    """The signal that comes nearest to having a short-time transform (Griffin and Lim, 1984).
 
     >>> x = torch.arange(16.0)
     >>> w = torch.hann_window(4)
@@ -285,7 +290,8 @@ def istft(
     """
     check(
         input.is_complex(),
-        "istft requires a complex-valued input tensor matching the output from stft with return_complex=True.",
+        "istft requires a complex-valued input tensor matching the output from stft with "
+        "return_complex=True.",
     )
     check(
         input.numel() > 0 and (input.ndim == 2 or input.ndim == 3),
@@ -308,7 +314,8 @@ def istft(
         how = f"n_fft when onesided=False, but got {size}"
     check(
         size == want,
-        f"istft: expected the frequency dimension (3rd to the last) of the input tensor to match {how}",
+        "istft: expected the frequency dimension (3rd to the last) of the input tensor to match "
+        f"{how}",
     )
     check(
         hop > 0 and hop <= width,
@@ -363,7 +370,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     """
     check(input.dtype != bool_, "The input tensor may not be a boolean tensor.")
     check(p >= 1, "p has to be greater than or equal to 1")
-    check(not input.is_complex(), "\"mvlgamma\" not implemented for complex numbers")
+    check(not input.is_complex(), '"mvlgamma" not implemented for complex numbers')
     x = input if input.is_floating_point() else input.to(default_dtype())
     halves = arange(p, dtype=x.dtype) * -0.5
     constant = float(p * (p - 1)) * 0.25 * log(pi)
