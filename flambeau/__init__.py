@@ -47,6 +47,7 @@ _HOMES = {
         "typename",
         "use_deterministic_algorithms",
     ),
+    "_factors": ("lu", "pca_lowrank", "svd_lowrank"),
     "_legacy": (
         "BFloat16Tensor",
         "BoolTensor",
@@ -73,6 +74,8 @@ def __getattr__(name: str) -> Any:
     home = _home_of.get(name)
     if home is not None:
         value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    elif name[:1] == "_" and name[:2] != "__" and hasattr(_C, name):
+        value = getattr(_C, name)  # operations such as _foreach_add
     elif name[:2] != "__" and importlib.util.find_spec(f"{__name__}.{name}") is not None:
         value = importlib.import_module(f"{__name__}.{name}")
     else:
