@@ -175,6 +175,16 @@ void init_operators() {
   }
 }
 
+PyObject* divide(PyObject* x, PyObject* y) { return binary<op_div>(x, y); }
+PyObject* divide_reflected(PyObject* x, PyObject* y) { return binary<op_div>(y, x); }
+PyObject* divide_inplace(PyObject* x, PyObject* y) { return binary<op_div_>(x, y); }
+PyMethodDef number_methods[] = {
+    {"__div__", divide, METH_O, nullptr},
+    {"__rdiv__", divide_reflected, METH_O, nullptr},
+    {"__idiv__", divide_inplace, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
 #define FB_SLOT(id, f) {Py_##id, reinterpret_cast<void*>(f)}
 PyType_Slot number_slots[] = {
     FB_SLOT(nb_add, binary<op_add>),

@@ -203,7 +203,8 @@ bool init_tensor_type(PyObject* module) {
   // Hand-written tables first: the first of two methods with one name wins. The type keeps pointers into them.
   static std::vector<PyMethodDef> methods;
   static std::vector<PyGetSetDef> properties;
-  for (auto* table : {tensor_methods, conversion_methods, factory_methods, dlpack_methods, autograd_methods,
+  for (auto* table : {tensor_methods, conversion_methods, factory_methods, inplace_view_methods, number_methods,
+                      dlpack_methods, autograd_methods,
                       generated_methods})
     append(methods, table);
   methods.push_back({nullptr, nullptr, 0, nullptr});

@@ -51,10 +51,19 @@ class Form:
 
     op: Op
     inplace: bool = False
+    method: bool = False  # the tensor whose method it is comes first, wherever the entry has it
 
     @property
     def id(self) -> str:
-        return self.op.uid + ("_inplace" if self.inplace else "")
+        return self.op.uid + ("_inplace" if self.inplace else "_method" if self.method else "")
+
+    @property
+    def params(self) -> list[Param]:
+        """Parameters in the order in which the call gives them."""
+        params = list(self.op.params)
+        if self.method:
+            params.insert(0, params.pop(_self_index(self.op)))
+        return params
 
     @property
     def cpp(self) -> str:
@@ -81,6 +90,12 @@ class Group:
     alias_methods: dict[str, None] = field(default_factory=dict)
 
 
+def _self_index(op: Op) -> int:
+    """Which parameter is the tensor of x.f(...): `input` or `self`, usually the first."""
+    names = [p.name for p in op.params]
+    return next((names.index(n) for n in ("self", "input") if n in names), 0)
+
+
 def _public(op: Op) -> str:
     return str(op.option("python_name", op.name))
 
@@ -98,7 +113,9 @@ def groups(ops: Sequence[Op]) -> list[Group]:
                 continue
             g = found.setdefault(name, Group(name))
             if op.is_method:
-                g.methods.append(form)
+                moved = not form.inplace and op.params[_self_index(op)].type.is_tensor
+                reorder = moved and _self_index(op) > 0
+                g.methods.append(Form(op, method=True) if reorder else form)
             if not op.option("function", True) or (form.inplace and not _one_tensor(op)):
                 continue
             if op.namespaces:
@@ -149,7 +166,7 @@ def _size_test(form: Form) -> str:
     """C++ test: is the work large enough to let other Python threads run meanwhile?"""
     tests = [
         f"big({'*' if _plain_tensor(p.type) else ''}x{i})"
-        for i, p in enumerate(form.op.params)
+        for i, p in enumerate(form.params)
         if p.type.base in ("Tensor", "Tensors") or (form.op.option("factory") and p.name == "size")
     ]
     return " || ".join(tests) or "false"
@@ -163,13 +180,15 @@ def _thunk(form: Form, fields: str) -> list[str]:
     op = form.op
     lines = [f"static PyObject* call_{form.id}([[maybe_unused]] const Args& a) {{"]
     args = []
-    for i, p in enumerate(op.params):
+    for i, p in enumerate(form.params):
         if _plain_tensor(p.type):
             lines.append(_tensor_arg(p, i))
             args.append(f"*x{i}")
         else:
             lines.append(f"  auto x{i} = {_converted(p, i)};")
             args.append(f"x{i}")
+    if form.method:
+        args.insert(_self_index(op), args.pop(0))
     call = f"ops::{form.cpp}({', '.join(args)})"
     pack = f"pack<{len(op.outputs)}>({fields}, " if fields else "pack("
     test = _size_test(form)
@@ -215,7 +234,7 @@ def signature_text(form: Form) -> str:
     """`(Tensor input, *, Number alpha = 1)`, as error messages show it."""
     parts: list[str] = []
     star = False
-    for p in form.op.params:
+    for p in form.params:
         if p.kwonly and not star:
             parts.append("*")
             star = True
@@ -236,7 +255,7 @@ def signature_text(form: Form) -> str:
 
 def _signature(form: Form, fields: str) -> list[str]:
     """Thunk and parameters of a form."""
-    params = [_param(p) for p in form.op.params]
+    params = [_param(p) for p in form.params]
     if form.has_out:
         kind = "Tensor" if len(form.op.outputs) == 1 else "Tensors"
         params.append(f'{{"out", Arg::{kind}, true, false}}')

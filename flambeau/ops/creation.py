@@ -224,7 +224,7 @@ def arange(
     d = dtype if dtype is not None else (int64 if whole else default_dtype())
     check(float(step) != 0.0, "step must be nonzero")
     n = 0
-    if whole:
+    if whole or (d.is_integral and int(step) != 0):
         n = -((int(start) - int(end)) // int(step))
     else:
         n = ceil((float(end) - float(start)) / float(step))
@@ -240,7 +240,7 @@ def arange(end: Number, *, dtype: DType | None = None, device: Device | None = N
     tensor([0, 1, 2])
     """
     d = dtype if dtype is not None else (int64 if end.is_integral() else default_dtype())
-    n = int(end) if end.is_integral() else ceil(float(end))
+    n = int(end) if end.is_integral() or d.is_integral else ceil(float(end))
     check(n >= 0, "upper bound and lower bound inconsistent with step sign")
     return empty([n], dtype=d, device=device)
 
