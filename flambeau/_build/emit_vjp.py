@@ -82,7 +82,8 @@ class VjpEmitter(BodyEmitter):
         if guarded and id(s) in self.decl.here:
             self.decl.before.setdefault(id(s), []).extend(self.decl.here.pop(id(s)))
         for name, t in self.decl.before.get(id(s), ()):
-            self.put(f"{cpp_value(t)} {self.var(name)}{{}};")
+            if name != "_":
+                self.put(f"{cpp_value(t)} {self.var(name)}{{}};")
 
     def _return(self, s: ir.Return) -> None:
         assert s.value is not None
