@@ -153,7 +153,7 @@ def use_fused(part: Part, group: Group) -> bool:
     """Whether the core's single-call form of the rule applies to ``part``."""
     if group["fused"] and part.complex:
         raise RuntimeError("`fused=True` requires all the params to be floating point Tensors")
-    if not getattr(fb, "_flambeau_fused", False) or part.sparse or group["differentiable"]:
+    if part.sparse or group["differentiable"]:
         return False
     wanted = group["fused"]
     return bool(wanted) if wanted is not None else group["foreach"] is None

@@ -218,7 +218,6 @@ def test_sparse_gradients_are_refused_with_advice():
 
 def test_fused_core_call_receives_the_whole_group(monkeypatch):
     calls = []
-    monkeypatch.setattr(fb, "_flambeau_fused", True, raising=False)
     monkeypatch.setattr(fb, "_fused_adam_", lambda *a, **k: calls.append((a, k)), raising=False)
     monkeypatch.setattr(fb, "_fused_sgd_", lambda *a, **k: calls.append((a, k)), raising=False)
     ps = [leaf(1.0), leaf(2.0)]
