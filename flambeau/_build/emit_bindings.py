@@ -101,7 +101,7 @@ def _public(op: Op) -> str:
 
 
 def _one_tensor(op: Op) -> bool:
-    return [p.type.is_tensor for p in op.params if p.required] == [True]
+    return sum(p.type.is_tensor for p in op.params if p.required) == 1
 
 
 def groups(ops: Sequence[Op]) -> list[Group]:

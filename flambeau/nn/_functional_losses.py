@@ -180,6 +180,11 @@ def poisson_nll_loss(
     return _ops.poisson_nll_loss(input, target, log_input, full, eps, mode)
 
 
+def _differing(input: Tensor, var: Tensor) -> list[int]:
+    """Sizes of `var` where they are not those of the input."""
+    return [v for n, v in zip(input.shape, var.shape, strict=True) if n != v]
+
+
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -192,8 +197,8 @@ def gaussian_nll_loss(
 
     Args:
         input: means.
-        var: variances: of the shape of the input, with a last dimension of 1 or without it, or one
-            number. Values below `eps` count as `eps`, but their gradient is kept.
+        var: variances: of the shape of the input, with one dimension of 1 instead, without the last
+            dimension, or one number. Values below `eps` count as `eps`, but their gradient is kept.
         full: adds the constant term.
     """
     if not isinstance(var, Tensor):
@@ -205,7 +210,7 @@ def gaussian_nll_loss(
     if var.shape != input.shape:
         if input.shape[:-1] == var.shape:
             var = var.unsqueeze(-1)
-        elif input.shape[:-1] != var.shape[:-1] or var.shape[-1] != 1:
+        elif input.ndim != var.ndim or _differing(input, var) != [1]:
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
@@ -370,6 +375,11 @@ def linear_cross_entropy(
         raise RuntimeError(
             "expected equal input and linear_weight last dimensions (in_features), got "
             f"{input.shape[-1]} and {features}, respectively"
+        )
+    if input.ndim == 1 and len(classes) > 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} "
+            f"requires batched input, (N, {features}), got unbatched input with shape ({features},)"
         )
     if linear_bias is not None and linear_bias.shape != classes:
         raise RuntimeError(

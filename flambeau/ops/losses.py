@@ -138,7 +138,7 @@ def huber_loss(
     tensor(2.5000)
     """
     check(delta > 0.0, "huber_loss does not support non-positive values for delta.")
-    return _weighted(_huber(input, target, delta), input, weight, reduction)
+    return _weighted(_huber(input, target.to(input.dtype), delta), input, weight, reduction)
 
 
 @pointwise(
@@ -361,7 +361,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
     >>> F.soft_margin_loss(torch.zeros(1), torch.ones(1))
     tensor(0.6931)
     """
-    return _reduced(_soft_margin(input, target), reduction)
+    return _reduced(_soft_margin(input, target.to(input.dtype)), reduction)
 
 
 @pointwise(dtypes="if", namespaces=(), method=False, inplace=False, out=False, label="clamp")
@@ -390,7 +390,7 @@ def hinge_embedding_loss(
     >>> F.hinge_embedding_loss(torch.ones(1), torch.ones(1))
     tensor(1.)
     """
-    return _reduced(_hinge_embedding(input, target, margin), reduction)
+    return _reduced(_hinge_embedding(input, target.to(input.dtype), margin), reduction)
 
 
 @composite(namespaces=("nn.functional",), method=False)

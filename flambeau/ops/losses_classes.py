@@ -356,6 +356,8 @@ def multi_margin_loss(
     """
     check_value(p == 1 or p == 2, "only p == 1 and p == 2 supported")
     mode = _reduction_number(reduction)
+    if weight is not None:
+        check_value(weight.ndim == 1, "weight must be one-dimensional")
     _check_scores("multi_margin_loss", input)
     check_not_implemented(
         input.dtype == float32 or input.dtype == float64,
@@ -381,7 +383,6 @@ def multi_margin_loss(
     if p == 2:
         excess = excess * excess
     if weight is not None:
-        check_value(weight.ndim == 1, "weight must be one-dimensional")
         check(weight.numel() == c, f"inconsistent weight size, expected {c} but got {weight.shape}")
         check(
             weight.dtype == input.dtype,

@@ -26,7 +26,6 @@ def _ctc_loss(
         log_probs.dtype == float32 or log_probs.dtype == float64,
         f"\"ctc_loss_cpu\" not implemented for '{scalar_type_name(log_probs.dtype)}'",
     )
-    check(targets.is_integral(), "ctc_loss: targets must be integral")
     check(blank >= 0 and blank < log_probs.size(2), "blank must be in label range")
     check(len(input_lengths) == n, "input_lengths must be of size batch_size")
     check(len(target_lengths) == n, "target_lengths must be of size batch_size")

@@ -24,7 +24,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return 0.5 * input * (1 + s.erf(input * 0.7071067811865476))
 
 
-@pointwise(inplace=True, namespaces=("torch", "nn.functional"), dtypes="if")
+@pointwise(inplace=True, namespaces=("torch", "nn.functional"), dtypes="if", method=True)
 def relu(input: Tensor) -> Tensor:
     """Input where it is positive, else 0.
 

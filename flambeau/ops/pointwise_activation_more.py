@@ -166,7 +166,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - s.tanh(input)
 
 
-@pointwise(dtypes="f", namespaces=("torch", "nn.functional"), inplace=False)
+@pointwise(dtypes="f", namespaces=("torch", "nn.functional"), inplace=False, method=True)
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Zero within [-lambd, lambd], x outside.
 

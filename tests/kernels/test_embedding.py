@@ -12,7 +12,7 @@ RNG = np.random.default_rng(3)
 
 
 def t(x, grad=False):
-    out = fb.from_numpy(np.ascontiguousarray(x))
+    out = fb.from_numpy(np.array(x, order="C"))
     return out.requires_grad_() if grad else out
 
 
