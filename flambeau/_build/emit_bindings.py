@@ -118,7 +118,7 @@ def groups(ops: Sequence[Op]) -> list[Group]:
                 g.methods.append(Form(op, method=True) if reorder else form)
             if not op.option("function", True) or (form.inplace and not _one_tensor(op)):
                 continue
-            if op.namespaces:
+            if op.namespaces or op.option("aliases"):
                 g.functions.append(form)
                 g.spaces.update(dict.fromkeys(op.namespaces))
             suffix = "_" if form.inplace else ""

@@ -30,6 +30,8 @@ for _name, _function in vars(_ops).items():
         globals().setdefault(_name, _function)
 del _module, _name, _function, home
 
+# Operations of the top level that stand here too.
+native_channel_shuffle = _C.native_channel_shuffle
 tanh = _C.tanh
 
 #: names of files that load when first asked for
