@@ -107,10 +107,10 @@ class Draw:
             if "dim" in p.name and like is not None:
                 return self.r.randint(-like.dim() - 1, like.dim())
             return self.r.choice(INTS[: self.r.choice([4, 8, len(INTS)])])
-        if t.base in ("Ints", "Floats", "Bools"):
+        if t.base in ("Ints", "Floats", "Bools", "Numbers"):
             n = self.r.choice([0, 1, 2, 2, 3, like.dim() if like is not None else 1])
             pick = {"Ints": lambda: self.r.choice(INTS[: self.r.choice([4, 8, 8, len(INTS)])]),
-                    "Floats": lambda: self.r.choice(FLOATS), "Bools": lambda: self.r.random() < 0.5}[t.base]  # fmt: skip
+                    "Floats": lambda: self.r.choice(FLOATS), "Bools": lambda: self.r.random() < 0.5, "Numbers": self.number}[t.base]  # fmt: skip
             return [pick() for _ in range(n)]
         if t.base == "float":
             return self.r.choice(FLOATS[: self.r.choice([5, len(FLOATS)])])

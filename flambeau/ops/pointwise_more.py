@@ -61,6 +61,26 @@ def conj(input: Tensor) -> Tensor:
     return conj_physical(input) if input.is_complex() else input
 
 
+@composite()
+def resolve_conj(input: Tensor) -> Tensor:
+    """`input` itself: conjugation is never postponed.
+
+    >>> torch.resolve_conj(torch.tensor([1 + 2j]).conj())
+    tensor([1.-2.j])
+    """
+    return input
+
+
+@composite()
+def resolve_neg(input: Tensor) -> Tensor:
+    """`input` itself: negation is never postponed.
+
+    >>> torch.resolve_neg(torch.tensor([1.0]))
+    tensor([1.])
+    """
+    return input
+
+
 @pointwise()
 def conj_physical(input: Tensor) -> Tensor:
     """Complex conjugate in new memory.

@@ -191,7 +191,7 @@ def histogramdd(
     """
     _check_histogram(input, len(bins), weight)
     _check_edges(input, bins)
-    return _histogram(input, bins, weight, density), [b.clone() for b in bins]
+    return _histogram(input, bins, weight, density), bins
 
 
 @histogramdd.overload(fields=("hist", "bin_edges"), method=False)

@@ -223,6 +223,48 @@ def test_mutation_checks_records_then_bumps(make_unit: MakeUnit) -> None:
     )
 
 
+MANY = '''
+@structured(kernel="step", mutates=("params",), method=False)
+def _step_(params: Tensors, lr: float) -> None:
+    """Changes all."""
+    check(len(params) > 0, "nothing")
+
+
+@composite(each=("mul", "sum"))
+def _list_NAME(xs: Tensors) -> Tensors:
+    """`NAME` of all."""
+    return [x for x in xs]
+
+
+@_list_NAME.overload(each=("mul",))
+def _list_NAME(xs: Tensors, c: Numbers) -> Tensors:
+    """`NAME` by numbers."""
+    return [NAME(x, y) for x, y in zip(xs, c)]
+'''
+
+
+def test_mutated_lists_are_checked_and_bumped(make_unit: MakeUnit) -> None:
+    text = source(make_unit(MANY))
+    assert function(text, "void _step_(") == (
+        "void _step_(const std::vector<Tensor>& params, double lr) {\n"
+        "  if (modes.active) [[unlikely]] return call_boxed<void>(desc::_step_, params, lr);\n"
+        '  check_inplace(params, "_step_");\n'
+        "  _step__shape(params, lr);\n"
+        "  kernels::step(params, lr);\n"
+        "  bump_versions(params);\n"
+        "}"
+    )
+
+
+def test_one_entry_for_each_name(make_unit: MakeUnit) -> None:
+    unit = make_unit(MANY)
+    assert not unit.errors
+    assert [op.uid for op in unit.ops if op.name.startswith("_list")] == [
+        "_list_mul", "_list_sum", "_list_mul_1",
+    ]  # fmt: skip
+    assert next(op for op in unit.ops if op.uid == "_list_mul_1").doc == "`mul` by numbers."
+
+
 def test_view_and_dynamic(make_unit: MakeUnit) -> None:
     text = source(make_unit(LISTS))
     assert (
@@ -263,7 +305,7 @@ def test_generated_sources_compile(make_unit: MakeUnit, tmp_path: Path) -> None:
     unit = make_unit("\n\n".join([COMPOSITE, STRUCTURED, METADATA, LISTS]))
     emit_files.write(emit_files.all_files(unit), tmp_path / "gen")
     for name in ("ops_family.cpp", "ops_base.cpp", "registry.cpp"):
-        command = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
+        command = ["g++", "-std=c++20", "-fsyntax-only", "-DFB_HAVE_ISA_v2=1", "-Wall", "-Wextra", "-Werror"]
         command += ["-I", str(ROOT / "csrc"), "-I", str(tmp_path), str(tmp_path / "gen" / name)]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
