@@ -56,7 +56,7 @@ void queue_callback(std::function<void()> f) {
 
 bool will_execute(Node* node) {
   FB_CHECK(running, "_will_engine_execute_node: expected to be called during a backward pass");
-  return running->wants(node);
+  return running->reaches(node);
 }
 
 WantedAlias::WantedAlias(Node* node, Node* stand_in) : node(node), stand_in(stand_in), outer(aliases) { aliases = this; }

@@ -12,6 +12,7 @@ namespace {
 
 thread_local constinit int64_t current_level = -1;
 std::atomic<int64_t> levels{0};
+thread_local std::vector<std::weak_ptr<Tangent>> level_tangents;
 
 // Tensors among the arguments, one per tensor parameter, lists flattened; undefined where none was given.
 Tensors flat_tensors(const OpDesc& op, const Values& args) {
@@ -60,6 +61,17 @@ void change_tangent(const Tensor& t, const Tensor& tangent) {
   else grad_ops::zero_(old);
 }
 
+// The tangent of a view is the same view of the tangent, so that changes in place reach both; null when the tangent is
+// laid out in another way.
+std::optional<Values> view_of_tangent(const OpDesc& op, const Values& args, const Tensor& x, const Tensor& tangent) {
+  if (std::string_view(op.kind) != "view" || !tangent.defined()) return {};
+  if (x.strides() != tangent.strides() || x.offset() != tangent.offset()) return {};
+  Values same = args;
+  for (auto& value : same)
+    if (auto* t = std::get_if<Tensor>(&value); t && t->is_same(x)) *t = tangent;
+  return op.call(same);
+}
+
 class ForwardMode final : public Interceptor {
  public:
   Values call(const OpDesc& op, Values args) override {
@@ -79,7 +91,8 @@ class ForwardMode final : public Interceptor {
     bool inexact = false;
     for (auto& y : outputs) inexact |= y.defined() && is_inexact(y.dtype());
     if (!inexact || !(op.jvp || op.vjp)) return results;
-    Tensors made = jvp_of(op, args, tangents, results);
+    auto view = view_of_tangent(op, args, inputs[0], tangents[0]);
+    Tensors made = view ? flat_results(*view) : jvp_of(op, args, tangents, results);
     for (size_t i = 0; i < outputs.size() && i < made.size(); ++i) {
       if (!outputs[i].defined() || !is_inexact(outputs[i].dtype())) continue;
       if (op.mutates) change_tangent(outputs[i], made[i]);
@@ -110,19 +123,31 @@ void exit_dual_level(int64_t level) {
   modes.top = modes.top->outer;
   --modes.active;
   current_level = -1;
+  // Tangents may have a history that leads to who saved them: emptying them breaks the cycle.
+  for (auto& weak : std::exchange(level_tangents, {}))
+    if (auto tangent = weak.lock()) tangent->value = Tensor();
 }
 
 Tensor tangent_of(const Tensor& t) noexcept {
   if (current_level < 0 || !t.has_flag(kHasTangent)) return {};
   AutogradMeta* meta = t->autograd;
-  return meta && meta->tangent_level == current_level ? meta->tangent : Tensor();
+  return meta && meta->tangent && meta->tangent->level == current_level ? meta->tangent->value : Tensor();
+}
+
+std::shared_ptr<Tangent> tangent_cell(const Tensor& t) {
+  AutogradMeta& meta = materialize_meta(t);
+  if (!meta.tangent || meta.tangent->level != current_level) {
+    meta.tangent = std::make_shared<Tangent>();
+    meta.tangent->level = current_level;
+    level_tangents.push_back(meta.tangent);
+  }
+  return meta.tangent;
 }
 
 void set_tangent(const Tensor& t, const Tensor& tangent) {
   if (!tangent.defined() && !t->autograd) return;
-  AutogradMeta& meta = materialize_meta(t);
-  meta.tangent = tangent;
-  meta.tangent_level = current_level;
+  if (current_level < 0) return;
+  tangent_cell(t)->value = tangent;
   t.set_flag(kHasTangent, tangent.defined());
 }
 

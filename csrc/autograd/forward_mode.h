@@ -6,12 +6,16 @@
 
 namespace flambeau {
 
+struct Tangent;
+
 int64_t enter_dual_level();               // Error(Runtime) inside another
 void exit_dual_level(int64_t level);
 int64_t dual_level() noexcept;            // -1 outside one
 
 // The tangent of t in the current level; undefined: none.
 Tensor tangent_of(const Tensor& t) noexcept;
+// Where t's tangent in the current level is or will be.
+std::shared_ptr<Tangent> tangent_cell(const Tensor& t);
 // Gives t a tangent of the same shape, in place of one it may have.
 void set_tangent(const Tensor& t, const Tensor& tangent);
 // A view of primal with the tangent.

@@ -23,18 +23,24 @@ struct RetainCell {
   AutogradMeta* meta = nullptr;
 };
 
+// A tangent, shared by a tensor and by what nodes saved of it; emptied when its level ends.
+struct Tangent final : Packed {
+  Tensor value;
+  int64_t level = -1;
+  Tensor unpack() override { return value; }
+};
+
 struct AutogradMeta {
   Tensor grad;
   Ref<Node> grad_fn;                       // null for leaves
   uint32_t output_nr = 0;
   bool requires_grad = false;              // asked for, on a leaf
-  int64_t tangent_level = -1;
   Node* accumulator = nullptr;             // weak: the leaf's AccumulateGrad, which clears it when it dies
   std::mutex mutex;                        // guards accumulator, grad and lazy regeneration of grad_fn
   std::optional<ViewInfo> view;
   std::shared_ptr<TensorHooks> hooks;      // hooks of a leaf, and post-accumulate hooks
   std::shared_ptr<RetainCell> retained;    // of a result that keeps its gradient
-  Tensor tangent;                          // forward mode
+  std::shared_ptr<Tangent> tangent;        // forward mode
 
   static void* operator new(size_t bytes) { return Node::operator new(bytes); }
   static void operator delete(void* p, size_t bytes) noexcept { Node::operator delete(p, bytes); }

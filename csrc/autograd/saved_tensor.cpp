@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "autograd/forward_mode.h"
 #include "autograd/meta.h"
 
 namespace flambeau {
@@ -78,6 +79,7 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output, Node*, uint32_t output
     grad_fn_ = leaf ? Ref<Node>() : grad_fn_;
   }
   data_ = itself_ ? t : alias(t);
+  if (!itself_ && dual_level() >= 0 && is_inexact(t.dtype())) [[unlikely]] packed_ = tangent_cell(t);
 }
 
 void SavedTensor::pack(const PackHook& hook) {
@@ -98,6 +100,14 @@ void SavedTensor::reset() {
 
 // Unpacking ---------------------------------------------------------------------------------------------------------------
 
+// Beside data_, packed_ is the cell of its tangent. That of an output is filled only after the output was saved.
+static Tensor with_tangent(Tensor x, std::shared_ptr<Tangent> tangent) {
+  if (!tangent->value.defined() || tangent->level != dual_level()) return x;
+  materialize_meta(x).tangent = std::move(tangent);
+  x.set_flag(kHasTangent);
+  return x;
+}
+
 Tensor SavedTensor::unpack(const Node& owner, bool history) const {
   if (!saved_) return {};
   FB_CHECK(data_.defined() || packed_,
@@ -105,14 +115,16 @@ Tensor SavedTensor::unpack(const Node& owner, bool history) const {
            "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
            "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
            "saved tensors after calling backward.");
-  if (packed_) {
+  if (packed_ && !data_.defined()) {
     Tensor x = packed_->unpack();
     FB_CHECK(x.defined(), "an unpack hook of saved tensors returned no tensor");
     return history || modes.grad ? with_history(x, owner) : x;
   }
   if (data_.version() != version_) [[unlikely]] fail_version(owner);
-  if (itself_ || !(history || modes.grad)) return data_;
-  return with_history(data_, owner);
+  if (itself_) return data_;
+  Tensor x = history || modes.grad ? with_history(data_, owner) : data_;
+  if (!packed_) [[likely]] return x;
+  return with_tangent(x.is_same(data_) ? alias(x) : x, std::static_pointer_cast<Tangent>(packed_));
 }
 
 Tensor SavedTensor::with_history(const Tensor& x, const Node& owner) const {

@@ -110,7 +110,10 @@ void Task::find_needed() {
 }
 
 bool Task::wants(const Node* node) const noexcept {
-  if (!restricted_) return true;
+  return !restricted_ || reaches(node);
+}
+
+bool Task::reaches(const Node* node) const noexcept {
   uint32_t i = index_.find(node);
   return i != NodeMap::kNone && (entries_[i].needed || entries_[i].captured);
 }

@@ -37,6 +37,7 @@ class Task {
   };
   Tensors run(const std::vector<Edge>& roots, Tensors&& cotangents, const std::vector<Edge>& inputs, Settings settings);
   bool wants(const Node* node) const noexcept;
+  bool reaches(const Node* node) const noexcept;
   bool restricted() const noexcept { return restricted_; }
   void reset();
 
