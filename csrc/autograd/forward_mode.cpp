@@ -12,7 +12,6 @@ namespace {
 
 thread_local constinit int64_t current_level = -1;
 std::atomic<int64_t> levels{0};
-thread_local std::vector<std::weak_ptr<Tangent>> level_tangents;
 
 // Tensors among the arguments, one per tensor parameter, lists flattened; undefined where none was given.
 Tensors flat_tensors(const OpDesc& op, const Values& args) {
@@ -74,6 +73,7 @@ std::optional<Values> view_of_tangent(const OpDesc& op, const Values& args, cons
 
 class ForwardMode final : public Interceptor {
  public:
+  std::vector<std::weak_ptr<Tangent>> made;     // in the current level
   Values call(const OpDesc& op, Values args) override {
     Tensors inputs, tangents;
     bool any = false;
@@ -92,11 +92,11 @@ class ForwardMode final : public Interceptor {
     for (auto& y : outputs) inexact |= y.defined() && is_inexact(y.dtype());
     if (!inexact || !(op.jvp || op.vjp)) return results;
     auto view = view_of_tangent(op, args, inputs[0], tangents[0]);
-    Tensors made = view ? flat_results(*view) : jvp_of(op, args, tangents, results);
-    for (size_t i = 0; i < outputs.size() && i < made.size(); ++i) {
+    Tensors found = view ? flat_results(*view) : jvp_of(op, args, tangents, results);
+    for (size_t i = 0; i < outputs.size() && i < found.size(); ++i) {
       if (!outputs[i].defined() || !is_inexact(outputs[i].dtype())) continue;
-      if (op.mutates) change_tangent(outputs[i], made[i]);
-      else if (made[i].defined()) set_tangent(outputs[i], made[i]);
+      if (op.mutates) change_tangent(outputs[i], found[i]);
+      else if (found[i].defined()) set_tangent(outputs[i], found[i]);
     }
     return results;
   }
@@ -124,7 +124,7 @@ void exit_dual_level(int64_t level) {
   --modes.active;
   current_level = -1;
   // Tangents may have a history that leads to who saved them: emptying them breaks the cycle.
-  for (auto& weak : std::exchange(level_tangents, {}))
+  for (auto& weak : std::exchange(forward_mode->made, {}))
     if (auto tangent = weak.lock()) tangent->value = Tensor();
 }
 
@@ -139,7 +139,7 @@ std::shared_ptr<Tangent> tangent_cell(const Tensor& t) {
   if (!meta.tangent || meta.tangent->level != current_level) {
     meta.tangent = std::make_shared<Tangent>();
     meta.tangent->level = current_level;
-    level_tangents.push_back(meta.tangent);
+    forward_mode->made.push_back(meta.tangent);
   }
   return meta.tangent;
 }

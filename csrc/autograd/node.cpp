@@ -19,29 +19,41 @@ struct BlockCache {
   ~BlockCache() {
     for (Block* b : free)
       while (b) ::operator delete(std::exchange(b, b->next));
-    alive = false;
   }
-  static thread_local bool alive;
 };
-thread_local bool BlockCache::alive = true;
-thread_local BlockCache cache;
+// Thread-local memory of a library is scarce: a pointer is all that lies there.
+thread_local constinit BlockCache* cache = nullptr;
+thread_local constinit bool ended = false;
+struct CacheOwner {
+  ~CacheOwner() {
+    delete std::exchange(cache, nullptr);
+    ended = true;
+  }
+};
+[[gnu::noinline]] bool make_cache() {
+  if (ended) return false;
+  static thread_local CacheOwner owner;
+  (void)owner;
+  cache = new BlockCache;
+  return true;
+}
 }  // namespace
 
 void* Node::operator new(size_t bytes) {
   size_t k = (bytes + kStep - 1) / kStep;
   if (k >= kClasses) return ::operator new(bytes);
-  if (BlockCache::alive && cache.free[k]) [[likely]] {
-    --cache.count[k];
-    return std::exchange(cache.free[k], cache.free[k]->next);
+  if (cache && cache->free[k]) [[likely]] {
+    --cache->count[k];
+    return std::exchange(cache->free[k], cache->free[k]->next);
   }
   return ::operator new(k * kStep);
 }
 
 void Node::operator delete(void* p, size_t bytes) noexcept {
   size_t k = (bytes + kStep - 1) / kStep;
-  if (k >= kClasses || !BlockCache::alive || cache.count[k] >= kKept) return ::operator delete(p);
-  cache.free[k] = new (p) BlockCache::Block{cache.free[k]};
-  ++cache.count[k];
+  if (k >= kClasses || !(cache || make_cache()) || cache->count[k] >= kKept) return ::operator delete(p);
+  cache->free[k] = new (p) BlockCache::Block{cache->free[k]};
+  ++cache->count[k];
 }
 
 // Life ---------------------------------------------------------------------------------------------------------------
