@@ -52,6 +52,20 @@ def _unreduced(x: Tensor, shape: Ints, dim: Ints | None, keepdim: bool) -> Tenso
     return x.reshape(kept)
 
 
+@composite(namespaces=(), method=False, out=False)
+def _count_reduced(input: Tensor, dim: Ints | None) -> int:
+    """How many entries each result of a reduction over `dim` is made of.
+
+    >>> True
+    True
+    """
+    n = 1
+    if input.ndim > 0:
+        for d in _reduced_dims(dim, input.ndim):
+            n *= input.size(d)
+    return n
+
+
 @structured(kernel="sum", linear=True)
 def sum(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
@@ -94,10 +108,7 @@ def mean(
 
 @mean.vjp
 def _(g, input, dim, keepdim):
-    n = 1
-    for d in _reduced_dims(dim, input.ndim):
-        n *= input.size(d)
-    part = _unreduced(g / n, input.shape, dim, keepdim).expand(input.shape)
+    part = _unreduced(g / _count_reduced(input, dim), input.shape, dim, keepdim).expand(input.shape)
     return part if g.dtype == input.dtype else part.to(input.dtype)
 
 
@@ -249,10 +260,16 @@ def sum_to_size(input: Tensor, size: Ints) -> Tensor:
     >>> torch.ones(2, 3).sum_to_size(1, 3)
     tensor([[2., 2., 2.]])
     """
-    fits = len(size) <= input.ndim
-    if fits:
-        lead = input.ndim - len(size)
-        for d in range(len(size)):
-            fits = fits and (size[d] == 1 or size[d] == input.size(lead + d))
+    lead = input.ndim - len(size)
+    fits = lead >= 0
+    dims: Ints = []
+    for d in range(input.ndim):
+        if d < lead:
+            dims.append(d)
+        elif fits and size[d - lead] != input.size(d):
+            fits = size[d - lead] == 1
+            dims.append(d)
     check(fits, f"size {{{size}}} is not expandable to size {{{input.shape}}}.")
-    return sum_to(input, size)
+    if len(dims) == 0:
+        return input
+    return input.sum(dims, True).reshape(size)

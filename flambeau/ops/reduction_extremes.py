@@ -175,16 +175,6 @@ def max(input: Tensor) -> Tensor:
     return amax(input)
 
 
-@max.overload(fields=("values", "indices"), out=True)
-def max(input: Tensor, dim: int, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
-    """Greatest entries along `dim`, and their places (int64).
-
-    >>> torch.max(torch.tensor([[3, 9], [4, 1]]), 1).indices
-    tensor([1, 0])
-    """
-    return _max_with_place(input, dim, keepdim)
-
-
 @max.overload(out=True)
 def max(input: Tensor, other: Tensor) -> Tensor:
     """Greatest of each two entries: `maximum`.
@@ -193,6 +183,16 @@ def max(input: Tensor, other: Tensor) -> Tensor:
     tensor([3, 5])
     """
     return maximum(input, other)
+
+
+@max.overload(fields=("values", "indices"), out=True)
+def max(input: Tensor, dim: int, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
+    """Greatest entries along `dim`, and their places (int64).
+
+    >>> torch.max(torch.tensor([[3, 9], [4, 1]]), 1).indices
+    tensor([1, 0])
+    """
+    return _max_with_place(input, dim, keepdim)
 
 
 @structured(kernel="min_with_place", namespaces=(), method=False, fields=("values", "indices"))
@@ -229,16 +229,6 @@ def min(input: Tensor) -> Tensor:
     return amin(input)
 
 
-@min.overload(fields=("values", "indices"), out=True)
-def min(input: Tensor, dim: int, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
-    """Smallest entries along `dim`, and their places (int64).
-
-    >>> torch.min(torch.tensor([[3, 9], [4, 1]]), 1).indices
-    tensor([0, 1])
-    """
-    return _min_with_place(input, dim, keepdim)
-
-
 @min.overload(out=True)
 def min(input: Tensor, other: Tensor) -> Tensor:
     """Smallest of each two entries: `minimum`.
@@ -247,6 +237,16 @@ def min(input: Tensor, other: Tensor) -> Tensor:
     tensor([1, 3])
     """
     return minimum(input, other)
+
+
+@min.overload(fields=("values", "indices"), out=True)
+def min(input: Tensor, dim: int, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
+    """Smallest entries along `dim`, and their places (int64).
+
+    >>> torch.min(torch.tensor([[3, 9], [4, 1]]), 1).indices
+    tensor([0, 1])
+    """
+    return _min_with_place(input, dim, keepdim)
 
 
 @composite(fields=("min", "max"), out=True)

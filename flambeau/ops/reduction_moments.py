@@ -8,21 +8,7 @@ that of their imaginary parts.
 from __future__ import annotations
 
 from flambeau.ops._lang import *
-from flambeau.ops.reduction import _reduced_dims, _shape_without, _unreduced
-
-
-@composite(namespaces=(), method=False, out=False)
-def _count_reduced(input: Tensor, dim: Ints | None) -> int:
-    """How many entries each result of a reduction over `dim` is made of.
-
-    >>> True
-    True
-    """
-    n = 1
-    for d in _reduced_dims(dim, input.ndim):
-        if input.ndim > 0:
-            n *= input.size(d)
-    return n
+from flambeau.ops.reduction import _count_reduced, _reduced_dims, _shape_without, _unreduced
 
 
 @composite(namespaces=(), method=False, out=False)

@@ -153,8 +153,9 @@ def test_sums_are_accurate():
     assert fb.ones(20_000_000).sum().item() == 20_000_000
     x = fb.full((4_000_000,), 0.1)
     exact = 4_000_000 * float(np.float32(0.1))
-    assert abs(x.sum().item() - exact) < 0.05
-    assert abs(x.view(2000, 2000).sum(0)[7].item() * 2000 - exact) < 0.05
+    allowed = 2 * np.finfo("float32").eps * exact  # equal numbers err all the same way
+    assert abs(x.sum().item() - exact) < allowed
+    assert abs(x.view(2000, 2000).sum(0)[7].item() * 2000 - exact) < allowed
     assert abs(x.mean().item() - np.float32(0.1)) < 1e-8
 
 
@@ -324,7 +325,7 @@ def numeric(f, a, h=1e-6):
 @pytest.mark.parametrize("zeros", [0, 1, 2])
 def test_derivatives(f, zeros):
     a = np.random.default_rng(4).standard_normal((3, 4))
-    a.flat[[1, 3][:zeros]] = 0
+    a.flat[[1, 7][:zeros]] = 0  # of different rows: ties have no derivative
     x = fb.tensor(a)
     np.testing.assert_allclose(gradient(f, x).numpy(), numeric(f, a), rtol=1e-5, atol=1e-6)
 
