@@ -32,7 +32,7 @@ def _(g0: Tensor | None, g1: Tensor | None, A, result0, result1):
     unit = eye(A.size(-1), dtype=gap.dtype)
     middle = 0.5 * (inner - inner.adjoint()) / (gap + unit)
     if v.is_complex():
-        _ = _check_phase("linalg_eigh", "eigenvectors", inner, inner)
+        check(_ignores_phase(inner, inner), _phase_message("linalg_eigh", "eigenvectors"))
     middle = middle - middle.diagonal(0, -2, -1).diag_embed()
     if g0 is not None:
         middle = middle + g0.to(v.dtype).diag_embed()
@@ -40,8 +40,8 @@ def _(g0: Tensor | None, g1: Tensor | None, A, result0, result1):
 
 
 @composite(namespaces=(), method=False)
-def _check_phase(name: str, what: str, inner: Tensor, size: Tensor) -> bool:
-    """Refuses cotangents of a function that depends on the phases of the vectors.
+def _ignores_phase(inner: Tensor, size: Tensor) -> bool:
+    """Does the cotangent of vectors belong to a function that does not depend on their phases?
 
     >>> torch.linalg.eigvalsh(torch.eye(2))
     tensor([1., 1.])
@@ -50,13 +50,20 @@ def _check_phase(name: str, what: str, inner: Tensor, size: Tensor) -> bool:
     if phase.numel() == 0:
         return True
     bound = 0.01 + 0.01 * size.abs().amax()
-    check(
-        bool((phase.abs() <= bound).all().item()),
-        f"{name}: The {what} in the complex case are specified up to multiplication by "
-        f"e^{{i phi}}. The specified loss function depends on this quantity, so it is "
-        "ill-defined.",
+    return bool((phase.abs() <= bound).all().item())
+
+
+@composite(namespaces=(), method=False)
+def _phase_message(name: str, what: str) -> str:
+    """What is said of functions that do.
+
+    >>> torch.linalg.eigvalsh(torch.eye(2))
+    tensor([1., 1.])
+    """
+    return (
+        f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. "
+        "The specified loss function depends on this quantity, so it is ill-defined."
     )
-    return True
 
 
 @composite(namespaces=(), method=False)
@@ -124,7 +131,7 @@ def _(g0: Tensor | None, g1: Tensor | None, A, result0, result1):
         g = linalg_solve(vh, g0.unsqueeze(-1) * vh)
         return g if A.is_complex() else real(g)
     inner = vh @ g1
-    _ = _check_phase("linalg_eig", "eigenvectors", inner, inner)
+    check(_ignores_phase(inner, inner), _phase_message("linalg_eig", "eigenvectors"))
     along = real(inner.diagonal(0, -2, -1)).to(v.dtype)
     inner = inner - (vh @ v) * along.unsqueeze(-2)
     gap = (result0.unsqueeze(-2) - result0.unsqueeze(-1)).conj()

@@ -57,11 +57,17 @@ def _(g0: Tensor | None, g1: Tensor | None, g2: Tensor | None, A, result0, resul
         middle = middle + s.unsqueeze(-1) * (skew_v / gap)
         if A.is_complex():
             if g0 is not None:
-                _ = _check_phase("svd_backward", "singular vectors", skew_u + skew_v, skew_u)
+                check(
+                    _ignores_phase(skew_u + skew_v, skew_u),
+                    _phase_message("svd_backward", "singular vectors"),
+                )
             else:
-                _ = _check_phase("svd_backward", "singular vectors", skew_v, skew_v)
+                check(
+                    _ignores_phase(skew_v, skew_v),
+                    _phase_message("svd_backward", "singular vectors"),
+                )
     elif A.is_complex():
-        _ = _check_phase("svd_backward", "singular vectors", skew_u, skew_u)
+        check(_ignores_phase(skew_u, skew_u), _phase_message("svd_backward", "singular vectors"))
     if A.is_complex() and g0 is not None and g2 is not None:
         middle = middle + (skew_u.diagonal(0, -2, -1) / (2.0 * s)).diag_embed()
     # What leaves the spaces that u and v span.
