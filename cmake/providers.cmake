@@ -23,7 +23,8 @@ if(FLAMBEAU_OPENBLAS)
     list(GET openblas 2 openblas_name)
     # Opened on first use: loading it starts its threads, and importing must start none.
     file(GLOB openblas_file ${openblas_lib}/lib${openblas_name}.so*)
-    target_compile_definitions(flambeau_options INTERFACE FB_OPENBLAS_LIBRARY="${openblas_file}")
+    set_source_files_properties(csrc/kernels/providers/lapack.cpp PROPERTIES COMPILE_DEFINITIONS
+                                FB_OPENBLAS_LIBRARY="${openblas_file}")
     set(openblas_found yes)
   endif()
 endif()

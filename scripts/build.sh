@@ -9,10 +9,12 @@ shift || true
 options=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$PY")
 if have ccache && [ -z "${NO_CCACHE:-}" ]; then
     options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    export CCACHE_BASEDIR="$ROOT" CCACHE_NOHASHDIR=1 # checkouts share results
 fi
 start=$SECONDS
 log="build/$name/configure.log"
 mkdir -p "build/$name"
+exec 9>"build/$name/lock" && flock 9 # two builds at once wait for each other
 cmake -S . -B "build/$name" "${options[@]}" "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 cmake --build "build/$name" --parallel "$JOBS"
 say "built $name in $((SECONDS - start)) s"

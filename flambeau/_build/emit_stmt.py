@@ -132,7 +132,8 @@ class BodyEmitter(ExprEmitter):
     def block(self, stmts: Sequence[ir.Stmt]) -> None:
         for s in stmts:
             for name, t in self.decl.before.get(id(s), ()):
-                self.put(f"{cpp_value(t)} {self.var(name)}{_initial(t)};")
+                if name != "_":
+                    self.put(f"{cpp_value(t)} {self.var(name)}{_initial(t)};")
             self.at(s.line)
             self.stmt(s)
 
@@ -149,6 +150,9 @@ class BodyEmitter(ExprEmitter):
     def _let(self, s: ir.Let) -> None:
         here = bool(self.decl.here.get(id(s)))
         left = f"{cpp_value(s.declared)} " if here else ""
+        if s.name == "_":  # evaluated for what it refuses
+            self.put(f"static_cast<void>({self.expr(s.value)});")
+            return
         self.put(f"{left}{self.var(s.name)} = {self.expr(s.value)};")
 
     def _unpack(self, s: ir.Unpack) -> None:
@@ -162,6 +166,8 @@ class BodyEmitter(ExprEmitter):
             if name:
                 value = f"{items}[{i}]" if is_list else f"std::get<{i}>({items})"
                 left = f"{cpp_value(t)} " if name in here else ""
+                if name == "_":
+                    continue  # named only to be passed over
                 self.put(f"{left}{self.var(name)} = {value};")
 
     def _setitem(self, s: ir.SetItem) -> None:
