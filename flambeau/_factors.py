@@ -22,7 +22,8 @@ def lu(
     tensor([[1.]])
     """
     results = _C._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
-    results = tuple(results) if get_infos else tuple(results)[:2]
+    if not get_infos:
+        results = (results[0], results[1])
     if out is None:
         return results
     if not isinstance(out, (tuple, list)):

@@ -201,7 +201,8 @@ void run(const Tensor& out, const Blocks& b, const K& kind) {
 void vector_norm(Tensor& result, const Tensor& input, double order, const Ints& dims, bool) {
   if (result.numel() == 0) return;
   std::vector<bool> reduced(input.dim(), dims.empty());
-  for (int64_t d : dims) reduced[wrap_dim(d, input.dim())] = true;
+  if (input.dim() > 0)
+    for (int64_t d : dims) reduced[wrap_dim(d, input.dim())] = true;
   const Blocks b = arrange(input, reduced);
   const DType kind = opmath(to_real(input.dtype()));
   const bool direct = result.is_contiguous() && result.dtype() == kind;

@@ -168,8 +168,6 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     >>> torch.cholesky(torch.eye(1))
     tensor([[1.]])
     """
-    if input.numel() == 0:
-        return empty(input.shape, like=input)
     _check_square("cholesky", input, "A")
     factor, info = linalg_cholesky_ex(input, upper=upper)
     _ = _linalg_check_errors(info, "cholesky", is_matrix=input.ndim == 2)

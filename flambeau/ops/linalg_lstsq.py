@@ -97,7 +97,7 @@ def linalg_lstsq(
         tolerance = rcond
     rhs = b.unsqueeze(-1) if vector else b
     x, rank, s = _linalg_lstsq(input, rhs, tolerance, number)
-    residuals = empty([0], dtype=to_real(input.dtype))
+    residuals = x.reshape([-1]).narrow(0, 0, 0).abs()
     if m > n and number != 1:
         full = number == 0 or bool((rank == n).all().item())
         if full:

@@ -90,12 +90,9 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     n = v.size(-1)
     if N is not None:
         n = N
-        check(n > 1, "N must be greater than 1.")
-    check(x.ndim > 0, "N must be greater than 1.")
+    check(n > 1, "N must be greater than 1.")
     kind = t if t.is_inexact else int64
     first = ones(v.shape + [1], dtype=kind)
-    if n <= 1:
-        return first
     repeated = v.to(kind).unsqueeze(-1).expand(v.shape + [n - 1])
     return cat([first, repeated.cumprod(-1)], -1)
 

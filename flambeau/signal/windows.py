@@ -149,7 +149,7 @@ def cosine(
     """
     place = _Place("cosine", M, sym, dtype, layout, device, requires_grad)
     x = flambeau.arange(M, dtype=flambeau.float64, device=device) + 0.5
-    return place.finish((x * (math.pi / (M if sym else M + 1))).sin())
+    return place.finish((x * (math.pi / max(1, M if sym else M + 1))).sin())
 
 
 def exponential(
