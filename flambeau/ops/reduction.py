@@ -270,6 +270,8 @@ def sum_to_size(input: Tensor, size: Ints) -> Tensor:
             fits = size[d - lead] == 1
             dims.append(d)
     check(fits, f"size {{{size}}} is not expandable to size {{{input.shape}}}.")
+    if len(size) == 0:
+        return input.sum()
     if len(dims) == 0:
         return input
     return input.sum(dims, True).reshape(size)
