@@ -47,6 +47,7 @@ _HOMES = {
         "typename",
         "use_deterministic_algorithms",
     ),
+    "_contractions": ("chain_matmul", "einsum", "tensordot"),
     "_factors": ("lu", "pca_lowrank", "svd_lowrank"),
     "_legacy": (
         "BFloat16Tensor",

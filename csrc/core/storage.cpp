@@ -13,7 +13,8 @@ constexpr int64_t kInlineBytes = 1024;
 }  // namespace
 
 Ref<Storage> Storage::make(int64_t bytes, Device device) {
-  bool inside = bytes <= kInlineBytes && device.type == DeviceType::CPU;
+  FB_CHECK_IMPL(device.type == DeviceType::CPU, "empty: tensors on device ", device, " are not supported yet");
+  bool inside = bytes <= kInlineBytes;
   size_t block = kHeader + (inside ? bytes : 0);
   auto* s = new (allocate(block)) Storage;
   s->block_ = static_cast<uint32_t>(block);
@@ -22,7 +23,7 @@ Ref<Storage> Storage::make(int64_t bytes, Device device) {
   s->inline_ = inside;
   auto ref = Ref<Storage>::adopt(s);
   if (inside) s->data_ = reinterpret_cast<char*>(s) + kHeader;
-  else if (device.type == DeviceType::CPU) {
+  else {
     s->nbytes_ = 0;                        // so that a failed allocation frees nothing
     s->data_ = allocate(bytes);
     s->nbytes_ = bytes;
