@@ -48,7 +48,7 @@ _HOMES = {
         "use_deterministic_algorithms",
     ),
     "_contractions": ("chain_matmul", "einsum", "tensordot"),
-    "_factors": ("lu", "pca_lowrank", "svd_lowrank"),
+    "_factors": ("pca_lowrank", "svd_lowrank"),
     "_legacy": (
         "BFloat16Tensor",
         "BoolTensor",

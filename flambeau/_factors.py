@@ -1,5 +1,6 @@
-"""Factorisations written in Python: `lu` as older programs call it, and approximate ones by random
-projection (Halko, Martinsson and Tropp, SIAM Review 53, 2011, algorithms 4.4 and 5.1).
+"""Approximate factorisations by random projection.
+
+Source: Halko, Martinsson and Tropp, SIAM Review 53 (2011), algorithms 4.4 and 5.1.
 
 Loaded on first use. Knows no kernel.
 """
@@ -11,28 +12,6 @@ from typing import Any
 from flambeau import _C
 
 Tensor = _C.Tensor
-
-
-def lu(
-    A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None
-) -> tuple[Tensor, ...]:
-    """Factors of A in one matrix, row exchanges, and with `get_infos` the first zero pivots.
-
-    >>> torch.lu(torch.eye(1))[0]
-    tensor([[1.]])
-    """
-    results = _C._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
-    if not get_infos:
-        results = (results[0], results[1])
-    if out is None:
-        return results
-    if not isinstance(out, (tuple, list)):
-        raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
-    if len(out) != len(results):
-        raise TypeError(f"expected tuple of {len(results)} elements but got {len(out)}")
-    for place, value in zip(out, results, strict=True):
-        place.resize_as_(value).copy_(value)
-    return tuple(out)
 
 
 def get_approximate_basis(A: Tensor, q: int, niter: int = 2, M: Tensor | None = None) -> Tensor:

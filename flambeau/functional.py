@@ -21,6 +21,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
+    "lu",
     "meshgrid",
     "nonzero",
     "norm",
@@ -28,7 +29,7 @@ __all__ = [
     "unique_consecutive",
 ]
 
-METHODS = ("nonzero", "norm", "unique", "unique_consecutive")
+METHODS = ("lu", "nonzero", "norm", "unique", "unique_consecutive")
 
 
 def _many(tensors: tuple[Any, ...]) -> Sequence[Tensor]:
@@ -198,6 +199,28 @@ def unique_consecutive(
     """
     results = _C._unique_consecutive(input, dim, return_inverse, return_counts)
     return _chosen(results, return_inverse, return_counts)
+
+
+def lu(
+    A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None
+) -> tuple[Tensor, ...]:
+    """Factors of A in one matrix, row exchanges, and with `get_infos` the first zero pivots.
+
+    >>> torch.lu(torch.eye(1))[0]
+    tensor([[1.]])
+    """
+    results: Any = _C._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
+    if not get_infos:
+        results = (results[0], results[1])
+    if out is None:
+        return results
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    if len(out) != len(results):
+        raise TypeError(f"expected tuple of {len(results)} elements but got {len(out)}")
+    for place, value in zip(out, results, strict=True):
+        place.resize_as_(value).copy_(value)
+    return tuple(out)
 
 
 def norm(

@@ -298,7 +298,8 @@ void linalg_cofactor(Tensor& result, const Tensor& A) {
 }
 
 // A X = B by LU; the factors are kept for the derivative. B and the result are batches of matrices here.
-void linalg_solve_ex(Tensor& result, Tensor& LU, Tensor& pivots, Tensor& info, const Tensor& A, const Tensor& B, bool left) {
+void linalg_solve_ex(Tensor& result, Tensor& LU, Tensor& pivots, Tensor& info, const Tensor& A, const Tensor& B, bool left,
+                     bool) {
   Tensor work = columns_of(LU), p = dense_of(pivots), infos = dense_of(info);
   copy(work, A);
   factor(work, p.data<int>(), infos.data<int>());

@@ -283,8 +283,13 @@ def _fft_half(
     x = _fft_real(name, "real-valued", input)
     dims, lengths = _fft_axes(x, s, dim)
     check(len(dims) > 0, f"{name} must transform at least one axis")
-    y = _fft_r2c(_fft_fit_all(x, dims, lengths), dims, _fft_scale(norm, prod(lengths), forward))
-    return y if forward else y.conj()
+    x = _fft_fit_all(x, dims, lengths)
+    scale = _fft_scale(norm, prod(lengths), forward)
+    if forward:
+        return _fft_r2c(x, dims, scale)
+    k = len(dims) - 1
+    y = _fft_r2c(x, dims[k:], scale).conj()
+    return _fft_c2c(y, dims[:k], 1.0, False) if k > 0 else y
 
 
 @composite(namespaces=(), method=False)

@@ -61,8 +61,8 @@ def _phase_message(name: str, what: str) -> str:
     tensor([1., 1.])
     """
     return (
-        f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. "
-        "The specified loss function depends on this quantity, so it is ill-defined."
+        f"{name}: The {what} in the complex case are specified up to multiplication by "
+        "e^{i phi}. The specified loss function depends on this quantity, so it is ill-defined."
     )
 
 

@@ -32,12 +32,15 @@ def _(g, input, order: float, dims: Ints, keepdim: bool, result):
     n, grad = result, g
     if not keepdim:
         n, grad = _restore_dims(result, dims, input.ndim), _restore_dims(g, dims, input.ndim)
+    # A norm of 0 has subgradient 0, and so have its derivatives.
+    zero = n == 0.0
+    safe = n.masked_fill(zero, 1.0)
     if order == 0.0:
         return zeros(input.shape, dtype=input.dtype)
     if order == 1.0:
         return input.sgn() * grad
     if order == 2.0:
-        return input * (grad / n).masked_fill(n == 0.0, 0.0)
+        return input * (grad / safe).masked_fill(zero, 0.0)
     size = input.abs()
     if isinf(order):
         hit = ((size == n) | (n.isnan() & size.isnan())).to(n.dtype)
@@ -49,9 +52,9 @@ def _(g, input, order: float, dims: Ints, keepdim: bool, result):
         return input.sgn() * (slope * grad * n.pow(1.0 - order))
     if order < 2.0:
         slope = size.pow(order - 1.0)
-        scale = (grad / n.pow(order - 1.0)).masked_fill(n == 0.0, 0.0)
+        scale = (grad / safe.pow(order - 1.0)).masked_fill(zero, 0.0)
         return input.sgn() * (slope * scale)
-    scale = (grad / n.pow(order - 1.0)).masked_fill(n == 0.0, 0.0)
+    scale = (grad / safe.pow(order - 1.0)).masked_fill(zero, 0.0)
     return input * (size.pow(order - 2.0) * scale)
 
 
@@ -165,7 +168,8 @@ def _singular_norm(x: Tensor, ord: float, dims: Ints, keepdim: bool) -> Tensor:
     tensor(1.)
     """
     s = linalg_svdvals(x.movedim(dims, [-2, -1]))
-    value = s.sum(-1) if ord == 0.0 else s.amax(-1) if ord > 0.0 else s.amin(-1)
+    add = ord == 0.0 or (ord > 0.0 and s.size(-1) == 0)
+    value = s.sum(-1) if add else s.amax(-1) if ord > 0.0 else s.amin(-1)
     if not keepdim:
         return value
     low, high = min(dims[0], dims[1]), max(dims[0], dims[1])
@@ -227,6 +231,8 @@ def linalg_matrix_norm(
     sums = linalg_vector_norm(x, 1.0, [first], keepdim)
     if second > first and not keepdim:
         second -= 1
+    if order > 0.0 and sums.size(second) == 0:
+        return sums.sum(second, keepdim)
     return sums.amax(second, keepdim) if order > 0.0 else sums.amin(second, keepdim)
 
 

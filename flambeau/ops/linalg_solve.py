@@ -12,7 +12,7 @@ from flambeau.ops._lang import *
     kernel="linalg_solve_ex", namespaces=(), method=False, out=False, name="_linalg_solve_matrices"
 )
 def _linalg_solve_matrices(
-    A: Tensor, B: Tensor, left: bool
+    A: Tensor, B: Tensor, left: bool, vector: bool
 ) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     """X, the factors of A, its pivots and infos, for batches of matrices.
 
@@ -20,8 +20,14 @@ def _linalg_solve_matrices(
     tensor([1., 1.])
     """
     batch = A.shape[:-2]
+    x = _solution("linalg.solve", A, B, left)
+    if vector and B.ndim > 2:
+        # Laid out as the batch of vectors that it stands for, taken as a matrix.
+        strides = _column_strides(B.shape[:-1])
+        strides.append(1)
+        x = empty_strided_as(x.shape, strides, dtype=B.dtype, like=B)
     return (
-        _solution("linalg.solve", A, B, left),
+        x,
         _columns(A.shape, A.dtype, A),
         empty(batch + [A.size(-1)], dtype=int32),
         empty(batch, dtype=int32),
@@ -46,7 +52,7 @@ def _solve_matrices(A: Tensor, B: Tensor, left: bool) -> Tensor:
     >>> torch.linalg.solve(torch.eye(2), torch.ones(2))
     tensor([1., 1.])
     """
-    x, _, _, _ = _linalg_solve_matrices(A, B, left)
+    x, _, _, _ = _linalg_solve_matrices(A, B, left, False)
     return x
 
 
@@ -83,7 +89,7 @@ def _linalg_solve_ex(
         "left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)",
     )
     b = B.unsqueeze(-1) if vector else B
-    x, factors, pivots, info = _linalg_solve_matrices(A, b, left)
+    x, factors, pivots, info = _linalg_solve_matrices(A, b, left, vector)
     if check_errors:
         _ = _linalg_check_errors(info, "torch.linalg.solve_ex", is_matrix=A.ndim == 2)
     return x.squeeze(-1) if vector else x, factors, pivots, info
