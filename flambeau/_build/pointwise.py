@@ -348,8 +348,11 @@ def _differentiate(plan: Plan, g: Graph) -> None:
     for i, v in enumerate(plan.variants):
         if all(n.kind == "bool" for n in v.outputs):
             return
-        seeds = [
-            g.input("g" if len(v.outputs) == 1 else f"g{j}", kind) for j in range(len(v.outputs))
+        seeds = [  # the cotangent of a complex result is complex, whatever the operands are
+            g.input(
+                "g" if len(v.outputs) == 1 else f"g{j}", "same" if n.kind == "complex" else kind
+            )
+            for j, n in enumerate(v.outputs)
         ]
         inputs = [g.input(t, "bool" if t in conditions else kind) for t in tensors]
         if "vjp" in op.rules:

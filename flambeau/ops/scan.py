@@ -213,9 +213,9 @@ def diff(
     if append is not None:
         _check_diff_part(input, append, d)
         parts.append(append)
+    if n == 0:  # what would be joined does not matter then
+        return input.clone()
     x = cat(parts, d) if len(parts) > 1 else input
-    if n == 0:
-        return x.clone()
     length = x.size(d)
     if n > length:
         n = length

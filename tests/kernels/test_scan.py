@@ -196,6 +196,7 @@ def test_differences():
         fb.diff(t, dim=0, prepend=t[:1], append=t[:2]).numpy(),
         np.diff(x, axis=0, prepend=x[:1], append=x[:2]),
     )
+    assert fb.diff(t, 0, prepend=t).shape == t.shape
     assert fb.diff(fb.tensor([True, False, False])).tolist() == [True, False]
     with pytest.raises(RuntimeError, match="at least one-dimensional"):
         fb.diff(fb.tensor(1))
