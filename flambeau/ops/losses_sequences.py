@@ -17,7 +17,7 @@ def _ctc_loss(
     """Minus the log-likelihood of each sample (N), and the forward variables of its derivative.
 
     >>> F.ctc_loss(torch.zeros(1, 1, 2), torch.tensor([[1]]), (1,), (1,))
-    tensor(-0.)
+    tensor(0.)
     """
     check(log_probs.ndim == 3, f"ctc_loss: expected log_probs of 3 dims, got {log_probs.shape}")
     steps = log_probs.size(0)
@@ -113,7 +113,7 @@ def ctc_loss(
         zero_infinity: infinite losses (of targets that do not fit) count as 0, gradient too
 
     >>> F.ctc_loss(torch.zeros(1, 1, 2), torch.tensor([[1]]), (1,), (1,))
-    tensor(-0.)
+    tensor(0.)
     """
     check_value(
         reduction in ("none", "mean", "sum"), f"{reduction} is not a valid value for reduction"
