@@ -29,6 +29,11 @@ e, inf, nan, pi, newaxis = math.e, math.inf, math.nan, math.pi, None
 
 #: where names live that are loaded on first use
 _HOMES = {
+    "amp._state": (
+        "autocast_decrement_nesting",
+        "autocast_increment_nesting",
+        "clear_autocast_cache",
+    ),
     "_config": (
         "are_deterministic_algorithms_enabled",
         "compiled_with_cxx11_abi",

@@ -138,6 +138,11 @@ composite = _kind("composite")
 
 globals().update({name: _TypeName(name) for name in _TYPES})
 
+# Memory formats stand in default values, which Python evaluates; whoever runs a body gives them
+# their meaning.
+for _format in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d"):
+    globals()[_format] = _format
+
 
 class Scalars:
     """`s.NAME(...)` in pointwise bodies; an interpreter of the table replaces it."""
@@ -184,5 +189,5 @@ inf, nan, pi = float("inf"), float("nan"), 3.141592653589793
 __all__ = [
     "TABLE", "Entry", "pointwise", "reduction", "view", "structured", "composite", "s", "inf",
     "nan", "pi", "check", "check_value", "check_type", "check_index", "check_not_implemented",
-    *_TYPES,
+    "contiguous_format", "preserve_format", "channels_last", "channels_last_3d", *_TYPES,
 ]  # fmt: skip

@@ -4,6 +4,8 @@ Shapes come first (`factory=True`: the binding also takes the sizes one by one, 
 factory keywords layout, device, pin_memory, requires_grad). Values are the kernels' business.
 """
 
+from __future__ import annotations
+
 from flambeau.ops._lang import *
 
 

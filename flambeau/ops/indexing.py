@@ -4,6 +4,8 @@ Kernels check every index. `index_block` is the primitive of advanced indexing: 
 one shape take the places of k adjacent dims; `index` brings every other form to it.
 """
 
+from __future__ import annotations
+
 from flambeau.ops._lang import *
 
 

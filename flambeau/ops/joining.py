@@ -3,6 +3,8 @@
 The kernels move bytes and do not care for dtypes. Views live in view.py, composites in shape.py.
 """
 
+from __future__ import annotations
+
 from flambeau.ops._lang import *
 
 

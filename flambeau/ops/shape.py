@@ -3,6 +3,8 @@
 Everything here is a composite over the views (view.py) and `cat`; nothing has a kernel.
 """
 
+from __future__ import annotations
+
 from flambeau.ops._lang import *
 
 

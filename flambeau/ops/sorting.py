@@ -3,6 +3,8 @@
 The kernels are stable merge sorts of (value, place) pairs line by line; NaN counts as largest.
 """
 
+from __future__ import annotations
+
 from flambeau.ops._lang import *
 
 
