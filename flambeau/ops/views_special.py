@@ -170,7 +170,7 @@ def _(g):
     return view_as_real(g.contiguous())
 
 
-@composite()
+@composite(method=False)
 def real(input: Tensor) -> Tensor:
     """View of the real parts; a real tensor itself.
 
@@ -180,7 +180,7 @@ def real(input: Tensor) -> Tensor:
     return view_as_real(input).select(-1, 0) if input.is_complex() else input
 
 
-@composite()
+@composite(method=False)
 def imag(input: Tensor) -> Tensor:
     """View of the imaginary parts of a complex tensor.
 
