@@ -1,4 +1,6 @@
-"""Every entry's docstring example runs and prints what it says."""
+"""Every entry's docstring example runs and prints what it says. An internal helper that has nothing
+to show says `>>> True`; that is no check and is not counted as one.
+"""
 
 import doctest
 
@@ -7,7 +9,8 @@ from table_cases import TABLE
 
 import flambeau as torch
 
-ENTRIES = {op.uid: op for op in TABLE if ">>>" in op.doc}
+PLACEHOLDER = ">>> True\n"
+ENTRIES = {op.uid: op for op in TABLE if ">>>" in op.doc and PLACEHOLDER not in op.doc}
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -21,5 +24,6 @@ def test_example(uid):
     assert not failed, "".join(said)
 
 
-def test_every_entry_has_an_example():
-    assert [op.uid for op in TABLE if ">>>" not in op.doc] == []
+def test_every_public_entry_has_an_example():
+    public = [op for op in TABLE if not op.name.startswith("_") and (op.namespaces or op.is_method)]
+    assert [op.uid for op in public if op.uid not in ENTRIES] == []
