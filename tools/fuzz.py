@@ -21,8 +21,29 @@ import flambeau as torch
 from flambeau._build import table
 from flambeau._build.model import Op, Param
 
-REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, ZeroDivisionError, OverflowError)
-DTYPES = ["float32", "float64", "int64", "bool", "uint8", "int32", "float16", "bfloat16", "complex64", "complex128", "int8", "int16"]
+REFUSALS = (
+    RuntimeError,
+    TypeError,
+    ValueError,
+    IndexError,
+    NotImplementedError,
+    ZeroDivisionError,
+    OverflowError,
+)
+DTYPES = [
+    "float32",
+    "float64",
+    "int64",
+    "bool",
+    "uint8",
+    "int32",
+    "float16",
+    "bfloat16",
+    "complex64",
+    "complex128",
+    "int8",
+    "int16",
+]
 INTS = [0, 1, 2, 3, -1, -2, 5, 7, 63, 64, 100, -100, 2**31, -(2**31), 2**63 - 1, -(2**63)]
 FLOATS = [0.0, 1.0, -1.0, 0.5, 2.0, 1e-8, 1e30, -1e30, float("inf"), float("-inf"), float("nan")]
 #: results depend on a generator, on uninitialised memory or on addresses
@@ -86,7 +107,9 @@ class Draw:
     def index(self, like: Any) -> Any:
         shape = self.shape(self.r.choice([1, 1, 2, like.dim() if like is not None else 1]))
         top = max([*(list(like.shape) if like is not None else []), 1])
-        flat = [self.r.randint(-1 if self.r.random() < 0.1 else 0, top) for _ in range(_product(shape))]
+        flat = [
+            self.r.randint(-1 if self.r.random() < 0.1 else 0, top) for _ in range(_product(shape))
+        ]
         return torch.tensor(flat, dtype=torch.int64).reshape(shape)
 
     def value(self, p: Param, like: Any) -> Any:
@@ -119,7 +142,9 @@ class Draw:
         if t.base == "bool":
             return self.r.random() < 0.5
         if t.base == "str":
-            return self.r.choice(["mean", "sum", "none", "floor", "trunc", "tanh", "fro", "nearest", "x", ""])
+            return self.r.choice(
+                ["mean", "sum", "none", "floor", "trunc", "tanh", "fro", "nearest", "x", ""]
+            )
         if t.base == "DType":
             return getattr(torch, self.r.choice(DTYPES))
         return None
@@ -224,7 +249,9 @@ def one(op: Op, f: Any, seed: int) -> str | None:
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--calls", type=int, default=20000)
     p.add_argument("--seed", type=int, default=int(time.time()))
     p.add_argument("--only", help="operations of this name alone")

@@ -5,7 +5,7 @@
 namespace flambeau {
 
 AccumulateGrad::AccumulateGrad(const Tensor& leaf) : leaf(leaf) {
-  sequence = UINT64_MAX;          // leaves go first: their gradients are complete once they are ready
+  sequence = UINT64_MAX;  // leaves go first: their gradients are complete once they are ready
   add_output(leaf);
 }
 
@@ -17,19 +17,25 @@ AccumulateGrad::~AccumulateGrad() {
 
 void AccumulateGrad::refresh() {
   OutputMeta& meta = outputs[0];
-  if (meta.dtype == leaf.dtype() && meta.sizes == leaf.sizes()) [[likely]] return;
+  if (meta.dtype == leaf.dtype() && meta.sizes == leaf.sizes()) [[likely]]
+    return;
   meta.sizes = leaf.sizes();
   meta.dtype = leaf.dtype();
   meta.device = leaf.device();
 }
 
-TensorHooks* AccumulateGrad::leaf_hooks() { return leaf->autograd->hooks.get(); }
+TensorHooks* AccumulateGrad::leaf_hooks() {
+  return leaf->autograd->hooks.get();
+}
 
-// May the gradient become `.grad` as it is? Nobody else may see its memory, and the layout must be the leaf's.
+// May the gradient become `.grad` as it is? Nobody else may see its memory, and the layout must be
+// the leaf's.
 static bool can_keep(const Tensor& grad, const Tensor& leaf) {
-  if (grad->use_count() != 1 || grad.storage()->use_count() != 1 || requires_grad(grad)) return false;
+  if (grad->use_count() != 1 || grad.storage()->use_count() != 1 || requires_grad(grad))
+    return false;
   if (grad.sizes() != leaf.sizes() || grad.has_flag(kWrapper)) return false;
-  return grad.strides() == leaf.strides() ? leaf.is_dense() : grad.is_contiguous() && !leaf.is_dense();
+  return grad.strides() == leaf.strides() ? leaf.is_dense()
+                                          : grad.is_contiguous() && !leaf.is_dense();
 }
 
 Tensors AccumulateGrad::apply(Tensors&& grads) {
@@ -39,7 +45,8 @@ Tensors AccumulateGrad::apply(Tensors&& grads) {
     std::lock_guard guard(adding_);
     Tensor old = grad_of(leaf);
     if (!old.defined()) {
-      if (modes.grad || modes.active || !can_keep(grad, leaf)) grad = grad_ops::clone_for(grad, leaf);
+      if (modes.grad || modes.active || !can_keep(grad, leaf))
+        grad = grad_ops::clone_for(grad, leaf);
       set_grad(leaf, grad);
     } else if (modes.grad || modes.active) {
       set_grad(leaf, grad_ops::add(old, grad));
@@ -49,7 +56,7 @@ Tensors AccumulateGrad::apply(Tensors&& grads) {
     grad = Tensor();
   }
   if (TensorHooks* hooks = leaf_hooks()) [[unlikely]] {
-    auto post = snapshot(hooks->post_accumulate);   // a hook may remove itself
+    auto post = snapshot(hooks->post_accumulate);  // a hook may remove itself
     for (auto& [id, hook] : post) hook(leaf);
   }
   return {};

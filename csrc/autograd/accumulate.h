@@ -1,4 +1,5 @@
-// AccumulateGrad: the node at a leaf. It adds what arrives to the leaf's `.grad`, which it makes in the leaf's layout.
+// AccumulateGrad: the node at a leaf. It adds what arrives to the leaf's `.grad`, which it makes in
+// the leaf's layout.
 #pragma once
 
 #include "autograd/meta.h"
@@ -12,9 +13,11 @@ class AccumulateGrad final : public Node {
   const char* name() const override { return "AccumulateGrad"; }
   Tensors apply(Tensors&& grads) override;
   bool is_accumulator() const override { return true; }
-  bool is_shareable() const override { return true; }   // locks for itself: its hooks must run unlocked
+  bool is_shareable() const override {
+    return true;
+  }  // locks for itself: its hooks must run unlocked
   TensorHooks* leaf_hooks() override;
-  void refresh();                                        // the leaf's shape may have changed since
+  void refresh();  // the leaf's shape may have changed since
 
   const Tensor leaf;
 

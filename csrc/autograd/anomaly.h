@@ -1,5 +1,6 @@
-// Anomaly mode: nodes remember where their forward call was, and a failing or NaN-producing node is reported with it.
-// Knows no Python: the binding installs what a place is and how a report reaches the user.
+// Anomaly mode: nodes remember where their forward call was, and a failing or NaN-producing node is
+// reported with it. Knows no Python: the binding installs what a place is and how a report reaches
+// the user.
 #pragma once
 
 #include "autograd/node.h"

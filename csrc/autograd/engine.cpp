@@ -11,14 +11,15 @@
 
 namespace flambeau {
 
-// What runs on this thread ------------------------------------------------------------------------------------------------
+// What runs on this thread
+// ------------------------------------------------------------------------------------------------
 
 namespace {
-constexpr int kDepth = 60;                              // nested backwards that share one stack
+constexpr int kDepth = 60;  // nested backwards that share one stack
 thread_local constinit Task* running = nullptr;
 thread_local constinit WantedAlias* aliases = nullptr;
 thread_local constinit int depth = 0;
-thread_local std::unique_ptr<Task> spare;               // keeps its memory from run to run
+thread_local std::unique_ptr<Task> spare;  // keeps its memory from run to run
 std::atomic<int64_t> tasks{0};
 
 class Running {
@@ -43,11 +44,21 @@ class Running {
 };
 }  // namespace
 
-bool engine_running() noexcept { return running != nullptr; }
-Node* running_node() noexcept { return running ? running->current : nullptr; }
-int64_t running_task_id() noexcept { return running ? running->id : -1; }
-bool running_is_restricted() noexcept { return running && running->restricted(); }
-bool running_keeps_graph() noexcept { return !running || running->settings.keep_graph; }
+bool engine_running() noexcept {
+  return running != nullptr;
+}
+Node* running_node() noexcept {
+  return running ? running->current : nullptr;
+}
+int64_t running_task_id() noexcept {
+  return running ? running->id : -1;
+}
+bool running_is_restricted() noexcept {
+  return running && running->restricted();
+}
+bool running_keeps_graph() noexcept {
+  return !running || running->settings.keep_graph;
+}
 
 void queue_callback(std::function<void()> f) {
   FB_CHECK(running, "Final callbacks can only be installed during backward pass.");
@@ -59,8 +70,13 @@ bool will_execute(Node* node) {
   return running->reaches(node);
 }
 
-WantedAlias::WantedAlias(Node* node, Node* stand_in) : node(node), stand_in(stand_in), outer(aliases) { aliases = this; }
-WantedAlias::~WantedAlias() { aliases = outer; }
+WantedAlias::WantedAlias(Node* node, Node* stand_in)
+    : node(node), stand_in(stand_in), outer(aliases) {
+  aliases = this;
+}
+WantedAlias::~WantedAlias() {
+  aliases = outer;
+}
 
 bool Node::wanted(size_t i) const {
   if (!running) return true;
@@ -74,9 +90,12 @@ bool Node::wanted(size_t i) const {
   return running->wants(node);
 }
 
-// Deep nesting ---------------------------------------------------------------------------------------------------------------
+// Deep nesting
+// ---------------------------------------------------------------------------------------------------------------
 
-static void on_thread(const std::function<void()>& f) { std::thread(f).join(); }
+static void on_thread(const std::function<void()>& f) {
+  std::thread(f).join();
+}
 void (*run_elsewhere)(const std::function<void()>& f) = on_thread;
 
 // The thread of the nested backward takes over modes and what is running, and gives modes back.
@@ -99,13 +118,15 @@ static Tensors continue_elsewhere(const std::function<Tensors()>& run) {
   return results;
 }
 
-// Entry points ---------------------------------------------------------------------------------------------------------------
+// Entry points
+// ---------------------------------------------------------------------------------------------------------------
 
-Tensors run_backward(const std::vector<Edge>& roots, Tensors cotangents, bool keep_graph, bool create_graph,
-                     const std::vector<Edge>& inputs, bool accumulate) {
+Tensors run_backward(const std::vector<Edge>& roots, Tensors cotangents, bool keep_graph,
+                     bool create_graph, const std::vector<Edge>& inputs, bool accumulate) {
   auto run = [&] {
     Running task;
-    return (*task).run(roots, std::move(cotangents), inputs, {keep_graph, create_graph, accumulate});
+    return (*task).run(roots, std::move(cotangents), inputs,
+                       {keep_graph, create_graph, accumulate});
   };
   return depth >= kDepth ? continue_elsewhere(run) : run();
 }
@@ -113,29 +134,35 @@ Tensors run_backward(const std::vector<Edge>& roots, Tensors cotangents, bool ke
 Tensor root_cotangent(const Tensor& root, const Tensor& given, size_t i, bool create_graph) {
   if (!given.defined()) {
     FB_CHECK(root.numel() == 1, "grad can be implicitly created only for scalar outputs");
-    FB_CHECK(root.is_floating_point(), "grad can be implicitly created only for real scalar outputs but got ", root.dtype());
+    FB_CHECK(root.is_floating_point(),
+             "grad can be implicitly created only for real scalar outputs but got ", root.dtype());
     return grad_ops::ones(root.sizes(), root.dtype(), root.device());
   }
-  FB_CHECK(given.sizes() == root.sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of torch.Size(", given.sizes(),
-           ") and output[", i, "] has a shape of torch.Size(", root.sizes(), ").");
-  FB_CHECK(given.is_complex() == root.is_complex(), "For complex Tensors, both grad_output and output are required to have the "
-           "same dtype. Mismatch in dtype: grad_output[", i, "] has a dtype of ", given.dtype(), " and output[", i,
-           "] has a dtype of ", root.dtype(), ".");
+  FB_CHECK(given.sizes() == root.sizes(), "Mismatch in shape: grad_output[", i,
+           "] has a shape of torch.Size(", given.sizes(), ") and output[", i,
+           "] has a shape of torch.Size(", root.sizes(), ").");
+  FB_CHECK(given.is_complex() == root.is_complex(),
+           "For complex Tensors, both grad_output and output are required to have the "
+           "same dtype. Mismatch in dtype: grad_output[",
+           i, "] has a dtype of ", given.dtype(), " and output[", i, "] has a dtype of ",
+           root.dtype(), ".");
   if (given.dtype() == root.dtype()) return given;
   ModeGuard grad_mode(&Modes::grad, create_graph);
   return grad_ops::to_dtype(given, root.dtype());
 }
 
-Tensors run_backward(const Tensors& roots, const Tensors& cotangents, bool keep_graph, bool create_graph,
-                     const std::vector<Edge>& inputs, bool accumulate) {
+Tensors run_backward(const Tensors& roots, const Tensors& cotangents, bool keep_graph,
+                     bool create_graph, const std::vector<Edge>& inputs, bool accumulate) {
   std::vector<Edge> edges;
   Tensors grads;
   edges.reserve(roots.size());
   grads.reserve(roots.size());
   for (size_t i = 0; i < roots.size(); ++i) {
-    grads.push_back(root_cotangent(roots[i], i < cotangents.size() ? cotangents[i] : Tensor(), i, create_graph));
+    grads.push_back(root_cotangent(roots[i], i < cotangents.size() ? cotangents[i] : Tensor(), i,
+                                   create_graph));
     edges.push_back(gradient_edge(roots[i]));
-    FB_CHECK(edges.back().node, "element ", i, " of tensors does not require grad and does not have a grad_fn");
+    FB_CHECK(edges.back().node, "element ", i,
+             " of tensors does not require grad and does not have a grad_fn");
   }
   return run_backward(edges, std::move(grads), keep_graph, create_graph, inputs, accumulate);
 }

@@ -13,15 +13,19 @@ namespace {
 thread_local constinit int64_t current_level = -1;
 std::atomic<int64_t> levels{0};
 
-// Tensors among the arguments, one per tensor parameter, lists flattened; undefined where none was given.
+// Tensors among the arguments, one per tensor parameter, lists flattened; undefined where none was
+// given.
 Tensors flat_tensors(const OpDesc& op, const Values& args) {
   Tensors out;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (auto* t = std::get_if<Tensor>(&args[i])) out.push_back(*t);
-    else if (auto* ts = std::get_if<Tensors>(&args[i])) out.insert(out.end(), ts->begin(), ts->end());
+    if (auto* t = std::get_if<Tensor>(&args[i]))
+      out.push_back(*t);
+    else if (auto* ts = std::get_if<Tensors>(&args[i]))
+      out.insert(out.end(), ts->begin(), ts->end());
     else if (auto* os = std::get_if<OptTensors>(&args[i]))
       for (auto& o : *os) out.push_back(o.value_or(Tensor()));
-    else if (std::string_view(op.params[i].type).starts_with("Tensor")) out.emplace_back();
+    else if (std::string_view(op.params[i].type).starts_with("Tensor"))
+      out.emplace_back();
   }
   return out;
 }
@@ -29,19 +33,25 @@ Tensors flat_tensors(const OpDesc& op, const Values& args) {
 Tensors flat_results(const Values& results) {
   Tensors out;
   for (auto& r : results) {
-    if (auto* t = std::get_if<Tensor>(&r)) out.push_back(*t);
-    else if (auto* ts = std::get_if<Tensors>(&r)) out.insert(out.end(), ts->begin(), ts->end());
-    else out.emplace_back();
+    if (auto* t = std::get_if<Tensor>(&r))
+      out.push_back(*t);
+    else if (auto* ts = std::get_if<Tensors>(&r))
+      out.insert(out.end(), ts->begin(), ts->end());
+    else
+      out.emplace_back();
   }
   return out;
 }
 
-// The tangent of a tensor that changed in place. A view's lies in its base's, which must change with it.
+// The tangent of a tensor that changed in place. A view's lies in its base's, which must change
+// with it.
 void change_tangent(const Tensor& t, const Tensor& tangent) {
   Tensor old = tangent_of(t);
   AutogradMeta* meta = t->autograd;
   if (!meta || !meta->view) {
-    set_tangent(t, tangent.defined() || !old.defined() ? tangent : grad_ops::zeros(t.sizes(), t.dtype(), t.device()));
+    set_tangent(t, tangent.defined() || !old.defined()
+                       ? tangent
+                       : grad_ops::zeros(t.sizes(), t.dtype(), t.device()));
     return;
   }
   if (!old.defined()) {
@@ -56,13 +66,16 @@ void change_tangent(const Tensor& t, const Tensor& tangent) {
     old = grad_ops::slice_of(whole, t.dtype(), t.sizes(), t.strides(), t.offset() - base.offset());
     set_tangent(t, old);
   }
-  if (tangent.defined()) grad_ops::copy_(old, tangent);
-  else grad_ops::zero_(old);
+  if (tangent.defined())
+    grad_ops::copy_(old, tangent);
+  else
+    grad_ops::zero_(old);
 }
 
-// The tangent of a view is the same view of the tangent, so that changes in place reach both; null when the tangent is
-// laid out in another way.
-std::optional<Values> view_of_tangent(const OpDesc& op, const Values& args, const Tensor& x, const Tensor& tangent) {
+// The tangent of a view is the same view of the tangent, so that changes in place reach both; null
+// when the tangent is laid out in another way.
+std::optional<Values> view_of_tangent(const OpDesc& op, const Values& args, const Tensor& x,
+                                      const Tensor& tangent) {
   if (std::string_view(op.kind) != "view" || !tangent.defined()) return {};
   if (x.strides() != tangent.strides() || x.offset() != tangent.offset()) return {};
   Values same = args;
@@ -73,7 +86,7 @@ std::optional<Values> view_of_tangent(const OpDesc& op, const Values& args, cons
 
 class ForwardMode final : public Interceptor {
  public:
-  std::vector<std::weak_ptr<Tangent>> made;     // in the current level
+  std::vector<std::weak_ptr<Tangent>> made;  // in the current level
   Values call(const OpDesc& op, Values args) override {
     Tensors inputs, tangents;
     bool any = false;
@@ -95,8 +108,10 @@ class ForwardMode final : public Interceptor {
     Tensors found = view ? flat_results(*view) : jvp_of(op, args, tangents, results);
     for (size_t i = 0; i < outputs.size() && i < found.size(); ++i) {
       if (!outputs[i].defined() || !is_inexact(outputs[i].dtype())) continue;
-      if (op.mutates) change_tangent(outputs[i], found[i]);
-      else if (found[i].defined()) set_tangent(outputs[i], found[i]);
+      if (op.mutates)
+        change_tangent(outputs[i], found[i]);
+      else if (found[i].defined())
+        set_tangent(outputs[i], found[i]);
     }
     return results;
   }
@@ -106,7 +121,9 @@ thread_local std::unique_ptr<ForwardMode> forward_mode;
 
 }  // namespace
 
-int64_t dual_level() noexcept { return current_level; }
+int64_t dual_level() noexcept {
+  return current_level;
+}
 
 int64_t enter_dual_level() {
   FB_CHECK(current_level < 0, "Nested forward mode AD is not supported at the moment");
@@ -118,8 +135,10 @@ int64_t enter_dual_level() {
 }
 
 void exit_dual_level(int64_t level) {
-  FB_CHECK(level == current_level && level >= 0, "exit_dual_level: the level ", level, " is not the current one");
-  FB_CHECK(modes.top == forward_mode.get(), "exit_dual_level: a transform that was entered later is still active");
+  FB_CHECK(level == current_level && level >= 0, "exit_dual_level: the level ", level,
+           " is not the current one");
+  FB_CHECK(modes.top == forward_mode.get(),
+           "exit_dual_level: a transform that was entered later is still active");
   modes.top = modes.top->outer;
   --modes.active;
   current_level = -1;
@@ -131,7 +150,8 @@ void exit_dual_level(int64_t level) {
 Tensor tangent_of(const Tensor& t) noexcept {
   if (current_level < 0 || !t.has_flag(kHasTangent)) return {};
   AutogradMeta* meta = t->autograd;
-  return meta && meta->tangent && meta->tangent->level == current_level ? meta->tangent->value : Tensor();
+  return meta && meta->tangent && meta->tangent->level == current_level ? meta->tangent->value
+                                                                        : Tensor();
 }
 
 std::shared_ptr<Tangent> tangent_cell(const Tensor& t) {
@@ -157,12 +177,16 @@ Tensor primal_of(const Tensor& t) {
 }
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
-  FB_CHECK(current_level >= 0, "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+  FB_CHECK(current_level >= 0,
+           "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
            "enter_dual_level() first.");
-  FB_CHECK(primal.sizes() == tangent.sizes(), "Expected tangent to have the same shape as primal, but got: ", tangent.sizes(),
-           " and ", primal.sizes());
+  FB_CHECK(primal.sizes() == tangent.sizes(),
+           "Expected tangent to have the same shape as primal, but got: ", tangent.sizes(), " and ",
+           primal.sizes());
   Tensor dual = primal_of(primal);
-  set_tangent(dual, tangent.dtype() == primal.dtype() ? tangent : grad_ops::to_dtype(tangent, primal.dtype()));
+  set_tangent(dual, tangent.dtype() == primal.dtype()
+                        ? tangent
+                        : grad_ops::to_dtype(tangent, primal.dtype()));
   return dual;
 }
 

@@ -1,5 +1,6 @@
-// Forward mode: dual numbers. Inside a level, operations on tensors that have a tangent also compute that of their
-// results, by the operation's jvp. One level at a time; what it leaves on tensors means nothing after its end.
+// Forward mode: dual numbers. Inside a level, operations on tensors that have a tangent also
+// compute that of their results, by the operation's jvp. One level at a time; what it leaves on
+// tensors means nothing after its end.
 #pragma once
 
 #include "core/tensor.h"
@@ -8,9 +9,9 @@ namespace flambeau {
 
 struct Tangent;
 
-int64_t enter_dual_level();               // Error(Runtime) inside another
+int64_t enter_dual_level();  // Error(Runtime) inside another
 void exit_dual_level(int64_t level);
-int64_t dual_level() noexcept;            // -1 outside one
+int64_t dual_level() noexcept;  // -1 outside one
 
 // The tangent of t in the current level; undefined: none.
 Tensor tangent_of(const Tensor& t) noexcept;

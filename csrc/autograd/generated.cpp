@@ -24,7 +24,9 @@ Tensor cotangent_like(const Tensor& grad, const Tensor& result) {
   return grad.defined() ? grad : ops::zeros(result.sizes(), result.dtype(), result.device());
 }
 
-Tensor tangent_like(const Tensor& tangent, const Tensor& x) { return cotangent_like(tangent, x); }
+Tensor tangent_like(const Tensor& tangent, const Tensor& x) {
+  return cotangent_like(tangent, x);
+}
 
 SavedList save_list(const Tensors& xs) {
   SavedList out;
@@ -79,7 +81,8 @@ void check_inplace(const Tensors& xs, const char* op) {
   for (const Tensor& x : xs) {
     bool recorded = needs_grad(x);
     check_inplace(x, recorded, op);
-    FB_CHECK(!recorded, op, ": a tensor that requires grad is changed without being recorded; use no_grad()");
+    FB_CHECK(!recorded, op,
+             ": a tensor that requires grad is changed without being recorded; use no_grad()");
   }
 }
 
@@ -90,14 +93,16 @@ void bump_versions(const Tensors& xs) {
 static bool alike(const Tensor& a, const Tensor& b) {
   if (a.is_same(b)) return true;
   return a.dtype() == b.dtype() && b.is_contiguous() && a.sizes() == b.sizes() && !needs_grad(b) &&
-         !b.has_flag(kWrapper) && b.device() == a.device() && (!a.shares_storage(b) || a.offset() == b.offset());
+         !b.has_flag(kWrapper) && b.device() == a.device() &&
+         (!a.shares_storage(b) || a.offset() == b.offset());
 }
 
 bool alike(const Tensors& a, const Tensors& b, const Tensors& c) {
   if (modes.active) return false;
   for (size_t i = 0; i < a.size(); ++i) {
     const Tensor& x = a[i];
-    if (!x.is_floating_point() || !x.is_contiguous() || needs_grad(x) || x.has_flag(kWrapper)) return false;
+    if (!x.is_floating_point() || !x.is_contiguous() || needs_grad(x) || x.has_flag(kWrapper))
+      return false;
     if (x.device().type != DeviceType::CPU || !alike(x, b[i]) || !alike(x, c[i])) return false;
   }
   return true;
@@ -105,17 +110,22 @@ bool alike(const Tensors& a, const Tensors& b, const Tensors& c) {
 
 void check_out(const Tensor& out, bool inputs_need_grad, const char* op) {
   FB_CHECK(!inputs_need_grad && !needs_grad(out), op,
-           "(): functions with out=... arguments don't support automatic differentiation, but one of the "
+           "(): functions with out=... arguments don't support automatic differentiation, but one "
+           "of the "
            "arguments requires grad.");
 }
 
 bool writes_directly(const Tensor& out, const Tensor& like) {
-  return out.dtype() == like.dtype() && out.sizes() == like.sizes() && out.strides() == like.strides() &&
-         out.device() == like.device();
+  return out.dtype() == like.dtype() && out.sizes() == like.sizes() &&
+         out.strides() == like.strides() && out.device() == like.device();
 }
 
-bool may_overlap(const Tensor& out, const Tensor& x) { return x.defined() && out.shares_storage(x); }
-bool may_overlap(const Tensor& out, const OptTensor& x) { return x && may_overlap(out, *x); }
+bool may_overlap(const Tensor& out, const Tensor& x) {
+  return x.defined() && out.shares_storage(x);
+}
+bool may_overlap(const Tensor& out, const OptTensor& x) {
+  return x && may_overlap(out, *x);
+}
 bool may_overlap(const Tensor& out, const Tensors& xs) {
   return std::any_of(xs.begin(), xs.end(), [&](const Tensor& x) { return may_overlap(out, x); });
 }
@@ -129,8 +139,8 @@ void assign_out(const Tensor& out, const Tensor& result, const char* op) {
     return;
   }
   check_castable(result.dtype(), out.dtype(), op);
-  FB_CHECK(out.device().type == result.device().type, op, ": expected out on ", result.device(), ", got ",
-           out.device());
+  FB_CHECK(out.device().type == result.device().type, op, ": expected out on ", result.device(),
+           ", got ", out.device());
   if (!(out.sizes() == result.sizes())) resize_output(out, result.sizes(), op);
   NoGradGuard no_grad;
   ops::copy_(out, result);

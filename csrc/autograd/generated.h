@@ -1,5 +1,6 @@
-// What generated nodes and glue share: which inputs want a gradient, cotangents made whole, saved lists, the common
-// part of in-place and out= forms. Knows no operation but through generated declarations.
+// What generated nodes and glue share: which inputs want a gradient, cotangents made whole, saved
+// lists, the common part of in-place and out= forms. Knows no operation but through generated
+// declarations.
 #pragma once
 
 #include <array>
@@ -24,13 +25,23 @@ using Needs = std::array<Need, N>;
 
 // Is any of the edges [from, from + count) of the node wanted?
 Need need_of(const Node& node, size_t from, size_t count = 1);
-inline uint32_t count_of(const Tensors& xs) { return static_cast<uint32_t>(xs.size()); }
-inline uint32_t count_of(const OptTensors& xs) { return static_cast<uint32_t>(xs.size()); }
+inline uint32_t count_of(const Tensors& xs) {
+  return static_cast<uint32_t>(xs.size());
+}
+inline uint32_t count_of(const OptTensors& xs) {
+  return static_cast<uint32_t>(xs.size());
+}
 
 // Cotangents of all inputs, one after another; lists in place of their parameter.
-inline void flatten_into(Tensors& out, Tensor x) { out.push_back(std::move(x)); }
-inline void flatten_into(Tensors& out, const OptTensor& x) { out.push_back(x ? *x : Tensor()); }
-inline void flatten_into(Tensors& out, const Tensors& xs) { out.insert(out.end(), xs.begin(), xs.end()); }
+inline void flatten_into(Tensors& out, Tensor x) {
+  out.push_back(std::move(x));
+}
+inline void flatten_into(Tensors& out, const OptTensor& x) {
+  out.push_back(x ? *x : Tensor());
+}
+inline void flatten_into(Tensors& out, const Tensors& xs) {
+  out.insert(out.end(), xs.begin(), xs.end());
+}
 template <class... T>
 Tensors flatten(T&&... xs) {
   Tensors out;
@@ -47,7 +58,9 @@ bool none_defined(const Tensors& grads);
 // The cotangent of output i, zeros of its shape when it is undefined.
 Tensor cotangent(const Node& node, const Tensors& grads, size_t i);
 Tensor cotangent_like(const Tensor& grad, const Tensor& result);
-inline OptTensor optional_cotangent(const Tensor& grad) { return grad.defined() ? OptTensor(grad) : std::nullopt; }
+inline OptTensor optional_cotangent(const Tensor& grad) {
+  return grad.defined() ? OptTensor(grad) : std::nullopt;
+}
 // The tangent of x, zeros when it is undefined.
 Tensor tangent_like(const Tensor& tangent, const Tensor& x);
 
@@ -65,12 +78,13 @@ Tensor assign_inplace(const Tensor& self, const Tensor& result, const char* op);
 // Before a kernel changes all of `xs`, unrecorded.
 void check_inplace(const Tensors& xs, const char* op);
 void bump_versions(const Tensors& xs);
-// Can one plain loop change each of `a` by its partners: floats, contiguous, of equal dtype and shape, either the same
-// memory or other memory, while no mode watches and nothing of it is recorded?
+// Can one plain loop change each of `a` by its partners: floats, contiguous, of equal dtype and
+// shape, either the same memory or other memory, while no mode watches and nothing of it is
+// recorded?
 bool alike(const Tensors& a, const Tensors& b, const Tensors& c);
 // out= forms: no history may be asked for; dtype and device must fit, the shape is the result's.
 void check_out(const Tensor& out, bool inputs_need_grad, const char* op);
-bool writes_directly(const Tensor& out, const Tensor& like);   // same geometry and dtype
+bool writes_directly(const Tensor& out, const Tensor& like);  // same geometry and dtype
 // Might a kernel that writes `out` destroy what it has still to read?
 bool may_overlap(const Tensor& out, const Tensor& x);
 bool may_overlap(const Tensor& out, const OptTensor& x);

@@ -9,7 +9,9 @@
 
 namespace flambeau::grad_ops {
 
-Tensor add(const Tensor& a, const Tensor& b) { return ops::add(a, b); }
+Tensor add(const Tensor& a, const Tensor& b) {
+  return ops::add(a, b);
+}
 
 void add_(const Tensor& a, const Tensor& b) {
   NoGradGuard no_grad;
@@ -28,7 +30,9 @@ Tensor zeros(const Ints& sizes, DType dtype, Device device) {
   return out;
 }
 
-Tensor sum_to(const Tensor& x, const Ints& shape) { return flambeau::sum_to(x, shape); }
+Tensor sum_to(const Tensor& x, const Ints& shape) {
+  return flambeau::sum_to(x, shape);
+}
 
 Tensor to_dtype(const Tensor& x, DType dtype) {
   const Tensor y = x.is_complex() && !is_complex(dtype) ? ops::real(x) : x;
@@ -36,7 +40,9 @@ Tensor to_dtype(const Tensor& x, DType dtype) {
   return ops::copy_(empty_like(y, dtype), y);
 }
 
-Tensor clone(const Tensor& x) { return ops::clone(x); }
+Tensor clone(const Tensor& x) {
+  return ops::clone(x);
+}
 
 Tensor clone_for(const Tensor& x, const Tensor& leaf) {
   bool dense = leaf.is_dense() && leaf.sizes() == x.sizes() && !leaf.has_flag(kWrapper);
@@ -48,7 +54,8 @@ Tensor copy_strided(const Tensor& x, const Ints& sizes, const Ints& strides) {
 }
 
 // A view of another type over complex numbers sees them as pairs.
-Tensor slice_of(const Tensor& base, DType dtype, const Ints& sizes, const Ints& strides, int64_t offset) {
+Tensor slice_of(const Tensor& base, DType dtype, const Ints& sizes, const Ints& strides,
+                int64_t offset) {
   if (dtype == base.dtype()) return ops::as_strided(base, sizes, strides, base.offset() + offset);
   if (is_complex(base.dtype()) && dtype == to_real(base.dtype())) {
     Tensor pairs = ops::view_as_real(base);
@@ -59,17 +66,24 @@ Tensor slice_of(const Tensor& base, DType dtype, const Ints& sizes, const Ints& 
     for (auto& s : pair_strides) s *= 2;
     pair_sizes.push_back(2);
     pair_strides.push_back(1);
-    return ops::view_as_complex(ops::as_strided(base, pair_sizes, pair_strides, base.offset() + 2 * offset));
+    return ops::view_as_complex(
+        ops::as_strided(base, pair_sizes, pair_strides, base.offset() + 2 * offset));
   }
   fail(ErrorKind::NotImplemented, "no gradient through a view of ", base.dtype(), " as ", dtype);
 }
 
-void copy_(const Tensor& dst, const Tensor& src) { ops::copy_(dst, src); }
-void zero_(const Tensor& dst) { ops::copy_(dst, zeros({}, dst.dtype(), dst.device())); }
+void copy_(const Tensor& dst, const Tensor& src) {
+  ops::copy_(dst, src);
+}
+void zero_(const Tensor& dst) {
+  ops::copy_(dst, zeros({}, dst.dtype(), dst.device()));
+}
 
-Tensor scatter_to_base(const Tensor& g, DType base_dtype, const Ints& base_sizes, const Ints& base_strides,
-                       DType dtype, const Ints& sizes, const Ints& strides, int64_t offset) {
-  if (dtype == base_dtype) return ops::as_strided_backward(g, base_sizes, base_strides, 0, sizes, strides, offset);
+Tensor scatter_to_base(const Tensor& g, DType base_dtype, const Ints& base_sizes,
+                       const Ints& base_strides, DType dtype, const Ints& sizes,
+                       const Ints& strides, int64_t offset) {
+  if (dtype == base_dtype)
+    return ops::as_strided_backward(g, base_sizes, base_strides, 0, sizes, strides, offset);
   Tensor base = empty_strided(base_sizes, base_strides, base_dtype, g.device());
   kernels::fill_zero(base);
   ops::copy_(slice_of(base, dtype, sizes, strides, offset), g);

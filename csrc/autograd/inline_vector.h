@@ -1,5 +1,6 @@
-// InlineVector: a growable array of movable values whose first N live inside it. Edges and output descriptions of
-// nodes are made of it, so that recording an ordinary operation allocates the node alone.
+// InlineVector: a growable array of movable values whose first N live inside it. Edges and output
+// descriptions of nodes are made of it, so that recording an ordinary operation allocates the node
+// alone.
 #pragma once
 
 #include <cstdint>

@@ -18,22 +18,27 @@ void destroy_autograd_meta(AutogradMeta* meta) noexcept {
   delete meta;
 }
 
-// Where gradients come from -------------------------------------------------------------------------------------------
+// Where gradients come from
+// -------------------------------------------------------------------------------------------
 
 Ref<Node> grad_fn(const Tensor& t) {
   AutogradMeta* meta = t->autograd;
   if (!meta) return {};
-  if (!meta->view) [[likely]] return meta->grad_fn;
+  if (!meta->view) [[likely]]
+    return meta->grad_fn;
   return view_grad_fn(t, *meta);
 }
 
-bool is_leaf(const Tensor& t) { return !grad_fn(t); }
+bool is_leaf(const Tensor& t) {
+  return !grad_fn(t);
+}
 
 Ref<Node> find_accumulator(const Tensor& t) {
   AutogradMeta* meta = t->autograd;
   if (!meta) return {};
   std::lock_guard guard(meta->mutex);
-  if (meta->accumulator && meta->accumulator->try_retain()) return Ref<Node>::adopt(meta->accumulator);
+  if (meta->accumulator && meta->accumulator->try_retain())
+    return Ref<Node>::adopt(meta->accumulator);
   return {};
 }
 
@@ -59,13 +64,16 @@ Edge gradient_edge(const Tensor& t) {
 
 void set_requires_grad(const Tensor& t, bool on) {
   if (!is_leaf(t)) {
-    FB_CHECK(on, "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+    FB_CHECK(on,
+             "you can only change requires_grad flags of leaf variables. If you want to use a "
+             "computed variable in a "
              "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
     return;
   }
   if (on) {
-    FB_CHECK(!t.has_flag(kInference) || modes.inference,
-             "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+    FB_CHECK(
+        !t.has_flag(kInference) || modes.inference,
+        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
     FB_CHECK(is_inexact(t.dtype()), "only Tensors of floating point dtype can require gradients");
   }
   if (!on && !t->autograd) return;
@@ -73,15 +81,21 @@ void set_requires_grad(const Tensor& t, bool on) {
   t.set_flag(kRequiresGrad, on);
 }
 
-// Detaching -----------------------------------------------------------------------------------------------------------
+// Detaching
+// -----------------------------------------------------------------------------------------------------------
 
-Tensor detach(const Tensor& t) { return alias(t); }
+Tensor detach(const Tensor& t) {
+  return alias(t);
+}
 
 void detach_(const Tensor& t) {
   AutogradMeta* meta = t->autograd;
   if (!meta) return;
-  FB_CHECK(!meta->view, "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) "
-           "for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+  FB_CHECK(!meta->view,
+           "Can't detach views in-place. Use detach() instead. If you are using "
+           "DistributedDataParallel (DDP) "
+           "for training, and gradient_as_bucket_view is set as True, gradients are views of DDP "
+           "buckets, and hence "
            "detach_() cannot be called on these gradients.");
   meta->grad_fn = {};
   meta->output_nr = 0;
@@ -95,7 +109,8 @@ Tensor data_of(const Tensor& t) {
   return out;
 }
 
-// Gradients kept on tensors -----------------------------------------------------------------------------------------------
+// Gradients kept on tensors
+// -----------------------------------------------------------------------------------------------
 
 Tensor grad_of(const Tensor& t) {
   AutogradMeta* meta = t->autograd;
@@ -107,12 +122,13 @@ Tensor grad_of(const Tensor& t) {
 void set_grad(const Tensor& t, const Tensor& grad) {
   if (!grad.defined() && !t->autograd) return;
   AutogradMeta& meta = materialize_meta(t);
-  Tensor old = grad;                          // the replaced one dies after the lock is given back
+  Tensor old = grad;  // the replaced one dies after the lock is given back
   std::lock_guard guard(meta.mutex);
   std::swap(meta.grad, old);
 }
 
-// Hooks of tensors -----------------------------------------------------------------------------------------------------------------
+// Hooks of tensors
+// -----------------------------------------------------------------------------------------------------------------
 
 static TensorHooks& leaf_hooks(AutogradMeta& meta) {
   if (!meta.hooks) meta.hooks = std::make_shared<TensorHooks>();

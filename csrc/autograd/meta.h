@@ -9,12 +9,18 @@
 
 namespace flambeau {
 
-enum class ViewOrigin : uint8_t { Default, NoGrad, Multi, CustomFunction, Inference };  // why in-place on a view may be refused
+enum class ViewOrigin : uint8_t {
+  Default,
+  NoGrad,
+  Multi,
+  CustomFunction,
+  Inference
+};  // why in-place on a view may be refused
 
 struct ViewInfo {
-  Tensor base;                  // never itself a view
+  Tensor base;  // never itself a view
   ViewOrigin origin = ViewOrigin::Default;
-  uint32_t version = 0;         // of the base when grad_fn was made; older: grad_fn is regenerated
+  uint32_t version = 0;  // of the base when grad_fn was made; older: grad_fn is regenerated
 };
 
 // Through which a node reaches a tensor that wants its gradient kept; null once the tensor is gone.
@@ -32,15 +38,15 @@ struct Tangent final : Packed {
 
 struct AutogradMeta {
   Tensor grad;
-  Ref<Node> grad_fn;                       // null for leaves
+  Ref<Node> grad_fn;  // null for leaves
   uint32_t output_nr = 0;
-  bool requires_grad = false;              // asked for, on a leaf
-  Node* accumulator = nullptr;             // weak: the leaf's AccumulateGrad, which clears it when it dies
-  std::mutex mutex;                        // guards accumulator, grad and lazy regeneration of grad_fn
+  bool requires_grad = false;   // asked for, on a leaf
+  Node* accumulator = nullptr;  // weak: the leaf's AccumulateGrad, which clears it when it dies
+  std::mutex mutex;             // guards accumulator, grad and lazy regeneration of grad_fn
   std::optional<ViewInfo> view;
-  std::shared_ptr<TensorHooks> hooks;      // hooks of a leaf, and post-accumulate hooks
-  std::shared_ptr<RetainCell> retained;    // of a result that keeps its gradient
-  std::shared_ptr<Tangent> tangent;        // forward mode
+  std::shared_ptr<TensorHooks> hooks;    // hooks of a leaf, and post-accumulate hooks
+  std::shared_ptr<RetainCell> retained;  // of a result that keeps its gradient
+  std::shared_ptr<Tangent> tangent;      // forward mode
 
   static void* operator new(size_t bytes) { return Node::operator new(bytes); }
   static void operator delete(void* p, size_t bytes) noexcept { Node::operator delete(p, bytes); }
@@ -48,17 +54,19 @@ struct AutogradMeta {
 
 AutogradMeta& materialize_meta(const Tensor& t);
 
-// The node and slot from which t's gradient comes: grad_fn, or the leaf's accumulator (made when missing).
+// The node and slot from which t's gradient comes: grad_fn, or the leaf's accumulator (made when
+// missing).
 Edge gradient_edge(const Tensor& t);
-Ref<Node> grad_fn(const Tensor& t);        // regenerates it for a view whose base changed in place
+Ref<Node> grad_fn(const Tensor& t);  // regenerates it for a view whose base changed in place
 // The leaf's accumulator if it has one now.
 Ref<Node> find_accumulator(const Tensor& t);
-void set_requires_grad(const Tensor& t, bool on);   // Error(Runtime) for non-leaves and non-float dtypes
+void set_requires_grad(const Tensor& t,
+                       bool on);  // Error(Runtime) for non-leaves and non-float dtypes
 bool is_leaf(const Tensor& t);
-Tensor detach(const Tensor& t);            // alias without history, sharing the version counter
-void detach_(const Tensor& t);             // drops t's own history; Error(Runtime) for views
-Tensor data_of(const Tensor& t);           // x.data: alias without history, own version counter
-Tensor grad_of(const Tensor& t);           // undefined: none
+Tensor detach(const Tensor& t);   // alias without history, sharing the version counter
+void detach_(const Tensor& t);    // drops t's own history; Error(Runtime) for views
+Tensor data_of(const Tensor& t);  // x.data: alias without history, own version counter
+Tensor grad_of(const Tensor& t);  // undefined: none
 void set_grad(const Tensor& t, const Tensor& grad);
 void mark_view_as(const Tensor& result, const Tensor& input, ViewOrigin origin);
 

@@ -7,13 +7,16 @@
 
 namespace flambeau {
 
-// Memory: free lists per thread, by size ----------------------------------------------------------------------------
+// Memory: free lists per thread, by size
+// ----------------------------------------------------------------------------
 
 namespace {
 constexpr size_t kStep = 32, kClasses = 24, kKept = 256;
 
 struct BlockCache {
-  struct Block { Block* next; };
+  struct Block {
+    Block* next;
+  };
   Block* free[kClasses] = {};
   size_t count[kClasses] = {};
   ~BlockCache() {
@@ -46,34 +49,40 @@ void* Node::operator new(size_t bytes) {
     --cache->count[k];
     return std::exchange(cache->free[k], cache->free[k]->next);
   }
-  return ::operator new(k * kStep);
+  return ::operator new(k* kStep);
 }
 
 void Node::operator delete(void* p, size_t bytes) noexcept {
   size_t k = (bytes + kStep - 1) / kStep;
-  if (k >= kClasses || !(cache || make_cache()) || cache->count[k] >= kKept) return ::operator delete(p);
+  if (k >= kClasses || !(cache || make_cache()) || cache->count[k] >= kKept)
+    return ::operator delete(p);
   cache->free[k] = new (p) BlockCache::Block{cache->free[k]};
   ++cache->count[k];
 }
 
-// Life ---------------------------------------------------------------------------------------------------------------
+// Life
+// ---------------------------------------------------------------------------------------------------------------
 
 static std::atomic<uint64_t> recorded{0}, hook_ids{0};
 
-uint64_t next_hook_id() noexcept { return hook_ids.fetch_add(1, std::memory_order_relaxed); }
+uint64_t next_hook_id() noexcept {
+  return hook_ids.fetch_add(1, std::memory_order_relaxed);
+}
 
 Node::Node() : sequence(recorded.fetch_add(1, std::memory_order_relaxed)) {
-  if (Anomaly::enabled.load(std::memory_order_relaxed)) [[unlikely]] trace = make_trace();
+  if (Anomaly::enabled.load(std::memory_order_relaxed)) [[unlikely]]
+    trace = make_trace();
 }
 
 bool Node::try_retain() const noexcept {
   uint32_t n = count_.load(std::memory_order_relaxed);
-  while (n && !count_.compare_exchange_weak(n, n + 1, std::memory_order_acquire)) {}
+  while (n && !count_.compare_exchange_weak(n, n + 1, std::memory_order_acquire)) {
+  }
   return n != 0;
 }
 
-// While a node is being destroyed on this thread, those that die with it queue up instead of recursing. A dead node
-// needs its sequence number no more: it holds the next in the queue.
+// While a node is being destroyed on this thread, those that die with it queue up instead of
+// recursing. A dead node needs its sequence number no more: it holds the next in the queue.
 namespace {
 thread_local constinit Node* dead = nullptr;
 thread_local constinit bool destroying = false;
@@ -95,15 +104,20 @@ void Node::destroy(Node* node) noexcept {
   destroying = false;
 }
 
-// Edges and outputs ----------------------------------------------------------------------------------------------------
+// Edges and outputs
+// ----------------------------------------------------------------------------------------------------
 
 void Node::add_next(const Tensor& input) {
-  if (input.defined() && requires_grad(input)) edges.push_back(gradient_edge(input));
-  else edges.emplace_back();
+  if (input.defined() && requires_grad(input))
+    edges.push_back(gradient_edge(input));
+  else
+    edges.emplace_back();
 }
 void Node::add_next(const OptTensor& input) {
-  if (input) add_next(*input);
-  else edges.emplace_back();
+  if (input)
+    add_next(*input);
+  else
+    edges.emplace_back();
 }
 void Node::add_next(const Tensors& inputs) {
   edges.reserve(edges.size() + static_cast<uint32_t>(inputs.size()));
@@ -125,7 +139,8 @@ uint32_t Node::add_output(const Tensor& t) {
   return outputs.size() - 1;
 }
 
-// Hooks ------------------------------------------------------------------------------------------------------------------
+// Hooks
+// ------------------------------------------------------------------------------------------------------------------
 
 std::mutex& hooks_mutex() noexcept {
   static std::mutex mutex;
@@ -172,10 +187,12 @@ static bool remove_from(List& list, uint64_t id) {
 
 void HookHandle::remove() const {
   if (auto h = leaf.lock()) (void)(remove_from(h->pre, id) || remove_from(h->post_accumulate, id));
-  if (auto h = node.lock()) (void)(remove_from(h->tensor_pre, id) || remove_from(h->pre, id) || remove_from(h->post, id));
+  if (auto h = node.lock())
+    (void)(remove_from(h->tensor_pre, id) || remove_from(h->pre, id) || remove_from(h->post, id));
 }
 
-// History ---------------------------------------------------------------------------------------------------------------
+// History
+// ---------------------------------------------------------------------------------------------------------------
 
 void set_history(const Tensor& result, const Ref<Node>& node) {
   uint32_t nr = node->add_output(result);
@@ -183,7 +200,8 @@ void set_history(const Tensor& result, const Ref<Node>& node) {
   AutogradMeta& meta = materialize_meta(result);
   meta.grad_fn = node;
   meta.output_nr = nr;
-  if (meta.view) [[unlikely]] meta.view->version = result.version();
+  if (meta.view) [[unlikely]]
+    meta.view->version = result.version();
   result.set_flag(kRequiresGrad);
 }
 
@@ -196,7 +214,9 @@ namespace {
 struct NotDifferentiable final : Node {
   std::string op;
   const char* name() const override { return "NotImplemented"; }
-  Tensors apply(Tensors&&) override { fail(ErrorKind::NotImplemented, "derivative for ", op, " is not implemented"); }
+  Tensors apply(Tensors&&) override {
+    fail(ErrorKind::NotImplemented, "derivative for ", op, " is not implemented");
+  }
 };
 }  // namespace
 

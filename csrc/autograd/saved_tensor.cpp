@@ -7,14 +7,15 @@
 
 namespace flambeau {
 
-// Hooks of the thread ----------------------------------------------------------------------------------------------------
+// Hooks of the thread
+// ----------------------------------------------------------------------------------------------------
 
 namespace {
 struct SavedHooks {
   std::vector<PackHook> stack;
   std::string disabled;
 };
-thread_local std::unique_ptr<SavedHooks> saved_hooks;    // null until first used
+thread_local std::unique_ptr<SavedHooks> saved_hooks;  // null until first used
 thread_local constinit bool hooks_active = false;
 
 SavedHooks& thread_hooks() {
@@ -42,16 +43,23 @@ void disable_saved_tensor_hooks(const std::string& message) {
   hooks.disabled = message;
 }
 
-std::string saved_tensor_hooks_disabled() { return saved_hooks ? saved_hooks->disabled : ""; }
-bool saved_tensor_hooks_active() noexcept { return hooks_active; }
+std::string saved_tensor_hooks_disabled() {
+  return saved_hooks ? saved_hooks->disabled : "";
+}
+bool saved_tensor_hooks_active() noexcept {
+  return hooks_active;
+}
 
-// Saving ------------------------------------------------------------------------------------------------------------------
+// Saving
+// ------------------------------------------------------------------------------------------------------------------
 
 SavedTensor::SavedTensor(const Tensor& t, bool is_output, Node*, uint32_t output_nr, bool itself) {
   if (!t.defined()) return;
   FB_CHECK(!t.has_flag(kInference) || modes.inference,
-           "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
-           "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
+           "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+           "inference mode in "
+           "computation tracked by autograd. To work around this, you can make a clone to get a "
+           "normal tensor and use it "
            "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
   saved_ = true;
   is_output_ = is_output;
@@ -64,8 +72,8 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output, Node*, uint32_t output
     output_nr_ = t->autograd->output_nr;
     requires_grad_ = bool(grad_fn_);
   }
-  // A leaf is kept itself: it cannot change in place while its gradient is wanted. Anything else might, and would then
-  // lead back to the node that saved it.
+  // A leaf is kept itself: it cannot change in place while its gradient is wanted. Anything else
+  // might, and would then lead back to the node that saved it.
   itself_ = leaf || t.has_flag(kWrapper) || (itself && !is_output);
   if (hooks_active && !t.is_wrapped_number()) [[unlikely]] {
     if (leaf) {
@@ -79,15 +87,18 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output, Node*, uint32_t output
     grad_fn_ = leaf ? Ref<Node>() : grad_fn_;
   }
   data_ = itself_ ? t : alias(t);
-  if (!itself_ && dual_level() >= 0 && is_inexact(t.dtype())) [[unlikely]] packed_ = tangent_cell(t);
+  if (!itself_ && dual_level() >= 0 && is_inexact(t.dtype())) [[unlikely]]
+    packed_ = tangent_cell(t);
 }
 
 void SavedTensor::pack(const PackHook& hook) {
   NoGradGuard no_grad;
   uint32_t before = data_.version();
   packed_ = hook(data_);
-  FB_CHECK(data_.version() == before, "A saved tensor pack hook is modifying its input in place. Tensors provided as input "
-           "to pack hook can not be modified by in-place operations as this can lead to unexpected side-effects. Please "
+  FB_CHECK(data_.version() == before,
+           "A saved tensor pack hook is modifying its input in place. Tensors provided as input "
+           "to pack hook can not be modified by in-place operations as this can lead to unexpected "
+           "side-effects. Please "
            "open an issue if you need to perform in-place operations on the input to a pack hook.");
   if (packed_) data_ = Tensor();
 }
@@ -98,9 +109,11 @@ void SavedTensor::reset() {
   packed_.reset();
 }
 
-// Unpacking ---------------------------------------------------------------------------------------------------------------
+// Unpacking
+// ---------------------------------------------------------------------------------------------------------------
 
-// Beside data_, packed_ is the cell of its tangent. That of an output is filled only after the output was saved.
+// Beside data_, packed_ is the cell of its tangent. That of an output is filled only after the
+// output was saved.
 static Tensor with_tangent(Tensor x, std::shared_ptr<Tangent> tangent) {
   if (!tangent->value.defined() || tangent->level != dual_level()) return x;
   materialize_meta(x).tangent = std::move(tangent);
@@ -111,19 +124,24 @@ static Tensor with_tangent(Tensor x, std::shared_ptr<Tangent> tangent) {
 Tensor SavedTensor::unpack(const Node& owner, bool history) const {
   if (!saved_) return {};
   FB_CHECK(data_.defined() || packed_,
-           "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-           "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-           "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+           "Trying to backward through the graph a second time (or directly access saved tensors "
+           "after they have already "
+           "been freed). Saved intermediate values of the graph are freed when you call "
+           ".backward() or autograd.grad(). "
+           "Specify retain_graph=True if you need to backward through the graph a second time or "
+           "if you need to access "
            "saved tensors after calling backward.");
   if (packed_ && !data_.defined()) {
     Tensor x = packed_->unpack();
     FB_CHECK(x.defined(), "an unpack hook of saved tensors returned no tensor");
     return history || modes.grad ? with_history(x, owner) : x;
   }
-  if (data_.version() != version_) [[unlikely]] fail_version(owner);
+  if (data_.version() != version_) [[unlikely]]
+    fail_version(owner);
   if (itself_) return data_;
   Tensor x = history || modes.grad ? with_history(data_, owner) : data_;
-  if (!packed_) [[likely]] return x;
+  if (!packed_) [[likely]]
+    return x;
   return with_tangent(x.is_same(data_) ? alias(x) : x, std::static_pointer_cast<Tangent>(packed_));
 }
 
@@ -145,9 +163,12 @@ void SavedTensor::fail_version(const Node& owner) const {
     source = source.substr(0, source.rfind("Backward"));
     source = concat(", which is output ", output_nr_, " of ", source, ",");
   }
-  fail(ErrorKind::Runtime, "one of the variables needed for gradient computation has been modified by an inplace operation: [",
-       "torch.", scalar_type_name(data_.dtype()), "Tensor ", data_.sizes(), "]", source, " is at version ", data_.version(),
-       "; expected version ", version_, " instead. Hint: enable anomaly detection to find the operation that failed to "
+  fail(ErrorKind::Runtime,
+       "one of the variables needed for gradient computation has been modified by an inplace "
+       "operation: [",
+       "torch.", scalar_type_name(data_.dtype()), "Tensor ", data_.sizes(), "]", source,
+       " is at version ", data_.version(), "; expected version ", version_,
+       " instead. Hint: enable anomaly detection to find the operation that failed to "
        "compute its gradient, with torch.autograd.set_detect_anomaly(True).");
 }
 

@@ -6,7 +6,8 @@
 
 namespace flambeau {
 
-// NodeMap -----------------------------------------------------------------------------------------------------------------
+// NodeMap
+// -----------------------------------------------------------------------------------------------------------------
 
 uint32_t NodeMap::find(const Node* node) const noexcept {
   if (slots_.empty()) return kNone;
@@ -39,11 +40,14 @@ void NodeMap::grow() {
 void NodeMap::clear() {
   if (!used_) return;
   used_ = 0;
-  if (slots_.size() > 4096) slots_ = {};
-  else std::fill(slots_.begin(), slots_.end(), Slot{nullptr, kNone});
+  if (slots_.size() > 4096)
+    slots_ = {};
+  else
+    std::fill(slots_.begin(), slots_.end(), Slot{nullptr, kNone});
 }
 
-// Discovery -----------------------------------------------------------------------------------------------------------------
+// Discovery
+// -----------------------------------------------------------------------------------------------------------------
 
 uint32_t Task::enter(Node* node) {
   uint32_t& place = index_.insert(node);
@@ -118,7 +122,8 @@ bool Task::reaches(const Node* node) const noexcept {
   return i != NodeMap::kNone && (entries_[i].needed || entries_[i].captured);
 }
 
-// Gradients on their way ------------------------------------------------------------------------------------------------------
+// Gradients on their way
+// ------------------------------------------------------------------------------------------------------
 
 // A gradient must have the shape and type of what it is the gradient of; broadcast dims are summed.
 static void conform(Tensor& grad, const OutputMeta& meta, const Node* from, size_t i) {
@@ -126,16 +131,19 @@ static void conform(Tensor& grad, const OutputMeta& meta, const Node* from, size
   if (grad.sizes() != meta.sizes) [[unlikely]] {
     bool fits = grad.sizes().size() >= meta.sizes.size();
     for (size_t k = 1; fits && k <= meta.sizes.size(); ++k) {
-      int64_t want = meta.sizes[meta.sizes.size() - k], have = grad.sizes()[grad.sizes().size() - k];
+      int64_t want = meta.sizes[meta.sizes.size() - k],
+              have = grad.sizes()[grad.sizes().size() - k];
       fits = want == have || want == 1;
     }
-    FB_CHECK(fits, "Function ", from->name(), " returned an invalid gradient at index ", i, " - got ", grad.sizes(),
-             " but expected shape compatible with ", meta.sizes);
+    FB_CHECK(fits, "Function ", from->name(), " returned an invalid gradient at index ", i,
+             " - got ", grad.sizes(), " but expected shape compatible with ", meta.sizes);
     grad = grad_ops::sum_to(grad, meta.sizes);
   }
-  if (grad.dtype() != meta.dtype) [[unlikely]] grad = grad_ops::to_dtype(grad, meta.dtype);
-  FB_CHECK(grad.device() == meta.device || grad.device().type == meta.device.type, "Function ", from->name(),
-           " returned an invalid gradient at index ", i, " - expected device ", meta.device, " but got ", grad.device());
+  if (grad.dtype() != meta.dtype) [[unlikely]]
+    grad = grad_ops::to_dtype(grad, meta.dtype);
+  FB_CHECK(grad.device() == meta.device || grad.device().type == meta.device.type, "Function ",
+           from->name(), " returned an invalid gradient at index ", i, " - expected device ",
+           meta.device, " but got ", grad.device());
 }
 
 void Task::give(uint32_t i, uint32_t nr, Tensor&& grad) {
@@ -146,10 +154,12 @@ void Task::give(uint32_t i, uint32_t nr, Tensor&& grad) {
     sum = std::move(grad);
     return;
   }
-  bool ours = !modes.grad && !modes.active && sum->use_count() == 1 && sum.storage()->use_count() == 1 &&
-              sum.dtype() == grad.dtype() && sum.is_dense();
-  if (ours) grad_ops::add_(sum, grad);
-  else sum = grad_ops::add(sum, grad);
+  bool ours = !modes.grad && !modes.active && sum->use_count() == 1 &&
+              sum.storage()->use_count() == 1 && sum.dtype() == grad.dtype() && sum.is_dense();
+  if (ours)
+    grad_ops::add_(sum, grad);
+  else
+    sum = grad_ops::add(sum, grad);
 }
 
 void Task::ready(uint32_t i) {
@@ -157,7 +167,8 @@ void Task::ready(uint32_t i) {
   std::push_heap(heap_.begin(), heap_.end());
 }
 
-// Execution --------------------------------------------------------------------------------------------------------------------
+// Execution
+// --------------------------------------------------------------------------------------------------------------------
 
 static void call_hook(const TensorHook& hook, Tensor& grad) {
   if (!grad.defined()) return;
@@ -168,10 +179,11 @@ static void call_hook(const TensorHook& hook, Tensor& grad) {
 // Hooks of tensors, in order of registration; those that keep gradients see the outcome.
 void Task::before(Entry& e, Tensors& grads) {
   if (TensorHooks* leaf = e.node->leaf_hooks()) [[unlikely]] {
-    auto hooks = snapshot(leaf->pre);             // copies: a hook may remove itself
+    auto hooks = snapshot(leaf->pre);  // copies: a hook may remove itself
     for (auto& [id, hook] : hooks) call_hook(hook, grads[0]);
   }
-  if (!e.node->hooks_) [[likely]] return;
+  if (!e.node->hooks_) [[likely]]
+    return;
   if (!e.node->hooks_->tensor_pre.empty()) {
     auto hooks = snapshot(e.node->hooks_->tensor_pre);
     for (auto& [id, nr, hook] : hooks)
@@ -189,7 +201,8 @@ class NodeLock {
   explicit NodeLock(Node& node) : lock_(node.is_shareable() ? nullptr : &node.lock) {
     if (!lock_) return;
     uint32_t free = 0;
-    if (lock_->compare_exchange_strong(free, 1, std::memory_order_acquire)) [[likely]] return;
+    if (lock_->compare_exchange_strong(free, 1, std::memory_order_acquire)) [[likely]]
+      return;
     while (lock_->exchange(2, std::memory_order_acquire) != 0) lock_->wait(2);
   }
   ~NodeLock() {
@@ -232,8 +245,8 @@ void Task::execute(uint32_t i, Tensors& results) {
   for (auto& [id, hook] : pre) {
     Tensors changed = hook(grads);
     if (changed.empty()) continue;
-    FB_CHECK(changed.size() == grads.size(), "a prehook of ", node.name(), " returned ", changed.size(),
-             " gradients, expected ", grads.size());
+    FB_CHECK(changed.size() == grads.size(), "a prehook of ", node.name(), " returned ",
+             changed.size(), " gradients, expected ", grads.size());
     grads = std::move(changed);
   }
   auto post = snapshot(node.hooks_->post);
@@ -249,10 +262,12 @@ void Task::execute(uint32_t i, Tensors& results) {
 
 void Task::distribute(Entry& e, Tensors&& grads) {
   Node* node = e.node;
-  if (Anomaly::enabled.load(std::memory_order_relaxed) && Anomaly::check_nan) [[unlikely]] check_no_nan(*node, grads);
+  if (Anomaly::enabled.load(std::memory_order_relaxed) && Anomaly::check_nan) [[unlikely]]
+    check_no_nan(*node, grads);
   for (size_t k = node->edges.size(); k < grads.size(); ++k)
-    FB_CHECK(!grads[k].defined(), node->name(), " returned an invalid number of gradients: expected ", node->edges.size(),
-             ", got ", grads.size());
+    FB_CHECK(!grads[k].defined(), node->name(),
+             " returned an invalid number of gradients: expected ", node->edges.size(), ", got ",
+             grads.size());
   for (uint32_t k = 0; k < node->edges.size(); ++k) {
     uint32_t to = targets_[e.first_edge + k];
     if (to == NodeMap::kNone) continue;
@@ -267,8 +282,8 @@ void Task::distribute(Entry& e, Tensors&& grads) {
   }
 }
 
-Tensors Task::run(const std::vector<Edge>& roots, Tensors&& cotangents, const std::vector<Edge>& inputs,
-                  Settings asked) {
+Tensors Task::run(const std::vector<Edge>& roots, Tensors&& cotangents,
+                  const std::vector<Edge>& inputs, Settings asked) {
   settings = asked;
   restricted_ = !inputs.empty();
   ModeGuard grad_mode(&Modes::grad, settings.create_graph);
@@ -284,7 +299,8 @@ Tensors Task::run(const std::vector<Edge>& roots, Tensors&& cotangents, const st
   for (size_t k = 0; k < roots.size(); ++k) {
     uint32_t i = index_.find(roots[k].node.get());
     give(i, roots[k].nr, std::move(cotangents[k]));
-    if (entries_[i].dependencies == 0 && std::find(first.begin(), first.end(), i) == first.end()) first.push_back(i);
+    if (entries_[i].dependencies == 0 && std::find(first.begin(), first.end(), i) == first.end())
+      first.push_back(i);
   }
   for (uint32_t i : first) ready(i);
   try {
@@ -299,7 +315,7 @@ Tensors Task::run(const std::vector<Edge>& roots, Tensors&& cotangents, const st
     throw;
   }
   current = nullptr;
-  for (size_t k = 0; k < callbacks.size(); ++k) {   // one may add others
+  for (size_t k = 0; k < callbacks.size(); ++k) {  // one may add others
     auto f = std::move(callbacks[k]);
     f();
   }

@@ -1,6 +1,6 @@
-// Task: one run of the engine. Discovers the graph under its roots in one pass (dependencies, and which nodes lead to
-// what is wanted), then applies nodes in order of decreasing sequence number. Nodes know nothing of it: several tasks
-// may run over one graph at the same time.
+// Task: one run of the engine. Discovers the graph under its roots in one pass (dependencies, and
+// which nodes lead to what is wanted), then applies nodes in order of decreasing sequence number.
+// Nodes know nothing of it: several tasks may run over one graph at the same time.
 #pragma once
 
 #include "autograd/engine.h"
@@ -35,7 +35,8 @@ class Task {
   struct Settings {
     bool keep_graph = false, create_graph = false, accumulate = true;
   };
-  Tensors run(const std::vector<Edge>& roots, Tensors&& cotangents, const std::vector<Edge>& inputs, Settings settings);
+  Tensors run(const std::vector<Edge>& roots, Tensors&& cotangents, const std::vector<Edge>& inputs,
+              Settings settings);
   bool wants(const Node* node) const noexcept;
   bool reaches(const Node* node) const noexcept;
   bool restricted() const noexcept { return restricted_; }
@@ -51,9 +52,9 @@ class Task {
   struct Entry {
     Node* node;
     uint32_t dependencies = 0;
-    uint32_t first_edge = 0;       // of its targets
-    bool needed = false;           // to be applied
-    bool captured = false;         // its gradient is asked for
+    uint32_t first_edge = 0;  // of its targets
+    bool needed = false;      // to be applied
+    bool captured = false;    // its gradient is asked for
     Tensors grads;
   };
   struct Capture {
@@ -68,7 +69,7 @@ class Task {
     bool operator<(const Ready& o) const noexcept { return sequence < o.sequence; }
   };
 
-  uint32_t enter(Node* node);                   // index of the node's entry, discovering what lies under it
+  uint32_t enter(Node* node);  // index of the node's entry, discovering what lies under it
   void discover(uint32_t entry);
   void ask_for(const std::vector<Edge>& inputs);
   void find_needed();
@@ -83,7 +84,7 @@ class Task {
   std::vector<Entry> entries_;
   std::vector<uint32_t> targets_;
   std::vector<Frame> stack_;
-  std::vector<uint32_t> finished_;              // restricted: entries, those under them first
+  std::vector<uint32_t> finished_;  // restricted: entries, those under them first
   std::vector<Ready> heap_;
   std::vector<Capture> captures_;
   NodeMap index_;

@@ -12,17 +12,22 @@ namespace {
 Tensors flat_results(const Values& results) {
   Tensors out;
   for (const Value& v : results) {
-    if (auto* x = std::get_if<Tensor>(&v)) out.push_back(*x);
-    else if (auto* xs = std::get_if<Tensors>(&v)) out.insert(out.end(), xs->begin(), xs->end());
-    else out.emplace_back();
+    if (auto* x = std::get_if<Tensor>(&v))
+      out.push_back(*x);
+    else if (auto* xs = std::get_if<Tensors>(&v))
+      out.insert(out.end(), xs->begin(), xs->end());
+    else
+      out.emplace_back();
   }
   return out;
 }
 
 }  // namespace
 
-Tensors transposed_jvp(const OpDesc& op, const Values& args, const Tensors& tangents, const Values& results) {
-  FB_CHECK_IMPL(op.vjp, op.name, ": forward-mode differentiation is not available, the operation has no derivative");
+Tensors transposed_jvp(const OpDesc& op, const Values& args, const Tensors& tangents,
+                       const Values& results) {
+  FB_CHECK_IMPL(op.vjp, op.name,
+                ": forward-mode differentiation is not available, the operation has no derivative");
   bool create_graph = modes.grad;
   GradGuard record(true);
   Tensors outputs = flat_results(results), cotangents(outputs.size());
@@ -44,12 +49,14 @@ Tensors transposed_jvp(const OpDesc& op, const Values& args, const Tensors& tang
   }
   Tensors out(outputs.size());
   if (roots.empty()) return out;
-  Tensors pushed = run_backward(roots, seeds, /*keep_graph=*/create_graph, create_graph, edges, /*accumulate=*/false);
+  Tensors pushed = run_backward(roots, seeds, /*keep_graph=*/create_graph, create_graph, edges,
+                                /*accumulate=*/false);
   for (size_t i = 0; i < places.size(); ++i) out[places[i]] = pushed[i];
   return out;
 }
 
-Tensors jvp_of(const OpDesc& op, const Values& args, const Tensors& tangents, const Values& results) {
+Tensors jvp_of(const OpDesc& op, const Values& args, const Tensors& tangents,
+               const Values& results) {
   return op.jvp ? op.jvp(args, tangents, results) : transposed_jvp(op, args, tangents, results);
 }
 

@@ -1,8 +1,9 @@
 // Note [Views and changes in place]
-// A view remembers its base. A change through a view is a change of the base: the base's new history is a CopySlices
-// node, which cuts the view's part out of the base's gradient, hands it to the node of the change and puts the answer
-// back. Other views notice by the version counter, which they share with the base, that their history is old, and
-// get a new one (AsStridedBackward0 of the base as it is now) when somebody asks for it.
+// A view remembers its base. A change through a view is a change of the base: the base's new
+// history is a CopySlices node, which cuts the view's part out of the base's gradient, hands it to
+// the node of the change and puts the answer back. Other views notice by the version counter, which
+// they share with the base, that their history is old, and get a new one (AsStridedBackward0 of the
+// base as it is now) when somebody asks for it.
 #include "autograd/views.h"
 
 #include <string>
@@ -17,9 +18,12 @@ namespace {
 struct Geometry {
   DType dtype;
   Ints sizes, strides;
-  int64_t offset;            // in bytes
+  int64_t offset;  // in bytes
   explicit Geometry(const Tensor& t)
-      : dtype(t.dtype()), sizes(t.sizes()), strides(t.strides()), offset(t.offset() * t.itemsize()) {}
+      : dtype(t.dtype()),
+        sizes(t.sizes()),
+        strides(t.strides()),
+        offset(t.offset() * t.itemsize()) {}
 };
 
 int64_t relative_offset(const Geometry& view, const Geometry& base) {
@@ -32,8 +36,8 @@ struct AsStridedBackward final : Node {
   const char* name() const override { return "AsStridedBackward0"; }
   Tensors apply(Tensors&& grads) override {
     if (!grads[0].defined() || !needs(0)) return Tensors(1);
-    return {grad_ops::scatter_to_base(grads[0], base.dtype, base.sizes, base.strides, view.dtype, view.sizes,
-                                      view.strides, relative_offset(view, base))};
+    return {grad_ops::scatter_to_base(grads[0], base.dtype, base.sizes, base.strides, view.dtype,
+                                      view.sizes, view.strides, relative_offset(view, base))};
   }
 };
 
@@ -51,11 +55,14 @@ class CopySlices final : public Node {
     Tensors out(edges.size());
     if (!grads[0].defined()) return out;
     Tensor whole = grad_ops::copy_strided(grads[0], base_.sizes, base_.strides);
-    Tensor part = grad_ops::slice_of(whole, view_.dtype, view_.sizes, view_.strides, relative_offset(view_, base_));
+    Tensor part = grad_ops::slice_of(whole, view_.dtype, view_.sizes, view_.strides,
+                                     relative_offset(view_, base_));
     Tensors inner = apply_change(grad_ops::clone(part));
     if (needs(0)) {
-      if (!inner.empty() && inner[0].defined()) grad_ops::copy_(part, inner[0]);
-      else grad_ops::zero_(part);
+      if (!inner.empty() && inner[0].defined())
+        grad_ops::copy_(part, inner[0]);
+      else
+        grad_ops::zero_(part);
       out[0] = whole;
     }
     for (size_t i = 1; i < inner.size() && i < out.size(); ++i)
@@ -69,7 +76,8 @@ class CopySlices final : public Node {
   }
 
  private:
-  // The change's first edge leads to the view's old history, which the engine does not visit: its part is the base's.
+  // The change's first edge leads to the view's old history, which the engine does not visit: its
+  // part is the base's.
   Tensors apply_change(Tensor grad) {
     Node* old = change_->edges.empty() ? nullptr : change_->edges[0].node.get();
     WantedAlias alias(old, edges[0].node.get());
@@ -82,31 +90,41 @@ class CopySlices final : public Node {
   Ref<Node> change_;
 };
 
-// Refuses a change of a view whose history could not follow it. `indirect`: it was changed through another tensor.
+// Refuses a change of a view whose history could not follow it. `indirect`: it was changed through
+// another tensor.
 void refuse_by_origin(AutogradMeta& meta, bool indirect) {
   ViewOrigin origin = meta.view->origin;
   if (origin == ViewOrigin::Default) return;
-  std::string what = indirect ? " is a view and its base or another view of its base has been modified inplace."
-                              : " is a view and is being modified inplace.";
+  std::string what =
+      indirect ? " is a view and its base or another view of its base has been modified inplace."
+               : " is a view and is being modified inplace.";
   if (origin == ViewOrigin::NoGrad || origin == ViewOrigin::Inference) {
     const char* mode = origin == ViewOrigin::NoGrad ? "no_grad" : "inference";
     fail(ErrorKind::Runtime, "A view was created in ", mode, " mode and ",
-         indirect ? "its base or another view of its base has been" : "is being", " modified inplace ",
+         indirect ? "its base or another view of its base has been" : "is being",
+         " modified inplace ",
          origin == ViewOrigin::NoGrad ? "with grad mode enabled" : "in normal mode",
-         ". Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-         "both the view and the inplace either both inside the ", mode,
-         origin == ViewOrigin::NoGrad ? "" : "_mode",
-         " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).");
+         ". Given that this use case is ambiguous and error-prone, it is forbidden. You can "
+         "clarify your code by moving "
+         "both the view and the inplace either both inside the ",
+         mode, origin == ViewOrigin::NoGrad ? "" : "_mode",
+         " block (if you don't want the inplace to be tracked) or both outside (if you want the "
+         "inplace to be tracked).");
   }
   std::string name = meta.grad_fn ? meta.grad_fn->name() : "a view";
   name = name.substr(0, name.rfind("Backward"));
   std::string head = concat("Output ", meta.output_nr, " of ", name, what);
-  FB_CHECK(origin != ViewOrigin::Multi, head, " This view is the output of a function that returns multiple views. Such "
-           "functions do not allow the output views to be modified inplace. You should replace the inplace operation by an "
+  FB_CHECK(origin != ViewOrigin::Multi, head,
+           " This view is the output of a function that returns multiple views. Such "
+           "functions do not allow the output views to be modified inplace. You should replace the "
+           "inplace operation by an "
            "out-of-place one.");
-  fail(ErrorKind::Runtime, head, " This view was created inside a custom Function (or because an input was returned as-is) "
-       "and the autograd logic to handle view+inplace would override the custom backward associated with the custom "
-       "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of "
+  fail(ErrorKind::Runtime, head,
+       " This view was created inside a custom Function (or because an input was returned as-is) "
+       "and the autograd logic to handle view+inplace would override the custom backward "
+       "associated with the custom "
+       "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
+       "cloning the output of "
        "the custom Function.");
 }
 
@@ -141,7 +159,8 @@ Ref<Node> view_grad_fn(const Tensor& t, AutogradMeta& meta) {
   const Tensor& base = meta.view->base;
   if (!meta.grad_fn && !base.requires_grad()) return {};
   uint32_t now = t.version();
-  if (meta.view->version == now) [[likely]] return meta.grad_fn;
+  if (meta.view->version == now) [[likely]]
+    return meta.grad_fn;
   refuse_by_origin(meta, true);
   auto node = Ref<AsStridedBackward>::adopt(new AsStridedBackward(base, t));
   node->edges.push_back(gradient_edge(base));
@@ -161,24 +180,29 @@ void mark_view_as(const Tensor& result, const Tensor& input, ViewOrigin origin) 
 }
 
 void mark_view(const Tensor& result, const Tensor& input, bool multi) {
-  ViewOrigin origin = modes.inference ? ViewOrigin::Inference : !modes.grad ? ViewOrigin::NoGrad
-                      : multi ? ViewOrigin::Multi : ViewOrigin::Default;
+  ViewOrigin origin = modes.inference ? ViewOrigin::Inference
+                      : !modes.grad   ? ViewOrigin::NoGrad
+                      : multi         ? ViewOrigin::Multi
+                                      : ViewOrigin::Default;
   mark_view_as(result, input, origin);
 }
 
 void check_inplace(const Tensor& self, bool recorded, const char*) {
   FB_CHECK(!self.has_flag(kInference) || modes.inference,
-           "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal "
+           "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
+           "clone to get a normal "
            "tensor before doing inplace update.");
   FB_CHECK(self.is_contiguous() || !has_internal_overlap(self),
-           "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+           "unsupported operation: more than one element of the written-to tensor refers to a "
+           "single memory location. "
            "Please clone() the tensor before performing the operation.");
   AutogradMeta* meta = self->autograd;
   if (!meta || !modes.grad || !(recorded || requires_grad(self))) return;
   if (meta->view) {
     refuse_by_origin(*meta, false);
-    FB_CHECK(!requires_grad(self) || !is_leaf(meta->view->base),
-             "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+    FB_CHECK(
+        !requires_grad(self) || !is_leaf(meta->view->base),
+        "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
   FB_CHECK(!meta->requires_grad || !is_leaf(self),
            "a leaf Variable that requires grad is being used in an in-place operation.");
@@ -196,7 +220,7 @@ void rebase_history(const Tensor& self, const Ref<Node>& node) {
   auto slices = Ref<CopySlices>::adopt(new CopySlices(base, self, node));
   follow(base, materialize_meta(base), slices, 0);
   self.set_flag(kRequiresGrad);
-  meta.view->version = self.version() - 1;      // old: the history is made anew when asked for
+  meta.view->version = self.version() - 1;  // old: the history is made anew when asked for
 }
 
 }  // namespace flambeau

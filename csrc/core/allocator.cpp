@@ -1,18 +1,19 @@
 // The two caches behind allocate/deallocate. Note [High-water cache] is kept here.
 //
 // Note [High-water cache]
-// A large block that is freed stays in the cache: live + cached does not change. A miss that would push
-// live + cached beyond the largest value that live ever had evicts cached blocks, oldest first, until it does not
-// (or the cache is empty). So the process never holds more than its own peak of live memory, and a training loop,
-// which asks for the same sizes again and again, is served from the cache. Blocks are matched by exact rounded size
-// first, then by the next larger one within an eighth.
+// A large block that is freed stays in the cache: live + cached does not change. A miss that would
+// push live + cached beyond the largest value that live ever had evicts cached blocks, oldest
+// first, until it does not (or the cache is empty). So the process never holds more than its own
+// peak of live memory, and a training loop, which asks for the same sizes again and again, is
+// served from the cache. Blocks are matched by exact rounded size first, then by the next larger
+// one within an eighth.
 #include "core/allocator.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <bit>
+#include <cstdlib>
 #include <list>
 #include <map>
 #include <mutex>
@@ -24,12 +25,15 @@ namespace flambeau {
 namespace {
 
 constexpr size_t kSmallLimit = 4096, kSmallStep = 64, kSmallClasses = kSmallLimit / kSmallStep;
-constexpr size_t kSmallKept = 256;            // free blocks kept per class and thread
-constexpr size_t kLarge = size_t{1} << 16;    // from here on blocks are cached process-wide
-constexpr size_t kMapped = size_t{1} << 21;   // from here on blocks are mapped, in huge pages where there are any
+constexpr size_t kSmallKept = 256;          // free blocks kept per class and thread
+constexpr size_t kLarge = size_t{1} << 16;  // from here on blocks are cached process-wide
+constexpr size_t kMapped =
+    size_t{1} << 21;  // from here on blocks are mapped, in huge pages where there are any
 
 struct SmallCache {
-  struct Free { Free* next; };
+  struct Free {
+    Free* next;
+  };
   Free* heads[kSmallClasses] = {};
   uint16_t counts[kSmallClasses] = {};
   ~SmallCache() {
@@ -37,7 +41,8 @@ struct SmallCache {
       while (head) std::free(std::exchange(head, head->next));
     alive = false;
   }
-  static thread_local bool alive;   // blocks freed after the thread's cache is gone go back to malloc
+  static thread_local bool
+      alive;  // blocks freed after the thread's cache is gone go back to malloc
 };
 thread_local bool SmallCache::alive = true;
 thread_local SmallCache small_cache;
@@ -51,8 +56,10 @@ void* system_allocate(size_t bytes) {
 }
 
 void system_free(void* p, size_t bytes) noexcept {
-  if (bytes < kMapped) std::free(p);
-  else munmap(p, bytes);
+  if (bytes < kMapped)
+    std::free(p);
+  else
+    munmap(p, bytes);
 }
 
 class LargeCache {
@@ -75,7 +82,7 @@ class LargeCache {
 
   void deallocate(void* p, size_t bytes) noexcept {
     std::lock_guard guard(mutex_);
-    auto known = bytes_of_.find(p);        // a reused block may be larger than was asked for
+    auto known = bytes_of_.find(p);  // a reused block may be larger than was asked for
     size_t size = known == bytes_of_.end() ? bytes : known->second;
     stats_.live_bytes -= size;
     stats_.cached_bytes += size;
@@ -101,7 +108,10 @@ class LargeCache {
   }
 
  private:
-  struct Block { void* p; size_t bytes; };
+  struct Block {
+    void* p;
+    size_t bytes;
+  };
   using Age = std::list<Block>;
   using BySize = std::multimap<size_t, Age::iterator>;
 
@@ -125,7 +135,8 @@ class LargeCache {
     stats_.peak_bytes = std::max(stats_.peak_bytes, stats_.live_bytes);
   }
   void evict(size_t incoming) {
-    while (!by_age_.empty() && stats_.live_bytes + stats_.cached_bytes + incoming > stats_.peak_bytes)
+    while (!by_age_.empty() &&
+           stats_.live_bytes + stats_.cached_bytes + incoming > stats_.peak_bytes)
       drop(by_age_.begin());
   }
   void drop(Age::iterator block) noexcept {
@@ -149,13 +160,16 @@ class LargeCache {
 };
 
 LargeCache& large_cache() {
-  static auto* cache = new LargeCache;   // never destroyed: tensors may outlive static destruction
+  static auto* cache = new LargeCache;  // never destroyed: tensors may outlive static destruction
   return *cache;
 }
 
-constexpr size_t rounded(size_t bytes, size_t step) { return (bytes + step - 1) / step * step; }
+constexpr size_t rounded(size_t bytes, size_t step) {
+  return (bytes + step - 1) / step * step;
+}
 
-// Large sizes are rounded so that nearly equal ones share blocks: to 1/16 of their power of two, whole pages.
+// Large sizes are rounded so that nearly equal ones share blocks: to 1/16 of their power of two,
+// whole pages.
 size_t large_size(size_t bytes) {
   size_t power = std::bit_floor(bytes);
   return rounded(bytes, std::max<size_t>(4096, std::min<size_t>(power / 16, size_t{1} << 20)));
@@ -178,7 +192,8 @@ void* allocate(size_t bytes) {
   } else {
     p = bytes > SIZE_MAX / 4 ? nullptr : large_cache().allocate(large_size(bytes));
   }
-  if (!p) fail(ErrorKind::OutOfMemory, "allocate: not enough memory: tried to get ", bytes, " bytes");
+  if (!p)
+    fail(ErrorKind::OutOfMemory, "allocate: not enough memory: tried to get ", bytes, " bytes");
   return p;
 }
 
@@ -200,8 +215,14 @@ void deallocate(void* p, size_t bytes) noexcept {
   }
 }
 
-MemoryStats memory_stats() { return large_cache().stats(); }
-void reset_peak_memory_stats() { large_cache().reset_peak(); }
-void empty_cache() { large_cache().locked_trim(); }
+MemoryStats memory_stats() {
+  return large_cache().stats();
+}
+void reset_peak_memory_stats() {
+  large_cache().reset_peak();
+}
+void empty_cache() {
+  large_cache().locked_trim();
+}
 
 }  // namespace flambeau

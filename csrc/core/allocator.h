@@ -1,6 +1,7 @@
-// CPU memory: 64-byte aligned blocks from a cache. Small blocks come from per-thread free lists; large ones
-// from a process-wide cache that never lets (live + cached) pass the high-water mark of live memory, so
-// caching costs no peak memory. Invariant: deallocate gets the size that allocate was asked for.
+// CPU memory: 64-byte aligned blocks from a cache. Small blocks come from per-thread free lists;
+// large ones from a process-wide cache that never lets (live + cached) pass the high-water mark of
+// live memory, so caching costs no peak memory. Invariant: deallocate gets the size that allocate
+// was asked for.
 #pragma once
 
 #include <cstddef>

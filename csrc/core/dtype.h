@@ -15,7 +15,10 @@ namespace flambeau {
 struct Half {
   uint16_t bits;
   Half() = default;
-  Half(float x) { _Float16 h = static_cast<_Float16>(x); bits = std::bit_cast<uint16_t>(h); }
+  Half(float x) {
+    _Float16 h = static_cast<_Float16>(x);
+    bits = std::bit_cast<uint16_t>(h);
+  }
   operator float() const { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
 };
 
@@ -34,20 +37,20 @@ using complex64 = std::complex<float>;
 using complex128 = std::complex<double>;
 
 // X(enumerator, C++ type, public name). The order is that of promotion within a class.
-#define FB_FOR_EACH_DTYPE(X)            \
-  X(Bool, bool, "bool")                 \
-  X(UInt8, uint8_t, "uint8")            \
-  X(Int8, int8_t, "int8")               \
-  X(Int16, int16_t, "int16")            \
-  X(Int32, int32_t, "int32")            \
-  X(Int64, int64_t, "int64")            \
-  X(UInt16, uint16_t, "uint16")         \
-  X(UInt32, uint32_t, "uint32")         \
-  X(UInt64, uint64_t, "uint64")         \
-  X(Float16, ::flambeau::Half, "float16")       \
-  X(BFloat16, ::flambeau::BFloat16, "bfloat16") \
-  X(Float32, float, "float32")          \
-  X(Float64, double, "float64")         \
+#define FB_FOR_EACH_DTYPE(X)                       \
+  X(Bool, bool, "bool")                            \
+  X(UInt8, uint8_t, "uint8")                       \
+  X(Int8, int8_t, "int8")                          \
+  X(Int16, int16_t, "int16")                       \
+  X(Int32, int32_t, "int32")                       \
+  X(Int64, int64_t, "int64")                       \
+  X(UInt16, uint16_t, "uint16")                    \
+  X(UInt32, uint32_t, "uint32")                    \
+  X(UInt64, uint64_t, "uint64")                    \
+  X(Float16, ::flambeau::Half, "float16")          \
+  X(BFloat16, ::flambeau::BFloat16, "bfloat16")    \
+  X(Float32, float, "float32")                     \
+  X(Float64, double, "float64")                    \
   X(Complex64, ::flambeau::complex64, "complex64") \
   X(Complex128, ::flambeau::complex128, "complex128")
 
@@ -62,9 +65,11 @@ inline constexpr int kDTypes = 0 FB_FOR_EACH_DTYPE(X);
 
 template <class T>
 struct DTypeOf;
-#define X(name, type, text) \
-  template <>               \
-  struct DTypeOf<type> { static constexpr DType value = DType::name; };
+#define X(name, type, text)                     \
+  template <>                                   \
+  struct DTypeOf<type> {                        \
+    static constexpr DType value = DType::name; \
+  };
 FB_FOR_EACH_DTYPE(X)
 #undef X
 template <class T>
@@ -89,18 +94,28 @@ constexpr const char* dtype_name(DType d) {
 // Name as error messages of kernels spell it ("Float", "Long", "Bool", ...).
 const char* scalar_type_name(DType d);
 
-inline std::ostream& operator<<(std::ostream& out, DType d) { return out << "torch." << dtype_name(d); }
+inline std::ostream& operator<<(std::ostream& out, DType d) {
+  return out << "torch." << dtype_name(d);
+}
 
-constexpr bool is_complex(DType d) { return d >= DType::Complex64; }
-constexpr bool is_floating_point(DType d) { return d >= DType::Float16 && d <= DType::Float64; }
-constexpr bool is_inexact(DType d) { return d >= DType::Float16; }
+constexpr bool is_complex(DType d) {
+  return d >= DType::Complex64;
+}
+constexpr bool is_floating_point(DType d) {
+  return d >= DType::Float16 && d <= DType::Float64;
+}
+constexpr bool is_inexact(DType d) {
+  return d >= DType::Float16;
+}
 constexpr bool is_integral(DType d, bool with_bool = false) {
   return d < DType::Float16 && (with_bool || d != DType::Bool);
 }
 constexpr bool is_signed(DType d) {
   return d != DType::Bool && d != DType::UInt8 && !(d >= DType::UInt16 && d <= DType::UInt64);
 }
-constexpr bool is_reduced_float(DType d) { return d == DType::Float16 || d == DType::BFloat16; }
+constexpr bool is_reduced_float(DType d) {
+  return d == DType::Float16 || d == DType::BFloat16;
+}
 constexpr DType to_real(DType d) {
   return d == DType::Complex64 ? DType::Float32 : d == DType::Complex128 ? DType::Float64 : d;
 }
@@ -108,7 +123,9 @@ constexpr DType to_complex(DType d) {
   return is_complex(d) ? d : d == DType::Float64 ? DType::Complex128 : DType::Complex64;
 }
 // Type of accumulation: half formats compute in float.
-constexpr DType opmath(DType d) { return is_reduced_float(d) ? DType::Float32 : d; }
+constexpr DType opmath(DType d) {
+  return is_reduced_float(d) ? DType::Float32 : d;
+}
 
 // The lattice of array types (same class rules as NumPy's, floats win over integers).
 DType promote(DType a, DType b);
@@ -120,7 +137,8 @@ template <class F>
 decltype(auto) visit(DType d, F&& f) {
   switch (d) {
 #define X(name, type, text) \
-  case DType::name: return f.template operator()<type>();
+  case DType::name:         \
+    return f.template operator()<type>();
     FB_FOR_EACH_DTYPE(X)
 #undef X
   }

@@ -10,7 +10,17 @@
 
 namespace flambeau {
 
-enum class ErrorKind { Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Attribute, Key, LinAlg };
+enum class ErrorKind {
+  Runtime,
+  Value,
+  Type,
+  Index,
+  NotImplemented,
+  OutOfMemory,
+  Attribute,
+  Key,
+  LinAlg
+};
 
 class Error : public std::runtime_error {
  public:
@@ -40,10 +50,10 @@ template <class... Args>
 
 }  // namespace flambeau
 
-#define FB_CHECK_AS(kind, cond, ...)                                       \
-  do {                                                                     \
-    if (!(cond)) [[unlikely]]                                              \
-      ::flambeau::fail(::flambeau::ErrorKind::kind, __VA_ARGS__);          \
+#define FB_CHECK_AS(kind, cond, ...)                              \
+  do {                                                            \
+    if (!(cond)) [[unlikely]]                                     \
+      ::flambeau::fail(::flambeau::ErrorKind::kind, __VA_ARGS__); \
   } while (0)
 #define FB_CHECK(cond, ...) FB_CHECK_AS(Runtime, cond, __VA_ARGS__)
 #define FB_CHECK_VALUE(cond, ...) FB_CHECK_AS(Value, cond, __VA_ARGS__)

@@ -9,7 +9,8 @@ namespace flambeau {
 void Mt19937::reseed(uint64_t s) {
   seed = s;
   state[0] = static_cast<uint32_t>(s);
-  for (uint32_t i = 1; i < 624; ++i) state[i] = 1812433253u * (state[i - 1] ^ (state[i - 1] >> 30)) + i;
+  for (uint32_t i = 1; i < 624; ++i)
+    state[i] = 1812433253u * (state[i - 1] ^ (state[i - 1] >> 30)) + i;
   left = 1;
   next = 0;
 }
@@ -56,8 +57,8 @@ uint64_t GeneratorImpl::seed_from_system() {
 }
 
 namespace {
-// The layout that PyTorch's CPU state has, so that a saved state means the same: the legacy block (seed, left, seeded,
-// next, 624 words of 64 bits, normals) followed by the float spare.
+// The layout that PyTorch's CPU state has, so that a saved state means the same: the legacy block
+// (seed, left, seeded, next, 624 words of 64 bits, normals) followed by the float spare.
 struct State {
   uint64_t seed;
   int32_t left, seeded;
@@ -92,12 +93,14 @@ Tensor GeneratorImpl::get_state() {
 }
 
 void GeneratorImpl::set_state(const Tensor& state) {
-  FB_CHECK_TYPE(state.dtype() == DType::UInt8, "set_state: expected a tensor of dtype torch.uint8, got ", state.dtype());
-  FB_CHECK(state.numel() == sizeof(State) && state.is_contiguous(), "set_state: expected ", sizeof(State),
-           " contiguous bytes, got ", state.numel());
+  FB_CHECK_TYPE(state.dtype() == DType::UInt8,
+                "set_state: expected a tensor of dtype torch.uint8, got ", state.dtype());
+  FB_CHECK(state.numel() == sizeof(State) && state.is_contiguous(), "set_state: expected ",
+           sizeof(State), " contiguous bytes, got ", state.numel());
   State s;
   std::memcpy(static_cast<void*>(&s), state.data_ptr(), sizeof s);
-  FB_CHECK(s.left >= 1 && s.left <= 624 && s.next <= 624, "set_state: the state is not one of mt19937");
+  FB_CHECK(s.left >= 1 && s.left <= 624 && s.next <= 624,
+           "set_state: the state is not one of mt19937");
   std::lock_guard guard(mutex);
   engine.seed = s.seed;
   engine.left = s.left;

@@ -1,5 +1,5 @@
-// Generator: a counted handle to random state. The CPU engine is mt19937 with PyTorch's transforms, so the same seed
-// gives the same numbers; see core/random.h for the transforms.
+// Generator: a counted handle to random state. The CPU engine is mt19937 with PyTorch's transforms,
+// so the same seed gives the same numbers; see core/random.h for the transforms.
 #pragma once
 
 #include <mutex>
@@ -22,9 +22,9 @@ struct Mt19937 {
 };
 
 struct GeneratorImpl : Counted<GeneratorImpl> {
-  std::mutex mutex;                        // held while a kernel draws
+  std::mutex mutex;  // held while a kernel draws
   Mt19937 engine;
-  std::optional<double> next_normal_double;   // the spare of Box-Muller
+  std::optional<double> next_normal_double;  // the spare of Box-Muller
   std::optional<float> next_normal_float;
   Device device;
   void* pyobj = nullptr;
@@ -34,7 +34,7 @@ struct GeneratorImpl : Counted<GeneratorImpl> {
   uint64_t random64();
   void manual_seed(uint64_t seed);
   uint64_t seed_from_system();
-  Tensor get_state();                       // uint8, PyTorch's layout
+  Tensor get_state();  // uint8, PyTorch's layout
   void set_state(const Tensor& state);
 };
 

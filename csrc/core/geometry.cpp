@@ -17,7 +17,8 @@ Ints contiguous_strides(const Ints& sizes) {
 
 Ints format_strides(const Ints& sizes, MemoryFormat format) {
   size_t n = sizes.size();
-  if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d) return contiguous_strides(sizes);
+  if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d)
+    return contiguous_strides(sizes);
   size_t want = format == MemoryFormat::ChannelsLast ? 4 : 5;
   FB_CHECK(n == want, "memory_format: required rank ", want, " tensor to use ",
            want == 4 ? "channels_last" : "channels_last_3d", " format, got rank ", n);
@@ -37,9 +38,13 @@ int64_t checked_numel(const Ints& sizes, const char* op) {
   int64_t n = 1;
   bool empty = false;
   for (int64_t s : sizes) {
-    FB_CHECK(s >= 0, op, ": expected non-negative sizes, got negative dimension ", s, " in ", sizes);
-    if (s == 0) empty = true;
-    else FB_CHECK(!__builtin_mul_overflow(n, s, &n), op, ": the number of elements of shape ", sizes, " overflows");
+    FB_CHECK(s >= 0, op, ": expected non-negative sizes, got negative dimension ", s, " in ",
+             sizes);
+    if (s == 0)
+      empty = true;
+    else
+      FB_CHECK(!__builtin_mul_overflow(n, s, &n), op, ": the number of elements of shape ", sizes,
+               " overflows");
   }
   FB_CHECK(n <= INT64_MAX / 16, op, ": shape ", sizes, " is too large");
   return empty ? 0 : n;
@@ -52,8 +57,9 @@ Ints broadcast_shapes(const Ints& a, const Ints& b) {
   for (size_t i = 0; i < shorter.size(); ++i) {
     int64_t x = longer[shift + i], y = shorter[i];
     if (x == y || y == 1) continue;
-    FB_CHECK(x == 1, "The size of tensor a (", a.size() >= b.size() ? x : y, ") must match the size of tensor b (",
-             a.size() >= b.size() ? y : x, ") at non-singleton dimension ", shift + i);
+    FB_CHECK(x == 1, "The size of tensor a (", a.size() >= b.size() ? x : y,
+             ") must match the size of tensor b (", a.size() >= b.size() ? y : x,
+             ") at non-singleton dimension ", shift + i);
     out[shift + i] = y;
   }
   return out;
@@ -61,8 +67,8 @@ Ints broadcast_shapes(const Ints& a, const Ints& b) {
 
 int64_t wrap_dim(int64_t dim, int64_t ndim) {
   int64_t n = std::max<int64_t>(ndim, 1);
-  FB_CHECK_INDEX(dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n, ", ", n - 1,
-                 "], but got ", dim, ")");
+  FB_CHECK_INDEX(dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n,
+                 ", ", n - 1, "], but got ", dim, ")");
   return dim < 0 ? dim + n : dim;
 }
 
@@ -99,8 +105,8 @@ Ints infer_sizes(const Ints& sizes, int64_t numel) {
   return out;
 }
 
-// Walks both shapes from the right, chunk by chunk: a chunk is a run of old dims that are contiguous among themselves,
-// and new dims must fill whole chunks.
+// Walks both shapes from the right, chunk by chunk: a chunk is a run of old dims that are
+// contiguous among themselves, and new dims must fill whole chunks.
 std::optional<Ints> view_strides(const Ints& sizes, const Ints& strides, const Ints& new_sizes) {
   int64_t numel = 1;
   for (int64_t s : sizes) numel *= s;

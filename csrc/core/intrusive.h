@@ -15,7 +15,8 @@ class Counted {
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   void release() const noexcept {
     // The sole owner needs no atomic write: nobody else can be looking.
-    if (count_.load(std::memory_order_acquire) == 1 || count_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    if (count_.load(std::memory_order_acquire) == 1 ||
+        count_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       T::destroy(const_cast<T*>(static_cast<const T*>(this)));
   }
   uint32_t use_count() const noexcept { return count_.load(std::memory_order_acquire); }
@@ -35,15 +36,28 @@ class Ref {
  public:
   Ref() noexcept = default;
   Ref(std::nullptr_t) noexcept {}
-  explicit Ref(T* p) noexcept : p_(p) { if (p_) p_->retain(); }
-  Ref(const Ref& o) noexcept : p_(o.p_) { if (p_) p_->retain(); }
+  explicit Ref(T* p) noexcept : p_(p) {
+    if (p_) p_->retain();
+  }
+  Ref(const Ref& o) noexcept : p_(o.p_) {
+    if (p_) p_->retain();
+  }
   Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  Ref(const Ref<U>& o) noexcept : Ref(static_cast<T*>(o.get())) {}
-  ~Ref() { if (p_) p_->release(); }
-  Ref& operator=(Ref o) noexcept { std::swap(p_, o.p_); return *this; }
-  static Ref adopt(T* p) noexcept { Ref r; r.p_ = p; return r; }
+  requires std::is_convertible_v<U*, T*> Ref(const Ref<U>& o)
+  noexcept : Ref(static_cast<T*>(o.get())) {}
+  ~Ref() {
+    if (p_) p_->release();
+  }
+  Ref& operator=(Ref o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  static Ref adopt(T* p) noexcept {
+    Ref r;
+    r.p_ = p;
+    return r;
+  }
 
   T* get() const noexcept { return p_; }
   T* operator->() const noexcept { return p_; }

@@ -1,9 +1,10 @@
-// Threads: one OpenMP pool, sized by affinity and cgroup quota. `parallel_for` splits [begin, end) in chunks of at
-// least `grain`; nested calls run in the calling thread; an exception in a chunk reaches the caller.
+// Threads: one OpenMP pool, sized by affinity and cgroup quota. `parallel_for` splits [begin, end)
+// in chunks of at least `grain`; nested calls run in the calling thread; an exception in a chunk
+// reaches the caller.
 #pragma once
 
-#include <cstdint>
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 
@@ -15,9 +16,9 @@ namespace flambeau {
 
 int num_threads() noexcept;
 void set_num_threads(int n);
-int available_cpus() noexcept;       // affinity and cgroup quota
+int available_cpus() noexcept;  // affinity and cgroup quota
 
-inline constexpr int64_t kGrain = 32768;   // elements of light work worth a thread
+inline constexpr int64_t kGrain = 32768;  // elements of light work worth a thread
 
 inline bool in_parallel() noexcept {
 #ifdef _OPENMP
@@ -36,7 +37,7 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, const F& f) {
   if (threads > 1 && !in_parallel()) {
     std::exception_ptr error;
     std::mutex lock;
-#pragma omp parallel num_threads(static_cast<int>(threads))
+#pragma omp parallel num_threads(static_cast <int>(threads))
     {
       int64_t count = omp_get_num_threads(), i = omp_get_thread_num();
       int64_t chunk = (n + count - 1) / count;

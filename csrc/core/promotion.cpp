@@ -11,7 +11,9 @@ int class_of(DType d) {
 }
 
 // `low` has its say on `high` only when its class is above.
-DType combine(DType high, DType low) { return class_of(low) > class_of(high) ? promote(high, low) : high; }
+DType combine(DType high, DType low) {
+  return class_of(low) > class_of(high) ? promote(high, low) : high;
+}
 
 }  // namespace
 
@@ -23,14 +25,18 @@ void ResultType::note(int rank, DType d) {
 void ResultType::add(const Tensor& x) {
   if (x.is_wrapped_number()) {
     // A Python float or complex has the default type, whatever the 0-d tensor holds it in.
-    DType d = x.is_complex() ? to_complex(default_dtype()) : x.is_floating_point() ? default_dtype() : x.dtype();
+    DType d = x.is_complex()          ? to_complex(default_dtype())
+              : x.is_floating_point() ? default_dtype()
+                                      : x.dtype();
     note(2, d);
   } else {
     note(x.dim() > 0 ? 0 : 1, x.dtype());
   }
 }
 
-void ResultType::add(const Scalar& x) { note(2, x.dtype()); }
+void ResultType::add(const Scalar& x) {
+  note(2, x.dtype());
+}
 
 DType ResultType::get() const {
   DType out = DType::Bool;

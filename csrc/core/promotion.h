@@ -1,5 +1,6 @@
-// Types of results by PyTorch's rule. Tensors fall into three ranks: with dimensions, 0-d, and Python scalars. A lower
-// rank changes the result only when its class (bool, integer, float, complex) is above that of the ranks before it.
+// Types of results by PyTorch's rule. Tensors fall into three ranks: with dimensions, 0-d, and
+// Python scalars. A lower rank changes the result only when its class (bool, integer, float,
+// complex) is above that of the ranks before it.
 #pragma once
 
 #include "core/tensor.h"
@@ -28,7 +29,8 @@ DType result_type(const A& a, const B& b) {
 }
 DType result_type(const Tensors& xs);
 
-// May values of one type be stored in another in place? Not to a lower class (float to int, int to bool).
+// May values of one type be stored in another in place? Not to a lower class (float to int, int to
+// bool).
 bool can_cast(DType from, DType to);
 
 }  // namespace flambeau

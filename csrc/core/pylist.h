@@ -1,5 +1,5 @@
-// Python's meaning of numbers and lists, for code compiled from the Python subset: indices from the end, slices,
-// floor division, concatenation. Pure helpers over the value types; knows no tensor.
+// Python's meaning of numbers and lists, for code compiled from the Python subset: indices from the
+// end, slices, floor division, concatenation. Pure helpers over the value types; knows no tensor.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,12 @@ inline int64_t floordiv(int64_t a, int64_t b) {
   int64_t q = a / b;
   return q - (a % b != 0 && (a < 0) != (b < 0));
 }
-inline double floordiv(double a, double b) { return std::floor(a / b); }
-inline int64_t mod(int64_t a, int64_t b) { return a - floordiv(a, b) * b; }
+inline double floordiv(double a, double b) {
+  return std::floor(a / b);
+}
+inline int64_t mod(int64_t a, int64_t b) {
+  return a - floordiv(a, b) * b;
+}
 inline double mod(double a, double b) {
   double r = std::fmod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
@@ -38,15 +42,21 @@ inline int64_t pow(int64_t a, int64_t n) {
     if (n & 1) r *= a;
   return r;
 }
-inline double pow(double a, double b) { return std::pow(a, b); }
+inline double pow(double a, double b) {
+  return std::pow(a, b);
+}
 
-inline bool both_integral(const Scalar& a, const Scalar& b) { return a.is_integral(true) && b.is_integral(true); }
+inline bool both_integral(const Scalar& a, const Scalar& b) {
+  return a.is_integral(true) && b.is_integral(true);
+}
 inline Scalar add(const Scalar& a, const Scalar& b) {
   if (a.is_complex() || b.is_complex()) return a.to_complex() + b.to_complex();
   if (both_integral(a, b)) return a.to_int() + b.to_int();
   return a.to_double() + b.to_double();
 }
-inline Scalar sub(const Scalar& a, const Scalar& b) { return add(a, -b); }
+inline Scalar sub(const Scalar& a, const Scalar& b) {
+  return add(a, -b);
+}
 inline Scalar mul(const Scalar& a, const Scalar& b) {
   if (a.is_complex() || b.is_complex()) return a.to_complex() * b.to_complex();
   if (both_integral(a, b)) return a.to_int() * b.to_int();
@@ -60,32 +70,45 @@ inline Scalar div(const Scalar& a, const Scalar& b) {
 // Extremes of a floating or integral type, as finfo and iinfo report them.
 inline double smallest(DType d) {
   return visit(d, []<class T>() -> double {
-    if constexpr (std::is_same_v<T, Half>) return -65504.0;
-    else if constexpr (std::is_same_v<T, BFloat16>) return -3.3895313892515355e38;
-    else if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(std::numeric_limits<T>::lowest());
-    else return static_cast<double>(std::numeric_limits<typename T::value_type>::lowest());
+    if constexpr (std::is_same_v<T, Half>)
+      return -65504.0;
+    else if constexpr (std::is_same_v<T, BFloat16>)
+      return -3.3895313892515355e38;
+    else if constexpr (std::is_arithmetic_v<T>)
+      return static_cast<double>(std::numeric_limits<T>::lowest());
+    else
+      return static_cast<double>(std::numeric_limits<typename T::value_type>::lowest());
   });
 }
 inline double largest(DType d) {
   return is_inexact(d) ? -smallest(d) : visit(d, []<class T>() -> double {
-    if constexpr (std::is_integral_v<T>) return static_cast<double>(std::numeric_limits<T>::max());
-    else return 0;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<double>(std::numeric_limits<T>::max());
+    else
+      return 0;
   });
 }
 inline double epsilon(DType d) {
   switch (to_real(d)) {
-    case DType::Float16: return 0x1p-10;
-    case DType::BFloat16: return 0x1p-7;
-    case DType::Float32: return 0x1p-23;
-    case DType::Float64: return 0x1p-52;
-    default: return 0;
+    case DType::Float16:
+      return 0x1p-10;
+    case DType::BFloat16:
+      return 0x1p-7;
+    case DType::Float32:
+      return 0x1p-23;
+    case DType::Float64:
+      return 0x1p-52;
+    default:
+      return 0;
   }
 }
 
 // Lists ------------------------------------------------------------------------------------------
 
 template <class List>
-int64_t len(const List& xs) { return static_cast<int64_t>(xs.size()); }
+int64_t len(const List& xs) {
+  return static_cast<int64_t>(xs.size());
+}
 
 template <class List>
 size_t position(const List& xs, int64_t i) {
@@ -94,18 +117,32 @@ size_t position(const List& xs, int64_t i) {
   return static_cast<size_t>(i < 0 ? i + n : i);
 }
 template <class T, unsigned N>
-T at(const SmallVector<T, N>& xs, int64_t i) { return xs[position(xs, i)]; }
+T at(const SmallVector<T, N>& xs, int64_t i) {
+  return xs[position(xs, i)];
+}
 template <class T, unsigned N>
-T& at(SmallVector<T, N>& xs, int64_t i) { return xs[position(xs, i)]; }
+T& at(SmallVector<T, N>& xs, int64_t i) {
+  return xs[position(xs, i)];
+}
 template <class T, unsigned N>
-T at(SmallVector<T, N>&& xs, int64_t i) { return xs[position(xs, i)]; }
+T at(SmallVector<T, N>&& xs, int64_t i) {
+  return xs[position(xs, i)];
+}
 template <class T>
-T at(std::vector<T>&& xs, int64_t i) { return std::move(xs[position(xs, i)]); }
+T at(std::vector<T>&& xs, int64_t i) {
+  return std::move(xs[position(xs, i)]);
+}
 template <class T>
-decltype(auto) at(const std::vector<T>& xs, int64_t i) { return xs[position(xs, i)]; }
+decltype(auto) at(const std::vector<T>& xs, int64_t i) {
+  return xs[position(xs, i)];
+}
 template <class T>
-decltype(auto) at(std::vector<T>& xs, int64_t i) { return xs[position(xs, i)]; }
-inline std::string at(const std::string& xs, int64_t i) { return std::string(1, xs[position(xs, i)]); }
+decltype(auto) at(std::vector<T>& xs, int64_t i) {
+  return xs[position(xs, i)];
+}
+inline std::string at(const std::string& xs, int64_t i) {
+  return std::string(1, xs[position(xs, i)]);
+}
 
 using Bound = std::optional<int64_t>;
 
@@ -166,7 +203,9 @@ template <class List, class T>
 bool contains(const List& xs, const T& x) {
   return std::find(xs.begin(), xs.end(), x) != xs.end();
 }
-inline bool contains(const std::string& xs, const std::string& x) { return xs.find(x) != std::string::npos; }
+inline bool contains(const std::string& xs, const std::string& x) {
+  return xs.find(x) != std::string::npos;
+}
 template <class List, class T>
 int64_t index(const List& xs, const T& x) {
   auto it = std::find(xs.begin(), xs.end(), x);
@@ -190,8 +229,12 @@ auto max(const List& xs) {
   FB_CHECK_VALUE(!xs.empty(), "max() arg is an empty sequence");
   return *std::max_element(xs.begin(), xs.end());
 }
-inline bool all(const std::vector<bool>& xs) { return std::find(xs.begin(), xs.end(), false) == xs.end(); }
-inline bool any(const std::vector<bool>& xs) { return std::find(xs.begin(), xs.end(), true) != xs.end(); }
+inline bool all(const std::vector<bool>& xs) {
+  return std::find(xs.begin(), xs.end(), false) == xs.end();
+}
+inline bool any(const std::vector<bool>& xs) {
+  return std::find(xs.begin(), xs.end(), true) != xs.end();
+}
 template <class List>
 void expect_count(const List& xs, size_t n) {
   FB_CHECK_VALUE(xs.size() == n, "expected ", n, " values to unpack, got ", xs.size());

@@ -30,55 +30,81 @@ class Scalar {
 
   double to_double() const {
     switch (kind_) {
-      case Kind::Float: case Kind::Complex: return u_.d[0];
-      case Kind::UInt: return static_cast<double>(static_cast<uint64_t>(u_.i));
-      default: return static_cast<double>(u_.i);
+      case Kind::Float:
+      case Kind::Complex:
+        return u_.d[0];
+      case Kind::UInt:
+        return static_cast<double>(static_cast<uint64_t>(u_.i));
+      default:
+        return static_cast<double>(u_.i);
     }
   }
   // Floats outside the range of int64 saturate, NaN gives the smallest: never undefined.
   int64_t to_int() const {
     if (kind_ != Kind::Float && kind_ != Kind::Complex) return u_.i;
     double d = u_.d[0];
-    return d >= 9.2233720368547758e18 ? INT64_MAX : d > -9.2233720368547758e18 ? static_cast<int64_t>(d) : INT64_MIN;
+    return d >= 9.2233720368547758e18   ? INT64_MAX
+           : d > -9.2233720368547758e18 ? static_cast<int64_t>(d)
+                                        : INT64_MIN;
   }
   bool to_bool() const {
-    return kind_ == Kind::Complex ? u_.d[0] != 0 || u_.d[1] != 0 : kind_ == Kind::Float ? u_.d[0] != 0 : u_.i != 0;
+    return kind_ == Kind::Complex ? u_.d[0] != 0 || u_.d[1] != 0
+           : kind_ == Kind::Float ? u_.d[0] != 0
+                                  : u_.i != 0;
   }
   complex128 to_complex() const { return {to_double(), kind_ == Kind::Complex ? u_.d[1] : 0.0}; }
 
   template <class T>
   T to() const {
-    if constexpr (std::is_same_v<T, bool>) return to_bool();
-    else if constexpr (std::is_integral_v<T>) return static_cast<T>(to_int());
-    else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) return T(to_complex());
-    else if constexpr (std::is_same_v<T, double>) return to_double();
-    else return T(static_cast<float>(to_double()));
+    if constexpr (std::is_same_v<T, bool>)
+      return to_bool();
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(to_int());
+    else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>)
+      return T(to_complex());
+    else if constexpr (std::is_same_v<T, double>)
+      return to_double();
+    else
+      return T(static_cast<float>(to_double()));
   }
 
   Scalar operator-() const {
     switch (kind_) {
-      case Kind::Float: return -u_.d[0];
-      case Kind::Complex: return -to_complex();
-      default: return static_cast<int64_t>(0 - static_cast<uint64_t>(u_.i));
+      case Kind::Float:
+        return -u_.d[0];
+      case Kind::Complex:
+        return -to_complex();
+      default:
+        return static_cast<int64_t>(0 - static_cast<uint64_t>(u_.i));
     }
   }
-  bool equal(double x) const { return !is_complex() ? to_double() == x : to_complex() == complex128(x); }
+  bool equal(double x) const {
+    return !is_complex() ? to_double() == x : to_complex() == complex128(x);
+  }
 
   // The dtype that a tensor made from the scalar has.
   DType dtype() const {
     switch (kind_) {
-      case Kind::Bool: return DType::Bool;
-      case Kind::Int: return DType::Int64;
-      case Kind::UInt: return DType::UInt64;
-      case Kind::Float: return default_dtype();
-      case Kind::Complex: return flambeau::to_complex(default_dtype());
+      case Kind::Bool:
+        return DType::Bool;
+      case Kind::Int:
+        return DType::Int64;
+      case Kind::UInt:
+        return DType::UInt64;
+      case Kind::Float:
+        return default_dtype();
+      case Kind::Complex:
+        return flambeau::to_complex(default_dtype());
     }
     __builtin_unreachable();
   }
 
  private:
   Kind kind_;
-  union { int64_t i; double d[2]; } u_;
+  union {
+    int64_t i;
+    double d[2];
+  } u_;
 };
 
 std::ostream& operator<<(std::ostream& out, const Scalar& x);

@@ -28,7 +28,9 @@ class SmallVector {
   SmallVector(std::initializer_list<T> xs) : SmallVector() { append(xs.begin(), xs.end()); }
   SmallVector(const std::vector<T>& xs) : SmallVector() { append(xs.begin(), xs.end()); }
   template <class It, class = typename std::iterator_traits<It>::iterator_category>
-  SmallVector(It first, It last) : SmallVector() { append(first, last); }
+  SmallVector(It first, It last) : SmallVector() {
+    append(first, last);
+  }
   SmallVector(const SmallVector& o) : SmallVector() { append(o.begin(), o.end()); }
   SmallVector(SmallVector&& o) noexcept : SmallVector() { steal(o); }
   ~SmallVector() { release(); }

@@ -13,8 +13,10 @@ constexpr int64_t kInlineBytes = 1024;
 }  // namespace
 
 Ref<Storage> Storage::make(int64_t bytes, Device device) {
-  // Meta tensors have memory of their own for now: untouched pages cost nothing, and no kernel can go astray.
-  FB_CHECK_IMPL(device.type != DeviceType::CUDA, "empty: tensors on device ", device, " are not supported yet");
+  // Meta tensors have memory of their own for now: untouched pages cost nothing, and no kernel can
+  // go astray.
+  FB_CHECK_IMPL(device.type != DeviceType::CUDA, "empty: tensors on device ", device,
+                " are not supported yet");
   bool inside = bytes <= kInlineBytes;
   size_t block = kHeader + (inside ? bytes : 0);
   auto* s = new (allocate(block)) Storage;
@@ -23,16 +25,18 @@ Ref<Storage> Storage::make(int64_t bytes, Device device) {
   s->device_ = device;
   s->inline_ = inside;
   auto ref = Ref<Storage>::adopt(s);
-  if (inside) s->data_ = reinterpret_cast<char*>(s) + kHeader;
+  if (inside)
+    s->data_ = reinterpret_cast<char*>(s) + kHeader;
   else {
-    s->nbytes_ = 0;                        // so that a failed allocation frees nothing
+    s->nbytes_ = 0;  // so that a failed allocation frees nothing
     s->data_ = allocate(bytes);
     s->nbytes_ = bytes;
   }
   return ref;
 }
 
-Ref<Storage> Storage::wrap(void* data, int64_t bytes, Deleter deleter, void* context, Device device) {
+Ref<Storage> Storage::wrap(void* data, int64_t bytes, Deleter deleter, void* context,
+                           Device device) {
   auto* s = new (allocate(kHeader)) Storage;
   s->block_ = kHeader;
   s->data_ = data;
@@ -44,8 +48,10 @@ Ref<Storage> Storage::wrap(void* data, int64_t bytes, Deleter deleter, void* con
 }
 
 void Storage::destroy(Storage* s) noexcept {
-  if (s->deleter_) s->deleter_(s->context_);
-  else if (!s->inline_ && s->data_) deallocate(s->data_, s->nbytes_);
+  if (s->deleter_)
+    s->deleter_(s->context_);
+  else if (!s->inline_ && s->data_)
+    deallocate(s->data_, s->nbytes_);
   size_t block = s->block_;
   s->~Storage();
   deallocate(s, block);

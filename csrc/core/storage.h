@@ -1,5 +1,6 @@
-// Storage: a counted piece of memory, shared by the tensors that are views of it. Small storages hold their
-// bytes behind themselves: one allocation. The version counter counts in-place changes, for autograd.
+// Storage: a counted piece of memory, shared by the tensors that are views of it. Small storages
+// hold their bytes behind themselves: one allocation. The version counter counts in-place changes,
+// for autograd.
 #pragma once
 
 #include "core/allocator.h"
@@ -18,8 +19,9 @@ class Storage : public Counted<Storage> {
  public:
   using Deleter = void (*)(void* context);
 
-  static Ref<Storage> make(int64_t bytes, Device device = {});                                // uninitialised
-  static Ref<Storage> wrap(void* data, int64_t bytes, Deleter deleter, void* context, Device device = {});
+  static Ref<Storage> make(int64_t bytes, Device device = {});  // uninitialised
+  static Ref<Storage> wrap(void* data, int64_t bytes, Deleter deleter, void* context,
+                           Device device = {});
   static void destroy(Storage* s) noexcept;
 
   void* data() const noexcept { return data_; }

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <numeric>
 
-#include "dispatch/modes.h"   // the one mode that new tensors remember
+#include "dispatch/modes.h"  // the one mode that new tensors remember
 
 namespace flambeau {
 
-// Impl: a free list per thread ---------------------------------------------------------------------------------------
+// Impl: a free list per thread
+// ---------------------------------------------------------------------------------------
 
 namespace {
 constexpr int kKeptImpls = 256;
-// Freed blocks are linked through themselves: thread-local memory of an extension module is scarce (initial-exec).
+// Freed blocks are linked through themselves: thread-local memory of an extension module is scarce
+// (initial-exec).
 struct FreeBlock {
   FreeBlock* next;
 };
@@ -28,13 +30,16 @@ thread_local bool ImplCache::alive = true;
 thread_local ImplCache impl_cache;
 
 // New memory, as opposed to an alias, is marked when it is made under inference_mode.
-uint16_t fresh_flags() { return modes.inference ? kInference : 0; }
+uint16_t fresh_flags() {
+  return modes.inference ? kInference : 0;
+}
 Tensor fresh(Tensor t) {
   t->flags |= fresh_flags();
   return t;
 }
 
-Tensor make_tensor(const Ints& sizes, const Ints& strides, DType dtype, int64_t offset, Ref<Storage> storage) {
+Tensor make_tensor(const Ints& sizes, const Ints& strides, DType dtype, int64_t offset,
+                   Ref<Storage> storage) {
   auto* impl = TensorImpl::make();
   impl->dtype = dtype;
   impl->sizes = sizes;
@@ -47,7 +52,8 @@ Tensor make_tensor(const Ints& sizes, const Ints& strides, DType dtype, int64_t 
 
 // Elements from offset 0 that a geometry reaches; Error on negative strides or overflow.
 int64_t extent(const Ints& sizes, const Ints& strides, int64_t offset, const char* op) {
-  FB_CHECK(sizes.size() == strides.size(), op, ": expected as many strides as sizes, got ", strides, " for ", sizes);
+  FB_CHECK(sizes.size() == strides.size(), op, ": expected as many strides as sizes, got ", strides,
+           " for ", sizes);
   FB_CHECK(offset >= 0, op, ": expected a non-negative storage offset, got ", offset);
   checked_numel(sizes, op);
   int64_t last = offset;
@@ -76,7 +82,8 @@ TensorImpl* TensorImpl::make() {
 void (*release_python_object)(void* pyobj) noexcept = nullptr;
 
 void TensorImpl::destroy(TensorImpl* t) noexcept {
-  if (t->flags & kOwnsPython) [[unlikely]] release_python_object(t->pyobj);
+  if (t->flags & kOwnsPython) [[unlikely]]
+    release_python_object(t->pyobj);
   if (t->autograd) destroy_autograd_meta(t->autograd);
   t->~TensorImpl();
   if (ImplCache::alive && impl_cache.count < kKeptImpls) {
@@ -103,7 +110,8 @@ void TensorImpl::refresh() {
   flags = dense || n == 0 ? flags | kContiguous : flags & ~kContiguous;
 }
 
-// Geometry of one tensor ----------------------------------------------------------------------------------------------
+// Geometry of one tensor
+// ----------------------------------------------------------------------------------------------
 
 int64_t Tensor::size(int64_t d) const {
   int64_t n = dim();
@@ -118,7 +126,7 @@ int64_t Tensor::stride(int64_t d) const {
 }
 
 namespace {
-bool laid_out_as(const Tensor& x, const Ints& order) {   // dims from the fastest to the slowest
+bool laid_out_as(const Tensor& x, const Ints& order) {  // dims from the fastest to the slowest
   int64_t step = 1;
   for (int64_t d : order) {
     if (x.sizes()[d] != 1 && x.strides()[d] != step) return false;
@@ -151,7 +159,7 @@ MemoryFormat Tensor::suggest_memory_format() const {
   if (st[1] == 0) return MemoryFormat::Contiguous;
   for (int64_t d : channels_last_order(n)) {
     if (s[d] == 0 || st[d] < least) return MemoryFormat::Contiguous;
-    if (d == 0 && least == st[1]) return MemoryFormat::Contiguous;   // N111: row-major wins
+    if (d == 0 && least == st[1]) return MemoryFormat::Contiguous;  // N111: row-major wins
     least = st[d];
     if (s[d] > 1) least *= s[d];
   }
@@ -172,16 +180,23 @@ Scalar Tensor::item() const {
   FB_CHECK(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
   return visit(dtype(), [&]<class T>() -> Scalar {
     T x = *data<T>();
-    if constexpr (std::is_same_v<T, bool>) return Scalar(x);
-    else if constexpr (std::is_same_v<T, uint64_t>) return Scalar(x);
-    else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(x));
-    else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) return Scalar(complex128(x));
-    else if constexpr (std::is_same_v<T, double>) return Scalar(x);
-    else return Scalar(static_cast<double>(static_cast<float>(x)));
+    if constexpr (std::is_same_v<T, bool>)
+      return Scalar(x);
+    else if constexpr (std::is_same_v<T, uint64_t>)
+      return Scalar(x);
+    else if constexpr (std::is_integral_v<T>)
+      return Scalar(static_cast<int64_t>(x));
+    else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>)
+      return Scalar(complex128(x));
+    else if constexpr (std::is_same_v<T, double>)
+      return Scalar(x);
+    else
+      return Scalar(static_cast<double>(static_cast<float>(x)));
   });
 }
 
-// New tensors ---------------------------------------------------------------------------------------------------------
+// New tensors
+// ---------------------------------------------------------------------------------------------------------
 
 Tensor empty(const Ints& sizes, DType dtype, MemoryFormat format, Device device) {
   int64_t n = checked_numel(sizes);
@@ -201,13 +216,16 @@ Tensor empty(const Ints& sizes, DType dtype, MemoryFormat format, Device device)
     impl->flags = kContiguous | fresh_flags();
     return Tensor(Ref<TensorImpl>::adopt(impl));
   }
-  return fresh(make_tensor(sizes, format_strides(sizes, format), dtype, 0, Storage::make(n * itemsize(dtype), device)));
+  return fresh(make_tensor(sizes, format_strides(sizes, format), dtype, 0,
+                           Storage::make(n * itemsize(dtype), device)));
 }
 
 Tensor empty_strided(const Ints& sizes, const Ints& strides, DType dtype, Device device) {
   int64_t elements = extent(sizes, strides, 0, "empty_strided");
-  FB_CHECK(elements <= INT64_MAX / 16, "empty_strided: sizes ", sizes, " with strides ", strides, " are too large");
-  return fresh(make_tensor(sizes, strides, dtype, 0, Storage::make(elements * itemsize(dtype), device)));
+  FB_CHECK(elements <= INT64_MAX / 16, "empty_strided: sizes ", sizes, " with strides ", strides,
+           " are too large");
+  return fresh(
+      make_tensor(sizes, strides, dtype, 0, Storage::make(elements * itemsize(dtype), device)));
 }
 
 Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat format) {
@@ -220,13 +238,14 @@ Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat form
   Ints order(n);
   std::iota(order.begin(), order.end(), 0);
   std::reverse(order.begin(), order.end());
-  auto slower = [&](int64_t a, int64_t b) {       // is dim a surely slower than dim b?
+  auto slower = [&](int64_t a, int64_t b) {  // is dim a surely slower than dim b?
     int64_t sa = x.strides()[a], sb = x.strides()[b];
     if (sa == 0 || sb == 0) return false;
     return sa != sb ? sa > sb : x.sizes()[a] > x.sizes()[b];
   };
-  for (int64_t i = 1; i < n; ++i)                  // insertion: the relation is not transitive with zeros
-    for (int64_t j = i; j > 0 && slower(order[j - 1], order[j]); --j) std::swap(order[j - 1], order[j]);
+  for (int64_t i = 1; i < n; ++i)  // insertion: the relation is not transitive with zeros
+    for (int64_t j = i; j > 0 && slower(order[j - 1], order[j]); --j)
+      std::swap(order[j - 1], order[j]);
   Ints strides(n);
   int64_t step = 1;
   for (int64_t d2 : order) {
@@ -243,27 +262,41 @@ Tensor scalar_tensor(const Scalar& x, DType dtype) {
   impl->numel = 1;
   impl->flags = kContiguous | fresh_flags();
   switch (dtype) {
-    case DType::Float32: *static_cast<float*>(impl->storage->data()) = x.to<float>(); break;
-    case DType::Float64: *static_cast<double*>(impl->storage->data()) = x.to<double>(); break;
-    case DType::Int64: *static_cast<int64_t*>(impl->storage->data()) = x.to<int64_t>(); break;
-    default: visit(dtype, [&]<class T>() { *static_cast<T*>(impl->storage->data()) = x.to<T>(); });
+    case DType::Float32:
+      *static_cast<float*>(impl->storage->data()) = x.to<float>();
+      break;
+    case DType::Float64:
+      *static_cast<double*>(impl->storage->data()) = x.to<double>();
+      break;
+    case DType::Int64:
+      *static_cast<int64_t*>(impl->storage->data()) = x.to<int64_t>();
+      break;
+    default:
+      visit(dtype, [&]<class T>() { *static_cast<T*>(impl->storage->data()) = x.to<T>(); });
   }
   return Tensor(Ref<TensorImpl>::adopt(impl));
 }
 
 Tensor wrapped_number(const Scalar& x) {
   DType d;
-  switch (x.kind()) {   // in full precision: the number is converted when its partner's type is known
-    case Scalar::Kind::Float: d = DType::Float64; break;
-    case Scalar::Kind::Complex: d = DType::Complex128; break;
-    default: d = x.dtype();
+  switch (
+      x.kind()) {  // in full precision: the number is converted when its partner's type is known
+    case Scalar::Kind::Float:
+      d = DType::Float64;
+      break;
+    case Scalar::Kind::Complex:
+      d = DType::Complex128;
+      break;
+    default:
+      d = x.dtype();
   }
   Tensor t = scalar_tensor(x, d);
   t.set_flag(kWrappedNumber);
   return t;
 }
 
-// Aliases -------------------------------------------------------------------------------------------------------------
+// Aliases
+// -------------------------------------------------------------------------------------------------------------
 
 Tensor alias(const Tensor& x, const Ints& sizes, const Ints& strides, int64_t offset) {
   return alias_as(x, x.dtype(), sizes, strides, offset);
@@ -282,12 +315,14 @@ Tensor alias(const Tensor& x) {
   return Tensor(Ref<TensorImpl>::adopt(impl));
 }
 
-Tensor alias_as(const Tensor& x, DType dtype, const Ints& sizes, const Ints& strides, int64_t offset) {
+Tensor alias_as(const Tensor& x, DType dtype, const Ints& sizes, const Ints& strides,
+                int64_t offset) {
   int64_t elements = extent(sizes, strides, offset, "as_strided");
   int64_t bytes;
   bool overflow = __builtin_mul_overflow(elements, itemsize(dtype), &bytes);
-  FB_CHECK(!overflow && (bytes <= x.storage()->nbytes() || checked_numel(sizes) == 0), "setStorage: sizes ", sizes,
-           ", strides ", strides, ", storage offset ", offset, " and itemsize ", itemsize(dtype), " need ", bytes,
+  FB_CHECK(!overflow && (bytes <= x.storage()->nbytes() || checked_numel(sizes) == 0),
+           "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset,
+           " and itemsize ", itemsize(dtype), " need ", bytes,
            " bytes, out of bounds for storage of size ", x.storage()->nbytes());
   Tensor out = make_tensor(sizes, strides, dtype, offset, x.storage());
   out->own_version = x->own_version;
@@ -319,7 +354,8 @@ void resize_output(const Tensor& out, const Ints& sizes, const char*) {
   resize(out, sizes);
 }
 
-// Overlap -------------------------------------------------------------------------------------------------------------
+// Overlap
+// -------------------------------------------------------------------------------------------------------------
 
 bool has_internal_overlap(const Tensor& x) {
   if (x.is_contiguous()) return false;
@@ -331,9 +367,10 @@ bool has_internal_overlap(const Tensor& x) {
 Overlap overlap(const Tensor& x, const Tensor& y) {
   if (x.is_same(y)) return Overlap::Full;
   if (!x.shares_storage(y) || !x.numel() || !y.numel()) return Overlap::None;
-  if (x.offset() == y.offset() && x.sizes() == y.sizes() && x.strides() == y.strides() && x.dtype() == y.dtype())
+  if (x.offset() == y.offset() && x.sizes() == y.sizes() && x.strides() == y.strides() &&
+      x.dtype() == y.dtype())
     return Overlap::Full;
-  if (!x.is_dense() || !y.is_dense()) return Overlap::None;   // too hard in general, as everywhere
+  if (!x.is_dense() || !y.is_dense()) return Overlap::None;  // too hard in general, as everywhere
   auto begin = [](const Tensor& t) { return static_cast<char*>(t.data_ptr()); };
   auto end = [&](const Tensor& t) { return begin(t) + t.numel() * t.itemsize(); };
   return begin(x) < end(y) && begin(y) < end(x) ? Overlap::Partial : Overlap::None;

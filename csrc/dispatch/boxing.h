@@ -1,5 +1,5 @@
-// Boxing: C++ arguments and results to `Value`s and back. `box` and `unbox` are inverse for every type that an
-// operation can have; an absent optional is std::monostate.
+// Boxing: C++ arguments and results to `Value`s and back. `box` and `unbox` are inverse for every
+// type that an operation can have; an absent optional is std::monostate.
 #pragma once
 
 #include <tuple>
@@ -10,9 +10,13 @@
 namespace flambeau {
 
 template <class T>
-Value box(const T& x) { return Value(std::in_place_type<T>, x); }
+Value box(const T& x) {
+  return Value(std::in_place_type<T>, x);
+}
 template <class T>
-Value box(const std::optional<T>& x) { return x ? box(*x) : Value(); }
+Value box(const std::optional<T>& x) {
+  return x ? box(*x) : Value();
+}
 
 template <class T>
 struct Unbox {
@@ -25,7 +29,8 @@ struct Unbox<std::optional<T>> {
     return Unbox<T>::from(v);
   }
 };
-// An interceptor may hand back an undefined tensor as nothing, and a list with holes as one without.
+// An interceptor may hand back an undefined tensor as nothing, and a list with holes as one
+// without.
 template <>
 struct Unbox<Tensor> {
   static Tensor from(const Value& v) {
@@ -41,7 +46,9 @@ struct Unbox<OptTensors> {
 };
 
 template <class T>
-T unbox(const Value& v) { return Unbox<T>::from(v); }
+T unbox(const Value& v) {
+  return Unbox<T>::from(v);
+}
 
 template <class... Args>
 Values box_all(const Args&... args) {
@@ -53,7 +60,9 @@ Values box_all(const Args&... args) {
 
 // Results: one Value each.
 template <class T>
-Values box_results(const T& x) { return {box(x)}; }
+Values box_results(const T& x) {
+  return {box(x)};
+}
 template <class... T>
 Values box_results(const std::tuple<T...>& xs) {
   return std::apply([](const auto&... x) { return box_all(x...); }, xs);
@@ -65,16 +74,22 @@ struct Results {
 };
 template <class... T>
 struct Results<std::tuple<T...>> {
-  static std::tuple<T...> from(const Values& vs) { return from(vs, std::index_sequence_for<T...>()); }
+  static std::tuple<T...> from(const Values& vs) {
+    return from(vs, std::index_sequence_for<T...>());
+  }
   template <size_t... I>
-  static std::tuple<T...> from(const Values& vs, std::index_sequence<I...>) { return {unbox<T>(vs[I])...}; }
+  static std::tuple<T...> from(const Values& vs, std::index_sequence<I...>) {
+    return {unbox<T>(vs[I])...};
+  }
 };
 
 // One call through the slow path, typed.
 template <class Result, class... Args>
 [[gnu::noinline]] Result call_boxed(const OpDesc& op, const Args&... args) {
-  if constexpr (std::is_void_v<Result>) dispatch_boxed(op, box_all(args...));
-  else return Results<Result>::from(dispatch_boxed(op, box_all(args...)));
+  if constexpr (std::is_void_v<Result>)
+    dispatch_boxed(op, box_all(args...));
+  else
+    return Results<Result>::from(dispatch_boxed(op, box_all(args...)));
 }
 
 }  // namespace flambeau

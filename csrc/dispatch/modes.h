@@ -1,5 +1,6 @@
-// Modes: the thread's mutable state that changes what an operation call does. The call path of a primitive reads
-// two fields of it: `grad` when an input requires gradients, and `active`, non-zero while any mode intercepts calls.
+// Modes: the thread's mutable state that changes what an operation call does. The call path of a
+// primitive reads two fields of it: `grad` when an input requires gradients, and `active`, non-zero
+// while any mode intercepts calls.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +9,19 @@
 
 namespace flambeau {
 
-class Interceptor;   // dispatch/op.h
+class Interceptor;  // dispatch/op.h
 
 struct Modes {
-  bool grad = true;              // record for backward
-  bool inference = false;        // inference_mode
-  bool forward_grad = true;      // dual numbers are followed
+  bool grad = true;          // record for backward
+  bool inference = false;    // inference_mode
+  bool forward_grad = true;  // dual numbers are followed
   bool autocast_cpu = false;
   bool autocast_cache = true;
-  bool multithreading = true;    // set_multithreading_enabled
+  bool multithreading = true;  // set_multithreading_enabled
   bool view_replay = false;
   DType autocast_dtype = DType::BFloat16;
-  uint32_t active = 0;           // number of interceptors that see calls (0: the fast path)
-  Interceptor* top = nullptr;    // innermost interceptor
+  uint32_t active = 0;         // number of interceptors that see calls (0: the fast path)
+  Interceptor* top = nullptr;  // innermost interceptor
 };
 
 inline thread_local constinit Modes modes{};
@@ -29,12 +30,14 @@ inline thread_local constinit Modes modes{};
 template <class T>
 class ModeGuard {
  public:
-  ModeGuard(T Modes::* field, T value) : field_(field), saved_(modes.*field) { modes.*field = value; }
+  ModeGuard(T Modes::*field, T value) : field_(field), saved_(modes.*field) {
+    modes.*field = value;
+  }
   ~ModeGuard() { modes.*field_ = saved_; }
   ModeGuard(const ModeGuard&) = delete;
 
  private:
-  T Modes::* field_;
+  T Modes::*field_;
   T saved_;
 };
 

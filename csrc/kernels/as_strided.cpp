@@ -1,6 +1,6 @@
-// Cotangent of the input of as_strided. The view and the input are two geometries over one memory: what the view's
-// elements received is summed per place in memory, and read back through the input's geometry. Elements of the input
-// that share a place share its sum evenly.
+// Cotangent of the input of as_strided. The view and the input are two geometries over one memory:
+// what the view's elements received is summed per place in memory, and read back through the
+// input's geometry. Elements of the input that share a place share its sum evenly.
 #include <algorithm>
 #include <vector>
 
@@ -54,14 +54,15 @@ bool distinct(const Ints& sizes, const Ints& strides) {
 }
 
 template <class T>
-void gather(Tensor& out, const Tensor& g, const Ints& in_sizes, const Ints& in_strides, int64_t in_offset,
-            const Ints& sizes, const Ints& strides, int64_t offset) {
+void gather(Tensor& out, const Tensor& g, const Ints& in_sizes, const Ints& in_strides,
+            int64_t in_offset, const Ints& sizes, const Ints& strides, int64_t offset) {
   using Sum = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
   int64_t from = std::min(in_offset, offset);
   int64_t to = std::max(end_of(in_sizes, in_strides, in_offset), end_of(sizes, strides, offset));
   std::vector<Sum> memory(to - from, Sum(0));
   const T* given = g.data<T>();
-  each(sizes, strides, offset, [&](int64_t at, int64_t k) { memory[at - from] += static_cast<Sum>(given[k]); });
+  each(sizes, strides, offset,
+       [&](int64_t at, int64_t k) { memory[at - from] += static_cast<Sum>(given[k]); });
   std::vector<int64_t> sharers;
   if (!distinct(in_sizes, in_strides)) {
     sharers.assign(memory.size(), 0);
@@ -77,8 +78,9 @@ void gather(Tensor& out, const Tensor& g, const Ints& in_sizes, const Ints& in_s
 
 }  // namespace
 
-void as_strided_backward(Tensor& out, const Tensor& g, const Ints& input_size, const Ints& input_stride,
-                         int64_t input_offset, const Ints& size, const Ints& stride, int64_t offset) {
+void as_strided_backward(Tensor& out, const Tensor& g, const Ints& input_size,
+                         const Ints& input_stride, int64_t input_offset, const Ints& size,
+                         const Ints& stride, int64_t offset) {
   bool inside = offset >= input_offset &&
                 end_of(size, stride, offset) <= end_of(input_size, input_stride, input_offset);
   if (inside && out.is_contiguous() && input_stride == out.strides() && distinct(size, stride)) {
@@ -88,8 +90,10 @@ void as_strided_backward(Tensor& out, const Tensor& g, const Ints& input_size, c
   }
   Tensor dense = contiguous(g);
   visit(g.dtype(), [&]<class T>() {
-    if constexpr (std::is_same_v<T, bool>) fail(ErrorKind::Runtime, "as_strided_backward: no gradients of bool");
-    else gather<T>(out, dense, input_size, input_stride, input_offset, size, stride, offset);
+    if constexpr (std::is_same_v<T, bool>)
+      fail(ErrorKind::Runtime, "as_strided_backward: no gradients of bool");
+    else
+      gather<T>(out, dense, input_size, input_stride, input_offset, size, stride, offset);
   });
 }
 

@@ -13,18 +13,22 @@ Tensor usable(const Tensor& x, DType d) {
   Tensor y = to_dtype(x, d);
   return y.sizes()[3] <= 1 || y.strides()[3] == 1 ? y : contiguous(y);
 }
-AttentionOperand operand(const Tensor& x) { return {x.data_ptr(), x.strides()[0], x.strides()[1], x.strides()[2]}; }
+AttentionOperand operand(const Tensor& x) {
+  return {x.data_ptr(), x.strides()[0], x.strides()[1], x.strides()[2]};
+}
 
 struct Prepared {
   AttentionCall call;
   Tensor q, k, v, mask;
-  Prepared(const Tensor& query, const Tensor& key, const Tensor& value, const OptTensor& attn_mask, bool causal,
-           double scale)
-      : q(usable(query, opmath(query.dtype()))), k(usable(key, opmath(query.dtype()))),
+  Prepared(const Tensor& query, const Tensor& key, const Tensor& value, const OptTensor& attn_mask,
+           bool causal, double scale)
+      : q(usable(query, opmath(query.dtype()))),
+        k(usable(key, opmath(query.dtype()))),
         v(usable(value, opmath(query.dtype()))) {
     call.dtype = opmath(query.dtype());
     call.batch = q.sizes()[0], call.heads = q.sizes()[1], call.kv_heads = k.sizes()[1];
-    call.queries = q.sizes()[2], call.keys = k.sizes()[2], call.dim = q.sizes()[3], call.value_dim = v.sizes()[3];
+    call.queries = q.sizes()[2], call.keys = k.sizes()[2], call.dim = q.sizes()[3],
+    call.value_dim = v.sizes()[3];
     call.q = operand(q), call.k = operand(k), call.v = operand(v);
     call.causal = causal, call.scale = scale;
     if (!attn_mask) return;
@@ -39,8 +43,8 @@ struct Prepared {
 
 }  // namespace
 
-void attention_fused(Tensor& out, Tensor& lse, const Tensor& query, const Tensor& key, const Tensor& value,
-                     const OptTensor& mask, bool causal, double scale) {
+void attention_fused(Tensor& out, Tensor& lse, const Tensor& query, const Tensor& key,
+                     const Tensor& value, const OptTensor& mask, bool causal, double scale) {
   if (out.numel() == 0) return;
   Prepared p(query, key, value, mask, causal, scale);
   const bool direct = out.dtype() == p.call.dtype && out.strides()[3] == 1;
@@ -51,9 +55,10 @@ void attention_fused(Tensor& out, Tensor& lse, const Tensor& query, const Tensor
   if (!direct) copy(out, to);
 }
 
-void attention_fused_backward(Tensor& gq, Tensor& gk, Tensor& gv, const Tensor& grad, const Tensor& query,
-                              const Tensor& key, const Tensor& value, const OptTensor& mask, const Tensor& out,
-                              const Tensor& lse, bool causal, double scale) {
+void attention_fused_backward(Tensor& gq, Tensor& gk, Tensor& gv, const Tensor& grad,
+                              const Tensor& query, const Tensor& key, const Tensor& value,
+                              const OptTensor& mask, const Tensor& out, const Tensor& lse,
+                              bool causal, double scale) {
   if (grad.numel() == 0 || key.numel() == 0) {
     for (Tensor* t : {&gq, &gk, &gv}) fill_zero(*t);
     return;

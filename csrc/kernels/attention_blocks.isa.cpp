@@ -16,7 +16,7 @@ using tiles::Epilogue;
 using tiles::gemm_strided;
 using tiles::Strides;
 
-constexpr int64_t kQueries = 192, kKeys = 512;   // block of scores: 384 KB of floats
+constexpr int64_t kQueries = 192, kKeys = 512;  // block of scores: 384 KB of floats
 
 template <class T>
 T* head_of(const AttentionOperand& x, int64_t b, int64_t h) {
@@ -28,8 +28,8 @@ constexpr T kNone = -std::numeric_limits<T>::infinity();
 
 // Adds the mask and the causal rule to a block of scores.
 template <class T>
-void restrict_scores(const AttentionCall& c, int64_t b, int64_t h, int64_t q0, int64_t rows, int64_t k0, int64_t columns,
-                     T* scores, int64_t ld) {
+void restrict_scores(const AttentionCall& c, int64_t b, int64_t h, int64_t q0, int64_t rows,
+                     int64_t k0, int64_t columns, T* scores, int64_t ld) {
   for (int64_t i = 0; i < rows; ++i) {
     T* row = scores + i * ld;
     if (c.mask) {
@@ -104,7 +104,8 @@ void query_block(const AttentionCall& c, int64_t b, int64_t h, int64_t q0, T* sc
     const int64_t columns = std::min(kKeys, end - k0);
     Epilogue<T> e;
     e.alpha = static_cast<T>(c.scale);
-    gemm_strided<T>(rows, columns, c.dim, {q, c.q.row, 1}, {k + k0 * c.k.row, 1, c.k.row}, scores, kKeys, e, 1);
+    gemm_strided<T>(rows, columns, c.dim, {q, c.q.row, 1}, {k + k0 * c.k.row, 1, c.k.row}, scores,
+                    kKeys, e, 1);
     restrict_scores<T>(c, b, h, q0, rows, k0, columns, scores, kKeys);
     for (int64_t i = 0; i < rows; ++i) {
       T* row = scores + i * kKeys;
@@ -119,14 +120,15 @@ void query_block(const AttentionCall& c, int64_t b, int64_t h, int64_t q0, T* sc
     }
     Epilogue<T> add;
     add.beta = k0 ? T(1) : T(0);
-    gemm_strided<T>(rows, c.value_dim, columns, {scores, kKeys, 1}, {v + k0 * c.v.row, c.v.row, 1}, sums, c.value_dim,
-                    add, 1);
+    gemm_strided<T>(rows, c.value_dim, columns, {scores, kKeys, 1}, {v + k0 * c.v.row, c.v.row, 1},
+                    sums, c.value_dim, add, 1);
   }
   T* lse = static_cast<T*>(c.lse) + (b * c.heads + h) * c.queries + q0;
   for (int64_t i = 0; i < rows; ++i) {
     const bool empty = total[i] == T(0) || end == 0;
     const T inverse = empty ? T(0) : 1 / total[i];
-    for (int64_t j = 0; j < c.value_dim; ++j) out[i * c.out.row + j] = empty ? T(0) : sums[i * c.value_dim + j] * inverse;
+    for (int64_t j = 0; j < c.value_dim; ++j)
+      out[i * c.out.row + j] = empty ? T(0) : sums[i * c.value_dim + j] * inverse;
     lse[i] = empty ? -kNone<T> : best[i] + std::log(total[i]);
   }
 }
@@ -134,15 +136,19 @@ void query_block(const AttentionCall& c, int64_t b, int64_t h, int64_t q0, T* sc
 template <class T>
 void forward(const AttentionCall& c) {
   const int64_t blocks = tiles::ceil_div(c.queries, kQueries), all = c.batch * c.heads * blocks;
-  const double work = static_cast<double>(c.keys + 1) * static_cast<double>(c.dim + c.value_dim) * 64;
-  parallel_for(0, all, std::max<int64_t>(1, static_cast<int64_t>(2e6 / work)), [&](int64_t from, int64_t to) {
-    Buffer<T> scores(kQueries * kKeys), sums(kQueries * c.value_dim + 1);
-    // A causal row of blocks costs more the later it is: heads alternate direction so that shares are even.
-    for (int64_t t = from; t < to; ++t) {
-      const int64_t head = t / blocks, block = t % blocks;
-      query_block<T>(c, head / c.heads, head % c.heads, block * kQueries, scores.get(), sums.get());
-    }
-  });
+  const double work =
+      static_cast<double>(c.keys + 1) * static_cast<double>(c.dim + c.value_dim) * 64;
+  parallel_for(0, all, std::max<int64_t>(1, static_cast<int64_t>(2e6 / work)),
+               [&](int64_t from, int64_t to) {
+                 Buffer<T> scores(kQueries * kKeys), sums(kQueries * c.value_dim + 1);
+                 // A causal row of blocks costs more the later it is: heads alternate direction so
+                 // that shares are even.
+                 for (int64_t t = from; t < to; ++t) {
+                   const int64_t head = t / blocks, block = t % blocks;
+                   query_block<T>(c, head / c.heads, head % c.heads, block * kQueries, scores.get(),
+                                  sums.get());
+                 }
+               });
 }
 
 // The gradients of one head. P and dS are recomputed block by block.
@@ -171,26 +177,31 @@ void head_backward(const AttentionGradCall& c, int64_t b, int64_t h, T* p, T* ds
   scaled.alpha = static_cast<T>(c.scale);
   add.beta = 1;
   for (int64_t q0 = 0; q0 < c.queries; q0 += kQueries) {
-    const int64_t rows = std::min(kQueries, c.queries - q0), end = c.causal ? std::min(c.keys, q0 + rows) : c.keys;
+    const int64_t rows = std::min(kQueries, c.queries - q0),
+                  end = c.causal ? std::min(c.keys, q0 + rows) : c.keys;
     const T* qb = q + q0 * c.q.row;
     const T* gb = go + q0 * c.go.row;
     for (int64_t i = 0; i < rows && end == 0; ++i) std::fill_n(gq + (q0 + i) * c.gq.row, d, T(0));
     for (int64_t k0 = 0; k0 < end; k0 += kKeys) {
       const int64_t columns = std::min(kKeys, end - k0);
-      gemm_strided<T>(rows, columns, d, {qb, c.q.row, 1}, {k + k0 * c.k.row, 1, c.k.row}, p, kKeys, scaled, 1);
+      gemm_strided<T>(rows, columns, d, {qb, c.q.row, 1}, {k + k0 * c.k.row, 1, c.k.row}, p, kKeys,
+                      scaled, 1);
       restrict_scores<T>(c, b, h, q0, rows, k0, columns, p, kKeys);
       for (int64_t i = 0; i < rows; ++i) exp_row<T>(p + i * kKeys, columns, lse[q0 + i]);
-      gemm_strided<T>(columns, e, rows, {p, 1, kKeys}, {gb, c.go.row, 1}, gv + k0 * c.gv.row, c.gv.row, add, 1);
-      gemm_strided<T>(rows, columns, e, {gb, c.go.row, 1}, {v + k0 * c.v.row, 1, c.v.row}, ds, kKeys, plain, 1);
+      gemm_strided<T>(columns, e, rows, {p, 1, kKeys}, {gb, c.go.row, 1}, gv + k0 * c.gv.row,
+                      c.gv.row, add, 1);
+      gemm_strided<T>(rows, columns, e, {gb, c.go.row, 1}, {v + k0 * c.v.row, 1, c.v.row}, ds,
+                      kKeys, plain, 1);
       const T scale = static_cast<T>(c.scale);
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j) {
           T& x = ds[i * kKeys + j];
           x = p[i * kKeys + j] * (x - delta[q0 + i]) * scale;
         }
-      gemm_strided<T>(columns, d, rows, {ds, 1, kKeys}, {qb, c.q.row, 1}, gk + k0 * c.gk.row, c.gk.row, add, 1);
-      gemm_strided<T>(rows, d, columns, {ds, kKeys, 1}, {k + k0 * c.k.row, c.k.row, 1}, gq + q0 * c.gq.row, c.gq.row,
-                      k0 ? add : plain, 1);
+      gemm_strided<T>(columns, d, rows, {ds, 1, kKeys}, {qb, c.q.row, 1}, gk + k0 * c.gk.row,
+                      c.gk.row, add, 1);
+      gemm_strided<T>(rows, d, columns, {ds, kKeys, 1}, {k + k0 * c.k.row, c.k.row, 1},
+                      gq + q0 * c.gq.row, c.gq.row, k0 ? add : plain, 1);
     }
   }
 }

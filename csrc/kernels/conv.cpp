@@ -81,34 +81,42 @@ void only_bias(Tensor& out, const OptTensor& bias) {
 
 }  // namespace
 
-void conv_product(Tensor& out, const Tensor& input, const Tensor& weight, const OptTensor& bias, const Ints& stride,
-                  const Ints& padding, const Ints& dilation, int64_t groups) {
+void conv_product(Tensor& out, const Tensor& input, const Tensor& weight, const OptTensor& bias,
+                  const Ints& stride, const Ints& padding, const Ints& dilation, int64_t groups) {
   if (out.numel() == 0) return;
   if (weight.numel() == 0 || input.numel() == 0) return only_bias(out, bias);
-  const ConvGeometry g = geometry(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, groups);
-  bilinear(out, input, weight, bias, [&](DType d, Tensor& y, const Tensor& x, const Tensor& w, const void* shift) {
-    FB_ISA_DISPATCH(conv_forward)(d, g, x.data_ptr(), w.data_ptr(), shift, y.data_ptr());
-  });
+  const ConvGeometry g =
+      geometry(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, groups);
+  bilinear(out, input, weight, bias,
+           [&](DType d, Tensor& y, const Tensor& x, const Tensor& w, const void* shift) {
+             FB_ISA_DISPATCH(conv_forward)(d, g, x.data_ptr(), w.data_ptr(), shift, y.data_ptr());
+           });
 }
 
-void conv_input_product(Tensor& out, const Tensor& grad, const Tensor& weight, const OptTensor& bias, const Ints&,
-                        const Ints& stride, const Ints& padding, const Ints& dilation, int64_t groups) {
+void conv_input_product(Tensor& out, const Tensor& grad, const Tensor& weight,
+                        const OptTensor& bias, const Ints&, const Ints& stride, const Ints& padding,
+                        const Ints& dilation, int64_t groups) {
   if (out.numel() == 0) return;
   if (weight.numel() == 0 || grad.numel() == 0) return only_bias(out, bias);
-  const ConvGeometry g = geometry(out.sizes(), weight.sizes(), grad.sizes(), stride, padding, dilation, groups);
-  bilinear(out, grad, weight, bias, [&](DType d, Tensor& gx, const Tensor& gy, const Tensor& w, const void* shift) {
-    FB_ISA_DISPATCH(conv_input)(d, g, gy.data_ptr(), w.data_ptr(), shift, gx.data_ptr());
-  });
+  const ConvGeometry g =
+      geometry(out.sizes(), weight.sizes(), grad.sizes(), stride, padding, dilation, groups);
+  bilinear(out, grad, weight, bias,
+           [&](DType d, Tensor& gx, const Tensor& gy, const Tensor& w, const void* shift) {
+             FB_ISA_DISPATCH(conv_input)(d, g, gy.data_ptr(), w.data_ptr(), shift, gx.data_ptr());
+           });
 }
 
-void conv_weight_product(Tensor& out, const Tensor& grad, const Tensor& input, const Ints&, const Ints& stride,
-                         const Ints& padding, const Ints& dilation, int64_t groups) {
+void conv_weight_product(Tensor& out, const Tensor& grad, const Tensor& input, const Ints&,
+                         const Ints& stride, const Ints& padding, const Ints& dilation,
+                         int64_t groups) {
   if (out.numel() == 0) return;
   if (grad.numel() == 0 || input.numel() == 0) return fill_zero(out);
-  const ConvGeometry g = geometry(input.sizes(), out.sizes(), grad.sizes(), stride, padding, dilation, groups);
-  bilinear(out, grad, input, {}, [&](DType d, Tensor& gw, const Tensor& gy, const Tensor& x, const void*) {
-    FB_ISA_DISPATCH(conv_weight)(d, g, gy.data_ptr(), x.data_ptr(), gw.data_ptr());
-  });
+  const ConvGeometry g =
+      geometry(input.sizes(), out.sizes(), grad.sizes(), stride, padding, dilation, groups);
+  bilinear(out, grad, input, {},
+           [&](DType d, Tensor& gw, const Tensor& gy, const Tensor& x, const void*) {
+             FB_ISA_DISPATCH(conv_weight)(d, g, gy.data_ptr(), x.data_ptr(), gw.data_ptr());
+           });
 }
 
 }  // namespace flambeau::kernels

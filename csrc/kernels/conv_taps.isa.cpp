@@ -10,26 +10,30 @@ namespace flambeau::kernels::FB_ISA {
 using namespace tiles;
 namespace {
 
-// Planes of one channel: for every residue of the step that taps have (residues[a] of them per axis), for each of some
-// images, an array of extent[] elements, element z of residue r being source position z * steps + r - low. Small images
-// share their planes so that a run of positions is long enough.
+// Planes of one channel: for every residue of the step that taps have (residues[a] of them per
+// axis), for each of some images, an array of extent[] elements, element z of residue r being
+// source position z * steps + r - low. Small images share their planes so that a run of positions
+// is long enough.
 struct Planes {
   int64_t images = 1;
   int64_t source[3], extent[3], steps[3], residues[3], low[3];
   int64_t plane() const { return extent[0] * extent[1] * extent[2]; }
   int64_t size() const { return plane() * images * residues[0] * residues[1] * residues[2]; }
   void share(int64_t batch) {
-    images = std::clamp<int64_t>(2048 / std::max<int64_t>(1, plane()), 1, std::max<int64_t>(1, batch));
+    images =
+        std::clamp<int64_t>(2048 / std::max<int64_t>(1, plane()), 1, std::max<int64_t>(1, batch));
   }
   bool same_as_source() const {
     for (int a = 0; a < 3; ++a)
-        if (steps[a] != 1 || low[a] || extent[a] != source[a]) return false;
+      if (steps[a] != 1 || low[a] || extent[a] != source[a]) return false;
     return images == 1;
   }
 };
 
 // Positions z of a row with 0 <= z * step + start < size.
-struct Range { int64_t from, to; };
+struct Range {
+  int64_t from, to;
+};
 Range inside(int64_t extent, int64_t step, int64_t start, int64_t size) {
   int64_t from = start < 0 ? (-start + step - 1) / step : 0;
   int64_t to = start < size ? (size - start + step - 1) / step : 0;
@@ -70,8 +74,8 @@ void fill_planes(const Planes& p, const T* src, int64_t n, T* dst) {
 
 // R rows of outputs at 2 vectors of positions: b + offsets[p] is where step p reads.
 template <class T, int R>
-[[gnu::noinline]] void tap_tile(int64_t k, const T* a, const T* b, const int64_t* offsets, T* c, int64_t ldc,
-                                int64_t columns, const Epilogue<T>& e, int64_t row) {
+[[gnu::noinline]] void tap_tile(int64_t k, const T* a, const T* b, const int64_t* offsets, T* c,
+                                int64_t ldc, int64_t columns, const Epilogue<T>& e, int64_t row) {
   constexpr int W = kLanes<T>;
   Vec<T> acc[R][2] = {};
   for (int64_t p = 0; p < k; ++p) {
@@ -103,8 +107,8 @@ template <class T, int R>
 }
 
 template <class T>
-using TapTile = void (*)(int64_t, const T*, const T*, const int64_t*, T*, int64_t, int64_t, const Epilogue<T>&,
-                         int64_t);
+using TapTile = void (*)(int64_t, const T*, const T*, const int64_t*, T*, int64_t, int64_t,
+                         const Epilogue<T>&, int64_t);
 template <class T, int... R>
 TapTile<T> pick_tap_tile(int rows, std::integer_sequence<int, R...>) {
   static constexpr TapTile<T> fns[] = {&tap_tile<T, R + 1>...};
@@ -118,23 +122,24 @@ TapTile<T> tap_tile_for(int64_t rows) {
 // A grid of output positions over planes, and where its values go.
 template <class T>
 struct Grid {
-  int64_t count[3];        // positions per axis
-  int64_t pitch[2];        // of planes: elements per slice, per row
-  int64_t first;           // offset of the destination of position (0, 0, 0)
-  int64_t step[3];         // destination strides
-  int64_t channel;         // destination stride between rows of the product
-  int64_t image;           // destination stride between images
-  int64_t plane;           // elements of planes per image
+  int64_t count[3];  // positions per axis
+  int64_t pitch[2];  // of planes: elements per slice, per row
+  int64_t first;     // offset of the destination of position (0, 0, 0)
+  int64_t step[3];   // destination strides
+  int64_t channel;   // destination stride between rows of the product
+  int64_t image;     // destination stride between images
+  int64_t plane;     // elements of planes per image
   int64_t length(int64_t images) const {
     return (images - 1) * plane + (count[0] - 1) * pitch[0] + (count[1] - 1) * pitch[1] + count[2];
   }
   bool dense() const {
-    return pitch[1] == count[2] && pitch[0] == count[1] * count[2] && step[2] == 1 && step[1] == count[2] &&
-           step[0] == count[1] * count[2];
+    return pitch[1] == count[2] && pitch[0] == count[1] * count[2] && step[2] == 1 &&
+           step[1] == count[2] && step[0] == count[1] * count[2];
   }
   // Writes positions [q0, q1) of one row of the product.
   void write(const T* from, int64_t q0, int64_t q1, T* to) const {
-    int64_t n = q0 / plane, z = q0 % plane / pitch[0], y = q0 % pitch[0] / pitch[1], x = q0 % pitch[1];
+    int64_t n = q0 / plane, z = q0 % plane / pitch[0], y = q0 % pitch[0] / pitch[1],
+            x = q0 % pitch[1];
     for (int64_t q = q0; q < q1;) {
       const int64_t run = std::min(q1 - q, pitch[1] - x);
       if (z < count[0] && y < count[1] && x < count[2]) {
@@ -151,8 +156,10 @@ struct Grid {
         ++y;
       } else {
         y = 0;
-        if ((z + 1) * pitch[0] < plane) ++z;
-        else ++n, z = 0;
+        if ((z + 1) * pitch[0] < plane)
+          ++z;
+        else
+          ++n, z = 0;
       }
     }
   }
@@ -165,8 +172,7 @@ struct PackedRows {
   std::vector<T> values;
   // element(i, p) gives the matrix.
   template <class F>
-  PackedRows(int64_t m, int64_t k, const F& element)
-      : PackedRows(m, k) {
+  PackedRows(int64_t m, int64_t k, const F& element) : PackedRows(m, k) {
     tiles([&](int64_t i, int64_t rows, T* to) {
       for (int64_t p = 0; p < k; ++p)
         for (int64_t r = 0; r < rows; ++r) *to++ = element(i + r, p);
@@ -175,9 +181,11 @@ struct PackedRows {
   // From a dense matrix.
   PackedRows(int64_t m, int64_t k, const T* dense) : PackedRows(m, k) {
     tiles([&](int64_t i, int64_t rows, T* to) {
-      // All but the last columns of a tile may be overrun by a vector; those are written one by one.
+      // All but the last columns of a tile may be overrun by a vector; those are written one by
+      // one.
       const int64_t bulk = std::max<int64_t>(0, k - kLanes<T>);
-      pack_transposed<T, T>(dense + i * k, k * static_cast<int64_t>(sizeof(T)), rows, bulk, rows, to);
+      pack_transposed<T, T>(dense + i * k, k * static_cast<int64_t>(sizeof(T)), rows, bulk, rows,
+                            to);
       for (int64_t p = bulk; p < k; ++p)
         for (int64_t r = 0; r < rows; ++r) to[p * rows + r] = dense[(i + r) * k + p];
     });
@@ -185,22 +193,27 @@ struct PackedRows {
 
  private:
   PackedRows(int64_t m, int64_t k)
-      : m(m), k(k), mr(std::max<int64_t>(1, ceil_div(m, ceil_div(m, kRows)))), values(static_cast<size_t>(m * k)) {}
+      : m(m),
+        k(k),
+        mr(std::max<int64_t>(1, ceil_div(m, ceil_div(m, kRows)))),
+        values(static_cast<size_t>(m * k)) {}
   // Calls f(first row, rows, place) for all tiles.
   template <class F>
   void tiles(const F& f) {
-    parallel_for(0, ceil_div(m, mr), std::max<int64_t>(1, kGrain / (mr * k + 1)), [&](int64_t from, int64_t to) {
-      for (int64_t t = from; t < to; ++t) f(t * mr, std::min(mr, m - t * mr), values.data() + t * mr * k);
-    });
+    parallel_for(0, ceil_div(m, mr), std::max<int64_t>(1, kGrain / (mr * k + 1)),
+                 [&](int64_t from, int64_t to) {
+                   for (int64_t t = from; t < to; ++t)
+                     f(t * mr, std::min(mr, m - t * mr), values.data() + t * mr * k);
+                 });
   }
 };
 
-constexpr int64_t kBlock = 256;   // positions worked on while a tile of the matrix is in cache
+constexpr int64_t kBlock = 256;  // positions worked on while a tile of the matrix is in cache
 
 // Positions [q0, q1), at most kBlock: all rows of the matrix.
 template <class T>
-void block_product(const PackedRows<T>& a, const T* planes, const int64_t* offsets, const Grid<T>& grid, int64_t q0,
-                   int64_t q1, const T* bias, T* to) {
+void block_product(const PackedRows<T>& a, const T* planes, const int64_t* offsets,
+                   const Grid<T>& grid, int64_t q0, int64_t q1, const T* bias, T* to) {
   constexpr int64_t NR = 2 * kLanes<T>;
   alignas(64) T scratch[kRows * kBlock];
   const bool direct = grid.dense() && q1 <= grid.length(1);
@@ -215,7 +228,8 @@ void block_product(const PackedRows<T>& a, const T* planes, const int64_t* offse
     for (int64_t q = q0; q < q1; q += NR)
       tile(a.k, packed, planes + q, offsets, c + (q - q0), ldc, direct ? q1 - q : NR, e, i);
     if (!direct)
-      for (int64_t r = 0; r < rows; ++r) grid.write(scratch + r * kBlock, q0, q1, to + (i + r) * grid.channel);
+      for (int64_t r = 0; r < rows; ++r)
+        grid.write(scratch + r * kBlock, q0, q1, to + (i + r) * grid.channel);
   }
 }
 
@@ -229,30 +243,36 @@ struct Phase {
 
 // Runs all phases over a batch: planes of some images are made, then used.
 template <class T>
-void run_phases(const std::vector<Phase<T>>& phases, const Planes& planes, int64_t batch, int64_t groups,
-                int64_t channels, const T* src, int64_t src_size, T* dst, int64_t dst_channels, int64_t dst_size,
-                const T* bias) {
-  const int64_t per_channel = planes.size(), all_channels = channels * groups, unit = per_channel * all_channels;
-  const int64_t share = planes.images, units = ceil_div(batch, share);   // units: images that share planes
+void run_phases(const std::vector<Phase<T>>& phases, const Planes& planes, int64_t batch,
+                int64_t groups, int64_t channels, const T* src, int64_t src_size, T* dst,
+                int64_t dst_channels, int64_t dst_size, const T* bias) {
+  const int64_t per_channel = planes.size(), all_channels = channels * groups,
+                unit = per_channel * all_channels;
+  const int64_t share = planes.images,
+                units = ceil_div(batch, share);  // units: images that share planes
   const bool copied = !planes.same_as_source();
   constexpr int64_t kSlack = 4 * kLanes<T>;
-  const int64_t at_once = !copied ? units : std::clamp<int64_t>((int64_t{1} << 21) / std::max<int64_t>(1, unit),
-                                                                std::min<int64_t>(units, num_threads()), units);
-  // Tiles read a little past the last plane: the source itself serves only as far as that stays inside it.
+  const int64_t at_once = !copied
+                              ? units
+                              : std::clamp<int64_t>((int64_t{1} << 21) / std::max<int64_t>(1, unit),
+                                                    std::min<int64_t>(units, num_threads()), units);
+  // Tiles read a little past the last plane: the source itself serves only as far as that stays
+  // inside it.
   Buffer<T> buffer((copied ? at_once * unit : unit) + kSlack);
   for (int64_t u0 = 0; u0 < units; u0 += at_once) {
     const int64_t now = std::min(at_once, units - u0);
     const T* base = src + u0 * share * all_channels * src_size;
     if (copied) {
       const int64_t images = std::min(now * share, batch - u0 * share);
-      parallel_for(0, images * all_channels, std::max<int64_t>(1, kGrain * share / std::max<int64_t>(1, per_channel)),
+      parallel_for(0, images * all_channels,
+                   std::max<int64_t>(1, kGrain * share / std::max<int64_t>(1, per_channel)),
                    [&](int64_t from, int64_t to) {
-        for (int64_t i = from; i < to; ++i) {
-          const int64_t n = i / all_channels, c = i % all_channels;
-          fill_planes<T>(planes, base + i * src_size, n % share,
-                         buffer.get() + (n / share * all_channels + c) * per_channel);
-        }
-      });
+                     for (int64_t i = from; i < to; ++i) {
+                       const int64_t n = i / all_channels, c = i % all_channels;
+                       fill_planes<T>(planes, base + i * src_size, n % share,
+                                      buffer.get() + (n / share * all_channels + c) * per_channel);
+                     }
+                   });
       std::fill_n(buffer.get() + now * unit, kSlack, T(0));
     } else {
       // The last image is copied to where reading past it is safe.
@@ -261,25 +281,32 @@ void run_phases(const std::vector<Phase<T>>& phases, const Planes& planes, int64
     }
     for (const Phase<T>& phase : phases) {
       const int64_t blocks = ceil_div(phase.grid.length(share), kBlock);
-      const double work = static_cast<double>(phase.rows[0].m) * static_cast<double>(phase.rows[0].k + 1) * kBlock;
+      const double work =
+          static_cast<double>(phase.rows[0].m) * static_cast<double>(phase.rows[0].k + 1) * kBlock;
       parallel_for(0, now * groups * blocks, std::max<int64_t>(1, static_cast<int64_t>(1e6 / work)),
                    [&](int64_t from, int64_t to) {
-        for (int64_t t = from; t < to; ++t) {
-          const int64_t u = t / blocks / groups, g = t / blocks % groups, q0 = t % blocks * kBlock;
-          const int64_t first = (u0 + u) * share;
-          const int64_t length = phase.grid.length(std::min(share, batch - first));
-          if (q0 >= length) continue;
-          const T* from_planes = copied ? buffer.get() + u * unit : u == now - 1 ? buffer.get() : base + u * unit;
-          block_product<T>(phase.rows[g], from_planes + g * channels * per_channel, phase.offsets.data(), phase.grid,
-                           q0, std::min(length, q0 + kBlock), bias ? bias + g * dst_channels : nullptr,
-                           dst + (first * groups + g) * dst_channels * dst_size);
-        }
-      });
+                     for (int64_t t = from; t < to; ++t) {
+                       const int64_t u = t / blocks / groups, g = t / blocks % groups,
+                                     q0 = t % blocks * kBlock;
+                       const int64_t first = (u0 + u) * share;
+                       const int64_t length = phase.grid.length(std::min(share, batch - first));
+                       if (q0 >= length) continue;
+                       const T* from_planes = copied         ? buffer.get() + u * unit
+                                              : u == now - 1 ? buffer.get()
+                                                             : base + u * unit;
+                       block_product<T>(phase.rows[g], from_planes + g * channels * per_channel,
+                                        phase.offsets.data(), phase.grid, q0,
+                                        std::min(length, q0 + kBlock),
+                                        bias ? bias + g * dst_channels : nullptr,
+                                        dst + (first * groups + g) * dst_channels * dst_size);
+                     }
+                   });
     }
   }
 }
 
-// Planes of the input, for the forward map and the gradient of the weight, and the offsets of (channel, tap).
+// Planes of the input, for the forward map and the gradient of the weight, and the offsets of
+// (channel, tap).
 Planes input_planes(const ConvGeometry& g) {
   Planes p;
   for (int a = 0; a < 3; ++a) {
@@ -317,18 +344,22 @@ void forward(const ConvGeometry& g, const T* x, const T* w, const T* bias, T* y)
   const int64_t k = g.ci * g.taps(), size = g.out_size();
   std::vector<Phase<T>> phases(1);
   Phase<T>& phase = phases[0];
-  phase.grid = {{g.out[0], g.out[1], g.out[2]}, {planes.extent[1] * planes.extent[2], planes.extent[2]}, 0,
-                {g.out[1] * g.out[2], g.out[2], 1}, size, g.groups * g.co * size, planes.plane()};
+  phase.grid = {{g.out[0], g.out[1], g.out[2]},
+                {planes.extent[1] * planes.extent[2], planes.extent[2]},
+                0,
+                {g.out[1] * g.out[2], g.out[2], 1},
+                size,
+                g.groups * g.co * size,
+                planes.plane()};
   phase.offsets = input_offsets(g, planes);
-  for (int64_t i = 0; i < g.groups; ++i)
-    phase.rows.emplace_back(g.co, k, w + i * g.co * k);
+  for (int64_t i = 0; i < g.groups; ++i) phase.rows.emplace_back(g.co, k, w + i * g.co * k);
   run_phases<T>(phases, planes, g.batch, g.groups, g.ci, x, g.in_size(), y, g.co, size, bias);
 }
 
 // Taps and positions of one residue r along one axis of the input's gradient.
 struct AxisPhase {
-  int64_t first, count;             // positions of the input: first + z * stride
-  std::vector<int64_t> taps, at;    // kernel index, and where its gradient is for z = 0
+  int64_t first, count;           // positions of the input: first + z * stride
+  std::vector<int64_t> taps, at;  // kernel index, and where its gradient is for z = 0
 };
 
 std::vector<AxisPhase> axis_phases(const ConvGeometry& g, int a, Planes& planes) {
@@ -373,18 +404,23 @@ void input_gradient(const ConvGeometry& g, const T* gy, const T* w, const T* bia
     for (const AxisPhase& py : axes[1])
       for (const AxisPhase& px : axes[2]) {
         Phase<T>& phase = phases.emplace_back();
-        phase.grid = {{pz.count, py.count, px.count}, {planes.extent[1] * planes.extent[2], planes.extent[2]},
+        phase.grid = {{pz.count, py.count, px.count},
+                      {planes.extent[1] * planes.extent[2], planes.extent[2]},
                       (pz.first * g.in[1] + py.first) * g.in[2] + px.first,
-                      {g.stride[0] * g.in[1] * g.in[2], g.stride[1] * g.in[2], g.stride[2]}, size,
-                      g.groups * g.ci * size, planes.plane()};
-        std::vector<int64_t> tap;   // flat kernel index per step, within one channel
+                      {g.stride[0] * g.in[1] * g.in[2], g.stride[1] * g.in[2], g.stride[2]},
+                      size,
+                      g.groups * g.ci * size,
+                      planes.plane()};
+        std::vector<int64_t> tap;  // flat kernel index per step, within one channel
         for (int64_t c = 0; c < g.co; ++c)
           for (size_t i = 0; i < pz.taps.size(); ++i)
             for (size_t j = 0; j < py.taps.size(); ++j)
               for (size_t k = 0; k < px.taps.size(); ++k) {
-                phase.offsets.push_back(c * planes.size() +
-                                        (pz.at[i] * planes.extent[1] + py.at[j]) * planes.extent[2] + px.at[k]);
-                tap.push_back(c * g.ci * taps + (pz.taps[i] * g.kernel[1] + py.taps[j]) * g.kernel[2] + px.taps[k]);
+                phase.offsets.push_back(
+                    c * planes.size() +
+                    (pz.at[i] * planes.extent[1] + py.at[j]) * planes.extent[2] + px.at[k]);
+                tap.push_back(c * g.ci * taps +
+                              (pz.taps[i] * g.kernel[1] + py.taps[j]) * g.kernel[2] + px.taps[k]);
               }
         for (int64_t i = 0; i < g.groups; ++i) {
           const T* wg = w + i * g.co * g.ci * taps;
@@ -397,7 +433,8 @@ void input_gradient(const ConvGeometry& g, const T* gy, const T* w, const T* bia
 
 // Gradient of the weight: c[p][co] += sum over positions of planes[offsets[p] + q] * gy[q][co].
 template <class T, int R>
-[[gnu::noinline]] void weight_tile(int64_t k, const T* a, const int64_t* offsets, const T* b, T* c, int64_t ldc) {
+[[gnu::noinline]] void weight_tile(int64_t k, const T* a, const int64_t* offsets, const T* b, T* c,
+                                   int64_t ldc) {
   constexpr int W = kLanes<T>;
   Vec<T> acc[R][2];
   const T* rows[R];
@@ -432,8 +469,8 @@ WeightTile<T> pick_weight_tile(int rows, std::integer_sequence<int, R...>) {
 
 // One group of one channel each: sums of products of shifted rows of one image.
 template <class T>
-void depthwise_gradient(const ConvGeometry& g, const Planes& planes, const std::vector<int64_t>& offsets, const T* gy,
-                        const T* x, T* sums) {
+void depthwise_gradient(const ConvGeometry& g, const Planes& planes,
+                        const std::vector<int64_t>& offsets, const T* gy, const T* x, T* sums) {
   constexpr int W = kLanes<T>;
   const int64_t pitch[2] = {planes.extent[1] * planes.extent[2], planes.extent[2]};
   for (size_t t = 0; t < offsets.size(); ++t) {
@@ -466,13 +503,23 @@ struct WeightSum {
   bool depthwise;
   Buffer<T> source, wide, panel;
 
-  WeightSum(const ConvGeometry& g, const Planes& planes, const std::vector<int64_t>& offsets, bool depthwise)
-      : g(g), planes(planes), offsets(offsets), pitch{planes.extent[1] * planes.extent[2], planes.extent[2]},
-        length(planes.images * planes.plane()), k(g.ci * g.taps()), panels(ceil_div(g.co, NR)), ldc(panels * NR),
-        mr(std::max<int64_t>(1, ceil_div(k, ceil_div(k, kRows)))), depthwise(depthwise),
-        source(g.ci * planes.size() + length + NR), wide(depthwise ? 1 : g.co * length), panel(kSteps * NR) {
+  WeightSum(const ConvGeometry& g, const Planes& planes, const std::vector<int64_t>& offsets,
+            bool depthwise)
+      : g(g),
+        planes(planes),
+        offsets(offsets),
+        pitch{planes.extent[1] * planes.extent[2], planes.extent[2]},
+        length(planes.images * planes.plane()),
+        k(g.ci * g.taps()),
+        panels(ceil_div(g.co, NR)),
+        ldc(panels * NR),
+        mr(std::max<int64_t>(1, ceil_div(k, ceil_div(k, kRows)))),
+        depthwise(depthwise),
+        source(g.ci * planes.size() + length + NR),
+        wide(depthwise ? 1 : g.co * length),
+        panel(kSteps * NR) {
     std::fill_n(source.get(), g.ci * planes.size() + length + NR, T(0));
-    std::fill_n(wide.get(), depthwise ? 1 : g.co * length, T(0));   // stays zero between rows
+    std::fill_n(wide.get(), depthwise ? 1 : g.co * length, T(0));  // stays zero between rows
   }
 
   // The gradient of channel c of image n at the planes' pitch.
@@ -487,7 +534,8 @@ struct WeightSum {
     for (int64_t n = 0; n < images; ++n) {
       const int64_t at = (first + n) * g.groups + group;
       for (int64_t c = 0; c < g.ci; ++c)
-        fill_planes<T>(planes, x + (at * g.ci + c) * g.in_size(), n, source.get() + c * planes.size());
+        fill_planes<T>(planes, x + (at * g.ci + c) * g.in_size(), n,
+                       source.get() + c * planes.size());
       const T* grad = gy + at * g.co * g.out_size();
       if (depthwise)
         depthwise_gradient<T>(g, planes, offsets, grad, source.get() + n * planes.plane(), sums);
@@ -495,17 +543,21 @@ struct WeightSum {
         for (int64_t c = 0; c < g.co; ++c) widen(grad + c * g.out_size(), n, c);
     }
     if (depthwise) return;
-    const int64_t end = (images - 1) * planes.plane() + (g.out[0] - 1) * pitch[0] + (g.out[1] - 1) * pitch[1] + g.out[2];
+    const int64_t end = (images - 1) * planes.plane() + (g.out[0] - 1) * pitch[0] +
+                        (g.out[1] - 1) * pitch[1] + g.out[2];
     for (int64_t q = 0; q < end; q += kSteps) {
       const int64_t steps = std::min(kSteps, end - q);
       for (int64_t j = 0; j < panels; ++j) {
         const int64_t columns = std::min(NR, g.co - j * NR);
         if (columns < NR) std::fill_n(panel.get(), steps * NR, T(0));
-        pack_transposed<T, T>(wide.get() + j * NR * length + q, length * static_cast<int64_t>(sizeof(T)), columns, steps,
-                              NR, panel.get());
+        pack_transposed<T, T>(wide.get() + j * NR * length + q,
+                              length * static_cast<int64_t>(sizeof(T)), columns, steps, NR,
+                              panel.get());
         for (int64_t p = 0; p < k; p += mr)
-          pick_weight_tile<T>(static_cast<int>(std::min(mr, k - p)), std::make_integer_sequence<int, kRows>{})(
-              steps, source.get() + q, offsets.data() + p, panel.get(), sums + p * ldc + j * NR, ldc);
+          pick_weight_tile<T>(static_cast<int>(std::min(mr, k - p)),
+                              std::make_integer_sequence<int, kRows>{})(
+              steps, source.get() + q, offsets.data() + p, panel.get(), sums + p * ldc + j * NR,
+              ldc);
       }
     }
   }
@@ -527,7 +579,8 @@ void weight_gradient(const ConvGeometry& g, const T* gy, const T* x, T* gw) {
   parallel_for(0, shares, 1, [&](int64_t from, int64_t to) {
     WeightSum<T> sum(g, planes, offsets, depthwise);
     for (int64_t s = from; s < to; ++s) {
-      const int64_t u0 = by_groups ? 0 : units * s / parts, u1 = by_groups ? units : units * (s + 1) / parts;
+      const int64_t u0 = by_groups ? 0 : units * s / parts,
+                    u1 = by_groups ? units : units * (s + 1) / parts;
       const int64_t g0 = by_groups ? s : 0, g1 = by_groups ? s + 1 : g.groups;
       T* mine = sums.get() + (by_groups ? 0 : sums_size * s);
       for (int64_t u = u0; u < u1; ++u)
@@ -555,16 +608,19 @@ void by_type(DType d, const F& f) {
 
 }  // namespace
 
-void conv_forward(DType d, const ConvGeometry& g, const void* x, const void* w, const void* bias, void* y) {
+void conv_forward(DType d, const ConvGeometry& g, const void* x, const void* w, const void* bias,
+                  void* y) {
   by_type(d, [&]<class T>(T) {
-    forward<T>(g, static_cast<const T*>(x), static_cast<const T*>(w), static_cast<const T*>(bias), static_cast<T*>(y));
+    forward<T>(g, static_cast<const T*>(x), static_cast<const T*>(w), static_cast<const T*>(bias),
+               static_cast<T*>(y));
   });
 }
 
-void conv_input(DType d, const ConvGeometry& g, const void* gy, const void* w, const void* bias, void* gx) {
+void conv_input(DType d, const ConvGeometry& g, const void* gy, const void* w, const void* bias,
+                void* gx) {
   by_type(d, [&]<class T>(T) {
-    input_gradient<T>(g, static_cast<const T*>(gy), static_cast<const T*>(w), static_cast<const T*>(bias),
-                      static_cast<T*>(gx));
+    input_gradient<T>(g, static_cast<const T*>(gy), static_cast<const T*>(w),
+                      static_cast<const T*>(bias), static_cast<T*>(gx));
   });
 }
 

@@ -13,9 +13,15 @@ void copy_(const Tensor& self, const Tensor& src, bool) {
   copy(self, src);
 }
 
-void copy_into(Tensor& out, const Tensor& self, std::optional<DType>, std::optional<MemoryFormat>) { copy(out, self); }
+void copy_into(Tensor& out, const Tensor& self, std::optional<DType>, std::optional<MemoryFormat>) {
+  copy(out, self);
+}
 
-void fill_(const Tensor& self, const Scalar& value) { fill(self, value); }
-void fill_tensor_(const Tensor& self, const Tensor& value) { fill(self, value.item()); }
+void fill_(const Tensor& self, const Scalar& value) {
+  fill(self, value);
+}
+void fill_tensor_(const Tensor& self, const Tensor& value) {
+  fill(self, value.item());
+}
 
 }  // namespace flambeau::kernels

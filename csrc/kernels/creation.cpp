@@ -10,11 +10,16 @@ namespace flambeau::kernels {
 using OptDType = std::optional<DType>;
 using OptDevice = std::optional<Device>;
 
-void fill_value(Tensor& out, const Ints&, const Scalar& value, OptDType, OptDevice) { fill(out, value); }
-void fill_zeros(Tensor& out, const Ints&, OptDType, OptDevice) { fill(out, Scalar(0)); }
+void fill_value(Tensor& out, const Ints&, const Scalar& value, OptDType, OptDevice) {
+  fill(out, value);
+}
+void fill_zeros(Tensor& out, const Ints&, OptDType, OptDevice) {
+  fill(out, Scalar(0));
+}
 
 namespace {
-// Fills out (1-d, any stride) with f(i) of the compute type of its dtype: int64, double or complex128.
+// Fills out (1-d, any stride) with f(i) of the compute type of its dtype: int64, double or
+// complex128.
 template <class F>
 void fill_sequence(Tensor& out, const F& f) {
   visit(out.dtype(), [&]<class T>() {
@@ -36,12 +41,16 @@ void fill_sequence(Tensor& out, const F& f) {
 }
 }  // namespace
 
-void arange(Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptDType, OptDevice) {
+void arange(Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptDType,
+            OptDevice) {
   bool whole = start.is_integral(true) && step.is_integral(true);
   fill_sequence(out, [&]<class A>(int64_t i) -> A {
     if constexpr (std::is_same_v<A, int64_t>) {
-      if (whole) return static_cast<int64_t>(static_cast<uint64_t>(start.to_int()) + static_cast<uint64_t>(i) * static_cast<uint64_t>(step.to_int()));
-      return start.to_int() + i * step.to_int();   // the type converts its bounds first
+      if (whole)
+        return static_cast<int64_t>(static_cast<uint64_t>(start.to_int()) +
+                                    static_cast<uint64_t>(i) *
+                                        static_cast<uint64_t>(step.to_int()));
+      return start.to_int() + i * step.to_int();  // the type converts its bounds first
     } else {
       return A(start.to_double() + static_cast<double>(i) * step.to_double());
     }
@@ -53,44 +62,56 @@ void arange_to(Tensor& out, const Scalar& end, OptDType dtype, OptDevice device)
   arange(out, zero, end, Scalar(int64_t{1}), dtype, device);
 }
 
-void linspace(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps, OptDType, OptDevice) {
+void linspace(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps, OptDType,
+              OptDevice) {
   if (steps == 1) return fill(out, start);
   auto at = [&]<class A>(int64_t i) -> A {
     // From both ends, so that the last value is exact and the sequence is symmetric.
     if constexpr (std::is_same_v<A, complex128>) {
-      complex128 s = start.to_complex(), e = end.to_complex(), d = (e - s) / static_cast<double>(steps - 1);
-      return i < steps / 2 ? s + d * static_cast<double>(i) : e - d * static_cast<double>(steps - 1 - i);
+      complex128 s = start.to_complex(), e = end.to_complex(),
+                 d = (e - s) / static_cast<double>(steps - 1);
+      return i < steps / 2 ? s + d * static_cast<double>(i)
+                           : e - d * static_cast<double>(steps - 1 - i);
     } else if constexpr (std::is_same_v<A, int64_t>) {
       // PyTorch's rule for integral results: a float step, truncated at each place
       float d = static_cast<float>(end.to_int() - start.to_int()) / static_cast<float>(steps - 1);
-      return i < steps / 2 ? static_cast<int64_t>(static_cast<float>(start.to_int()) + d * static_cast<float>(i))
-                           : static_cast<int64_t>(static_cast<float>(end.to_int()) - d * static_cast<float>(steps - 1 - i));
+      return i < steps / 2 ? static_cast<int64_t>(static_cast<float>(start.to_int()) +
+                                                  d * static_cast<float>(i))
+                           : static_cast<int64_t>(static_cast<float>(end.to_int()) -
+                                                  d * static_cast<float>(steps - 1 - i));
     } else {
-      double s = start.to_double(), e = end.to_double(), d = (e - s) / static_cast<double>(steps - 1);
-      return i < steps / 2 ? s + d * static_cast<double>(i) : e - d * static_cast<double>(steps - 1 - i);
+      double s = start.to_double(), e = end.to_double(),
+             d = (e - s) / static_cast<double>(steps - 1);
+      return i < steps / 2 ? s + d * static_cast<double>(i)
+                           : e - d * static_cast<double>(steps - 1 - i);
     }
   };
-  if (out.dtype() == DType::Float32) {   // the step itself is rounded to float, as users' references have it
+  if (out.dtype() ==
+      DType::Float32) {  // the step itself is rounded to float, as users' references have it
     float s = start.to<float>(), e = end.to<float>(), d = (e - s) / static_cast<float>(steps - 1);
     float* data = out.data<float>();
     int64_t stride = out.dim() ? out.strides()[0] : 1;
     for (int64_t i = 0; i < steps; ++i)
-      data[i * stride] = i < steps / 2 ? s + d * static_cast<float>(i) : e - d * static_cast<float>(steps - 1 - i);
+      data[i * stride] =
+          i < steps / 2 ? s + d * static_cast<float>(i) : e - d * static_cast<float>(steps - 1 - i);
     return;
   }
   fill_sequence(out, at);
 }
 
-void logspace(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps, double base, OptDType, OptDevice) {
+void logspace(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps, double base,
+              OptDType, OptDevice) {
   fill_sequence(out, [&]<class A>(int64_t i) -> A {
     double n = static_cast<double>(steps > 1 ? steps - 1 : 1);
     if constexpr (std::is_same_v<A, complex128>) {
       complex128 s = start.to_complex(), e = end.to_complex(), d = (e - s) / n;
-      complex128 x = i < steps / 2 || steps == 1 ? s + d * static_cast<double>(i) : e - d * static_cast<double>(steps - 1 - i);
+      complex128 x = i < steps / 2 || steps == 1 ? s + d * static_cast<double>(i)
+                                                 : e - d * static_cast<double>(steps - 1 - i);
       return std::pow(complex128(base), x);
     } else {
       double s = start.to_double(), e = end.to_double(), d = (e - s) / n;
-      double x = i < steps / 2 || steps == 1 ? s + d * static_cast<double>(i) : e - d * static_cast<double>(steps - 1 - i);
+      double x = i < steps / 2 || steps == 1 ? s + d * static_cast<double>(i)
+                                             : e - d * static_cast<double>(steps - 1 - i);
       return A(std::pow(base, x));
     }
   });
@@ -111,7 +132,8 @@ void triangle(Tensor& out, int64_t rows, const First& first, const Last& last) {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
       T *r = out.data<T>(), *c = r + out.size(1);
       for (int64_t i = 0; i < rows; ++i)
-        for (int64_t j = first(i); j < last(i); ++j) *r++ = static_cast<T>(i), *c++ = static_cast<T>(j);
+        for (int64_t j = first(i); j < last(i); ++j)
+          *r++ = static_cast<T>(i), *c++ = static_cast<T>(j);
     } else {
       fail(ErrorKind::Runtime, "tril_indices: expected an integral dtype, got ", out.dtype());
     }
@@ -120,13 +142,15 @@ void triangle(Tensor& out, int64_t rows, const First& first, const Last& last) {
 }  // namespace
 
 void tril_indices(Tensor& out, int64_t row, int64_t col, int64_t offset, OptDType, OptDevice) {
-  triangle(out, row, [](int64_t) { return int64_t{0}; },
-           [&](int64_t i) { return std::clamp<int64_t>(i + offset + 1, 0, col); });
+  triangle(
+      out, row, [](int64_t) { return int64_t{0}; },
+      [&](int64_t i) { return std::clamp<int64_t>(i + offset + 1, 0, col); });
 }
 
 void triu_indices(Tensor& out, int64_t row, int64_t col, int64_t offset, OptDType, OptDevice) {
-  triangle(out, row, [&](int64_t i) { return std::clamp<int64_t>(i + offset, 0, col); },
-           [&](int64_t) { return col; });
+  triangle(
+      out, row, [&](int64_t i) { return std::clamp<int64_t>(i + offset, 0, col); },
+      [&](int64_t) { return col; });
 }
 
 }  // namespace flambeau::kernels

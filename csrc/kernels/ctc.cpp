@@ -1,5 +1,6 @@
-// Kernels of flambeau/ops/losses_sequences.py: the forward-backward recursions of connectionist temporal classification,
-// in logarithms (Graves et al., 2006). A target l of length S is walked as blank l1 blank l2 ... blank: 2 S + 1 states.
+// Kernels of flambeau/ops/losses_sequences.py: the forward-backward recursions of connectionist
+// temporal classification, in logarithms (Graves et al., 2006). A target l of length S is walked as
+// blank l1 blank l2 ... blank: 2 S + 1 states.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -27,7 +28,9 @@ struct Labels {
   const Ints& lengths;
   int64_t blank;
   Labels(const Tensor& t, const Ints& target_lengths, int64_t blank_label, int64_t classes)
-      : targets(contiguous(to_dtype(t, DType::Int64))), begin(target_lengths.size()), lengths(target_lengths),
+      : targets(contiguous(to_dtype(t, DType::Int64))),
+        begin(target_lengths.size()),
+        lengths(target_lengths),
         blank(blank_label) {
     int64_t at = 0;
     for (size_t i = 0; i < begin.size(); ++i) {
@@ -35,7 +38,8 @@ struct Labels {
       at += lengths[i];
       for (int64_t s = 0; s < lengths[i]; ++s) {
         int64_t c = targets.data<int64_t>()[begin[i] + s];
-        FB_CHECK(c >= 0 && c < classes, "ctc_loss: label ", c, " of sample ", i, " is outside the ", classes, " classes");
+        FB_CHECK(c >= 0 && c < classes, "ctc_loss: label ", c, " of sample ", i, " is outside the ",
+                 classes, " classes");
       }
     }
   }
@@ -44,14 +48,17 @@ struct Labels {
     return s % 2 ? targets.data<int64_t>()[begin[i] + s / 2] : blank;
   }
   // May state s follow s - 2 directly?
-  bool skips(int64_t i, int64_t s) const { return s >= 2 && s % 2 && (*this)(i, s) != (*this)(i, s - 2); }
+  bool skips(int64_t i, int64_t s) const {
+    return s >= 2 && s % 2 && (*this)(i, s) != (*this)(i, s - 2);
+  }
 };
 
 }  // namespace
 
-void ctc_loss(Tensor& loss, Tensor& log_alpha, const Tensor& log_probs, const Tensor& targets, const Ints& input_lengths,
-              const Ints& target_lengths, int64_t blank, bool) {
-  int64_t n = log_probs.size(1), classes = log_probs.size(2), steps = log_probs.size(0), width = log_alpha.size(2);
+void ctc_loss(Tensor& loss, Tensor& log_alpha, const Tensor& log_probs, const Tensor& targets,
+              const Ints& input_lengths, const Ints& target_lengths, int64_t blank, bool) {
+  int64_t n = log_probs.size(1), classes = log_probs.size(2), steps = log_probs.size(0),
+          width = log_alpha.size(2);
   Labels label(targets, target_lengths, blank, classes);
   Tensor probs = contiguous(log_probs);
   auto run = [&]<class T>() {
@@ -60,7 +67,9 @@ void ctc_loss(Tensor& loss, Tensor& log_alpha, const Tensor& log_probs, const Te
         T* alpha = log_alpha.data<T>() + i * steps * width;
         std::fill_n(alpha, steps * width, kImpossible<T>);
         int64_t count = label.states(i), length = input_lengths[i];
-        auto lp = [&](int64_t t, int64_t s) { return probs.data<T>()[(t * n + i) * classes + label(i, s)]; };
+        auto lp = [&](int64_t t, int64_t s) {
+          return probs.data<T>()[(t * n + i) * classes + label(i, s)];
+        };
         if (length == 0) {
           loss.data<T>()[i] = target_lengths[i] == 0 ? T(0) : -kImpossible<T>;
           continue;
@@ -81,16 +90,21 @@ void ctc_loss(Tensor& loss, Tensor& log_alpha, const Tensor& log_probs, const Te
       }
     });
   };
-  if (log_probs.dtype() == DType::Float64) run.template operator()<double>();
-  else run.template operator()<float>();
+  if (log_probs.dtype() == DType::Float64)
+    run.template operator()<double>();
+  else
+    run.template operator()<float>();
 }
 
-void ctc_loss_backward(Tensor& out, const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
-                       const Ints& input_lengths, const Ints& target_lengths, int64_t blank, bool zero_infinity,
-                       const Tensor& loss, const Tensor& log_alpha) {
-  int64_t n = log_probs.size(1), classes = log_probs.size(2), steps = log_probs.size(0), width = log_alpha.size(2);
+void ctc_loss_backward(Tensor& out, const Tensor& grad, const Tensor& log_probs,
+                       const Tensor& targets, const Ints& input_lengths, const Ints& target_lengths,
+                       int64_t blank, bool zero_infinity, const Tensor& loss,
+                       const Tensor& log_alpha) {
+  int64_t n = log_probs.size(1), classes = log_probs.size(2), steps = log_probs.size(0),
+          width = log_alpha.size(2);
   Labels label(targets, target_lengths, blank, classes);
-  Tensor probs = contiguous(log_probs), g = contiguous(grad), nll = contiguous(loss), alphas = contiguous(log_alpha);
+  Tensor probs = contiguous(log_probs), g = contiguous(grad), nll = contiguous(loss),
+         alphas = contiguous(log_alpha);
   fill_zero(out);
   auto run = [&]<class T>() {
     parallel_for(0, n, 1, [&](int64_t from, int64_t to) {
@@ -125,8 +139,10 @@ void ctc_loss_backward(Tensor& out, const Tensor& grad, const Tensor& log_probs,
       }
     });
   };
-  if (log_probs.dtype() == DType::Float64) run.template operator()<double>();
-  else run.template operator()<float>();
+  if (log_probs.dtype() == DType::Float64)
+    run.template operator()<double>();
+  else
+    run.template operator()<float>();
 }
 
 }  // namespace flambeau::kernels

@@ -1,6 +1,7 @@
-// Kernels of flambeau/ops/embedding.py: rows looked up, summed in bags, and gradients added up by row. Every index is
-// checked before its row is read. Gradients are split between threads by rows of the table, so that no two threads add to
-// one row and the order of additions does not depend on the number of threads.
+// Kernels of flambeau/ops/embedding.py: rows looked up, summed in bags, and gradients added up by
+// row. Every index is checked before its row is read. Gradients are split between threads by rows
+// of the table, so that no two threads add to one row and the order of additions does not depend on
+// the number of threads.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,33 +14,47 @@
 namespace flambeau::kernels {
 namespace {
 
-Tensor dense(const Tensor& t, DType d) { return contiguous(to_dtype(t, d)); }
+Tensor dense(const Tensor& t, DType d) {
+  return contiguous(to_dtype(t, d));
+}
 
 template <class F>
 void visit_compute(DType d, F&& f) {
   switch (d) {
-    case DType::Float64: return f.template operator()<double>();
-    case DType::Complex64: return f.template operator()<complex64>();
-    case DType::Complex128: return f.template operator()<complex128>();
-    default: return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    case DType::Complex64:
+      return f.template operator()<complex64>();
+    case DType::Complex128:
+      return f.template operator()<complex128>();
+    default:
+      return f.template operator()<float>();
   }
 }
 template <class F>
 void visit_real(DType d, F&& f) {
-  if (d == DType::Float64) f.template operator()<double>();
-  else f.template operator()<float>();
+  if (d == DType::Float64)
+    f.template operator()<double>();
+  else
+    f.template operator()<float>();
 }
 
 struct Target {
   Tensor out, work;
-  Target(const Tensor& o, DType d) : out(o), work(o.dtype() == d && o.is_contiguous() ? o : empty(o.sizes(), d)) {}
-  void finish() { if (!work.is_same(out)) copy(out, work); }
+  Target(const Tensor& o, DType d)
+      : out(o), work(o.dtype() == d && o.is_contiguous() ? o : empty(o.sizes(), d)) {}
+  void finish() {
+    if (!work.is_same(out)) copy(out, work);
+  }
 };
 
-int64_t rows_per_thread(int64_t width) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(width, 1)); }
+int64_t rows_per_thread(int64_t width) {
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(width, 1));
+}
 
 void check_rows(const int64_t* index, int64_t n, int64_t rows) {
-  for (int64_t i = 0; i < n; ++i) FB_CHECK_INDEX(index[i] >= 0 && index[i] < rows, "index out of range in self");
+  for (int64_t i = 0; i < n; ++i)
+    FB_CHECK_INDEX(index[i] >= 0 && index[i] < rows, "index out of range in self");
 }
 
 std::vector<int64_t> frequencies(const int64_t* index, int64_t n, int64_t rows) {
@@ -48,7 +63,8 @@ std::vector<int64_t> frequencies(const int64_t* index, int64_t n, int64_t rows) 
   return count;
 }
 
-// out[v] = sum of the terms of row v. `add(from, to, out)` adds the terms of the rows [from, to) to zeroed memory.
+// out[v] = sum of the terms of row v. `add(from, to, out)` adds the terms of the rows [from, to) to
+// zeroed memory.
 template <class T, class F>
 void accumulate_rows(T* out, int64_t rows, int64_t width, int64_t terms, const F& add) {
   int64_t work = std::max<int64_t>(1, rows) * width + terms * width;
@@ -61,7 +77,8 @@ void accumulate_rows(T* out, int64_t rows, int64_t width, int64_t terms, const F
 
 }  // namespace
 
-// embedding ---------------------------------------------------------------------------------------------------------------
+// embedding
+// ---------------------------------------------------------------------------------------------------------------
 
 void embedding(Tensor& out, const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
   Tensor table = contiguous(weight), at = dense(indices, DType::Int64);
@@ -74,14 +91,16 @@ void embedding(Tensor& out, const Tensor& weight, const Tensor& indices, int64_t
   parallel_for(0, n, rows_per_thread(width), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (i + 4 < end) __builtin_prefetch(from + index[i + 4] * bytes);
-      if (stream) stream_bytes(to + i * bytes, from + index[i] * bytes, bytes);
-      else std::memcpy(to + i * bytes, from + index[i] * bytes, bytes);
+      if (stream)
+        stream_bytes(to + i * bytes, from + index[i] * bytes, bytes);
+      else
+        std::memcpy(to + i * bytes, from + index[i] * bytes, bytes);
     }
   });
 }
 
-void embedding_dense_backward(Tensor& out, const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding,
-                              bool by_frequency) {
+void embedding_dense_backward(Tensor& out, const Tensor& grad, const Tensor& indices, int64_t rows,
+                              int64_t padding, bool by_frequency) {
   Tensor at = dense(indices, DType::Int64);
   int64_t width = out.size(1), n = at.numel();
   const int64_t* index = at.data<int64_t>();
@@ -100,7 +119,8 @@ void embedding_dense_backward(Tensor& out, const Tensor& grad, const Tensor& ind
         const T* row = gp + i * width;
         T* sum = to + v * width;
         if (by_frequency) {
-          auto scale = decltype(std::real(T()))(1) / static_cast<decltype(std::real(T()))>(count[v]);
+          auto scale =
+              decltype(std::real(T()))(1) / static_cast<decltype(std::real(T()))>(count[v]);
           for (int64_t j = 0; j < width; ++j) sum[j] += row[j] * scale;
         } else {
 #pragma omp simd
@@ -112,7 +132,8 @@ void embedding_dense_backward(Tensor& out, const Tensor& grad, const Tensor& ind
   });
 }
 
-void embedding_renorm_(const Tensor& weight, const Tensor& indices, double max_norm, double norm_type) {
+void embedding_renorm_(const Tensor& weight, const Tensor& indices, double max_norm,
+                       double norm_type) {
   Tensor at = dense(indices, DType::Int64);
   std::vector<int64_t> rows(at.data<int64_t>(), at.data<int64_t>() + at.numel());
   check_rows(rows.data(), at.numel(), weight.size(0));
@@ -122,15 +143,22 @@ void embedding_renorm_(const Tensor& weight, const Tensor& indices, double max_n
   Tensor buffer = empty({width}, DType::Float64);
   double* x = buffer.data<double>();
   for (int64_t v : rows) {
-    Tensor row = alias(weight, {width}, {weight.strides()[1]}, weight.offset() + v * weight.strides()[0]);
+    Tensor row =
+        alias(weight, {width}, {weight.strides()[1]}, weight.offset() + v * weight.strides()[0]);
     copy(buffer, row);
     double norm = 0;
     for (int64_t j = 0; j < width; ++j) {
       double a = std::abs(x[j]);
-      if (std::isinf(norm_type)) norm = std::max(norm, a);
-      else norm += norm_type == 2 ? a * a : norm_type == 1 ? a : norm_type == 0 ? a != 0 : std::pow(a, norm_type);
+      if (std::isinf(norm_type))
+        norm = std::max(norm, a);
+      else
+        norm += norm_type == 2   ? a * a
+                : norm_type == 1 ? a
+                : norm_type == 0 ? a != 0
+                                 : std::pow(a, norm_type);
     }
-    if (!std::isinf(norm_type) && norm_type != 0) norm = norm_type == 2 ? std::sqrt(norm) : std::pow(norm, 1 / norm_type);
+    if (!std::isinf(norm_type) && norm_type != 0)
+      norm = norm_type == 2 ? std::sqrt(norm) : std::pow(norm, 1 / norm_type);
     if (!(norm > max_norm)) continue;
     double scale = max_norm / (norm + 1e-7);
     for (int64_t j = 0; j < width; ++j) x[j] *= scale;
@@ -138,7 +166,8 @@ void embedding_renorm_(const Tensor& weight, const Tensor& indices, double max_n
   }
 }
 
-// embedding_bag -----------------------------------------------------------------------------------------------------------
+// embedding_bag
+// -----------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -148,22 +177,30 @@ struct Bags {
   const int64_t *index, *offset;
   int64_t n, count, padding;
   Bags(const Tensor& i, const Tensor& o, int64_t rows, bool include_last, int64_t pad)
-      : indices(dense(i, DType::Int64)), offsets(dense(o, DType::Int64)), index(indices.data<int64_t>()),
-        offset(offsets.data<int64_t>()), n(indices.numel()), count(offsets.numel() - include_last),
+      : indices(dense(i, DType::Int64)),
+        offsets(dense(o, DType::Int64)),
+        index(indices.data<int64_t>()),
+        offset(offsets.data<int64_t>()),
+        n(indices.numel()),
+        count(offsets.numel() - include_last),
         padding(pad < 0 && pad != -1 ? pad + rows : pad) {
     if (offsets.numel()) {
-      FB_CHECK(offset[0] == 0, "embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to "
-               "start from position 0. However, got ", offset[0]);
+      FB_CHECK(offset[0] == 0,
+               "embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch "
+               "has to "
+               "start from position 0. However, got ",
+               offset[0]);
       int64_t last = offset[offsets.numel() - 1];
       FB_CHECK(last <= n, "embedding_bag: offsets[-1] can not be greater than input's length ", n,
                " but got offsets[-1] of ", last);
     }
     for (int64_t b = 1; b < offsets.numel(); ++b)
-      FB_CHECK(offset[b] >= offset[b - 1], "embedding_bag: offsets must not decrease, but offsets[", b, "] is ", offset[b],
-               " after ", offset[b - 1]);
+      FB_CHECK(offset[b] >= offset[b - 1], "embedding_bag: offsets must not decrease, but offsets[",
+               b, "] is ", offset[b], " after ", offset[b - 1]);
     for (int64_t k = 0; k < n; ++k)
-      FB_CHECK(index[k] >= 0 && index[k] < rows, "embedding_bag: Index ", k, " of input takes value ", index[k],
-               " which is not in the valid range [0, ", rows, ")");
+      FB_CHECK(index[k] >= 0 && index[k] < rows, "embedding_bag: Index ", k,
+               " of input takes value ", index[k], " which is not in the valid range [0, ", rows,
+               ")");
   }
   int64_t begin(int64_t b) const { return offset[b]; }
   int64_t end(int64_t b) const { return b + 1 < offsets.numel() ? offset[b + 1] : n; }
@@ -175,7 +212,8 @@ struct Bags {
 };
 
 template <class T>
-void bag_sum(const Bags& bags, int64_t b, const T* table, const T* scale, int64_t width, bool mean, T* to) {
+void bag_sum(const Bags& bags, int64_t b, const T* table, const T* scale, int64_t width, bool mean,
+             T* to) {
   std::fill_n(to, width, T(0));
   for (int64_t k = bags.begin(b); k < bags.end(b); ++k) {
     if (bags.index[k] == bags.padding) continue;
@@ -207,8 +245,9 @@ void bag_max(const Bags& bags, int64_t b, const T* table, int64_t width, T* to, 
 
 }  // namespace
 
-void embedding_bag(Tensor& out, Tensor& maximum_indices, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
-                   bool, int64_t mode, bool, const OptTensor& per_sample_weights, bool include_last, int64_t padding) {
+void embedding_bag(Tensor& out, Tensor& maximum_indices, const Tensor& weight,
+                   const Tensor& indices, const Tensor& offsets, bool, int64_t mode, bool,
+                   const OptTensor& per_sample_weights, bool include_last, int64_t padding) {
   Bags bags(indices, offsets, weight.size(0), include_last, padding);
   int64_t width = weight.size(1);
   int64_t per_bag = width * (bags.n / std::max<int64_t>(1, bags.count) + 1);
@@ -219,17 +258,21 @@ void embedding_bag(Tensor& out, Tensor& maximum_indices, const Tensor& weight, c
     parallel_for(0, bags.count, rows_per_thread(per_bag), [&](int64_t from, int64_t to) {
       for (int64_t b = from; b < to; ++b) {
         T* y = result.work.data<T>() + b * width;
-        if (mode == 2) bag_max(bags, b, table.data<T>(), width, y, maximum_indices.data<int64_t>() + b * width);
-        else bag_sum(bags, b, table.data<T>(), scale.defined() ? scale.data<T>() : nullptr, width, mode == 1, y);
+        if (mode == 2)
+          bag_max(bags, b, table.data<T>(), width, y, maximum_indices.data<int64_t>() + b * width);
+        else
+          bag_sum(bags, b, table.data<T>(), scale.defined() ? scale.data<T>() : nullptr, width,
+                  mode == 1, y);
       }
     });
     result.finish();
   });
 }
 
-void embedding_bag_backward(Tensor& out, const Tensor& grad, const Tensor& indices, const Tensor& offsets, int64_t rows,
-                            bool by_frequency, int64_t mode, const OptTensor& per_sample_weights, bool include_last,
-                            int64_t padding, const Tensor& maximum_indices) {
+void embedding_bag_backward(Tensor& out, const Tensor& grad, const Tensor& indices,
+                            const Tensor& offsets, int64_t rows, bool by_frequency, int64_t mode,
+                            const OptTensor& per_sample_weights, bool include_last, int64_t padding,
+                            const Tensor& maximum_indices) {
   Bags bags(indices, offsets, rows, include_last, padding);
   int64_t width = out.size(1);
   std::vector<int64_t> count;
@@ -264,8 +307,9 @@ void embedding_bag_backward(Tensor& out, const Tensor& grad, const Tensor& indic
   });
 }
 
-void embedding_bag_samples_backward(Tensor& out, const Tensor& grad, const Tensor& weight, const Tensor& indices,
-                                    const Tensor& offsets, bool include_last, int64_t padding) {
+void embedding_bag_samples_backward(Tensor& out, const Tensor& grad, const Tensor& weight,
+                                    const Tensor& indices, const Tensor& offsets, bool include_last,
+                                    int64_t padding) {
   Bags bags(indices, offsets, weight.size(0), include_last, padding);
   int64_t width = weight.size(1);
   visit_real(opmath(out.dtype()), [&]<class T>() {

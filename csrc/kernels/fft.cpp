@@ -1,5 +1,6 @@
-// Fourier transforms of tensors: plans, which lines go together, long lines in two halves, real lines as complex ones
-// of half the length. The work on a block of lines is fft.isa.cpp's. Plans are kept in a small cache.
+// Fourier transforms of tensors: plans, which lines go together, long lines in two halves, real
+// lines as complex ones of half the length. The work on a block of lines is fft.isa.cpp's. Plans
+// are kept in a small cache.
 #include "kernels/fft.h"
 
 #include "gen/kernels.h"
@@ -17,8 +18,9 @@
 namespace flambeau::kernels {
 namespace {
 
-constexpr int64_t kLargestRadix = 31;    // larger primes go the way of Bluestein
-constexpr int64_t kLongLine = 16384;     // a block of such lines leaves the caches: one by one, in two halves
+constexpr int64_t kLargestRadix = 31;  // larger primes go the way of Bluestein
+constexpr int64_t kLongLine =
+    16384;  // a block of such lines leaves the caches: one by one, in two halves
 constexpr int64_t kFineRows = 32;
 
 struct Buffer {
@@ -49,13 +51,16 @@ std::vector<int> factors(int64_t n) {
   std::vector<int> out;
   int twos = 0;
   while (n % 2 == 0) n /= 2, ++twos;
-  if (twos % 3 == 1 && twos > 1) out = {4, 4}, twos -= 4;
-  else if (twos % 3 == 1) out = {2}, twos = 0;
-  else if (twos % 3 == 2) out = {4}, twos -= 2;
+  if (twos % 3 == 1 && twos > 1)
+    out = {4, 4}, twos -= 4;
+  else if (twos % 3 == 1)
+    out = {2}, twos = 0;
+  else if (twos % 3 == 2)
+    out = {4}, twos -= 2;
   out.insert(out.begin(), twos / 3, 8);
   for (int p = 3; p <= kLargestRadix; p += 2)
     while (n % p == 0) n /= p, out.push_back(p);
-  if (n > 1) out.push_back(0);    // what remains has a large prime
+  if (n > 1) out.push_back(0);  // what remains has a large prime
   return out;
 }
 bool smooth(int64_t n) {
@@ -96,15 +101,22 @@ void plan_stages(Plan<T>& plan) {
 
 template <class T>
 void run_block(const FftPlan<T>& plan, const FftBlock<T>& b) {
-  if constexpr (sizeof(T) == 4) FB_ISA_DISPATCH(fft_block_f32)(plan, b);
-  else FB_ISA_DISPATCH(fft_block_f64)(plan, b);
+  if constexpr (sizeof(T) == 4)
+    FB_ISA_DISPATCH(fft_block_f32)(plan, b);
+  else
+    FB_ISA_DISPATCH(fft_block_f64)(plan, b);
 }
 template <class T>
-int lanes() { return FB_ISA_DISPATCH(fft_lanes)(sizeof(T) == 8); }
+int lanes() {
+  return FB_ISA_DISPATCH(fft_lanes)(sizeof(T) == 8);
+}
 template <class T>
-int64_t scratch_size(const FftPlan<T>& plan) { return 4 * lanes<T>() * ((plan.padded ? plan.padded->n : plan.n) + 1); }
+int64_t scratch_size(const FftPlan<T>& plan) {
+  return 4 * lanes<T>() * ((plan.padded ? plan.padded->n : plan.n) + 1);
+}
 
-// Plans ------------------------------------------------------------------------------------------------------------
+// Plans
+// ------------------------------------------------------------------------------------------------------------
 
 enum class Form { Block, Long };
 
@@ -129,8 +141,8 @@ void plan_bluestein(Plan<T>& plan, Form form) {
   Values<double> scratch(scratch_size(exact->view));
   const int64_t at = 0;
   double* data = reinterpret_cast<double*>(c.data());
-  run_block<double>(exact->view, {FftKind::Complex, false, 1.0 / static_cast<double>(padded), 1, data, &at, 1, data, &at, 1,
-                                  nullptr, nullptr, 0, scratch.get()});
+  run_block<double>(exact->view, {FftKind::Complex, false, 1.0 / static_cast<double>(padded), 1,
+                                  data, &at, 1, data, &at, 1, nullptr, nullptr, 0, scratch.get()});
   for (complex128 z : c) put(plan.kernel, z);
   plan.view.padded = &plan.padded->view;
   plan.view.chirp = plan.chirp.data();
@@ -178,16 +190,20 @@ PlanRef<T> plan_for(int64_t n, Form form) {
   if (slot) return slot;
   auto plan = std::make_shared<Plan<T>>();
   plan->view.n = n;
-  if (!smooth(n)) plan_bluestein(*plan, form);
-  else if (form == Form::Long) plan_halves(*plan);
-  else plan_stages(*plan);
+  if (!smooth(n))
+    plan_bluestein(*plan, form);
+  else if (form == Form::Long)
+    plan_halves(*plan);
+  else
+    plan_stages(*plan);
   for (int64_t k = 0; k <= n; ++k) put(plan->halves, root(k, 2 * n));
   plan->view.halves = plan->halves.data();
   if (kept.size() > 48) kept.clear();
   return kept[{n, form}] = plan;
 }
 
-// Lines ------------------------------------------------------------------------------------------------------------
+// Lines
+// ------------------------------------------------------------------------------------------------------------
 
 // Where the lines of a transform lie; strides and places in elements, as FftBlock says.
 template <class T>
@@ -209,7 +225,8 @@ struct Twist {
 };
 
 template <class T>
-void run_lines(const Plan<T>& plan, FftKind kind, bool inverse, T scale, const Lines<T>& l, Twist<T> twist = {}) {
+void run_lines(const Plan<T>& plan, FftKind kind, bool inverse, T scale, const Lines<T>& l,
+               Twist<T> twist = {}) {
   const int width = lanes<T>();
   const int64_t blocks = (l.count + width - 1) / width;
   const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, plan.view.n * width));
@@ -218,9 +235,9 @@ void run_lines(const Plan<T>& plan, FftKind kind, bool inverse, T scale, const L
     for (int64_t i = from; i < to; ++i) {
       const int64_t j = i * width;
       const int count = static_cast<int>(std::min<int64_t>(width, l.count - j));
-      run_block<T>(plan.view, {kind, inverse, scale, count, l.in, l.in_at + j, l.in_step, l.out, l.out_at + j, l.out_step,
-                               twist.coarse ? twist.coarse + j : nullptr, twist.coarse ? twist.fine + j : nullptr, twist.row,
-                               scratch.get()});
+      run_block<T>(plan.view, {kind, inverse, scale, count, l.in, l.in_at + j, l.in_step, l.out,
+                               l.out_at + j, l.out_step, twist.coarse ? twist.coarse + j : nullptr,
+                               twist.coarse ? twist.fine + j : nullptr, twist.row, scratch.get()});
     }
   });
 }
@@ -270,7 +287,8 @@ void gather(const T* in, int64_t step, int64_t n, T* out) {
   for (int64_t k = 0; k < n; ++k) out[k] = in[k * step];
 }
 
-// Long lines of any kind, one after the other, over dense places. `n` is the length of the real or complex line.
+// Long lines of any kind, one after the other, over dense places. `n` is the length of the real or
+// complex line.
 template <class T>
 void long_lines(FftKind kind, bool inverse, T scale, int64_t n, const Lines<T>& l) {
   using Z = std::complex<T>;
@@ -301,8 +319,10 @@ void long_lines(FftKind kind, bool inverse, T scale, int64_t n, const Lines<T>& 
       case FftKind::RealEven: {
         long_line(*plan, inverse, T(1), reinterpret_cast<const T*>(in), x);
         parallel_for(0, length / 2 + 1, 16384, [&](int64_t from, int64_t to) {
-          if constexpr (sizeof(T) == 4) FB_ISA_DISPATCH(fft_unpack_f32)(dense_out, x, halves, length, scale, from, to);
-          else FB_ISA_DISPATCH(fft_unpack_f64)(dense_out, x, halves, length, scale, from, to);
+          if constexpr (sizeof(T) == 4)
+            FB_ISA_DISPATCH(fft_unpack_f32)(dense_out, x, halves, length, scale, from, to);
+          else
+            FB_ISA_DISPATCH(fft_unpack_f64)(dense_out, x, halves, length, scale, from, to);
         });
         if (dense_out == y) spread(other.get(), length + 1, out, l.out_step);
         break;
@@ -311,8 +331,10 @@ void long_lines(FftKind kind, bool inverse, T scale, int64_t n, const Lines<T>& 
         const T* from = reinterpret_cast<const T*>(in);
         if (l.in_step != 1) gather(in, l.in_step, length + 1, other.get()), from = y;
         parallel_for(0, length / 2 + 1, 16384, [&](int64_t a, int64_t b) {
-          if constexpr (sizeof(T) == 4) FB_ISA_DISPATCH(fft_pack_f32)(x, from, halves, length, a, b);
-          else FB_ISA_DISPATCH(fft_pack_f64)(x, from, halves, length, a, b);
+          if constexpr (sizeof(T) == 4)
+            FB_ISA_DISPATCH(fft_pack_f32)(x, from, halves, length, a, b);
+          else
+            FB_ISA_DISPATCH(fft_pack_f64)(x, from, halves, length, a, b);
         });
         long_line(*plan, inverse, scale, x, reinterpret_cast<T*>(out));
         break;
@@ -342,18 +364,21 @@ void transform(FftKind kind, bool inverse, double scale, int64_t n, const Lines<
   // Two halves need a length with a divisor near its root.
   const bool divides = !regular || half_of(length) >= 8;
   const bool few = regular && l.count * 2 <= lanes<T>() && length >= 256;
-  if (divides && (few || length * (regular ? 1 : 3) > kLongLine)) return long_lines<T>(kind, inverse, static_cast<T>(scale), n, l);
+  if (divides && (few || length * (regular ? 1 : 3) > kLongLine))
+    return long_lines<T>(kind, inverse, static_cast<T>(scale), n, l);
   run_lines<T>(*plan_for<T>(length, Form::Block), kind, inverse, static_cast<T>(scale), l);
 }
 
-// Tensors ----------------------------------------------------------------------------------------------------------
+// Tensors
+// ----------------------------------------------------------------------------------------------------------
 
 // The dims other than `dim`, those with large strides in `by` first.
 std::vector<int64_t> other_dims(const Tensor& by, int64_t dim) {
   std::vector<int64_t> out;
   for (int64_t d = 0; d < by.dim(); ++d)
     if (d != dim) out.push_back(d);
-  std::stable_sort(out.begin(), out.end(), [&](int64_t a, int64_t b) { return by.strides()[a] > by.strides()[b]; });
+  std::stable_sort(out.begin(), out.end(),
+                   [&](int64_t a, int64_t b) { return by.strides()[a] > by.strides()[b]; });
   return out;
 }
 std::vector<int64_t> places(const Tensor& x, const std::vector<int64_t>& dims) {
@@ -369,7 +394,8 @@ std::vector<int64_t> places(const Tensor& x, const std::vector<int64_t>& dims) {
 }
 
 template <class T>
-void pass(FftKind kind, bool inverse, double scale, int64_t n, const Tensor& out, const Tensor& in, int64_t dim) {
+void pass(FftKind kind, bool inverse, double scale, int64_t n, const Tensor& out, const Tensor& in,
+          int64_t dim) {
   if (out.numel() == 0) return;
   const std::vector<int64_t> dims = other_dims(out, dim);
   std::vector<int64_t> from = places(in, dims), to = places(out, dims);
@@ -378,16 +404,20 @@ void pass(FftKind kind, bool inverse, double scale, int64_t n, const Tensor& out
   if (kind == FftKind::HermitianEven)
     for (int64_t& at : to) at /= 2;
   transform<T>(kind, inverse, scale, n,
-               {static_cast<const T*>(in.data_ptr()), from.data(), in.strides()[dim], static_cast<T*>(out.data_ptr()),
-                to.data(), out.strides()[dim], static_cast<int64_t>(from.size())});
+               {static_cast<const T*>(in.data_ptr()), from.data(), in.strides()[dim],
+                static_cast<T*>(out.data_ptr()), to.data(), out.strides()[dim],
+                static_cast<int64_t>(from.size())});
 }
 
 template <class F>
 void visit_precision(DType d, F&& f) {
   switch (to_real(d)) {
-    case DType::Float32: return f.template operator()<float>();
-    case DType::Float64: return f.template operator()<double>();
-    default: fail(ErrorKind::Runtime, "fft: Unsupported dtype ", scalar_type_name(d));
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    default:
+      fail(ErrorKind::Runtime, "fft: Unsupported dtype ", scalar_type_name(d));
   }
 }
 
@@ -416,8 +446,8 @@ void fft_c2c(Tensor& result, const Tensor& input, const Ints& dims, double scale
   visit_precision(input.dtype(), [&]<class T>() {
     const Tensor* from = &input;
     for (size_t i = dims.size(); i-- > 0; from = &result)
-      pass<T>(FftKind::Complex, !forward, i + 1 == dims.size() ? scale : 1.0, input.size(dims[i]), result, *from,
-              wrap_dim(dims[i], input.dim()));
+      pass<T>(FftKind::Complex, !forward, i + 1 == dims.size() ? scale : 1.0, input.size(dims[i]),
+              result, *from, wrap_dim(dims[i], input.dim()));
     if (dims.empty()) copy(result, input);
   });
 }
@@ -427,10 +457,12 @@ void fft_r2c(Tensor& result, const Tensor& input, const Ints& dims, double scale
   const int64_t last = wrap_dim(dims[dims.size() - 1], input.dim()), n = input.size(last);
   visit_precision(input.dtype(), [&]<class T>() {
     const bool even = n % 2 == 0;
-    const Tensor in = even && !pairs_along(input, last) ? with_dense_lines(input, last, true) : input;
+    const Tensor in =
+        even && !pairs_along(input, last) ? with_dense_lines(input, last, true) : input;
     pass<T>(even ? FftKind::RealEven : FftKind::RealOdd, false, scale, n, result, in, last);
     for (size_t i = dims.size() - 1; i-- > 0;)
-      pass<T>(FftKind::Complex, false, 1.0, input.size(dims[i]), result, result, wrap_dim(dims[i], input.dim()));
+      pass<T>(FftKind::Complex, false, 1.0, input.size(dims[i]), result, result,
+              wrap_dim(dims[i], input.dim()));
   });
 }
 
@@ -446,7 +478,8 @@ void fft_c2r(Tensor& result, const Tensor& input, const Ints& dims, int64_t n, d
       fft_c2c(in, input, others, 1.0, false);
     }
     const bool even = n % 2 == 0;
-    const Tensor out = even && !pairs_along(result, last) ? with_dense_lines(result, last, false) : result;
+    const Tensor out =
+        even && !pairs_along(result, last) ? with_dense_lines(result, last, false) : result;
     pass<T>(even ? FftKind::HermitianEven : FftKind::HermitianOdd, true, scale, n, out, in, last);
     if (!out.is_same(result)) copy(result, out);
   });

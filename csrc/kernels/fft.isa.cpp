@@ -1,5 +1,6 @@
-// Fourier transforms of blocks of lines, one line per lane: Stockham's self-sorting stages of radix 8, 5, 4, 3, 2 and
-// any small prime. Sources: Stockham 1966; Temperton, J. Comput. Phys. 52 (1983); Bluestein 1970.
+// Fourier transforms of blocks of lines, one line per lane: Stockham's self-sorting stages of radix
+// 8, 5, 4, 3, 2 and any small prime. Sources: Stockham 1966; Temperton, J. Comput. Phys. 52 (1983);
+// Bluestein 1970.
 #include "kernels/fft.h"
 
 #include "kernels/providers/simd.h"
@@ -17,13 +18,34 @@ template <class T>
 struct C {
   Vec<T> re, im;
 };
-template <class T> FB_INLINE C<T> operator+(C<T> a, C<T> b) { return {a.re + b.re, a.im + b.im}; }
-template <class T> FB_INLINE C<T> operator-(C<T> a, C<T> b) { return {a.re - b.re, a.im - b.im}; }
-template <class T> FB_INLINE C<T> mul(C<T> a, Vec<T> re, Vec<T> im) { return {a.re * re - a.im * im, a.re * im + a.im * re}; }
-template <class T> FB_INLINE C<T> mul(C<T> a, const T* w) { return mul(a, splat<T>(w[0]), splat<T>(w[1])); }
-template <class T> FB_INLINE C<T> times(C<T> a, T s) { return {a.re * s, a.im * s}; }
-template <class T> FB_INLINE C<T> minus_i(C<T> a) { return {a.im, -a.re}; }     // -i a
-template <class T> FB_INLINE C<T> conj(C<T> a) { return {a.re, -a.im}; }
+template <class T>
+FB_INLINE C<T> operator+(C<T> a, C<T> b) {
+  return {a.re + b.re, a.im + b.im};
+}
+template <class T>
+FB_INLINE C<T> operator-(C<T> a, C<T> b) {
+  return {a.re - b.re, a.im - b.im};
+}
+template <class T>
+FB_INLINE C<T> mul(C<T> a, Vec<T> re, Vec<T> im) {
+  return {a.re * re - a.im * im, a.re * im + a.im * re};
+}
+template <class T>
+FB_INLINE C<T> mul(C<T> a, const T* w) {
+  return mul(a, splat<T>(w[0]), splat<T>(w[1]));
+}
+template <class T>
+FB_INLINE C<T> times(C<T> a, T s) {
+  return {a.re * s, a.im * s};
+}
+template <class T>
+FB_INLINE C<T> minus_i(C<T> a) {
+  return {a.im, -a.re};
+}  // -i a
+template <class T>
+FB_INLINE C<T> conj(C<T> a) {
+  return {a.re, -a.im};
+}
 
 template <class T>
 FB_INLINE void dft4(C<T>& a, C<T>& b, C<T>& c, C<T>& d) {
@@ -105,12 +127,23 @@ C<T>* stockham(const FftPlan<T>& plan, C<T>* x, C<T>* y) {
     const int r = plan.radices[i];
     const int64_t m = length / r;
     switch (r) {
-      case 2: stage<2>(x, y, m, s, w); break;
-      case 3: stage<3>(x, y, m, s, w); break;
-      case 4: stage<4>(x, y, m, s, w); break;
-      case 5: stage<5>(x, y, m, s, w); break;
-      case 8: stage<8>(x, y, m, s, w); break;
-      default: stage_any(r, x, y, m, s, w), w += 2 * r;
+      case 2:
+        stage<2>(x, y, m, s, w);
+        break;
+      case 3:
+        stage<3>(x, y, m, s, w);
+        break;
+      case 4:
+        stage<4>(x, y, m, s, w);
+        break;
+      case 5:
+        stage<5>(x, y, m, s, w);
+        break;
+      case 8:
+        stage<8>(x, y, m, s, w);
+        break;
+      default:
+        stage_any(r, x, y, m, s, w), w += 2 * r;
     }
     w += 2 * (r - 1) * m;
     length = m, s *= r;
@@ -127,7 +160,7 @@ C<T>* bluestein(const FftPlan<T>& plan, C<T>* x, C<T>* y) {
   for (int64_t k = 0; k < n; ++k) x[k] = mul(x[k], plan.chirp + 2 * k);
   for (int64_t k = n; k < padded; ++k) x[k] = C<T>{Vec<T>{}, Vec<T>{}};
   C<T>* z = stockham(*plan.padded, x, y);
-  for (int64_t k = 0; k < padded; ++k) {   // the inverse: a forward transform of swapped parts
+  for (int64_t k = 0; k < padded; ++k) {  // the inverse: a forward transform of swapped parts
     const C<T> v = mul(z[k], plan.kernel + 2 * k);
     z[k] = {v.im, v.re};
   }
@@ -189,7 +222,8 @@ void load_lines(const FftBlock<T>& b, int64_t n, C<T>* x) {
         }
         tiles::transpose<double>(low), tiles::transpose<double>(high);
         for (int i = 0; i < H; ++i)
-          split<T>((Vec<T>)low[i], (Vec<T>)high[i], x[done + i], std::make_integer_sequence<int, W>{});
+          split<T>((Vec<T>)low[i], (Vec<T>)high[i], x[done + i],
+                   std::make_integer_sequence<int, W>{});
       }
   }
   for (int i = b.count; i < W; ++i)
@@ -258,7 +292,8 @@ void unpack(const C<T>* z, C<T>* out, int64_t h, const T* halves) {
   out[h] = {z[0].re - z[0].im, Vec<T>{}};
   for (int64_t k = 1; 2 * k <= h; ++k) {
     const C<T> a = z[k], b = conj(z[h - k]);
-    const C<T> even = times(a + b, T(0.5)), odd = mul(minus_i(times(a - b, T(0.5))), halves + 2 * k);
+    const C<T> even = times(a + b, T(0.5)),
+               odd = mul(minus_i(times(a - b, T(0.5))), halves + 2 * k);
     out[k] = even + odd;
     out[h - k] = conj(even - odd);
   }
@@ -269,7 +304,8 @@ void pack(const C<T>* x, C<T>* z, int64_t h, const T* halves) {
   z[0] = {x[0].re + x[h].re, x[0].re - x[h].re};
   for (int64_t k = 1; 2 * k <= h; ++k) {
     const C<T> a = x[k], b = conj(x[h - k]);
-    const C<T> even = a + b, turned = conj(mul(conj(a - b), halves + 2 * k));   // (a - b) exp(+i pi k / h)
+    const C<T> even = a + b,
+               turned = conj(mul(conj(a - b), halves + 2 * k));  // (a - b) exp(+i pi k / h)
     const C<T> odd = {-turned.im, turned.re};
     z[k] = even + odd;
     z[h - k] = conj(even - odd);
@@ -287,8 +323,13 @@ void block(const FftPlan<T>& plan, const FftBlock<T>& b) {
   C<T>* x = reinterpret_cast<C<T>*>(b.scratch);
   C<T>* y = x + room;
   switch (b.kind) {
-    case FftKind::Complex: case FftKind::RealEven: load_lines(b, n, x); break;
-    case FftKind::RealOdd: load_reals(b, n, x); break;
+    case FftKind::Complex:
+    case FftKind::RealEven:
+      load_lines(b, n, x);
+      break;
+    case FftKind::RealOdd:
+      load_reals(b, n, x);
+      break;
     case FftKind::HermitianEven:
       load_lines(b, n + 1, y);
       pack(y, x, n, plan.halves);
@@ -313,14 +354,17 @@ void block(const FftPlan<T>& plan, const FftBlock<T>& b) {
     for (int64_t k = 0; k < n; ++k) {
       const T* c = b.coarse + k / 32 * 2 * b.twist_row;
       const T* f = b.fine + k % 32 * 2 * b.twist_row;
-      const C<T> w = mul(C<T>{load<T>(c), load<T>(c + b.twist_row)}, load<T>(f), load<T>(f + b.twist_row));
+      const C<T> w =
+          mul(C<T>{load<T>(c), load<T>(c + b.twist_row)}, load<T>(f), load<T>(f + b.twist_row));
       z[k] = b.inverse ? mul(z[k], w.re, -w.im) : mul(z[k], w.re, w.im);
     }
   }
   if (b.scale != T(1))
     for (int64_t k = 0; k < length; ++k) z[k] = times(z[k], b.scale);
-  if (b.kind == FftKind::HermitianOdd) store_reals(b, n, z);
-  else store_lines(b, length, z);
+  if (b.kind == FftKind::HermitianOdd)
+    store_reals(b, n, z);
+  else
+    store_lines(b, length, z);
 }
 
 template <class T>
@@ -333,7 +377,8 @@ void unpack_line(T* out, const T* z, const T* w, int64_t h, T scale, int64_t fro
       continue;
     }
     const T ar = z[2 * k], ai = z[2 * k + 1], br = z[2 * (h - k)], bi = -z[2 * (h - k) + 1];
-    const T er = (ar + br) * half, ei = (ai + bi) * half, dr = (ai - bi) * half, di = (br - ar) * half;
+    const T er = (ar + br) * half, ei = (ai + bi) * half, dr = (ai - bi) * half,
+            di = (br - ar) * half;
     const T tr = dr * w[2 * k] - di * w[2 * k + 1], ti = dr * w[2 * k + 1] + di * w[2 * k];
     out[2 * k] = er + tr, out[2 * k + 1] = ei + ti;
     out[2 * (h - k)] = er - tr, out[2 * (h - k) + 1] = ti - ei;
@@ -357,19 +402,29 @@ void pack_line(T* z, const T* x, const T* w, int64_t h, int64_t from, int64_t to
 
 }  // namespace
 
-int fft_lanes(bool is_double) { return is_double ? kLanes<double> : kLanes<float>; }
-void fft_block_f32(const FftPlan<float>& plan, const FftBlock<float>& b) { block(plan, b); }
-void fft_block_f64(const FftPlan<double>& plan, const FftBlock<double>& b) { block(plan, b); }
-void fft_unpack_f32(float* out, const float* z, const float* halves, int64_t h, float scale, int64_t from, int64_t to) {
+int fft_lanes(bool is_double) {
+  return is_double ? kLanes<double> : kLanes<float>;
+}
+void fft_block_f32(const FftPlan<float>& plan, const FftBlock<float>& b) {
+  block(plan, b);
+}
+void fft_block_f64(const FftPlan<double>& plan, const FftBlock<double>& b) {
+  block(plan, b);
+}
+void fft_unpack_f32(float* out, const float* z, const float* halves, int64_t h, float scale,
+                    int64_t from, int64_t to) {
   unpack_line(out, z, halves, h, scale, from, to);
 }
-void fft_unpack_f64(double* out, const double* z, const double* halves, int64_t h, double scale, int64_t from, int64_t to) {
+void fft_unpack_f64(double* out, const double* z, const double* halves, int64_t h, double scale,
+                    int64_t from, int64_t to) {
   unpack_line(out, z, halves, h, scale, from, to);
 }
-void fft_pack_f32(float* z, const float* in, const float* halves, int64_t h, int64_t from, int64_t to) {
+void fft_pack_f32(float* z, const float* in, const float* halves, int64_t h, int64_t from,
+                  int64_t to) {
   pack_line(z, in, halves, h, from, to);
 }
-void fft_pack_f64(double* z, const double* in, const double* halves, int64_t h, int64_t from, int64_t to) {
+void fft_pack_f64(double* z, const double* in, const double* halves, int64_t h, int64_t from,
+                  int64_t to) {
   pack_line(z, in, halves, h, from, to);
 }
 

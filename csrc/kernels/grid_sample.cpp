@@ -1,4 +1,5 @@
-// Sampling of images and volumes at arbitrary points: nearest, linear, cubic; zeros, border or reflection outside.
+// Sampling of images and volumes at arbitrary points: nearest, linear, cubic; zeros, border or
+// reflection outside.
 #include <algorithm>
 #include <cmath>
 
@@ -14,12 +15,15 @@ enum Outside { kZeros = 0, kBorder = 1, kReflection = 2 };
 
 // A coordinate in pixels and its derivative by the normalised one.
 template <class T>
-struct Coordinate { T value, slope; };
+struct Coordinate {
+  T value, slope;
+};
 
 template <class T>
 Coordinate<T> to_pixels(T x, int64_t size, bool align) {
   const T n = static_cast<T>(size);
-  return align ? Coordinate<T>{(x + 1) / 2 * (n - 1), (n - 1) / 2} : Coordinate<T>{((x + 1) * n - 1) / 2, n / 2};
+  return align ? Coordinate<T>{(x + 1) / 2 * (n - 1), (n - 1) / 2}
+               : Coordinate<T>{((x + 1) * n - 1) / 2, n / 2};
 }
 
 // Mirrors at low / 2 and high / 2.
@@ -39,7 +43,7 @@ Coordinate<T> reflect(Coordinate<T> c, int64_t low, int64_t high) {
 template <class T>
 Coordinate<T> clip(Coordinate<T> c, int64_t size) {
   const T top = static_cast<T>(size - 1);
-  if (!(c.value > 0)) return {0, 0};   // also NaN
+  if (!(c.value > 0)) return {0, 0};  // also NaN
   if (c.value >= top) return {top, 0};
   return c;
 }
@@ -51,7 +55,8 @@ Coordinate<T> outside(Coordinate<T> c, int64_t size, int64_t mode, bool align) {
   return c;
 }
 
-// Index of a whole coordinate, or -1 where there is nothing (also for NaN and what no integer can hold).
+// Index of a whole coordinate, or -1 where there is nothing (also for NaN and what no integer can
+// hold).
 template <class T>
 int64_t index_at(T x, int64_t size) {
   return x > -1 && x < static_cast<T>(size) ? static_cast<int64_t>(x) : -1;
@@ -69,8 +74,11 @@ template <class T>
 T cubic_weight(T x, bool derivative) {
   const T a = T(-0.75);
   const T s = std::abs(x), sign = x < 0 ? T(-1) : T(1);
-  if (s <= 1) return derivative ? sign * (3 * (a + 2) * s - 2 * (a + 3)) * s : ((a + 2) * s - (a + 3)) * s * s + 1;
-  return derivative ? sign * ((3 * a * s - 10 * a) * s + 8 * a) : ((a * s - 5 * a) * s + 8 * a) * s - 4 * a;
+  if (s <= 1)
+    return derivative ? sign * (3 * (a + 2) * s - 2 * (a + 3)) * s
+                      : ((a + 2) * s - (a + 3)) * s * s + 1;
+  return derivative ? sign * ((3 * a * s - 10 * a) * s + 8 * a)
+                    : ((a * s - 5 * a) * s + 8 * a) * s - 4 * a;
 }
 
 template <class T>
@@ -106,7 +114,8 @@ Axis<T> neighbours(T x, int64_t size, int64_t mode, int64_t padding, bool align)
 struct Shape {
   int64_t n, c, in[3] = {1, 1, 1}, points = 1;
   int axes;
-  Shape(const Ints& input, const Ints& grid) : n(input[0]), c(input[1]), axes(static_cast<int>(input.size()) - 2) {
+  Shape(const Ints& input, const Ints& grid)
+      : n(input[0]), c(input[1]), axes(static_cast<int>(input.size()) - 2) {
     for (int a = 0; a < axes; ++a) in[3 - axes + a] = input[2 + a], points *= grid[1 + a];
   }
   int64_t size() const { return in[0] * in[1] * in[2]; }
@@ -114,7 +123,8 @@ struct Shape {
 
 // Calls f(pixel, weight, per-axis slopes) for each neighbour inside; axes are (z, y, x).
 template <class T, class F>
-void each_neighbour(const Shape& s, const T* point, int64_t mode, int64_t padding, bool align, const F& f) {
+void each_neighbour(const Shape& s, const T* point, int64_t mode, int64_t padding, bool align,
+                    const F& f) {
   Axis<T> axis[3];
   for (int a = 0; a < 3; ++a) {
     if (a >= 3 - s.axes) {
@@ -130,20 +140,24 @@ void each_neighbour(const Shape& s, const T* point, int64_t mode, int64_t paddin
         if (axis[0].at[i] < 0 || axis[1].at[j] < 0 || axis[2].at[k] < 0) continue;
         const int64_t pixel = (axis[0].at[i] * s.in[1] + axis[1].at[j]) * s.in[2] + axis[2].at[k];
         const T wz = axis[0].weight[i], wy = axis[1].weight[j], wx = axis[2].weight[k];
-        const T slopes[3] = {axis[2].slope[k] * wz * wy, axis[1].slope[j] * wz * wx, axis[0].slope[i] * wy * wx};
+        const T slopes[3] = {axis[2].slope[k] * wz * wy, axis[1].slope[j] * wz * wx,
+                             axis[0].slope[i] * wy * wx};
         f(pixel, wz * wy * wx, slopes);
       }
 }
 
 template <class F>
 void float_or_double(DType d, const F& f) {
-  if (d == DType::Float64) f.template operator()<double>();
-  else f.template operator()<float>();
+  if (d == DType::Float64)
+    f.template operator()<double>();
+  else
+    f.template operator()<float>();
 }
 
 }  // namespace
 
-void grid_sample(Tensor& out, const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align) {
+void grid_sample(Tensor& out, const Tensor& input, const Tensor& grid, int64_t mode,
+                 int64_t padding, bool align) {
   if (out.numel() == 0) return;
   const Shape s(input.sizes(), grid.sizes());
   const DType d = opmath(out.dtype());
@@ -151,23 +165,27 @@ void grid_sample(Tensor& out, const Tensor& input, const Tensor& grid, int64_t m
   const bool direct = out.dtype() == d && out.is_contiguous();
   Tensor y = direct ? out : empty(out.sizes(), d);
   float_or_double(d, [&]<class T>() {
-    parallel_for(0, s.n * s.points, std::max<int64_t>(1, kGrain / (16 * s.c)), [&](int64_t from, int64_t to) {
-      for (int64_t i = from; i < to; ++i) {
-        const int64_t n = i / s.points, p = i % s.points;
-        T* o = y.data<T>() + n * s.c * s.points + p;
-        const T* image = x.data<T>() + n * s.c * s.size();
-        for (int64_t c = 0; c < s.c; ++c) o[c * s.points] = 0;
-        each_neighbour<T>(s, points.data<T>() + i * s.axes, mode, padding, align, [&](int64_t pixel, T w, const T*) {
-          for (int64_t c = 0; c < s.c; ++c) o[c * s.points] += w * image[c * s.size() + pixel];
-        });
-      }
-    });
+    parallel_for(0, s.n * s.points, std::max<int64_t>(1, kGrain / (16 * s.c)),
+                 [&](int64_t from, int64_t to) {
+                   for (int64_t i = from; i < to; ++i) {
+                     const int64_t n = i / s.points, p = i % s.points;
+                     T* o = y.data<T>() + n * s.c * s.points + p;
+                     const T* image = x.data<T>() + n * s.c * s.size();
+                     for (int64_t c = 0; c < s.c; ++c) o[c * s.points] = 0;
+                     each_neighbour<T>(s, points.data<T>() + i * s.axes, mode, padding, align,
+                                       [&](int64_t pixel, T w, const T*) {
+                                         for (int64_t c = 0; c < s.c; ++c)
+                                           o[c * s.points] += w * image[c * s.size() + pixel];
+                                       });
+                   }
+                 });
   });
   if (!direct) copy(out, y);
 }
 
-void grid_sample_backward(Tensor& grad_input, Tensor& grad_grid, const Tensor& grad, const Tensor& input,
-                          const Tensor& grid, int64_t mode, int64_t padding, bool align) {
+void grid_sample_backward(Tensor& grad_input, Tensor& grad_grid, const Tensor& grad,
+                          const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
+                          bool align) {
   const DType d = opmath(input.dtype());
   Tensor gi = empty(grad_input.sizes(), d), gg = empty(grad_grid.sizes(), d);
   fill_zero(gi);
@@ -186,13 +204,13 @@ void grid_sample_backward(Tensor& grad_input, Tensor& grad_grid, const Tensor& g
           T* gpoint = gg.data<T>() + i * s.axes;
           each_neighbour<T>(s, points.data<T>() + i * s.axes, mode, padding, align,
                             [&](int64_t pixel, T w, const T* slopes) {
-            T dot = 0;
-            for (int64_t c = 0; c < s.c; ++c) {
-              gimage[c * s.size() + pixel] += w * go[c * s.points];
-              dot += image[c * s.size() + pixel] * go[c * s.points];
-            }
-            for (int a = 0; a < s.axes; ++a) gpoint[a] += slopes[a] * dot;
-          });
+                              T dot = 0;
+                              for (int64_t c = 0; c < s.c; ++c) {
+                                gimage[c * s.size() + pixel] += w * go[c * s.points];
+                                dot += image[c * s.size() + pixel] * go[c * s.points];
+                              }
+                              for (int a = 0; a < s.axes; ++a) gpoint[a] += slopes[a] * dot;
+                            });
         }
       });
     });

@@ -10,34 +10,46 @@
 namespace flambeau::kernels {
 namespace {
 
-Tensor as_long(const Tensor& index) { return contiguous(to_dtype(index, DType::Int64)); }
+Tensor as_long(const Tensor& index) {
+  return contiguous(to_dtype(index, DType::Int64));
+}
 
-Tensor expanded(const Tensor& x, const Ints& shape) {   // broadcast alias
+Tensor expanded(const Tensor& x, const Ints& shape) {  // broadcast alias
   Ints strides(shape.size());
   size_t lead = shape.size() - x.sizes().size();
-  for (size_t i = 0; i < x.sizes().size(); ++i) strides[lead + i] = x.sizes()[i] == 1 ? 0 : x.strides()[i];
+  for (size_t i = 0; i < x.sizes().size(); ++i)
+    strides[lead + i] = x.sizes()[i] == 1 ? 0 : x.strides()[i];
   return alias(x, shape, strides, x.offset());
 }
 
-bool same_geometry(const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes() && a.strides() == b.strides(); }
+bool same_geometry(const Tensor& a, const Tensor& b) {
+  return a.sizes() == b.sizes() && a.strides() == b.strides();
+}
 
 // out becomes a copy of input, unless the call is in place.
 void start_from(Tensor& out, const Tensor& input) {
-  if (!out.is_same(input) && !(out.shares_storage(input) && same_geometry(out, input) && out.offset() == input.offset()))
+  if (!out.is_same(input) &&
+      !(out.shares_storage(input) && same_geometry(out, input) && out.offset() == input.offset()))
     copy(out, input);
 }
 
 template <class T>
 T plus(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) return a || b;
-  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(float(a) + float(b));
-  else return static_cast<T>(a + b);
+  if constexpr (std::is_same_v<T, bool>)
+    return a || b;
+  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+    return T(float(a) + float(b));
+  else
+    return static_cast<T>(a + b);
 }
 template <class T>
 T times(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) return a && b;
-  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(float(a) * float(b));
-  else return static_cast<T>(a * b);
+  if constexpr (std::is_same_v<T, bool>)
+    return a && b;
+  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+    return T(float(a) * float(b));
+  else
+    return static_cast<T>(a * b);
 }
 template <class T>
 constexpr bool is_cplx = std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;
@@ -52,7 +64,8 @@ std::vector<int64_t> places(const Tensor& self, const Tensors& indices, int64_t 
     int64_t n = self.sizes()[start + k], stride = self.strides()[start + k];
     for (int64_t i = 0; i < m; ++i) {
       int64_t j = at[i];
-      FB_CHECK_INDEX(j >= -n && j < n, "index ", j, " is out of bounds for dimension ", start + k, " with size ", n);
+      FB_CHECK_INDEX(j >= -n && j < n, "index ", j, " is out of bounds for dimension ", start + k,
+                     " with size ", n);
       out[i] += (j < 0 ? j + n : j) * stride;
     }
   }
@@ -69,35 +82,44 @@ int64_t dense_run(const Tensor& x, size_t from) {
   return step;
 }
 
-struct Block {   // the three groups of dims of index_block: before, the indexed block, after
+struct Block {  // the three groups of dims of index_block: before, the indexed block, after
   std::vector<int64_t> before, at, after;
-  int64_t run;   // length of a dense trailing run, or 0
+  int64_t run;  // length of a dense trailing run, or 0
 };
 
 Block block_of(const Tensor& self, const Tensors& indices, int64_t start) {
   size_t tail = start + indices.size();
   int64_t run = dense_run(self, tail);
   return {offsets(self.sizes(), self.strides(), 0, start), places(self, indices, start),
-          run ? std::vector<int64_t>{} : offsets(self.sizes(), self.strides(), tail, self.sizes().size()), run};
+          run ? std::vector<int64_t>{}
+              : offsets(self.sizes(), self.strides(), tail, self.sizes().size()),
+          run};
 }
 
-// Runs f(pointer into self, linear position in the result) for every element run; parallel over the indices when `parallel`.
+// Runs f(pointer into self, linear position in the result) for every element run; parallel over the
+// indices when `parallel`.
 template <class U, class F>
 void each_run(const Block& b, bool parallel, const F& f) {
-  int64_t m = static_cast<int64_t>(b.at.size()), run = b.run ? b.run : static_cast<int64_t>(b.after.size());
+  int64_t m = static_cast<int64_t>(b.at.size()),
+          run = b.run ? b.run : static_cast<int64_t>(b.after.size());
   int64_t total = static_cast<int64_t>(b.before.size()) * m;
   auto body = [&](int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i) f(b.before[i / m] + b.at[i % m], i * run, run);
   };
   if (!m || !run) return;
-  if (parallel) parallel_for(0, total, std::max<int64_t>(1, kGrain / run), body);
-  else body(0, total);
+  if (parallel)
+    parallel_for(0, total, std::max<int64_t>(1, kGrain / run), body);
+  else
+    body(0, total);
 }
 
 }  // namespace
 
 void index_block(Tensor& out, const Tensor& self, const Tensors& indices, int64_t start) {
-  if (out.numel() == 0) { places(self, indices, start); return; }
+  if (out.numel() == 0) {
+    places(self, indices, start);
+    return;
+  }
   Block b = block_of(self, indices, start);
   Tensor dense = out.is_contiguous() ? out : empty(out.sizes(), out.dtype());
   visit_bytes(self.dtype(), [&]<class U>() {
@@ -105,9 +127,10 @@ void index_block(Tensor& out, const Tensor& self, const Tensors& indices, int64_
     U* o = dense.data<U>();
     if (b.run == 1) {
       int64_t m = static_cast<int64_t>(b.at.size());
-      parallel_for(0, static_cast<int64_t>(b.before.size()) * m, kGrain, [&](int64_t from, int64_t to) {
-        for (int64_t i = from; i < to; ++i) o[i] = in[b.before[i / m] + b.at[i % m]];
-      });
+      parallel_for(0, static_cast<int64_t>(b.before.size()) * m, kGrain,
+                   [&](int64_t from, int64_t to) {
+                     for (int64_t i = from; i < to; ++i) o[i] = in[b.before[i / m] + b.at[i % m]];
+                   });
     } else if (b.run) {
       each_run<U>(b, true, [&](int64_t at, int64_t pos, int64_t run) {
         std::memcpy(static_cast<void*>(o + pos), in + at, run * sizeof(U));
@@ -121,11 +144,13 @@ void index_block(Tensor& out, const Tensor& self, const Tensors& indices, int64_
   if (!dense.is_same(out)) copy(out, dense);
 }
 
-void index_block_put_(const Tensor& self, const Tensors& indices, int64_t start, const Tensor& values, bool accumulate) {
+void index_block_put_(const Tensor& self, const Tensors& indices, int64_t start,
+                      const Tensor& values, bool accumulate) {
   Block b = block_of(self, indices, start);
   if (values.numel() == 0) return;
-  bool one = true;   // a single value, expanded
-  for (int64_t d = 0; d < values.dim(); ++d) one &= values.sizes()[d] == 1 || values.strides()[d] == 0;
+  bool one = true;  // a single value, expanded
+  for (int64_t d = 0; d < values.dim(); ++d)
+    one &= values.sizes()[d] == 1 || values.strides()[d] == 0;
   Tensor source = one ? values : contiguous(values);
   auto put = [&]<class T>(auto&& combine) {
     T* o = self.data<T>();
@@ -137,24 +162,31 @@ void index_block_put_(const Tensor& self, const Tensors& indices, int64_t start,
       }
     });
   };
-  if (accumulate) visit(self.dtype(), [&]<class T>() { put.template operator()<T>(plus<T>); });
-  else visit_bytes(self.dtype(), [&]<class U>() { put.template operator()<U>([](U, U y) { return y; }); });
+  if (accumulate)
+    visit(self.dtype(), [&]<class T>() { put.template operator()<T>(plus<T>); });
+  else
+    visit_bytes(self.dtype(),
+                [&]<class U>() { put.template operator()<U>([](U, U y) { return y; }); });
 }
 
-// gather and scatter ---------------------------------------------------------------------------------------------------
+// gather and scatter
+// ---------------------------------------------------------------------------------------------------
 
 namespace {
 
-// Visits every position of `index`, as seen from tensors a and b of which a is addressed through the index along dim:
-// f(offset in a, offset in b). Positions that differ outside dim are independent, and split over threads.
+// Visits every position of `index`, as seen from tensors a and b of which a is addressed through
+// the index along dim: f(offset in a, offset in b). Positions that differ outside dim are
+// independent, and split over threads.
 template <class F>
-void each_indexed(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& index, const char* op, const F& f) {
+void each_indexed(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& index,
+                  const char* op, const F& f) {
   if (index.numel() == 0) return;
   Tensor idx = as_long(index);
   const int64_t* at = idx.data<int64_t>();
   int64_t d = wrap_dim(dim, idx.dim());
   Ints sizes = idx.sizes().empty() ? Ints{1} : idx.sizes();
-  Ints sa = a.sizes().empty() ? Ints{1} : a.strides(), sb = b.sizes().empty() ? Ints{1} : b.strides();
+  Ints sa = a.sizes().empty() ? Ints{1} : a.strides(),
+       sb = b.sizes().empty() ? Ints{1} : b.strides();
   int64_t limit = a.sizes().empty() ? 1 : a.sizes()[d];
   size_t n = sizes.size();
   auto a0 = offsets(sizes, sa, 0, d), b0 = offsets(sizes, sb, 0, d);
@@ -167,7 +199,10 @@ void each_indexed(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& i
       const int64_t* row = at + (i * N + j) * B;
       for (int64_t k = from; k < to; ++k) {
         int64_t x = row[k];
-        if (x < 0 || x >= limit) [[unlikely]] { bad = row + k - at; return; }
+        if (x < 0 || x >= limit) [[unlikely]] {
+          bad = row + k - at;
+          return;
+        }
         f(a0[i] + x * da + a1[k], b0[i] + j * db + b1[k]);
       }
     }
@@ -179,7 +214,10 @@ void each_indexed(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& i
         int64_t pa = a0[i] + a1[0], pb = b0[i] + b1[0];
         for (int64_t j = 0; j < N; ++j) {
           int64_t x = row[j];
-          if (x < 0 || x >= limit) [[unlikely]] { bad = row + j - at; return; }
+          if (x < 0 || x >= limit) [[unlikely]] {
+            bad = row + j - at;
+            return;
+          }
           f(pa + x * da, pb + j * db);
         }
       }
@@ -189,10 +227,12 @@ void each_indexed(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& i
       for (int64_t i = from; i < to; ++i) unit(i, 0, B);
     });
   } else {
-    parallel_for(0, B, std::max<int64_t>(16, kGrain / 4 / N), [&](int64_t from, int64_t to) { unit(0, from, to); });
+    parallel_for(0, B, std::max<int64_t>(16, kGrain / 4 / N),
+                 [&](int64_t from, int64_t to) { unit(0, from, to); });
   }
   if (bad >= 0)
-    fail(ErrorKind::Runtime, op, "(): index ", at[bad], " is out of bounds for dimension ", d, " with size ", limit);
+    fail(ErrorKind::Runtime, op, "(): index ", at[bad], " is out of bounds for dimension ", d,
+         " with size ", limit);
 }
 
 }  // namespace
@@ -205,7 +245,8 @@ void gather(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, 
   });
 }
 
-void scatter(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
+void scatter(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
+             const Tensor& src) {
   start_from(out, input);
   visit_bytes(out.dtype(), [&]<class U>() {
     U* o = out.data<U>();
@@ -214,22 +255,25 @@ void scatter(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
   });
 }
 
-void scatter_value(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value) {
+void scatter_value(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
+                   const Scalar& value) {
   Tensor one = scalar_tensor(value, out.dtype());
   scatter(out, input, dim, index, expanded(one, index.sizes()));
 }
 
-void scatter_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
+void scatter_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
+                 const Tensor& src) {
   start_from(out, input);
   visit(out.dtype(), [&]<class T>() {
     T* o = out.data<T>();
     const T* s = src.data<T>();
-    each_indexed(out, src, dim, index, "scatter_add", [=](int64_t x, int64_t y) { o[x] = plus(o[x], s[y]); });
+    each_indexed(out, src, dim, index, "scatter_add",
+                 [=](int64_t x, int64_t y) { o[x] = plus(o[x], s[y]); });
   });
 }
 
-void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-                    const std::string& reduce, bool include_self) {
+void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
+                    const Tensor& src, const std::string& reduce, bool include_self) {
   start_from(out, input);
   FB_CHECK(!out.is_complex() || reduce == "sum" || reduce == "prod" || reduce == "mean",
            "scatter_reduce: amax and amin are not implemented for complex dtypes");
@@ -251,17 +295,22 @@ void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor&
           if (reduce == "amin") first = L::has_infinity ? L::infinity() : L::max();
         }
       }
-      each_indexed(out, src, dim, index, "scatter_reduce", [=](int64_t x, int64_t) { o[x] = first; });
+      each_indexed(out, src, dim, index, "scatter_reduce",
+                   [=](int64_t x, int64_t) { o[x] = first; });
     }
     auto run = [&](auto&& combine) {
       each_indexed(out, src, dim, index, "scatter_reduce",
                    [=](int64_t x, int64_t y) { o[x] = combine(o[x], s[y]); });
     };
-    if (reduce == "sum" || reduce == "mean") run(plus<T>);
-    else if (reduce == "prod") run(times<T>);
+    if (reduce == "sum" || reduce == "mean")
+      run(plus<T>);
+    else if (reduce == "prod")
+      run(times<T>);
     else if constexpr (!is_cplx<T>) {
-      if (reduce == "amax") run([](T a, T b) { return b > a || b != b ? b : a; });
-      else run([](T a, T b) { return b < a || b != b ? b : a; });
+      if (reduce == "amax")
+        run([](T a, T b) { return b > a || b != b ? b : a; });
+      else
+        run([](T a, T b) { return b < a || b != b ? b : a; });
     }
     if (count) {
       Tensor dense = contiguous(out);
@@ -270,28 +319,35 @@ void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor&
       T* v = dense.data<T>();
       for (int64_t i = 0; i < dense.numel(); ++i) {
         int64_t k = std::max<int64_t>(c[i], 1);
-        if constexpr (std::is_same_v<T, bool>) (void)k;
+        if constexpr (std::is_same_v<T, bool>)
+          (void)k;
         else if constexpr (std::is_integral_v<T>) {
           T q = static_cast<T>(v[i] / static_cast<T>(k));
           if constexpr (std::is_signed_v<T>) q -= (v[i] % static_cast<T>(k) != 0) && (v[i] < 0);
           v[i] = q;
-        } else if constexpr (is_cplx<T>) v[i] /= static_cast<typename T::value_type>(k);
-        else v[i] = T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(v[i]) / k);
+        } else if constexpr (is_cplx<T>)
+          v[i] /= static_cast<typename T::value_type>(k);
+        else
+          v[i] = T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(v[i]) /
+                   k);
       }
       if (!dense.is_same(out)) copy(out, dense);
     }
   });
 }
 
-// One index along one dim ----------------------------------------------------------------------------------------------
+// One index along one dim
+// ----------------------------------------------------------------------------------------------
 
 namespace {
-std::vector<int64_t> checked_index(const Tensor& index, int64_t limit, const char* op, bool negative = false) {
+std::vector<int64_t> checked_index(const Tensor& index, int64_t limit, const char* op,
+                                   bool negative = false) {
   Tensor idx = as_long(index);
   const int64_t* at = idx.data<int64_t>();
   std::vector<int64_t> out(at, at + idx.numel());
   for (int64_t& x : out) {
-    FB_CHECK_INDEX(x < limit && x >= (negative ? -limit : 0), op, "(): index ", x, " is out of range for size ", limit);
+    FB_CHECK_INDEX(x < limit && x >= (negative ? -limit : 0), op, "(): index ", x,
+                   " is out of range for size ", limit);
     if (x < 0) x += limit;
   }
   return out;
@@ -323,8 +379,10 @@ void index_select(Tensor& out, const Tensor& input, int64_t dim, const Tensor& i
       parallel_for(0, rows, std::max<int64_t>(1, kGrain / run), [&](int64_t a, int64_t b) {
         for (int64_t r = a; r < b; ++r) {
           const U* from = in + before[r / m] + at[r % m] * stride;
-          if (run == 1) o[r] = *from;
-          else std::memcpy(static_cast<void*>(o + r * run), from, run * sizeof(U));
+          if (run == 1)
+            o[r] = *from;
+          else
+            std::memcpy(static_cast<void*>(o + r * run), from, run * sizeof(U));
         }
       });
     });
@@ -336,8 +394,8 @@ void index_select(Tensor& out, const Tensor& input, int64_t dim, const Tensor& i
   }
 }
 
-void index_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
-               const Scalar& alpha) {
+void index_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
+               const Tensor& source, const Scalar& alpha) {
   start_from(out, input);
   int64_t d = wrap_dim(dim, out.dim());
   auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_add");
@@ -354,29 +412,37 @@ void index_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& inde
       for (int64_t j = 0; j < m; ++j) {
         T* row = p + o.before[i] + at[j] * o.stride;
         const T* x = s + (i * m + j) * B;
-        for (int64_t k = from; k < to; ++k) row[o.after[k]] = plus(row[o.after[k]], plain ? x[k] : times(scale, x[k]));
+        for (int64_t k = from; k < to; ++k)
+          row[o.after[k]] = plus(row[o.after[k]], plain ? x[k] : times(scale, x[k]));
       }
     };
     int64_t A = static_cast<int64_t>(o.before.size());
-    if (A > 1) parallel_for(0, A, std::max<int64_t>(1, kGrain / 4 / (m * B)), [&](int64_t a, int64_t b) {
-      for (int64_t i = a; i < b; ++i) unit(i, 0, B);
-    });
-    else parallel_for(0, B, std::max<int64_t>(16, kGrain / 4 / m), [&](int64_t a, int64_t b) { unit(0, a, b); });
+    if (A > 1)
+      parallel_for(0, A, std::max<int64_t>(1, kGrain / 4 / (m * B)), [&](int64_t a, int64_t b) {
+        for (int64_t i = a; i < b; ++i) unit(i, 0, B);
+      });
+    else
+      parallel_for(0, B, std::max<int64_t>(16, kGrain / 4 / m),
+                   [&](int64_t a, int64_t b) { unit(0, a, b); });
   });
 }
 
-void index_copy(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
+void index_copy(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
+                const Tensor& source) {
   start_from(out, input);
   int64_t d = wrap_dim(dim, out.dim());
   auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_copy");
   for (size_t i = 0; i < at.size(); ++i) {
     Tensor to = slice_at(out, d, at[i]);
     Tensor from = slice_at(source, d, static_cast<int64_t>(i));
-    copy(to, from.dim() == to.dim() ? from : alias(from, to.sizes(), contiguous_strides(to.sizes()), from.offset()));
+    copy(to, from.dim() == to.dim()
+                 ? from
+                 : alias(from, to.sizes(), contiguous_strides(to.sizes()), from.offset()));
   }
 }
 
-void index_fill(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value) {
+void index_fill(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
+                const Scalar& value) {
   start_from(out, input);
   int64_t d = wrap_dim(dim, out.dim());
   for (int64_t x : checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_fill", true)) {
@@ -385,11 +451,13 @@ void index_fill(Tensor& out, const Tensor& input, int64_t dim, const Tensor& ind
   }
 }
 
-void index_fill_tensor(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
+void index_fill_tensor(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
+                       const Tensor& value) {
   index_fill(out, input, dim, index, value.item());
 }
 
-// Masks ----------------------------------------------------------------------------------------------------------------
+// Masks
+// ----------------------------------------------------------------------------------------------------------------
 
 namespace {
 int64_t count_true(const bool* m, int64_t n) {
@@ -407,7 +475,8 @@ Tensor masked_select(const Tensor& input, const Tensor& mask) {
   int64_t n = x.numel(), blocks = (n + kBlock - 1) / kBlock;
   std::vector<int64_t> first(blocks + 1, 0);
   parallel_for(0, blocks, 1, [&](int64_t a, int64_t b) {
-    for (int64_t i = a; i < b; ++i) first[i + 1] = count_true(on + i * kBlock, std::min(kBlock, n - i * kBlock));
+    for (int64_t i = a; i < b; ++i)
+      first[i + 1] = count_true(on + i * kBlock, std::min(kBlock, n - i * kBlock));
   });
   for (int64_t i = 0; i < blocks; ++i) first[i + 1] += first[i];
   Tensor out = empty({first[blocks]}, input.dtype());
@@ -417,7 +486,8 @@ Tensor masked_select(const Tensor& input, const Tensor& mask) {
     parallel_for(0, blocks, 1, [&](int64_t a, int64_t b) {
       for (int64_t i = a; i < b; ++i) {
         int64_t end = std::min(n, (i + 1) * kBlock);
-        // Branch-free within a block: write always, advance when the mask says so; the last place is written apart.
+        // Branch-free within a block: write always, advance when the mask says so; the last place
+        // is written apart.
         U* p = o + first[i];
         U* stop = o + first[i + 1];
         for (int64_t j = i * kBlock; j < end && p < stop; ++j) {
@@ -436,8 +506,10 @@ void masked_scatter(Tensor& out, const Tensor& input, const Tensor& mask, const 
   Tensor m = contiguous(expanded(mask, out.sizes())), s = contiguous(source);
   const bool* on = m.data<bool>();
   int64_t wanted = count_true(on, m.numel());
-  FB_CHECK(wanted <= s.numel(), "masked_scatter: expected self and source to have same dtypes and source to hold at least ",
-           wanted, " elements (one for each true entry of mask), got ", s.numel());
+  FB_CHECK(
+      wanted <= s.numel(),
+      "masked_scatter: expected self and source to have same dtypes and source to hold at least ",
+      wanted, " elements (one for each true entry of mask), got ", s.numel());
   if (out.numel() == 0) return;
   auto at = offsets(out.sizes(), out.strides(), 0, out.sizes().size());
   visit_bytes(out.dtype(), [&]<class U>() {
@@ -456,10 +528,11 @@ std::vector<int64_t> flat_places(const Tensor& t, const Tensor& index, const cha
   std::vector<int64_t> out(idx.numel());
   for (size_t i = 0; i < out.size(); ++i) {
     int64_t x = at[i];
-    FB_CHECK_INDEX(x >= -n && x < n, op, "(): out of range: tried to access index ", x, " on a tensor of ", n,
-                   " elements.");
+    FB_CHECK_INDEX(x >= -n && x < n, op, "(): out of range: tried to access index ", x,
+                   " on a tensor of ", n, " elements.");
     int64_t rest = x < 0 ? x + n : x, place = 0;
-    if (t.is_contiguous()) place = rest;
+    if (t.is_contiguous())
+      place = rest;
     else
       for (size_t d = t.sizes().size(); d-- > 0;) {
         place += rest % t.sizes()[d] * t.strides()[d];
@@ -481,7 +554,8 @@ void take(Tensor& out, const Tensor& input, const Tensor& index) {
   if (!dense.is_same(out)) copy(out, dense);
 }
 
-void put(Tensor& out, const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
+void put(Tensor& out, const Tensor& input, const Tensor& index, const Tensor& source,
+         bool accumulate) {
   start_from(out, input);
   auto at = flat_places(out, index, "put_");
   Tensor s = contiguous(source);
@@ -490,8 +564,11 @@ void put(Tensor& out, const Tensor& input, const Tensor& index, const Tensor& so
     const T* x = s.data<T>();
     for (size_t i = 0; i < at.size(); ++i) o[at[i]] = combine(o[at[i]], x[i]);
   };
-  if (accumulate) visit(out.dtype(), [&]<class T>() { run.template operator()<T>(plus<T>); });
-  else visit_bytes(out.dtype(), [&]<class U>() { run.template operator()<U>([](U, U y) { return y; }); });
+  if (accumulate)
+    visit(out.dtype(), [&]<class T>() { run.template operator()<T>(plus<T>); });
+  else
+    visit_bytes(out.dtype(),
+                [&]<class U>() { run.template operator()<U>([](U, U y) { return y; }); });
 }
 
 Tensor nonzero(const Tensor& input) {
@@ -502,8 +579,10 @@ Tensor nonzero(const Tensor& input) {
     const T* p = x.data<T>();
     for (int64_t i = 0; i < n; ++i) {
       bool hit;
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) hit = float(p[i]) != 0;
-      else hit = p[i] != T(0);
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+        hit = float(p[i]) != 0;
+      else
+        hit = p[i] != T(0);
       if (hit) found.push_back(i);
     }
   });

@@ -31,10 +31,11 @@ template <class T>
 inline constexpr bool is_half_v = std::is_same_v<T, F16> || std::is_same_v<T, BF16>;
 
 // X(C++ type), in the order of DType.
-#define FB_ISA_TYPES(X)                                                                            \
-  X(bool)                                                                                          \
-  X(uint8_t) X(int8_t) X(int16_t) X(int32_t) X(int64_t) X(uint16_t) X(uint32_t) X(uint64_t) X(F16) \
-      X(BF16) X(float) X(double) X(C64) X(C128)
+#define FB_ISA_TYPES(X)                                                                         \
+  X(bool)                                                                                       \
+  X(uint8_t)                                                                                    \
+  X(int8_t) X(int16_t) X(int32_t) X(int64_t) X(uint16_t) X(uint32_t) X(uint64_t) X(F16) X(BF16) \
+      X(float) X(double) X(C64) X(C128)
 
 template <class To, class From>
 FB_INLINE To bits_as(From x) {

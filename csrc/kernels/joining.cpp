@@ -31,22 +31,25 @@ void flip(Tensor& out, const Tensor& input, const Ints& dims) {
     start += (input.sizes()[d] - 1) * strides[d];
     strides[d] = -strides[d];
   }
-  auto from = offsets(input.sizes(), strides, 0, n - 1), to = offsets(out.sizes(), out.strides(), 0, n - 1);
+  auto from = offsets(input.sizes(), strides, 0, n - 1),
+       to = offsets(out.sizes(), out.strides(), 0, n - 1);
   int64_t len = input.sizes()[n - 1], si = strides[n - 1], so = out.strides()[n - 1];
   visit_bytes(input.dtype(), [&]<class U>() {
     const U* in = input.data<U>() + start;
     U* o = out.data<U>();
-    parallel_for(0, static_cast<int64_t>(from.size()), std::max<int64_t>(1, kGrain / len), [&](int64_t a, int64_t b) {
-      for (int64_t r = a; r < b; ++r) {
-        const U* x = in + from[r];
-        U* y = o + to[r];
-        if (si == 1 && so == 1) std::memcpy(static_cast<void*>(y), x, len * sizeof(U));
-        else if (si == -1 && so == 1)
-          for (int64_t i = 0; i < len; ++i) y[i] = x[-i];
-        else
-          for (int64_t i = 0; i < len; ++i) y[i * so] = x[i * si];
-      }
-    });
+    parallel_for(0, static_cast<int64_t>(from.size()), std::max<int64_t>(1, kGrain / len),
+                 [&](int64_t a, int64_t b) {
+                   for (int64_t r = a; r < b; ++r) {
+                     const U* x = in + from[r];
+                     U* y = o + to[r];
+                     if (si == 1 && so == 1)
+                       std::memcpy(static_cast<void*>(y), x, len * sizeof(U));
+                     else if (si == -1 && so == 1)
+                       for (int64_t i = 0; i < len; ++i) y[i] = x[-i];
+                     else
+                       for (int64_t i = 0; i < len; ++i) y[i * so] = x[i * si];
+                   }
+                 });
   });
 }
 
@@ -88,21 +91,23 @@ template <class Keep>
 void triangle(Tensor& out, const Tensor& input, const Keep& keep) {
   if (input.numel() == 0) return;
   int64_t n = input.dim(), rows = input.sizes()[n - 2], cols = input.sizes()[n - 1];
-  auto from = offsets(input.sizes(), input.strides(), 0, n - 1), to = offsets(out.sizes(), out.strides(), 0, n - 1);
+  auto from = offsets(input.sizes(), input.strides(), 0, n - 1),
+       to = offsets(out.sizes(), out.strides(), 0, n - 1);
   int64_t si = input.strides()[n - 1], so = out.strides()[n - 1];
   visit_bytes(input.dtype(), [&]<class U>() {
     const U* in = input.data<U>();
     U* o = out.data<U>();
-    parallel_for(0, static_cast<int64_t>(from.size()), std::max<int64_t>(1, kGrain / cols), [&](int64_t a, int64_t b) {
-      for (int64_t r = a; r < b; ++r) {
-        auto [first, last] = keep(r % rows, cols);
-        const U* x = in + from[r];
-        U* y = o + to[r];
-        for (int64_t j = 0; j < first; ++j) y[j * so] = U{};
-        for (int64_t j = first; j < last; ++j) y[j * so] = x[j * si];
-        for (int64_t j = last; j < cols; ++j) y[j * so] = U{};
-      }
-    });
+    parallel_for(0, static_cast<int64_t>(from.size()), std::max<int64_t>(1, kGrain / cols),
+                 [&](int64_t a, int64_t b) {
+                   for (int64_t r = a; r < b; ++r) {
+                     auto [first, last] = keep(r % rows, cols);
+                     const U* x = in + from[r];
+                     U* y = o + to[r];
+                     for (int64_t j = 0; j < first; ++j) y[j * so] = U{};
+                     for (int64_t j = first; j < last; ++j) y[j * so] = x[j * si];
+                     for (int64_t j = last; j < cols; ++j) y[j * so] = U{};
+                   }
+                 });
   });
 }
 int64_t clamped(int64_t row, int64_t shift, int64_t cols) {
@@ -119,7 +124,9 @@ void tril(Tensor& out, const Tensor& input, int64_t diagonal) {
 }
 
 void triu(Tensor& out, const Tensor& input, int64_t diagonal) {
-  triangle(out, input, [=](int64_t row, int64_t cols) { return std::pair(clamped(row, diagonal, cols), cols); });
+  triangle(out, input, [=](int64_t row, int64_t cols) {
+    return std::pair(clamped(row, diagonal, cols), cols);
+  });
 }
 
 Tensor repeat_indices(const Tensor& repeats, std::optional<int64_t> output_size) {
@@ -128,11 +135,12 @@ Tensor repeat_indices(const Tensor& repeats, std::optional<int64_t> output_size)
   int64_t total = 0;
   for (int64_t i = 0; i < counts.numel(); ++i) {
     FB_CHECK(c[i] >= 0, "repeats can not be negative");
-    FB_CHECK(!__builtin_add_overflow(total, c[i], &total), "repeat_interleave: the sum of repeats overflows");
+    FB_CHECK(!__builtin_add_overflow(total, c[i], &total),
+             "repeat_interleave: the sum of repeats overflows");
   }
   FB_CHECK(!output_size || *output_size == total,
-           "repeat_interleave: allocated size does not match required size: output_size is ", output_size.value_or(0),
-           ", repeats sum to ", total);
+           "repeat_interleave: allocated size does not match required size: output_size is ",
+           output_size.value_or(0), ", repeats sum to ", total);
   Tensor out = empty({total}, DType::Int64);
   int64_t* o = out.data<int64_t>();
   for (int64_t i = 0; i < counts.numel(); ++i) o = std::fill_n(o, c[i], i);

@@ -1,5 +1,6 @@
-// Triangular factorisations of batches of matrices, and what is solved with them: Cholesky, LU, inverses, determinants.
-// Layout is linalg_batch.h's matter, one matrix at a time is LAPACK's; autograd is above.
+// Triangular factorisations of batches of matrices, and what is solved with them: Cholesky, LU,
+// inverses, determinants. Layout is linalg_batch.h's matter, one matrix at a time is LAPACK's;
+// autograd is above.
 #include "gen/kernels.h"
 
 #include <cmath>
@@ -14,8 +15,10 @@ namespace {
 
 template <class T>
 T conj_of(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x;
-  else return std::conj(x);
+  if constexpr (std::is_floating_point_v<T>)
+    return x;
+  else
+    return std::conj(x);
 }
 
 // Sets what lies strictly above (or below) the diagonal to zero.
@@ -25,7 +28,8 @@ void clear_triangle(T* a, int64_t n, bool above) {
     for (int64_t i = above ? 0 : j + 1; i < (above ? j : n); ++i) a[j * n + i] = T(0);
 }
 
-// The factors of every matrix of `a`, in place. Infos (and the pivots, which count from 1) are LAPACK's.
+// The factors of every matrix of `a`, in place. Infos (and the pivots, which count from 1) are
+// LAPACK's.
 void factor(const Tensor& a, int* pivots, int* infos) {
   const int m = small(a.size(-2), "lu"), n = small(a.size(-1), "lu");
   const int64_t k = std::min(m, n);
@@ -50,7 +54,8 @@ void substitute(const Tensor& lu, const int* pivots, const Tensor& b, char trans
   if (n == 0 || rhs == 0) return;
   visit_inexact(lu.dtype(), "lu_solve", [&]<class T>() {
     each_matrix(batch_of(b), n, [&](int64_t i) {
-      lapack::getrs<T>(trans, n, rhs, lu.data<T>() + i * n * n, pivots + i * n, b.data<T>() + i * n * rhs);
+      lapack::getrs<T>(trans, n, rhs, lu.data<T>() + i * n * n, pivots + i * n,
+                       b.data<T>() + i * n * rhs);
     });
   });
 }
@@ -61,7 +66,7 @@ Ints batch_sizes(const Tensor& x, int64_t tail = 2) {
   return out;
 }
 
-Tensor turned(const Tensor& x) {   // the transposes
+Tensor turned(const Tensor& x) {  // the transposes
   Ints sizes = x.sizes(), strides = x.strides();
   std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);
   std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
@@ -81,8 +86,10 @@ Tensor dense_pivots(const Tensor& pivots, const Ints& batch) {
 void check_pivots(const Tensor& pivots, int64_t n) {
   const int* p = pivots.data<int>();
   for (int64_t i = 0; i < pivots.numel(); ++i)
-    FB_CHECK(p[i] >= 1 && p[i] <= n, "lu_solve: pivots passed to lu_solve must be greater or equal to 1 and smaller or "
-             "equal to LU.size(-2), got ", p[i], " of ", n, " rows");
+    FB_CHECK(p[i] >= 1 && p[i] <= n,
+             "lu_solve: pivots passed to lu_solve must be greater or equal to 1 and smaller or "
+             "equal to LU.size(-2), got ",
+             p[i], " of ", n, " rows");
 }
 
 }  // namespace
@@ -94,7 +101,8 @@ Tensor linalg_check_errors(const Tensor& infos, const std::string& name, bool is
   int64_t i = 0;
   while (i < dense.numel() && info[i] == 0) ++i;
   if (i == dense.numel()) return infos;
-  const std::string where = is_matrix ? concat(name, ": ") : concat(name, ": (Batch element ", i, "): ");
+  const std::string where =
+      is_matrix ? concat(name, ": ") : concat(name, ": (Batch element ", i, "): ");
   const int code = info[i];
   auto has = [&](const char* s) { return name.find(s) != std::string::npos; };
   FB_CHECK(code > 0, where, "argument ", -code, " has an illegal value");
@@ -102,25 +110,37 @@ Tensor linalg_check_errors(const Tensor& infos, const std::string& name, bool is
     fail(ErrorKind::LinAlg, where, "The diagonal element ", code,
          " is zero, the inversion could not be completed because the input matrix is singular.");
   if (has("cholesky"))
-    fail(ErrorKind::LinAlg, where, "The factorization could not be completed because the input is not "
-         "positive-definite (the leading minor of order ", code, " is not positive-definite).");
+    fail(ErrorKind::LinAlg, where,
+         "The factorization could not be completed because the input is not "
+         "positive-definite (the leading minor of order ",
+         code, " is not positive-definite).");
   if (has("svd"))
-    fail(ErrorKind::LinAlg, where, "The algorithm failed to converge because the input matrix is ill-conditioned or has "
-         "too many repeated singular values (error code: ", code, ").");
+    fail(ErrorKind::LinAlg, where,
+         "The algorithm failed to converge because the input matrix is ill-conditioned or has "
+         "too many repeated singular values (error code: ",
+         code, ").");
   if (has("eig") || has("syevd"))
-    fail(ErrorKind::LinAlg, where, "The algorithm failed to converge because the input matrix is ill-conditioned or has "
-         "too many repeated eigenvalues (error code: ", code, ").");
+    fail(ErrorKind::LinAlg, where,
+         "The algorithm failed to converge because the input matrix is ill-conditioned or has "
+         "too many repeated eigenvalues (error code: ",
+         code, ").");
   if (has("lstsq"))
-    fail(ErrorKind::LinAlg, where, "The least squares solution could not be computed because the input matrix does not "
-         "have full rank (error code: ", code, ").");
+    fail(ErrorKind::LinAlg, where,
+         "The least squares solution could not be computed because the input matrix does not "
+         "have full rank (error code: ",
+         code, ").");
   if (has("lu_factor"))
-    fail(ErrorKind::Runtime, where, "U[", code, ",", code, "] is zero and using it on lu_solve would result in a division "
-         "by zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+    fail(ErrorKind::Runtime, where, "U[", code, ",", code,
+         "] is zero and using it on lu_solve would result in a division "
+         "by zero. If you still want to perform the factorization, consider calling linalg.lu(A, "
+         "pivot) or "
          "linalg.lu_factor_ex(A, pivot)");
   fail(ErrorKind::LinAlg, where, "The solver failed because the input matrix is singular.");
 }
 
-bool linalg_use_builtin(bool on) { return lapack::use_builtin(on); }
+bool linalg_use_builtin(bool on) {
+  return lapack::use_builtin(on);
+}
 
 void linalg_cholesky_ex(Tensor& L, Tensor& info, const Tensor& A, bool upper, bool check_errors) {
   Tensor work = columns_of(L), infos = dense_of(info);
@@ -154,7 +174,8 @@ void cholesky_solve(Tensor& result, const Tensor& B, const Tensor& L, bool upper
   settle(result, work);
 }
 
-void linalg_lu_factor_ex(Tensor& LU, Tensor& pivots, Tensor& info, const Tensor& A, bool, bool check_errors) {
+void linalg_lu_factor_ex(Tensor& LU, Tensor& pivots, Tensor& info, const Tensor& A, bool,
+                         bool check_errors) {
   Tensor work = columns_of(LU), p = dense_of(pivots), infos = dense_of(info);
   copy(work, A);
   factor(work, p.data<int>(), infos.data<int>());
@@ -172,14 +193,16 @@ void pivots_to_permutation(Tensor& result, const Tensor& pivots, int64_t n) {
     std::iota(order, order + n, 0);
     for (int64_t j = 0; j < k; ++j) {
       const int64_t with = given[i * k + j] - int64_t{1};
-      FB_CHECK(with >= 0 && with < n, "lu_unpack: pivots must be between 1 and ", n, ", got ", with + 1);
+      FB_CHECK(with >= 0 && with < n, "lu_unpack: pivots must be between 1 and ", n, ", got ",
+               with + 1);
       std::swap(order[j], order[with]);
     }
   }
   settle(result, out);
 }
 
-void linalg_lu_solve(Tensor& result, const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint) {
+void linalg_lu_solve(Tensor& result, const Tensor& LU, const Tensor& pivots, const Tensor& B,
+                     bool left, bool adjoint) {
   // X A = B is A^T X^T = B^T; the rows of B are the columns of its transpose.
   const Tensor target = left ? result : turned(result);
   Tensor work = columns_of(target);
@@ -191,7 +214,7 @@ void linalg_lu_solve(Tensor& result, const Tensor& LU, const Tensor& pivots, con
     substitute(lu, p.data<int>(), work, adjoint ? 'C' : 'N');
   } else if (!adjoint || !LU.is_complex()) {
     substitute(lu, p.data<int>(), work, adjoint ? 'N' : 'T');
-  } else {   // (A^H)^T = conj(A): conjugate on both sides
+  } else {  // (A^H)^T = conj(A): conjugate on both sides
     visit_inexact(LU.dtype(), "lu_solve", [&]<class T>() {
       T* x = work.data<T>();
       for (int64_t i = 0; i < work.numel(); ++i) x[i] = conj_of(x[i]);
@@ -259,8 +282,9 @@ void linalg_slogdet(Tensor& sign, Tensor& logabsdet, Tensor& LU, Tensor& pivots,
   settle(LU, work), settle(pivots, p), settle(sign, s), settle(logabsdet, l);
 }
 
-// Conjugated cofactors: the derivative of the determinant, also of singular matrices. With A = U S V^H they are
-// det(U) det(V)^* times U diag(product of the other singular values) V^H, all conjugated into place.
+// Conjugated cofactors: the derivative of the determinant, also of singular matrices. With A = U S
+// V^H they are det(U) det(V)^* times U diag(product of the other singular values) V^H, all
+// conjugated into place.
 void linalg_cofactor(Tensor& result, const Tensor& A) {
   Tensor out = columns_of(result), work = column_copy(A);
   const int n = small(A.size(-1), "linalg.det");
@@ -289,7 +313,8 @@ void linalg_cofactor(Tensor& result, const Tensor& A) {
       for (int j = 0; j < n; ++j)
         for (int i = 0; i < n; ++i) {
           T sum(0);
-          for (int k = 0; k < n; ++k) sum += u[k * int64_t{n} + i] * others[k] * v[j * int64_t{n} + k];
+          for (int k = 0; k < n; ++k)
+            sum += u[k * int64_t{n} + i] * others[k] * v[j * int64_t{n} + k];
           c[j * int64_t{n} + i] = unit * sum;
         }
     });
@@ -297,9 +322,10 @@ void linalg_cofactor(Tensor& result, const Tensor& A) {
   settle(result, out);
 }
 
-// A X = B by LU; the factors are kept for the derivative. B and the result are batches of matrices here.
-void linalg_solve_ex(Tensor& result, Tensor& LU, Tensor& pivots, Tensor& info, const Tensor& A, const Tensor& B, bool left,
-                     bool) {
+// A X = B by LU; the factors are kept for the derivative. B and the result are batches of matrices
+// here.
+void linalg_solve_ex(Tensor& result, Tensor& LU, Tensor& pivots, Tensor& info, const Tensor& A,
+                     const Tensor& B, bool left, bool) {
   Tensor work = columns_of(LU), p = dense_of(pivots), infos = dense_of(info);
   copy(work, A);
   factor(work, p.data<int>(), infos.data<int>());
@@ -307,12 +333,14 @@ void linalg_solve_ex(Tensor& result, Tensor& LU, Tensor& pivots, Tensor& info, c
   linalg_lu_solve(result, work, p, B, left, false);
 }
 
-void linalg_solve_triangular(Tensor& result, const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular) {
+void linalg_solve_triangular(Tensor& result, const Tensor& A, const Tensor& B, bool upper,
+                             bool left, bool unitriangular) {
   const Tensor target = left ? result : turned(result);
   Tensor work = columns_of(target);
   copy(work, left ? B : turned(B));
   Tensor a = columns_read(A, batch_sizes(result));
-  const int n = small(A.size(-1), "linalg.solve_triangular"), rhs = small(work.size(-1), "linalg.solve_triangular");
+  const int n = small(A.size(-1), "linalg.solve_triangular"),
+            rhs = small(work.size(-1), "linalg.solve_triangular");
   visit_inexact(A.dtype(), "linalg.solve_triangular", [&]<class T>() {
     if (n == 0 || rhs == 0) return;
     each_matrix(batch_of(result), n, [&](int64_t i) {

@@ -1,6 +1,6 @@
-// Batches of matrices as LAPACK wants them: dense, column by column. Owns the passage between tensors of any strides
-// and such batches, the choice of threads for small matrices, and the element types that factorisations have. Knows no
-// routine of LAPACK.
+// Batches of matrices as LAPACK wants them: dense, column by column. Owns the passage between
+// tensors of any strides and such batches, the choice of threads for small matrices, and the
+// element types that factorisations have. Knows no routine of LAPACK.
 #pragma once
 
 #include <limits>
@@ -15,11 +15,17 @@ namespace flambeau::kernels {
 template <class F>
 decltype(auto) visit_inexact(DType d, const char* op, F&& f) {
   switch (d) {
-    case DType::Float32: return f.template operator()<float>();
-    case DType::Float64: return f.template operator()<double>();
-    case DType::Complex64: return f.template operator()<complex64>();
-    case DType::Complex128: return f.template operator()<complex128>();
-    default: fail(ErrorKind::Runtime, op, ": expected float, double, cfloat or cdouble, got ", scalar_type_name(d));
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    case DType::Complex64:
+      return f.template operator()<complex64>();
+    case DType::Complex128:
+      return f.template operator()<complex128>();
+    default:
+      fail(ErrorKind::Runtime, op, ": expected float, double, cfloat or cdouble, got ",
+           scalar_type_name(d));
   }
 }
 
@@ -56,10 +62,14 @@ inline Tensor columns_read(const Tensor& x, const Ints& batch) {
   Ints sizes = batch;
   sizes.push_back(x.size(-2));
   sizes.push_back(x.size(-1));
-  return x.sizes() == sizes && x.strides() == column_strides(sizes) ? x : column_copy(x, x.dtype(), batch);
+  return x.sizes() == sizes && x.strides() == column_strides(sizes)
+             ? x
+             : column_copy(x, x.dtype(), batch);
 }
 // The same for vectors and for anything else that must be row-major.
-inline Tensor dense_of(const Tensor& x) { return x.is_contiguous() ? x : empty(x.sizes(), x.dtype()); }
+inline Tensor dense_of(const Tensor& x) {
+  return x.is_contiguous() ? x : empty(x.sizes(), x.dtype());
+}
 // Puts what was worked out in `work` where it belongs.
 inline void settle(const Tensor& out, const Tensor& work) {
   if (!out.is_same(work)) copy(out, work);
@@ -72,11 +82,13 @@ inline int64_t batch_of(const Tensor& x, int64_t tail = 2) {
   return n;
 }
 inline int small(int64_t n, const char* op) {
-  FB_CHECK(n < std::numeric_limits<int>::max(), op, ": matrices of 2**31 rows and more are not supported");
+  FB_CHECK(n < std::numeric_limits<int>::max(), op,
+           ": matrices of 2**31 rows and more are not supported");
   return static_cast<int>(n);
 }
 
-// f(i) for each matrix. Small matrices are shared out over threads; LAPACK has its own for large ones.
+// f(i) for each matrix. Small matrices are shared out over threads; LAPACK has its own for large
+// ones.
 template <class F>
 void each_matrix(int64_t batch, int64_t n, const F& f) {
   const int64_t work = std::max<int64_t>(1, n * n * n);

@@ -12,8 +12,10 @@ namespace {
 
 template <class T>
 T conj_of(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x;
-  else return std::conj(x);
+  if constexpr (std::is_floating_point_v<T>)
+    return x;
+  else
+    return std::conj(x);
 }
 
 // Tolerances, one for each matrix.
@@ -25,15 +27,17 @@ Tensor spread(const Tensor& tolerance, const Ints& batch) {
 
 }  // namespace
 
-void linalg_pinv(Tensor& result, const Tensor& input, const Tensor& atol, const Tensor& rtol, bool hermitian) {
+void linalg_pinv(Tensor& result, const Tensor& input, const Tensor& atol, const Tensor& rtol,
+                 bool hermitian) {
   if (result.numel() == 0) return;
   Tensor work = column_copy(input), out = dense_of(result);
   Ints batch_sizes = input.sizes();
   batch_sizes.resize(batch_sizes.size() - 2);
   Tensor absolute = spread(atol, batch_sizes), relative = spread(rtol, batch_sizes);
-  const int m = small(input.size(-2), "linalg.pinv"), n = small(input.size(-1), "linalg.pinv"), k = std::min(m, n);
-  FB_CHECK(!hermitian || m == n, "linalg.pinv: A must be batches of square matrices, but they are ", m, " by ", n,
-           " matrices");
+  const int m = small(input.size(-2), "linalg.pinv"), n = small(input.size(-1), "linalg.pinv"),
+            k = std::min(m, n);
+  FB_CHECK(!hermitian || m == n, "linalg.pinv: A must be batches of square matrices, but they are ",
+           m, " by ", n, " matrices");
   std::vector<int> infos(batch_of(input));
   visit_inexact(input.dtype(), "linalg.pinv", [&]<class T>() {
     using R = lapack::Real<T>;
@@ -60,15 +64,23 @@ void linalg_pinv(Tensor& result, const Tensor& input, const Tensor& atol, const 
         for (int64_t j = 0; j < m; ++j) u[i * m + j] = conj_of(u[i * m + j]) * scale;
       }
       for (T& x : vt) x = conj_of(x);
-      Gemm g{input.dtype(), n, m, k, {vt.data(), k, 1}, {u.data(), m, 1}, out.data<T>() + b * int64_t{n} * m, m};
+      Gemm g{input.dtype(),
+             n,
+             m,
+             k,
+             {vt.data(), k, 1},
+             {u.data(), m, 1},
+             out.data<T>() + b * int64_t{n} * m,
+             m};
       gemm(g);
     });
   });
   for (size_t i = 0; i < infos.size(); ++i)
     if (infos[i])
-      fail(ErrorKind::LinAlg, "linalg.", hermitian ? "eigh" : "svd", ": ",
-           input.dim() == 2 ? "" : concat("(Batch element ", i, "): "),
-           "The algorithm failed to converge because the input matrix contained non-finite values.");
+      fail(
+          ErrorKind::LinAlg, "linalg.", hermitian ? "eigh" : "svd", ": ",
+          input.dim() == 2 ? "" : concat("(Batch element ", i, "): "),
+          "The algorithm failed to converge because the input matrix contained non-finite values.");
   settle(result, out);
 }
 

@@ -1,6 +1,6 @@
 // Cross products, matrix exponentials and symmetric indefinite factorisations of batches.
-// Sources: Higham, SIAM J. Matrix Anal. 26 (2005), scaling and squaring with Pade approximants; Bunch and Kaufman,
-// Math. Comp. 31 (1977), in the packing of LAPACK's sytrf (lower triangle).
+// Sources: Higham, SIAM J. Matrix Anal. 26 (2005), scaling and squaring with Pade approximants;
+// Bunch and Kaufman, Math. Comp. 31 (1977), in the packing of LAPACK's sytrf (lower triangle).
 #include "gen/kernels.h"
 
 #include <cmath>
@@ -14,13 +14,17 @@ namespace {
 
 template <class T>
 T conj_of(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x;
-  else return std::conj(x);
+  if constexpr (std::is_floating_point_v<T>)
+    return x;
+  else
+    return std::conj(x);
 }
 template <class T>
 double size1(T x) {
-  if constexpr (std::is_floating_point_v<T>) return std::fabs(x);
-  else return std::fabs(x.real()) + std::fabs(x.imag());
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fabs(x);
+  else
+    return std::fabs(x.real()) + std::fabs(x.imag());
 }
 
 // x broadcast to `sizes`, dense, with `dim` outermost: three planes.
@@ -54,8 +58,20 @@ Square<T> operator*(const Square<T>& x, const Square<T>& y) {
 // exp of one matrix by the Pade approximant of degree 13.
 template <class T>
 bool exponential(Square<T>& x) {
-  constexpr double b[] = {64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
-                          10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1};
+  constexpr double b[] = {64764752532480000,
+                          32382376266240000,
+                          7771770303897600,
+                          1187353796428800,
+                          129060195264000,
+                          10559470521600,
+                          670442572800,
+                          33522128640,
+                          1323241920,
+                          40840800,
+                          960960,
+                          16380,
+                          182,
+                          1};
   const int n = x.n;
   double norm = 0;
   for (int i = 0; i < n; ++i) {
@@ -77,9 +93,11 @@ bool exponential(Square<T>& x) {
     for (size_t i = 0; i < p.a.size(); ++i) p.a[i] += q.a[i];
     return p;
   };
-  const Square<T> u = x * plus(x6 * combine(b[13], b[11], b[9], 0), combine(b[7], b[5], b[3], b[1]));
+  const Square<T> u =
+      x * plus(x6 * combine(b[13], b[11], b[9], 0), combine(b[7], b[5], b[3], b[1]));
   const Square<T> v = plus(x6 * combine(b[12], b[10], b[8], 0), combine(b[6], b[4], b[2], b[0]));
-  // (v - u) e = v + u; by columns this solves the transposed system, whose solution is the transpose of e by columns.
+  // (v - u) e = v + u; by columns this solves the transposed system, whose solution is the
+  // transpose of e by columns.
   Square<T> left(n);
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < n; ++j) {
@@ -91,7 +109,8 @@ bool exponential(Square<T>& x) {
   lapack::getrf<T>(n, n, left.a.data(), pivots.data());
   lapack::getrs<T>('N', n, n, left.a.data(), pivots.data(), x.a.data());
   for (int i = 0; i < n; ++i)
-    for (int j = 0; j < i; ++j) std::swap(x.a[static_cast<size_t>(i) * n + j], x.a[static_cast<size_t>(j) * n + i]);
+    for (int j = 0; j < i; ++j)
+      std::swap(x.a[static_cast<size_t>(i) * n + j], x.a[static_cast<size_t>(j) * n + i]);
   for (int i = 0; i < squarings; ++i) x = x * x;
   return true;
 }
@@ -134,7 +153,9 @@ int bunch_kaufman(const Symmetric<T>& m, int* pivots) {
   const double alpha = (1 + std::sqrt(17.0)) / 8;
   int info = 0;
   for (int k = 0; k < m.n;) {
-    auto diagonal = [&](int i) { return m.hermitian ? std::fabs(std::real(m(i, i))) : size1(m(i, i)); };
+    auto diagonal = [&](int i) {
+      return m.hermitian ? std::fabs(std::real(m(i, i))) : size1(m(i, i));
+    };
     int largest = k, with = k, step = 1;
     double column = 0;
     for (int i = k + 1; i < m.n; ++i)
@@ -146,9 +167,12 @@ int bunch_kaufman(const Symmetric<T>& m, int* pivots) {
       double row = 0;
       for (int j = k; j < m.n; ++j)
         if (j != largest) row = std::max(row, size1(m.get(largest, j)));
-      if (here >= alpha * column * (column / row)) with = k;
-      else if (diagonal(largest) >= alpha * row) with = largest;
-      else with = largest, step = 2;
+      if (here >= alpha * column * (column / row))
+        with = k;
+      else if (diagonal(largest) >= alpha * row)
+        with = largest;
+      else
+        with = largest, step = 2;
     }
     const int last = k + step - 1;
     if (with != last) exchange(m, k, last, with);
@@ -166,12 +190,13 @@ int bunch_kaufman(const Symmetric<T>& m, int* pivots) {
       if (m.hermitian) m(last, last) = std::real(m(last, last));
       const T p = m(k, k), q = m(last, k), r = m(last, last);
       std::vector<T> u(m.n), v(m.n);
-      for (int i = k + 2; i < m.n; ++i) {   // the row of L: (a_ik, a_i,k+1) D^-1
+      for (int i = k + 2; i < m.n; ++i) {  // the row of L: (a_ik, a_i,k+1) D^-1
         u[i] = m(i, k), v[i] = m(i, last);
         solve_pair(p, m.mirror(q), q, r, u[i], v[i]);
       }
       for (int j = k + 2; j < m.n; ++j)
-        for (int i = j; i < m.n; ++i) m(i, j) -= m(i, k) * m.mirror(u[j]) + m(i, last) * m.mirror(v[j]);
+        for (int i = j; i < m.n; ++i)
+          m(i, j) -= m(i, k) * m.mirror(u[j]) + m(i, last) * m.mirror(v[j]);
       for (int i = k + 2; i < m.n; ++i) m(i, k) = u[i], m(i, last) = v[i];
       pivots[k] = pivots[last] = -(with + 1);
     }
@@ -188,8 +213,10 @@ void solve_factored(const Symmetric<T>& m, const int* pivots, T* b) {
     std::swap(b[last], b[std::abs(pivots[k]) - 1]);
     for (int i = k + step; i < n; ++i)
       for (int j = k; j <= last; ++j) b[i] -= m(i, j) * b[j];
-    if (step == 1) b[k] /= m(k, k);
-    else solve_pair(m(k, k), m(last, k), m.mirror(m(last, k)), m(last, last), b[k], b[last]);
+    if (step == 1)
+      b[k] /= m(k, k);
+    else
+      solve_pair(m(k, k), m(last, k), m.mirror(m(last, k)), m(last, last), b[k], b[last]);
     k += step;
   }
   for (int k = n - 1; k >= 0;) {
@@ -206,7 +233,8 @@ void solve_factored(const Symmetric<T>& m, const int* pivots, T* b) {
 void linalg_cross(Tensor& result, const Tensor& input, const Tensor& other, int64_t dim) {
   if (result.numel() == 0) return;
   const int64_t d = wrap_dim(dim, result.dim()), n = result.numel() / 3;
-  Tensor a = planes(input, result.sizes(), d), b = planes(other, result.sizes(), d), out = empty(a.sizes(), a.dtype());
+  Tensor a = planes(input, result.sizes(), d), b = planes(other, result.sizes(), d),
+         out = empty(a.sizes(), a.dtype());
   visit(result.dtype(), [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool>) {
       const T *x = a.data<T>(), *y = b.data<T>();
@@ -241,12 +269,15 @@ void linalg_matrix_exp(Tensor& result, const Tensor& A) {
       std::copy(x.a.begin(), x.a.end(), at);
     });
   };
-  if (A.is_complex()) run.template operator()<complex128>();
-  else run.template operator()<double>();
+  if (A.is_complex())
+    run.template operator()<complex128>();
+  else
+    run.template operator()<double>();
   copy(result, work);
 }
 
-void linalg_ldl_factor_ex(Tensor& LD, Tensor& pivots, Tensor& info, const Tensor& input, bool hermitian, bool check_errors) {
+void linalg_ldl_factor_ex(Tensor& LD, Tensor& pivots, Tensor& info, const Tensor& input,
+                          bool hermitian, bool check_errors) {
   Tensor work = columns_of(LD), p = dense_of(pivots), infos = dense_of(info);
   copy(work, input);
   const int n = small(input.size(-1), "linalg.ldl_factor");
@@ -262,7 +293,8 @@ void linalg_ldl_factor_ex(Tensor& LD, Tensor& pivots, Tensor& info, const Tensor
   if (check_errors) linalg_check_errors(info, "torch.linalg.ldl_factor_ex", input.dim() == 2);
 }
 
-void linalg_ldl_solve(Tensor& result, const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian) {
+void linalg_ldl_solve(Tensor& result, const Tensor& LD, const Tensor& pivots, const Tensor& B,
+                      bool hermitian) {
   Tensor work = columns_of(result);
   copy(work, B);
   Ints batch = result.sizes();
@@ -277,14 +309,16 @@ void linalg_ldl_solve(Tensor& result, const Tensor& LD, const Tensor& pivots, co
   const int* all = p.data<int>();
   for (int64_t i = 0; i < p.numel(); ++i) {
     const bool pair = all[i] < 0;
-    FB_CHECK(all[i] != 0 && std::abs(all[i]) <= n && (!pair || (i % n + 1 < n && all[i + 1] == all[i])),
-             "torch.linalg.ldl_solve: pivots are not those of linalg.ldl_factor");
+    FB_CHECK(
+        all[i] != 0 && std::abs(all[i]) <= n && (!pair || (i % n + 1 < n && all[i + 1] == all[i])),
+        "torch.linalg.ldl_solve: pivots are not those of linalg.ldl_factor");
     i += pair;
   }
   visit_inexact(LD.dtype(), "linalg.ldl_solve", [&]<class T>() {
     each_matrix(batch_of(result), n, [&](int64_t i) {
       const Symmetric<T> m{factors.data<T>() + i * int64_t{n} * n, n, hermitian && LD.is_complex()};
-      for (int j = 0; j < rhs; ++j) solve_factored(m, all + i * n, work.data<T>() + (i * rhs + j) * n);
+      for (int j = 0; j < rhs; ++j)
+        solve_factored(m, all + i * n, work.data<T>() + (i * rhs + j) * n);
     });
   });
   settle(result, work);

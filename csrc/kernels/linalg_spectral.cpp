@@ -12,8 +12,10 @@ namespace {
 
 template <class T>
 bool finite(T x) {
-  if constexpr (std::is_floating_point_v<T>) return std::isfinite(x);
-  else return std::isfinite(x.real()) && std::isfinite(x.imag());
+  if constexpr (std::is_floating_point_v<T>)
+    return std::isfinite(x);
+  else
+    return std::isfinite(x.real()) && std::isfinite(x.imag());
 }
 
 // Raises what LAPACK reported for the matrices of a batch.
@@ -23,11 +25,14 @@ void check(const std::vector<int>& infos, const char* name, bool is_matrix) {
   linalg_check_errors(info, name, is_matrix);
 }
 
-// The leading rows of each matrix of `from`, into `to`; both column by column, `to` with at most as many rows.
+// The leading rows of each matrix of `from`, into `to`; both column by column, `to` with at most as
+// many rows.
 template <class T>
-void copy_top(const T* from, int64_t from_rows, T* to, int64_t to_rows, int64_t columns, bool upper) {
+void copy_top(const T* from, int64_t from_rows, T* to, int64_t to_rows, int64_t columns,
+              bool upper) {
   for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = 0; i < to_rows; ++i) to[j * to_rows + i] = upper && i > j ? T(0) : from[j * from_rows + i];
+    for (int64_t i = 0; i < to_rows; ++i)
+      to[j * to_rows + i] = upper && i > j ? T(0) : from[j * from_rows + i];
 }
 
 }  // namespace
@@ -78,7 +83,8 @@ void linalg_qr(Tensor& Q, Tensor& R, const Tensor& A, const std::string& mode) {
 void linalg_householder_product(Tensor& result, const Tensor& input, const Tensor& tau) {
   Tensor work = columns_of(result), t = contiguous(tau);
   copy(work, input);
-  const int m = small(input.size(-2), "householder_product"), n = small(input.size(-1), "householder_product");
+  const int m = small(input.size(-2), "householder_product"),
+            n = small(input.size(-1), "householder_product");
   const int k = small(tau.size(-1), "householder_product");
   visit_inexact(input.dtype(), "householder_product", [&]<class T>() {
     if (n == 0) return;
@@ -90,10 +96,12 @@ void linalg_householder_product(Tensor& result, const Tensor& input, const Tenso
   settle(result, work);
 }
 
-void ormqr(Tensor& result, const Tensor& input, const Tensor& tau, const Tensor& other, bool left, bool transpose) {
+void ormqr(Tensor& result, const Tensor& input, const Tensor& tau, const Tensor& other, bool left,
+           bool transpose) {
   Tensor work = columns_of(result), a = column_copy(input), t = contiguous(tau);
   copy(work, other);
-  const int m = small(other.size(-2), "ormqr"), n = small(other.size(-1), "ormqr"), k = small(tau.size(-1), "ormqr");
+  const int m = small(other.size(-2), "ormqr"), n = small(other.size(-1), "ormqr"),
+            k = small(tau.size(-1), "ormqr");
   const int64_t size = input.size(-2) * input.size(-1);
   const int lda = std::max(1, small(input.size(-2), "ormqr"));
   visit_inexact(input.dtype(), "ormqr", [&]<class T>() {
@@ -108,7 +116,8 @@ void ormqr(Tensor& result, const Tensor& input, const Tensor& tau, const Tensor&
 }
 
 void linalg_eigh(Tensor& L, Tensor& V, const Tensor& A, bool upper, bool vectors) {
-  Tensor work = vectors ? columns_of(V) : empty_strided(A.sizes(), column_strides(A.sizes()), A.dtype());
+  Tensor work =
+      vectors ? columns_of(V) : empty_strided(A.sizes(), column_strides(A.sizes()), A.dtype());
   Tensor w = dense_of(L);
   copy(work, A);
   const int n = small(A.size(-1), "linalg.eigh");
@@ -117,7 +126,8 @@ void linalg_eigh(Tensor& L, Tensor& V, const Tensor& A, bool upper, bool vectors
   visit_inexact(A.dtype(), "linalg.eigh", [&]<class T>() {
     using R = lapack::Real<T>;
     each_matrix(n ? batch : 0, n, [&](int64_t i) {
-      infos[i] = lapack::heevd<T>(vectors, upper, n, work.data<T>() + i * int64_t{n} * n, w.data<R>() + i * n);
+      infos[i] = lapack::heevd<T>(vectors, upper, n, work.data<T>() + i * int64_t{n} * n,
+                                  w.data<R>() + i * n);
     });
   });
   check(infos, "linalg.eigh", A.dim() == 2);
@@ -125,8 +135,10 @@ void linalg_eigh(Tensor& L, Tensor& V, const Tensor& A, bool upper, bool vectors
   if (vectors) settle(V, work);
 }
 
-void linalg_svd(Tensor& U, Tensor& S, Tensor& Vh, const Tensor& A, bool full_matrices, bool vectors) {
-  Tensor work = column_copy(A), u = vectors ? columns_of(U) : U, v = vectors ? columns_of(Vh) : Vh, s = dense_of(S);
+void linalg_svd(Tensor& U, Tensor& S, Tensor& Vh, const Tensor& A, bool full_matrices,
+                bool vectors) {
+  Tensor work = column_copy(A), u = vectors ? columns_of(U) : U, v = vectors ? columns_of(Vh) : Vh,
+         s = dense_of(S);
   const int m = small(A.size(-2), "linalg.svd"), n = small(A.size(-1), "linalg.svd");
   const int k = std::min(m, n);
   const int columns = full_matrices ? m : k, rows = full_matrices ? n : k;
@@ -134,7 +146,7 @@ void linalg_svd(Tensor& U, Tensor& S, Tensor& Vh, const Tensor& A, bool full_mat
   std::vector<int> infos(batch);
   visit_inexact(A.dtype(), "linalg.svd", [&]<class T>() {
     using R = lapack::Real<T>;
-    if (k == 0) {   // bases of nothing: unit matrices
+    if (k == 0) {  // bases of nothing: unit matrices
       for (int64_t i = 0; vectors && i < batch; ++i) {
         T* x = u.numel() ? u.data<T>() + i * int64_t{m} * columns : nullptr;
         for (int64_t j = 0; x && j < int64_t{m} * columns; ++j) x[j] = T(j % (m + 1) == 0 ? 1 : 0);
@@ -149,16 +161,20 @@ void linalg_svd(Tensor& U, Tensor& S, Tensor& Vh, const Tensor& A, bool full_mat
       for (int64_t j = 0; j < int64_t{m} * n; ++j)
         if (!finite(a[j])) infos[i] = -4;
       if (infos[i]) return;
-      infos[i] = lapack::gesdd<T>(!vectors ? 'N' : full_matrices ? 'A' : 'S', m, n, a, s.data<R>() + i * k,
-                                  vectors ? u.data<T>() + i * int64_t{m} * columns : &none, std::max(1, m),
-                                  vectors ? v.data<T>() + i * int64_t{rows} * n : &none, std::max(1, rows));
+      infos[i] = lapack::gesdd<T>(
+          !vectors        ? 'N'
+          : full_matrices ? 'A'
+                          : 'S',
+          m, n, a, s.data<R>() + i * k, vectors ? u.data<T>() + i * int64_t{m} * columns : &none,
+          std::max(1, m), vectors ? v.data<T>() + i * int64_t{rows} * n : &none, std::max(1, rows));
     });
   });
   for (int64_t i = 0; i < batch; ++i)
     if (infos[i] == -4) {
       const std::string where = A.dim() == 2 ? "" : concat("(Batch element ", i, "): ");
-      fail(ErrorKind::LinAlg, "linalg.svd: ", where,
-           "The algorithm failed to converge because the input matrix contained non-finite values.");
+      fail(
+          ErrorKind::LinAlg, "linalg.svd: ", where,
+          "The algorithm failed to converge because the input matrix contained non-finite values.");
     }
   check(infos, "linalg.svd", A.dim() == 2);
   settle(S, s);
@@ -176,8 +192,9 @@ void linalg_eig(Tensor& L, Tensor& V, const Tensor& A, bool vectors) {
     for (int64_t i = 0; i < work.numel(); ++i)
       FB_CHECK(finite(all[i]), "torch.linalg.eig: input tensor should not contain infs or NaNs.");
     each_matrix(n ? batch : 0, n, [&](int64_t i) {
-      infos[i] = lapack::geev<T>(vectors, n, work.data<T>() + i * int64_t{n} * n, w.data<C>() + i * n,
-                                 vectors ? v.data<C>() + i * int64_t{n} * n : nullptr);
+      infos[i] =
+          lapack::geev<T>(vectors, n, work.data<T>() + i * int64_t{n} * n, w.data<C>() + i * n,
+                          vectors ? v.data<C>() + i * int64_t{n} * n : nullptr);
     });
   });
   check(infos, "linalg.eig", A.dim() == 2);
@@ -185,15 +202,17 @@ void linalg_eig(Tensor& L, Tensor& V, const Tensor& A, bool vectors) {
   if (vectors) settle(V, v);
 }
 
-// Solutions, ranks and singular values as the driver (0 gels, 1 gelsy, 2 gelsd, 3 gelss) gives them. `input` and
-// `other` are batches of matrices; residuals are the entries' matter.
-void linalg_lstsq(Tensor& solution, Tensor& rank, Tensor& singular_values, const Tensor& input, const Tensor& other,
-                  double rcond, int64_t driver) {
+// Solutions, ranks and singular values as the driver (0 gels, 1 gelsy, 2 gelsd, 3 gelss) gives
+// them. `input` and `other` are batches of matrices; residuals are the entries' matter.
+void linalg_lstsq(Tensor& solution, Tensor& rank, Tensor& singular_values, const Tensor& input,
+                  const Tensor& other, double rcond, int64_t driver) {
   const int m = small(input.size(-2), "linalg.lstsq"), n = small(input.size(-1), "linalg.lstsq");
-  const int rhs = small(other.size(-1), "linalg.lstsq"), ldb = std::max({1, m, n}), k = std::min(m, n);
+  const int rhs = small(other.size(-1), "linalg.lstsq"), ldb = std::max({1, m, n}),
+            k = std::min(m, n);
   Ints batch_sizes = solution.sizes();
   batch_sizes.resize(batch_sizes.size() - 2);
-  Tensor a = column_copy(input, input.dtype(), batch_sizes), b = column_copy(other, other.dtype(), batch_sizes);
+  Tensor a = column_copy(input, input.dtype(), batch_sizes),
+         b = column_copy(other, other.dtype(), batch_sizes);
   Tensor x = columns_of(solution), ranks = dense_of(rank), s = dense_of(singular_values);
   const int64_t batch = batch_of(solution);
   std::vector<int> infos(batch);
@@ -208,10 +227,12 @@ void linalg_lstsq(Tensor& solution, Tensor& rank, Tensor& singular_values, const
       std::vector<T> place(static_cast<size_t>(ldb) * rhs);
       std::vector<R> values(k);
       const T* given = b.data<T>() + i * int64_t{m} * rhs;
-      for (int j = 0; j < rhs; ++j) std::copy_n(given + j * int64_t{m}, m, place.data() + j * size_t(ldb));
+      for (int j = 0; j < rhs; ++j)
+        std::copy_n(given + j * int64_t{m}, m, place.data() + j * size_t(ldb));
       int found = 0;
-      infos[i] = lapack::gels<T>(static_cast<int>(driver), m, n, rhs, a.data<T>() + i * int64_t{m} * n, place.data(),
-                                 static_cast<R>(rcond), &found, values.data());
+      infos[i] =
+          lapack::gels<T>(static_cast<int>(driver), m, n, rhs, a.data<T>() + i * int64_t{m} * n,
+                          place.data(), static_cast<R>(rcond), &found, values.data());
       copy_top(place.data(), ldb, x.data<T>() + i * int64_t{n} * rhs, n, rhs, false);
       if (ranks.numel()) ranks.data<int64_t>()[i] = found;
       if (s.numel()) std::copy_n(values.data(), k, s.data<R>() + i * k);

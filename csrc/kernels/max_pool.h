@@ -1,5 +1,6 @@
-// Maxima over windows of planes, as the native code sees it: any dtype but complex, dense arrays. A position that wins
-// is its flat index in the plane; the first of equal values wins, and NaN beats all.
+// Maxima over windows of planes, as the native code sees it: any dtype but complex, dense arrays. A
+// position that wins is its flat index in the plane; the first of equal values wins, and NaN beats
+// all.
 #pragma once
 
 #include <vector>
@@ -13,16 +14,18 @@ namespace flambeau::kernels {
 struct WindowAxis {
   int64_t in = 1, out = 1, step = 1;
   std::vector<int64_t> from, to;
-  int64_t stride = 0, pad = 0, size = 1;   // regular windows (stride > 0): start o * stride - pad, `size` taps
+  int64_t stride = 0, pad = 0,
+          size = 1;  // regular windows (stride > 0): start o * stride - pad, `size` taps
 };
-WindowAxis regular_windows(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation);
+WindowAxis regular_windows(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad,
+                           int64_t dilation);
 WindowAxis adaptive_windows(int64_t in, int64_t out);
 
 // Maxima to y (may be null) and winners to indices (may be null).
-FB_ISA_DECLARE(void max_windows(DType d, const WindowAxis* axes, int64_t planes, const void* x, void* y,
-                                int64_t* indices);)
+FB_ISA_DECLARE(void max_windows(DType d, const WindowAxis* axes, int64_t planes, const void* x,
+                                void* y, int64_t* indices);)
 // gx += gy at the winners, which are found again; gx starts as zeros.
-FB_ISA_DECLARE(void max_windows_backward(DType d, const WindowAxis* axes, int64_t planes, const void* x,
-                                         const void* gy, void* gx);)
+FB_ISA_DECLARE(void max_windows_backward(DType d, const WindowAxis* axes, int64_t planes,
+                                         const void* x, const void* gy, void* gx);)
 
 }  // namespace flambeau::kernels

@@ -12,17 +12,22 @@ namespace {
 
 template <class T>
 T lowest() {
-  if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::lowest();
-  else return static_cast<T>(-std::numeric_limits<float>::infinity());
+  if constexpr (std::is_integral_v<T>)
+    return std::numeric_limits<T>::lowest();
+  else
+    return static_cast<T>(-std::numeric_limits<float>::infinity());
 }
 
 template <class T>
 [[gnu::always_inline]] inline bool beats(T x, T best) {
-  if constexpr (std::is_integral_v<T>) return x > best;
-  else return static_cast<bool>((x > best) | (x != x));
+  if constexpr (std::is_integral_v<T>)
+    return x > best;
+  else
+    return static_cast<bool>((x > best) | (x != x));
 }
 
-// One row of outputs: the best value of each window and where it is. `line` holds a padded row of the input.
+// One row of outputs: the best value of each window and where it is. `line` holds a padded row of
+// the input.
 template <class T>
 struct RowMax {
   const WindowAxis* axes;
@@ -30,8 +35,11 @@ struct RowMax {
   std::vector<int32_t> index;
 
   explicit RowMax(const WindowAxis* axes)
-      : axes(axes), line(axes[2].in + 2 * axes[2].pad + axes[2].stride + axes[2].size * axes[2].step + 8, lowest<T>()),
-        best(axes[2].out), index(axes[2].out) {}
+      : axes(axes),
+        line(axes[2].in + 2 * axes[2].pad + axes[2].stride + axes[2].size * axes[2].step + 8,
+             lowest<T>()),
+        best(axes[2].out),
+        index(axes[2].out) {}
 
   template <bool Positions, int Stride>
   void tap(int64_t from, int32_t place, int64_t stride) {
@@ -54,9 +62,12 @@ struct RowMax {
     for (int64_t j = 0; j < a.size; ++j) {
       const int64_t from = j * a.step;
       const int32_t place = row_place + static_cast<int32_t>(from - a.pad);
-      if (a.stride == 1) tap<Positions, 1>(from, place, 1);
-      else if (a.stride == 2) tap<Positions, 2>(from, place, 2);
-      else tap<Positions, 0>(from, place, a.stride);
+      if (a.stride == 1)
+        tap<Positions, 1>(from, place, 1);
+      else if (a.stride == 2)
+        tap<Positions, 2>(from, place, 2);
+      else
+        tap<Positions, 0>(from, place, a.stride);
     }
   }
 
@@ -82,8 +93,10 @@ struct RowMax {
     for (int64_t i = z0; i < axes[0].to[z]; i += axes[0].step)
       for (int64_t j = y0; j < axes[1].to[y]; j += axes[1].step) {
         const int64_t at = (i * h + j) * w;
-        if (axes[2].stride) regular_row<Positions>(plane + at, static_cast<int32_t>(at));
-        else irregular_row<Positions>(plane + at, static_cast<int32_t>(at));
+        if (axes[2].stride)
+          regular_row<Positions>(plane + at, static_cast<int32_t>(at));
+        else
+          irregular_row<Positions>(plane + at, static_cast<int32_t>(at));
       }
   }
 };
@@ -120,32 +133,41 @@ void backward(const WindowAxis* axes, int64_t planes, const T* x, const T* gy, T
   const int64_t w = axes[2].out, in = axes[0].in * axes[1].in * axes[2].in;
   rows<T, true>(axes, planes, x, [&](RowMax<T>& row, int64_t p, int64_t r) {
     T* to = gx + p * in;
-    for (int64_t o = 0; o < w; ++o) to[row.index[o]] = static_cast<T>(to[row.index[o]] + gy[r * w + o]);
+    for (int64_t o = 0; o < w; ++o)
+      to[row.index[o]] = static_cast<T>(to[row.index[o]] + gy[r * w + o]);
   });
 }
 
 template <class F>
 void by_type(DType d, const F& f) {
   switch (d) {
-    case DType::Float32: return f(float());
-    case DType::Float64: return f(double());
-    case DType::BFloat16: return f(BFloat16());
-    case DType::Float16: return f(Half());
-    default: return f(int64_t());
+    case DType::Float32:
+      return f(float());
+    case DType::Float64:
+      return f(double());
+    case DType::BFloat16:
+      return f(BFloat16());
+    case DType::Float16:
+      return f(Half());
+    default:
+      return f(int64_t());
   }
 }
 
 }  // namespace
 
-void max_windows(DType d, const WindowAxis* axes, int64_t planes, const void* x, void* y, int64_t* indices) {
+void max_windows(DType d, const WindowAxis* axes, int64_t planes, const void* x, void* y,
+                 int64_t* indices) {
   by_type(d, [&]<class T>(T) {
     forward<T>(axes, planes, static_cast<const T*>(x), static_cast<T*>(y), indices);
   });
 }
 
-void max_windows_backward(DType d, const WindowAxis* axes, int64_t planes, const void* x, const void* gy, void* gx) {
+void max_windows_backward(DType d, const WindowAxis* axes, int64_t planes, const void* x,
+                          const void* gy, void* gx) {
   by_type(d, [&]<class T>(T) {
-    backward<T>(axes, planes, static_cast<const T*>(x), static_cast<const T*>(gy), static_cast<T*>(gx));
+    backward<T>(axes, planes, static_cast<const T*>(x), static_cast<const T*>(gy),
+                static_cast<T*>(gx));
   });
 }
 

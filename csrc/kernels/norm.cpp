@@ -11,16 +11,31 @@
 namespace flambeau::kernels {
 namespace {
 
-template <class T> struct Parts { using Real = T; };
-template <> struct Parts<Half> { using Real = float; };
-template <> struct Parts<BFloat16> { using Real = float; };
-template <class R> struct Parts<std::complex<R>> { using Real = R; };
+template <class T>
+struct Parts {
+  using Real = T;
+};
+template <>
+struct Parts<Half> {
+  using Real = float;
+};
+template <>
+struct Parts<BFloat16> {
+  using Real = float;
+};
+template <class R>
+struct Parts<std::complex<R>> {
+  using Real = R;
+};
 
 template <class T>
 auto size_of(T x) {
-  if constexpr (std::is_floating_point_v<T>) return std::fabs(x);
-  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return std::fabs(static_cast<float>(x));
-  else return std::abs(x);
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fabs(x);
+  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+    return std::fabs(static_cast<float>(x));
+  else
+    return std::abs(x);
 }
 template <class T>
 auto square_of(T x) {
@@ -35,47 +50,84 @@ auto square_of(T x) {
 // The kinds of norm: what an element adds, how two parts are joined, what is made of the total.
 struct Count {
   static constexpr double kInit = 0;
-  template <class A, class T> A step(A a, T x) const { return a + (x == T(0) ? A(0) : A(1)); }
-  template <class A> A join(A a, A b) const { return a + b; }
+  template <class A, class T>
+  A step(A a, T x) const {
+    return a + (x == T(0) ? A(0) : A(1));
+  }
+  template <class A>
+  A join(A a, A b) const {
+    return a + b;
+  }
   double finish(double a) const { return a; }
 };
 struct Sum {
   static constexpr NormPart kPart = NormPart::Sum;
   static constexpr double kInit = 0;
-  template <class A, class T> A step(A a, T x) const { return a + size_of(x); }
-  template <class A> A join(A a, A b) const { return a + b; }
+  template <class A, class T>
+  A step(A a, T x) const {
+    return a + size_of(x);
+  }
+  template <class A>
+  A join(A a, A b) const {
+    return a + b;
+  }
   double finish(double a) const { return a; }
 };
 struct Squares {
   static constexpr NormPart kPart = NormPart::Squares;
   static constexpr double kInit = 0;
-  template <class A, class T> A step(A a, T x) const { return a + square_of(x); }
-  template <class A> A join(A a, A b) const { return a + b; }
+  template <class A, class T>
+  A step(A a, T x) const {
+    return a + square_of(x);
+  }
+  template <class A>
+  A join(A a, A b) const {
+    return a + b;
+  }
   double finish(double a) const { return std::sqrt(a); }
 };
 struct Largest {
   static constexpr NormPart kPart = NormPart::Largest;
   static constexpr double kInit = 0;
-  template <class A> A join(A a, A b) const { return b > a || b != b ? b : a; }
-  template <class A, class T> A step(A a, T x) const { return join<A>(a, size_of(x)); }
+  template <class A>
+  A join(A a, A b) const {
+    return b > a || b != b ? b : a;
+  }
+  template <class A, class T>
+  A step(A a, T x) const {
+    return join<A>(a, size_of(x));
+  }
   double finish(double a) const { return a; }
 };
 struct Least {
   static constexpr NormPart kPart = NormPart::Least;
   static constexpr double kInit = std::numeric_limits<double>::infinity();
-  template <class A> A join(A a, A b) const { return b < a || b != b ? b : a; }
-  template <class A, class T> A step(A a, T x) const { return join<A>(a, size_of(x)); }
+  template <class A>
+  A join(A a, A b) const {
+    return b < a || b != b ? b : a;
+  }
+  template <class A, class T>
+  A step(A a, T x) const {
+    return join<A>(a, size_of(x));
+  }
   double finish(double a) const { return a; }
 };
 struct Powers {
   static constexpr double kInit = 0;
   double p;
-  template <class A, class T> A step(A a, T x) const { return a + static_cast<A>(std::pow(size_of(x), static_cast<A>(p))); }
-  template <class A> A join(A a, A b) const { return a + b; }
+  template <class A, class T>
+  A step(A a, T x) const {
+    return a + static_cast<A>(std::pow(size_of(x), static_cast<A>(p)));
+  }
+  template <class A>
+  A join(A a, A b) const {
+    return a + b;
+  }
   double finish(double a) const { return std::pow(a, 1 / p); }
 };
 
-constexpr int64_t kChunk = 8192;   // elements that one accumulator in the element's precision may take
+constexpr int64_t kChunk =
+    8192;  // elements that one accumulator in the element's precision may take
 constexpr int kLanes = 16;
 
 template <class T, class K>
@@ -83,7 +135,8 @@ double chunk(const T* x, int64_t n, const K& kind) {
   if constexpr (requires { K::kPart; }) {
     if constexpr (std::is_same_v<T, float>) return FB_ISA_DISPATCH(norm_chunk_f32)(x, n, K::kPart);
     if constexpr (std::is_same_v<T, double>) return FB_ISA_DISPATCH(norm_chunk_f64)(x, n, K::kPart);
-    if constexpr (std::is_same_v<K, Squares>) {   // the parts of complex numbers are numbers to be squared
+    if constexpr (std::is_same_v<K, Squares>) {  // the parts of complex numbers are numbers to be
+                                                 // squared
       if constexpr (std::is_same_v<T, complex64>)
         return FB_ISA_DISPATCH(norm_chunk_f32)(reinterpret_cast<const float*>(x), 2 * n, K::kPart);
       if constexpr (std::is_same_v<T, complex128>)
@@ -108,19 +161,23 @@ void rows(typename Parts<T>::Real* out, const T* x, int64_t count, int64_t n, co
   using R = typename Parts<T>::Real;
   const int64_t chunks = std::max<int64_t>(1, (n + kChunk - 1) / kChunk);
   if (chunks == 1 || count >= 2 * num_threads()) {
-    parallel_for(0, count, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, n)), [&](int64_t from, int64_t to) {
-      for (int64_t r = from; r < to; ++r) {
-        double total = K::kInit;
-        for (int64_t c = 0; c < n; c += kChunk) total = kind.join(total, chunk(x + r * n + c, std::min(kChunk, n - c), kind));
-        out[r] = static_cast<R>(kind.finish(total));
-      }
-    });
+    parallel_for(0, count, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, n)),
+                 [&](int64_t from, int64_t to) {
+                   for (int64_t r = from; r < to; ++r) {
+                     double total = K::kInit;
+                     for (int64_t c = 0; c < n; c += kChunk)
+                       total =
+                           kind.join(total, chunk(x + r * n + c, std::min(kChunk, n - c), kind));
+                     out[r] = static_cast<R>(kind.finish(total));
+                   }
+                 });
     return;
   }
   std::vector<double> parts(chunks);
   for (int64_t r = 0; r < count; ++r) {
     parallel_for(0, chunks, kGrain / kChunk, [&](int64_t from, int64_t to) {
-      for (int64_t c = from; c < to; ++c) parts[c] = chunk(x + r * n + c * kChunk, std::min(kChunk, n - c * kChunk), kind);
+      for (int64_t c = from; c < to; ++c)
+        parts[c] = chunk(x + r * n + c * kChunk, std::min(kChunk, n - c * kChunk), kind);
     });
     double total = K::kInit;
     for (double p : parts) total = kind.join(total, p);
@@ -130,11 +187,13 @@ void rows(typename Parts<T>::Real* out, const T* x, int64_t count, int64_t n, co
 
 // `outer` blocks of n rows of `inner` elements: the norms of the columns of each block.
 template <class T, class K>
-void columns(typename Parts<T>::Real* out, const T* x, int64_t outer, int64_t n, int64_t inner, const K& kind) {
+void columns(typename Parts<T>::Real* out, const T* x, int64_t outer, int64_t n, int64_t inner,
+             const K& kind) {
   using A = typename Parts<T>::Real;
   constexpr int64_t kWidth = 512;
   const int64_t blocks = (inner + kWidth - 1) / kWidth;
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, n * std::min(inner, kWidth)));
+  const int64_t grain =
+      std::max<int64_t>(1, kGrain / std::max<int64_t>(1, n * std::min(inner, kWidth)));
   parallel_for(0, outer * blocks, grain, [&](int64_t from, int64_t to) {
     A part[kWidth];
     double total[kWidth];
@@ -147,14 +206,17 @@ void columns(typename Parts<T>::Real* out, const T* x, int64_t outer, int64_t n,
           const T* row = x + (o * n + i) * inner + at;
           for (int64_t j = 0; j < width; ++j) part[j] = kind.step(part[j], row[j]);
         }
-        for (int64_t j = 0; j < width; ++j) total[j] = kind.join(total[j], static_cast<double>(part[j]));
+        for (int64_t j = 0; j < width; ++j)
+          total[j] = kind.join(total[j], static_cast<double>(part[j]));
       }
-      for (int64_t j = 0; j < width; ++j) out[o * inner + at + j] = static_cast<A>(kind.finish(total[j]));
+      for (int64_t j = 0; j < width; ++j)
+        out[o * inner + at + j] = static_cast<A>(kind.finish(total[j]));
     }
   });
 }
 
-// A tensor laid out as outer x n x inner around the reduced dims, which are one dense block of dims.
+// A tensor laid out as outer x n x inner around the reduced dims, which are one dense block of
+// dims.
 struct Blocks {
   Tensor x;
   int64_t outer = 1, n = 1, inner = 1;
@@ -169,13 +231,14 @@ Blocks arrange(const Tensor& x, const std::vector<bool>& reduced) {
   for (int64_t d = first; d < last; ++d) block &= reduced[d];
   for (int64_t d = 0; d < nd; ++d) all &= reduced[d];
   Blocks b;
-  if (all && x.is_dense()) {   // the order of elements does not matter
+  if (all && x.is_dense()) {  // the order of elements does not matter
     b.x = x, b.n = x.numel();
     return b;
   }
   if (block && x.is_contiguous()) {
     b.x = x;
-    for (int64_t d = 0; d < nd; ++d) (d < first ? b.outer : d < last ? b.n : b.inner) *= x.sizes()[d];
+    for (int64_t d = 0; d < nd; ++d)
+      (d < first ? b.outer : d < last ? b.n : b.inner) *= x.sizes()[d];
     return b;
   }
   Ints sizes, strides;
@@ -192,8 +255,10 @@ Blocks arrange(const Tensor& x, const std::vector<bool>& reduced) {
 template <class T, class K>
 void run(const Tensor& out, const Blocks& b, const K& kind) {
   using R = typename Parts<T>::Real;
-  if (b.inner == 1) rows(out.data<R>(), b.x.data<T>(), b.outer, b.n, kind);
-  else columns(out.data<R>(), b.x.data<T>(), b.outer, b.n, b.inner, kind);
+  if (b.inner == 1)
+    rows(out.data<R>(), b.x.data<T>(), b.outer, b.n, kind);
+  else
+    columns(out.data<R>(), b.x.data<T>(), b.outer, b.n, b.inner, kind);
 }
 
 }  // namespace
@@ -208,21 +273,41 @@ void vector_norm(Tensor& result, const Tensor& input, double order, const Ints& 
   const bool direct = result.is_contiguous() && result.dtype() == kind;
   Tensor out = direct ? result : empty(result.sizes(), kind);
   auto each = [&]<class T>() {
-    if (order == 0) run<T>(out, b, Count{});
-    else if (order == 1) run<T>(out, b, Sum{});
-    else if (order == 2) run<T>(out, b, Squares{});
-    else if (std::isinf(order) && order > 0) run<T>(out, b, Largest{});
-    else if (std::isinf(order)) run<T>(out, b, Least{});
-    else run<T>(out, b, Powers{order});
+    if (order == 0)
+      run<T>(out, b, Count{});
+    else if (order == 1)
+      run<T>(out, b, Sum{});
+    else if (order == 2)
+      run<T>(out, b, Squares{});
+    else if (std::isinf(order) && order > 0)
+      run<T>(out, b, Largest{});
+    else if (std::isinf(order))
+      run<T>(out, b, Least{});
+    else
+      run<T>(out, b, Powers{order});
   };
   switch (input.dtype()) {
-    case DType::Float16: each.template operator()<Half>(); break;
-    case DType::BFloat16: each.template operator()<BFloat16>(); break;
-    case DType::Float32: each.template operator()<float>(); break;
-    case DType::Float64: each.template operator()<double>(); break;
-    case DType::Complex64: each.template operator()<complex64>(); break;
-    case DType::Complex128: each.template operator()<complex128>(); break;
-    default: fail(ErrorKind::Runtime, "linalg.vector_norm: expected floating point or complex, got ", input.dtype());
+    case DType::Float16:
+      each.template operator()<Half>();
+      break;
+    case DType::BFloat16:
+      each.template operator()<BFloat16>();
+      break;
+    case DType::Float32:
+      each.template operator()<float>();
+      break;
+    case DType::Float64:
+      each.template operator()<double>();
+      break;
+    case DType::Complex64:
+      each.template operator()<complex64>();
+      break;
+    case DType::Complex128:
+      each.template operator()<complex128>();
+      break;
+    default:
+      fail(ErrorKind::Runtime, "linalg.vector_norm: expected floating point or complex, got ",
+           input.dtype());
   }
   if (!direct) copy(result, out);
 }

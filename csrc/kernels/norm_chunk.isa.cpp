@@ -12,14 +12,19 @@ using tiles::Vec;
 
 template <NormPart P, class V>
 FB_INLINE V join(V a, V b) {
-  if constexpr (P == NormPart::Largest) return (b > a) | (b != b) ? b : a;
-  else if constexpr (P == NormPart::Least) return (b < a) | (b != b) ? b : a;
-  else return a + b;
+  if constexpr (P == NormPart::Largest)
+    return (b > a) | (b != b) ? b : a;
+  else if constexpr (P == NormPart::Least)
+    return (b < a) | (b != b) ? b : a;
+  else
+    return a + b;
 }
 template <NormPart P, class V>
 FB_INLINE V step(V a, V x) {
-  if constexpr (P == NormPart::Squares) return a + x * x;
-  else return join<P>(a, x < 0 ? -x : x);
+  if constexpr (P == NormPart::Squares)
+    return a + x * x;
+  else
+    return join<P>(a, x < 0 ? -x : x);
 }
 
 template <NormPart P, class T>
@@ -44,16 +49,24 @@ double chunk(const T* x, int64_t n) {
 template <class T>
 double of(const T* x, int64_t n, NormPart part) {
   switch (part) {
-    case NormPart::Sum: return chunk<NormPart::Sum>(x, n);
-    case NormPart::Squares: return chunk<NormPart::Squares>(x, n);
-    case NormPart::Largest: return chunk<NormPart::Largest>(x, n);
-    default: return chunk<NormPart::Least>(x, n);
+    case NormPart::Sum:
+      return chunk<NormPart::Sum>(x, n);
+    case NormPart::Squares:
+      return chunk<NormPart::Squares>(x, n);
+    case NormPart::Largest:
+      return chunk<NormPart::Largest>(x, n);
+    default:
+      return chunk<NormPart::Least>(x, n);
   }
 }
 
 }  // namespace
 
-double norm_chunk_f32(const float* x, int64_t n, NormPart part) { return of(x, n, part); }
-double norm_chunk_f64(const double* x, int64_t n, NormPart part) { return of(x, n, part); }
+double norm_chunk_f32(const float* x, int64_t n, NormPart part) {
+  return of(x, n, part);
+}
+double norm_chunk_f64(const double* x, int64_t n, NormPart part) {
+  return of(x, n, part);
+}
 
 }  // namespace flambeau::kernels::FB_ISA

@@ -20,17 +20,18 @@ struct NormFns {
   // y = ((x - mean) * rstd) * w + b; w and b may be null
   void (*normalise)(const T* x, T* y, int64_t n, T mean, T rstd, const T* w, const T* b);
   // One row of layer_norm backward: writes y, adds to gw and gb (null: not wanted).
-  void (*layer_backward)(const T* g, const T* x, T* y, int64_t n, T mean, T rstd, const T* w, T* gw, T* gb);
+  void (*layer_backward)(const T* g, const T* x, T* y, int64_t n, T mean, T rstd, const T* w, T* gw,
+                         T* gb);
   // Channels-last: per-channel sums over rows of c values.
   void (*column_moments)(const T* x, int64_t rows, int64_t c, const T* shift, T* sum, T* squares);
-  void (*column_cross)(const T* g, const T* x, int64_t rows, int64_t c, const T* mean, T* sum, T* product);
+  void (*column_cross)(const T* g, const T* x, int64_t rows, int64_t c, const T* mean, T* sum,
+                       T* product);
   void (*column_affine)(const T* x, T* y, int64_t rows, int64_t c, const T* a, const T* b);
-  void (*column_affine2)(const T* g, const T* x, T* y, int64_t rows, int64_t c, const T* a, const T* b, const T* k);
+  void (*column_affine2)(const T* g, const T* x, T* y, int64_t rows, int64_t c, const T* a,
+                         const T* b, const T* k);
 };
 
-FB_ISA_DECLARE(
-    NormFns<float> norm_fns_float();
-    NormFns<double> norm_fns_double();)
+FB_ISA_DECLARE(NormFns<float> norm_fns_float(); NormFns<double> norm_fns_double();)
 
 template <class T>
 const NormFns<T>& norm_fns();

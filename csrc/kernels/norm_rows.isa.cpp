@@ -5,7 +5,7 @@
 namespace flambeau::kernels::FB_ISA {
 namespace {
 
-constexpr int64_t kChunk = 2048;   // partial sums in T stay short; the total is in double
+constexpr int64_t kChunk = 2048;  // partial sums in T stay short; the total is in double
 
 template <class T>
 void moments(const T* x, int64_t n, T shift, double* sum, double* squares) {
@@ -74,7 +74,8 @@ void normalise(const T* x, T* y, int64_t n, T mean, T rstd, const T* w, const T*
 }
 
 template <class T, bool weighted>
-void layer_backward_as(const T* g, const T* x, T* y, int64_t n, T mean, T rstd, const T* w, T* gw, T* gb) {
+void layer_backward_as(const T* g, const T* x, T* y, int64_t n, T mean, T rstd, const T* w, T* gw,
+                       T* gb) {
   double c1 = 0, c2 = 0;
   for (int64_t i = 0; i < n; i += kChunk) {
     int64_t end = i + kChunk < n ? i + kChunk : n;
@@ -106,9 +107,12 @@ void layer_backward_as(const T* g, const T* x, T* y, int64_t n, T mean, T rstd, 
 }
 
 template <class T>
-void layer_backward(const T* g, const T* x, T* y, int64_t n, T mean, T rstd, const T* w, T* gw, T* gb) {
-  if (w) layer_backward_as<T, true>(g, x, y, n, mean, rstd, w, gw, gb);
-  else layer_backward_as<T, false>(g, x, y, n, mean, rstd, w, gw, gb);
+void layer_backward(const T* g, const T* x, T* y, int64_t n, T mean, T rstd, const T* w, T* gw,
+                    T* gb) {
+  if (w)
+    layer_backward_as<T, true>(g, x, y, n, mean, rstd, w, gw, gb);
+  else
+    layer_backward_as<T, false>(g, x, y, n, mean, rstd, w, gw, gb);
 }
 
 template <class T>
@@ -124,7 +128,8 @@ void column_moments(const T* x, int64_t rows, int64_t c, const T* shift, T* sum,
 }
 
 template <class T>
-void column_cross(const T* g, const T* x, int64_t rows, int64_t c, const T* mean, T* sum, T* product) {
+void column_cross(const T* g, const T* x, int64_t rows, int64_t c, const T* mean, T* sum,
+                  T* product) {
   for (int64_t r = 0; r < rows; ++r, x += c, g += c) {
 #pragma GCC ivdep
     for (int64_t j = 0; j < c; ++j) {
@@ -143,7 +148,8 @@ void column_affine(const T* x, T* y, int64_t rows, int64_t c, const T* a, const 
 }
 
 template <class T>
-void column_affine2(const T* g, const T* x, T* y, int64_t rows, int64_t c, const T* a, const T* b, const T* k) {
+void column_affine2(const T* g, const T* x, T* y, int64_t rows, int64_t c, const T* a, const T* b,
+                    const T* k) {
   for (int64_t r = 0; r < rows; ++r, x += c, y += c, g += c) {
 #pragma GCC ivdep
     for (int64_t j = 0; j < c; ++j) y[j] = g[j] * a[j] + x[j] * b[j] + k[j];
@@ -152,13 +158,18 @@ void column_affine2(const T* g, const T* x, T* y, int64_t rows, int64_t c, const
 
 template <class T>
 NormFns<T> fns() {
-  return {moments<T>, cross<T>, affine<T>, affine2<T>, normalise<T>, layer_backward<T>,
-          column_moments<T>, column_cross<T>, column_affine<T>, column_affine2<T>};
+  return {moments<T>,       cross<T>,          affine<T>,         affine2<T>,
+          normalise<T>,     layer_backward<T>, column_moments<T>, column_cross<T>,
+          column_affine<T>, column_affine2<T>};
 }
 
 }  // namespace
 
-NormFns<float> norm_fns_float() { return fns<float>(); }
-NormFns<double> norm_fns_double() { return fns<double>(); }
+NormFns<float> norm_fns_float() {
+  return fns<float>();
+}
+NormFns<double> norm_fns_double() {
+  return fns<double>();
+}
 
 }  // namespace flambeau::kernels::FB_ISA

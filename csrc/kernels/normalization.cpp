@@ -1,5 +1,6 @@
-// Kernels of flambeau/ops/normalization.py. Half formats are computed through float copies. Batch normalisation works in
-// the layout of its input: planes (NCHW) or rows of channels (channels-last).
+// Kernels of flambeau/ops/normalization.py. Half formats are computed through float copies. Batch
+// normalisation works in the layout of its input: planes (NCHW) or rows of channels
+// (channels-last).
 #include <cmath>
 #include <memory>
 
@@ -14,25 +15,42 @@ namespace {
 // Calls f<T>() for the compute type of a floating dtype.
 template <class F>
 void visit_compute(DType d, F&& f) {
-  if (d == DType::Float64) f.template operator()<double>();
-  else f.template operator()<float>();
+  if (d == DType::Float64)
+    f.template operator()<double>();
+  else
+    f.template operator()<float>();
 }
-DType compute(const Tensor& t) { return opmath(t.dtype()); }
-Tensor dense(const Tensor& t, DType d) { return contiguous(to_dtype(t, d)); }
-Tensor dense(const OptTensor& t, DType d) { return t && t->defined() ? dense(*t, d) : Tensor(); }
+DType compute(const Tensor& t) {
+  return opmath(t.dtype());
+}
+Tensor dense(const Tensor& t, DType d) {
+  return contiguous(to_dtype(t, d));
+}
+Tensor dense(const OptTensor& t, DType d) {
+  return t && t->defined() ? dense(*t, d) : Tensor();
+}
 template <class T>
-const T* pointer(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
+const T* pointer(const Tensor& t) {
+  return t.defined() ? t.data<T>() : nullptr;
+}
 
-// A tensor to compute into: out itself when it is contiguous and of that dtype, else a buffer that is copied at the end.
+// A tensor to compute into: out itself when it is contiguous and of that dtype, else a buffer that
+// is copied at the end.
 struct Target {
   Tensor out, work;
-  Target(const Tensor& o, DType d) : out(o), work(o.dtype() == d && o.is_contiguous() ? o : empty(o.sizes(), d)) {}
-  void finish() { if (!work.is_same(out)) copy(out, work); }
+  Target(const Tensor& o, DType d)
+      : out(o), work(o.dtype() == d && o.is_contiguous() ? o : empty(o.sizes(), d)) {}
+  void finish() {
+    if (!work.is_same(out)) copy(out, work);
+  }
 };
 
-int64_t rows_per_thread(int64_t n) { return std::max<int64_t>(1, kGrain / 2 / std::max<int64_t>(n, 1)); }
+int64_t rows_per_thread(int64_t n) {
+  return std::max<int64_t>(1, kGrain / 2 / std::max<int64_t>(n, 1));
+}
 
-// Sums over threads: each chunk of rows adds to its own zeroed buffers of n values, which are then added up.
+// Sums over threads: each chunk of rows adds to its own zeroed buffers of n values, which are then
+// added up.
 template <class T, class F>
 void accumulate(int64_t rows, int64_t n, T* a, T* b, const F& f) {
   std::fill_n(a, n, T(0));
@@ -48,10 +66,12 @@ void accumulate(int64_t rows, int64_t n, T* a, T* b, const F& f) {
 
 }  // namespace
 
-// Layer normalisation ----------------------------------------------------------------------------------------------------
+// Layer normalisation
+// ----------------------------------------------------------------------------------------------------
 
-void native_layer_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& input, const Ints& shape,
-                       const OptTensor& weight, const OptTensor& bias, double eps) {
+void native_layer_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& input,
+                       const Ints& shape, const OptTensor& weight, const OptTensor& bias,
+                       double eps) {
   int64_t n = checked_numel(shape), rows = n ? input.numel() / n : 0;
   DType d = compute(input);
   if (n == 0 || rows == 0) return fill_zero(mean), fill_zero(rstd);
@@ -77,35 +97,40 @@ void native_layer_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in
   y.finish();
 }
 
-void layer_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, const Tensor& input, const Ints& shape,
-                         const OptTensor& weight, const Tensor& mean, const Tensor& rstd) {
+void layer_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, const Tensor& input,
+                         const Ints& shape, const OptTensor& weight, const Tensor& mean,
+                         const Tensor& rstd) {
   int64_t n = checked_numel(shape), rows = n ? input.numel() / n : 0;
   DType d = compute(input);
-  Tensor gy = dense(g, d), x = dense(input, d), w = dense(weight, d), m = dense(mean, d), s = dense(rstd, d);
+  Tensor gy = dense(g, d), x = dense(input, d), w = dense(weight, d), m = dense(mean, d),
+         s = dense(rstd, d);
   Target y(gx, d);
   visit_compute(d, [&]<class T>() {
     auto& fn = norm_fns<T>();
     accumulate(rows, n, gw.data<T>(), gb.data<T>(), [&](int64_t from, int64_t to, T* a, T* b) {
       for (int64_t r = from; r < to; ++r)
-        fn.layer_backward(gy.data<T>() + r * n, x.data<T>() + r * n, y.work.data<T>() + r * n, n, m.data<T>()[r],
-                          s.data<T>()[r], pointer<T>(w), a, b);
+        fn.layer_backward(gy.data<T>() + r * n, x.data<T>() + r * n, y.work.data<T>() + r * n, n,
+                          m.data<T>()[r], s.data<T>()[r], pointer<T>(w), a, b);
     });
   });
   y.finish();
 }
 
-// Batch normalisation ----------------------------------------------------------------------------------------------------
+// Batch normalisation
+// ----------------------------------------------------------------------------------------------------
 
 namespace {
 
-// How the channels lie: planes of `inner` values (samples * channels of them), or `rows` rows of c channels.
+// How the channels lie: planes of `inner` values (samples * channels of them), or `rows` rows of c
+// channels.
 struct Channels {
   Tensor x;
   bool last;
   int64_t samples, c, inner, rows;
   Channels(const Tensor& input, DType d) {
     MemoryFormat f = input.suggest_memory_format();
-    last = (f != MemoryFormat::Contiguous && input.is_contiguous(f) && !input.is_contiguous()) || input.dim() == 2;
+    last = (f != MemoryFormat::Contiguous && input.is_contiguous(f) && !input.is_contiguous()) ||
+           input.dim() == 2;
     x = input.dim() == 2 || !last ? dense(input, d) : to_dtype(input, d);
     samples = input.size(0);
     c = input.size(1);
@@ -123,7 +148,8 @@ struct Channels {
 };
 
 template <class T>
-void channel_affine(const Channels& ch, const Tensor& y, const std::vector<T>& a, const std::vector<T>& b) {
+void channel_affine(const Channels& ch, const Tensor& y, const std::vector<T>& a,
+                    const std::vector<T>& b) {
   auto& fn = norm_fns<T>();
   const T* x = ch.x.data<T>();
   T* o = y.data<T>();
@@ -156,7 +182,8 @@ void channel_moments(const Channels& ch, std::vector<double>& mean, std::vector<
       for (int64_t r = from; r < to; r += 128) {
         std::fill(a.begin(), a.end(), T(0));
         std::fill(b.begin(), b.end(), T(0));
-        fn.column_moments(x + r * ch.c, std::min<int64_t>(128, to - r), ch.c, x, a.data(), b.data());
+        fn.column_moments(x + r * ch.c, std::min<int64_t>(128, to - r), ch.c, x, a.data(),
+                          b.data());
         for (int64_t j = 0; j < ch.c; ++j) t1[j] += a[j], t2[j] += b[j];
       }
       std::lock_guard guard(lock);
@@ -199,14 +226,17 @@ void move_running(const OptTensor& running, const std::vector<double>& now, doub
 
 }  // namespace
 
-void native_batch_norm(Tensor& out, Tensor& save_mean, Tensor& save_rstd, const Tensor& input, const OptTensor& weight,
-                       const OptTensor& bias, const OptTensor& running_mean, const OptTensor& running_var, bool training,
+void native_batch_norm(Tensor& out, Tensor& save_mean, Tensor& save_rstd, const Tensor& input,
+                       const OptTensor& weight, const OptTensor& bias,
+                       const OptTensor& running_mean, const OptTensor& running_var, bool training,
                        double momentum, double eps) {
   DType d = compute(input);
   Channels ch(input, d);
   std::vector<double> mean(ch.c, 0), var(ch.c, 0);
   Tensor w = dense(weight, d), b = dense(bias, d);
-  Tensor y = out.dtype() == d && out.strides() == ch.x.strides() ? out : empty_strided(ch.x.sizes(), ch.x.strides(), d);
+  Tensor y = out.dtype() == d && out.strides() == ch.x.strides()
+                 ? out
+                 : empty_strided(ch.x.sizes(), ch.x.strides(), d);
   visit_compute(d, [&]<class T>() {
     if (training) {
       if (ch.rows) channel_moments<T>(ch, mean, var);
@@ -238,13 +268,16 @@ void native_batch_norm(Tensor& out, Tensor& save_mean, Tensor& save_rstd, const 
   if (!y.is_same(out)) copy(out, y);
 }
 
-void batch_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, const Tensor& input, const OptTensor& weight,
-                         const OptTensor& running_mean, const OptTensor& running_var, const Tensor& save_mean,
+void batch_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, const Tensor& input,
+                         const OptTensor& weight, const OptTensor& running_mean,
+                         const OptTensor& running_var, const Tensor& save_mean,
                          const Tensor& save_rstd, bool training, double eps) {
   DType d = compute(input);
   Channels ch(input, d);
   Tensor gy = ch.like(g, d), w = dense(weight, d);
-  Tensor y = gx.dtype() == d && gx.strides() == ch.x.strides() ? gx : empty_strided(ch.x.sizes(), ch.x.strides(), d);
+  Tensor y = gx.dtype() == d && gx.strides() == ch.x.strides()
+                 ? gx
+                 : empty_strided(ch.x.sizes(), ch.x.strides(), d);
   visit_compute(d, [&]<class T>() {
     auto& fn = norm_fns<T>();
     std::vector<T> mean(ch.c), rstd(ch.c);
@@ -269,7 +302,8 @@ void batch_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, co
         for (int64_t r = from; r < to; r += 128) {
           std::fill(a.begin(), a.end(), T(0));
           std::fill(b.begin(), b.end(), T(0));
-          fn.column_cross(gp + r * ch.c, x + r * ch.c, std::min<int64_t>(128, to - r), ch.c, mean.data(), a.data(), b.data());
+          fn.column_cross(gp + r * ch.c, x + r * ch.c, std::min<int64_t>(128, to - r), ch.c,
+                          mean.data(), a.data(), b.data());
           for (int64_t j = 0; j < ch.c; ++j) t1[j] += a[j], t2[j] += b[j];
         }
         std::lock_guard guard(lock);
@@ -302,25 +336,29 @@ void batch_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, co
     T* o = y.data<T>();
     if (ch.last) {
       parallel_for(0, ch.rows, rows_per_thread(ch.c), [&](int64_t from, int64_t to) {
-        fn.column_affine2(gp + from * ch.c, x + from * ch.c, o + from * ch.c, to - from, ch.c, p.data(), q.data(), r.data());
+        fn.column_affine2(gp + from * ch.c, x + from * ch.c, o + from * ch.c, to - from, ch.c,
+                          p.data(), q.data(), r.data());
       });
     } else {
       parallel_for(0, ch.samples * ch.c, rows_per_thread(ch.inner), [&](int64_t from, int64_t to) {
         for (int64_t k = from; k < to; ++k)
-          fn.affine2(gp + k * ch.inner, x + k * ch.inner, o + k * ch.inner, ch.inner, p[k % ch.c], q[k % ch.c], r[k % ch.c]);
+          fn.affine2(gp + k * ch.inner, x + k * ch.inner, o + k * ch.inner, ch.inner, p[k % ch.c],
+                     q[k % ch.c], r[k % ch.c]);
       });
     }
   });
   if (!y.is_same(gx)) copy(gx, y);
 }
 
-// Group normalisation ----------------------------------------------------------------------------------------------------
+// Group normalisation
+// ----------------------------------------------------------------------------------------------------
 
-void native_group_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& input, const OptTensor& weight,
-                       const OptTensor& bias, int64_t groups, double eps) {
+void native_group_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& input,
+                       const OptTensor& weight, const OptTensor& bias, int64_t groups, double eps) {
   DType d = compute(input);
   if (input.numel() == 0) return fill_zero(mean), fill_zero(rstd);
-  int64_t c = input.size(1), per = c / groups, inner = input.numel() / (input.size(0) * c), n = per * inner;
+  int64_t c = input.size(1), per = c / groups, inner = input.numel() / (input.size(0) * c),
+          n = per * inner;
   Tensor x = dense(input, d), w = dense(weight, d), b = dense(bias, d);
   Target y(out, d);
   visit_compute(d, [&]<class T>() {
@@ -330,7 +368,8 @@ void native_group_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in
         const T* row = x.data<T>() + r * n;
         double sum, squares;
         fn.moments(row, n, row[0], &sum, &squares);
-        double m = sum / static_cast<double>(n), var = std::max(0.0, squares / static_cast<double>(n) - m * m);
+        double m = sum / static_cast<double>(n),
+               var = std::max(0.0, squares / static_cast<double>(n) - m * m);
         m += row[0];
         double s = 1.0 / std::sqrt(var + eps);
         mean.data<T>()[r] = static_cast<T>(m);
@@ -339,7 +378,8 @@ void native_group_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in
           int64_t j = r % groups * per + k;
           double a = s * (w.defined() ? w.data<T>()[j] : 1);
           double shift = (b.defined() ? b.data<T>()[j] : 0) - m * a;
-          fn.affine(row + k * inner, y.work.data<T>() + r * n + k * inner, inner, static_cast<T>(a), static_cast<T>(shift));
+          fn.affine(row + k * inner, y.work.data<T>() + r * n + k * inner, inner, static_cast<T>(a),
+                    static_cast<T>(shift));
         }
       }
     });
@@ -347,38 +387,44 @@ void native_group_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in
   y.finish();
 }
 
-void group_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, const Tensor& input, const OptTensor& weight,
-                         int64_t groups, const Tensor& mean, const Tensor& rstd) {
+void group_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, const Tensor& input,
+                         const OptTensor& weight, int64_t groups, const Tensor& mean,
+                         const Tensor& rstd) {
   DType d = compute(input);
   if (input.numel() == 0) return fill_zero(gw), fill_zero(gb);
-  int64_t c = input.size(1), per = c / groups, inner = input.numel() / (input.size(0) * c), n = per * inner;
-  Tensor gy = dense(g, d), x = dense(input, d), w = dense(weight, d), mt = dense(mean, d), st = dense(rstd, d);
+  int64_t c = input.size(1), per = c / groups, inner = input.numel() / (input.size(0) * c),
+          n = per * inner;
+  Tensor gy = dense(g, d), x = dense(input, d), w = dense(weight, d), mt = dense(mean, d),
+         st = dense(rstd, d);
   Target y(gx, d);
   visit_compute(d, [&]<class T>() {
     auto& fn = norm_fns<T>();
-    accumulate(input.size(0) * groups, c, gw.data<T>(), gb.data<T>(), [&](int64_t from, int64_t to, T* dw, T* db) {
-      std::vector<double> sums(per), products(per);
-      for (int64_t r = from; r < to; ++r) {
-        double m = mt.data<T>()[r], s = st.data<T>()[r], c1 = 0, c2 = 0;
-        for (int64_t k = 0; k < per; ++k) {
-          int64_t at = r * n + k * inner, j = r % groups * per + k;
-          fn.cross(gy.data<T>() + at, x.data<T>() + at, inner, static_cast<T>(m), &sums[k], &products[k]);
-          double by = w.defined() ? w.data<T>()[j] : 1;
-          c1 += sums[k] * by;
-          c2 += products[k] * by * s;
-          dw[j] += static_cast<T>(products[k] * s);
-          db[j] += static_cast<T>(sums[k]);
-        }
-        c1 /= static_cast<double>(n);
-        c2 /= static_cast<double>(n);
-        for (int64_t k = 0; k < per; ++k) {
-          int64_t at = r * n + k * inner, j = r % groups * per + k;
-          double by = w.defined() ? w.data<T>()[j] : 1;
-          fn.affine2(gy.data<T>() + at, x.data<T>() + at, y.work.data<T>() + at, inner, static_cast<T>(s * by),
-                     static_cast<T>(-s * s * c2), static_cast<T>(s * (s * c2 * m - c1)));
-        }
-      }
-    });
+    accumulate(input.size(0) * groups, c, gw.data<T>(), gb.data<T>(),
+               [&](int64_t from, int64_t to, T* dw, T* db) {
+                 std::vector<double> sums(per), products(per);
+                 for (int64_t r = from; r < to; ++r) {
+                   double m = mt.data<T>()[r], s = st.data<T>()[r], c1 = 0, c2 = 0;
+                   for (int64_t k = 0; k < per; ++k) {
+                     int64_t at = r * n + k * inner, j = r % groups * per + k;
+                     fn.cross(gy.data<T>() + at, x.data<T>() + at, inner, static_cast<T>(m),
+                              &sums[k], &products[k]);
+                     double by = w.defined() ? w.data<T>()[j] : 1;
+                     c1 += sums[k] * by;
+                     c2 += products[k] * by * s;
+                     dw[j] += static_cast<T>(products[k] * s);
+                     db[j] += static_cast<T>(sums[k]);
+                   }
+                   c1 /= static_cast<double>(n);
+                   c2 /= static_cast<double>(n);
+                   for (int64_t k = 0; k < per; ++k) {
+                     int64_t at = r * n + k * inner, j = r % groups * per + k;
+                     double by = w.defined() ? w.data<T>()[j] : 1;
+                     fn.affine2(gy.data<T>() + at, x.data<T>() + at, y.work.data<T>() + at, inner,
+                                static_cast<T>(s * by), static_cast<T>(-s * s * c2),
+                                static_cast<T>(s * (s * c2 * m - c1)));
+                   }
+                 }
+               });
   });
   y.finish();
 }

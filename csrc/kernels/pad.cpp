@@ -1,4 +1,5 @@
-// Padding and columns of windows. Everything here moves elements or adds them: no arithmetic besides sums.
+// Padding and columns of windows. Everything here moves elements or adds them: no arithmetic
+// besides sums.
 #include <algorithm>
 
 #include "core/parallel.h"
@@ -20,9 +21,12 @@ std::vector<int64_t> sources(int64_t in, int64_t before, int64_t out, const std:
   std::vector<int64_t> at(out);
   for (int64_t o = 0; o < out; ++o) {
     int64_t i = o - before;
-    if (mode == "replicate") i = std::clamp<int64_t>(i, 0, in - 1);
-    else if (mode == "circular") i = ((i % in) + in) % in;
-    else i = i < 0 ? -i : i >= in ? 2 * (in - 1) - i : i;
+    if (mode == "replicate")
+      i = std::clamp<int64_t>(i, 0, in - 1);
+    else if (mode == "circular")
+      i = ((i % in) + in) % in;
+    else
+      i = i < 0 ? -i : i >= in ? 2 * (in - 1) - i : i;
     at[o] = std::clamp<int64_t>(i, 0, in - 1);
   }
   return at;
@@ -33,7 +37,8 @@ struct PadPlan {
   int64_t planes = 1, in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
   std::vector<int64_t> at[3];
   PadPlan(const Ints& input, const Ints& output, const Ints& pad, const std::string& mode) {
-    const int64_t n = static_cast<int64_t>(pad.size()) / 2, ndim = static_cast<int64_t>(input.size());
+    const int64_t n = static_cast<int64_t>(pad.size()) / 2,
+                  ndim = static_cast<int64_t>(input.size());
     for (int64_t i = 0; i < ndim - n; ++i) planes *= input[i];
     for (int64_t a = 0; a < 3 - n; ++a) at[a] = {0};
     for (int64_t i = ndim - n; i < ndim; ++i) {
@@ -46,30 +51,34 @@ struct PadPlan {
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
 };
 
-// Calls f(plane of the input, row of the input in it, row of the output) for every output row, planes in parallel.
+// Calls f(plane of the input, row of the input in it, row of the output) for every output row,
+// planes in parallel.
 template <class F>
 void pad_rows(const PadPlan& p, const F& f) {
-  parallel_for(0, p.planes, std::max<int64_t>(1, kGrain / (p.out_size() + 1)), [&](int64_t from, int64_t to) {
-    for (int64_t n = from; n < to; ++n)
-      for (int64_t z = 0; z < p.out[0]; ++z)
-        for (int64_t y = 0; y < p.out[1]; ++y)
-          f(n * p.in_size() + (p.at[0][z] * p.in[1] + p.at[1][y]) * p.in[2],
-            n * p.out_size() + (z * p.out[1] + y) * p.out[2]);
-  });
+  parallel_for(0, p.planes, std::max<int64_t>(1, kGrain / (p.out_size() + 1)),
+               [&](int64_t from, int64_t to) {
+                 for (int64_t n = from; n < to; ++n)
+                   for (int64_t z = 0; z < p.out[0]; ++z)
+                     for (int64_t y = 0; y < p.out[1]; ++y)
+                       f(n * p.in_size() + (p.at[0][z] * p.in[1] + p.at[1][y]) * p.in[2],
+                         n * p.out_size() + (z * p.out[1] + y) * p.out[2]);
+               });
 }
 
 // Geometry of im2col: positions of the windows.
 struct Windows {
   int64_t channels, size[2], count[2], kernel[2], stride[2], pad[2], dilation[2];
-  Windows(int64_t channels, const Ints& size_, const Ints& kernel_, const Ints& dilation_, const Ints& pad_,
-          const Ints& stride_)
+  Windows(int64_t channels, const Ints& size_, const Ints& kernel_, const Ints& dilation_,
+          const Ints& pad_, const Ints& stride_)
       : channels(channels) {
     for (int a = 0; a < 2; ++a) {
-      size[a] = size_[a], kernel[a] = kernel_[a], stride[a] = stride_[a], pad[a] = pad_[a], dilation[a] = dilation_[a];
+      size[a] = size_[a], kernel[a] = kernel_[a], stride[a] = stride_[a], pad[a] = pad_[a],
+      dilation[a] = dilation_[a];
       count[a] = (size[a] + 2 * pad[a] - dilation[a] * (kernel[a] - 1) - 1) / stride[a] + 1;
     }
   }
-  // Calls f(index in the columns, index in the image) for one channel of one image; -1 for the padding.
+  // Calls f(index in the columns, index in the image) for one channel of one image; -1 for the
+  // padding.
   template <class F>
   void each(const F& f) const {
     int64_t column = 0;
@@ -77,7 +86,8 @@ struct Windows {
       for (int64_t kx = 0; kx < kernel[1]; ++kx)
         for (int64_t y = 0; y < count[0]; ++y)
           for (int64_t x = 0; x < count[1]; ++x, ++column) {
-            const int64_t iy = y * stride[0] - pad[0] + ky * dilation[0], ix = x * stride[1] - pad[1] + kx * dilation[1];
+            const int64_t iy = y * stride[0] - pad[0] + ky * dilation[0],
+                          ix = x * stride[1] - pad[1] + kx * dilation[1];
             f(column, iy >= 0 && iy < size[0] && ix >= 0 && ix < size[1] ? iy * size[1] + ix : -1);
           }
   }
@@ -85,7 +95,9 @@ struct Windows {
   int64_t pixels() const { return size[0] * size[1]; }
 };
 
-Tensor dense_or_new(const Tensor& out) { return out.is_contiguous() ? out : empty(out.sizes(), out.dtype()); }
+Tensor dense_or_new(const Tensor& out) {
+  return out.is_contiguous() ? out : empty(out.sizes(), out.dtype());
+}
 void put_back(const Tensor& out, const Tensor& made) {
   if (!made.is_same(out)) copy(out, made);
 }
@@ -98,8 +110,10 @@ void constant_pad(Tensor& out, const Tensor& input, const Ints& pad, const Scala
   bool whole = true;
   for (int64_t i = 0; i < input.dim(); ++i) {
     const auto [before, after] = pad_of(pad, input.dim(), i);
-    if (before < 0) from -= before * input.strides()[i];
-    else to += before * out.strides()[i];
+    if (before < 0)
+      from -= before * input.strides()[i];
+    else
+      to += before * out.strides()[i];
     sizes[i] += std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
     if (before > 0 || after > 0) whole = false;
     if (sizes[i] <= 0) return fill(out, value);
@@ -124,7 +138,8 @@ void index_pad(Tensor& out, const Tensor& input, const Ints& pad, const std::str
   put_back(out, y);
 }
 
-void index_pad_backward(Tensor& out, const Tensor& grad, const Ints&, const Ints& pad, const std::string& mode) {
+void index_pad_backward(Tensor& out, const Tensor& grad, const Ints&, const Ints& pad,
+                        const std::string& mode) {
   if (out.numel() == 0) return;
   const DType d = opmath(out.dtype());
   const PadPlan p(out.sizes(), grad.sizes(), pad, mode);
@@ -144,26 +159,29 @@ void index_pad_backward(Tensor& out, const Tensor& grad, const Ints&, const Ints
   if (!direct) copy(out, y);
 }
 
-void im2col(Tensor& out, const Tensor& input, const Ints& kernel, const Ints& dilation, const Ints& padding,
-            const Ints& stride) {
+void im2col(Tensor& out, const Tensor& input, const Ints& kernel, const Ints& dilation,
+            const Ints& padding, const Ints& stride) {
   if (out.numel() == 0) return;
-  const Windows w(input.sizes()[1], {input.sizes()[2], input.sizes()[3]}, kernel, dilation, padding, stride);
+  const Windows w(input.sizes()[1], {input.sizes()[2], input.sizes()[3]}, kernel, dilation, padding,
+                  stride);
   const Tensor x = contiguous(input), y = dense_or_new(out);
   visit(out.dtype(), [&]<class T>() {
     parallel_for(0, input.sizes()[0] * w.channels, std::max<int64_t>(1, kGrain / w.columns()),
                  [&](int64_t a, int64_t b) {
-      for (int64_t c = a; c < b; ++c) {
-        const T* from = x.data<T>() + c * w.pixels();
-        T* to = y.data<T>() + c * w.columns();
-        w.each([&](int64_t column, int64_t pixel) { to[column] = pixel < 0 ? T() : from[pixel]; });
-      }
-    });
+                   for (int64_t c = a; c < b; ++c) {
+                     const T* from = x.data<T>() + c * w.pixels();
+                     T* to = y.data<T>() + c * w.columns();
+                     w.each([&](int64_t column, int64_t pixel) {
+                       to[column] = pixel < 0 ? T() : from[pixel];
+                     });
+                   }
+                 });
   });
   put_back(out, y);
 }
 
-void col2im(Tensor& out, const Tensor& input, const Ints& size, const Ints& kernel, const Ints& dilation,
-            const Ints& padding, const Ints& stride) {
+void col2im(Tensor& out, const Tensor& input, const Ints& size, const Ints& kernel,
+            const Ints& dilation, const Ints& padding, const Ints& stride) {
   if (out.numel() == 0) return;
   const Windows w(out.sizes()[1], size, kernel, dilation, padding, stride);
   const DType d = opmath(out.dtype());
@@ -172,15 +190,16 @@ void col2im(Tensor& out, const Tensor& input, const Ints& size, const Ints& kern
   const Tensor y = direct ? out : empty(out.sizes(), d);
   fill_zero(y);
   visit(d, [&]<class T>() {
-    parallel_for(0, out.sizes()[0] * w.channels, std::max<int64_t>(1, kGrain / w.columns()), [&](int64_t a, int64_t b) {
-      for (int64_t c = a; c < b; ++c) {
-        const T* from = x.data<T>() + c * w.columns();
-        T* to = y.data<T>() + c * w.pixels();
-        w.each([&](int64_t column, int64_t pixel) {
-          if (pixel >= 0) to[pixel] = static_cast<T>(to[pixel] + from[column]);
-        });
-      }
-    });
+    parallel_for(0, out.sizes()[0] * w.channels, std::max<int64_t>(1, kGrain / w.columns()),
+                 [&](int64_t a, int64_t b) {
+                   for (int64_t c = a; c < b; ++c) {
+                     const T* from = x.data<T>() + c * w.columns();
+                     T* to = y.data<T>() + c * w.pixels();
+                     w.each([&](int64_t column, int64_t pixel) {
+                       if (pixel >= 0) to[pixel] = static_cast<T>(to[pixel] + from[column]);
+                     });
+                   }
+                 });
   });
   if (!direct) copy(out, y);
 }

@@ -1,4 +1,5 @@
-// Pools: windows become axis maps (averages, see resample.h) or window axes (maxima, see max_pool.h).
+// Pools: windows become axis maps (averages, see resample.h) or window axes (maxima, see
+// max_pool.h).
 #include <algorithm>
 
 #include "core/parallel.h"
@@ -9,7 +10,8 @@
 
 namespace flambeau::kernels {
 
-WindowAxis regular_windows(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation) {
+WindowAxis regular_windows(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad,
+                           int64_t dilation) {
   WindowAxis a;
   a.in = in, a.out = out, a.step = dilation, a.stride = stride, a.pad = pad, a.size = kernel;
   for (int64_t o = 0; o < out; ++o) {
@@ -45,8 +47,8 @@ struct Axes {
   }
 };
 
-Axes pool_axes(const Ints& in, const Ints& out, const Ints& kernel, const Ints& stride, const Ints& pad,
-               const Ints& dilation) {
+Axes pool_axes(const Ints& in, const Ints& out, const Ints& kernel, const Ints& stride,
+               const Ints& pad, const Ints& dilation) {
   const size_t n = kernel.size(), lead = in.size() - n;
   Axes axes(in, n);
   for (size_t i = 0; i < n; ++i)
@@ -62,7 +64,9 @@ Axes adaptive_axes(const Ints& in, const Ints& out, size_t n) {
   return axes;
 }
 
-DType pool_dtype(DType d) { return is_integral(d, true) ? DType::Int64 : d; }
+DType pool_dtype(DType d) {
+  return is_integral(d, true) ? DType::Int64 : d;
+}
 
 void run_max(Tensor* out, Tensor* indices, const Tensor& input, const Axes& axes) {
   const Tensor& any = out ? *out : *indices;
@@ -74,8 +78,9 @@ void run_max(Tensor* out, Tensor* indices, const Tensor& input, const Axes& axes
   if (out) y = direct ? *out : empty(out->sizes(), d);
   Tensor at;
   if (indices) at = indices->is_contiguous() ? *indices : empty(indices->sizes(), DType::Int64);
-  FB_ISA_DISPATCH(max_windows)(d, axes.a, axes.planes, x.data_ptr(), out ? y.data_ptr() : nullptr,
-                               indices ? at.data<int64_t>() : nullptr);
+  FB_ISA_DISPATCH(max_windows)
+  (d, axes.a, axes.planes, x.data_ptr(), out ? y.data_ptr() : nullptr,
+   indices ? at.data<int64_t>() : nullptr);
   if (!direct) copy(*out, y);
   if (indices && !at.is_same(*indices)) copy(*indices, at);
 }
@@ -84,18 +89,21 @@ void run_max_backward(Tensor& out, const Tensor& grad, const Tensor& input, cons
   if (out.numel() == 0) return;
   if (grad.numel() == 0) return fill_zero(out);
   const DType d = out.dtype();
-  // Sums of many half-precision cotangents are made in float; the winners must be found in the input's own dtype.
+  // Sums of many half-precision cotangents are made in float; the winners must be found in the
+  // input's own dtype.
   const DType sum = is_reduced_float(d) ? DType::Float32 : pool_dtype(d);
   const Tensor x = contiguous(to_dtype(input, sum)), g = contiguous(to_dtype(grad, sum));
   const bool direct = d == sum && out.is_contiguous();
   Tensor gx = direct ? out : empty(out.sizes(), sum);
   fill_zero(gx);
-  FB_ISA_DISPATCH(max_windows_backward)(sum, axes.a, axes.planes, x.data_ptr(), g.data_ptr(), gx.data_ptr());
+  FB_ISA_DISPATCH(max_windows_backward)
+  (sum, axes.a, axes.planes, x.data_ptr(), g.data_ptr(), gx.data_ptr());
   if (!direct) copy(out, gx);
 }
 
 // Average windows along one axis: 1 / (elements counted) each.
-AxisMap average_map(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad, bool count_pad, bool plain) {
+AxisMap average_map(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad,
+                    bool count_pad, bool plain) {
   std::vector<int64_t> first(out);
   std::vector<std::vector<double>> weights(out);
   for (int64_t o = 0; o < out; ++o) {
@@ -108,8 +116,9 @@ AxisMap average_map(int64_t in, int64_t out, int64_t kernel, int64_t stride, int
   return make_axis_map(in, out, first, weights);
 }
 
-std::vector<AxisMap> average_maps(const Ints& in, const Ints& out, const Ints& kernel, const Ints& stride,
-                                  const Ints& pad, bool count_pad, std::optional<int64_t> divisor) {
+std::vector<AxisMap> average_maps(const Ints& in, const Ints& out, const Ints& kernel,
+                                  const Ints& stride, const Ints& pad, bool count_pad,
+                                  std::optional<int64_t> divisor) {
   std::vector<AxisMap> maps;
   const size_t n = kernel.size(), lead = in.size() - n;
   for (size_t i = 0; i < n; ++i)
@@ -143,19 +152,22 @@ void apply_transposed(Tensor& out, const Tensor& grad, std::vector<AxisMap> maps
 
 }  // namespace
 
-void max_pool(Tensor& out, const Tensor& input, const Ints& kernel, const Ints& stride, const Ints& pad,
-              const Ints& dilation, bool) {
-  run_max(&out, nullptr, input, pool_axes(input.sizes(), out.sizes(), kernel, stride, pad, dilation));
+void max_pool(Tensor& out, const Tensor& input, const Ints& kernel, const Ints& stride,
+              const Ints& pad, const Ints& dilation, bool) {
+  run_max(&out, nullptr, input,
+          pool_axes(input.sizes(), out.sizes(), kernel, stride, pad, dilation));
 }
 
-void max_pool_both(Tensor& out, Tensor& indices, const Tensor& input, const Ints& kernel, const Ints& stride,
-                   const Ints& pad, const Ints& dilation, bool) {
-  run_max(&out, &indices, input, pool_axes(input.sizes(), out.sizes(), kernel, stride, pad, dilation));
+void max_pool_both(Tensor& out, Tensor& indices, const Tensor& input, const Ints& kernel,
+                   const Ints& stride, const Ints& pad, const Ints& dilation, bool) {
+  run_max(&out, &indices, input,
+          pool_axes(input.sizes(), out.sizes(), kernel, stride, pad, dilation));
 }
 
-void max_pool_backward(Tensor& out, const Tensor& grad, const Tensor& input, const Ints& kernel, const Ints& stride,
-                       const Ints& pad, const Ints& dilation, bool) {
-  run_max_backward(out, grad, input, pool_axes(input.sizes(), grad.sizes(), kernel, stride, pad, dilation));
+void max_pool_backward(Tensor& out, const Tensor& grad, const Tensor& input, const Ints& kernel,
+                       const Ints& stride, const Ints& pad, const Ints& dilation, bool) {
+  run_max_backward(out, grad, input,
+                   pool_axes(input.sizes(), grad.sizes(), kernel, stride, pad, dilation));
 }
 
 void adaptive_max_both(Tensor& out, Tensor& indices, const Tensor& input, const Ints& size) {
@@ -189,22 +201,27 @@ void plane_scatter(Tensor& out, const Tensor& grad, const Tensor& at, const Ints
   if (!direct) copy(out, to);
 }
 
-void avg_pool(Tensor& out, const Tensor& input, const Ints& kernel, const Ints& stride, const Ints& pad, bool,
-              bool count_include_pad, std::optional<int64_t> divisor) {
+void avg_pool(Tensor& out, const Tensor& input, const Ints& kernel, const Ints& stride,
+              const Ints& pad, bool, bool count_include_pad, std::optional<int64_t> divisor) {
   if (out.numel() == 0) return;
-  apply_maps(out, input, average_maps(input.sizes(), out.sizes(), kernel, stride, pad, count_include_pad, divisor));
+  apply_maps(
+      out, input,
+      average_maps(input.sizes(), out.sizes(), kernel, stride, pad, count_include_pad, divisor));
 }
 
-void avg_pool_backward(Tensor& out, const Tensor& grad, const Ints&, const Ints& kernel, const Ints& stride,
-                       const Ints& pad, bool, bool count_include_pad, std::optional<int64_t> divisor) {
+void avg_pool_backward(Tensor& out, const Tensor& grad, const Ints&, const Ints& kernel,
+                       const Ints& stride, const Ints& pad, bool, bool count_include_pad,
+                       std::optional<int64_t> divisor) {
   if (out.numel() == 0 || grad.numel() == 0) return fill_zero(out);
-  apply_transposed(out, grad,
-                   average_maps(out.sizes(), grad.sizes(), kernel, stride, pad, count_include_pad, divisor));
+  apply_transposed(
+      out, grad,
+      average_maps(out.sizes(), grad.sizes(), kernel, stride, pad, count_include_pad, divisor));
 }
 
 void adaptive_avg(Tensor& out, const Tensor& input, const Ints& size) {
   if (out.numel() == 0) return;
-  apply_maps(out, input, adaptive_maps(input.sizes(), out.sizes(), static_cast<int64_t>(size.size())));
+  apply_maps(out, input,
+             adaptive_maps(input.sizes(), out.sizes(), static_cast<int64_t>(size.size())));
 }
 
 void adaptive_avg_backward(Tensor& out, const Tensor& grad, const Ints&, int64_t axes) {

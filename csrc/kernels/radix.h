@@ -1,4 +1,5 @@
-// Stable sorting of keys with places: radix sort from the lowest digit (Knuth, TAOCP 3, 5.2.5), insertion for short runs.
+// Stable sorting of keys with places: radix sort from the lowest digit (Knuth, TAOCP 3, 5.2.5),
+// insertion for short runs.
 #pragma once
 
 #include <array>
@@ -16,13 +17,16 @@ inline constexpr bool is_ordered = !std::is_same_v<T, complex64> && !std::is_sam
 // Unsigned key of the same width whose order is that of T.
 template <class T>
 struct KeyOf {
-  using U = std::conditional_t<sizeof(T) == 1, uint8_t,
-                               std::conditional_t<sizeof(T) == 2, uint16_t,
-                                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+  using U = std::conditional_t<
+      sizeof(T) == 1, uint8_t,
+      std::conditional_t<sizeof(T) == 2, uint16_t,
+                         std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
   static constexpr U top = U(1) << (8 * sizeof(T) - 1);
   static U of(T x) {
-    if constexpr (std::is_same_v<T, bool>) return x;
-    else if constexpr (std::is_integral_v<T>) return std::is_signed_v<T> ? static_cast<U>(static_cast<U>(x) ^ top) : static_cast<U>(x);
+    if constexpr (std::is_same_v<T, bool>)
+      return x;
+    else if constexpr (std::is_integral_v<T>)
+      return std::is_signed_v<T> ? static_cast<U>(static_cast<U>(x) ^ top) : static_cast<U>(x);
     else {
       U bits;
       if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
@@ -64,7 +68,8 @@ void radix_sort(Keyed<U>* xs, Keyed<U>* scratch, int64_t n) {
   Keyed<U>*from = xs, *to = scratch;
   for (int d = 0; d < digits; ++d) {
     auto& count = counts[d];
-    if (count[(from[0].key >> (8 * d)) & 255] == static_cast<uint32_t>(n)) continue;   // all the same digit
+    if (count[(from[0].key >> (8 * d)) & 255] == static_cast<uint32_t>(n))
+      continue;  // all the same digit
     uint32_t at = 0;
     for (auto& c : count) {
       uint32_t size = c;

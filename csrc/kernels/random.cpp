@@ -1,5 +1,6 @@
-// Random kernels. Each draws under the generator's lock, in the order in which elements lie in memory (for dense tensors)
-// or in logical order. Transforms: Matsumoto & Nishimura 1998 (mt19937), Box & Muller 1958, inversion.
+// Random kernels. Each draws under the generator's lock, in the order in which elements lie in
+// memory (for dense tensors) or in logical order. Transforms: Matsumoto & Nishimura 1998 (mt19937),
+// Box & Muller 1958, inversion.
 #include <cmath>
 #include <memory>
 
@@ -42,9 +43,12 @@ double uniform53(GeneratorImpl& g) {
   uint32_t high = g.engine(), low = g.engine();
   return uniform53(high, low);
 }
-float uniform24(uint32_t x) { return static_cast<float>(x & 0xffffffu) * 0x1p-24f; }
+float uniform24(uint32_t x) {
+  return static_cast<float>(x & 0xffffffu) * 0x1p-24f;
+}
 
-// The tensor as one dense run in memory order, to be filled by f(data, n); others go through a dense copy.
+// The tensor as one dense run in memory order, to be filled by f(data, n); others go through a
+// dense copy.
 template <class F>
 void fill_dense(const Tensor& self, const F& f) {
   if (self.numel() == 0) return;
@@ -76,10 +80,14 @@ void fill_from_double(const Tensor& self, const OptGenerator& generator, const F
     visit(t.dtype(), [&]<class T>() {
       fill_from_words<T, 2>(t, g, [&](const uint32_t* w) -> T {
         double x = f(uniform53(w[0], w[1]));
-        if constexpr (std::is_same_v<T, bool>) return x != 0;
-        else if constexpr (std::is_same_v<T, double>) return x;
-        else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<int64_t>(x));
-        else return T(static_cast<float>(x));
+        if constexpr (std::is_same_v<T, bool>)
+          return x != 0;
+        else if constexpr (std::is_same_v<T, double>)
+          return x;
+        else if constexpr (std::is_integral_v<T>)
+          return static_cast<T>(static_cast<int64_t>(x));
+        else
+          return T(static_cast<float>(x));
       });
     });
   });
@@ -88,13 +96,16 @@ void fill_from_double(const Tensor& self, const OptGenerator& generator, const F
 template <class T>
 void uniform_fill(const Tensor& t, GeneratorImpl& g, double from, double to) {
   if constexpr (std::is_same_v<T, double>) {
-    fill_from_words<T, 2>(t, g, [=](const uint32_t* w) { return uniform53(w[0], w[1]) * (to - from) + from; });
+    fill_from_words<T, 2>(
+        t, g, [=](const uint32_t* w) { return uniform53(w[0], w[1]) * (to - from) + from; });
   } else if constexpr (std::is_same_v<T, float>) {
     float lo = static_cast<float>(from), width = static_cast<float>(to) - lo;
-    fill_from_words<T, 1>(t, g, [=](const uint32_t* w) { return std::fma(uniform24(*w), width, lo); });
+    fill_from_words<T, 1>(t, g,
+                          [=](const uint32_t* w) { return std::fma(uniform24(*w), width, lo); });
   } else {
     constexpr int digits = std::is_same_v<T, Half> ? 11 : 8;
-    float lo = T(static_cast<float>(from)), width = static_cast<float>(T(static_cast<float>(to))) - lo;
+    float lo = T(static_cast<float>(from)),
+          width = static_cast<float>(T(static_cast<float>(to))) - lo;
     fill_from_words<T, 1>(t, g, [=](const uint32_t* w) {
       float x = static_cast<float>(*w & ((1u << digits) - 1)) / static_cast<float>(1u << digits);
       return T(x * width + lo);
@@ -130,7 +141,8 @@ template <class T>
 void normal_groups_of(T* data, int64_t groups, double mean, double std) {
   parallel_for(0, groups, kGrain / 64, [&](int64_t a, int64_t b) {
     if constexpr (std::is_same_v<T, float>)
-      FB_ISA_DISPATCH(normal_groups)(data + 16 * a, b - a, static_cast<float>(mean), static_cast<float>(std));
+      FB_ISA_DISPATCH(normal_groups)
+      (data + 16 * a, b - a, static_cast<float>(mean), static_cast<float>(std));
     else
       for (int64_t i = a; i < b; ++i) normal_group(data + 16 * i, mean, std);
   });
@@ -143,7 +155,7 @@ void normal_fill(const Tensor& t, GeneratorImpl& g, double mean, double std) {
   uniform_fill<T>(t, g, 0, 1);
   normal_groups_of(data, n / 16, mean, std);
   if (n % 16 == 0) return;
-  Tensor tail = alias(t, {16}, {1}, t.offset() + n - 16);   // the last 16 places are drawn anew
+  Tensor tail = alias(t, {16}, {1}, t.offset() + n - 16);  // the last 16 places are drawn anew
   uniform_fill<T>(tail, g, 0, 1);
   normal_groups_of(tail.data<T>(), 1, mean, std);
 }
@@ -159,15 +171,22 @@ void uniform_(const Tensor& self, double from, double to, const OptGenerator& ge
   std::lock_guard guard(g.mutex);
   fill_dense(self, [&](const Tensor& t) {
     visit(t.dtype(), [&]<class T>() {
-      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> && !std::is_same_v<T, complex128>)
+      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> &&
+                    !std::is_same_v<T, complex128>)
         uniform_fill<T>(t, g, from, to);
     });
   });
 }
 
 void normal_(const Tensor& self, double mean, double std, const OptGenerator& generator) {
-  if (self.is_complex()) {   // real and imaginary part with half of the variance each
-    Tensor parts = empty([&] { Ints s = self.sizes(); s.push_back(2); return s; }(), to_real(self.dtype()));
+  if (self.is_complex()) {  // real and imaginary part with half of the variance each
+    Tensor parts = empty(
+        [&] {
+          Ints s = self.sizes();
+          s.push_back(2);
+          return s;
+        }(),
+        to_real(self.dtype()));
     normal_(parts, 0, std * std::sqrt(0.5), generator);
     Tensor dense = alias_as(parts, self.dtype(), self.sizes(), contiguous_strides(self.sizes()), 0);
     copy(self, dense);
@@ -178,18 +197,22 @@ void normal_(const Tensor& self, double mean, double std, const OptGenerator& ge
   std::lock_guard guard(g.mutex);
   if (self.numel() >= 16 && self.is_contiguous()) {
     visit(self.dtype(), [&]<class T>() {
-      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> && !std::is_same_v<T, complex128>)
+      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> &&
+                    !std::is_same_v<T, complex128>)
         normal_fill<T>(self, g, mean, std);
     });
     return;
   }
   fill_dense(self, [&](const Tensor& t) {
     visit(t.dtype(), [&]<class T>() {
-      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> && !std::is_same_v<T, complex128>)
+      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> &&
+                    !std::is_same_v<T, complex128>)
         for (int64_t i = 0; i < t.numel(); ++i) {
           double x = normal_double(g) * std + mean;
-          if constexpr (std::is_same_v<T, double>) t.data<T>()[i] = x;
-          else t.data<T>()[i] = T(static_cast<float>(x));
+          if constexpr (std::is_same_v<T, double>)
+            t.data<T>()[i] = x;
+          else
+            t.data<T>()[i] = T(static_cast<float>(x));
         }
     });
   });
@@ -203,36 +226,52 @@ void fill_whole(const Tensor& self, const OptGenerator& generator, bool wide, co
   fill_dense(self, [&](const Tensor& t) {
     visit(t.dtype(), [&]<class T>() {
       if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
-        fail(ErrorKind::Runtime, "\"random_kernel_cpu\" not implemented for '", scalar_type_name(t.dtype()), "'");
+        fail(ErrorKind::Runtime, "\"random_kernel_cpu\" not implemented for '",
+             scalar_type_name(t.dtype()), "'");
       } else {
         auto cast = [&](uint64_t x) -> T {
           auto v = f(x);
-          if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(static_cast<float>(v));
-          else return static_cast<T>(v);
+          if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+            return T(static_cast<float>(v));
+          else
+            return static_cast<T>(v);
         };
-        if (wide) fill_from_words<T, 2>(t, g, [&](const uint32_t* w) { return cast(static_cast<uint64_t>(w[0]) << 32 | w[1]); });
-        else fill_from_words<T, 1>(t, g, [&](const uint32_t* w) { return cast(*w); });
+        if (wide)
+          fill_from_words<T, 2>(t, g, [&](const uint32_t* w) {
+            return cast(static_cast<uint64_t>(w[0]) << 32 | w[1]);
+          });
+        else
+          fill_from_words<T, 1>(t, g, [&](const uint32_t* w) { return cast(*w); });
       }
     });
   });
 }
 
 void from_to(const Tensor& self, int64_t from, uint64_t range, const OptGenerator& generator) {
-  auto at = [=](uint64_t x) { return static_cast<int64_t>((range ? x % range : x) + static_cast<uint64_t>(from)); };
+  auto at = [=](uint64_t x) {
+    return static_cast<int64_t>((range ? x % range : x) + static_cast<uint64_t>(from));
+  };
   fill_whole(self, generator, range == 0 || range >= (uint64_t{1} << 32), at);
 }
 
 // Largest whole number up to which a dtype holds every one.
 int64_t whole_limit(DType d) {
   switch (d) {
-    case DType::Bool: return 1;
-    case DType::Float16: return 1 << 11;
-    case DType::BFloat16: return 1 << 8;
-    case DType::Float32: return 1 << 24;
-    case DType::Float64: return int64_t{1} << 53;
-    case DType::UInt64: return INT64_MAX;
-    default: return is_signed(d) ? static_cast<int64_t>((uint64_t{1} << (8 * itemsize(d) - 1)) - 1)
-                                 : static_cast<int64_t>((uint64_t{1} << (8 * itemsize(d))) - 1);
+    case DType::Bool:
+      return 1;
+    case DType::Float16:
+      return 1 << 11;
+    case DType::BFloat16:
+      return 1 << 8;
+    case DType::Float32:
+      return 1 << 24;
+    case DType::Float64:
+      return int64_t{1} << 53;
+    case DType::UInt64:
+      return INT64_MAX;
+    default:
+      return is_signed(d) ? static_cast<int64_t>((uint64_t{1} << (8 * itemsize(d) - 1)) - 1)
+                          : static_cast<int64_t>((uint64_t{1} << (8 * itemsize(d))) - 1);
   }
 }
 
@@ -247,7 +286,8 @@ void check_bounds(const Tensor& self, int64_t from, int64_t last) {
 
 void random_(const Tensor& self, const OptGenerator& generator) {
   uint64_t range = static_cast<uint64_t>(whole_limit(self.dtype())) + 1;
-  bool wide = self.dtype() == DType::Float64 || self.dtype() == DType::Int64 || self.dtype() == DType::UInt64;
+  bool wide = self.dtype() == DType::Float64 || self.dtype() == DType::Int64 ||
+              self.dtype() == DType::UInt64;
   fill_whole(self, generator, wide, [=](uint64_t x) { return static_cast<int64_t>(x % range); });
 }
 
@@ -256,7 +296,8 @@ void random_to_(const Tensor& self, int64_t to, const OptGenerator& generator) {
   from_to(self, 0, static_cast<uint64_t>(to), generator);
 }
 
-void random_from_to_(const Tensor& self, int64_t from, std::optional<int64_t> to, const OptGenerator& generator) {
+void random_from_to_(const Tensor& self, int64_t from, std::optional<int64_t> to,
+                     const OptGenerator& generator) {
   if (to) {
     check_bounds(self, from, *to - 1);
     return from_to(self, from, static_cast<uint64_t>(*to) - static_cast<uint64_t>(from), generator);
@@ -271,24 +312,35 @@ void bernoulli_(const Tensor& self, double p, const OptGenerator& generator) {
 }
 
 void bernoulli_tensor_(const Tensor& self, const Tensor& p, const OptGenerator& generator) {
-  Tensor probability = empty(self.sizes(), p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32);
+  Tensor probability =
+      empty(self.sizes(), p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32);
   copy(probability, p);
   Tensor dense = self.is_contiguous() ? self : empty(self.sizes(), self.dtype());
   GeneratorImpl& g = generator_or_default(generator);
   std::lock_guard guard(g.mutex);
-  auto check = [](double x) { FB_CHECK(x >= 0 && x <= 1, "Expected p_in >= 0 && p_in <= 1 to be true, but got ", x); };
+  auto check = [](double x) {
+    FB_CHECK(x >= 0 && x <= 1, "Expected p_in >= 0 && p_in <= 1 to be true, but got ", x);
+  };
   for (int64_t i = 0; i < dense.numel(); ++i)
-    probability.dtype() == DType::Float64 ? check(probability.data<double>()[i]) : check(probability.data<float>()[i]);
+    probability.dtype() == DType::Float64 ? check(probability.data<double>()[i])
+                                          : check(probability.data<float>()[i]);
   visit(dense.dtype(), [&]<class T>() {
     T* data = dense.data<T>();
     int64_t i = 0;
-    auto one = [](bool hit) -> T { if constexpr (std::is_integral_v<T>) return hit; else return T(hit ? 1.0f : 0.0f); };
+    auto one = [](bool hit) -> T {
+      if constexpr (std::is_integral_v<T>)
+        return hit;
+      else
+        return T(hit ? 1.0f : 0.0f);
+    };
     if (probability.dtype() == DType::Float64) {
       const double* q = probability.data<double>();
-      fill_from_words<T, 2>(dense, g, [&](const uint32_t* w) { return one(uniform53(w[0], w[1]) < q[i++]); });
+      fill_from_words<T, 2>(dense, g,
+                            [&](const uint32_t* w) { return one(uniform53(w[0], w[1]) < q[i++]); });
     } else {
       const float* q = probability.data<float>();
-      fill_from_words<T, 1>(dense, g, [&](const uint32_t* w) { return one(uniform24(*w) < q[i++]); });
+      fill_from_words<T, 1>(dense, g,
+                            [&](const uint32_t* w) { return one(uniform24(*w) < q[i++]); });
     }
     (void)data;
   });
@@ -300,9 +352,10 @@ void exponential_(const Tensor& self, double lambd, const OptGenerator& generato
 }
 
 void geometric_(const Tensor& self, double p, const OptGenerator& generator) {
-  FB_CHECK(!self.is_complex() && self.dtype() != DType::Bool, "\"geometric_cpu\" not implemented for '",
-           scalar_type_name(self.dtype()), "'");
-  fill_from_double(self, generator, [=](double u) { return std::ceil(std::log(u) / std::log1p(-p)); });
+  FB_CHECK(!self.is_complex() && self.dtype() != DType::Bool,
+           "\"geometric_cpu\" not implemented for '", scalar_type_name(self.dtype()), "'");
+  fill_from_double(self, generator,
+                   [=](double u) { return std::ceil(std::log(u) / std::log1p(-p)); });
 }
 
 void log_normal_(const Tensor& self, double mean, double std, const OptGenerator& generator) {
@@ -311,8 +364,10 @@ void log_normal_(const Tensor& self, double mean, double std, const OptGenerator
   fill_dense(self, [&](const Tensor& t) {
     visit(t.dtype(), [&]<class T>() {
       if constexpr (std::is_same_v<T, double>)
-        for (int64_t i = 0; i < t.numel(); ++i) t.data<T>()[i] = std::exp(normal_double(g) * std + mean);
-      else if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> && !std::is_same_v<T, complex128>)
+        for (int64_t i = 0; i < t.numel(); ++i)
+          t.data<T>()[i] = std::exp(normal_double(g) * std + mean);
+      else if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> &&
+                         !std::is_same_v<T, complex128>)
         for (int64_t i = 0; i < t.numel(); ++i)
           t.data<T>()[i] = T(static_cast<float>(std::exp(normal_double(g) * std + mean)));
     });
@@ -327,7 +382,8 @@ void cauchy_(const Tensor& self, double median, double sigma, const OptGenerator
   });
 }
 
-void randperm(Tensor& out, int64_t n, const OptGenerator& generator, std::optional<DType>, std::optional<Device>) {
+void randperm(Tensor& out, int64_t n, const OptGenerator& generator, std::optional<DType>,
+              std::optional<Device>) {
   GeneratorImpl& g = generator_or_default(generator);
   std::lock_guard guard(g.mutex);
   auto order = std::make_unique<int64_t[]>(n);
@@ -342,7 +398,8 @@ void randperm(Tensor& out, int64_t n, const OptGenerator& generator, std::option
   copy(out, line);
 }
 
-void multinomial_with_replacement(Tensor& out, const Tensor& input, int64_t samples, const OptGenerator& generator) {
+void multinomial_with_replacement(Tensor& out, const Tensor& input, int64_t samples,
+                                  const OptGenerator& generator) {
   Tensor weights = contiguous(to_dtype(input, DType::Float64));
   int64_t n = input.size(-1), rows = weights.numel() / std::max<int64_t>(n, 1);
   GeneratorImpl& g = generator_or_default(generator);
@@ -354,7 +411,9 @@ void multinomial_with_replacement(Tensor& out, const Tensor& input, int64_t samp
     double sum = 0;
     for (int64_t i = 0; i < n; ++i) {
       FB_CHECK(w[i] >= 0, "invalid multinomial distribution (encountering probability entry < 0)");
-      FB_CHECK(std::isfinite(w[i]), "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
+      FB_CHECK(
+          std::isfinite(w[i]),
+          "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
       sum = single ? static_cast<float>(sum + w[i]) : sum + w[i];
       sums[i] = sum;
     }
@@ -363,14 +422,17 @@ void multinomial_with_replacement(Tensor& out, const Tensor& input, int64_t samp
     sums[n - 1] = 1;
     for (int64_t k = 0; k < samples; ++k) {
       double u = uniform53(g);
-      int64_t place = std::lower_bound(sums.begin(), sums.end(), u, [](double a, double b) { return a < b; }) - sums.begin();
+      int64_t place =
+          std::lower_bound(sums.begin(), sums.end(), u, [](double a, double b) { return a < b; }) -
+          sums.begin();
       out.data<int64_t>()[r * samples + k] = place;
     }
   }
 }
 
 namespace {
-// Knuth's product of uniforms for small rates, Hoermann's transformed rejection (PTRS) for large ones.
+// Knuth's product of uniforms for small rates, Hoermann's transformed rejection (PTRS) for large
+// ones.
 int64_t poisson_draw(double rate, GeneratorImpl& g) {
   if (!(rate >= 0)) return 0;
   if (rate == 0) return 0;
@@ -381,14 +443,16 @@ int64_t poisson_draw(double rate, GeneratorImpl& g) {
       if (!(product > floor)) return k;
     }
   }
-  double slam = std::sqrt(rate), loglam = std::log(rate), b = 0.931 + 2.53 * slam, a = -0.059 + 0.02483 * b;
+  double slam = std::sqrt(rate), loglam = std::log(rate), b = 0.931 + 2.53 * slam,
+         a = -0.059 + 0.02483 * b;
   double invalpha = 1.1239 + 1.1328 / (b - 3.4), vr = 0.9277 - 3.6224 / (b - 2);
   while (true) {
     double u = uniform53(g) - 0.5, v = uniform53(g), us = 0.5 - std::fabs(u);
     double k = std::floor((2 * a / us + b) * u + rate + 0.43);
     if (us >= 0.07 && v <= vr) return static_cast<int64_t>(k);
     if (k < 0 || (us < 0.013 && v > us)) continue;
-    if (std::log(v) + std::log(invalpha) - std::log(a / (us * us) + b) <= -rate + k * loglam - std::lgamma(k + 1))
+    if (std::log(v) + std::log(invalpha) - std::log(a / (us * us) + b) <=
+        -rate + k * loglam - std::lgamma(k + 1))
       return static_cast<int64_t>(k);
   }
 }
@@ -407,7 +471,8 @@ void poisson(Tensor& out, const Tensor& input, const OptGenerator& generator) {
   copy(out, result);
 }
 
-void dropout(Tensor& out, Tensor& mask, const Tensor& input, double p, const OptGenerator& generator) {
+void dropout(Tensor& out, Tensor& mask, const Tensor& input, double p,
+             const OptGenerator& generator) {
   GeneratorImpl& g = generator_or_default(generator);
   std::lock_guard guard(g.mutex);
   Tensor x = out.is_dense() && input.strides() == out.strides() ? input : contiguous(input);
@@ -432,9 +497,11 @@ void dropout(Tensor& out, Tensor& mask, const Tensor& input, double p, const Opt
       if constexpr (std::is_same_v<T, double>) {
         for (int64_t i = a; i < b; ++i) o[i] = on[i] ? in[i] * scale : in[i] * 0.0;
       } else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
-        for (int64_t i = a; i < b; ++i) o[i] = in[i] * static_cast<typename T::value_type>(on[i] ? scale : 0.0);
+        for (int64_t i = a; i < b; ++i)
+          o[i] = in[i] * static_cast<typename T::value_type>(on[i] ? scale : 0.0);
       } else if constexpr (std::is_integral_v<T>) {
-        fail(ErrorKind::Runtime, "dropout: result type Float can't be cast to ", scalar_type_name(x.dtype()));
+        fail(ErrorKind::Runtime, "dropout: result type Float can't be cast to ",
+             scalar_type_name(x.dtype()));
       } else {
         float keep = T(static_cast<float>(1.0f / T(static_cast<float>(1.0 - p))));
         for (int64_t i = a; i < b; ++i) o[i] = T(static_cast<float>(in[i]) * (on[i] ? keep : 0.0f));

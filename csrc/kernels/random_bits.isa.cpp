@@ -1,5 +1,6 @@
-// The single-precision logarithm, sine and cosine here are those of Moshier's Cephes library, with fused multiply-adds:
-// their last bits are part of the stream that users compare with, so they are not to be "improved".
+// The single-precision logarithm, sine and cosine here are those of Moshier's Cephes library, with
+// fused multiply-adds: their last bits are part of the stream that users compare with, so they are
+// not to be "improved".
 #include "kernels/random_bits.h"
 
 #include <cmath>

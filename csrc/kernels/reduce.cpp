@@ -13,27 +13,37 @@
 namespace flambeau::kernels {
 namespace {
 
-constexpr DType kResultDType[] = {DType::Float32, DType::Float64, DType::Int64, DType::UInt64,
-                                  DType::Bool, DType::Complex64, DType::Complex128};
-constexpr int64_t kChunk = 2048;      // elements gathered at a time
-constexpr int64_t kSegment = 1 << 15; // elements of a long run that one thread takes at a time
+constexpr DType kResultDType[] = {DType::Float32, DType::Float64,   DType::Int64,     DType::UInt64,
+                                  DType::Bool,    DType::Complex64, DType::Complex128};
+constexpr int64_t kChunk = 2048;       // elements gathered at a time
+constexpr int64_t kSegment = 1 << 15;  // elements of a long run that one thread takes at a time
 constexpr int64_t kColumns = 2048, kGatheredColumns = 256, kRows = 256;
-constexpr int64_t kBatch = 256;       // results finished at a time
-// Elements worth a thread: most reductions are cheap, a region of threads costs what 100,000 elements do.
+constexpr int64_t kBatch = 256;  // results finished at a time
+// Elements worth a thread: most reductions are cheap, a region of threads costs what 100,000
+// elements do.
 int64_t work_of(Reduction op) {
   bool heavy = op == Reduction::LogSumExp || op == Reduction::NormP || op >= Reduction::Moments;
   return heavy ? kGrain : 4 * kGrain;
 }
 
 int compute_index(Reduction op, DType d) {
-  if (op == Reduction::All || op == Reduction::Any || op == Reduction::Count) return int(Compute::Bool);
+  if (op == Reduction::All || op == Reduction::Any || op == Reduction::Count)
+    return int(Compute::Bool);
   switch (d) {
-    case DType::Float64: return int(Compute::Float64);
-    case DType::Complex64: return int(Compute::Complex64);
-    case DType::Complex128: return int(Compute::Complex128);
-    case DType::Float16: case DType::BFloat16: case DType::Float32: return int(Compute::Float32);
-    case DType::UInt64: return int(Compute::UInt64);
-    default: return int(Compute::Int64);
+    case DType::Float64:
+      return int(Compute::Float64);
+    case DType::Complex64:
+      return int(Compute::Complex64);
+    case DType::Complex128:
+      return int(Compute::Complex128);
+    case DType::Float16:
+    case DType::BFloat16:
+    case DType::Float32:
+      return int(Compute::Float32);
+    case DType::UInt64:
+      return int(Compute::UInt64);
+    default:
+      return int(Compute::Int64);
   }
 }
 
@@ -74,9 +84,15 @@ struct Output {
 
 class Reducer {
  public:
-  Reducer(Reduction op, DType computed, const Tensor& x, const LoopNest& nest, double p, int outputs)
-      : loops_(FB_ISA_DISPATCH(reduce_loops)(int(op), compute_index(op, computed))), nest_(nest), p_(p),
-        outputs_(outputs), data_(static_cast<char*>(x.data_ptr())), item_(x.itemsize()), work_(work_of(op)) {
+  Reducer(Reduction op, DType computed, const Tensor& x, const LoopNest& nest, double p,
+          int outputs)
+      : loops_(FB_ISA_DISPATCH(reduce_loops)(int(op), compute_index(op, computed))),
+        nest_(nest),
+        p_(p),
+        outputs_(outputs),
+        data_(static_cast<char*>(x.data_ptr())),
+        item_(x.itemsize()),
+        work_(work_of(op)) {
     DType wanted = kResultDType[compute_index(op, computed)];
     loop_item_ = itemsize(wanted);
     if (x.dtype() != wanted) convert_ = FB_ISA_DISPATCH(converter)(int(x.dtype()), int(wanted));
@@ -88,20 +104,26 @@ class Reducer {
   }
   bool defined() const { return loops_.run; }
   void set_output(int i, const Tensor& t) {
-    out_[i] = {static_cast<char*>(t.data_ptr()), t.dtype(), kResultDType[i ? loops_.result2 : loops_.result]};
+    out_[i] = {static_cast<char*>(t.data_ptr()), t.dtype(),
+               kResultDType[i ? loops_.result2 : loops_.result]};
   }
   void operator()() {
-    if (nest_.numel == 0) empty();
-    else if (kept_.n == 0 || (reduced_.n > 0 && reduced_.at[0] == 0 && nest_.sizes[0] >= 16)) by_runs();
-    else by_columns();
+    if (nest_.numel == 0)
+      empty();
+    else if (kept_.n == 0 || (reduced_.n > 0 && reduced_.at[0] == 0 && nest_.sizes[0] >= 16))
+      by_runs();
+    else
+      by_columns();
   }
 
  private:
-  // Runs: the fastest dim is reduced --------------------------------------------------------------------------------
+  // Runs: the fastest dim is reduced
+  // --------------------------------------------------------------------------------
 
   void by_runs() {
     int64_t length = nest_.sizes[0], kept = kept_.count(nest_, 0);
-    int64_t segments = (length + kSegment - 1) / kSegment, units = segments * reduced_.count(nest_, 1);
+    int64_t segments = (length + kSegment - 1) / kSegment,
+            units = segments * reduced_.count(nest_, 1);
     if (kept < num_threads() && units > 1 && count_ >= 2 * work_) {
       for (int64_t k = 0; k < kept; ++k) shared_run(k, units);
       return;
@@ -120,7 +142,8 @@ class Reducer {
             whole_runs(acc.p + i * loops_.acc_size, x, m, length, direct, buffer.p);
           });
         } else {
-          for (int64_t i = 0; i < n; ++i) units_of(first + i, 0, units, acc.p + i * loops_.acc_size, buffer.p);
+          for (int64_t i = 0; i < n; ++i)
+            units_of(first + i, 0, units, acc.p + i * loops_.acc_size, buffer.p);
         }
         write_results(acc.p, first, n);
       }
@@ -134,12 +157,14 @@ class Reducer {
     int64_t step = kChunk / length;
     for (int64_t i = 0; i < m; i += step) {
       int64_t rows = std::min(step, m - i);
-      const void* tile = gathered({x + i * stride, stride, nest_.strides[0][0]}, rows, length, buffer);
+      const void* tile =
+          gathered({x + i * stride, stride, nest_.strides[0][0]}, rows, length, buffer);
       loops_.runs(acc + i * loops_.acc_size, tile, length * loop_item_, rows, length, 0, p_);
     }
   }
 
-  // Cuts the results [first, first + n) where the fastest kept dim ends: f(offset in them, how many, which is the first).
+  // Cuts the results [first, first + n) where the fastest kept dim ends: f(offset in them, how
+  // many, which is the first).
   template <class F>
   void for_spans(int64_t first, int64_t n, const F& f) {
     int64_t size = kept_.n ? nest_.sizes[kept_.at[0]] : 1;
@@ -158,9 +183,11 @@ class Reducer {
     parallel_for(0, parts, 1, [&](int64_t from, int64_t to) {
       Scratch buffer(scratch_bytes());
       for (int64_t part = from; part < to; ++part)
-        units_of(kept, part * units / parts, (part + 1) * units / parts, acc.p + part * loops_.acc_size, buffer.p);
+        units_of(kept, part * units / parts, (part + 1) * units / parts,
+                 acc.p + part * loops_.acc_size, buffer.p);
     });
-    for (int64_t part = 1; part < parts; ++part) loops_.combine(acc.p, acc.p + part * loops_.acc_size, 1);
+    for (int64_t part = 1; part < parts; ++part)
+      loops_.combine(acc.p, acc.p + part * loops_.acc_size, 1);
     write_results(acc.p, kept, 1);
   }
 
@@ -184,16 +211,20 @@ class Reducer {
     }
   }
 
-  // Columns: the fastest dim (or the only long one) is kept ----------------------------------------------------------
+  // Columns: the fastest dim (or the only long one) is kept
+  // ----------------------------------------------------------
 
   void by_columns() {
     int64_t width = nest_.sizes[kept_.at[0]], outer = kept_.count(nest_, 1);
     bool direct = !convert_ && nest_.strides[0][kept_.at[0]] == item_;
-    int64_t most = direct ? kColumns : kGatheredColumns, blocks = (width + most - 1) / most, tasks = outer * blocks;
+    int64_t most = direct ? kColumns : kGatheredColumns, blocks = (width + most - 1) / most,
+            tasks = outer * blocks;
     int64_t height = reduced_.n ? nest_.sizes[reduced_.at[0]] : 1;
-    int64_t row_blocks = (height + kRows - 1) / kRows, units = row_blocks * reduced_.count(nest_, 1);
+    int64_t row_blocks = (height + kRows - 1) / kRows,
+            units = row_blocks * reduced_.count(nest_, 1);
     if (tasks < num_threads() && units > 1 && nest_.numel >= 2 * work_) {
-      for (int64_t t = 0; t < tasks; ++t) shared_columns(t, blocks, most, width, height, row_blocks, units);
+      for (int64_t t = 0; t < tasks; ++t)
+        shared_columns(t, blocks, most, width, height, row_blocks, units);
       return;
     }
     int64_t grain = std::max<int64_t>(1, work_ * tasks / std::max<int64_t>(nest_.numel, 1));
@@ -208,8 +239,8 @@ class Reducer {
     });
   }
 
-  void shared_columns(int64_t t, int64_t blocks, int64_t most, int64_t width, int64_t height, int64_t row_blocks,
-                      int64_t units) {
+  void shared_columns(int64_t t, int64_t blocks, int64_t most, int64_t width, int64_t height,
+                      int64_t row_blocks, int64_t units) {
     int64_t c = (t % blocks) * most, n = std::min(most, width - c);
     int64_t parts = std::min<int64_t>(units, num_threads()), each = n * loops_.acc_size;
     Scratch acc(parts * each);
@@ -217,15 +248,15 @@ class Reducer {
     parallel_for(0, parts, 1, [&](int64_t from, int64_t to) {
       Scratch buffer(scratch_bytes());
       for (int64_t part = from; part < to; ++part)
-        column_units(t / blocks, c, n, height, row_blocks, part * units / parts, (part + 1) * units / parts,
-                     acc.p + part * each, buffer.p);
+        column_units(t / blocks, c, n, height, row_blocks, part * units / parts,
+                     (part + 1) * units / parts, acc.p + part * each, buffer.p);
     });
     for (int64_t part = 1; part < parts; ++part) loops_.combine(acc.p, acc.p + part * each, n);
     write_results(acc.p, t / blocks * width + c, n);
   }
 
-  void column_units(int64_t outer, int64_t column, int64_t cols, int64_t height, int64_t row_blocks, int64_t from,
-                    int64_t to, char* acc, char* buffer) {
+  void column_units(int64_t outer, int64_t column, int64_t cols, int64_t height, int64_t row_blocks,
+                    int64_t from, int64_t to, char* acc, char* buffer) {
     int64_t col_stride = nest_.strides[0][kept_.at[0]];
     int64_t row_stride = reduced_.n ? nest_.strides[0][reduced_.at[0]] : 0;
     char* start = data_ + kept_.offset(nest_, 0, 1, outer) + column * col_stride;
@@ -238,13 +269,17 @@ class Reducer {
       for (int64_t r = first; r < last; r += step) {
         int64_t m = std::min(step, last - r), base = position * height + r;
         char* tile = x + r * row_stride;
-        if (direct) loops_.rows(acc, tile, row_stride, m, cols, base, p_);
-        else loops_.rows(acc, gathered({tile, row_stride, col_stride}, m, cols, buffer), cols * loop_item_, m, cols, base, p_);
+        if (direct)
+          loops_.rows(acc, tile, row_stride, m, cols, base, p_);
+        else
+          loops_.rows(acc, gathered({tile, row_stride, col_stride}, m, cols, buffer),
+                      cols * loop_item_, m, cols, base, p_);
       }
     }
   }
 
-  // Helpers ------------------------------------------------------------------------------------------------------------
+  // Helpers
+  // ------------------------------------------------------------------------------------------------------------
 
   // Room for a gathered tile before and after conversion; none where tiles are read in place.
   size_t scratch_bytes() const { return kChunk * (loop_item_ + item_); }
@@ -262,7 +297,8 @@ class Reducer {
     return buffer;
   }
 
-  // Finishes the accumulators of the results [first, first + n) and writes them, in the dtypes of the outputs.
+  // Finishes the accumulators of the results [first, first + n) and writes them, in the dtypes of
+  // the outputs.
   void write_results(const char* acc, int64_t first, int64_t n) {
     alignas(64) char loop[2][kBatch * 16], converted[kBatch * 16];
     for (int64_t done = 0; done < n; done += kBatch) {
@@ -274,8 +310,11 @@ class Reducer {
         for_spans(first + done, batch, [&](int64_t i, int64_t m, int64_t at) {
           char* to = out_[k].data + kept_.offset(nest_, 1 + k, 0, at);
           int64_t stride = kept_.n ? nest_.strides[1 + k][kept_.at[0]] : size;
-          if (stride == size) std::memcpy(to, converted + i * size, m * size);
-          else FB_ISA_DISPATCH(move_tile)(int(size), {converted + i * size, 0, size}, {to, 0, stride}, 1, m);
+          if (stride == size)
+            std::memcpy(to, converted + i * size, m * size);
+          else
+            FB_ISA_DISPATCH(move_tile)
+            (int(size), {converted + i * size, 0, size}, {to, 0, stride}, 1, m);
         });
       }
     }
@@ -322,8 +361,8 @@ uint64_t dim_mask(const Ints& dims, int64_t ndim) {
 
 }  // namespace
 
-void reduce(Reduction op, DType computed, const Tensor& x, const Ints& dims, bool keepdim, double p, const Tensor& out,
-            const Tensor& out2) {
+void reduce(Reduction op, DType computed, const Tensor& x, const Ints& dims, bool keepdim, double p,
+            const Tensor& out, const Tensor& out2) {
   LoopNest nest(x.sizes());
   uint64_t mask = dim_mask(dims, x.dim());
   nest.add(x);
@@ -349,8 +388,10 @@ Tensor sum_to(const Tensor& x, const Ints& shape) {
     int64_t want = d < lead ? 1 : shape[d - lead];
     FB_CHECK(d < lead || want == x.sizes()[d] || want == 1, "sum_to: shape ", x.sizes(),
              " is no broadcast of ", shape);
-    if (d < lead || (want == 1 && x.sizes()[d] != 1)) dims.push_back(d);
-    else kept[d] = x.sizes()[d];
+    if (d < lead || (want == 1 && x.sizes()[d] != 1))
+      dims.push_back(d);
+    else
+      kept[d] = x.sizes()[d];
   }
   if (dims.empty()) return x;
   Tensor out = empty(kept, x.dtype());

@@ -5,15 +5,22 @@
 namespace flambeau::kernels::FB_ISA {
 namespace {
 
-constexpr int64_t kBlock = 1024;    // elements summed in their own precision before they go to the accumulator
-constexpr int kLanes = 64;          // partial results of a run, for the vectoriser
-constexpr int64_t kRowBlock = 32;   // rows summed so
+constexpr int64_t kBlock =
+    1024;  // elements summed in their own precision before they go to the accumulator
+constexpr int kLanes = 64;         // partial results of a run, for the vectoriser
+constexpr int64_t kRowBlock = 32;  // rows summed so
 
 template <class T>
-constexpr int compute_of = std::is_same_v<T, float> ? 0 : std::is_same_v<T, double> ? 1 : std::is_same_v<T, int64_t> ? 2
-                         : std::is_same_v<T, uint64_t> ? 3 : std::is_same_v<T, bool> ? 4 : std::is_same_v<T, C64> ? 5 : 6;
+constexpr int compute_of = std::is_same_v<T, float>      ? 0
+                           : std::is_same_v<T, double>   ? 1
+                           : std::is_same_v<T, int64_t>  ? 2
+                           : std::is_same_v<T, uint64_t> ? 3
+                           : std::is_same_v<T, bool>     ? 4
+                           : std::is_same_v<T, C64>      ? 5
+                                                         : 6;
 template <class T>
-using wide_of = std::conditional_t<std::is_same_v<T, float>, double, std::conditional_t<std::is_same_v<T, C64>, C128, T>>;
+using wide_of = std::conditional_t<std::is_same_v<T, float>, double,
+                                   std::conditional_t<std::is_same_v<T, C64>, C128, T>>;
 
 template <class T>
 FB_INLINE const T* row(const void* x, int64_t stride, int64_t r) {
@@ -22,13 +29,17 @@ FB_INLINE const T* row(const void* x, int64_t stride, int64_t r) {
 
 // Calls `run` for each of several runs.
 template <class F>
-void runs_of(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n, int64_t base, double p) {
+void runs_of(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n, int64_t base,
+             double p) {
   for (int64_t r = 0; r < rows; ++r)
-    F::run(static_cast<typename F::Acc*>(acc) + r, static_cast<const char*>(x) + r * stride, n, base, p);
+    F::run(static_cast<typename F::Acc*>(acc) + r, static_cast<const char*>(x) + r * stride, n,
+           base, p);
 }
 
-// Sums -----------------------------------------------------------------------------------------------------------------
-// An operation of this kind maps elements and adds: in blocks of their own precision, blocks in a wider one.
+// Sums
+// -----------------------------------------------------------------------------------------------------------------
+// An operation of this kind maps elements and adds: in blocks of their own precision, blocks in a
+// wider one.
 
 template <class T>
 struct Plain {
@@ -40,8 +51,10 @@ template <class T>
 struct Average : Plain<T> {
   FB_INLINE static wide_of<T> finish(wide_of<T> a, double, int64_t n) {
     auto k = static_cast<double>(n);
-    if constexpr (is_complex_v<T>) return {a.re / k, a.im / k};
-    else return a / k;
+    if constexpr (is_complex_v<T>)
+      return {a.re / k, a.im / k};
+    else
+      return a / k;
   }
 };
 template <class T>
@@ -58,16 +71,22 @@ template <class T>
 struct Square {
   using Item = real_of<T>;
   FB_INLINE static Item map(T x, double) {
-    if constexpr (is_complex_v<T>) return x.re * x.re + x.im * x.im;
-    else return x * x;
+    if constexpr (is_complex_v<T>)
+      return x.re * x.re + x.im * x.im;
+    else
+      return x * x;
   }
-  FB_INLINE static wide_of<Item> finish(wide_of<Item> a, double, int64_t) { return __builtin_sqrt(a); }
+  FB_INLINE static wide_of<Item> finish(wide_of<Item> a, double, int64_t) {
+    return __builtin_sqrt(a);
+  }
 };
 template <class T>
 struct Power {
   using Item = real_of<T>;
   FB_INLINE static Item map(T x, double p) { return s::pow(s::abs(x), static_cast<Item>(p)); }
-  FB_INLINE static wide_of<Item> finish(wide_of<Item> a, double p, int64_t) { return __builtin_pow(a, 1 / p); }
+  FB_INLINE static wide_of<Item> finish(wide_of<Item> a, double p, int64_t) {
+    return __builtin_pow(a, 1 / p);
+  }
 };
 struct Truth {
   using Item = int64_t;
@@ -101,9 +120,10 @@ struct Sums {
     *static_cast<Acc*>(acc) = total;
   }
 
-  static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t, double p) {
+  static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t,
+                   double p) {
     auto* total = static_cast<Acc*>(acc);
-    constexpr int64_t W = 8192 / sizeof(Item);   // wide, for the prefetchers
+    constexpr int64_t W = 8192 / sizeof(Item);  // wide, for the prefetchers
     for (int64_t c0 = 0; c0 < cols; c0 += W) {
       int64_t width = cols - c0 < W ? cols - c0 : W;
       for (int64_t r0 = 0; r0 < rows; r0 += kRowBlock) {
@@ -118,8 +138,9 @@ struct Sums {
           const T *d = row<T>(data, stride, r + 2) + c0, *e = row<T>(data, stride, r + 3) + c0;
 #pragma GCC ivdep
           for (int64_t c = 0; c < width; ++c)
-            part[c] = s::add(part[c], s::add(s::add(Op::map(read<T>(a + c), p), Op::map(read<T>(b + c), p)),
-                                             s::add(Op::map(read<T>(d + c), p), Op::map(read<T>(e + c), p))));
+            part[c] = s::add(
+                part[c], s::add(s::add(Op::map(read<T>(a + c), p), Op::map(read<T>(b + c), p)),
+                                s::add(Op::map(read<T>(d + c), p), Op::map(read<T>(e + c), p))));
         }
         for (; r < end; ++r) {
           const T* a = row<T>(data, stride, r) + c0;
@@ -127,7 +148,8 @@ struct Sums {
           for (int64_t c = 0; c < width; ++c) part[c] = s::add(part[c], Op::map(read<T>(a + c), p));
         }
 #pragma GCC ivdep
-        for (int64_t c = 0; c < width; ++c) total[c0 + c] = s::add(total[c0 + c], lift<Acc>(part[c]));
+        for (int64_t c = 0; c < width; ++c)
+          total[c0 + c] = s::add(total[c0 + c], lift<Acc>(part[c]));
       }
     }
   }
@@ -142,10 +164,12 @@ struct Sums {
     auto* y = static_cast<Acc*>(out);
     for (int64_t i = 0; i < count; ++i) y[i] = Op::finish(a[i], p, n);
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<Sums>, rows, combine, finish, compute_of<Acc>, -1};
+  static constexpr ReduceLoops loops = {
+      sizeof(Acc), init, run, runs_of<Sums>, rows, combine, finish, compute_of<Acc>, -1};
 };
 
-// Folds ----------------------------------------------------------------------------------------------------------------
+// Folds
+// ----------------------------------------------------------------------------------------------------------------
 // Operations whose accumulator has the element's (mapped) type and whose order does not matter.
 
 template <class T>
@@ -159,8 +183,10 @@ template <class T>
 struct Largest {
   using Acc = T;
   static T start() {
-    if constexpr (is_float_v<T>) return -std::numeric_limits<T>::infinity();
-    else return std::numeric_limits<T>::lowest();
+    if constexpr (is_float_v<T>)
+      return -std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::lowest();
   }
   FB_INLINE static T map(T x) { return x; }
   FB_INLINE static T join(T a, T b) { return s::maximum(a, b); }
@@ -169,8 +195,10 @@ template <class T>
 struct Smallest {
   using Acc = T;
   static T start() {
-    if constexpr (is_float_v<T>) return std::numeric_limits<T>::infinity();
-    else return std::numeric_limits<T>::max();
+    if constexpr (is_float_v<T>)
+      return std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::max();
   }
   FB_INLINE static T map(T x) { return x; }
   FB_INLINE static T join(T a, T b) { return s::minimum(a, b); }
@@ -224,7 +252,8 @@ struct Folds {
     for (; i < n; ++i) total = Op::join(total, Op::map(read<T>(x + i)));
     *static_cast<Acc*>(acc) = total;
   }
-  static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t, double) {
+  static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t,
+                   double) {
     auto* total = static_cast<Acc*>(acc);
     int64_t r = 0;
     for (; r + 4 <= rows; r += 4) {
@@ -232,8 +261,9 @@ struct Folds {
       const T *d = row<T>(data, stride, r + 2), *e = row<T>(data, stride, r + 3);
 #pragma GCC ivdep
       for (int64_t c = 0; c < cols; ++c)
-        total[c] = Op::join(total[c], Op::join(Op::join(Op::map(read<T>(a + c)), Op::map(read<T>(b + c))),
-                                               Op::join(Op::map(read<T>(d + c)), Op::map(read<T>(e + c)))));
+        total[c] = Op::join(total[c],
+                            Op::join(Op::join(Op::map(read<T>(a + c)), Op::map(read<T>(b + c))),
+                                     Op::join(Op::map(read<T>(d + c)), Op::map(read<T>(e + c)))));
     }
     for (; r < rows; ++r) {
       const T* x = row<T>(data, stride, r);
@@ -250,22 +280,28 @@ struct Folds {
     auto* a = static_cast<const Acc*>(acc);
     for (int64_t i = 0; i < count; ++i) static_cast<Out*>(out)[i] = static_cast<Out>(a[i]);
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<Folds>, rows, combine, finish, compute_of<Out>, -1};
+  static constexpr ReduceLoops loops = {
+      sizeof(Acc), init, run, runs_of<Folds>, rows, combine, finish, compute_of<Out>, -1};
 };
 template <class T, class Op>
-struct FoldsWide : Folds<T, Op> {   // complex accumulators are structs: no cast
+struct FoldsWide : Folds<T, Op> {  // complex accumulators are structs: no cast
   static void finish(const void* acc, int64_t count, int64_t, double, void* out, void*) {
     std::memcpy(out, acc, count * sizeof(typename Op::Acc));
   }
   using F = Folds<T, Op>;
-  static constexpr ReduceLoops loops = {sizeof(typename Op::Acc), F::init, F::run, runs_of<F>, F::rows, F::combine, finish,
-                                        compute_of<typename Op::Acc>, -1};
+  static constexpr ReduceLoops loops = {
+      sizeof(typename Op::Acc),     F::init, F::run, runs_of<F>, F::rows, F::combine, finish,
+      compute_of<typename Op::Acc>, -1};
 };
 
-// Moments --------------------------------------------------------------------------------------------------------------
-// Mean and sum of squared deviations: two passes over a block that is in cache, blocks joined by Chan's formula.
+// Moments
+// --------------------------------------------------------------------------------------------------------------
+// Mean and sum of squared deviations: two passes over a block that is in cache, blocks joined by
+// Chan's formula.
 
-struct Moment { double n, mean, m2; };
+struct Moment {
+  double n, mean, m2;
+};
 
 FB_INLINE Moment join(Moment a, Moment b) {
   double n = a.n + b.n, d = b.mean - a.mean;
@@ -301,12 +337,13 @@ struct Moments {
         T d = x[i + j] - centre;
         m2 += static_cast<double>(d) * static_cast<double>(d);
       }
-      rest = mean - static_cast<double>(centre);      // the centre was rounded
+      rest = mean - static_cast<double>(centre);  // the centre was rounded
       m2 -= rest * rest * static_cast<double>(m);
       total = join(total, {static_cast<double>(m), mean, m2 > 0 || m2 != m2 ? m2 : 0.0});
     }
   }
-  static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t, double) {
+  static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t,
+                   double) {
     auto* total = static_cast<Acc*>(acc);
     constexpr int64_t W = 128, R = 32;
     for (int64_t c0 = 0; c0 < cols; c0 += W) {
@@ -336,7 +373,7 @@ struct Moments {
         }
         auto k = static_cast<double>(m);
         for (int64_t c = 0; c < width; ++c) {
-          double shift = static_cast<double>(residue[c]) / k;   // what rounding kept from the mean
+          double shift = static_cast<double>(residue[c]) / k;  // what rounding kept from the mean
           double centred = static_cast<double>(m2[c]) - shift * shift * k;
           total[c0 + c] = join(total[c0 + c], {k, static_cast<double>(mean[c]) + shift, centred});
         }
@@ -345,7 +382,8 @@ struct Moments {
   }
   static void combine(void* acc, const void* other, int64_t count) {
     for (int64_t i = 0; i < count; ++i)
-      static_cast<Acc*>(acc)[i] = join(static_cast<Acc*>(acc)[i], static_cast<const Acc*>(other)[i]);
+      static_cast<Acc*>(acc)[i] =
+          join(static_cast<Acc*>(acc)[i], static_cast<const Acc*>(other)[i]);
   }
   // p: the correction. Variance and mean.
   static void finish(const void* acc, int64_t count, int64_t n, double p, void* out, void* out2) {
@@ -357,17 +395,19 @@ struct Moments {
       static_cast<double*>(out2)[i] = n ? a[i].mean : std::numeric_limits<double>::quiet_NaN();
     }
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<Moments>, rows, combine, finish, 1, 1};
+  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<Moments>, rows, combine,
+                                        finish,      1,    1};
 };
 
-// Extremes with positions ------------------------------------------------------------------------------------------------
+// Extremes with positions
+// ------------------------------------------------------------------------------------------------
 // The first of equal ones; NaN is beyond everything.
 
 template <class T, bool Most>
 struct Extremes {
   struct Acc {
     T value;
-    int64_t at;    // -1: none yet
+    int64_t at;  // -1: none yet
   };
   FB_INLINE static bool beats(T a, T b) {
     bool better = Most ? a > b : a < b;
@@ -406,7 +446,8 @@ struct Extremes {
     while (at + 1 < n && !(is_nan ? x[at] != x[at] : x[at] == best)) ++at;
     return at;
   }
-  static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t base, double) {
+  static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols,
+                   int64_t base, double) {
     auto* total = static_cast<Acc*>(acc);
     constexpr int64_t W = 1024;
     using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
@@ -441,15 +482,19 @@ struct Extremes {
       static_cast<int64_t*>(out2)[i] = a[i].at;
     }
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<Extremes>, rows, combine, finish, compute_of<T>, 2};
+  static constexpr ReduceLoops loops = {
+      sizeof(Acc), init, run, runs_of<Extremes>, rows, combine, finish, compute_of<T>, 2};
 };
 
-// Log-sum-exp ----------------------------------------------------------------------------------------------------------
+// Log-sum-exp
+// ----------------------------------------------------------------------------------------------------------
 // Sums of exp(x - top) with the greatest entry of each block as its top.
 
 template <class T>
 struct LogSumExps {
-  struct Acc { double top, sum; };
+  struct Acc {
+    double top, sum;
+  };
   static Acc joined(Acc a, Acc b) {
     if (b.sum == 0) return a;
     if (a.sum == 0) return b;
@@ -478,7 +523,8 @@ struct LogSumExps {
       total = joined(total, {static_cast<double>(top), sum});
     }
   }
-  static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t, double) {
+  static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t,
+                   double) {
     auto* total = static_cast<Acc*>(acc);
     constexpr int64_t W = 128, R = 32;
     for (int64_t c0 = 0; c0 < cols; c0 += W) {
@@ -487,7 +533,8 @@ struct LogSumExps {
         int64_t end = rows - r0 < R ? rows : r0 + R;
         T top[W], sum[W];
         Folds<T, Largest<T>>::init(top, width);
-        Folds<T, Largest<T>>::rows(top, row<T>(data, stride, r0) + c0, stride, end - r0, width, 0, 0);
+        Folds<T, Largest<T>>::rows(top, row<T>(data, stride, r0) + c0, stride, end - r0, width, 0,
+                                   0);
         for (int64_t c = 0; c < width; ++c) top[c] = shift(top[c]), sum[c] = 0;
         for (int64_t r = r0; r < end; ++r) {
           const T* x = row<T>(data, stride, r) + c0;
@@ -495,13 +542,15 @@ struct LogSumExps {
           for (int64_t c = 0; c < width; ++c) sum[c] += s::exp(x[c] - top[c]);
         }
         for (int64_t c = 0; c < width; ++c)
-          total[c0 + c] = joined(total[c0 + c], {static_cast<double>(top[c]), static_cast<double>(sum[c])});
+          total[c0 + c] =
+              joined(total[c0 + c], {static_cast<double>(top[c]), static_cast<double>(sum[c])});
       }
     }
   }
   static void combine(void* acc, const void* other, int64_t count) {
     for (int64_t i = 0; i < count; ++i)
-      static_cast<Acc*>(acc)[i] = joined(static_cast<Acc*>(acc)[i], static_cast<const Acc*>(other)[i]);
+      static_cast<Acc*>(acc)[i] =
+          joined(static_cast<Acc*>(acc)[i], static_cast<const Acc*>(other)[i]);
   }
   static void finish(const void* acc, int64_t count, int64_t, double, void* out, void*) {
     for (int64_t i = 0; i < count; ++i) {
@@ -509,45 +558,67 @@ struct LogSumExps {
       static_cast<double*>(out)[i] = a.top + __builtin_log(a.sum);
     }
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<LogSumExps>, rows, combine, finish, 1, -1};
+  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<LogSumExps>, rows, combine,
+                                        finish,      1,    -1};
 };
 
-// The table --------------------------------------------------------------------------------------------------------------
+// The table
+// --------------------------------------------------------------------------------------------------------------
 
 template <class T>
 ReduceLoops pick(Reduction op) {
   switch (op) {
-    case Reduction::Sum: return Sums<T, Plain<T>>::loops;
-    case Reduction::Prod: return FoldsWide<T, Product<T>>::loops;
-    default: break;
+    case Reduction::Sum:
+      return Sums<T, Plain<T>>::loops;
+    case Reduction::Prod:
+      return FoldsWide<T, Product<T>>::loops;
+    default:
+      break;
   }
   if constexpr (!std::is_integral_v<T>) {
     switch (op) {
-      case Reduction::Mean: return Sums<T, Average<T>>::loops;
-      case Reduction::NanSum: return Sums<T, NoNan<T>>::loops;
-      case Reduction::Norm1: return Sums<T, Magnitude<T>>::loops;
-      case Reduction::Norm2: return Sums<T, Square<T>>::loops;
-      case Reduction::NormP: return Sums<T, Power<T>>::loops;
-      case Reduction::NormMax: return Folds<T, LargestSize<T>>::loops;
-      case Reduction::NormMin: return Folds<T, SmallestSize<T>>::loops;
-      default: break;
+      case Reduction::Mean:
+        return Sums<T, Average<T>>::loops;
+      case Reduction::NanSum:
+        return Sums<T, NoNan<T>>::loops;
+      case Reduction::Norm1:
+        return Sums<T, Magnitude<T>>::loops;
+      case Reduction::Norm2:
+        return Sums<T, Square<T>>::loops;
+      case Reduction::NormP:
+        return Sums<T, Power<T>>::loops;
+      case Reduction::NormMax:
+        return Folds<T, LargestSize<T>>::loops;
+      case Reduction::NormMin:
+        return Folds<T, SmallestSize<T>>::loops;
+      default:
+        break;
     }
   }
   if constexpr (is_float_v<T>) {
     switch (op) {
-      case Reduction::Moments: return Moments<T>::loops;
-      case Reduction::Deviation: return Moments<T, true>::loops;
-      case Reduction::LogSumExp: return LogSumExps<T>::loops;
-      default: break;
+      case Reduction::Moments:
+        return Moments<T>::loops;
+      case Reduction::Deviation:
+        return Moments<T, true>::loops;
+      case Reduction::LogSumExp:
+        return LogSumExps<T>::loops;
+      default:
+        break;
     }
   }
   if constexpr (!is_complex_v<T>) {
     switch (op) {
-      case Reduction::Max: return Folds<T, Largest<T>>::loops;
-      case Reduction::Min: return Folds<T, Smallest<T>>::loops;
-      case Reduction::ArgMax: return Extremes<T, true>::loops;
-      case Reduction::ArgMin: return Extremes<T, false>::loops;
-      default: break;
+      case Reduction::Max:
+        return Folds<T, Largest<T>>::loops;
+      case Reduction::Min:
+        return Folds<T, Smallest<T>>::loops;
+      case Reduction::ArgMax:
+        return Extremes<T, true>::loops;
+      case Reduction::ArgMin:
+        return Extremes<T, false>::loops;
+      default:
+        break;
     }
   }
   return {};
@@ -555,10 +626,14 @@ ReduceLoops pick(Reduction op) {
 
 ReduceLoops pick_bool(Reduction op) {
   switch (op) {
-    case Reduction::All: return Folds<uint8_t, Every, bool>::loops;
-    case Reduction::Any: return Folds<uint8_t, Some, bool>::loops;
-    case Reduction::Count: return Sums<uint8_t, Truth>::loops;
-    default: return {};
+    case Reduction::All:
+      return Folds<uint8_t, Every, bool>::loops;
+    case Reduction::Any:
+      return Folds<uint8_t, Some, bool>::loops;
+    case Reduction::Count:
+      return Sums<uint8_t, Truth>::loops;
+    default:
+      return {};
   }
 }
 

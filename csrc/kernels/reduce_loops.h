@@ -1,5 +1,6 @@
-// Inner loops of reductions, built per instruction set in reduce.isa.cpp: runs and rows of numbers go into accumulators,
-// accumulators are joined, accumulators become results. Knows memory, not tensors; splitting work is the caller's.
+// Inner loops of reductions, built per instruction set in reduce.isa.cpp: runs and rows of numbers
+// go into accumulators, accumulators are joined, accumulators become results. Knows memory, not
+// tensors; splitting work is the caller's.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +10,42 @@
 namespace flambeau::kernels {
 
 enum class Reduction : int {
-  Sum, Mean, NanSum, Prod, Max, Min, ArgMax, ArgMin, Any, All, Count,
-  Norm1, Norm2, NormP, NormMax, NormMin,
-  Moments, Deviation,      // variance or its root, and mean; `p`: the correction
+  Sum,
+  Mean,
+  NanSum,
+  Prod,
+  Max,
+  Min,
+  ArgMax,
+  ArgMin,
+  Any,
+  All,
+  Count,
+  Norm1,
+  Norm2,
+  NormP,
+  NormMax,
+  NormMin,
+  Moments,
+  Deviation,  // variance or its root, and mean; `p`: the correction
   LogSumExp,
 };
 inline constexpr int kReductions = static_cast<int>(Reduction::LogSumExp) + 1;
 
-// Results are numbers of the compute types of kernels/pointwise.h; result2 is -1 when there is one result only.
+// Results are numbers of the compute types of kernels/pointwise.h; result2 is -1 when there is one
+// result only.
 struct ReduceLoops {
-  int64_t acc_size;                                       // bytes of an accumulator
-  void (*init)(void* acc, int64_t count);                 // accumulators of nothing
-  // n numbers side by side into one accumulator; `base`: position of the first along what is reduced.
+  int64_t acc_size;                        // bytes of an accumulator
+  void (*init)(void* acc, int64_t count);  // accumulators of nothing
+  // n numbers side by side into one accumulator; `base`: position of the first along what is
+  // reduced.
   void (*run)(void* acc, const void* x, int64_t n, int64_t base, double p);
   // The same for `rows` runs of n, `stride` bytes apart, each into an accumulator of its own.
-  void (*runs)(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n, int64_t base, double p);
+  void (*runs)(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n, int64_t base,
+               double p);
   // Rows, `stride` bytes apart, of `cols` numbers into `cols` accumulators.
-  void (*rows)(void* acc, const void* x, int64_t stride, int64_t rows, int64_t cols, int64_t base, double p);
+  void (*rows)(void* acc, const void* x, int64_t stride, int64_t rows, int64_t cols, int64_t base,
+               double p);
   void (*combine)(void* acc, const void* other, int64_t count);
   // Results of accumulators that each took n numbers.
   void (*finish)(const void* acc, int64_t count, int64_t n, double p, void* out, void* out2);

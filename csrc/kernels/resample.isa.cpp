@@ -1,4 +1,5 @@
-// Separable linear maps over planes: axis by axis, those that shrink first, so that the least is computed.
+// Separable linear maps over planes: axis by axis, those that shrink first, so that the least is
+// computed.
 #include "kernels/resample.h"
 
 #include "core/parallel.h"
@@ -32,10 +33,14 @@ template <class T>
 void along_any(const AxisMap& m, const T* w, const T* x, T* y) {
   const int64_t n = m.out;
   switch (m.width) {
-    case 1: return along<T, 1>(m, w, x, y);
-    case 2: return along<T, 2>(m, w, x, y);
-    case 3: return along<T, 3>(m, w, x, y);
-    case 4: return along<T, 4>(m, w, x, y);
+    case 1:
+      return along<T, 1>(m, w, x, y);
+    case 2:
+      return along<T, 2>(m, w, x, y);
+    case 3:
+      return along<T, 3>(m, w, x, y);
+    case 4:
+      return along<T, 4>(m, w, x, y);
   }
   along<T, 4>(m, w, x, y);
   for (int64_t j = 4; j < m.width; ++j)
@@ -74,37 +79,43 @@ void apply(const AxisMap* maps, int64_t planes, const T* x, T* y) {
     if (!maps[a].identity && maps[a].out < maps[a].in) order[steps++] = a;
   for (int a = 2; a >= 0; --a)
     if (!maps[a].identity && maps[a].out >= maps[a].in) order[steps++] = a;
-  const int64_t in_size = maps[0].in * maps[1].in * maps[2].in, out_size = maps[0].out * maps[1].out * maps[2].out;
+  const int64_t in_size = maps[0].in * maps[1].in * maps[2].in,
+                out_size = maps[0].out * maps[1].out * maps[2].out;
   int64_t most = 1;
   for (int a = 0; a < 3; ++a) most *= std::max(maps[a].in, maps[a].out);
-  parallel_for(0, planes, std::max<int64_t>(1, kGrain / (in_size + out_size + 1)), [&](int64_t from, int64_t to) {
-    Buffer<T> temp(2 * most);
-    for (int64_t p = from; p < to; ++p) {
-      const T* src = x + p * in_size;
-      int64_t size[3] = {maps[0].in, maps[1].in, maps[2].in};
-      if (steps == 0) std::memcpy(static_cast<void*>(y + p * out_size), src, sizeof(T) * out_size);
-      for (int s = 0; s < steps; ++s) {
-        const int a = order[s];
-        const AxisMap& m = maps[a];
-        const T* w = weights[a].values.data();
-        T* dst = s + 1 == steps ? y + p * out_size : temp.get() + (s & 1) * most;
-        const int64_t outer = a == 0 ? 1 : a == 1 ? size[0] : size[0] * size[1];
-        const int64_t inner = a == 2 ? 1 : a == 1 ? size[2] : size[1] * size[2];
-        for (int64_t i = 0; i < outer; ++i) {
-          if (inner == 1) along_any<T>(m, w, src + i * m.in, dst + i * m.out);
-          else across<T>(m, w, inner, src + i * m.in * inner, dst + i * m.out * inner);
-        }
-        size[a] = m.out;
-        src = dst;
-      }
-    }
-  });
+  parallel_for(0, planes, std::max<int64_t>(1, kGrain / (in_size + out_size + 1)),
+               [&](int64_t from, int64_t to) {
+                 Buffer<T> temp(2 * most);
+                 for (int64_t p = from; p < to; ++p) {
+                   const T* src = x + p * in_size;
+                   int64_t size[3] = {maps[0].in, maps[1].in, maps[2].in};
+                   if (steps == 0)
+                     std::memcpy(static_cast<void*>(y + p * out_size), src, sizeof(T) * out_size);
+                   for (int s = 0; s < steps; ++s) {
+                     const int a = order[s];
+                     const AxisMap& m = maps[a];
+                     const T* w = weights[a].values.data();
+                     T* dst = s + 1 == steps ? y + p * out_size : temp.get() + (s & 1) * most;
+                     const int64_t outer = a == 0 ? 1 : a == 1 ? size[0] : size[0] * size[1];
+                     const int64_t inner = a == 2 ? 1 : a == 1 ? size[2] : size[1] * size[2];
+                     for (int64_t i = 0; i < outer; ++i) {
+                       if (inner == 1)
+                         along_any<T>(m, w, src + i * m.in, dst + i * m.out);
+                       else
+                         across<T>(m, w, inner, src + i * m.in * inner, dst + i * m.out * inner);
+                     }
+                     size[a] = m.out;
+                     src = dst;
+                   }
+                 }
+               });
 }
 
 }  // namespace
 
 void apply_axis_maps(DType d, const AxisMap* maps, int64_t planes, const void* x, void* y) {
-  if (d == DType::Float32) return apply<float>(maps, planes, static_cast<const float*>(x), static_cast<float*>(y));
+  if (d == DType::Float32)
+    return apply<float>(maps, planes, static_cast<const float*>(x), static_cast<float*>(y));
   apply<double>(maps, planes, static_cast<const double*>(x), static_cast<double*>(y));
 }
 

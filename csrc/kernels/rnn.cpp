@@ -9,7 +9,9 @@
 namespace flambeau::kernels {
 namespace {
 
-Tensor working(const Tensor& x, DType d) { return contiguous(to_dtype(x, d)); }
+Tensor working(const Tensor& x, DType d) {
+  return contiguous(to_dtype(x, d));
+}
 
 // A dense tensor that f fills, copied to `out` if it is another.
 struct Target {
@@ -32,8 +34,9 @@ RnnCall base_call(DType d, const Tensor& h0, const Ints& sizes, int64_t mode, bo
 
 }  // namespace
 
-void rnn_layer(Tensor& y, Tensor& hn, Tensor& cn, Tensor& saved, const Tensor& x, const Tensor& h0, const OptTensor& c0,
-               const Tensor& w, const OptTensor& b, const Ints& sizes, int64_t mode, bool reverse) {
+void rnn_layer(Tensor& y, Tensor& hn, Tensor& cn, Tensor& saved, const Tensor& x, const Tensor& h0,
+               const OptTensor& c0, const Tensor& w, const OptTensor& b, const Ints& sizes,
+               int64_t mode, bool reverse) {
   const DType d = opmath(x.dtype());
   const Tensor xs = working(x, d), ws = working(w, d);
   Tensor bs;
@@ -50,9 +53,10 @@ void rnn_layer(Tensor& y, Tensor& hn, Tensor& cn, Tensor& saved, const Tensor& x
   out.finish(), h.finish(), c.finish();
 }
 
-void rnn_layer_backward(Tensor& gx, Tensor& gh0, Tensor& gc0, Tensor& gw, Tensor& gb, const Tensor& gy,
-                        const Tensor& ghn, const Tensor& gcn, const Tensor& y, const Tensor& saved, const Tensor& h0,
-                        const OptTensor& c0, const Tensor& w, const Ints& sizes, int64_t mode, bool reverse) {
+void rnn_layer_backward(Tensor& gx, Tensor& gh0, Tensor& gc0, Tensor& gw, Tensor& gb,
+                        const Tensor& gy, const Tensor& ghn, const Tensor& gcn, const Tensor& y,
+                        const Tensor& saved, const Tensor& h0, const OptTensor& c0, const Tensor& w,
+                        const Ints& sizes, int64_t mode, bool reverse) {
   const DType d = opmath(y.dtype());
   const int64_t rows = y.sizes()[0], hidden = h0.sizes()[1], width = rnn_gates(mode) * hidden;
   if (h0.numel() == 0 || rows == 0) {
@@ -67,7 +71,8 @@ void rnn_layer_backward(Tensor& gx, Tensor& gh0, Tensor& gc0, Tensor& gw, Tensor
   Target x(gx, d), gh(gh0, d), gc(gc0, d), weight(gw, d), bias(gb, d);
   copy(gh.dense, ghn);
   if (c0) copy(gc.dense, gcn);
-  const Tensor gates = mode == kGru ? empty({rows, width}, d) : x.dense, previous = empty({rows, hidden}, d);
+  const Tensor gates = mode == kGru ? empty({rows, width}, d) : x.dense,
+               previous = empty({rows, hidden}, d);
   RnnBackward call{};
   static_cast<RnnCall&>(call) = base_call(d, h0, sizes, mode, reverse);
   call.w = ws.data_ptr(), call.y = ys.data_ptr(), call.saved = saved.data_ptr();
@@ -76,7 +81,14 @@ void rnn_layer_backward(Tensor& gx, Tensor& gh0, Tensor& gc0, Tensor& gw, Tensor
   call.gh = gh.data(), call.gc = c0 ? gc.data() : nullptr;
   FB_ISA_DISPATCH(rnn_backward)(call);
   // gw = gates^T previous, gb = gates^T 1.
-  gemm({d, width, hidden, rows, {gates.data_ptr(), 1, width}, {previous.data_ptr(), hidden, 1}, weight.data(), hidden});
+  gemm({d,
+        width,
+        hidden,
+        rows,
+        {gates.data_ptr(), 1, width},
+        {previous.data_ptr(), hidden, 1},
+        weight.data(),
+        hidden});
   Tensor ones = empty({rows}, d);
   fill(ones, Scalar(1));
   gemm({d, width, 1, rows, {gates.data_ptr(), 1, width}, {ones.data_ptr(), 1, 1}, bias.data(), 1});

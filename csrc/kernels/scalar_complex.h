@@ -28,10 +28,11 @@ FB_INLINE C128 from_c(LibC128 w) {
     return from_c(__builtin_c##FUNCTION(to_c<LibC128>(z)));   \
   }
 FB_COMPLEX(exp, exp)
-FB_COMPLEX(log, log) FB_COMPLEX(sqrt_z, sqrt) FB_COMPLEX(asin, asin) FB_COMPLEX(acos, acos)
-    FB_COMPLEX(atan, atan) FB_COMPLEX(sinh, sinh) FB_COMPLEX(cosh, cosh) FB_COMPLEX(tanh, tanh)
-        FB_COMPLEX(asinh, asinh) FB_COMPLEX(acosh, acosh) FB_COMPLEX(atanh, atanh)
-            FB_COMPLEX(sin_z, sin) FB_COMPLEX(cos_z, cos) FB_COMPLEX(tan_z, tan)
+FB_COMPLEX(log, log)
+FB_COMPLEX(sqrt_z, sqrt) FB_COMPLEX(asin, asin) FB_COMPLEX(acos, acos) FB_COMPLEX(atan, atan)
+    FB_COMPLEX(sinh, sinh) FB_COMPLEX(cosh, cosh) FB_COMPLEX(tanh, tanh) FB_COMPLEX(asinh, asinh)
+        FB_COMPLEX(acosh, acosh) FB_COMPLEX(atanh, atanh) FB_COMPLEX(sin_z, sin)
+            FB_COMPLEX(cos_z, cos) FB_COMPLEX(tan_z, tan)
 #undef FB_COMPLEX
 
                 template <>

@@ -479,8 +479,8 @@ FB_INLINE double sqrt(double x) {
     return __builtin_##NAME(x);     \
   }
 FB_LIBM(asin)
-FB_LIBM(acos) FB_LIBM(atan) FB_LIBM(sinh) FB_LIBM(cosh) FB_LIBM(asinh) FB_LIBM(acosh) FB_LIBM(atanh)
-    FB_LIBM(erfc)
+FB_LIBM(acos)
+FB_LIBM(atan) FB_LIBM(sinh) FB_LIBM(cosh) FB_LIBM(asinh) FB_LIBM(acosh) FB_LIBM(atanh) FB_LIBM(erfc)
 #undef FB_LIBM
 #define FB_VECTOR(NAME)             \
   FB_INLINE float NAME(float x) {   \
@@ -489,8 +489,8 @@ FB_LIBM(acos) FB_LIBM(atan) FB_LIBM(sinh) FB_LIBM(cosh) FB_LIBM(asinh) FB_LIBM(a
   FB_INLINE double NAME(double x) { \
     return NAME##_of(x);            \
   }
-        FB_VECTOR(exp) FB_VECTOR(exp2) FB_VECTOR(expm1) FB_VECTOR(log) FB_VECTOR(log2)
-            FB_VECTOR(log10) FB_VECTOR(log1p) FB_VECTOR(tanh) FB_VECTOR(sigmoid) FB_VECTOR(erf)
+    FB_VECTOR(exp) FB_VECTOR(exp2) FB_VECTOR(expm1) FB_VECTOR(log) FB_VECTOR(log2) FB_VECTOR(log10)
+        FB_VECTOR(log1p) FB_VECTOR(tanh) FB_VECTOR(sigmoid) FB_VECTOR(erf)
 #undef FB_VECTOR
 // Exact: any argument, by the C library; else |x| <= kTrigLimit.
 #define FB_TRIG(NAME)                \
@@ -508,10 +508,10 @@ FB_LIBM(acos) FB_LIBM(atan) FB_LIBM(sinh) FB_LIBM(cosh) FB_LIBM(asinh) FB_LIBM(a
     else                             \
       return NAME##_of(x);           \
   }
-                FB_TRIG(sin) FB_TRIG(cos) FB_TRIG(tan)
+            FB_TRIG(sin) FB_TRIG(cos) FB_TRIG(tan)
 #undef FB_TRIG
-                    template <class T>
-                    FB_INLINE bool beyond_trig(T x) {
+                template <class T>
+                FB_INLINE bool beyond_trig(T x) {
   if constexpr (is_float_v<T>)
     return !((x < 0 ? -x : x) <= FloatTraits<T>::kTrigLimit);
   else
@@ -642,13 +642,13 @@ FB_INLINE T ndtr(T x) {
     return static_cast<T>(special::FUNCTION(static_cast<double>(a), static_cast<double>(b))); \
   }
 FB_RARE(lgamma, lgamma)
-FB_RARE(digamma, digamma) FB_RARE2(polygamma, polygamma) FB_RARE2(zeta, zeta) FB_RARE2(
-    igamma, igamma) FB_RARE2(igammac, igammac) FB_RARE(erfinv, erfinv) FB_RARE(erfcx, erfcx)
-    FB_RARE(ndtri, ndtri) FB_RARE(log_ndtr, log_ndtr) FB_RARE(i0, i0) FB_RARE(i0e, i0e)
-        FB_RARE(i1, i1) FB_RARE(i1e, i1e) FB_RARE(bessel_j0, j0) FB_RARE(bessel_j1, j1)
-            FB_RARE(bessel_y0, y0) FB_RARE(bessel_y1, y1) FB_RARE(modified_bessel_i0, i0)
-                FB_RARE(modified_bessel_i1, i1) FB_RARE(modified_bessel_k0,
-                                                        k0) FB_RARE(modified_bessel_k1, k1)
+FB_RARE(digamma, digamma)
+FB_RARE2(polygamma, polygamma) FB_RARE2(zeta, zeta) FB_RARE2(igamma, igamma) FB_RARE2(
+    igammac, igammac) FB_RARE(erfinv, erfinv) FB_RARE(erfcx, erfcx) FB_RARE(ndtri, ndtri)
+    FB_RARE(log_ndtr, log_ndtr) FB_RARE(i0, i0) FB_RARE(i0e, i0e) FB_RARE(i1, i1) FB_RARE(i1e, i1e)
+        FB_RARE(bessel_j0, j0) FB_RARE(bessel_j1, j1) FB_RARE(bessel_y0, y0) FB_RARE(bessel_y1, y1)
+            FB_RARE(modified_bessel_i0, i0) FB_RARE(modified_bessel_i1, i1)
+                FB_RARE(modified_bessel_k0, k0) FB_RARE(modified_bessel_k1, k1)
                     FB_RARE(scaled_modified_bessel_k0, k0e) FB_RARE(scaled_modified_bessel_k1, k1e)
                         FB_RARE(spherical_bessel_j0, spherical_j0) FB_RARE(airy_ai, airy_ai)
                             FB_RARE2(chebyshev_polynomial_t, chebyshev_t)

@@ -1,5 +1,5 @@
-// Loops of csrc/kernels/scan.h. A line is a chain of dependent additions, so four are walked at once; columns are
-// independent and vectorise.
+// Loops of csrc/kernels/scan.h. A line is a chain of dependent additions, so four are walked at
+// once; columns are independent and vectorise.
 #include "kernels/scan.h"
 
 #include "kernels/isa_types.h"
@@ -10,23 +10,51 @@ namespace {
 
 // What a running value of T is kept in.
 template <class T>
-struct RunningType { using type = T; };
-template <> struct RunningType<float> { using type = double; };
-template <> struct RunningType<F16> { using type = float; };
-template <> struct RunningType<BF16> { using type = float; };
-template <> struct RunningType<C64> { using type = C128; };
-template <> struct RunningType<int8_t> { using type = uint8_t; };
-template <> struct RunningType<int16_t> { using type = uint16_t; };
-template <> struct RunningType<int32_t> { using type = uint32_t; };
-template <> struct RunningType<int64_t> { using type = uint64_t; };
+struct RunningType {
+  using type = T;
+};
+template <>
+struct RunningType<float> {
+  using type = double;
+};
+template <>
+struct RunningType<F16> {
+  using type = float;
+};
+template <>
+struct RunningType<BF16> {
+  using type = float;
+};
+template <>
+struct RunningType<C64> {
+  using type = C128;
+};
+template <>
+struct RunningType<int8_t> {
+  using type = uint8_t;
+};
+template <>
+struct RunningType<int16_t> {
+  using type = uint16_t;
+};
+template <>
+struct RunningType<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct RunningType<int64_t> {
+  using type = uint64_t;
+};
 template <class T>
 using Running = typename RunningType<T>::type;
 
 template <Scan op, class A>
 FB_INLINE A joined(A a, A b) {
   if constexpr (is_complex_v<A>) {
-    if constexpr (op == Scan::Sum) return {a.re + b.re, a.im + b.im};
-    else return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    if constexpr (op == Scan::Sum)
+      return {a.re + b.re, a.im + b.im};
+    else
+      return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   } else if constexpr (op == Scan::Sum) {
     return static_cast<A>(a + b);
   } else if constexpr (std::is_integral_v<A>) {
@@ -41,7 +69,8 @@ FB_INLINE A identity() {
 }
 
 template <Scan op, class T, int k>
-FB_INLINE void walk_lines(const T* x, T* out, int64_t x_stride, int64_t out_stride, int64_t n, Running<T>* running) {
+FB_INLINE void walk_lines(const T* x, T* out, int64_t x_stride, int64_t out_stride, int64_t n,
+                          Running<T>* running) {
   using A = Running<T>;
   A a[k];
   for (int i = 0; i < k; ++i) a[i] = running[i];
@@ -54,7 +83,8 @@ FB_INLINE void walk_lines(const T* x, T* out, int64_t x_stride, int64_t out_stri
 }
 
 template <Scan op, class T>
-void lines(const void* x_, void* out_, int64_t count, int64_t stride, int64_t n, const double* start, bool to_memory) {
+void lines(const void* x_, void* out_, int64_t count, int64_t stride, int64_t n,
+           const double* start, bool to_memory) {
   using A = Running<T>;
   auto* x = static_cast<const T*>(x_);
   auto* out = static_cast<T*>(out_);
@@ -70,13 +100,22 @@ void lines(const void* x_, void* out_, int64_t count, int64_t stride, int64_t n,
     T* to = to_memory ? buffer : out + j;
     int64_t to_stride = to_memory ? kChunk : stride;
     switch (count) {
-      case 4: walk_lines<op, T, 4>(x + j, to, stride, to_stride, m, running); break;
-      case 3: walk_lines<op, T, 3>(x + j, to, stride, to_stride, m, running); break;
-      case 2: walk_lines<op, T, 2>(x + j, to, stride, to_stride, m, running); break;
-      default: walk_lines<op, T, 1>(x + j, to, stride, to_stride, m, running); break;
+      case 4:
+        walk_lines<op, T, 4>(x + j, to, stride, to_stride, m, running);
+        break;
+      case 3:
+        walk_lines<op, T, 3>(x + j, to, stride, to_stride, m, running);
+        break;
+      case 2:
+        walk_lines<op, T, 2>(x + j, to, stride, to_stride, m, running);
+        break;
+      default:
+        walk_lines<op, T, 1>(x + j, to, stride, to_stride, m, running);
+        break;
     }
     if (!to_memory) continue;
-    for (int64_t i = 0; i < count; ++i) stream(out + i * stride + j, buffer + i * kChunk, m * static_cast<int64_t>(sizeof(T)));
+    for (int64_t i = 0; i < count; ++i)
+      stream(out + i * stride + j, buffer + i * kChunk, m * static_cast<int64_t>(sizeof(T)));
   }
   if (to_memory) stream_fence();
 }
@@ -117,10 +156,12 @@ double sum_of(const T* x, int64_t n) {
 template <Scan op>
 bool loops_of(int dtype, ScanLoops& loops) {
   int i = 0;
-#define X(T)                                                                        \
-  if (i++ == dtype) {                                                               \
-    if constexpr (std::is_same_v<T, bool>) return false;                            \
-    else return loops = {lines<op, T>, columns<op, T>}, true;                       \
+#define X(T)                                               \
+  if (i++ == dtype) {                                      \
+    if constexpr (std::is_same_v<T, bool>)                 \
+      return false;                                        \
+    else                                                   \
+      return loops = {lines<op, T>, columns<op, T>}, true; \
   }
   FB_ISA_TYPES(X)
 #undef X
@@ -133,7 +174,11 @@ bool scan_loops(Scan op, int dtype, ScanLoops& loops) {
   return op == Scan::Sum ? loops_of<Scan::Sum>(dtype, loops) : loops_of<Scan::Prod>(dtype, loops);
 }
 
-double sum_floats(const float* x, int64_t n) { return sum_of(x, n); }
-double sum_doubles(const double* x, int64_t n) { return sum_of(x, n); }
+double sum_floats(const float* x, int64_t n) {
+  return sum_of(x, n);
+}
+double sum_doubles(const double* x, int64_t n) {
+  return sum_of(x, n);
+}
 
 }  // namespace flambeau::kernels::FB_ISA

@@ -1,5 +1,6 @@
-// Inner loops of softmax, log_softmax, cross entropy and their derivatives over contiguous runs, per instruction set, for
-// float and double. "Rows": the classes lie side by side. "Columns": a block of w columns, classes `stride` apart.
+// Inner loops of softmax, log_softmax, cross entropy and their derivatives over contiguous runs,
+// per instruction set, for float and double. "Rows": the classes lie side by side. "Columns": a
+// block of w columns, classes `stride` apart.
 #pragma once
 
 #include <cstdint>
@@ -27,22 +28,21 @@ struct SoftmaxFns {
 
   // Columns: the same, w <= kColumns at a time.
   void (*column_stats)(const T* x, int64_t stride, int64_t n, int64_t w, T* largest, T* sum);
-  void (*column_softmax)(const T* x, T* y, int64_t stride, int64_t n, int64_t w, const T* largest, const T* scale,
-                         bool stream);
-  void (*column_shift)(const T* x, T* y, int64_t stride, int64_t n, int64_t w, const T* a, const T* b, bool stream);
+  void (*column_softmax)(const T* x, T* y, int64_t stride, int64_t n, int64_t w, const T* largest,
+                         const T* scale, bool stream);
+  void (*column_shift)(const T* x, T* y, int64_t stride, int64_t n, int64_t w, const T* a,
+                       const T* b, bool stream);
   void (*column_sum)(const T* g, int64_t stride, int64_t n, int64_t w, T* sum);
   void (*column_dot)(const T* g, const T* y, int64_t stride, int64_t n, int64_t w, T* sum);
-  void (*column_softmax_backward)(const T* g, const T* y, T* out, int64_t stride, int64_t n, int64_t w, const T* dot,
-                                  bool stream);
-  void (*column_log_softmax_backward)(const T* g, const T* y, T* out, int64_t stride, int64_t n, int64_t w, const T* sum,
-                                      bool stream);
+  void (*column_softmax_backward)(const T* g, const T* y, T* out, int64_t stride, int64_t n,
+                                  int64_t w, const T* dot, bool stream);
+  void (*column_log_softmax_backward)(const T* g, const T* y, T* out, int64_t stride, int64_t n,
+                                      int64_t w, const T* sum, bool stream);
 };
 
 inline constexpr int64_t kColumns = 2048;
 
-FB_ISA_DECLARE(
-    SoftmaxFns<float> softmax_fns_float();
-    SoftmaxFns<double> softmax_fns_double();)
+FB_ISA_DECLARE(SoftmaxFns<float> softmax_fns_float(); SoftmaxFns<double> softmax_fns_double();)
 
 template <class T>
 const SoftmaxFns<T>& softmax_fns();

@@ -7,12 +7,14 @@
 namespace flambeau::kernels::FB_ISA {
 namespace {
 
-constexpr int64_t kChunk = 4096;      // values that stay in the first-level cache between two passes; sums in T stay short
-constexpr int64_t kLongRow = 65536;   // rows that do not: exponentials are taken twice
+constexpr int64_t kChunk =
+    4096;  // values that stay in the first-level cache between two passes; sums in T stay short
+constexpr int64_t kLongRow = 65536;  // rows that do not: exponentials are taken twice
 template <class T>
 constexpr T kLowest = -__builtin_inff();
 
-// Rows ------------------------------------------------------------------------------------------------------------------
+// Rows
+// ------------------------------------------------------------------------------------------------------------------
 
 template <class T>
 T largest_of(const T* x, int64_t n) {
@@ -106,7 +108,9 @@ double row_dot(const T* x, const T* y, int64_t n) {
 
 template <class T>
 void exp_affine(const T* x, T* out, int64_t n, T lse, T a, T b, bool stream) {
-  produce<T>(out, n, stream, [&](int64_t i, int64_t k) FB_LAMBDA { return vexp<T>(load_some<T>(x + i, k) - lse) * a + b; });
+  produce<T>(out, n, stream, [&](int64_t i, int64_t k) FB_LAMBDA {
+    return vexp<T>(load_some<T>(x + i, k) - lse) * a + b;
+  });
 }
 
 template <class T>
@@ -119,14 +123,17 @@ void softmax(const T* x, T* work, T* y, int64_t n, bool stream) {
   }
   T m = largest_of(x, n);
   double sum = 0;
-  for (int64_t i = 0; i < n; i += kChunk) sum += exp_sum<T, true>(x + i, work + i, n - i < kChunk ? n - i : kChunk, m);
+  for (int64_t i = 0; i < n; i += kChunk)
+    sum += exp_sum<T, true>(x + i, work + i, n - i < kChunk ? n - i : kChunk, m);
   T scale = static_cast<T>(1 / sum);
-  produce<T>(y, n, stream, [&](int64_t i, int64_t k) FB_LAMBDA { return load_some<T>(work + i, k) * scale; });
+  produce<T>(y, n, stream,
+             [&](int64_t i, int64_t k) FB_LAMBDA { return load_some<T>(work + i, k) * scale; });
 }
 
 template <class T>
 void shift(const T* x, T* y, int64_t n, T a, T b, bool stream) {
-  produce<T>(y, n, stream, [&](int64_t i, int64_t k) FB_LAMBDA { return load_some<T>(x + i, k) - a - b; });
+  produce<T>(y, n, stream,
+             [&](int64_t i, int64_t k) FB_LAMBDA { return load_some<T>(x + i, k) - a - b; });
 }
 
 template <class T>
@@ -143,7 +150,8 @@ void log_softmax_backward(const T* g, const T* y, T* out, int64_t n, T sum, bool
   });
 }
 
-// Columns ---------------------------------------------------------------------------------------------------------------
+// Columns
+// ---------------------------------------------------------------------------------------------------------------
 
 // Running maximum and sum of R rows of a block of columns.
 template <class T, int R>
@@ -153,15 +161,18 @@ void column_stats_step(const T* x, int64_t stride, int64_t w, T* largest, T* sum
     int64_t k = w - j < L ? w - j : L;
     Vec<T> rows[R], m = load_some<T>(largest + j, k), top = m;
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) rows[r] = load_some<T>(x + r * stride + j, k), top = vmax<T>(top, rows[r]);
+    for (int r = 0; r < R; ++r)
+      rows[r] = load_some<T>(x + r * stride + j, k), top = vmax<T>(top, rows[r]);
     // A column of -inf alone stays at 0 here, and becomes NaN when it is divided by its sum.
     Vec<T> safe = top == kLowest<T> ? splat<T>(0) : top;
     Vec<T> s = load_some<T>(sum + j, k) * vexp<T>(m - safe), t = splat<T>(0);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) t += vexp<T>(rows[r] - safe);
     s += t;
-    if (k == L) store<T>(sum + j, s), store<T>(largest + j, top);
-    else store_part<T>(sum + j, s, k), store_part<T>(largest + j, top, k);
+    if (k == L)
+      store<T>(sum + j, s), store<T>(largest + j, top);
+    else
+      store_part<T>(sum + j, s, k), store_part<T>(largest + j, top, k);
   }
 }
 
@@ -174,15 +185,18 @@ void column_stats(const T* x, int64_t stride, int64_t n, int64_t w, T* largest, 
 }
 
 template <class T>
-void column_softmax(const T* x, T* y, int64_t stride, int64_t n, int64_t w, const T* largest, const T* scale, bool stream) {
+void column_softmax(const T* x, T* y, int64_t stride, int64_t n, int64_t w, const T* largest,
+                    const T* scale, bool stream) {
   for (int64_t r = 0; r < n; ++r, x += stride, y += stride)
     produce<T>(y, w, stream, [&](int64_t i, int64_t k) FB_LAMBDA {
-      return vexp<T>(load_some<T>(x + i, k) - load_some<T>(largest + i, k)) * load_some<T>(scale + i, k);
+      return vexp<T>(load_some<T>(x + i, k) - load_some<T>(largest + i, k)) *
+             load_some<T>(scale + i, k);
     });
 }
 
 template <class T>
-void column_shift(const T* x, T* y, int64_t stride, int64_t n, int64_t w, const T* a, const T* b, bool stream) {
+void column_shift(const T* x, T* y, int64_t stride, int64_t n, int64_t w, const T* a, const T* b,
+                  bool stream) {
   for (int64_t r = 0; r < n; ++r, x += stride, y += stride)
     produce<T>(y, w, stream, [&](int64_t i, int64_t k) FB_LAMBDA {
       return load_some<T>(x + i, k) - load_some<T>(a + i, k) - load_some<T>(b + i, k);
@@ -193,7 +207,9 @@ template <class T>
 void column_sum(const T* g, int64_t stride, int64_t n, int64_t w, T* sum) {
   for (int64_t j = 0; j < w; ++j) sum[j] = 0;
   for (int64_t r = 0; r < n; ++r, g += stride)
-    produce<T>(sum, w, false, [&](int64_t i, int64_t k) FB_LAMBDA { return load_some<T>(sum + i, k) + load_some<T>(g + i, k); });
+    produce<T>(sum, w, false, [&](int64_t i, int64_t k) FB_LAMBDA {
+      return load_some<T>(sum + i, k) + load_some<T>(g + i, k);
+    });
 }
 
 template <class T>
@@ -206,8 +222,8 @@ void column_dot(const T* g, const T* y, int64_t stride, int64_t n, int64_t w, T*
 }
 
 template <class T>
-void column_softmax_backward(const T* g, const T* y, T* out, int64_t stride, int64_t n, int64_t w, const T* dot,
-                             bool stream) {
+void column_softmax_backward(const T* g, const T* y, T* out, int64_t stride, int64_t n, int64_t w,
+                             const T* dot, bool stream) {
   for (int64_t r = 0; r < n; ++r, g += stride, y += stride, out += stride)
     produce<T>(out, w, stream, [&](int64_t i, int64_t k) FB_LAMBDA {
       return load_some<T>(y + i, k) * (load_some<T>(g + i, k) - load_some<T>(dot + i, k));
@@ -215,8 +231,8 @@ void column_softmax_backward(const T* g, const T* y, T* out, int64_t stride, int
 }
 
 template <class T>
-void column_log_softmax_backward(const T* g, const T* y, T* out, int64_t stride, int64_t n, int64_t w, const T* sum,
-                                 bool stream) {
+void column_log_softmax_backward(const T* g, const T* y, T* out, int64_t stride, int64_t n,
+                                 int64_t w, const T* sum, bool stream) {
   for (int64_t r = 0; r < n; ++r, g += stride, y += stride, out += stride)
     produce<T>(out, w, stream, [&](int64_t i, int64_t k) FB_LAMBDA {
       return load_some<T>(g + i, k) - vexp<T>(load_some<T>(y + i, k)) * load_some<T>(sum + i, k);
@@ -225,14 +241,30 @@ void column_log_softmax_backward(const T* g, const T* y, T* out, int64_t stride,
 
 template <class T>
 SoftmaxFns<T> fns() {
-  return {row_stats<T>, row_sum<T>, row_dot<T>, softmax<T>, shift<T>, exp_affine<T>, softmax_backward<T>,
-          log_softmax_backward<T>, column_stats<T>, column_softmax<T>, column_shift<T>, column_sum<T>, column_dot<T>,
-          column_softmax_backward<T>, column_log_softmax_backward<T>};
+  return {row_stats<T>,
+          row_sum<T>,
+          row_dot<T>,
+          softmax<T>,
+          shift<T>,
+          exp_affine<T>,
+          softmax_backward<T>,
+          log_softmax_backward<T>,
+          column_stats<T>,
+          column_softmax<T>,
+          column_shift<T>,
+          column_sum<T>,
+          column_dot<T>,
+          column_softmax_backward<T>,
+          column_log_softmax_backward<T>};
 }
 
 }  // namespace
 
-SoftmaxFns<float> softmax_fns_float() { return fns<float>(); }
-SoftmaxFns<double> softmax_fns_double() { return fns<double>(); }
+SoftmaxFns<float> softmax_fns_float() {
+  return fns<float>();
+}
+SoftmaxFns<double> softmax_fns_double() {
+  return fns<double>();
+}
 
 }  // namespace flambeau::kernels::FB_ISA

@@ -16,12 +16,15 @@ namespace {
 template <class F>
 void visit_ordered(DType d, const char* op, F&& f) {
   visit(d, [&]<class T>() {
-    if constexpr (is_ordered<T>) f.template operator()<T>();
-    else fail(ErrorKind::Runtime, op, ": complex numbers have no order");
+    if constexpr (is_ordered<T>)
+      f.template operator()<T>();
+    else
+      fail(ErrorKind::Runtime, op, ": complex numbers have no order");
   });
 }
 
-// The lines of `input` along dim: offset of each line in input and in one or two outputs of like shape (but along dim).
+// The lines of `input` along dim: offset of each line in input and in one or two outputs of like
+// shape (but along dim).
 struct Lines {
   std::vector<int64_t> in, v, x;
   int64_t n, si, sv, sx;
@@ -35,7 +38,9 @@ struct Lines {
       }
       return offsets(sizes, strides, 0, sizes.size());
     };
-    auto step = [&](const Tensor& t) { return t.dim() == input.dim() && t.dim() ? t.strides()[dim] : 0; };
+    auto step = [&](const Tensor& t) {
+      return t.dim() == input.dim() && t.dim() ? t.strides()[dim] : 0;
+    };
     in = starts(input), v = starts(values), x = starts(places);
     n = input.dim() ? input.sizes()[dim] : 1;
     si = step(input), sv = step(values), sx = step(places);
@@ -51,7 +56,8 @@ void each_line(const Lines& lines, const F& f) {
 }
 
 template <class T>
-void load_keys(const T* line, int64_t n, int64_t stride, bool flip, Keyed<typename KeyOf<T>::U>* out) {
+void load_keys(const T* line, int64_t n, int64_t stride, bool flip,
+               Keyed<typename KeyOf<T>::U>* out) {
   using U = typename KeyOf<T>::U;
   for (int64_t i = 0; i < n; ++i) {
     U key = KeyOf<T>::of(line[i * stride]);
@@ -61,7 +67,8 @@ void load_keys(const T* line, int64_t n, int64_t stride, bool flip, Keyed<typena
 
 }  // namespace
 
-void sort(Tensor& values, Tensor& indices, const Tensor& input, bool, int64_t dim, bool descending) {
+void sort(Tensor& values, Tensor& indices, const Tensor& input, bool, int64_t dim,
+          bool descending) {
   if (input.numel() == 0) return;
   Lines lines(input, values, indices, wrap_dim(dim, input.dim()));
   visit_ordered(input.dtype(), "sort", [&]<class T>() {
@@ -86,8 +93,10 @@ void sort(Tensor& values, Tensor& indices, const Tensor& input, bool, int64_t di
   });
 }
 
-// A heap of the k best seen so far: most entries lose against its root at the cost of one comparison.
-void topk(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64_t dim, bool largest, bool sorted) {
+// A heap of the k best seen so far: most entries lose against its root at the cost of one
+// comparison.
+void topk(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64_t dim,
+          bool largest, bool sorted) {
   if (k == 0 || input.numel() == 0) return;
   Lines lines(input, values, indices, wrap_dim(dim, input.dim()));
   visit_ordered(input.dtype(), "topk", [&]<class T>() {
@@ -95,7 +104,9 @@ void topk(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64
     const T* in = input.data<T>();
     T* v = values.data<T>();
     int64_t* x = indices.data<int64_t>();
-    auto better = [](const Keyed<U>& a, const Keyed<U>& b) { return a.key > b.key || (a.key == b.key && a.place < b.place); };
+    auto better = [](const Keyed<U>& a, const Keyed<U>& b) {
+      return a.key > b.key || (a.key == b.key && a.place < b.place);
+    };
     each_line(lines, [&](int64_t a, int64_t b) {
       std::vector<Keyed<U>> best(lines.n);
       for (int64_t i = a; i < b; ++i) {
@@ -107,7 +118,8 @@ void topk(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64
           for (int64_t j = k; j < lines.n; ++j) {
             U key = KeyOf<T>::of(line[j * lines.si]);
             if (!largest) key = static_cast<U>(~key);
-            if (key <= worst) [[likely]] continue;
+            if (key <= worst) [[likely]]
+              continue;
             std::pop_heap(best.begin(), best.begin() + k, better);
             best[k - 1] = {key, static_cast<uint32_t>(j)};
             std::push_heap(best.begin(), best.begin() + k, better);
@@ -115,7 +127,8 @@ void topk(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64
           }
         } else {
           load_keys(line, lines.n, lines.si, !largest, best.data());
-          if (k < lines.n) std::nth_element(best.begin(), best.begin() + (k - 1), best.end(), better);
+          if (k < lines.n)
+            std::nth_element(best.begin(), best.begin() + (k - 1), best.end(), better);
         }
         if (sorted) std::sort(best.begin(), best.begin() + k, better);
         for (int64_t j = 0; j < k; ++j) {
@@ -130,7 +143,8 @@ void topk(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64
 namespace {
 // One chosen entry per line: choose(keys of the line) gives the place.
 template <class Choose>
-void select_line(Tensor& values, Tensor& indices, const Tensor& input, int64_t dim, const char* op, const Choose& choose) {
+void select_line(Tensor& values, Tensor& indices, const Tensor& input, int64_t dim, const char* op,
+                 const Choose& choose) {
   if (input.numel() == 0) return;
   Lines lines(input, values, indices, wrap_dim(dim, input.dim()));
   visit_ordered(input.dtype(), op, [&]<class T>() {
@@ -141,7 +155,8 @@ void select_line(Tensor& values, Tensor& indices, const Tensor& input, int64_t d
       for (int64_t i = a; i < b; ++i) {
         const T* line = in + lines.in[i];
         load_keys(line, lines.n, lines.si, false, keys.data());
-        int64_t place = choose.template operator()<U>(keys, scratch, std::is_floating_point_v<T> || sizeof(T) == 2);
+        int64_t place = choose.template operator()<U>(
+            keys, scratch, std::is_floating_point_v<T> || sizeof(T) == 2);
         values.data<T>()[lines.v[i]] = line[place * lines.si];
         indices.data<int64_t>()[lines.x[i]] = place;
       }
@@ -150,7 +165,9 @@ void select_line(Tensor& values, Tensor& indices, const Tensor& input, int64_t d
 }
 
 template <class U>
-bool less(const Keyed<U>& a, const Keyed<U>& b) { return a.key < b.key || (a.key == b.key && a.place < b.place); }
+bool less(const Keyed<U>& a, const Keyed<U>& b) {
+  return a.key < b.key || (a.key == b.key && a.place < b.place);
+}
 
 template <class U>
 int64_t nth(std::vector<Keyed<U>>& keys, int64_t k) {
@@ -160,56 +177,68 @@ int64_t nth(std::vector<Keyed<U>>& keys, int64_t k) {
 }  // namespace
 
 void kthvalue(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64_t dim, bool) {
-  select_line(values, indices, input, dim, "kthvalue", [&]<class U>(auto& keys, auto&, bool) { return nth<U>(keys, k - 1); });
+  select_line(values, indices, input, dim, "kthvalue",
+              [&]<class U>(auto& keys, auto&, bool) { return nth<U>(keys, k - 1); });
 }
 
-void median_dim(Tensor& values, Tensor& indices, const Tensor& input, int64_t dim, bool, bool skip_nan) {
+void median_dim(Tensor& values, Tensor& indices, const Tensor& input, int64_t dim, bool,
+                bool skip_nan) {
   bool floating = input.is_floating_point();
-  select_line(values, indices, input, dim, "median", [&]<class U>(auto& keys, auto&, bool) -> int64_t {
-    int64_t n = static_cast<int64_t>(keys.size());
-    if (floating) {
-      constexpr U nan = static_cast<U>(~U(0));
-      int64_t numbers = 0, first = -1;
-      for (int64_t i = 0; i < n; ++i) {
-        if (keys[i].key != nan) ++numbers;
-        else if (first < 0) first = i;
-      }
-      if (first >= 0 && (!skip_nan || numbers == 0)) return first;
-      n = numbers;
-    }
-    return nth<U>(keys, (n - 1) / 2);
-  });
+  select_line(values, indices, input, dim, "median",
+              [&]<class U>(auto& keys, auto&, bool) -> int64_t {
+                int64_t n = static_cast<int64_t>(keys.size());
+                if (floating) {
+                  constexpr U nan = static_cast<U>(~U(0));
+                  int64_t numbers = 0, first = -1;
+                  for (int64_t i = 0; i < n; ++i) {
+                    if (keys[i].key != nan)
+                      ++numbers;
+                    else if (first < 0)
+                      first = i;
+                  }
+                  if (first >= 0 && (!skip_nan || numbers == 0)) return first;
+                  n = numbers;
+                }
+                return nth<U>(keys, (n - 1) / 2);
+              });
 }
 
 void mode(Tensor& values, Tensor& indices, const Tensor& input, int64_t dim, bool) {
-  select_line(values, indices, input, dim, "mode", [&]<class U>(auto& keys, auto& scratch, bool) -> int64_t {
-    radix_sort(keys.data(), scratch.data(), static_cast<int64_t>(keys.size()));
-    int64_t n = static_cast<int64_t>(keys.size()), best = 0, longest = 0;
-    for (int64_t i = 0; i < n;) {
-      int64_t j = i;
-      while (j < n && keys[j].key == keys[i].key) ++j;
-      if (j - i > longest) longest = j - i, best = j - 1;
-      i = j;
-    }
-    return keys[best].place;
-  });
+  select_line(values, indices, input, dim, "mode",
+              [&]<class U>(auto& keys, auto& scratch, bool) -> int64_t {
+                radix_sort(keys.data(), scratch.data(), static_cast<int64_t>(keys.size()));
+                int64_t n = static_cast<int64_t>(keys.size()), best = 0, longest = 0;
+                for (int64_t i = 0; i < n;) {
+                  int64_t j = i;
+                  while (j < n && keys[j].key == keys[i].key) ++j;
+                  if (j - i > longest) longest = j - i, best = j - 1;
+                  i = j;
+                }
+                return keys[best].place;
+              });
 }
 
-// Places in sequences ----------------------------------------------------------------------------------------------------
+// Places in sequences
+// ----------------------------------------------------------------------------------------------------
 
 void searchsorted(Tensor& out, const Tensor& sequence, const Tensor& input, bool, bool right,
                   const std::optional<std::string>& side, const OptTensor& sorter) {
   if (input.numel() == 0) return;
   bool after = right || (side && *side == "right");
   DType kind = sequence.dtype();
-  Tensor s = contiguous(sequence), x = contiguous(to_dtype(input, input.is_wrapped_number() ? promote(kind, input.is_floating_point() ? DType::Float32 : kind) : kind));
+  Tensor s = contiguous(sequence),
+         x = contiguous(
+             to_dtype(input, input.is_wrapped_number()
+                                 ? promote(kind, input.is_floating_point() ? DType::Float32 : kind)
+                                 : kind));
   if (x.dtype() != kind) s = contiguous(to_dtype(s, x.dtype()));
   Tensor order = sorter ? contiguous(*sorter) : Tensor();
   int64_t n = s.sizes().back(), rows = s.dim() == 1 ? 1 : s.numel() / std::max<int64_t>(n, 1);
   int64_t per_row = s.dim() == 1 ? x.numel() : x.sizes().back();
   if (order)
     for (int64_t i = 0; i < order.numel(); ++i)
-      FB_CHECK_INDEX(order.data<int64_t>()[i] >= 0 && order.data<int64_t>()[i] < n, "torch.searchsorted(): sorter index out of range");
+      FB_CHECK_INDEX(order.data<int64_t>()[i] >= 0 && order.data<int64_t>()[i] < n,
+                     "torch.searchsorted(): sorter index out of range");
   Tensor result = out.is_contiguous() ? out : empty(out.sizes(), out.dtype());
   (void)rows;
   visit_ordered(x.dtype(), "searchsorted", [&]<class T>() {
@@ -218,7 +247,8 @@ void searchsorted(Tensor& out, const Tensor& sequence, const Tensor& input, bool
       for (int64_t i = a; i < b; ++i) {
         int64_t row = s.dim() == 1 ? 0 : i / per_row;
         const T* line = sp + row * n;
-        const int64_t* perm = order ? order.data<int64_t>() + (order.dim() == 1 ? 0 : row * n) : nullptr;
+        const int64_t* perm =
+            order ? order.data<int64_t>() + (order.dim() == 1 ? 0 : row * n) : nullptr;
         T v = xp[i];
         int64_t lo = 0, hi = n;
         while (lo < hi) {
@@ -226,13 +256,17 @@ void searchsorted(Tensor& out, const Tensor& sequence, const Tensor& input, bool
           T m = line[perm ? perm[mid] : mid];
           bool go = after ? !(m > v) : !(m >= v);
           if constexpr (!std::is_integral_v<T>) {
-            if (float(v) != float(v)) go = after || float(m) == float(m);   // NaN is the largest
+            if (float(v) != float(v)) go = after || float(m) == float(m);  // NaN is the largest
           }
-          if (go) lo = mid + 1;
-          else hi = mid;
+          if (go)
+            lo = mid + 1;
+          else
+            hi = mid;
         }
-        if (result.dtype() == DType::Int32) result.data<int32_t>()[i] = static_cast<int32_t>(lo);
-        else result.data<int64_t>()[i] = lo;
+        if (result.dtype() == DType::Int32)
+          result.data<int32_t>()[i] = static_cast<int32_t>(lo);
+        else
+          result.data<int64_t>()[i] = lo;
       }
     });
   });
@@ -257,8 +291,10 @@ Tensor bincount(const Tensor& input, const OptTensor& weights, int64_t minlength
   Tensor w = contiguous(to_dtype(*weights, single ? DType::Float32 : DType::Float64));
   Tensor out = empty({bins}, w.dtype());
   fill(out, Scalar(0));
-  if (single) for (int64_t i = 0; i < n; ++i) out.data<float>()[p[i]] += w.data<float>()[i];
-  else for (int64_t i = 0; i < n; ++i) out.data<double>()[p[i]] += w.data<double>()[i];
+  if (single)
+    for (int64_t i = 0; i < n; ++i) out.data<float>()[p[i]] += w.data<float>()[i];
+  else
+    for (int64_t i = 0; i < n; ++i) out.data<double>()[p[i]] += w.data<double>()[i];
   return out;
 }
 
@@ -271,7 +307,8 @@ void histc(Tensor& out, const Tensor& input, int64_t bins, const Scalar& min, co
     lo = *a, hi = *b;
   }
   if (lo == hi) lo -= 1, hi += 1;
-  FB_CHECK(std::isfinite(lo) && std::isfinite(hi), "torch.histc: range of [", lo, ", ", hi, "] is not finite");
+  FB_CHECK(std::isfinite(lo) && std::isfinite(hi), "torch.histc: range of [", lo, ", ", hi,
+           "] is not finite");
   FB_CHECK(lo < hi, "torch.histc: max must be larger than min");
   std::vector<double> counts(bins, 0);
   for (int64_t i = 0; i < x.numel(); ++i) {
@@ -284,16 +321,19 @@ void histc(Tensor& out, const Tensor& input, int64_t bins, const Scalar& min, co
   copy(out, result);
 }
 
-// Distinct entries -------------------------------------------------------------------------------------------------------
+// Distinct entries
+// -------------------------------------------------------------------------------------------------------
 
 namespace {
-// Groups of equal rows, given an order of rows and a test of neighbours: where each group starts, inverse and counts.
+// Groups of equal rows, given an order of rows and a test of neighbours: where each group starts,
+// inverse and counts.
 struct Groups {
   std::vector<int64_t> first;
   Tensor inverse, counts;
 };
 template <class Same>
-Groups group(const std::vector<int64_t>& order, const Same& same, const Ints& inverse_shape, bool inverse, bool counts) {
+Groups group(const std::vector<int64_t>& order, const Same& same, const Ints& inverse_shape,
+             bool inverse, bool counts) {
   Groups g;
   int64_t n = static_cast<int64_t>(order.size());
   g.inverse = empty(inverse ? inverse_shape : Ints{0}, DType::Int64);
@@ -304,11 +344,13 @@ Groups group(const std::vector<int64_t>& order, const Same& same, const Ints& in
   int64_t m = static_cast<int64_t>(g.first.size());
   g.counts = empty({counts ? m : 0}, DType::Int64);
   if (counts)
-    for (int64_t i = 0; i < m; ++i) g.counts.data<int64_t>()[i] = (i + 1 < m ? g.first[i + 1] : n) - g.first[i];
+    for (int64_t i = 0; i < m; ++i)
+      g.counts.data<int64_t>()[i] = (i + 1 < m ? g.first[i + 1] : n) - g.first[i];
   return g;
 }
 
-std::tuple<Tensor, Tensor, Tensor> unique_flat(const Tensor& input, bool sort_first, bool inverse, bool counts) {
+std::tuple<Tensor, Tensor, Tensor> unique_flat(const Tensor& input, bool sort_first, bool inverse,
+                                               bool counts) {
   Tensor x = contiguous(input);
   int64_t n = x.numel();
   std::tuple<Tensor, Tensor, Tensor> result;
@@ -326,8 +368,10 @@ std::tuple<Tensor, Tensor, Tensor> unique_flat(const Tensor& input, bool sort_fi
       for (int64_t i = 0; i < n; ++i) order[i] = i;
     }
     auto same = [&](int64_t a, int64_t b) {
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return float(p[a]) == float(p[b]);
-      else return p[a] == p[b];
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+        return float(p[a]) == float(p[b]);
+      else
+        return p[a] == p[b];
     };
     Groups g = group(order, same, input.sizes(), inverse, counts);
     Tensor out = empty({static_cast<int64_t>(g.first.size())}, x.dtype());
@@ -338,7 +382,8 @@ std::tuple<Tensor, Tensor, Tensor> unique_flat(const Tensor& input, bool sort_fi
 }
 
 // Slices along dim as rows of one matrix, compared lexicographically.
-std::tuple<Tensor, Tensor, Tensor> unique_rows(const Tensor& input, int64_t dim, bool sort_first, bool inverse, bool counts) {
+std::tuple<Tensor, Tensor, Tensor> unique_rows(const Tensor& input, int64_t dim, bool sort_first,
+                                               bool inverse, bool counts) {
   int64_t d = wrap_dim(dim, input.dim()), n = input.size(d);
   Ints sizes = input.sizes(), strides = input.strides();
   std::swap(sizes[0], sizes[d]);
@@ -349,7 +394,8 @@ std::tuple<Tensor, Tensor, Tensor> unique_rows(const Tensor& input, int64_t dim,
   if (input.numel() == 0) {
     int64_t zeros = 0;
     for (int64_t s : input.sizes()) zeros += s == 0;
-    FB_CHECK(zeros == 1 && n == 0, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+    FB_CHECK(zeros == 1 && n == 0,
+             "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   }
   std::tuple<Tensor, Tensor, Tensor> result;
   visit_ordered(rows.dtype(), "unique_dim", [&]<class T>() {
@@ -363,16 +409,20 @@ std::tuple<Tensor, Tensor, Tensor> unique_rows(const Tensor& input, int64_t dim,
           if (key(a, j) != key(b, j)) return key(a, j) < key(b, j);
         return false;
       });
-    Groups g = group(order, [&](int64_t a, int64_t b) {
-      for (int64_t j = 0; j < width; ++j)
-        if (key(a, j) != key(b, j)) return false;
-      return true;
-    }, {n}, inverse, counts);
+    Groups g = group(
+        order,
+        [&](int64_t a, int64_t b) {
+          for (int64_t j = 0; j < width; ++j)
+            if (key(a, j) != key(b, j)) return false;
+          return true;
+        },
+        {n}, inverse, counts);
     Ints shape = sizes;
     shape[0] = static_cast<int64_t>(g.first.size());
     Tensor out = empty(shape, rows.dtype());
     for (size_t i = 0; i < g.first.size(); ++i)
-      std::copy_n(p + order[g.first[i]] * width, width, out.data<T>() + static_cast<int64_t>(i) * width);
+      std::copy_n(p + order[g.first[i]] * width, width,
+                  out.data<T>() + static_cast<int64_t>(i) * width);
     Ints back_sizes = out.sizes(), back_strides = out.strides();
     std::swap(back_sizes[0], back_sizes[d]);
     std::swap(back_strides[0], back_strides[d]);
@@ -382,13 +432,17 @@ std::tuple<Tensor, Tensor, Tensor> unique_rows(const Tensor& input, int64_t dim,
 }
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& input, std::optional<int64_t> dim, bool, bool inverse, bool counts) {
-  return dim ? unique_rows(input, *dim, true, inverse, counts) : unique_flat(input, true, inverse, counts);
+std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& input, std::optional<int64_t> dim, bool,
+                                          bool inverse, bool counts) {
+  return dim ? unique_rows(input, *dim, true, inverse, counts)
+             : unique_flat(input, true, inverse, counts);
 }
 
-std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& input, std::optional<int64_t> dim, bool inverse,
+std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& input,
+                                                      std::optional<int64_t> dim, bool inverse,
                                                       bool counts) {
-  return dim ? unique_rows(input, *dim, false, inverse, counts) : unique_flat(input, false, inverse, counts);
+  return dim ? unique_rows(input, *dim, false, inverse, counts)
+             : unique_flat(input, false, inverse, counts);
 }
 
 }  // namespace flambeau::kernels

@@ -42,8 +42,10 @@ Tensor count_in_bins(const Tensor& input, const Tensors& edges, const OptTensor&
   fill_zero(counts);
   Tensor w = weight ? contiguous(*weight) : Tensor();
   const Tensor* weights = weight ? &w : nullptr;
-  if (rows.dtype() == DType::Float32) count<float>(rows, dense, weights, counts.data<double>());
-  else count<double>(rows, dense, weights, counts.data<double>());
+  if (rows.dtype() == DType::Float32)
+    count<float>(rows, dense, weights, counts.data<double>());
+  else
+    count<double>(rows, dense, weights, counts.data<double>());
   return to_dtype(counts, rows.dtype());
 }
 

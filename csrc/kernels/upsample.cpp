@@ -11,13 +11,15 @@ AxisMap make_axis_map(int64_t in, int64_t out, const std::vector<int64_t>& first
                       const std::vector<std::vector<double>>& weights) {
   AxisMap m;
   m.in = in, m.out = out, m.width = 1, m.identity = in == out;
-  for (const auto& w : weights) m.width = std::max<int64_t>(m.width, static_cast<int64_t>(w.size()));
+  for (const auto& w : weights)
+    m.width = std::max<int64_t>(m.width, static_cast<int64_t>(w.size()));
   m.start.resize(out);
   m.weights.assign(m.width * out, 0.0);
   for (int64_t o = 0; o < out; ++o) {
     const int64_t start = std::min(first[o], in - m.width);
     m.start[o] = static_cast<int32_t>(start);
-    for (size_t j = 0; j < weights[o].size(); ++j) m.weights[(first[o] - start + j) * out + o] = weights[o][j];
+    for (size_t j = 0; j < weights[o].size(); ++j)
+      m.weights[(first[o] - start + j) * out + o] = weights[o][j];
     if (first[o] != o || weights[o].size() != 1 || weights[o][0] != 1) m.identity = false;
   }
   return m;
@@ -48,7 +50,8 @@ void apply_maps(Tensor& out, const Tensor& input, const std::vector<AxisMap>& ma
   const size_t lead = input.dim() - maps.size();
   for (size_t i = 0; i < lead; ++i) planes *= input.sizes()[i];
   for (size_t i = 0; i < maps.size(); ++i) all[3 - maps.size() + i] = maps[i];
-  const DType d = out.dtype() == DType::Float64 || is_integral(out.dtype(), true) ? DType::Float64 : DType::Float32;
+  const DType d = out.dtype() == DType::Float64 || is_integral(out.dtype(), true) ? DType::Float64
+                                                                                  : DType::Float32;
   const Tensor x = contiguous(to_dtype(input, d));
   const bool direct = out.dtype() == d && out.is_contiguous();
   Tensor y = direct ? out : empty(out.sizes(), d);
@@ -57,7 +60,8 @@ void apply_maps(Tensor& out, const Tensor& input, const std::vector<AxisMap>& ma
   if (is_integral(out.dtype(), true)) {
     const double top = out.dtype() == DType::UInt8 ? 255.0 : 9e18;
     double* v = y.data<double>();
-    for (int64_t i = 0; i < y.numel(); ++i) v[i] = std::clamp(std::nearbyint(v[i]), out.dtype() == DType::UInt8 ? 0.0 : -top, top);
+    for (int64_t i = 0; i < y.numel(); ++i)
+      v[i] = std::clamp(std::nearbyint(v[i]), out.dtype() == DType::UInt8 ? 0.0 : -top, top);
   }
   copy(out, y);
 }
@@ -65,7 +69,9 @@ void apply_maps(Tensor& out, const Tensor& input, const std::vector<AxisMap>& ma
 namespace {
 
 // Weight of a neighbour at distance x: the triangle, and Keys's cubic (1981) with parameter a.
-double triangle(double x) { return std::max(0.0, 1 - std::abs(x)); }
+double triangle(double x) {
+  return std::max(0.0, 1 - std::abs(x));
+}
 double cubic(double x, double a) {
   x = std::abs(x);
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -73,9 +79,11 @@ double cubic(double x, double a) {
   return 0;
 }
 
-// Inputs per output along the axis: from the user's scale factor if there is one, else from the sizes.
+// Inputs per output along the axis: from the user's scale factor if there is one, else from the
+// sizes.
 double axis_scale(int64_t in, int64_t out, bool align_corners, double factor) {
-  if (align_corners) return out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
+  if (align_corners)
+    return out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
   return factor > 0 ? 1.0 / factor : static_cast<double>(in) / static_cast<double>(out);
 }
 
@@ -89,8 +97,10 @@ AxisMap nearest_map(int64_t in, int64_t out, bool exact, double factor) {
   for (int64_t o = 0; o < out; ++o) {
     const float at = exact ? (static_cast<float>(o) + 0.5f) * scale : static_cast<float>(o) * scale;
     int64_t i = static_cast<int64_t>(std::floor(at));
-    if (!exact && out == in) i = o;
-    else if (!exact && out == 2 * in) i = o / 2;
+    if (!exact && out == in)
+      i = o;
+    else if (!exact && out == 2 * in)
+      i = o / 2;
     first[o] = std::clamp<int64_t>(i, 0, in - 1);
   }
   return make_axis_map(in, out, first, ones);
@@ -102,7 +112,8 @@ AxisMap smooth_map(int64_t in, int64_t out, bool is_cubic, bool align_corners, d
   Rows weights(out);
   const double scale = axis_scale(in, out, align_corners, factor);
   for (int64_t o = 0; o < out; ++o) {
-    double at = align_corners ? scale * static_cast<double>(o) : scale * (static_cast<double>(o) + 0.5) - 0.5;
+    double at = align_corners ? scale * static_cast<double>(o)
+                              : scale * (static_cast<double>(o) + 0.5) - 0.5;
     if (!is_cubic) at = std::max(at, 0.0);
     const double base = std::floor(at);
     const int from = is_cubic ? -1 : 0, to = is_cubic ? 2 : 1;
@@ -150,7 +161,7 @@ std::vector<AxisMap> maps_for(const Ints& in, const Ints& out, const std::string
   for (size_t i = 2; i < in.size(); ++i) {
     const double factor = scales.empty() ? 0.0 : scales[i - 2];
     const bool antialias = mode == "linear-aa" || mode == "cubic-aa";
-    if (antialias && in[i] == out[i])   // nothing to smooth, whatever the factor says
+    if (antialias && in[i] == out[i])  // nothing to smooth, whatever the factor says
       maps.push_back(nearest_map(in[i], out[i], false, 0.0));
     else if (mode == "nearest" || mode == "nearest-exact")
       maps.push_back(nearest_map(in[i], out[i], mode == "nearest-exact", factor));
@@ -164,14 +175,14 @@ std::vector<AxisMap> maps_for(const Ints& in, const Ints& out, const std::string
 
 }  // namespace
 
-void resample(Tensor& out, const Tensor& input, const Ints&, const std::string& mode, bool align_corners,
-              const std::vector<double>& scales) {
+void resample(Tensor& out, const Tensor& input, const Ints&, const std::string& mode,
+              bool align_corners, const std::vector<double>& scales) {
   if (out.numel() == 0) return;
   apply_maps(out, input, maps_for(input.sizes(), out.sizes(), mode, align_corners, scales));
 }
 
-void resample_transposed(Tensor& out, const Tensor& grad, const Ints&, const std::string& mode, bool align_corners,
-                         const std::vector<double>& scales) {
+void resample_transposed(Tensor& out, const Tensor& grad, const Ints&, const std::string& mode,
+                         bool align_corners, const std::vector<double>& scales) {
   if (out.numel() == 0) return;
   if (grad.numel() == 0) return fill_zero(out);
   std::vector<AxisMap> maps = maps_for(out.sizes(), grad.sizes(), mode, align_corners, scales);

@@ -6,8 +6,8 @@
 
 namespace flambeau::kernels {
 
-// Applies maps (one per spatial axis) to input (N, C, ...); out has the maps' sizes. Any float dtype and layout;
-// integers round to nearest.
+// Applies maps (one per spatial axis) to input (N, C, ...); out has the maps' sizes. Any float
+// dtype and layout; integers round to nearest.
 void apply_maps(Tensor& out, const Tensor& input, const std::vector<AxisMap>& maps);
 
 }  // namespace flambeau::kernels

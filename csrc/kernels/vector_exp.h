@@ -1,6 +1,6 @@
-// exp on vectors of the instruction set, for kernels that sum exponentials of differences to a maximum: arguments are at
-// most a little above 0. Included by *.isa.cpp files alone. Error below 1.5 units in the last place; results in the denormal
-// range are kept, NaN propagates.
+// exp on vectors of the instruction set, for kernels that sum exponentials of differences to a
+// maximum: arguments are at most a little above 0. Included by *.isa.cpp files alone. Error
+// below 1.5 units in the last place; results in the denormal range are kept, NaN propagates.
 #pragma once
 
 #if defined(__x86_64__)
@@ -21,11 +21,16 @@ using tiles::Vec;
 template <class T>
 struct IntVecOf;
 template <>
-struct IntVecOf<float> { typedef int32_t type __attribute__((vector_size(tiles::kVectorBytes))); };
+struct IntVecOf<float> {
+  typedef int32_t type __attribute__((vector_size(tiles::kVectorBytes)));
+};
 template <>
-struct IntVecOf<double> { typedef int64_t type __attribute__((vector_size(tiles::kVectorBytes))); };
+struct IntVecOf<double> {
+  typedef int64_t type __attribute__((vector_size(tiles::kVectorBytes)));
+};
 
-// 2^n for integral n (given as floats) within the exponent range of normal numbers; `magic` moves n into the low bits.
+// 2^n for integral n (given as floats) within the exponent range of normal numbers; `magic` moves n
+// into the low bits.
 template <class T>
 FB_INLINE Vec<T> exp2_of_integer(Vec<T> n) {
   using I = typename IntVecOf<T>::type;
@@ -37,8 +42,10 @@ FB_INLINE Vec<T> exp2_of_integer(Vec<T> n) {
 template <class T>
 FB_INLINE Vec<T> scale_by_power(Vec<T> x, Vec<T> n) {
 #if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 4) return (Vec<T>)_mm512_maskz_scalef_ps(0xffff, (__m512)x, (__m512)n);
-  else return (Vec<T>)_mm512_maskz_scalef_pd(0xff, (__m512d)x, (__m512d)n);
+  if constexpr (sizeof(T) == 4)
+    return (Vec<T>)_mm512_maskz_scalef_ps(0xffff, (__m512)x, (__m512)n);
+  else
+    return (Vec<T>)_mm512_maskz_scalef_pd(0xff, (__m512d)x, (__m512d)n);
 #else
   constexpr T magic = sizeof(T) == 4 ? T(12582912.0) : T(6755399441055744.0);
   Vec<T> half = (n * T(0.5) + magic) - magic;
@@ -50,10 +57,12 @@ FB_INLINE Vec<T> scale_by_power(Vec<T> x, Vec<T> n) {
 template <class T>
 FB_INLINE Vec<T> at_least(Vec<T> x, T low) {
 #if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 4) return (Vec<T>)_mm512_maskz_max_ps(0xffff, (__m512)splat<T>(low), (__m512)x);
-  else return (Vec<T>)_mm512_maskz_max_pd(0xff, (__m512d)splat<T>(low), (__m512d)x);
+  if constexpr (sizeof(T) == 4)
+    return (Vec<T>)_mm512_maskz_max_ps(0xffff, (__m512)splat<T>(low), (__m512)x);
+  else
+    return (Vec<T>)_mm512_maskz_max_pd(0xff, (__m512d)splat<T>(low), (__m512d)x);
 #else
-  return x < low ? splat<T>(low) : x;   // comparisons with NaN are false
+  return x < low ? splat<T>(low) : x;  // comparisons with NaN are false
 #endif
 }
 
@@ -68,13 +77,13 @@ FB_INLINE Vec<T> vexp(Vec<T> x) {
   Vec<T> r = x - n * ln2_high;
   r = r - n * ln2_low;
   Vec<T> p;
-  if constexpr (single) {   // minimax for |r| <= ln(2) / 2, relative error 3e-9
+  if constexpr (single) {  // minimax for |r| <= ln(2) / 2, relative error 3e-9
     p = splat<T>(T(0.00138144644));
     p = p * r + T(0.00836878044);
     p = p * r + T(0.0416683943);
     p = p * r + T(0.166665201);
     p = p * r + T(0.499999934);
-  } else {                  // Taylor: the next term is below 2^-55
+  } else {  // Taylor: the next term is below 2^-55
     p = splat<T>(T(1.0 / 6227020800.0));
     p = p * r + T(1.0 / 479001600.0);
     p = p * r + T(1.0 / 39916800.0);
@@ -147,10 +156,12 @@ FB_INLINE Vec<T> load_some(const T* p, int64_t k, T fill = 0) {
 }
 
 template <class T>
-FB_INLINE Vec<T> vmax(Vec<T> a, Vec<T> b) {   // a where b is NaN
+FB_INLINE Vec<T> vmax(Vec<T> a, Vec<T> b) {  // a where b is NaN
 #if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 4) return (Vec<T>)_mm512_maskz_max_ps(0xffff, (__m512)b, (__m512)a);
-  else return (Vec<T>)_mm512_maskz_max_pd(0xff, (__m512d)b, (__m512d)a);
+  if constexpr (sizeof(T) == 4)
+    return (Vec<T>)_mm512_maskz_max_ps(0xffff, (__m512)b, (__m512)a);
+  else
+    return (Vec<T>)_mm512_maskz_max_pd(0xff, (__m512d)b, (__m512d)a);
 #else
   return b > a ? b : a;
 #endif
@@ -158,16 +169,23 @@ FB_INLINE Vec<T> vmax(Vec<T> a, Vec<T> b) {   // a where b is NaN
 
 // One value out of all lanes, by halves.
 template <int S, class T, int... I>
-FB_INLINE Vec<T> exchanged(Vec<T> v, std::integer_sequence<int, I...>) { return __builtin_shufflevector(v, v, (I ^ S)...); }
+FB_INLINE Vec<T> exchanged(Vec<T> v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (I ^ S)...);
+}
 template <class T, int S = kLanes<T> / 2>
 FB_INLINE T lane_max(Vec<T> v) {
-  if constexpr (S == 0) return v[0];
-  else return lane_max<T, S / 2>(vmax<T>(v, exchanged<S, T>(v, std::make_integer_sequence<int, kLanes<T>>{})));
+  if constexpr (S == 0)
+    return v[0];
+  else
+    return lane_max<T, S / 2>(
+        vmax<T>(v, exchanged<S, T>(v, std::make_integer_sequence<int, kLanes<T>>{})));
 }
 template <class T, int S = kLanes<T> / 2>
 FB_INLINE T lane_sum(Vec<T> v) {
-  if constexpr (S == 0) return v[0];
-  else return lane_sum<T, S / 2>(v + exchanged<S, T>(v, std::make_integer_sequence<int, kLanes<T>>{}));
+  if constexpr (S == 0)
+    return v[0];
+  else
+    return lane_sum<T, S / 2>(v + exchanged<S, T>(v, std::make_integer_sequence<int, kLanes<T>>{}));
 }
 
 }  // namespace flambeau::kernels::FB_ISA

@@ -1,5 +1,6 @@
-// Matching of call arguments to signatures. The hot path is `bind` for positional arguments of exact types: pointer
-// copies and one comparison each. Messages of calls that match nothing are argument_errors.cpp's.
+// Matching of call arguments to signatures. The hot path is `bind` for positional arguments of
+// exact types: pointer copies and one comparison each. Messages of calls that match nothing are
+// argument_errors.cpp's.
 #include "python/argparse.h"
 
 #include <cstring>
@@ -19,8 +20,12 @@ bool is_numpy_bool(PyObject* o) {
   const char* name = Py_TYPE(o)->tp_name;
   return std::strcmp(name, "numpy.bool") == 0 || std::strcmp(name, "numpy.bool_") == 0;
 }
-bool has_index(PyObject* o) { return PyIndex_Check(o) && !is_tensor(o) && !is_numpy_bool(o); }
-bool is_single(PyObject* o) { return is_tensor(o) && unwrap(o).numel() == 1 && !unwrap(o).requires_grad(); }
+bool has_index(PyObject* o) {
+  return PyIndex_Check(o) && !is_tensor(o) && !is_numpy_bool(o);
+}
+bool is_single(PyObject* o) {
+  return is_tensor(o) && unwrap(o).numel() == 1 && !unwrap(o).requires_grad();
+}
 
 bool is_int(PyObject* o) {
   if (PyLong_Check(o)) return !PyBool_Check(o);
@@ -41,7 +46,8 @@ bool all_items(PyObject* o, F accepts) {
 }
 
 bool accepts_tensor(PyObject* o, bool& overridden) {
-  if (is_exact_tensor(o)) [[likely]] return true;
+  if (is_exact_tensor(o)) [[likely]]
+    return true;
   if (wants_torch_function(o)) return overridden = true;
   return is_tensor(o);
 }
@@ -49,35 +55,55 @@ bool accepts_tensor(PyObject* o, bool& overridden) {
 }  // namespace
 
 bool is_number(PyObject* o) noexcept {
-  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || is_numpy_scalar(o) || is_numpy_bool(o);
+  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || is_numpy_scalar(o) ||
+         is_numpy_bool(o);
 }
 
 bool accepts(const Param& p, PyObject* o, bool& overridden) {
   if (o == Py_None) return p.none;
   switch (p.type) {
-    case Arg::Tensor: return accepts_tensor(o, overridden);
-    case Arg::TensorOrNumber: return accepts_tensor(o, overridden) || is_number(o);
-    case Arg::Tensors: return all_items(o, [&](PyObject* x) { return accepts_tensor(x, overridden); });
+    case Arg::Tensor:
+      return accepts_tensor(o, overridden);
+    case Arg::TensorOrNumber:
+      return accepts_tensor(o, overridden) || is_number(o);
+    case Arg::Tensors:
+      return all_items(o, [&](PyObject* x) { return accepts_tensor(x, overridden); });
     case Arg::OptTensors:
-      return all_items(o, [&](PyObject* x) { return x == Py_None || accepts_tensor(x, overridden); });
-    case Arg::Int: return is_int(o);
-    case Arg::Float: return is_float(o);
-    case Arg::Bool: return PyBool_Check(o) || is_numpy_bool(o);
-    case Arg::Str: return PyUnicode_Check(o);
-    case Arg::Number: return is_number(o) || is_single(o);
-    case Arg::Ints: return o == kVarargs || is_int(o) || all_items(o, is_int);
-    case Arg::Floats: return all_items(o, is_float) || is_float(o);
-    case Arg::Bools: return all_items(o, [](PyObject* x) { return PyBool_Check(x); });
-    case Arg::Numbers: return all_items(o, [](PyObject* x) { return is_number(x) || is_single(x); });
+      return all_items(o,
+                       [&](PyObject* x) { return x == Py_None || accepts_tensor(x, overridden); });
+    case Arg::Int:
+      return is_int(o);
+    case Arg::Float:
+      return is_float(o);
+    case Arg::Bool:
+      return PyBool_Check(o) || is_numpy_bool(o);
+    case Arg::Str:
+      return PyUnicode_Check(o);
+    case Arg::Number:
+      return is_number(o) || is_single(o);
+    case Arg::Ints:
+      return o == kVarargs || is_int(o) || all_items(o, is_int);
+    case Arg::Floats:
+      return all_items(o, is_float) || is_float(o);
+    case Arg::Bools:
+      return all_items(o, [](PyObject* x) { return PyBool_Check(x); });
+    case Arg::Numbers:
+      return all_items(o, [](PyObject* x) { return is_number(x) || is_single(x); });
     case Arg::DType:
       return is_dtype(o) || o == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
-             o == reinterpret_cast<PyObject*>(&PyLong_Type) || o == reinterpret_cast<PyObject*>(&PyBool_Type) ||
+             o == reinterpret_cast<PyObject*>(&PyLong_Type) ||
+             o == reinterpret_cast<PyObject*>(&PyBool_Type) ||
              o == reinterpret_cast<PyObject*>(&PyComplex_Type);
-    case Arg::Device: return is_device(o) || PyUnicode_Check(o) || is_int(o);
-    case Arg::Layout: return Py_TYPE(o) == &LayoutType;
-    case Arg::MemoryFormat: return Py_TYPE(o) == &MemoryFormatType;
-    case Arg::Generator: return Py_TYPE(o) == &GeneratorType;
-    case Arg::Object: return true;
+    case Arg::Device:
+      return is_device(o) || PyUnicode_Check(o) || is_int(o);
+    case Arg::Layout:
+      return Py_TYPE(o) == &LayoutType;
+    case Arg::MemoryFormat:
+      return Py_TYPE(o) == &MemoryFormatType;
+    case Arg::Generator:
+      return Py_TYPE(o) == &GeneratorType;
+    case Arg::Object:
+      return true;
   }
   return false;
 }
@@ -87,8 +113,11 @@ PyObject* const kVarargs = &varargs_mark;
 
 namespace {
 // NumPy's spellings that are understood beside PyTorch's.
-constexpr struct { const char *alias, *name; } kAliases[] = {
-    {"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"}, {"a", "input"}, {"x1", "input"}, {"x2", "other"},
+constexpr struct {
+  const char *alias, *name;
+} kAliases[] = {
+    {"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"},
+    {"a", "input"},  {"x1", "input"},         {"x2", "other"},
 };
 }  // namespace
 
@@ -105,8 +134,10 @@ int find_keyword(Signature& s, PyObject* key) {
       for (int i = 0; i < s.count; ++i)
         if (std::strcmp(s.params[i].name, name) == 0) return i;
   // The first parameter answers to both its names.
-  if (s.count && (std::strcmp(s.params[0].name, "self") == 0 || std::strcmp(s.params[0].name, "input") == 0) &&
-      (PyUnicode_CompareWithASCIIString(key, "self") == 0 || PyUnicode_CompareWithASCIIString(key, "input") == 0))
+  if (s.count &&
+      (std::strcmp(s.params[0].name, "self") == 0 || std::strcmp(s.params[0].name, "input") == 0) &&
+      (PyUnicode_CompareWithASCIIString(key, "self") == 0 ||
+       PyUnicode_CompareWithASCIIString(key, "input") == 0))
     return 0;
   return -1;
 }
@@ -116,14 +147,15 @@ bool takes_varargs(const Signature& s, int base) {
 }
 
 namespace {
-bool bind(Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Args& out,
-          bool& overridden) {
+bool bind(Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+          Args& out, bool& overridden) {
   PyObject** slot = out.slot;
   int base = 0;
   if (self) {
     slot[0] = self;
     base = 1;
-    if (!is_exact_tensor(self) && wants_torch_function(self)) [[unlikely]] overridden = true;
+    if (!is_exact_tensor(self) && wants_torch_function(self)) [[unlikely]]
+      overridden = true;
   }
   int count = s.count;
   int given = base + static_cast<int>(nargs);
@@ -167,8 +199,9 @@ PyObject* function_of(const Binding& b, bool method) {
   return module ? PyObject_GetAttrString(module.get(), b.name) : nullptr;
 }
 
-[[gnu::cold, gnu::noinline]] PyObject* hand_over(const Binding& b, PyObject* self, PyObject* const* args,
-                                                 Py_ssize_t nargs, PyObject* kwnames) {
+[[gnu::cold, gnu::noinline]] PyObject* hand_over(const Binding& b, PyObject* self,
+                                                 PyObject* const* args, Py_ssize_t nargs,
+                                                 PyObject* kwnames) {
   PyRef function = PyRef::steal(function_of(b, self != nullptr));
   if (!function) return nullptr;
   if (!self) return call_torch_function(function.get(), args, nargs, kwnames);
@@ -178,7 +211,8 @@ PyObject* function_of(const Binding& b, bool method) {
 }
 }  // namespace
 
-int match(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Args& out) {
+int match(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+          PyObject* kwnames, Args& out) {
   for (int i = 0; i < b.count; ++i) {
     bool overridden = false;
     if (bind(b.signatures[i], self, args, nargs, kwnames, out, overridden)) [[likely]]
@@ -193,14 +227,16 @@ PyObject* call_binding(const Binding& b, PyObject* self, PyObject* const* args, 
   try {
     Args a;
     int i = match(b, self, args, nargs, kwnames, a);
-    if (i >= 0) [[likely]] return b.signatures[i].call(a);
+    if (i >= 0) [[likely]]
+      return b.signatures[i].call(a);
     return i == -1 ? nullptr : hand_over(b, self, args, nargs, kwnames);
   } catch (...) {
     return raise_current();
   }
 }
 
-// Conversions ---------------------------------------------------------------------------------------------------------
+// Conversions
+// ---------------------------------------------------------------------------------------------------------
 
 void TensorArg::convert(PyObject* o) {
   if (is_tensor(o)) {
@@ -288,7 +324,8 @@ Scalar to_number(PyObject* o) {
   if (PyFloat_Check(o)) return Scalar(PyFloat_AS_DOUBLE(o));
   if (PyBool_Check(o)) return Scalar(o == Py_True);
   if (PyLong_Check(o)) return integer_scalar(o);
-  if (PyComplex_Check(o)) return Scalar(complex128(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
+  if (PyComplex_Check(o))
+    return Scalar(complex128(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
   if (is_tensor(o)) return unwrap(o).item();
   if (is_numpy_bool(o)) return Scalar(to_bool(o));
   if (PyIndex_Check(o)) return integer_scalar(checked(PyNumber_Index(o)).get());
@@ -307,7 +344,7 @@ Ints to_ints(PyObject* o, int length) {
     PyObject** items = PySequence_Fast_ITEMS(o);
     out.reserve(n);
     for (Py_ssize_t i = 0; i < n; ++i) out.push_back(to_int(items[i]));
-    if (length > 1 && n == 1) out.resize(length, out[0]);   // as an int would
+    if (length > 1 && n == 1) out.resize(length, out[0]);  // as an int would
   } else {
     out.resize(length ? length : 1, to_int(o));
   }
@@ -350,7 +387,8 @@ std::vector<Scalar> to_numbers(PyObject* o) {
 }
 
 DType to_dtype(PyObject* o) {
-  if (is_dtype(o)) [[likely]] return reinterpret_cast<DTypeObject*>(o)->value;
+  if (is_dtype(o)) [[likely]]
+    return reinterpret_cast<DTypeObject*>(o)->value;
   if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::Float64;
   if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::Int64;
   if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::Bool;
@@ -366,8 +404,14 @@ Device to_device(PyObject* o) {
   return {DeviceType::CUDA, static_cast<int8_t>(i)};
 }
 
-Layout to_layout(PyObject* o) { return reinterpret_cast<LayoutObject*>(o)->value; }
-MemoryFormat to_memory_format(PyObject* o) { return reinterpret_cast<MemoryFormatObject*>(o)->value; }
-Generator to_generator(PyObject* o) { return reinterpret_cast<GeneratorObject*>(o)->value; }
+Layout to_layout(PyObject* o) {
+  return reinterpret_cast<LayoutObject*>(o)->value;
+}
+MemoryFormat to_memory_format(PyObject* o) {
+  return reinterpret_cast<MemoryFormatObject*>(o)->value;
+}
+Generator to_generator(PyObject* o) {
+  return reinterpret_cast<GeneratorObject*>(o)->value;
+}
 
 }  // namespace flambeau::python

@@ -1,6 +1,7 @@
-// Arguments of a call: static signatures, matched without allocation. A call is bound to the first signature whose
-// parameters accept it; the signature's thunk then converts each slot with the functions below and calls C++.
-// Messages are PyTorch's. Knows signatures and conversions, no operation.
+// Arguments of a call: static signatures, matched without allocation. A call is bound to the first
+// signature whose parameters accept it; the signature's thunk then converts each slot with the
+// functions below and calls C++. Messages are PyTorch's. Knows signatures and conversions, no
+// operation.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,31 @@
 namespace flambeau::python {
 
 enum class Arg : uint8_t {
-  Tensor, TensorOrNumber, Tensors, OptTensors, Int, Float, Bool, Str, Number, Ints, Floats, Bools,
-  Numbers, DType, Device, Layout, MemoryFormat, Generator, Object,
+  Tensor,
+  TensorOrNumber,
+  Tensors,
+  OptTensors,
+  Int,
+  Float,
+  Bool,
+  Str,
+  Number,
+  Ints,
+  Floats,
+  Bools,
+  Numbers,
+  DType,
+  Device,
+  Layout,
+  MemoryFormat,
+  Generator,
+  Object,
 };
 
 struct Param {
   const char* name;
   Arg type;
-  bool none = false;        // None is accepted
+  bool none = false;  // None is accepted
   bool required = true;
   uint8_t length = 0;       // Ints of a known length: an int stands for that many
   PyObject* key = nullptr;  // interned name, filled on first use
@@ -28,10 +46,11 @@ struct Param {
 
 inline constexpr int kMaxParams = 32;
 
-// What a call's arguments were bound to: one borrowed object per parameter, null where none was given.
+// What a call's arguments were bound to: one borrowed object per parameter, null where none was
+// given.
 struct Args {
   PyObject* slot[kMaxParams];
-  PyObject* const* varargs = nullptr;   // x.view(2, 8): the ints, when slot holds kVarargs
+  PyObject* const* varargs = nullptr;  // x.view(2, 8): the ints, when slot holds kVarargs
   Py_ssize_t nvarargs = 0;
   PyObject* operator[](int i) const { return slot[i]; }
 };
@@ -44,10 +63,11 @@ struct Signature {
   PyObject* (*call)(const Args& args);  // may throw
 };
 
-// A Python-visible function or method: its overloads, and where it is found (for __torch_function__).
+// A Python-visible function or method: its overloads, and where it is found (for
+// __torch_function__).
 struct Binding {
   const char* name;
-  const char* module;       // "" for the top, "nn.functional", ...
+  const char* module;  // "" for the top, "nn.functional", ...
   Signature* signatures;
   uint8_t count;
   bool has_method;
@@ -57,22 +77,29 @@ struct Binding {
 PyObject* call_binding(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                        PyObject* kwnames) noexcept;
 
-// For hand-written functions: binds arguments to the first signature that accepts them and returns its index; -1 with
-// an exception set; -2 when an argument overrides __torch_function__ (see call_torch_function).
-int match(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Args& out);
+// For hand-written functions: binds arguments to the first signature that accepts them and returns
+// its index; -1 with an exception set; -2 when an argument overrides __torch_function__ (see
+// call_torch_function).
+int match(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+          PyObject* kwnames, Args& out);
 
-// Conversions of a bound slot (its type has been checked; they still throw for what only the value shows). ----------
+// Conversions of a bound slot (its type has been checked; they still throw for what only the value
+// shows). ----------
 
 // A Tensor argument: refers to the object's tensor, or owns the one made from a number.
 class TensorArg {
  public:
   explicit TensorArg(PyObject* o) {
-    if (is_exact_tensor(o)) [[likely]] p_ = &unwrap(o);
-    else convert(o);
+    if (is_exact_tensor(o)) [[likely]]
+      p_ = &unwrap(o);
+    else
+      convert(o);
   }
-  TensorArg(PyObject* o, const Scalar& fallback) {      // null: the number
-    if (o) convert(o);
-    else own_ = wrapped_number(fallback), p_ = &own_;
+  TensorArg(PyObject* o, const Scalar& fallback) {  // null: the number
+    if (o)
+      convert(o);
+    else
+      own_ = wrapped_number(fallback), p_ = &own_;
   }
   operator const Tensor&() const { return *p_; }
   const Tensor& operator*() const { return *p_; }
@@ -84,24 +111,24 @@ class TensorArg {
   Tensor own_;
 };
 
-OptTensor to_opt_tensor(PyObject* o);             // null or None: nullopt
+OptTensor to_opt_tensor(PyObject* o);  // null or None: nullopt
 Tensors to_tensors(PyObject* o);
 OptTensors to_opt_tensors(PyObject* o);
 int64_t to_int(PyObject* o);
 double to_float(PyObject* o);
 bool to_bool(PyObject* o);
 std::string to_str(PyObject* o);
-Scalar to_number(PyObject* o);                    // Python and NumPy numbers, 0-d tensors
+Scalar to_number(PyObject* o);  // Python and NumPy numbers, 0-d tensors
 Ints to_ints(PyObject* o, int length = 0);
-Ints to_ints(const Args& a, int i, int length = 0);   // also from varargs
+Ints to_ints(const Args& a, int i, int length = 0);  // also from varargs
 std::optional<Ints> optional_ints(const Args& a, int i, int length = 0);
 std::vector<double> to_floats(PyObject* o);
 std::vector<bool> to_bools(PyObject* o);
 std::vector<Scalar> to_numbers(PyObject* o);
 DType to_dtype(PyObject* o);
 Device to_device(PyObject* o);
-Device to_usable_device(PyObject* o);             // refuses one that this build cannot compute on
-[[noreturn]] void refuse_cuda();                   // AssertionError, as PyTorch's build without CUDA raises
+Device to_usable_device(PyObject* o);  // refuses one that this build cannot compute on
+[[noreturn]] void refuse_cuda();       // AssertionError, as PyTorch's build without CUDA raises
 Layout to_layout(PyObject* o);
 MemoryFormat to_memory_format(PyObject* o);
 Generator to_generator(PyObject* o);
@@ -113,7 +140,7 @@ auto optional(PyObject* o, F f) -> std::optional<decltype(f(o))> {
   return f(o);
 }
 
-bool is_number(PyObject* o) noexcept;             // int, float, complex, bool and NumPy's scalars
-extern PyObject* const kVarargs;                  // marks a slot filled from varargs
+bool is_number(PyObject* o) noexcept;  // int, float, complex, bool and NumPy's scalars
+extern PyObject* const kVarargs;       // marks a slot filled from varargs
 
 }  // namespace flambeau::python

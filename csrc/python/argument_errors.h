@@ -6,11 +6,12 @@
 namespace flambeau::python {
 
 // Sets the TypeError of a call that match() refuses.
-void raise_mismatch(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+void raise_mismatch(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                    PyObject* kwnames);
 
 // Shared with the matcher.
 bool accepts(const Param& p, PyObject* o, bool& overridden);
-int find_keyword(Signature& s, PyObject* key);        // -1: no such parameter
+int find_keyword(Signature& s, PyObject* key);  // -1: no such parameter
 bool takes_varargs(const Signature& s, int base);
 
 }  // namespace flambeau::python

@@ -6,17 +6,20 @@
 
 namespace flambeau::python {
 
-// backward() from Python objects: roots and inputs are tensors or gradient edges, cotangents tensors or None.
+// backward() from Python objects: roots and inputs are tensors or gradient edges, cotangents
+// tensors or None.
 struct BackwardCall {
-  PyObject *roots, *cotangents;     // tuples
+  PyObject *roots, *cotangents;  // tuples
   bool keep_graph, create_graph;
-  PyObject* inputs;                 // a tuple, or null for all leaves
+  PyObject* inputs;  // a tuple, or null for all leaves
   bool allow_unused, accumulate;
 };
 PyObject* call_backward(const BackwardCall& call);
 
-PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
-extern PyMethodDef engine_functions[];        // run_backward, callbacks, saved-tensor hooks, anomaly mode, dual numbers
+PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                          PyObject* kwnames);
+extern PyMethodDef
+    engine_functions[];  // run_backward, callbacks, saved-tensor hooks, anomaly mode, dual numbers
 bool init_engine();
 
 }  // namespace flambeau::python

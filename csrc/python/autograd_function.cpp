@@ -13,9 +13,11 @@ namespace flambeau::python {
 
 PyTypeObject* ContextType = nullptr;
 
-// The node --------------------------------------------------------------------------------------------------------------
+// The node
+// --------------------------------------------------------------------------------------------------------------
 
-FunctionNode::FunctionNode(ContextObject* context) : context(context), name_(Py_TYPE(context)->tp_name) {
+FunctionNode::FunctionNode(ContextObject* context)
+    : context(context), name_(Py_TYPE(context)->tp_name) {
   if (size_t dot = name_.rfind('.'); dot != std::string::npos) name_ = name_.substr(dot + 1);
   Py_INCREF(context);
   context->node = this;
@@ -30,7 +32,7 @@ FunctionNode::~FunctionNode() {
 
 void FunctionNode::release_saved() {
   if (saved.empty()) return;
-  GilHeld gil;               // apply reads them under it
+  GilHeld gil;  // apply reads them under it
   for (auto& s : saved) s.reset();
 }
 
@@ -51,44 +53,57 @@ Tensors FunctionNode::apply(Tensors&& grads) {
 Tensors FunctionNode::gradients(PyObject* result) const {
   PyRef items = PyTuple_Check(result) ? PyRef::borrow(result) : checked(PyTuple_Pack(1, result));
   size_t got = PyTuple_GET_SIZE(items.get()), want = is_tensor_input.size();
-  for (; got > want && PyTuple_GET_ITEM(items.get(), got - 1) == Py_None; --got) {}
-  FB_CHECK(got == want, "function ", name_, " returned an incorrect number of gradients (expected ", want, ", got ", got, ")");
+  for (; got > want && PyTuple_GET_ITEM(items.get(), got - 1) == Py_None; --got) {
+  }
+  FB_CHECK(got == want, "function ", name_, " returned an incorrect number of gradients (expected ",
+           want, ", got ", got, ")");
   Tensors out;
   for (size_t i = 0; i < want; ++i) {
     PyObject* o = PyTuple_GET_ITEM(items.get(), i);
     if (!is_tensor_input[i]) {
-      FB_CHECK(o == Py_None, "function ", name_, " returned a gradient different from None at position ", i + 1,
+      FB_CHECK(o == Py_None, "function ", name_,
+               " returned a gradient different from None at position ", i + 1,
                ", but the corresponding forward input was not a Variable");
       continue;
     }
-    FB_CHECK(o == Py_None || is_tensor(o), "expected Variable or None (got ", Py_TYPE(o)->tp_name, ")");
+    FB_CHECK(o == Py_None || is_tensor(o), "expected Variable or None (got ", Py_TYPE(o)->tp_name,
+             ")");
     out.push_back(o == Py_None ? Tensor() : unwrap(o));
   }
   return out;
 }
 
-bool is_context(PyObject* o) noexcept { return PyObject_TypeCheck(o, ContextType); }
+bool is_context(PyObject* o) noexcept {
+  return PyObject_TypeCheck(o, ContextType);
+}
 PyObject* context_of(const Node& node) noexcept {
   auto* f = dynamic_cast<const FunctionNode*>(&node);
   return f ? reinterpret_cast<PyObject*>(f->context) : nullptr;
 }
-Node* node_of_context(PyObject* context) noexcept { return reinterpret_cast<ContextObject*>(context)->node; }
+Node* node_of_context(PyObject* context) noexcept {
+  return reinterpret_cast<ContextObject*>(context)->node;
+}
 
 int visit_context(Node& node, visitproc visit, void* arg) {
   if (PyObject* context = context_of(node)) Py_VISIT(context);
   return 0;
 }
 
-// The context -------------------------------------------------------------------------------------------------------------
+// The context
+// -------------------------------------------------------------------------------------------------------------
 
 namespace {
 
-ContextObject* self_of(PyObject* self) { return reinterpret_cast<ContextObject*>(self); }
+ContextObject* self_of(PyObject* self) {
+  return reinterpret_cast<ContextObject*>(self);
+}
 
 int context_traverse(PyObject* self, visitproc visit, void* arg) {
   ContextObject* c = self_of(self);
   Py_VISIT(Py_TYPE(self));
-  for (PyObject* o : {c->to_save, c->for_forward, c->non_differentiable, c->dirty, c->needs_input_grad}) Py_VISIT(o);
+  for (PyObject* o :
+       {c->to_save, c->for_forward, c->non_differentiable, c->dirty, c->needs_input_grad})
+    Py_VISIT(o);
   return 0;
 }
 
@@ -120,7 +135,7 @@ PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
 PyObject* saved_tensors(PyObject* self, void*) {
   try {
     FunctionNode* node = self_of(self)->node;
-    if (!node) {             // not recorded: what was given is still there during the call
+    if (!node) {  // not recorded: what was given is still there during the call
       PyObject* given = self_of(self)->to_save;
       return given && given != Py_None ? PySequence_Tuple(given) : PyTuple_New(0);
     }
@@ -144,12 +159,15 @@ PyMemberDef context_members[] = {
 };
 
 PyGetSetDef context_properties[] = {
-    node_properties[0], node_properties[1], node_properties[2],
+    node_properties[0],
+    node_properties[1],
+    node_properties[2],
     {"saved_tensors", saved_tensors, nullptr, "The tensors given to save_for_backward.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
-// Apply -------------------------------------------------------------------------------------------------------------------
+// Apply
+// -------------------------------------------------------------------------------------------------------------------
 
 // What a call was given.
 struct Inputs {
@@ -183,7 +201,8 @@ PyRef call_forward(PyObject* cls, PyObject* setup, PyObject* ctx, PyObject* args
     Py_ssize_t n = PyTuple_GET_SIZE(args);
     PyRef all = checked(PyTuple_New(n + 1));
     PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(ctx));
-    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+    for (Py_ssize_t i = 0; i < n; ++i)
+      PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
     return checked(PyObject_CallObject(forward.get(), all.get()));
   }
   PyRef result = checked(PyObject_CallObject(forward.get(), args));
@@ -194,11 +213,13 @@ PyRef call_forward(PyObject* cls, PyObject* setup, PyObject* ctx, PyObject* args
 void save_for_backward(FunctionNode& node) {
   ContextObject* c = node.context;
   if (!c->to_save || c->to_save == Py_None) return;
-  FB_CHECK_TYPE(PyTuple_Check(c->to_save), "saved tensors: expected a tuple, got ", Py_TYPE(c->to_save)->tp_name);
+  FB_CHECK_TYPE(PyTuple_Check(c->to_save), "saved tensors: expected a tuple, got ",
+                Py_TYPE(c->to_save)->tp_name);
   Py_ssize_t n = PyTuple_GET_SIZE(c->to_save);
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* o = PyTuple_GET_ITEM(c->to_save, i);
-    FB_CHECK_TYPE(o == Py_None || is_tensor(o), "save_for_backward can only save variables, but argument ", i, " is of type ",
+    FB_CHECK_TYPE(o == Py_None || is_tensor(o),
+                  "save_for_backward can only save variables, but argument ", i, " is of type ",
                   Py_TYPE(o)->tp_name);
     if (o == Py_None) {
       node.saved.emplace_back();
@@ -216,19 +237,21 @@ void save_for_backward(FunctionNode& node) {
 
 PyObject* apply_function(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   try {
-    FB_CHECK_TYPE(nargs == 3 && PyTuple_Check(args[2]), "_function_apply: expected a class, a function and a tuple");
+    FB_CHECK_TYPE(nargs == 3 && PyTuple_Check(args[2]),
+                  "_function_apply: expected a class, a function and a tuple");
     PyObject *cls = args[0], *setup = args[1], *inputs = args[2];
     PyRef context_class = checked(PyObject_GetAttrString(cls, "_backward_cls"));
     PyRef ctx = checked(PyObject_CallNoArgs(context_class.get()));
-    FB_CHECK_TYPE(is_context(ctx.get()), "_function_apply: expected a subclass of autograd.Function");
+    FB_CHECK_TYPE(is_context(ctx.get()),
+                  "_function_apply: expected a subclass of autograd.Function");
     auto* c = self_of(ctx.get());
     Inputs in = read_inputs(inputs, c);
     Ref<FunctionNode> node;
     if (modes.grad && in.any_grad) {
       node = Ref<FunctionNode>::adopt(new FunctionNode(c));
       node->is_tensor_input = in.is_tensor_input;
-      node->add_next(in.tensors);       // before forward: it may change inputs in place
-      c->node = nullptr;                // saved_tensors answers from to_save until they are saved
+      node->add_next(in.tensors);  // before forward: it may change inputs in place
+      c->node = nullptr;           // saved_tensors answers from to_save until they are saved
     }
     PyRef result = call_forward(cls, setup, ctx.get(), inputs);
     bool tuple = PyTuple_Check(result.get());
@@ -253,7 +276,9 @@ PyObject* apply_function(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 bool init_function_type(PyObject* module) {
   PyType_Slot slots[] = {
-      {Py_tp_doc, const_cast<char*>("State of one call of a custom Function, shared by its forward and its backward.")},
+      {Py_tp_doc,
+       const_cast<char*>(
+           "State of one call of a custom Function, shared by its forward and its backward.")},
       {Py_tp_new, reinterpret_cast<void*>(context_new)},
       {Py_tp_dealloc, reinterpret_cast<void*>(context_dealloc)},
       {Py_tp_traverse, reinterpret_cast<void*>(context_traverse)},
@@ -266,7 +291,8 @@ bool init_function_type(PyObject* module) {
   PyType_Spec spec = {"flambeau._C._FunctionBase", sizeof(ContextObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   ContextType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return ContextType && PyModule_AddObjectRef(module, "_FunctionBase", reinterpret_cast<PyObject*>(ContextType)) == 0;
+  return ContextType && PyModule_AddObjectRef(module, "_FunctionBase",
+                                              reinterpret_cast<PyObject*>(ContextType)) == 0;
 }
 
 }  // namespace flambeau::python

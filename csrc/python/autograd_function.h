@@ -1,5 +1,6 @@
-// Custom differentiable functions: the node that calls a user's `backward`, and the context object through which the
-// user's code talks to it. The node owns the context; the context knows the node while it lives.
+// Custom differentiable functions: the node that calls a user's `backward`, and the context object
+// through which the user's code talks to it. The node owns the context; the context knows the node
+// while it lives.
 #pragma once
 
 #include "autograd/node.h"

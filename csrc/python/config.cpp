@@ -1,5 +1,5 @@
-// State of the process and of the thread as Python sees it: default dtype, threads, memory, seeds, autocast; and
-// questions about dtypes and objects that are no operations.
+// State of the process and of the thread as Python sees it: default dtype, threads, memory, seeds,
+// autocast; and questions about dtypes and objects that are no operations.
 #include "core/allocator.h"
 #include "core/parallel.h"
 #include "core/promotion.h"
@@ -20,31 +20,42 @@ PyObject* guarded(F f) noexcept {
     return raise_current();
   }
 }
-PyObject* none() { return Py_NewRef(Py_None); }
+PyObject* none() {
+  return Py_NewRef(Py_None);
+}
 
 DType dtype_argument(PyObject* o, const char* op) {
   if (is_dtype(o)) return to_dtype(o);
   fail(ErrorKind::Type, op, "(): argument 'dtype' must be torch.dtype, not ", Py_TYPE(o)->tp_name);
 }
 int positive(PyObject* o, const char* op) {
-  FB_CHECK_TYPE(PyLong_Check(o) && !PyBool_Check(o), op, " expects an int, but got ", Py_TYPE(o)->tp_name);
+  FB_CHECK_TYPE(PyLong_Check(o) && !PyBool_Check(o), op, " expects an int, but got ",
+                Py_TYPE(o)->tp_name);
   int64_t n = to_int(o);
   FB_CHECK(n > 0 && n < 1 << 16, op, " expects a positive integer");
   return static_cast<int>(n);
 }
 
-// Default dtype, threads, memory --------------------------------------------------------------------------------------
+// Default dtype, threads, memory
+// --------------------------------------------------------------------------------------
 
-PyObject* get_default_dtype(PyObject*, PyObject*) { return wrap_dtype(default_dtype()); }
+PyObject* get_default_dtype(PyObject*, PyObject*) {
+  return wrap_dtype(default_dtype());
+}
 PyObject* py_set_default_dtype(PyObject*, PyObject* o) {
   return guarded([&] {
-    FB_CHECK_TYPE(is_dtype(o), "invalid dtype object: only floating-point types are supported as the default type");
-    FB_CHECK_TYPE(is_floating_point(to_dtype(o)), "only floating-point types are supported as the default type");
+    FB_CHECK_TYPE(
+        is_dtype(o),
+        "invalid dtype object: only floating-point types are supported as the default type");
+    FB_CHECK_TYPE(is_floating_point(to_dtype(o)),
+                  "only floating-point types are supported as the default type");
     set_default_dtype(to_dtype(o));
     return none();
   });
 }
-PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
+PyObject* get_num_threads(PyObject*, PyObject*) {
+  return PyLong_FromLong(num_threads());
+}
 PyObject* py_set_num_threads(PyObject*, PyObject* o) {
   return guarded([&] { return set_num_threads(positive(o, "set_num_threads")), none(); });
 }
@@ -57,73 +68,108 @@ PyObject* set_num_interop_threads(PyObject*, PyObject* o) {
 }
 PyObject* py_memory_stats(PyObject*, PyObject*) {
   MemoryStats s = memory_stats();
-  return Py_BuildValue("{sKsKsKsKsKsK}", "live_bytes", s.live_bytes, "cached_bytes", s.cached_bytes, "peak_bytes",
-                       s.peak_bytes, "allocations", s.allocations, "cache_hits", s.cache_hits, "trims", s.trims);
+  return Py_BuildValue("{sKsKsKsKsKsK}", "live_bytes", s.live_bytes, "cached_bytes", s.cached_bytes,
+                       "peak_bytes", s.peak_bytes, "allocations", s.allocations, "cache_hits",
+                       s.cache_hits, "trims", s.trims);
 }
-PyObject* reset_peak(PyObject*, PyObject*) { return reset_peak_memory_stats(), none(); }
-PyObject* py_empty_cache(PyObject*, PyObject*) { return empty_cache(), none(); }
+PyObject* reset_peak(PyObject*, PyObject*) {
+  return reset_peak_memory_stats(), none();
+}
+PyObject* py_empty_cache(PyObject*, PyObject*) {
+  return empty_cache(), none();
+}
 
-// Seeds ---------------------------------------------------------------------------------------------------------------
+// Seeds
+// ---------------------------------------------------------------------------------------------------------------
 
-PyObject* py_default_generator() { return wrap_generator(default_generator()); }
+PyObject* py_default_generator() {
+  return wrap_generator(default_generator());
+}
 PyObject* manual_seed(PyObject*, PyObject* seed) {
   PyRef number = PyRef::steal(PyNumber_Long(seed));
   PyRef generator = number ? PyRef::steal(py_default_generator()) : PyRef();
-  return generator ? PyObject_CallMethod(generator.get(), "manual_seed", "O", number.get()) : nullptr;
+  return generator ? PyObject_CallMethod(generator.get(), "manual_seed", "O", number.get())
+                   : nullptr;
 }
 PyObject* on_default_generator(const char* method) {
   PyRef generator = PyRef::steal(py_default_generator());
   return generator ? PyObject_CallMethod(generator.get(), method, nullptr) : nullptr;
 }
-PyObject* seed(PyObject*, PyObject*) { return on_default_generator("seed"); }
-PyObject* initial_seed(PyObject*, PyObject*) { return on_default_generator("initial_seed"); }
-PyObject* get_rng_state(PyObject*, PyObject*) { return on_default_generator("get_state"); }
+PyObject* seed(PyObject*, PyObject*) {
+  return on_default_generator("seed");
+}
+PyObject* initial_seed(PyObject*, PyObject*) {
+  return on_default_generator("initial_seed");
+}
+PyObject* get_rng_state(PyObject*, PyObject*) {
+  return on_default_generator("get_state");
+}
 PyObject* set_rng_state(PyObject*, PyObject* state) {
   PyRef generator = PyRef::steal(py_default_generator());
-  PyRef done = generator ? PyRef::steal(PyObject_CallMethod(generator.get(), "set_state", "O", state)) : PyRef();
+  PyRef done = generator
+                   ? PyRef::steal(PyObject_CallMethod(generator.get(), "set_state", "O", state))
+                   : PyRef();
   return done ? none() : nullptr;
 }
 
-// Autocast state of the thread ----------------------------------------------------------------------------------------
+// Autocast state of the thread
+// ----------------------------------------------------------------------------------------
 
 PyObject* is_autocast_enabled(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  bool cpu = n > 0 && PyUnicode_Check(args[0]) && PyUnicode_CompareWithASCIIString(args[0], "cpu") == 0;
+  bool cpu =
+      n > 0 && PyUnicode_Check(args[0]) && PyUnicode_CompareWithASCIIString(args[0], "cpu") == 0;
   return PyBool_FromLong(cpu && modes.autocast_cpu);
 }
-PyObject* is_autocast_cpu_enabled(PyObject*, PyObject*) { return PyBool_FromLong(modes.autocast_cpu); }
+PyObject* is_autocast_cpu_enabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(modes.autocast_cpu);
+}
 PyObject* set_autocast_enabled(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&] {
-    FB_CHECK_TYPE(n == 2 && PyUnicode_Check(args[0]), "set_autocast_enabled() expects a device type and a bool");
+    FB_CHECK_TYPE(n == 2 && PyUnicode_Check(args[0]),
+                  "set_autocast_enabled() expects a device type and a bool");
     if (to_str(args[0]) == "cpu") modes.autocast_cpu = to_bool(args[1]);
     return none();
   });
 }
-PyObject* get_autocast_dtype(PyObject*, PyObject*) { return wrap_dtype(modes.autocast_dtype); }
+PyObject* get_autocast_dtype(PyObject*, PyObject*) {
+  return wrap_dtype(modes.autocast_dtype);
+}
 PyObject* set_autocast_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&] {
-    FB_CHECK_TYPE(n == 2 && PyUnicode_Check(args[0]), "set_autocast_dtype() expects a device type and a dtype");
-    if (to_str(args[0]) == "cpu") modes.autocast_dtype = dtype_argument(args[1], "set_autocast_dtype");
+    FB_CHECK_TYPE(n == 2 && PyUnicode_Check(args[0]),
+                  "set_autocast_dtype() expects a device type and a dtype");
+    if (to_str(args[0]) == "cpu")
+      modes.autocast_dtype = dtype_argument(args[1], "set_autocast_dtype");
     return none();
   });
 }
-PyObject* is_autocast_cache_enabled(PyObject*, PyObject*) { return PyBool_FromLong(modes.autocast_cache); }
+PyObject* is_autocast_cache_enabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(modes.autocast_cache);
+}
 PyObject* set_autocast_cache_enabled(PyObject*, PyObject* on) {
   return guarded([&] { return modes.autocast_cache = to_bool(on), none(); });
 }
 
-// Questions -----------------------------------------------------------------------------------------------------------
+// Questions
+// -----------------------------------------------------------------------------------------------------------
 
 Param two_dtypes[] = {{"type1", Arg::DType}, {"type2", Arg::DType}};
-PyObject* call_promote(const Args& a) { return wrap_dtype(promote(to_dtype(a[0]), to_dtype(a[1]))); }
-Signature promote_signatures[] = {{two_dtypes, 2, 2, "(torch.dtype type1, torch.dtype type2)", call_promote}};
+PyObject* call_promote(const Args& a) {
+  return wrap_dtype(promote(to_dtype(a[0]), to_dtype(a[1])));
+}
+Signature promote_signatures[] = {
+    {two_dtypes, 2, 2, "(torch.dtype type1, torch.dtype type2)", call_promote}};
 const Binding promote_binding = {"promote_types", "", promote_signatures, 1, false};
 PyObject* promote_types(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return call_binding(promote_binding, nullptr, args, n, names);
 }
 
 Param cast_params[] = {{"from_", Arg::DType}, {"to", Arg::DType}};
-PyObject* call_can_cast(const Args& a) { return PyBool_FromLong(can_cast(to_dtype(a[0]), to_dtype(a[1]))); }
-Signature cast_signatures[] = {{cast_params, 2, 2, "(torch.dtype from_, torch.dtype to)", call_can_cast}};
+PyObject* call_can_cast(const Args& a) {
+  return PyBool_FromLong(can_cast(to_dtype(a[0]), to_dtype(a[1])));
+}
+Signature cast_signatures[] = {
+    {cast_params, 2, 2, "(torch.dtype from_, torch.dtype to)", call_can_cast}};
 const Binding cast_binding = {"can_cast", "", cast_signatures, 1, false};
 PyObject* py_can_cast(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return call_binding(cast_binding, nullptr, args, n, names);
@@ -134,16 +180,21 @@ PyObject* call_result_type(const Args& a) {
   TensorArg x(a[0]), y(a[1]);
   return wrap_dtype(result_type(*x, *y));
 }
-Signature result_signatures[] = {{result_params, 2, 2, "(Tensor tensor, Tensor other)", call_result_type}};
+Signature result_signatures[] = {
+    {result_params, 2, 2, "(Tensor tensor, Tensor other)", call_result_type}};
 const Binding result_binding = {"result_type", "", result_signatures, 1, false};
 PyObject* py_result_type(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return call_binding(result_binding, nullptr, args, n, names);
 }
 
-PyObject* py_is_tensor(PyObject*, PyObject* o) { return PyBool_FromLong(is_tensor(o)); }
+PyObject* py_is_tensor(PyObject*, PyObject* o) {
+  return PyBool_FromLong(is_tensor(o));
+}
 template <bool (Tensor::*question)() const noexcept>
 PyObject* ask(PyObject*, PyObject* o) {
-  return guarded([&] { return PyBool_FromLong((expect_tensor(o, "is_floating_point", "input").*question)()); });
+  return guarded([&] {
+    return PyBool_FromLong((expect_tensor(o, "is_floating_point", "input").*question)());
+  });
 }
 PyObject* numel(PyObject*, PyObject* o) {
   return guarded([&] { return PyLong_FromLongLong(expect_tensor(o, "numel", "input").numel()); });
@@ -160,8 +211,9 @@ PyObject* is_nonzero(PyObject*, PyObject* o) {
 // nn.Parameter tells of itself, so that its instances take the fast paths of plain tensors.
 PyObject* set_parameter_type(PyObject*, PyObject* type) {
   return guarded([&] {
-    FB_CHECK_TYPE(PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), TensorType),
-                  "_set_parameter_type: expected a subclass of Tensor");
+    FB_CHECK_TYPE(
+        PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), TensorType),
+        "_set_parameter_type: expected a subclass of Tensor");
     ParameterType = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
     return none();
   });
@@ -181,29 +233,44 @@ PyMethodDef config_functions[] = {
     {"set_default_dtype", py_set_default_dtype, METH_O, "Sets the dtype of floats without one."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "Threads that one operation may use."},
     {"set_num_threads", py_set_num_threads, METH_O, "Sets how many threads one operation may use."},
-    {"get_num_interop_threads", get_num_interop_threads, METH_NOARGS, "Threads for independent operations."},
-    {"set_num_interop_threads", set_num_interop_threads, METH_O, "Sets the threads for independent operations."},
-    {"memory_stats", py_memory_stats, METH_NOARGS, "Figures of the CPU allocator, in bytes and calls."},
-    {"reset_peak_memory_stats", reset_peak, METH_NOARGS, "Starts peak_bytes anew from what is live."},
+    {"get_num_interop_threads", get_num_interop_threads, METH_NOARGS,
+     "Threads for independent operations."},
+    {"set_num_interop_threads", set_num_interop_threads, METH_O,
+     "Sets the threads for independent operations."},
+    {"memory_stats", py_memory_stats, METH_NOARGS,
+     "Figures of the CPU allocator, in bytes and calls."},
+    {"reset_peak_memory_stats", reset_peak, METH_NOARGS,
+     "Starts peak_bytes anew from what is live."},
     {"empty_cache", py_empty_cache, METH_NOARGS, "Gives cached memory back to the system."},
     {"manual_seed", manual_seed, METH_O, "Seeds the default generator and returns it."},
-    {"seed", seed, METH_NOARGS, "Seeds the default generator from the system and returns the seed."},
+    {"seed", seed, METH_NOARGS,
+     "Seeds the default generator from the system and returns the seed."},
     {"initial_seed", initial_seed, METH_NOARGS, "The seed of the default generator."},
-    {"get_rng_state", get_rng_state, METH_NOARGS, "State of the default generator as a tensor of bytes."},
+    {"get_rng_state", get_rng_state, METH_NOARGS,
+     "State of the default generator as a tensor of bytes."},
     {"set_rng_state", set_rng_state, METH_O, "Continues the default generator from a state."},
-    {"is_autocast_enabled", many(is_autocast_enabled), METH_FASTCALL, "Is autocast on for a device type?"},
-    {"is_autocast_cpu_enabled", is_autocast_cpu_enabled, METH_NOARGS, "Is autocast on for the CPU?"},
-    {"set_autocast_enabled", many(set_autocast_enabled), METH_FASTCALL, "Turns autocast on or off for a device type."},
+    {"is_autocast_enabled", many(is_autocast_enabled), METH_FASTCALL,
+     "Is autocast on for a device type?"},
+    {"is_autocast_cpu_enabled", is_autocast_cpu_enabled, METH_NOARGS,
+     "Is autocast on for the CPU?"},
+    {"set_autocast_enabled", many(set_autocast_enabled), METH_FASTCALL,
+     "Turns autocast on or off for a device type."},
     {"get_autocast_dtype", get_autocast_dtype, METH_O, "The dtype to which autocast lowers."},
-    {"get_autocast_cpu_dtype", get_autocast_dtype, METH_NOARGS, "The dtype to which autocast lowers."},
-    {"set_autocast_dtype", many(set_autocast_dtype), METH_FASTCALL, "Sets the dtype to which autocast lowers."},
-    {"is_autocast_cache_enabled", is_autocast_cache_enabled, METH_NOARGS, "Are lowered weights kept?"},
-    {"set_autocast_cache_enabled", set_autocast_cache_enabled, METH_O, "Sets whether lowered weights are kept."},
+    {"get_autocast_cpu_dtype", get_autocast_dtype, METH_NOARGS,
+     "The dtype to which autocast lowers."},
+    {"set_autocast_dtype", many(set_autocast_dtype), METH_FASTCALL,
+     "Sets the dtype to which autocast lowers."},
+    {"is_autocast_cache_enabled", is_autocast_cache_enabled, METH_NOARGS,
+     "Are lowered weights kept?"},
+    {"set_autocast_cache_enabled", set_autocast_cache_enabled, METH_O,
+     "Sets whether lowered weights are kept."},
     {"promote_types", named(promote_types), kNamed, "The smallest dtype to which both can go."},
-    {"can_cast", named(py_can_cast), kNamed, "Does the conversion keep the class (bool, int, float, complex)?"},
+    {"can_cast", named(py_can_cast), kNamed,
+     "Does the conversion keep the class (bool, int, float, complex)?"},
     {"result_type", named(py_result_type), kNamed, "The dtype of arithmetic on both."},
     {"is_tensor", py_is_tensor, METH_O, "Is the object a tensor?"},
-    {"is_floating_point", ask<&Tensor::is_floating_point>, METH_O, "Are the elements real floating-point numbers?"},
+    {"is_floating_point", ask<&Tensor::is_floating_point>, METH_O,
+     "Are the elements real floating-point numbers?"},
     {"is_complex", ask<&Tensor::is_complex>, METH_O, "Are the elements complex?"},
     {"is_signed", ask<&Tensor::is_signed>, METH_O, "Can the elements be negative?"},
     {"numel", numel, METH_O, "Number of elements."},

@@ -1,4 +1,5 @@
-// Tensors as other tensors (to, float, type, cpu, …) and as NumPy arrays. Nothing is copied where nothing changes.
+// Tensors as other tensors (to, float, type, cpu, …) and as NumPy arrays. Nothing is copied where
+// nothing changes.
 #include <cstring>
 #include <iterator>
 
@@ -14,17 +15,20 @@ namespace flambeau::python {
 namespace {
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-PyCFunction fast(Fast f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
+PyCFunction fast(Fast f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
+}
 
-#define FB_METHOD(name, ...)                                                                         \
-  Signature name##_signatures[] = {__VA_ARGS__};                                                    \
-  const Binding name##_binding = {#name, "", name##_signatures, std::size(name##_signatures), true}; \
-  PyObject* name##_method(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {    \
-    return call_binding(name##_binding, self, args, n, names);                                       \
+#define FB_METHOD(name, ...)                                                                      \
+  Signature name##_signatures[] = {__VA_ARGS__};                                                  \
+  const Binding name##_binding = {#name, "", name##_signatures, std::size(name##_signatures),     \
+                                  true};                                                          \
+  PyObject* name##_method(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) { \
+    return call_binding(name##_binding, self, args, n, names);                                    \
   }
 
-PyObject* converted(PyObject* self, std::optional<DType> dtype, std::optional<Device> device, bool copy,
-                    std::optional<MemoryFormat> format) {
+PyObject* converted(PyObject* self, std::optional<DType> dtype, std::optional<Device> device,
+                    bool copy, std::optional<MemoryFormat> format) {
   const Tensor& x = unwrap(self);
   bool same_dtype = !dtype || *dtype == x.dtype();
   bool same_device = !device || device->type == x.device().type;
@@ -44,8 +48,8 @@ Param to_device_params[] = {{"self", Arg::Tensor},
                             {"copy", Arg::Bool, false, false},
                             {"memory_format", Arg::MemoryFormat, true, false}};
 PyObject* call_to_device(const Args& a) {
-  return converted(a[0], optional(a[2], to_dtype), optional(a[1], to_usable_device), a[4] && to_bool(a[4]),
-                   optional(a[5], to_memory_format));
+  return converted(a[0], optional(a[2], to_dtype), optional(a[1], to_usable_device),
+                   a[4] && to_bool(a[4]), optional(a[5], to_memory_format));
 }
 Param to_dtype_params[] = {{"self", Arg::Tensor},
                            {"dtype", Arg::DType},
@@ -53,7 +57,8 @@ Param to_dtype_params[] = {{"self", Arg::Tensor},
                            {"copy", Arg::Bool, false, false},
                            {"memory_format", Arg::MemoryFormat, true, false}};
 PyObject* call_to_dtype(const Args& a) {
-  return converted(a[0], to_dtype(a[1]), std::nullopt, a[3] && to_bool(a[3]), optional(a[4], to_memory_format));
+  return converted(a[0], to_dtype(a[1]), std::nullopt, a[3] && to_bool(a[3]),
+                   optional(a[4], to_memory_format));
 }
 Param to_other_params[] = {{"self", Arg::Tensor},
                            {"tensor", Arg::Tensor},
@@ -62,15 +67,23 @@ Param to_other_params[] = {{"self", Arg::Tensor},
                            {"memory_format", Arg::MemoryFormat, true, false}};
 PyObject* call_to_other(const Args& a) {
   const Tensor& other = unwrap(a[1]);
-  return converted(a[0], other.dtype(), other.device(), a[3] && to_bool(a[3]), optional(a[4], to_memory_format));
+  return converted(a[0], other.dtype(), other.device(), a[3] && to_bool(a[3]),
+                   optional(a[4], to_memory_format));
 }
-FB_METHOD(to,
-          {to_device_params, 6, 5, "(Tensor self, torch.device device = None, torch.dtype dtype = None, bool non_blocking = "
-           "False, bool copy = False, *, torch.memory_format memory_format = None)", call_to_device},
-          {to_dtype_params, 5, 4, "(Tensor self, torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
-           "torch.memory_format memory_format = None)", call_to_dtype},
-          {to_other_params, 5, 4, "(Tensor self, Tensor tensor, bool non_blocking = False, bool copy = False, *, "
-           "torch.memory_format memory_format = None)", call_to_other})
+FB_METHOD(
+    to,
+    {to_device_params, 6, 5,
+     "(Tensor self, torch.device device = None, torch.dtype dtype = None, bool non_blocking = "
+     "False, bool copy = False, *, torch.memory_format memory_format = None)",
+     call_to_device},
+    {to_dtype_params, 5, 4,
+     "(Tensor self, torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
+     "torch.memory_format memory_format = None)",
+     call_to_dtype},
+    {to_other_params, 5, 4,
+     "(Tensor self, Tensor tensor, bool non_blocking = False, bool copy = False, *, "
+     "torch.memory_format memory_format = None)",
+     call_to_other})
 
 // x.float(), x.long(), …: one method per element type.
 Param format_params[] = {{"self", Arg::Tensor}, {"memory_format", Arg::MemoryFormat, true, false}};
@@ -78,25 +91,39 @@ template <DType d>
 PyObject* call_as(const Args& a) {
   return converted(a[0], d, std::nullopt, false, optional(a[1], to_memory_format));
 }
-#define FB_AS(name, dtype)                                                                                      \
-  FB_METHOD(as_##name, {format_params, 2, 1, "(Tensor self, *, torch.memory_format memory_format = None)",      \
-                        call_as<DType::dtype>})
-#define FB_FOR_EACH_AS(X)                                                                                       \
-  X(float, Float32) X(double, Float64) X(half, Float16) X(bfloat16, BFloat16) X(long, Int64) X(int, Int32)      \
-  X(short, Int16) X(char, Int8) X(byte, UInt8) X(bool, Bool) X(cfloat, Complex64) X(cdouble, Complex128)
+#define FB_AS(name, dtype)                                                                      \
+  FB_METHOD(as_##name,                                                                          \
+            {format_params, 2, 1, "(Tensor self, *, torch.memory_format memory_format = None)", \
+             call_as<DType::dtype>})
+#define FB_FOR_EACH_AS(X)                                                                \
+  X(float, Float32)                                                                      \
+  X(double, Float64) X(half, Float16) X(bfloat16, BFloat16) X(long, Int64) X(int, Int32) \
+      X(short, Int16) X(char, Int8) X(byte, UInt8) X(bool, Bool) X(cfloat, Complex64)    \
+          X(cdouble, Complex128)
 FB_FOR_EACH_AS(FB_AS)
 
 PyObject* call_cpu(const Args& a) {
-  return converted(a[0], std::nullopt, Device{DeviceType::CPU}, false, optional(a[1], to_memory_format));
+  return converted(a[0], std::nullopt, Device{DeviceType::CPU}, false,
+                   optional(a[1], to_memory_format));
 }
-FB_METHOD(cpu, {format_params, 2, 1, "(Tensor self, *, torch.memory_format memory_format = None)", call_cpu})
-Param cuda_params[] = {{"self", Arg::Tensor}, {"device", Arg::Device, true, false},
-                       {"non_blocking", Arg::Bool, false, false}, {"memory_format", Arg::MemoryFormat, true, false}};
-PyObject* call_cuda(const Args&) { refuse_cuda(); }
-FB_METHOD(cuda, {cuda_params, 4, 3, "(Tensor self, torch.device device = None, bool non_blocking = False, *, "
-                 "torch.memory_format memory_format = None)", call_cuda})
-PyObject* call_pin_memory(const Args&) { fail(ErrorKind::Runtime, "Cannot access accelerator device when none is available."); }
-FB_METHOD(pin_memory, {cuda_params, 2, 2, "(Tensor self, torch.device device = None)", call_pin_memory})
+FB_METHOD(cpu, {format_params, 2, 1, "(Tensor self, *, torch.memory_format memory_format = None)",
+                call_cpu})
+Param cuda_params[] = {{"self", Arg::Tensor},
+                       {"device", Arg::Device, true, false},
+                       {"non_blocking", Arg::Bool, false, false},
+                       {"memory_format", Arg::MemoryFormat, true, false}};
+PyObject* call_cuda(const Args&) {
+  refuse_cuda();
+}
+FB_METHOD(cuda, {cuda_params, 4, 3,
+                 "(Tensor self, torch.device device = None, bool non_blocking = False, *, "
+                 "torch.memory_format memory_format = None)",
+                 call_cuda})
+PyObject* call_pin_memory(const Args&) {
+  fail(ErrorKind::Runtime, "Cannot access accelerator device when none is available.");
+}
+FB_METHOD(pin_memory,
+          {cuda_params, 2, 2, "(Tensor self, torch.device device = None)", call_pin_memory})
 
 // "torch.FloatTensor" and back.
 DType legacy_dtype(const std::string& name) {
@@ -107,22 +134,28 @@ DType legacy_dtype(const std::string& name) {
   }
   fail(ErrorKind::Value, "invalid type: '", name, "'");
 }
-Param type_params[] = {{"self", Arg::Tensor}, {"dtype", Arg::Object, true, false}, {"non_blocking", Arg::Bool, false, false}};
+Param type_params[] = {{"self", Arg::Tensor},
+                       {"dtype", Arg::Object, true, false},
+                       {"non_blocking", Arg::Bool, false, false}};
 PyObject* call_type(const Args& a) {
   if (!given(a[1])) return pack(concat("torch.", scalar_type_name(unwrap(a[0]).dtype()), "Tensor"));
   PyRef dtype = PyRef::borrow(a[1]);
-  if (!is_dtype(a[1]) && PyObject_HasAttrString(a[1], "dtype")) dtype = checked(PyObject_GetAttrString(a[1], "dtype"));
-  DType d = PyUnicode_Check(dtype.get()) ? legacy_dtype(to_str(dtype.get())) : to_dtype(dtype.get());
+  if (!is_dtype(a[1]) && PyObject_HasAttrString(a[1], "dtype"))
+    dtype = checked(PyObject_GetAttrString(a[1], "dtype"));
+  DType d =
+      PyUnicode_Check(dtype.get()) ? legacy_dtype(to_str(dtype.get())) : to_dtype(dtype.get());
   return converted(a[0], d, std::nullopt, false, std::nullopt);
 }
-FB_METHOD(type, {type_params, 3, 3, "(Tensor self, dtype = None, bool non_blocking = False)", call_type})
+FB_METHOD(type,
+          {type_params, 3, 3, "(Tensor self, dtype = None, bool non_blocking = False)", call_type})
 Param type_as_params[] = {{"self", Arg::Tensor}, {"other", Arg::Tensor}};
 PyObject* call_type_as(const Args& a) {
   return converted(a[0], unwrap(a[1]).dtype(), std::nullopt, false, std::nullopt);
 }
 FB_METHOD(type_as, {type_as_params, 2, 2, "(Tensor self, Tensor other)", call_type_as})
 
-// NumPy ---------------------------------------------------------------------------------------------------------------
+// NumPy
+// ---------------------------------------------------------------------------------------------------------------
 
 struct NumPy {
   PyRef ndarray, dtypes[kDTypes];
@@ -143,9 +176,11 @@ NumPy& numpy_names() {
 }
 
 PyRef array_of(const Tensor& t) {
-  FB_CHECK_TYPE(t.device().type == DeviceType::CPU, "can't convert ", t.device(), " device type tensor to numpy. Use "
+  FB_CHECK_TYPE(t.device().type == DeviceType::CPU, "can't convert ", t.device(),
+                " device type tensor to numpy. Use "
                 "Tensor.cpu() to copy the tensor to host memory first.");
-  FB_CHECK(!t.has_flag(kWrapper), "numpy(): a tensor inside vmap or another transform has no array");
+  FB_CHECK(!t.has_flag(kWrapper),
+           "numpy(): a tensor inside vmap or another transform has no array");
   FB_CHECK_TYPE(t.dtype() != DType::BFloat16, "Got unsupported ScalarType BFloat16");
   NumPy& np = numpy_names();
   Ints strides = t.strides();
@@ -153,7 +188,8 @@ PyRef array_of(const Tensor& t) {
   PyRef shape = checked(wrap_ints(t.sizes())), steps = checked(wrap_ints(strides));
   PyRef memory = checked(wrap_storage(t.storage()));
   PyRef offset = checked(PyLong_FromLongLong(t.numel() ? t.offset() * t.itemsize() : 0));
-  PyObject* args[] = {shape.get(), np.dtypes[static_cast<int>(t.dtype())].get(), memory.get(), offset.get(), steps.get()};
+  PyObject* args[] = {shape.get(), np.dtypes[static_cast<int>(t.dtype())].get(), memory.get(),
+                      offset.get(), steps.get()};
   return checked(PyObject_Vectorcall(np.ndarray.get(), args, 5, nullptr));
 }
 
@@ -161,26 +197,32 @@ Param numpy_params[] = {{"self", Arg::Tensor}, {"force", Arg::Bool, false, false
 PyObject* call_numpy(const Args& a) {
   const Tensor& t = unwrap(a[0]);
   if (!(a[1] && to_bool(a[1])))
-    FB_CHECK(!t.requires_grad(), "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+    FB_CHECK(
+        !t.requires_grad(),
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   return array_of(t).release();
 }
 FB_METHOD(numpy, {numpy_params, 2, 1, "(Tensor self, *, bool force = False)", call_numpy})
 
-Param array_params[] = {{"self", Arg::Tensor}, {"dtype", Arg::Object, true, false}, {"copy", Arg::Object, true, false}};
+Param array_params[] = {
+    {"self", Arg::Tensor}, {"dtype", Arg::Object, true, false}, {"copy", Arg::Object, true, false}};
 PyObject* call_array(const Args& a) {
   const Tensor& t = unwrap(a[0]);
-  FB_CHECK(!t.requires_grad(), "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+  FB_CHECK(!t.requires_grad(),
+           "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   PyRef array = array_of(t);
-  if (given(a[1])) {       // astype(dtype, copy=False)
+  if (given(a[1])) {  // astype(dtype, copy=False)
     PyRef astype = checked(PyObject_GetAttrString(array.get(), "astype"));
     PyRef names = checked(Py_BuildValue("(s)", "copy"));
     PyObject* both[] = {a[1], Py_False};
     array = checked(PyObject_Vectorcall(astype.get(), both, 1, names.get()));
   }
-  if (given(a[2]) && PyObject_IsTrue(a[2]) == 1) array = checked(PyObject_CallMethod(array.get(), "copy", nullptr));
+  if (given(a[2]) && PyObject_IsTrue(a[2]) == 1)
+    array = checked(PyObject_CallMethod(array.get(), "copy", nullptr));
   return array.release();
 }
-Signature array_signatures[] = {{array_params, 3, 3, "(Tensor self, dtype = None, copy = None)", call_array}};
+Signature array_signatures[] = {
+    {array_params, 3, 3, "(Tensor self, dtype = None, copy = None)", call_array}};
 const Binding array_binding = {"__array__", "", array_signatures, 1, true};
 PyObject* array_method(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return call_binding(array_binding, self, args, n, names);
@@ -199,18 +241,22 @@ PyObject* array_wrap(PyObject*, PyObject* const* args, Py_ssize_t n) {
 }  // namespace
 
 PyMethodDef conversion_methods[] = {
-    {"to", fast(to_method), kFast, "The tensor with another dtype, device or layout; itself when nothing changes."},
-#define X(name, dtype) {#name, fast(as_##name##_method), kFast, "The tensor with elements of this type."},
+    {"to", fast(to_method), kFast,
+     "The tensor with another dtype, device or layout; itself when nothing changes."},
+#define X(name, dtype) \
+  {#name, fast(as_##name##_method), kFast, "The tensor with elements of this type."},
     FB_FOR_EACH_AS(X)
 #undef X
-    {"cpu", fast(cpu_method), kFast, "The tensor in main memory."},
+        {"cpu", fast(cpu_method), kFast, "The tensor in main memory."},
     {"cuda", fast(cuda_method), kFast, "The tensor on a CUDA device."},
     {"pin_memory", fast(pin_memory_method), kFast, "The tensor in memory that a device can read."},
-    {"type", fast(type_method), kFast, "Name of the legacy type, or the tensor converted to a type."},
+    {"type", fast(type_method), kFast,
+     "Name of the legacy type, or the tensor converted to a type."},
     {"type_as", fast(type_as_method), kFast, "The tensor with the dtype of another."},
     {"numpy", fast(numpy_method), kFast, "An array over the same memory."},
     {"__array__", fast(array_method), kFast, nullptr},
-    {"__array_wrap__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(array_wrap)), METH_FASTCALL, nullptr},
+    {"__array_wrap__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(array_wrap)),
+     METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,5 +1,6 @@
-// DLPack, both ways and without copying: Tensor.__dlpack__ makes capsules (of version 1 when the consumer knows it),
-// from_dlpack takes those of others. The struct layouts are the standard's (dmlc.github.io/dlpack).
+// DLPack, both ways and without copying: Tensor.__dlpack__ makes capsules (of version 1 when the
+// consumer knows it), from_dlpack takes those of others. The struct layouts are the standard's
+// (dmlc.github.io/dlpack).
 #include <iterator>
 
 #include "autograd/meta.h"
@@ -11,8 +12,13 @@
 namespace flambeau::python {
 
 namespace {
-struct DlDevice { int32_t type, id; };
-struct DlType { uint8_t code, bits; uint16_t lanes; };
+struct DlDevice {
+  int32_t type, id;
+};
+struct DlType {
+  uint8_t code, bits;
+  uint16_t lanes;
+};
 struct DlTensor {
   void* data;
   DlDevice device;
@@ -36,12 +42,23 @@ struct DlVersioned {
 };
 constexpr int32_t kCpu = 1;
 constexpr uint64_t kCopied = 2;
-enum : uint8_t { kIntCode = 0, kUIntCode = 1, kFloatCode = 2, kBfloatCode = 4, kComplexCode = 5, kBoolCode = 6 };
+enum : uint8_t {
+  kIntCode = 0,
+  kUIntCode = 1,
+  kFloatCode = 2,
+  kBfloatCode = 4,
+  kComplexCode = 5,
+  kBoolCode = 6
+};
 
-template <class M> constexpr const char* kName = "dltensor";
-template <> constexpr const char* kName<DlVersioned> = "dltensor_versioned";
-template <class M> constexpr const char* kUsed = "used_dltensor";
-template <> constexpr const char* kUsed<DlVersioned> = "used_dltensor_versioned";
+template <class M>
+constexpr const char* kName = "dltensor";
+template <>
+constexpr const char* kName<DlVersioned> = "dltensor_versioned";
+template <class M>
+constexpr const char* kUsed = "used_dltensor";
+template <>
+constexpr const char* kUsed<DlVersioned> = "used_dltensor_versioned";
 
 DlType type_of(DType d) {
   auto bits = static_cast<uint8_t>(8 * itemsize(d));
@@ -58,7 +75,8 @@ DType dtype_of_type(DlType t) {
     DlType mine = type_of(d);
     if (mine.code == t.code && mine.bits == t.bits) return d;
   }
-  fail(ErrorKind::Runtime, "from_dlpack: unsupported type code ", int(t.code), " of ", int(t.bits), " bits");
+  fail(ErrorKind::Runtime, "from_dlpack: unsupported type code ", int(t.code), " of ", int(t.bits),
+       " bits");
 }
 
 // What an exported tensor keeps alive until its consumer is done.
@@ -70,10 +88,12 @@ struct Export {
 };
 
 template <class M>
-void delete_export(M* m) { delete static_cast<Export<M>*>(m->context); }
+void delete_export(M* m) {
+  delete static_cast<Export<M>*>(m->context);
+}
 
 template <class M>
-void capsule_destructor(PyObject* capsule) {      // nobody took it
+void capsule_destructor(PyObject* capsule) {  // nobody took it
   if (!PyCapsule_IsValid(capsule, kName<M>)) return;
   auto* m = static_cast<M*>(PyCapsule_GetPointer(capsule, kName<M>));
   if (m->deleter) m->deleter(m);
@@ -85,7 +105,7 @@ PyObject* exported(Tensor t, bool copied) {
   e->shape = e->tensor.sizes();
   e->strides = e->tensor.strides();
   for (size_t i = 0; i < e->shape.size(); ++i)
-    if (e->shape[i] < 2) e->strides[i] = 1;       // some consumers read the strides of such dims
+    if (e->shape[i] < 2) e->strides[i] = 1;  // some consumers read the strides of such dims
   DlTensor& d = e->managed.tensor;
   d.data = e->tensor.data_ptr();
   d.device = {kCpu, 0};
@@ -109,7 +129,7 @@ template <class M>
 void release_import(void* context) {
   auto* m = static_cast<M*>(context);
   if (!m->deleter || !Py_IsInitialized()) return;
-  GilHeld gil;       // producers written in Python need it
+  GilHeld gil;  // producers written in Python need it
   m->deleter(m);
 }
 
@@ -118,7 +138,8 @@ Tensor imported(PyObject* capsule) {
   auto* m = static_cast<M*>(PyCapsule_GetPointer(capsule, kName<M>));
   if (!m) throw PythonError();
   DlTensor& d = m->tensor;
-  FB_CHECK(d.device.type == kCpu, "from_dlpack: expected a CPU tensor, got device type ", d.device.type);
+  FB_CHECK(d.device.type == kCpu, "from_dlpack: expected a CPU tensor, got device type ",
+           d.device.type);
   FB_CHECK(d.ndim >= 0 && d.ndim <= 64, "from_dlpack: unsupported number of dimensions ", d.ndim);
   DType dtype = dtype_of_type(d.dtype);
   Ints shape(d.shape, d.shape + d.ndim);
@@ -149,58 +170,78 @@ Tensor imported(PyObject* capsule) {
 Tensor from_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kName<DlVersioned>)) return imported<DlVersioned>(capsule);
   FB_CHECK(PyCapsule_IsValid(capsule, kName<DlManaged>),
-           "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have "
+           "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed "
+           "only once, so you might have "
            "already constructed a tensor from it once.");
   return imported<DlManaged>(capsule);
 }
 
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-PyCFunction fast(Fast f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
+PyCFunction fast(Fast f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
+}
 
-Param dlpack_params[] = {{"self", Arg::Tensor}, {"stream", Arg::Object, true, false}, {"max_version", Arg::Object, true, false},
-                         {"dl_device", Arg::Object, true, false}, {"copy", Arg::Bool, true, false}};
+Param dlpack_params[] = {{"self", Arg::Tensor},
+                         {"stream", Arg::Object, true, false},
+                         {"max_version", Arg::Object, true, false},
+                         {"dl_device", Arg::Object, true, false},
+                         {"copy", Arg::Bool, true, false}};
 PyObject* call_dlpack(const Args& a) {
   Tensor t = unwrap(a[0]);
-  FB_CHECK_AS(Runtime, !t.requires_grad(), "Can't export tensors that require gradient, use tensor.detach()");
-  FB_CHECK(t.device().type == DeviceType::CPU && !t.has_flag(kWrapper), "__dlpack__: only CPU tensors can be exported");
+  FB_CHECK_AS(Runtime, !t.requires_grad(),
+              "Can't export tensors that require gradient, use tensor.detach()");
+  FB_CHECK(t.device().type == DeviceType::CPU && !t.has_flag(kWrapper),
+           "__dlpack__: only CPU tensors can be exported");
   FB_CHECK(!a[1] || a[1] == Py_None, "__dlpack__: expected stream=None for a CPU tensor");
   bool copied = a[4] && a[4] != Py_None && to_bool(a[4]);
   if (copied) t = kernels::clone(t);
   bool versioned = false;
-  if (a[2] && PyTuple_Check(a[2]) && PyTuple_GET_SIZE(a[2]) > 0) versioned = to_int(PyTuple_GET_ITEM(a[2], 0)) >= 1;
+  if (a[2] && PyTuple_Check(a[2]) && PyTuple_GET_SIZE(a[2]) > 0)
+    versioned = to_int(PyTuple_GET_ITEM(a[2], 0)) >= 1;
   return versioned ? exported<DlVersioned>(t, copied) : exported<DlManaged>(t, copied);
 }
-Signature dlpack_signatures[] = {{dlpack_params, 5, 1, "(Tensor self, *, stream = None, max_version = None, dl_device = None, "
-                                  "bool copy = None)", call_dlpack}};
+Signature dlpack_signatures[] = {
+    {dlpack_params, 5, 1,
+     "(Tensor self, *, stream = None, max_version = None, dl_device = None, "
+     "bool copy = None)",
+     call_dlpack}};
 const Binding dlpack_binding = {"__dlpack__", "", dlpack_signatures, 1, true};
 PyObject* dlpack_method(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return call_binding(dlpack_binding, self, args, n, names);
 }
-PyObject* dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", int(kCpu), 0); }
+PyObject* dlpack_device(PyObject*, PyObject*) {
+  return Py_BuildValue("(ii)", int(kCpu), 0);
+}
 
-Param from_params[] = {{"ext_tensor", Arg::Object}, {"device", Arg::Device, true, false}, {"copy", Arg::Bool, true, false}};
+Param from_params[] = {{"ext_tensor", Arg::Object},
+                       {"device", Arg::Device, true, false},
+                       {"copy", Arg::Bool, true, false}};
 PyObject* call_from_dlpack(const Args& a) {
   if (a[1] && a[1] != Py_None) to_usable_device(a[1]);
   Tensor t = tensor_from_dlpack(a[0]);
   return wrap(a[2] && a[2] != Py_None && to_bool(a[2]) ? kernels::clone(t) : t);
 }
-Signature from_signatures[] = {{from_params, 3, 1, "(object ext_tensor, *, torch.device device = None, bool copy = None)",
-                                call_from_dlpack}};
+Signature from_signatures[] = {
+    {from_params, 3, 1, "(object ext_tensor, *, torch.device device = None, bool copy = None)",
+     call_from_dlpack}};
 const Binding from_binding = {"from_dlpack", "", from_signatures, 1, false};
 PyObject* from_dlpack_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return call_binding(from_binding, nullptr, args, n, names);
 }
-PyObject* to_dlpack(PyObject*, PyObject* o) { return PyObject_CallMethod(o, "__dlpack__", nullptr); }
+PyObject* to_dlpack(PyObject*, PyObject* o) {
+  return PyObject_CallMethod(o, "__dlpack__", nullptr);
+}
 }  // namespace
 
 Tensor tensor_from_dlpack(PyObject* o) {
   if (PyCapsule_CheckExact(o)) return from_capsule(o);
   PyRef method = checked(PyObject_GetAttrString(o, "__dlpack__"));
-  PyRef names = checked(Py_BuildValue("(s)", "max_version")), version = checked(Py_BuildValue("(ii)", 1, 0));
+  PyRef names = checked(Py_BuildValue("(s)", "max_version")),
+        version = checked(Py_BuildValue("(ii)", 1, 0));
   PyObject* args[] = {version.get()};
   PyRef capsule = PyRef::steal(PyObject_Vectorcall(method.get(), args, 0, names.get()));
-  if (!capsule) {       // producers of before version 1
+  if (!capsule) {  // producers of before version 1
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError();
     PyErr_Clear();
     capsule = checked(PyObject_CallNoArgs(method.get()));
@@ -210,11 +251,13 @@ Tensor tensor_from_dlpack(PyObject* o) {
 
 PyMethodDef dlpack_methods[] = {
     {"__dlpack__", fast(dlpack_method), kFast, "A DLPack capsule of the tensor's memory."},
-    {"__dlpack_device__", dlpack_device, METH_NOARGS, "Device type and ordinal as DLPack numbers them."},
+    {"__dlpack_device__", dlpack_device, METH_NOARGS,
+     "Device type and ordinal as DLPack numbers them."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyMethodDef dlpack_functions[] = {
-    {"from_dlpack", fast(from_dlpack_function), kFast, "A tensor over the memory of an object that speaks DLPack."},
+    {"from_dlpack", fast(from_dlpack_function), kFast,
+     "A tensor over the memory of an object that speaks DLPack."},
     {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule of a tensor."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -1,4 +1,5 @@
-// Functions of the module around the engine: backward, callbacks, saved-tensor hooks, anomaly mode, dual numbers.
+// Functions of the module around the engine: backward, callbacks, saved-tensor hooks, anomaly mode,
+// dual numbers.
 #include <string>
 #include <thread>
 
@@ -19,9 +20,12 @@ PyObject* guarded(F f) noexcept {
     return raise_current();
   }
 }
-PyObject* none() { return Py_NewRef(Py_None); }
+PyObject* none() {
+  return Py_NewRef(Py_None);
+}
 
-// Backward --------------------------------------------------------------------------------------------------------------------
+// Backward
+// --------------------------------------------------------------------------------------------------------------------
 
 std::vector<Edge> input_edges(PyObject* inputs, bool accumulate) {
   std::vector<Edge> edges;
@@ -52,9 +56,12 @@ void warn_of_cycle() {
   static bool warned = false;
   if (std::exchange(warned, true)) return;
   const char* text =
-      "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which "
-      "can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use "
-      "this function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid "
+      "Using backward() with create_graph=True will create a reference cycle between the parameter "
+      "and its gradient which "
+      "can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid "
+      "this. If you have to use "
+      "this function, make sure to reset the .grad fields of your parameters to None after use to "
+      "break the cycle and avoid "
       "the leak.";
   if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonError();
 }
@@ -62,10 +69,12 @@ void warn_of_cycle() {
 // _run_backward(roots, cotangents, keep_graph, create_graph, inputs, allow_unused, accumulate)
 PyObject* run_backward_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&] {
-    FB_CHECK_TYPE(n == 7 && PyTuple_Check(args[0]) && PyTuple_Check(args[1]) && PyTuple_Check(args[4]),
-                  "_run_backward: expected tuples of roots, cotangents and inputs");
+    FB_CHECK_TYPE(
+        n == 7 && PyTuple_Check(args[0]) && PyTuple_Check(args[1]) && PyTuple_Check(args[4]),
+        "_run_backward: expected tuples of roots, cotangents and inputs");
     PyObject* inputs = PyTuple_GET_SIZE(args[4]) ? args[4] : nullptr;
-    return call_backward({args[0], args[1], truth(args[2]), truth(args[3]), inputs, truth(args[5]), truth(args[6])});
+    return call_backward(
+        {args[0], args[1], truth(args[2]), truth(args[3]), inputs, truth(args[5]), truth(args[6])});
   });
 }
 
@@ -80,12 +89,18 @@ PyObject* queue_callback_function(PyObject*, PyObject* f) {
   });
 }
 
-PyObject* current_task(PyObject*, PyObject*) { return PyLong_FromLongLong(running_task_id()); }
+PyObject* current_task(PyObject*, PyObject*) {
+  return PyLong_FromLongLong(running_task_id());
+}
 PyObject* current_node(PyObject*, PyObject*) {
   return guarded([&] { return wrap_node(Ref<Node>(running_node())); });
 }
-PyObject* keeps_graph(PyObject*, PyObject*) { return PyBool_FromLong(running_keeps_graph()); }
-PyObject* is_restricted(PyObject*, PyObject*) { return PyBool_FromLong(running_is_restricted()); }
+PyObject* keeps_graph(PyObject*, PyObject*) {
+  return PyBool_FromLong(running_keeps_graph());
+}
+PyObject* is_restricted(PyObject*, PyObject*) {
+  return PyBool_FromLong(running_is_restricted());
+}
 PyObject* will_engine_execute(PyObject*, PyObject* node) {
   return guarded([&] { return PyBool_FromLong(will_execute(&unwrap_node(node))); });
 }
@@ -93,7 +108,9 @@ PyObject* will_engine_execute(PyObject*, PyObject* node) {
 PyObject* gradient_edge_function(PyObject*, PyObject* o) {
   return guarded([&] {
     const Tensor& t = expect_tensor(o, "get_gradient_edge", "tensor");
-    FB_CHECK(requires_grad(t), "It is not possible to get the gradient edge for a Tensor that does not require gradients.");
+    FB_CHECK(requires_grad(t),
+             "It is not possible to get the gradient edge for a Tensor that does not require "
+             "gradients.");
     Edge edge = gradient_edge(t);
     PyRef node = checked(wrap_node(edge.node));
     return Py_BuildValue("(OI)", node.get(), edge.nr);
@@ -103,22 +120,28 @@ PyObject* gradient_edge_function(PyObject*, PyObject* o) {
 PyObject* bump_version(PyObject*, PyObject* o) {
   return guarded([&] {
     const Tensor& t = expect_tensor(o, "increment_version", "tensor");
-    FB_CHECK(!t.has_flag(kInference), "increment_version can only be called on tensors that track versions, not on inference "
-             "tensors");
+    FB_CHECK(
+        !t.has_flag(kInference),
+        "increment_version can only be called on tensors that track versions, not on inference "
+        "tensors");
     t.bump_version();
     return none();
   });
 }
 
-// Saved-tensor hooks --------------------------------------------------------------------------------------------------------------
+// Saved-tensor hooks
+// --------------------------------------------------------------------------------------------------------------
 
 struct PyPacked final : Packed {
-  PyPacked(PyObject* object, const PyCallable& unpack_hook) : object(object), unpack_hook(unpack_hook) {}
+  PyPacked(PyObject* object, const PyCallable& unpack_hook)
+      : object(object), unpack_hook(unpack_hook) {}
   Tensor unpack() override {
     GilHeld gil;
     PyRef result = checked(PyObject_CallOneArg(unpack_hook.get(), object.get()));
-    FB_CHECK_TYPE(is_tensor(result.get()), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
-                  Py_TYPE(result.get())->tp_name);
+    FB_CHECK_TYPE(
+        is_tensor(result.get()),
+        "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+        Py_TYPE(result.get())->tp_name);
     return unwrap(result.get());
   }
   PyCallable object, unpack_hook;
@@ -157,13 +180,15 @@ PyObject* hooks_disabled(PyObject*, PyObject*) {
   return text.empty() ? none() : PyUnicode_FromString(text.c_str());
 }
 
-// Anomaly mode ------------------------------------------------------------------------------------------------------------------------
+// Anomaly mode
+// ------------------------------------------------------------------------------------------------------------------------
 
 std::string trace_of_python() {
   if (!Py_IsInitialized()) return "";
   GilHeld gil;
   PyRef traceback = PyRef::steal(PyImport_ImportModule("traceback"));
-  PyRef lines = PyRef::steal(traceback ? PyObject_CallMethod(traceback.get(), "format_stack", nullptr) : nullptr);
+  PyRef lines = PyRef::steal(
+      traceback ? PyObject_CallMethod(traceback.get(), "format_stack", nullptr) : nullptr);
   PyRef empty = PyRef::steal(PyUnicode_FromString(""));
   PyRef text = PyRef::steal(lines && empty ? PyUnicode_Join(empty.get(), lines.get()) : nullptr);
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
@@ -187,10 +212,15 @@ PyObject* set_anomaly(PyObject*, PyObject* const* args, Py_ssize_t n) {
     return none();
   });
 }
-PyObject* is_anomaly_enabled(PyObject*, PyObject*) { return PyBool_FromLong(Anomaly::enabled); }
-PyObject* is_anomaly_check_nan_enabled(PyObject*, PyObject*) { return PyBool_FromLong(Anomaly::check_nan); }
+PyObject* is_anomaly_enabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(Anomaly::enabled);
+}
+PyObject* is_anomaly_check_nan_enabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(Anomaly::check_nan);
+}
 
-// Dual numbers --------------------------------------------------------------------------------------------------------------------------
+// Dual numbers
+// --------------------------------------------------------------------------------------------------------------------------
 
 PyObject* enter_level(PyObject*, PyObject*) {
   return guarded([&] { return PyLong_FromLongLong(enter_dual_level()); });
@@ -204,7 +234,8 @@ PyObject* exit_level(PyObject*, PyObject* level) {
 PyObject* make_dual_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&] {
     FB_CHECK_TYPE(n == 2, "_make_dual: expected (primal, tangent)");
-    return wrap(make_dual(expect_tensor(args[0], "make_dual", "tensor"), expect_tensor(args[1], "make_dual", "tangent")));
+    return wrap(make_dual(expect_tensor(args[0], "make_dual", "tensor"),
+                          expect_tensor(args[1], "make_dual", "tangent")));
   });
 }
 PyObject* unpack_dual_function(PyObject*, PyObject* o) {
@@ -220,7 +251,7 @@ PyObject* unpack_dual_function(PyObject*, PyObject* o) {
 void on_python_thread(const std::function<void()>& f) {
   auto run = [&] {
     std::thread([&] {
-      GilHeld gil;         // one thread state for all hooks that run there
+      GilHeld gil;  // one thread state for all hooks that run there
       GilFree free;
       f();
     }).join();
@@ -245,13 +276,18 @@ PyObject* call_backward(const BackwardCall& call) {
   Tensors cotangents;
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* o = PyTuple_GET_ITEM(call.roots, i);
-    Tensor given = i < PyTuple_GET_SIZE(call.cotangents) ? optional_tensor(PyTuple_GET_ITEM(call.cotangents, i), "backward") : Tensor();
+    Tensor given = i < PyTuple_GET_SIZE(call.cotangents)
+                       ? optional_tensor(PyTuple_GET_ITEM(call.cotangents, i), "backward")
+                       : Tensor();
     roots.push_back(edge_of(o));
     if (is_tensor(o)) {
       given = root_cotangent(unwrap(o), given, static_cast<size_t>(i), call.create_graph);
-      FB_CHECK(roots.back().node, "element ", i, " of tensors does not require grad and does not have a grad_fn");
+      FB_CHECK(roots.back().node, "element ", i,
+               " of tensors does not require grad and does not have a grad_fn");
     } else {
-      FB_CHECK(given.defined(), "grad can be implicitly created only for scalar outputs; a GradientEdge needs its cotangent");
+      FB_CHECK(given.defined(),
+               "grad can be implicitly created only for scalar outputs; a GradientEdge needs its "
+               "cotangent");
     }
     cotangents.push_back(std::move(given));
   }
@@ -260,11 +296,13 @@ PyObject* call_backward(const BackwardCall& call) {
   Tensors results;
   {
     GilFree free;
-    results = run_backward(roots, std::move(cotangents), call.keep_graph, call.create_graph, inputs, call.accumulate);
+    results = run_backward(roots, std::move(cotangents), call.keep_graph, call.create_graph, inputs,
+                           call.accumulate);
   }
   if (!call.inputs || call.accumulate) return Py_NewRef(Py_None);
   for (size_t i = 0; i < results.size(); ++i)
-    FB_CHECK(results[i].defined() || call.allow_unused, "The differentiated Tensor at index ", i, " appears to not have been used "
+    FB_CHECK(results[i].defined() || call.allow_unused, "The differentiated Tensor at index ", i,
+             " appears to not have been used "
              "in the graph. Set allow_unused=True if this is the desired behavior.");
   return wrap_optional_tuple(results);
 }
@@ -279,14 +317,17 @@ PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, P
       PyObject* key = PyTuple_GET_ITEM(kwnames, k);
       int i = 0;
       while (i < 4 && PyUnicode_CompareWithASCIIString(key, names[i]) != 0) ++i;
-      FB_CHECK_TYPE(i < 4, "backward() got an unexpected keyword argument '", PyUnicode_AsUTF8(key), "'");
+      FB_CHECK_TYPE(i < 4, "backward() got an unexpected keyword argument '", PyUnicode_AsUTF8(key),
+                    "'");
       slot[i] = args[n + k];
     }
     bool create = truth(slot[2]), keep = slot[1] == Py_None ? create : truth(slot[1]);
     PyRef roots = checked(PyTuple_Pack(1, self)), grads = checked(PyTuple_Pack(1, slot[0])), inputs;
     if (slot[3] != Py_None) {
-      inputs = is_tensor(slot[3]) ? checked(PyTuple_Pack(1, slot[3])) : checked(PySequence_Tuple(slot[3]));
-      FB_CHECK(PyTuple_GET_SIZE(inputs.get()) > 0, "`inputs` argument to `backward()` cannot be empty.");
+      inputs = is_tensor(slot[3]) ? checked(PyTuple_Pack(1, slot[3]))
+                                  : checked(PySequence_Tuple(slot[3]));
+      FB_CHECK(PyTuple_GET_SIZE(inputs.get()) > 0,
+               "`inputs` argument to `backward()` cannot be empty.");
     }
     return call_backward({roots.get(), grads.get(), keep, create, inputs.get(), true, true});
   });
@@ -308,7 +349,8 @@ PyMethodDef engine_functions[] = {
     {"_saved_tensors_hooks_disabled", hooks_disabled, METH_NOARGS, nullptr},
     {"_set_anomaly_enabled", many(set_anomaly), METH_FASTCALL, nullptr},
     {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS, "Is anomaly mode on?"},
-    {"is_anomaly_check_nan_enabled", is_anomaly_check_nan_enabled, METH_NOARGS, "Does anomaly mode look for NaN?"},
+    {"is_anomaly_check_nan_enabled", is_anomaly_check_nan_enabled, METH_NOARGS,
+     "Does anomaly mode look for NaN?"},
     {"_enter_dual_level", enter_level, METH_NOARGS, nullptr},
     {"_exit_dual_level", exit_level, METH_O, nullptr},
     {"_make_dual", many(make_dual_function), METH_FASTCALL, nullptr},

@@ -1,5 +1,5 @@
-// Nested sequences of numbers as a tensor: shape from the first element of each level, dtype by promotion over all
-// elements, then one pass that stores them.
+// Nested sequences of numbers as a tensor: shape from the first element of each level, dtype by
+// promotion over all elements, then one pass that stores them.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -14,8 +14,12 @@ namespace flambeau::python {
 namespace {
 constexpr int kMaxDims = 64;
 
-bool is_text(PyObject* o) { return PyUnicode_Check(o) || PyBytes_Check(o); }
-bool is_ndarray(PyObject* o) { return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0; }
+bool is_text(PyObject* o) {
+  return PyUnicode_Check(o) || PyBytes_Check(o);
+}
+bool is_ndarray(PyObject* o) {
+  return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0;
+}
 bool is_sequence(PyObject* o) {
   if (PyList_Check(o) || PyTuple_Check(o)) return true;
   if (is_text(o) || PyDict_Check(o) || (is_tensor(o) && unwrap(o).dim() == 0)) return false;
@@ -49,7 +53,9 @@ std::optional<DType> number_dtype(PyObject* o) {
 }
 
 // A sequence as list or tuple, so that its items can be read in place.
-PyRef fast_items(PyObject* o) { return checked(PySequence_Fast(o, "not a sequence")); }
+PyRef fast_items(PyObject* o) {
+  return checked(PySequence_Fast(o, "not a sequence"));
+}
 
 Ints shape_of(PyObject* data) {
   Ints sizes;
@@ -93,7 +99,8 @@ void infer(PyObject* o, std::optional<DType>& found, int depth) {
 }
 
 [[noreturn, gnu::cold]] void overflow(DType d) {
-  fail(ErrorKind::Runtime, "value cannot be converted to type ", dtype_name(d), " without overflow");
+  fail(ErrorKind::Runtime, "value cannot be converted to type ", dtype_name(d),
+       " without overflow");
 }
 
 template <class T>
@@ -134,7 +141,8 @@ void store(T* p, PyObject* o) {
       // Small negative numbers wrap around in unsigned types, as C converts them.
       if constexpr (sizeof(T) < 8) {
         auto top = static_cast<int64_t>(std::numeric_limits<T>::max());
-        int64_t bottom = std::is_signed_v<T> ? static_cast<int64_t>(std::numeric_limits<T>::min()) : -top - 1;
+        int64_t bottom =
+            std::is_signed_v<T> ? static_cast<int64_t>(std::numeric_limits<T>::min()) : -top - 1;
         if (x > top || x < bottom) overflow(dtype_of<T>);
       }
       *p = static_cast<T>(x);
@@ -156,12 +164,13 @@ T* fill(T* p, PyObject* o, const Ints& sizes, size_t level) {
   if (!is_sequence(o)) fail(ErrorKind::Type, "not a sequence");
   PyRef items = fast_items(o);
   Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
-  FB_CHECK_VALUE(n == sizes[level], "expected sequence of length ", sizes[level], " at dim ", level, " (got ", n, ")");
+  FB_CHECK_VALUE(n == sizes[level], "expected sequence of length ", sizes[level], " at dim ", level,
+                 " (got ", n, ")");
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PySequence_Fast_ITEMS(items.get())[i];
     if (level + 1 == sizes.size() && is_sequence(item) && !is_number(item))
-      fail(ErrorKind::Value, "expected sequence of length ", sizes[level], " at dim ", level + 1, " (got ",
-           PySequence_Size(item), ")");
+      fail(ErrorKind::Value, "expected sequence of length ", sizes[level], " at dim ", level + 1,
+           " (got ", PySequence_Size(item), ")");
     p = fill(p, item, sizes, level + 1);
   }
   return p;
@@ -175,7 +184,8 @@ Tensor flat_floats(PyObject* data, DType dtype) {
   for (Py_ssize_t i = 0; i < n; ++i)
     if (!PyFloat_CheckExact(items[i])) return {};
   Tensor t = empty({n}, dtype);
-  for (Py_ssize_t i = 0; i < n; ++i) t.data<float>()[i] = static_cast<float>(PyFloat_AS_DOUBLE(items[i]));
+  for (Py_ssize_t i = 0; i < n; ++i)
+    t.data<float>()[i] = static_cast<float>(PyFloat_AS_DOUBLE(items[i]));
   return t;
 }
 }  // namespace
@@ -197,10 +207,12 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
     no_dtype(data);
   } else if (is_ndarray(data)) {
     Tensor t = tensor_from_numpy(data, false);
-    return dtype && *dtype != t.dtype() ? kernels::to_dtype(t, *dtype) : kernels::clone(t, MemoryFormat::Contiguous);
+    return dtype && *dtype != t.dtype() ? kernels::to_dtype(t, *dtype)
+                                        : kernels::clone(t, MemoryFormat::Contiguous);
   } else if (!PyByteArray_Check(data)) {
     Tensor t = tensor_from_interface(data);
-    if (t.defined()) return dtype && *dtype != t.dtype() ? kernels::to_dtype(t, *dtype) : kernels::clone(t);
+    if (t.defined())
+      return dtype && *dtype != t.dtype() ? kernels::to_dtype(t, *dtype) : kernels::clone(t);
   }
   if (!is_sequence(data)) no_dtype(data);
   Ints sizes = shape_of(data);
@@ -209,8 +221,9 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
     if (!dtype) dtype = default_dtype();
   }
   Tensor t = empty(sizes, *dtype);
-  if (t.numel() > 0) visit(*dtype, [&]<class T>() { fill(t.data<T>(), data, sizes, 0); });
-  else {      // still must be well formed
+  if (t.numel() > 0)
+    visit(*dtype, [&]<class T>() { fill(t.data<T>(), data, sizes, 0); });
+  else {  // still must be well formed
     Tensor none = empty({0}, *dtype);
     if (sizes.size() > 1) visit(*dtype, [&]<class T>() { fill(none.data<T>(), data, sizes, 0); });
   }

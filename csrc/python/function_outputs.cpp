@@ -18,7 +18,8 @@ Tensors marked(PyObject* given, const char* what) {
   PyRef items = checked(PySequence_Tuple(given));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
     PyObject* o = PyTuple_GET_ITEM(items.get(), i);
-    FB_CHECK_TYPE(is_tensor(o), what, " can only accept variables, but argument ", i, " is of type ", Py_TYPE(o)->tp_name);
+    FB_CHECK_TYPE(is_tensor(o), what, " can only accept variables, but argument ", i,
+                  " is of type ", Py_TYPE(o)->tp_name);
     out.push_back(unwrap(o));
   }
   return out;
@@ -36,11 +37,15 @@ Tensor view_of(const Tensor& t, const Tensor& input) {
 
 void record_dirty(const Tensor& t, const Ref<FunctionNode>& node, size_t outputs) {
   AutogradMeta* meta = t->autograd;
-  FB_CHECK(!requires_grad(t) || !is_leaf(t), "a leaf Variable that requires grad has been used in an in-place operation.");
+  FB_CHECK(!requires_grad(t) || !is_leaf(t),
+           "a leaf Variable that requires grad has been used in an in-place operation.");
   if (meta && meta->view) {
-    FB_CHECK(outputs == 1, "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot "
+    FB_CHECK(outputs == 1,
+             "If your Function modifies inplace an input that is a view of another Tensor, your "
+             "Function cannot "
              "return more than one Tensor. This is not supported by the current autograd engine.");
-    FB_CHECK(node->edges.size() > 0, "a Function that changes a view in place must take it as its first tensor");
+    FB_CHECK(node->edges.size() > 0,
+             "a Function that changes a view in place must take it as its first tensor");
   }
   rebase_history(t, node);
 }
@@ -56,15 +61,18 @@ Tensor record_output(const Tensor& t, bool input, bool dirty, bool differentiabl
     return t;
   }
   Tensor out = input ? view_of(t, t) : t;
-  if (AutogradMeta* meta = out->autograd; meta && meta->view && !input) meta->view->origin = ViewOrigin::CustomFunction;
+  if (AutogradMeta* meta = out->autograd; meta && meta->view && !input)
+    meta->view->origin = ViewOrigin::CustomFunction;
   set_history(out, node);
   return out;
 }
 
 }  // namespace
 
-PyRef wrap_outputs(PyObject* raw, const Tensors& inputs, const Ref<FunctionNode>& node, ContextObject& context) {
-  Tensors dirty = marked(context.dirty, "mark_dirty"), fixed = marked(context.non_differentiable, "mark_non_differentiable");
+PyRef wrap_outputs(PyObject* raw, const Tensors& inputs, const Ref<FunctionNode>& node,
+                   ContextObject& context) {
+  Tensors dirty = marked(context.dirty, "mark_dirty"),
+          fixed = marked(context.non_differentiable, "mark_non_differentiable");
   Py_ssize_t n = PyTuple_GET_SIZE(raw);
   size_t tensors = 0, dirty_returned = 0;
   for (Py_ssize_t i = 0; i < n; ++i) {
@@ -73,7 +81,8 @@ PyRef wrap_outputs(PyObject* raw, const Tensors& inputs, const Ref<FunctionNode>
     ++tensors;
     dirty_returned += contains(dirty, unwrap(o));
   }
-  FB_CHECK(dirty_returned >= dirty.size(), "Some elements marked as dirty during the forward method were not returned as output. "
+  FB_CHECK(dirty_returned >= dirty.size(),
+           "Some elements marked as dirty during the forward method were not returned as output. "
            "The inputs that are modified inplace must all be outputs of the Function.");
   PyRef out = checked(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
@@ -92,7 +101,8 @@ PyRef wrap_outputs(PyObject* raw, const Tensors& inputs, const Ref<FunctionNode>
     } else if (input && !changed) {
       result = requires_grad(t) ? detach(t) : view_of(t, t);
     }
-    PyTuple_SET_ITEM(out.get(), i, result.is_same(t) ? Py_NewRef(o) : checked(wrap(result)).release());
+    PyTuple_SET_ITEM(out.get(), i,
+                     result.is_same(t) ? Py_NewRef(o) : checked(wrap(result)).release());
   }
   return out;
 }
@@ -105,21 +115,25 @@ void push_tangents(PyObject* cls, PyObject* ctx, PyObject* inputs, PyObject* out
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* o = PyTuple_GET_ITEM(inputs, i);
     Tensor tangent = is_tensor(o) ? tangent_of(unwrap(o)) : Tensor();
-    if (is_tensor(o) && zeros && is_inexact(unwrap(o).dtype())) tangent = tangent_like(tangent, unwrap(o));
+    if (is_tensor(o) && zeros && is_inexact(unwrap(o).dtype()))
+      tangent = tangent_like(tangent, unwrap(o));
     PyTuple_SET_ITEM(args.get(), i + 1, checked(wrap(tangent)).release());
   }
   PyRef jvp = checked(PyObject_GetAttrString(cls, "jvp"));
   PyRef result = checked(PyObject_CallObject(jvp.get(), args.get()));
-  PyRef tangents = PyTuple_Check(result.get()) ? std::move(result) : checked(PyTuple_Pack(1, result.get()));
-  FB_CHECK(PyTuple_GET_SIZE(tangents.get()) == PyTuple_GET_SIZE(outputs), "jvp of a custom Function: expected ",
-           PyTuple_GET_SIZE(outputs), " tangents, one per output of forward, got ", PyTuple_GET_SIZE(tangents.get()));
+  PyRef tangents =
+      PyTuple_Check(result.get()) ? std::move(result) : checked(PyTuple_Pack(1, result.get()));
+  FB_CHECK(PyTuple_GET_SIZE(tangents.get()) == PyTuple_GET_SIZE(outputs),
+           "jvp of a custom Function: expected ", PyTuple_GET_SIZE(outputs),
+           " tangents, one per output of forward, got ", PyTuple_GET_SIZE(tangents.get()));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); ++i) {
     PyObject *out = PyTuple_GET_ITEM(outputs, i), *tangent = PyTuple_GET_ITEM(tangents.get(), i);
     if (!is_tensor(out) || tangent == Py_None) continue;
-    FB_CHECK_TYPE(is_tensor(tangent), "jvp of a custom Function: expected a Tensor or None as tangent ", i, ", got ",
+    FB_CHECK_TYPE(is_tensor(tangent),
+                  "jvp of a custom Function: expected a Tensor or None as tangent ", i, ", got ",
                   Py_TYPE(tangent)->tp_name);
-    FB_CHECK(unwrap(tangent).sizes() == unwrap(out).sizes(), "jvp of a custom Function: tangent ", i, " has shape ",
-             unwrap(tangent).sizes(), ", the output has ", unwrap(out).sizes());
+    FB_CHECK(unwrap(tangent).sizes() == unwrap(out).sizes(), "jvp of a custom Function: tangent ",
+             i, " has shape ", unwrap(tangent).sizes(), ", the output has ", unwrap(out).sizes());
     set_tangent(unwrap(out), unwrap(tangent));
   }
 }

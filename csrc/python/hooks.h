@@ -1,5 +1,6 @@
-// Python callables as the hooks of autograd: the functors that TensorHooks and NodeHooks hold when Python registers
-// one. Using these types lets tensor_object.cpp see the callables when Python looks for reference cycles.
+// Python callables as the hooks of autograd: the functors that TensorHooks and NodeHooks hold when
+// Python registers one. Using these types lets tensor_object.cpp see the callables when Python
+// looks for reference cycles.
 #pragma once
 
 #include "autograd/node.h"

@@ -1,9 +1,11 @@
-// x[key] and x[key] = value. A key is read once, from left to right: numbers, slices, None and ... become views, and
-// index tensors (also from lists and arrays) are collected by the dimension they stand for, for ops::index.
+// x[key] and x[key] = value. A key is read once, from left to right: numbers, slices, None and ...
+// become views, and index tensors (also from lists and arrays) are collected by the dimension they
+// stand for, for ops::index.
 //
 // Note [Views in one step]
-// Several views of one key (x[1:3, ::2]) need no operation each when nothing is recorded: their geometry is worked
-// out here and one alias is made, marked as a view of x. Otherwise each is a call of the table's operation.
+// Several views of one key (x[1:3, ::2]) need no operation each when nothing is recorded: their
+// geometry is worked out here and one alias is made, marked as a view of x. Otherwise each is a
+// call of the table's operation.
 #include <cstring>
 
 #include "autograd/node.h"
@@ -21,15 +23,18 @@ namespace {
 class ViewBuilder {
  public:
   explicit ViewBuilder(const Tensor& x) : base_(x), stepwise_(modes.active || needs_grad(x)) {
-    if (stepwise_) current_ = x;
-    else sizes_ = x.sizes(), strides_ = x.strides(), offset_ = x.offset();
+    if (stepwise_)
+      current_ = x;
+    else
+      sizes_ = x.sizes(), strides_ = x.strides(), offset_ = x.offset();
   }
   int64_t ndim() const { return static_cast<int64_t>(sizes().size()); }
   int64_t size(int64_t d) const { return sizes()[d]; }
 
   void select(int64_t d, int64_t i) {
     int64_t n = size(d);
-    FB_CHECK_INDEX(i >= -n && i < n, "index ", i, " is out of bounds for dimension ", dim_shown(d), " with size ", n);
+    FB_CHECK_INDEX(i >= -n && i < n, "index ", i, " is out of bounds for dimension ", dim_shown(d),
+                   " with size ", n);
     changed_ = true;
     if (stepwise_) {
       current_ = ops::select(current_, d, i);
@@ -40,7 +45,7 @@ class ViewBuilder {
     }
     ++dropped_;
   }
-  void slice(int64_t d, int64_t start, int64_t stop, int64_t step) {   // already within [0, size]
+  void slice(int64_t d, int64_t start, int64_t stop, int64_t step) {  // already within [0, size]
     if (start == 0 && stop == size(d) && step == 1) return;
     changed_ = true;
     if (stepwise_) {
@@ -77,22 +82,28 @@ class ViewBuilder {
 
   const Tensor& base_;
   bool stepwise_, changed_ = false;
-  int64_t dropped_ = 0;        // dims of x that are gone, for messages
+  int64_t dropped_ = 0;  // dims of x that are gone, for messages
   Tensor current_;
   Ints sizes_, strides_;
   int64_t offset_ = 0;
 };
 
-bool is_ndarray(PyObject* o) { return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0; }
-bool is_bool_like(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == DType::UInt8; }
+bool is_ndarray(PyObject* o) {
+  return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0;
+}
+bool is_bool_like(const Tensor& t) {
+  return t.dtype() == DType::Bool || t.dtype() == DType::UInt8;
+}
 
-// A key as the sequence of its parts: a tuple, or a list that holds more than numbers (as NumPy once did).
+// A key as the sequence of its parts: a tuple, or a list that holds more than numbers (as NumPy
+// once did).
 bool acts_as_tuple(PyObject* key) {
   if (PyTuple_Check(key)) return true;
   if (!PyList_Check(key) || PyList_GET_SIZE(key) >= 32) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); ++i) {
     PyObject* o = PyList_GET_ITEM(key, i);
-    if (is_tensor(o) || PyList_Check(o) || PyTuple_Check(o) || PySlice_Check(o) || o == Py_Ellipsis || o == Py_None)
+    if (is_tensor(o) || PyList_Check(o) || PyTuple_Check(o) || PySlice_Check(o) ||
+        o == Py_Ellipsis || o == Py_None)
       return true;
   }
   return false;
@@ -127,7 +138,7 @@ class Indexer {
   const OptTensors& indices() const { return indices_; }
 
  private:
-  static int64_t dims_of(PyObject* o) {       // how many dims of x a part stands for
+  static int64_t dims_of(PyObject* o) {  // how many dims of x a part stands for
     if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o)) return 0;
     if (is_tensor(o)) {
       const Tensor& t = unwrap(o);
@@ -136,10 +147,13 @@ class Indexer {
     return 1;
   }
   void need(PyObject* key, int64_t given) {
-    bool single_number = PyIndex_Check(key) && !PyBool_Check(key) && !(is_tensor(key) && unwrap(key).dim() > 0);
+    bool single_number =
+        PyIndex_Check(key) && !PyBool_Check(key) && !(is_tensor(key) && unwrap(key).dim() > 0);
     if (x_.dim() == 0 && single_number && given > 0)
-      fail(ErrorKind::Index, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
-           "C++ to convert a 0-dim tensor to a number");
+      fail(
+          ErrorKind::Index,
+          "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
+          "C++ to convert a 0-dim tensor to a number");
     FB_CHECK_INDEX(given <= x_.dim(), "too many indices for tensor of dimension ", x_.dim());
   }
 
@@ -157,8 +171,10 @@ class Indexer {
     if (is_ndarray(o)) return tensor(tensor_from_numpy(o, false));
     if (PyIndex_Check(o)) return views_.select(dim_, to_int(checked(PyNumber_Index(o)).get()));
     if (PySequence_Check(o)) return tensor(index_tensor(o));
-    fail(ErrorKind::Index, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
-         "indices (got ", Py_TYPE(o)->tp_name, ")");
+    fail(ErrorKind::Index,
+         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+         "indices (got ",
+         Py_TYPE(o)->tp_name, ")");
   }
   void slice(PyObject* o) {
     Py_ssize_t start, stop, step;
@@ -197,7 +213,8 @@ class Indexer {
 };
 
 PyObject* overridden_get(PyObject* self, PyObject* key) {
-  PyRef method = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), "__getitem__"));
+  PyRef method =
+      checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), "__getitem__"));
   PyObject* args[] = {self, key};
   return call_torch_function(method.get(), args, 2, nullptr);
 }
@@ -233,16 +250,18 @@ int set(PyObject* self, PyObject* key, PyObject* value) {
       return -1;
     }
     if (torch_function_enabled && ((!is_exact_tensor(self) && wants_torch_function(self)) ||
-                                   (!is_exact_tensor(value) && wants_torch_function(value)))) [[unlikely]] {
-      PyRef method = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), "__setitem__"));
+                                   (!is_exact_tensor(value) && wants_torch_function(value))))
+        [[unlikely]] {
+      PyRef method =
+          checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), "__setitem__"));
       PyObject* args[] = {self, key, value};
       checked(call_torch_function(method.get(), args, 3, nullptr));
       return 0;
     }
     const Tensor& x = unwrap(self);
     bool number = !is_tensor(value);
-    FB_CHECK_TYPE(!number || is_number(value), "can't assign a ", Py_TYPE(value)->tp_name, " to a torch.",
-                  scalar_type_name(x.dtype()), "Tensor");
+    FB_CHECK_TYPE(!number || is_number(value), "can't assign a ", Py_TYPE(value)->tp_name,
+                  " to a torch.", scalar_type_name(x.dtype()), "Tensor");
     Indexer indexer(x);
     indexer.run(key);
     Tensor view = indexer.view(true);
@@ -286,7 +305,8 @@ PyObject* iterate(PyObject* self) {
 int contains(PyObject* self, PyObject* value) {
   if (!is_tensor(value) && !is_number(value)) {
     PyErr_Format(PyExc_RuntimeError,
-                 "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.", Py_TYPE(value));
+                 "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.",
+                 Py_TYPE(value));
     return -1;
   }
   PyRef equal = PyRef::steal(PyObject_RichCompare(self, value, Py_EQ));

@@ -28,20 +28,31 @@ bool add_generated(PyObject* module) {
 bool add_all(PyObject* module) {
   // Generated functions first: hand-written ones of the same name replace them.
   if (!add_generated(module)) return false;
-  for (auto* table : {factory_functions, config_functions, dlpack_functions, autograd_functions, torch_function_functions})
+  for (auto* table : {factory_functions, config_functions, dlpack_functions, autograd_functions,
+                      torch_function_functions})
     if (PyModule_AddFunctions(module, table) < 0) return false;
   if (!init_types(module) || !init_torch_function(module) || !init_storage(module)) return false;
   if (!init_tensor_type(module) || !init_autograd(module)) return false;
   init_operators();
   PyRef generator = PyRef::steal(wrap_generator(default_generator()));
-  PyRef priority = PyRef::steal(PyLong_FromLong(1000));    // NumPy leaves operators between both kinds to tensors
-  return generator && priority && PyModule_AddObjectRef(module, "_LinAlgError", linalg_error()) == 0 &&
+  PyRef priority =
+      PyRef::steal(PyLong_FromLong(1000));  // NumPy leaves operators between both kinds to tensors
+  return generator && priority &&
+         PyModule_AddObjectRef(module, "_LinAlgError", linalg_error()) == 0 &&
          PyModule_AddObjectRef(module, "default_generator", generator.get()) == 0 &&
-         PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), "__array_priority__", priority.get()) == 0;
+         PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), "__array_priority__",
+                                priority.get()) == 0;
 }
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "flambeau._C", "The compiled core of flambeau.", -1,
-                          nullptr, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "flambeau._C",
+                          "The compiled core of flambeau.",
+                          -1,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 }  // namespace flambeau::python

@@ -18,13 +18,11 @@ PyTypeObject* NodeType = nullptr;
 namespace {
 
 struct NodeObject {
-  PyObject_HEAD
-  Node* node;          // owned
+  PyObject_HEAD Node* node;  // owned
   PyObject* weakrefs;
 };
 struct HandleObject {
-  PyObject_HEAD
-  HookHandle handle;
+  PyObject_HEAD HookHandle handle;
 };
 PyTypeObject* HandleType = nullptr;
 
@@ -57,11 +55,13 @@ PyTypeObject* type_of(const std::string& name) {
   auto* text = new std::string("flambeau.autograd.graph." + name);
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)}, {0, nullptr}};
   PyType_Spec spec = {text->c_str(), sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT, slots};
-  type = reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(NodeType)));
+  type = reinterpret_cast<PyTypeObject*>(
+      PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(NodeType)));
   return type;
 }
 
-// Methods --------------------------------------------------------------------------------------------------------------
+// Methods
+// --------------------------------------------------------------------------------------------------------------
 
 template <class F>
 PyObject* guarded(F f) noexcept {
@@ -84,12 +84,14 @@ PyObject* sequence_nr(PyObject* self, PyObject*) {
 Tensors gradients_from(PyObject* result, size_t count, const char* what) {
   PyRef items = PyTuple_Check(result) || PyList_Check(result) ? checked(PySequence_Tuple(result))
                                                               : checked(PyTuple_Pack(1, result));
-  FB_CHECK(static_cast<size_t>(PyTuple_GET_SIZE(items.get())) == count, what, " has returned an incorrect number of values, expected ",
-           count, ", got ", PyTuple_GET_SIZE(items.get()));
+  FB_CHECK(static_cast<size_t>(PyTuple_GET_SIZE(items.get())) == count, what,
+           " has returned an incorrect number of values, expected ", count, ", got ",
+           PyTuple_GET_SIZE(items.get()));
   Tensors out;
   for (size_t i = 0; i < count; ++i) {
     PyObject* o = PyTuple_GET_ITEM(items.get(), i);
-    FB_CHECK_TYPE(o == Py_None || is_tensor(o), "expected Variable or None, but hook returned '", Py_TYPE(o)->tp_name, "'");
+    FB_CHECK_TYPE(o == Py_None || is_tensor(o), "expected Variable or None, but hook returned '",
+                  Py_TYPE(o)->tp_name, "'");
     out.push_back(o == Py_None ? Tensor() : unwrap(o));
   }
   return out;
@@ -101,7 +103,8 @@ struct PyPreHook {
     GilHeld gil;
     PyRef argument = checked(wrap_optional_tuple(grads));
     PyRef result = checked(PyObject_CallOneArg(callable.get(), argument.get()));
-    return result.get() == Py_None ? Tensors() : gradients_from(result.get(), grads.size(), "a node's prehook");
+    return result.get() == Py_None ? Tensors()
+                                   : gradients_from(result.get(), grads.size(), "a node's prehook");
   }
 };
 struct PyPostHook {
@@ -109,16 +112,20 @@ struct PyPostHook {
   Tensors operator()(const Tensors& inputs, const Tensors& outputs) const {
     GilHeld gil;
     PyRef in = checked(wrap_optional_tuple(inputs)), out = checked(wrap_optional_tuple(outputs));
-    PyRef result = checked(PyObject_CallFunctionObjArgs(callable.get(), in.get(), out.get(), nullptr));
-    return result.get() == Py_None ? Tensors() : gradients_from(result.get(), inputs.size(), "a node's hook");
+    PyRef result =
+        checked(PyObject_CallFunctionObjArgs(callable.get(), in.get(), out.get(), nullptr));
+    return result.get() == Py_None ? Tensors()
+                                   : gradients_from(result.get(), inputs.size(), "a node's hook");
   }
 };
 
 PyObject* register_hook(PyObject* self, PyObject* hook) {
-  return guarded([&] { return wrap_handle(unwrap_node(self).add_post_hook(PyPostHook{PyCallable(hook)})); });
+  return guarded(
+      [&] { return wrap_handle(unwrap_node(self).add_post_hook(PyPostHook{PyCallable(hook)})); });
 }
 PyObject* register_prehook(PyObject* self, PyObject* hook) {
-  return guarded([&] { return wrap_handle(unwrap_node(self).add_pre_hook(PyPreHook{PyCallable(hook)})); });
+  return guarded(
+      [&] { return wrap_handle(unwrap_node(self).add_pre_hook(PyPreHook{PyCallable(hook)})); });
 }
 
 PyObject* next_functions(PyObject* self, void*) {
@@ -127,7 +134,8 @@ PyObject* next_functions(PyObject* self, void*) {
     PyRef out = checked(PyTuple_New(node.edges.size()));
     for (uint32_t i = 0; i < node.edges.size(); ++i) {
       PyRef next = checked(wrap_node(node.edges[i].node));
-      PyTuple_SET_ITEM(out.get(), i, checked(Py_BuildValue("(OI)", next.get(), node.edges[i].nr)).release());
+      PyTuple_SET_ITEM(out.get(), i,
+                       checked(Py_BuildValue("(OI)", next.get(), node.edges[i].nr)).release());
     }
     return out.release();
   });
@@ -156,7 +164,9 @@ PyObject* input_metadata(PyObject* self, void*) {
     for (uint32_t i = 0; i < node.outputs.size(); ++i) {
       const OutputMeta& meta = node.outputs[i];
       PyRef shape = checked(wrap_ints(meta.sizes));
-      PyTuple_SET_ITEM(out.get(), i, checked(Py_BuildValue("(ON)", shape.get(), wrap_dtype(meta.dtype))).release());
+      PyTuple_SET_ITEM(
+          out.get(), i,
+          checked(Py_BuildValue("(ON)", shape.get(), wrap_dtype(meta.dtype))).release());
     }
     return out.release();
   });
@@ -166,27 +176,34 @@ PyObject* input_metadata(PyObject* self, void*) {
 
 PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, "Name of the node, after the operation."},
-    {"register_hook", register_hook, METH_O, "Calls hook(grad_inputs, grad_outputs) after each run of the node."},
-    {"register_prehook", register_prehook, METH_O, "Calls hook(grad_outputs) before each run of the node."},
+    {"register_hook", register_hook, METH_O,
+     "Calls hook(grad_inputs, grad_outputs) after each run of the node."},
+    {"register_prehook", register_prehook, METH_O,
+     "Calls hook(grad_outputs) before each run of the node."},
     {"_sequence_nr", sequence_nr, METH_NOARGS, "Place in the order of recording."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef node_properties[] = {
-    {"next_functions", next_functions, nullptr, "Nodes to which the gradients go, with the number of their output.", nullptr},
+    {"next_functions", next_functions, nullptr,
+     "Nodes to which the gradients go, with the number of their output.", nullptr},
     {"metadata", metadata, nullptr, "A dict for the user.", nullptr},
-    {"_input_metadata", input_metadata, nullptr, "Shape and dtype of each gradient that the node takes.", nullptr},
+    {"_input_metadata", input_metadata, nullptr,
+     "Shape and dtype of each gradient that the node takes.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 namespace {
 
 PyGetSetDef type_properties[] = {
-    node_properties[0], node_properties[1], node_properties[2],
+    node_properties[0],
+    node_properties[1],
+    node_properties[2],
     {"variable", variable, nullptr, "The leaf, of an accumulator.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
-// Handles --------------------------------------------------------------------------------------------------------------
+// Handles
+// --------------------------------------------------------------------------------------------------------------
 
 void handle_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
@@ -200,8 +217,12 @@ PyObject* handle_remove(PyObject* self, PyObject*) {
     return Py_NewRef(Py_None);
   });
 }
-PyObject* handle_enter(PyObject* self, PyObject*) { return Py_NewRef(self); }
-PyObject* handle_exit(PyObject* self, PyObject*) { return handle_remove(self, nullptr); }
+PyObject* handle_enter(PyObject* self, PyObject*) {
+  return Py_NewRef(self);
+}
+PyObject* handle_exit(PyObject* self, PyObject*) {
+  return handle_remove(self, nullptr);
+}
 PyObject* handle_id(PyObject* self, void*) {
   return PyLong_FromUnsignedLongLong(reinterpret_cast<HandleObject*>(self)->handle.id);
 }
@@ -216,7 +237,9 @@ PyGetSetDef handle_properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
-int visit_node(void* p, visitproc visit, void* arg) { return visit_context(*static_cast<Node*>(p), visit, arg); }
+int visit_node(void* p, visitproc visit, void* arg) {
+  return visit_context(*static_cast<Node*>(p), visit, arg);
+}
 
 }  // namespace
 
@@ -234,13 +257,16 @@ PyObject* wrap_node(const Ref<Node>& node) {
   return reinterpret_cast<PyObject*>(o);
 }
 
-bool is_node(PyObject* o) noexcept { return PyObject_TypeCheck(o, NodeType) || is_context(o); }
+bool is_node(PyObject* o) noexcept {
+  return PyObject_TypeCheck(o, NodeType) || is_context(o);
+}
 
 Node& unwrap_node(PyObject* o) {
   if (PyObject_TypeCheck(o, NodeType)) return *reinterpret_cast<NodeObject*>(o)->node;
   FB_CHECK_TYPE(is_context(o), "expected a node of the graph, got ", Py_TYPE(o)->tp_name);
   Node* node = node_of_context(o);
-  FB_CHECK(node, "the graph that this autograd Function was part of is gone, or was never recorded");
+  FB_CHECK(node,
+           "the graph that this autograd Function was part of is gone, or was never recorded");
   return *node;
 }
 
@@ -251,8 +277,9 @@ Edge edge_of(PyObject* o) {
   long nr = PyLong_AsLong(PyTuple_GET_ITEM(o, 1));
   if (nr == -1 && PyErr_Occurred()) throw PythonError();
   Node& node = unwrap_node(PyTuple_GET_ITEM(o, 0));
-  FB_CHECK_INDEX(nr >= 0 && static_cast<uint32_t>(nr) < node.outputs.size(), "GradientEdge: expected an output of ",
-                 node.name(), " from 0 to ", static_cast<int64_t>(node.outputs.size()) - 1, ", got ", nr);
+  FB_CHECK_INDEX(nr >= 0 && static_cast<uint32_t>(nr) < node.outputs.size(),
+                 "GradientEdge: expected an output of ", node.name(), " from 0 to ",
+                 static_cast<int64_t>(node.outputs.size()) - 1, ", got ", nr);
   return {Ref<Node>(&node), static_cast<uint32_t>(nr)};
 }
 
@@ -265,13 +292,15 @@ PyObject* wrap_handle(const HookHandle& handle) {
 
 PyObject* wrap_optional_tuple(const Tensors& ts) {
   PyRef tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(ts.size())));
-  for (size_t i = 0; i < ts.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, checked(wrap(ts[i])).release());
+  for (size_t i = 0; i < ts.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), i, checked(wrap(ts[i])).release());
   return tuple.release();
 }
 
 bool init_node_types(PyObject* module) {
   PyType_Slot slots[] = {
-      {Py_tp_doc, const_cast<char*>("A recorded operation: a node of the graph that backward runs.")},
+      {Py_tp_doc,
+       const_cast<char*>("A recorded operation: a node of the graph that backward runs.")},
       {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
       {Py_tp_repr, reinterpret_cast<void*>(node_repr)},
       {Py_tp_members, node_members},
@@ -280,7 +309,8 @@ bool init_node_types(PyObject* module) {
       {0, nullptr},
   };
   PyType_Spec spec = {"flambeau._C._Node", sizeof(NodeObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                      slots};
   NodeType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   PyType_Slot handle_slots[] = {
       {Py_tp_doc, const_cast<char*>("Handle of a registered hook.")},

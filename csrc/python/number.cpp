@@ -1,5 +1,6 @@
-// Operators of Tensor: each slot stands for a method of the table, found by name once. Two tensors, or a tensor and a
-// plain number, go straight to the method's thunk; everything else is sorted out in `unusual`.
+// Operators of Tensor: each slot stands for a method of the table, found by name once. Two tensors,
+// or a tensor and a plain number, go straight to the method's thunk; everything else is sorted out
+// in `unusual`.
 #include <cstring>
 
 #include "python/argparse.h"
@@ -9,17 +10,19 @@
 namespace flambeau::python {
 
 namespace {
-#define FB_OPERATORS(X)                                                                                        \
-  X(add) X(sub) X(mul) X(div) X(floor_divide) X(remainder) X(pow) X(matmul) X(bitwise_and) X(bitwise_or)       \
-  X(bitwise_xor) X(bitwise_left_shift) X(bitwise_right_shift) X(add_) X(sub_) X(mul_) X(div_) X(floor_divide_) \
-  X(remainder_) X(pow_) X(bitwise_and_) X(bitwise_or_) X(bitwise_xor_) X(bitwise_left_shift_)                  \
-  X(bitwise_right_shift_) X(neg) X(abs) X(bitwise_not) X(eq) X(ne) X(lt) X(le) X(gt) X(ge)
+#define FB_OPERATORS(X)                                                                           \
+  X(add)                                                                                          \
+  X(sub) X(mul) X(div) X(floor_divide) X(remainder) X(pow) X(matmul) X(bitwise_and) X(bitwise_or) \
+      X(bitwise_xor) X(bitwise_left_shift) X(bitwise_right_shift) X(add_) X(sub_) X(mul_) X(div_) \
+          X(floor_divide_) X(remainder_) X(pow_) X(bitwise_and_) X(bitwise_or_) X(bitwise_xor_)   \
+              X(bitwise_left_shift_) X(bitwise_right_shift_) X(neg) X(abs) X(bitwise_not) X(eq)   \
+                  X(ne) X(lt) X(le) X(gt) X(ge)
 
 enum Operator {
 #define X(name) op_##name,
   FB_OPERATORS(X)
 #undef X
-  kOperators
+      kOperators
 };
 constexpr const char* kNames[] = {
 #define X(name) #name,
@@ -27,9 +30,11 @@ constexpr const char* kNames[] = {
 #undef X
 };
 const Binding* bindings[kOperators];
-bool takes_number[kOperators];    // the first overload takes (Tensor, Tensor | Number)
+bool takes_number[kOperators];  // the first overload takes (Tensor, Tensor | Number)
 
-bool is_ndarray(PyObject* o) { return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0; }
+bool is_ndarray(PyObject* o) {
+  return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0;
+}
 
 // Numbers and arrays as tensor objects; null (without an exception) for what is neither.
 PyRef operand(PyObject* o) {
@@ -50,7 +55,7 @@ PyRef operand(PyObject* o) {
     if (!right) Py_RETURN_NOTIMPLEMENTED;
     y = right.get();
   }
-  if (!is_tensor(x)) {         // a foreign class on the left whose own operator declined
+  if (!is_tensor(x)) {  // a foreign class on the left whose own operator declined
     PyRef method = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), b.name));
     PyObject* both[] = {x, y};
     return call_torch_function(method.get(), both, 2, nullptr);
@@ -64,8 +69,10 @@ PyObject* binary(PyObject* x, PyObject* y) noexcept {
   if (!b) Py_RETURN_NOTIMPLEMENTED;
   try {
     bool plain = is_exact_tensor(x) &&
-                 (is_exact_tensor(y) || (takes_number[op] && (PyFloat_CheckExact(y) || PyLong_CheckExact(y))));
-    if (!plain) [[unlikely]] return unusual(*b, x, y);
+                 (is_exact_tensor(y) ||
+                  (takes_number[op] && (PyFloat_CheckExact(y) || PyLong_CheckExact(y))));
+    if (!plain) [[unlikely]]
+      return unusual(*b, x, y);
     const Signature& s = b->signatures[0];
     Args a;
     a.slot[0] = x;
@@ -77,7 +84,9 @@ PyObject* binary(PyObject* x, PyObject* y) noexcept {
   }
 }
 template <Operator op>
-PyObject* power(PyObject* x, PyObject* y, PyObject*) noexcept { return binary<op>(x, y); }
+PyObject* power(PyObject* x, PyObject* y, PyObject*) noexcept {
+  return binary<op>(x, y);
+}
 template <Operator op>
 PyObject* unary(PyObject* x) noexcept {
   if (!bindings[op]) Py_RETURN_NOTIMPLEMENTED;
@@ -91,17 +100,26 @@ PyObject* positive(PyObject* x) {
 
 PyObject* compare(PyObject* x, PyObject* y, int op) noexcept {
   switch (op) {
-    case Py_EQ: return binary<op_eq>(x, y);
-    case Py_NE: return binary<op_ne>(x, y);
-    case Py_LT: return binary<op_lt>(x, y);
-    case Py_LE: return binary<op_le>(x, y);
-    case Py_GT: return binary<op_gt>(x, y);
-    default: return binary<op_ge>(x, y);
+    case Py_EQ:
+      return binary<op_eq>(x, y);
+    case Py_NE:
+      return binary<op_ne>(x, y);
+    case Py_LT:
+      return binary<op_lt>(x, y);
+    case Py_LE:
+      return binary<op_le>(x, y);
+    case Py_GT:
+      return binary<op_gt>(x, y);
+    default:
+      return binary<op_ge>(x, y);
   }
 }
-Py_hash_t hash(PyObject* x) { return _Py_HashPointer(x); }
+Py_hash_t hash(PyObject* x) {
+  return _Py_HashPointer(x);
+}
 
-// Conversions to Python numbers ---------------------------------------------------------------------------------------
+// Conversions to Python numbers
+// ---------------------------------------------------------------------------------------
 
 Scalar element(PyObject* x) {
   const Tensor& t = unwrap(x);
@@ -115,7 +133,9 @@ int truth(PyObject* x) {
     FB_CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
     FB_CHECK(t.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
     Scalar s = item_of(t);
-    return s.is_complex() ? s.to_complex() != complex128(0) : s.is_floating_point() ? s.to_double() != 0 : s.to_int() != 0;
+    return s.is_complex()          ? s.to_complex() != complex128(0)
+           : s.is_floating_point() ? s.to_double() != 0
+                                   : s.to_int() != 0;
   } catch (...) {
     raise_current();
     return -1;
@@ -125,7 +145,8 @@ int truth(PyObject* x) {
 PyObject* to_python_float(PyObject* x) {
   try {
     Scalar s = element(x);
-    FB_CHECK(!s.is_complex() || s.to_complex().imag() == 0, "value cannot be converted to type double without overflow");
+    FB_CHECK(!s.is_complex() || s.to_complex().imag() == 0,
+             "value cannot be converted to type double without overflow");
     return PyFloat_FromDouble(s.to_double());
   } catch (...) {
     return raise_current();
@@ -135,7 +156,8 @@ PyObject* to_python_float(PyObject* x) {
 PyObject* to_python_int(PyObject* x) {
   try {
     Scalar s = element(x);
-    FB_CHECK(!s.is_complex() || s.to_complex().imag() == 0, "value cannot be converted to type int64_t without overflow");
+    FB_CHECK(!s.is_complex() || s.to_complex().imag() == 0,
+             "value cannot be converted to type int64_t without overflow");
     if (s.is_complex() || s.is_floating_point()) return PyLong_FromDouble(s.to_double());
     if (s.kind() == Scalar::Kind::Bool) return PyLong_FromLong(s.to_int() != 0);
     return wrap_scalar(s);
@@ -147,7 +169,8 @@ PyObject* to_python_int(PyObject* x) {
 PyObject* to_python_index(PyObject* x) {
   const Tensor& t = unwrap(x);
   if (t.numel() != 1 || !t.is_integral(true)) {
-    PyErr_SetString(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
+    PyErr_SetString(PyExc_TypeError,
+                    "only integer tensors of a single element can be converted to an index");
     return nullptr;
   }
   return to_python_int(x);
@@ -155,7 +178,8 @@ PyObject* to_python_index(PyObject* x) {
 }  // namespace
 
 Scalar item_of(const Tensor& t) {
-  FB_CHECK(!t.has_flag(kWrapper), "item(): the value of a tensor inside vmap or another transform is not one number; "
+  FB_CHECK(!t.has_flag(kWrapper),
+           "item(): the value of a tensor inside vmap or another transform is not one number; "
            "data-dependent control flow is not possible there");
   return t.item();
 }
@@ -175,9 +199,15 @@ void init_operators() {
   }
 }
 
-PyObject* divide(PyObject* x, PyObject* y) { return binary<op_div>(x, y); }
-PyObject* divide_reflected(PyObject* x, PyObject* y) { return binary<op_div>(y, x); }
-PyObject* divide_inplace(PyObject* x, PyObject* y) { return binary<op_div_>(x, y); }
+PyObject* divide(PyObject* x, PyObject* y) {
+  return binary<op_div>(x, y);
+}
+PyObject* divide_reflected(PyObject* x, PyObject* y) {
+  return binary<op_div>(y, x);
+}
+PyObject* divide_inplace(PyObject* x, PyObject* y) {
+  return binary<op_div_>(x, y);
+}
 PyMethodDef number_methods[] = {
     {"__div__", divide, METH_O, nullptr},
     {"__rdiv__", divide_reflected, METH_O, nullptr},
@@ -185,7 +215,8 @@ PyMethodDef number_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-#define FB_SLOT(id, f) {Py_##id, reinterpret_cast<void*>(f)}
+#define FB_SLOT(id, f) \
+  { Py_##id, reinterpret_cast<void*>(f) }
 PyType_Slot number_slots[] = {
     FB_SLOT(nb_add, binary<op_add>),
     FB_SLOT(nb_subtract, binary<op_sub>),

@@ -25,7 +25,8 @@ void PythonError::restore() const {
 
 PyObject* linalg_error() {
   static PyObject* const error = PyErr_NewExceptionWithDoc(
-      "flambeau.linalg.LinAlgError", "A matrix for which a routine of linear algebra has no answer, such as a singular one.",
+      "flambeau.linalg.LinAlgError",
+      "A matrix for which a routine of linear algebra has no answer, such as a singular one.",
       PyExc_RuntimeError, nullptr);
   return error;
 }
@@ -33,15 +34,24 @@ PyObject* linalg_error() {
 namespace {
 PyObject* python_class(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Runtime: return PyExc_RuntimeError;
-    case ErrorKind::Value: return PyExc_ValueError;
-    case ErrorKind::Type: return PyExc_TypeError;
-    case ErrorKind::Index: return PyExc_IndexError;
-    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
-    case ErrorKind::OutOfMemory: return PyExc_RuntimeError;   // as the allocator of PyTorch's CPU tensors raises
-    case ErrorKind::Attribute: return PyExc_AttributeError;
-    case ErrorKind::Key: return PyExc_KeyError;
-    case ErrorKind::LinAlg: return linalg_error();
+    case ErrorKind::Runtime:
+      return PyExc_RuntimeError;
+    case ErrorKind::Value:
+      return PyExc_ValueError;
+    case ErrorKind::Type:
+      return PyExc_TypeError;
+    case ErrorKind::Index:
+      return PyExc_IndexError;
+    case ErrorKind::NotImplemented:
+      return PyExc_NotImplementedError;
+    case ErrorKind::OutOfMemory:
+      return PyExc_RuntimeError;  // as the allocator of PyTorch's CPU tensors raises
+    case ErrorKind::Attribute:
+      return PyExc_AttributeError;
+    case ErrorKind::Key:
+      return PyExc_KeyError;
+    case ErrorKind::LinAlg:
+      return linalg_error();
   }
   return PyExc_RuntimeError;
 }

@@ -1,5 +1,6 @@
-// Bottom of the binding layer: owned Python references, the GIL, and exceptions between the two worlds. Every C
-// function of the module is `try { … } catch (...) { return raise_current(); }`. Knows no tensor.
+// Bottom of the binding layer: owned Python references, the GIL, and exceptions between the two
+// worlds. Every C function of the module is `try { … } catch (...) { return raise_current(); }`.
+// Knows no tensor.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -17,11 +18,21 @@ namespace flambeau::python {
 class PyRef {
  public:
   PyRef() noexcept = default;
-  static PyRef steal(PyObject* p) noexcept { PyRef r; r.p_ = p; return r; }
-  static PyRef borrow(PyObject* p) noexcept { Py_XINCREF(p); return steal(p); }
+  static PyRef steal(PyObject* p) noexcept {
+    PyRef r;
+    r.p_ = p;
+    return r;
+  }
+  static PyRef borrow(PyObject* p) noexcept {
+    Py_XINCREF(p);
+    return steal(p);
+  }
   PyRef(const PyRef& o) noexcept : p_(o.p_) { Py_XINCREF(p_); }
   PyRef(PyRef&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
-  PyRef& operator=(PyRef o) noexcept { std::swap(p_, o.p_); return *this; }
+  PyRef& operator=(PyRef o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
   ~PyRef() { Py_XDECREF(p_); }
   PyObject* get() const noexcept { return p_; }
   PyObject* release() noexcept { return std::exchange(p_, nullptr); }
@@ -34,9 +45,9 @@ class PyRef {
 // A Python exception on its way through C++ frames: raised again, unchanged, by raise_current().
 class PythonError : public std::exception {
  public:
-  PythonError();                              // takes the exception that is set; needs the GIL
+  PythonError();  // takes the exception that is set; needs the GIL
   const char* what() const noexcept override { return "a Python exception"; }
-  void restore() const;                       // sets it again
+  void restore() const;  // sets it again
 
  private:
   struct State;
@@ -50,11 +61,13 @@ PyObject* linalg_error();
 
 // A new reference or an exception: for calls whose null means that an exception is set.
 inline PyRef checked(PyObject* p) {
-  if (!p) [[unlikely]] throw PythonError();
+  if (!p) [[unlikely]]
+    throw PythonError();
   return PyRef::steal(p);
 }
 inline void checked_int(int status) {
-  if (status < 0) [[unlikely]] throw PythonError();
+  if (status < 0) [[unlikely]]
+    throw PythonError();
 }
 
 // A static type, to be completed and made ready.
@@ -83,7 +96,9 @@ class GilHeld {
 class GilFree {
  public:
   explicit GilFree(bool worth_it = true) : state_(worth_it ? PyEval_SaveThread() : nullptr) {}
-  ~GilFree() { if (state_) PyEval_RestoreThread(state_); }
+  ~GilFree() {
+    if (state_) PyEval_RestoreThread(state_);
+  }
   GilFree(const GilFree&) = delete;
 
  private:

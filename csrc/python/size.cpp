@@ -1,5 +1,6 @@
-// flambeau.Size: the tuple of ints that x.shape returns. Objects of the exact type come from free lists, because a
-// shape is read far more often than it is kept; they hold ints only, so the gc need not track them.
+// flambeau.Size: the tuple of ints that x.shape returns. Objects of the exact type come from free
+// lists, because a shape is read far more often than it is kept; they hold ints only, so the gc
+// need not track them.
 #include "python/types.h"
 
 namespace flambeau::python {
@@ -12,7 +13,7 @@ int kept_count[kLengths];
 PyObject* allocate_size(Py_ssize_t n) {
   if (n < kLengths && kept_count[n] > 0) {
     PyObject* o = kept[n][--kept_count[n]];
-    PyObject_Init(o, &SizeType);     // the length is still there
+    PyObject_Init(o, &SizeType);  // the length is still there
     return o;
   }
   return reinterpret_cast<PyObject*>(PyObject_GC_NewVar(PyTupleObject, &SizeType, n));
@@ -23,8 +24,10 @@ void size_dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
   Py_ssize_t n = Py_SIZE(self);
   for (Py_ssize_t i = 0; i < n; ++i) Py_XDECREF(tuple->ob_item[i]);
-  if (Py_TYPE(self) == &SizeType && n < kLengths && kept_count[n] < kKept) kept[n][kept_count[n]++] = self;
-  else Py_TYPE(self)->tp_free(self);
+  if (Py_TYPE(self) == &SizeType && n < kLengths && kept_count[n] < kKept)
+    kept[n][kept_count[n]++] = self;
+  else
+    Py_TYPE(self)->tp_free(self);
 }
 
 PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -35,7 +38,8 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (PyLong_Check(item)) continue;
     PyObject* number = PyNumber_Index(item);
     if (!number)
-      return PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
+      return PyErr_Format(PyExc_TypeError,
+                          "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
                           Py_TYPE(item)->tp_name);
     PyTuple_SET_ITEM(self.get(), i, number);
     Py_DECREF(item);
@@ -46,11 +50,12 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 PyObject* size_repr(PyObject* self) {
   PyRef parts = PyRef::steal(PyUnicode_FromString(""));
   for (Py_ssize_t i = 0; parts && i < PyTuple_GET_SIZE(self); ++i)
-    parts = PyRef::steal(PyUnicode_FromFormat(i ? "%U, %R" : "%U%R", parts.get(), PyTuple_GET_ITEM(self, i)));
+    parts = PyRef::steal(
+        PyUnicode_FromFormat(i ? "%U, %R" : "%U%R", parts.get(), PyTuple_GET_ITEM(self, i)));
   return parts ? PyUnicode_FromFormat("torch.Size([%U])", parts.get()) : nullptr;
 }
 
-PyObject* as_size(PyObject* tuple) {     // steals; null and other types pass through
+PyObject* as_size(PyObject* tuple) {  // steals; null and other types pass through
   if (!tuple || !PyTuple_CheckExact(tuple)) return tuple;
   PyRef held = PyRef::steal(tuple);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
@@ -112,7 +117,7 @@ bool init_size(PyObject* module) {
   sequence.sq_repeat = size_repeat;
   mapping.mp_subscript = size_subscript;
   SizeType.tp_base = &PyTuple_Type;
-  SizeType.tp_flags |= Py_TPFLAGS_BASETYPE;    // collectable, as its base is
+  SizeType.tp_flags |= Py_TPFLAGS_BASETYPE;  // collectable, as its base is
   SizeType.tp_dealloc = size_dealloc;
   SizeType.tp_new = size_new;
   SizeType.tp_repr = size_repr;

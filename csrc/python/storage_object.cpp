@@ -1,4 +1,5 @@
-// UntypedStorage: bytes with a length. It exports the buffer protocol, through which x.numpy() shares memory.
+// UntypedStorage: bytes with a length. It exports the buffer protocol, through which x.numpy()
+// shares memory.
 #include "python/storage_object.h"
 
 #include <cstring>
@@ -9,13 +10,18 @@
 namespace flambeau::python {
 
 namespace {
-Storage& storage_of(PyObject* o) { return *reinterpret_cast<StorageObject*>(o)->storage; }
-uint8_t* bytes_of(PyObject* o) { return static_cast<uint8_t*>(storage_of(o).data()); }
+Storage& storage_of(PyObject* o) {
+  return *reinterpret_cast<StorageObject*>(o)->storage;
+}
+uint8_t* bytes_of(PyObject* o) {
+  return static_cast<uint8_t*>(storage_of(o).data());
+}
 
 PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"size", "device", nullptr};
   PyObject *size = nullptr, *device = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O:UntypedStorage", const_cast<char**>(names), &size, &device))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O:UntypedStorage", const_cast<char**>(names),
+                                   &size, &device))
     return nullptr;
   try {
     PyRef bytes;
@@ -48,15 +54,19 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return PyBuffer_FillInfo(view, self, s.data() ? s.data() : &nothing, s.nbytes(), 0, flags);
 }
 
-Py_ssize_t length(PyObject* self) { return storage_of(self).nbytes(); }
+Py_ssize_t length(PyObject* self) {
+  return storage_of(self).nbytes();
+}
 PyObject* item(PyObject* self, Py_ssize_t i) {
   if (i < 0 || i >= length(self))
-    return PyErr_Format(PyExc_IndexError, "index %zd out of range for storage of size %zd", i, length(self));
+    return PyErr_Format(PyExc_IndexError, "index %zd out of range for storage of size %zd", i,
+                        length(self));
   return PyLong_FromLong(bytes_of(self)[i]);
 }
 int set_item(PyObject* self, Py_ssize_t i, PyObject* value) {
   if (!value || i < 0 || i >= length(self)) {
-    PyErr_Format(PyExc_IndexError, "index %zd out of range for storage of size %zd", i, length(self));
+    PyErr_Format(PyExc_IndexError, "index %zd out of range for storage of size %zd", i,
+                 length(self));
     return -1;
   }
   long x = PyLong_AsLong(value);
@@ -65,8 +75,12 @@ int set_item(PyObject* self, Py_ssize_t i, PyObject* value) {
   return 0;
 }
 
-PyObject* nbytes(PyObject* self, PyObject*) { return PyLong_FromSsize_t(length(self)); }
-PyObject* data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(storage_of(self).data()); }
+PyObject* nbytes(PyObject* self, PyObject*) {
+  return PyLong_FromSsize_t(length(self));
+}
+PyObject* data_ptr(PyObject* self, PyObject*) {
+  return PyLong_FromVoidPtr(storage_of(self).data());
+}
 PyObject* resize(PyObject* self, PyObject* size) {
   try {
     Py_ssize_t n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
@@ -97,28 +111,43 @@ PyObject* copy_from(PyObject* self, PyObject* args) {
   PyObject *source, *non_blocking = nullptr;
   if (!PyArg_ParseTuple(args, "O!|O:copy_", &StorageType, &source, &non_blocking)) return nullptr;
   if (length(source) != length(self))
-    return PyErr_Format(PyExc_RuntimeError, "copy_: expected a storage of %zd bytes, got %zd", length(self),
-                        length(source));
+    return PyErr_Format(PyExc_RuntimeError, "copy_: expected a storage of %zd bytes, got %zd",
+                        length(self), length(source));
   if (length(self)) std::memmove(bytes_of(self), bytes_of(source), length(self));
   return Py_NewRef(self);
 }
-PyObject* tolist(PyObject* self, PyObject*) { return PySequence_List(self); }
-PyObject* is_shared(PyObject*, PyObject*) { Py_RETURN_FALSE; }
-PyObject* same(PyObject* self, PyObject*) { return Py_NewRef(self); }
-PyObject* device(PyObject* self, void*) { return wrap_device(storage_of(self).device()); }
-PyObject* cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(&storage_of(self)); }
+PyObject* tolist(PyObject* self, PyObject*) {
+  return PySequence_List(self);
+}
+PyObject* is_shared(PyObject*, PyObject*) {
+  Py_RETURN_FALSE;
+}
+PyObject* same(PyObject* self, PyObject*) {
+  return Py_NewRef(self);
+}
+PyObject* device(PyObject* self, void*) {
+  return wrap_device(storage_of(self).device());
+}
+PyObject* cdata(PyObject* self, void*) {
+  return PyLong_FromVoidPtr(&storage_of(self));
+}
 PyObject* compare(PyObject* a, PyObject* b, int op) {
-  if (!PyObject_TypeCheck(b, &StorageType) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  if (!PyObject_TypeCheck(b, &StorageType) || (op != Py_EQ && op != Py_NE))
+    Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((&storage_of(a) == &storage_of(b)) == (op == Py_EQ));
 }
-Py_hash_t hash(PyObject* self) { return _Py_HashPointer(&storage_of(self)); }
+Py_hash_t hash(PyObject* self) {
+  return _Py_HashPointer(&storage_of(self));
+}
 PyObject* repr(PyObject* self) {
   PyRef values = PyRef::steal(PySequence_List(self));
   PyRef text = PyRef::steal(PyUnicode_FromString(""));
   for (Py_ssize_t i = 0; values && text && i < PyList_GET_SIZE(values.get()); ++i)
-    text = PyRef::steal(PyUnicode_FromFormat("%U %R\n", text.get(), PyList_GET_ITEM(values.get(), i)));
+    text =
+        PyRef::steal(PyUnicode_FromFormat("%U %R\n", text.get(), PyList_GET_ITEM(values.get(), i)));
   if (!values || !text) return nullptr;
-  return PyUnicode_FromFormat("%U[torch.storage.UntypedStorage(device=cpu) of size %zd]", text.get(), length(self));
+  return PyUnicode_FromFormat("%U[torch.storage.UntypedStorage(device=cpu) of size %zd]",
+                              text.get(), length(self));
 }
 
 PyMethodDef methods[] = {
@@ -169,7 +198,8 @@ bool init_storage(PyObject* module) {
   StorageType.tp_methods = methods;
   StorageType.tp_getset = properties;
   if (PyType_Ready(&StorageType) < 0) return false;
-  return PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(&StorageType)) == 0;
+  return PyModule_AddObjectRef(module, "UntypedStorage",
+                               reinterpret_cast<PyObject*>(&StorageType)) == 0;
 }
 
 }  // namespace flambeau::python

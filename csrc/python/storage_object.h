@@ -1,4 +1,5 @@
-// flambeau.UntypedStorage: a tensor's memory as bytes, shared with it; also how NumPy sees that memory.
+// flambeau.UntypedStorage: a tensor's memory as bytes, shared with it; also how NumPy sees that
+// memory.
 #pragma once
 
 #include "core/storage.h"
@@ -7,8 +8,7 @@
 namespace flambeau::python {
 
 struct StorageObject {
-  PyObject_HEAD
-  Ref<Storage> storage;
+  PyObject_HEAD Ref<Storage> storage;
 };
 extern PyTypeObject StorageType;
 PyObject* wrap_storage(const Ref<Storage>& s) noexcept;

@@ -1,4 +1,5 @@
-// Methods of Tensor that are no operations: geometry as Python values, elements as Python values, storage, subclasses.
+// Methods of Tensor that are no operations: geometry as Python values, elements as Python values,
+// storage, subclasses.
 #include <vector>
 
 #include "autograd/meta.h"
@@ -14,18 +15,25 @@ namespace flambeau::python {
 namespace {
 using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
-PyCFunction fast(Fast f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
-const Tensor& self_of(const Args& a) { return unwrap(a[0]); }
+PyCFunction fast(Fast f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
+}
+const Tensor& self_of(const Args& a) {
+  return unwrap(a[0]);
+}
 
-// A hand-written method with a signature: NAME(self, args…) { return call_binding(NAME_binding, …) }.
-#define FB_METHOD(name, ...)                                                                                     \
-  Signature name##_signatures[] = {__VA_ARGS__};                                                                \
-  const Binding name##_binding = {#name, "", name##_signatures, std::size(name##_signatures), true};             \
-  PyObject* name##_method(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {                \
-    return call_binding(name##_binding, self, args, n, names);                                                   \
+// A hand-written method with a signature: NAME(self, args…) { return call_binding(NAME_binding, …)
+// }.
+#define FB_METHOD(name, ...)                                                                      \
+  Signature name##_signatures[] = {__VA_ARGS__};                                                  \
+  const Binding name##_binding = {#name, "", name##_signatures, std::size(name##_signatures),     \
+                                  true};                                                          \
+  PyObject* name##_method(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) { \
+    return call_binding(name##_binding, self, args, n, names);                                    \
   }
 
-// Geometry ------------------------------------------------------------------------------------------------------------
+// Geometry
+// ------------------------------------------------------------------------------------------------------------
 
 Param size_params[] = {{"self", Arg::Tensor}, {"dim", Arg::Int, true, false}};
 PyObject* call_size(const Args& a) {
@@ -39,14 +47,16 @@ PyObject* call_stride(const Args& a) {
 }
 FB_METHOD(stride, {size_params, 2, 2, "(Tensor self, int dim = None)", call_stride})
 
-Param is_contiguous_params[] = {{"self", Arg::Tensor}, {"memory_format", Arg::MemoryFormat, false, false}};
+Param is_contiguous_params[] = {{"self", Arg::Tensor},
+                                {"memory_format", Arg::MemoryFormat, false, false}};
 PyObject* call_is_contiguous(const Args& a) {
   MemoryFormat f = a[1] ? to_memory_format(a[1]) : MemoryFormat::Contiguous;
   return PyBool_FromLong(self_of(a).is_contiguous(f));
 }
-FB_METHOD(is_contiguous, {is_contiguous_params, 2, 1,
-                          "(Tensor self, *, torch.memory_format memory_format = torch.contiguous_format)",
-                          call_is_contiguous})
+FB_METHOD(is_contiguous,
+          {is_contiguous_params, 2, 1,
+           "(Tensor self, *, torch.memory_format memory_format = torch.contiguous_format)",
+           call_is_contiguous})
 
 // x.view(dtype): the same bytes as elements of another type. Not followed by autograd.
 Param view_dtype_params[] = {{"self", Arg::Tensor}, {"dtype", Arg::DType}};
@@ -70,10 +80,13 @@ PyObject* call_view_dtype(const Args& a) {
     offset *= ratio;
   } else if (from < to) {
     int64_t ratio = to / from;
-    FB_CHECK(sizes[last] % ratio == 0, "self.size(-1) must be divisible by ", ratio, what, ", but got ", sizes[last]);
-    FB_CHECK(offset % ratio == 0, "self.storage_offset() must be divisible by ", ratio, what, ", but got ", offset);
+    FB_CHECK(sizes[last] % ratio == 0, "self.size(-1) must be divisible by ", ratio, what,
+             ", but got ", sizes[last]);
+    FB_CHECK(offset % ratio == 0, "self.storage_offset() must be divisible by ", ratio, what,
+             ", but got ", offset);
     for (int64_t i = 0; i < last; ++i) {
-      FB_CHECK(strides[i] % ratio == 0, "self.stride(", i, ") must be divisible by ", ratio, what, ", but got ", strides[i]);
+      FB_CHECK(strides[i] % ratio == 0, "self.stride(", i, ") must be divisible by ", ratio, what,
+               ", but got ", strides[i]);
       strides[i] /= ratio;
     }
     sizes[last] /= ratio;
@@ -82,37 +95,64 @@ PyObject* call_view_dtype(const Args& a) {
   return wrap(alias_as(x, d, sizes, strides, offset));
 }
 Param view_params[] = {{"self", Arg::Tensor}, {"size", Arg::Ints}};
-PyObject* call_view(const Args& a) { return wrap(ops::view(self_of(a), to_ints(a, 1))); }
+PyObject* call_view(const Args& a) {
+  return wrap(ops::view(self_of(a), to_ints(a, 1)));
+}
 FB_METHOD(view, {view_dtype_params, 2, 2, "(Tensor self, torch.dtype dtype)", call_view_dtype},
           {view_params, 2, 2, "(Tensor self, tuple of ints size)", call_view})
 
-PyObject* dim(PyObject* o, PyObject*) { return PyLong_FromLongLong(unwrap(o).dim()); }
-PyObject* numel(PyObject* o, PyObject*) { return PyLong_FromLongLong(unwrap(o).numel()); }
-PyObject* element_size(PyObject* o, PyObject*) { return PyLong_FromLongLong(unwrap(o).itemsize()); }
-PyObject* storage_offset(PyObject* o, PyObject*) { return PyLong_FromLongLong(unwrap(o).offset()); }
+PyObject* dim(PyObject* o, PyObject*) {
+  return PyLong_FromLongLong(unwrap(o).dim());
+}
+PyObject* numel(PyObject* o, PyObject*) {
+  return PyLong_FromLongLong(unwrap(o).numel());
+}
+PyObject* element_size(PyObject* o, PyObject*) {
+  return PyLong_FromLongLong(unwrap(o).itemsize());
+}
+PyObject* storage_offset(PyObject* o, PyObject*) {
+  return PyLong_FromLongLong(unwrap(o).offset());
+}
 PyObject* data_ptr(PyObject* o, PyObject*) {
   const Tensor& t = unwrap(o);
   return PyLong_FromVoidPtr(t.numel() ? t.data_ptr() : nullptr);
 }
-PyObject* is_floating_point(PyObject* o, PyObject*) { return PyBool_FromLong(unwrap(o).is_floating_point()); }
-PyObject* is_complex(PyObject* o, PyObject*) { return PyBool_FromLong(unwrap(o).is_complex()); }
-PyObject* is_signed(PyObject* o, PyObject*) { return PyBool_FromLong(unwrap(o).is_signed()); }
-PyObject* is_inference(PyObject* o, PyObject*) { return PyBool_FromLong(unwrap(o).has_flag(kInference)); }
-PyObject* no(PyObject*, PyObject*) { Py_RETURN_FALSE; }
-PyObject* same(PyObject* o, PyObject*) { return Py_NewRef(o); }
-PyObject* same_dense(PyObject* o, PyObject* const*, Py_ssize_t, PyObject*) { return Py_NewRef(o); }
+PyObject* is_floating_point(PyObject* o, PyObject*) {
+  return PyBool_FromLong(unwrap(o).is_floating_point());
+}
+PyObject* is_complex(PyObject* o, PyObject*) {
+  return PyBool_FromLong(unwrap(o).is_complex());
+}
+PyObject* is_signed(PyObject* o, PyObject*) {
+  return PyBool_FromLong(unwrap(o).is_signed());
+}
+PyObject* is_inference(PyObject* o, PyObject*) {
+  return PyBool_FromLong(unwrap(o).has_flag(kInference));
+}
+PyObject* no(PyObject*, PyObject*) {
+  Py_RETURN_FALSE;
+}
+PyObject* same(PyObject* o, PyObject*) {
+  return Py_NewRef(o);
+}
+PyObject* same_dense(PyObject* o, PyObject* const*, Py_ssize_t, PyObject*) {
+  return Py_NewRef(o);
+}
 PyObject* get_device(PyObject* o, PyObject*) {
-  return PyLong_FromLong(unwrap(o).device().type == DeviceType::CPU ? -1 : unwrap(o).device().index);
+  return PyLong_FromLong(unwrap(o).device().type == DeviceType::CPU ? -1
+                                                                    : unwrap(o).device().index);
 }
 PyObject* dim_order(PyObject* o, PyObject*) {
   const Tensor& t = unwrap(o);
   Ints order(t.dim());
   for (int64_t i = 0; i < t.dim(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return t.strides()[a] > t.strides()[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return t.strides()[a] > t.strides()[b]; });
   return wrap_ints(order);
 }
 
-// Elements as Python values -------------------------------------------------------------------------------------------
+// Elements as Python values
+// -------------------------------------------------------------------------------------------
 
 PyObject* item(PyObject* o, PyObject*) {
   try {
@@ -127,13 +167,18 @@ PyObject* item(PyObject* o, PyObject*) {
 
 template <class T>
 PyObject* python_value(T x) {
-  if constexpr (std::is_same_v<T, bool>) return PyBool_FromLong(x);
+  if constexpr (std::is_same_v<T, bool>)
+    return PyBool_FromLong(x);
   else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>)
     return PyComplex_FromDoubles(x.real(), x.imag());
-  else if constexpr (std::is_same_v<T, uint64_t>) return PyLong_FromUnsignedLongLong(x);
-  else if constexpr (std::is_integral_v<T>) return PyLong_FromLongLong(x);
-  else if constexpr (std::is_same_v<T, double>) return PyFloat_FromDouble(x);
-  else return PyFloat_FromDouble(static_cast<float>(x));
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return PyLong_FromUnsignedLongLong(x);
+  else if constexpr (std::is_integral_v<T>)
+    return PyLong_FromLongLong(x);
+  else if constexpr (std::is_same_v<T, double>)
+    return PyFloat_FromDouble(x);
+  else
+    return PyFloat_FromDouble(static_cast<float>(x));
 }
 
 template <class T>
@@ -150,7 +195,8 @@ PyRef nested_list(const Tensor& t, int64_t d, const T* p) {
 PyObject* tolist(PyObject* o, PyObject*) {
   try {
     const Tensor& t = unwrap(o);
-    FB_CHECK(!t.has_flag(kWrapper), "tolist(): the values of a tensor inside vmap or another transform are not known");
+    FB_CHECK(!t.has_flag(kWrapper),
+             "tolist(): the values of a tensor inside vmap or another transform are not known");
     FB_CHECK_IMPL(t.device().type != DeviceType::Meta, "tolist(): a meta tensor has no data");
     if (t.dim() == 0) return wrap_scalar(t.item());
     return visit(t.dtype(), [&]<class T>() { return nested_list<T>(t, 0, t.data<T>()).release(); });
@@ -161,7 +207,8 @@ PyObject* tolist(PyObject* o, PyObject*) {
 
 PyObject* to_complex_number(PyObject* o, PyObject*) {
   try {
-    FB_CHECK_VALUE(unwrap(o).numel() == 1, "only one element tensors can be converted to Python scalars");
+    FB_CHECK_VALUE(unwrap(o).numel() == 1,
+                   "only one element tensors can be converted to Python scalars");
     complex128 z = item_of(unwrap(o)).to_complex();
     return PyComplex_FromDoubles(z.real(), z.imag());
   } catch (...) {
@@ -169,41 +216,55 @@ PyObject* to_complex_number(PyObject* o, PyObject*) {
   }
 }
 
-// Storage -------------------------------------------------------------------------------------------------------------
+// Storage
+// -------------------------------------------------------------------------------------------------------------
 
-PyObject* untyped_storage(PyObject* o, PyObject*) { return wrap_storage(unwrap(o).storage()); }
+PyObject* untyped_storage(PyObject* o, PyObject*) {
+  return wrap_storage(unwrap(o).storage());
+}
 
 PyObject* storage(PyObject* o, PyObject*) {
   PyRef module = PyRef::steal(PyImport_ImportModule("flambeau.storage"));
   return module ? PyObject_CallMethod(module.get(), "storage_of", "O", o) : nullptr;
 }
 
-Param resize_params[] = {{"self", Arg::Tensor}, {"size", Arg::Ints}, {"memory_format", Arg::MemoryFormat, true, false}};
+Param resize_params[] = {
+    {"self", Arg::Tensor}, {"size", Arg::Ints}, {"memory_format", Arg::MemoryFormat, true, false}};
 PyObject* call_resize_(const Args& a) {
   const Tensor& t = self_of(a);
   FB_CHECK(!t.requires_grad(), "cannot resize variables that require grad");
   resize(t, to_ints(a, 1));
   return Py_NewRef(a[0]);
 }
-FB_METHOD(resize_, {resize_params, 3, 2, "(Tensor self, tuple of ints size, *, torch.memory_format memory_format = None)",
-                    call_resize_})
-Param resize_as_params[] = {{"self", Arg::Tensor}, {"the_template", Arg::Tensor},
+FB_METHOD(resize_,
+          {resize_params, 3, 2,
+           "(Tensor self, tuple of ints size, *, torch.memory_format memory_format = None)",
+           call_resize_})
+Param resize_as_params[] = {{"self", Arg::Tensor},
+                            {"the_template", Arg::Tensor},
                             {"memory_format", Arg::MemoryFormat, true, false}};
 PyObject* call_resize_as_(const Args& a) {
   FB_CHECK(!self_of(a).requires_grad(), "cannot resize variables that require grad");
   resize(self_of(a), unwrap(a[1]).sizes());
   return Py_NewRef(a[0]);
 }
-FB_METHOD(resize_as_, {resize_as_params, 3, 2, "(Tensor self, Tensor the_template, *, torch.memory_format memory_format"
-                       " = None)", call_resize_as_})
+FB_METHOD(resize_as_, {resize_as_params, 3, 2,
+                       "(Tensor self, Tensor the_template, *, torch.memory_format memory_format"
+                       " = None)",
+                       call_resize_as_})
 
 Param set_tensor_params[] = {{"self", Arg::Tensor}, {"source", Arg::Tensor}};
-Param set_storage_params[] = {{"self", Arg::Tensor}, {"source", Arg::Object}, {"storage_offset", Arg::Int, false, false},
-                              {"size", Arg::Ints, false, false}, {"stride", Arg::Ints, false, false}};
+Param set_storage_params[] = {{"self", Arg::Tensor},
+                              {"source", Arg::Object},
+                              {"storage_offset", Arg::Int, false, false},
+                              {"size", Arg::Ints, false, false},
+                              {"stride", Arg::Ints, false, false}};
 Param only_self[] = {{"self", Arg::Tensor}};
 void become(const Tensor& t, const Tensor& source) {
-  FB_CHECK(t.dtype() == source.dtype(), "set_: expected a source of dtype ", t.dtype(), ", got ", source.dtype());
-  FB_CHECK(!t.requires_grad() || is_leaf(t), "set_: expected a leaf or a tensor that does not require grad");
+  FB_CHECK(t.dtype() == source.dtype(), "set_: expected a source of dtype ", t.dtype(), ", got ",
+           source.dtype());
+  FB_CHECK(!t.requires_grad() || is_leaf(t),
+           "set_: expected a leaf or a tensor that does not require grad");
   set_data(t, source);
 }
 PyObject* call_set_nothing(const Args& a) {
@@ -217,9 +278,11 @@ PyObject* call_set_tensor(const Args& a) {
 PyObject* call_set_storage(const Args& a) {
   const Tensor& t = self_of(a);
   PyRef untyped = PyRef::borrow(a[1]);
-  if (!PyObject_TypeCheck(a[1], &StorageType)) untyped = checked(PyObject_CallMethod(a[1], "untyped", nullptr));
+  if (!PyObject_TypeCheck(a[1], &StorageType))
+    untyped = checked(PyObject_CallMethod(a[1], "untyped", nullptr));
   FB_CHECK_TYPE(PyObject_TypeCheck(untyped.get(), &StorageType),
-                "set_(): argument 'source' (position 1) must be Tensor or storage, not ", Py_TYPE(a[1])->tp_name);
+                "set_(): argument 'source' (position 1) must be Tensor or storage, not ",
+                Py_TYPE(a[1])->tp_name);
   auto& storage = reinterpret_cast<StorageObject*>(untyped.get())->storage;
   Ints size = a[3] ? to_ints(a, 3) : Ints{storage->nbytes() / t.itemsize()};
   Ints strides = a[4] ? to_ints(a, 4) : contiguous_strides(size);
@@ -230,14 +293,16 @@ PyObject* call_set_storage(const Args& a) {
 }
 FB_METHOD(set_, {only_self, 1, 1, "(Tensor self)", call_set_nothing},
           {set_tensor_params, 2, 2, "(Tensor self, Tensor source)", call_set_tensor},
-          {set_storage_params, 5, 5, "(Tensor self, Storage source, int storage_offset, tuple of ints size, tuple of ints "
-           "stride)", call_set_storage})
+          {set_storage_params, 5, 5,
+           "(Tensor self, Storage source, int storage_offset, tuple of ints size, tuple of ints "
+           "stride)",
+           call_set_storage})
 
 PyObject* is_set_to(PyObject* o, PyObject* other) {
   try {
     const Tensor &a = unwrap(o), &b = expect_tensor(other, "is_set_to", "tensor");
-    return PyBool_FromLong(a.shares_storage(b) && a.offset() == b.offset() && a.sizes() == b.sizes() &&
-                           a.strides() == b.strides());
+    return PyBool_FromLong(a.shares_storage(b) && a.offset() == b.offset() &&
+                           a.sizes() == b.sizes() && a.strides() == b.strides());
   } catch (...) {
     return raise_current();
   }
@@ -247,16 +312,23 @@ PyObject* is_set_to(PyObject* o, PyObject* other) {
 PyObject* sparse_only(const char* what) {
   return PyErr_Format(PyExc_RuntimeError, "%s tensor layout but got Strided", what);
 }
-PyObject* values(PyObject*, PyObject*) { return sparse_only("values expected sparse"); }
-PyObject* indices(PyObject*, PyObject*) { return sparse_only("indices expected sparse coordinate"); }
+PyObject* values(PyObject*, PyObject*) {
+  return sparse_only("values expected sparse");
+}
+PyObject* indices(PyObject*, PyObject*) {
+  return sparse_only("indices expected sparse coordinate");
+}
 
-// Subclasses ----------------------------------------------------------------------------------------------------------
+// Subclasses
+// ----------------------------------------------------------------------------------------------------------
 
-Param subclass_params[] = {{"cls", Arg::Object}, {"data", Arg::Tensor}, {"require_grad", Arg::Bool, false, false}};
+Param subclass_params[] = {
+    {"cls", Arg::Object}, {"data", Arg::Tensor}, {"require_grad", Arg::Bool, false, false}};
 PyTypeObject* subclass(PyObject* cls) {
   FB_CHECK_TYPE(PyType_Check(cls), "cls must be a type (got ", Py_TYPE(cls)->tp_name, ")");
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  FB_CHECK_TYPE(PyType_IsSubtype(type, TensorType), "Creating a Tensor subclass from a class that does not inherit from "
+  FB_CHECK_TYPE(PyType_IsSubtype(type, TensorType),
+                "Creating a Tensor subclass from a class that does not inherit from "
                 "Tensor is not possible. Make sure your class inherits from Tensor.");
   return type;
 }
@@ -267,11 +339,13 @@ PyObject* call_make_subclass(const Args& a) {
   if (a[2] && to_bool(a[2])) set_requires_grad(unwrap(made.get()), true);
   return made.release();
 }
-Signature make_subclass_signatures[] = {
-    {subclass_params, 3, 3, "(type cls, Tensor data, bool require_grad = False)", call_make_subclass}};
+Signature make_subclass_signatures[] = {{subclass_params, 3, 3,
+                                         "(type cls, Tensor data, bool require_grad = False)",
+                                         call_make_subclass}};
 const Binding make_subclass_binding = {"_make_subclass", "", make_subclass_signatures, 1, false};
 PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
-  bool saved = std::exchange(torch_function_enabled, false);    // whatever the data's class thinks of it
+  bool saved =
+      std::exchange(torch_function_enabled, false);  // whatever the data's class thinks of it
   PyObject* result = call_binding(make_subclass_binding, nullptr, args, n, names);
   torch_function_enabled = saved;
   return result;
@@ -292,14 +366,16 @@ PyObject* format(PyObject* o, PyObject* spec) {
     return value ? PyObject_Format(value.get(), spec) : nullptr;
   }
   if (PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0) return PyObject_Str(o);
-  return PyErr_Format(PyExc_TypeError, "unsupported format string passed to %s.__format__", Py_TYPE(o)->tp_name);
+  return PyErr_Format(PyExc_TypeError, "unsupported format string passed to %s.__format__",
+                      Py_TYPE(o)->tp_name);
 }
 PyObject* dir(PyObject* o, PyObject*) {
   PyRef names = PyRef::steal(PyObject_Dir(reinterpret_cast<PyObject*>(Py_TYPE(o))));
   PyRef own = PyRef::steal(PyObject_GetAttrString(o, "__dict__"));
   if (!names || !own) return nullptr;
   PyRef keys = PyRef::steal(PyDict_Keys(own.get()));
-  if (!keys || PyList_SetSlice(names.get(), PyList_GET_SIZE(names.get()), PyList_GET_SIZE(names.get()), keys.get()) < 0)
+  if (!keys || PyList_SetSlice(names.get(), PyList_GET_SIZE(names.get()),
+                               PyList_GET_SIZE(names.get()), keys.get()) < 0)
     return nullptr;
   return names.release();
 }
@@ -324,19 +400,24 @@ PyObject* as_subclass(PyObject* self, PyObject* cls) {
 
 PyMethodDef tensor_methods[] = {
     {"size", fast(size_method), kFast, "The shape, or the size of one dimension."},
-    {"stride", fast(stride_method), kFast, "Steps in memory of the dimensions, in elements, or of one."},
-    {"is_contiguous", fast(is_contiguous_method), kFast, "Are the elements in order in memory, without gaps?"},
-    {"view", fast(view_method), kFast, "The same memory in another shape, or as elements of another type."},
+    {"stride", fast(stride_method), kFast,
+     "Steps in memory of the dimensions, in elements, or of one."},
+    {"is_contiguous", fast(is_contiguous_method), kFast,
+     "Are the elements in order in memory, without gaps?"},
+    {"view", fast(view_method), kFast,
+     "The same memory in another shape, or as elements of another type."},
     {"dim", dim, METH_NOARGS, "Number of dimensions."},
     {"ndimension", dim, METH_NOARGS, "Number of dimensions."},
     {"numel", numel, METH_NOARGS, "Number of elements."},
     {"nelement", numel, METH_NOARGS, "Number of elements."},
     {"element_size", element_size, METH_NOARGS, "Bytes of one element."},
-    {"storage_offset", storage_offset, METH_NOARGS, "Where in the storage the first element is, in elements."},
+    {"storage_offset", storage_offset, METH_NOARGS,
+     "Where in the storage the first element is, in elements."},
     {"data_ptr", data_ptr, METH_NOARGS, "Address of the first element."},
     {"const_data_ptr", data_ptr, METH_NOARGS, "Address of the first element."},
     {"dim_order", dim_order, METH_NOARGS, "Dimensions from the largest stride to the smallest."},
-    {"is_floating_point", is_floating_point, METH_NOARGS, "Are the elements real floating-point numbers?"},
+    {"is_floating_point", is_floating_point, METH_NOARGS,
+     "Are the elements real floating-point numbers?"},
     {"is_complex", is_complex, METH_NOARGS, "Are the elements complex?"},
     {"is_signed", is_signed, METH_NOARGS, "Can the elements be negative?"},
     {"is_inference", is_inference, METH_NOARGS, "Was it made under inference_mode?"},
@@ -345,23 +426,30 @@ PyMethodDef tensor_methods[] = {
     {"is_shared", no, METH_NOARGS, "Is the memory shared between processes?"},
     {"is_pinned", no, METH_NOARGS, "Always False: there is no device to pin memory for."},
     {"is_coalesced", no, METH_NOARGS, "Always False for dense tensors."},
-    {"share_memory_", same, METH_NOARGS, "The tensor itself: threads share memory anyway, processes get copies."},
+    {"share_memory_", same, METH_NOARGS,
+     "The tensor itself: threads share memory anyway, processes get copies."},
     {"get_device", get_device, METH_NOARGS, "Ordinal of the device, -1 for the CPU."},
     {"item", item, METH_NOARGS, "The only element as a Python number."},
     {"tolist", tolist, METH_NOARGS, "The elements as nested lists of Python numbers."},
     {"__complex__", to_complex_number, METH_NOARGS, nullptr},
     {"untyped_storage", untyped_storage, METH_NOARGS, "The memory, as bytes."},
     {"storage", storage, METH_NOARGS, "The memory, as numbers of the tensor's dtype."},
-    {"resize_", fast(resize__method), kFast, "Changes the shape in place; new elements hold whatever was there."},
+    {"resize_", fast(resize__method), kFast,
+     "Changes the shape in place; new elements hold whatever was there."},
     {"resize_as_", fast(resize_as__method), kFast, "Resizes to the shape of another tensor."},
     {"set_", fast(set__method), kFast, "Makes the tensor stand for other memory."},
     {"is_set_to", is_set_to, METH_O, "Do both stand for the same memory in the same way?"},
-    {"values", values, METH_NOARGS, "Of sparse tensors: their stored values. Dense tensors have none: RuntimeError."},
-    {"indices", indices, METH_NOARGS, "Of sparse tensors: where their values are. Dense tensors have none: RuntimeError."},
+    {"values", values, METH_NOARGS,
+     "Of sparse tensors: their stored values. Dense tensors have none: RuntimeError."},
+    {"indices", indices, METH_NOARGS,
+     "Of sparse tensors: where their values are. Dense tensors have none: RuntimeError."},
     {"to_dense", fast(same_dense), kFast, "The tensor itself: it is dense."},
-    {"as_subclass", as_subclass, METH_O, "The same tensor as an instance of a subclass; gradients flow through."},
-    {"_make_subclass", fast(make_subclass), kFast | METH_STATIC, "Instance of a subclass over the data of a tensor."},
-    {"__torch_function__", with_keywords(tensor_torch_function), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+    {"as_subclass", as_subclass, METH_O,
+     "The same tensor as an instance of a subclass; gradients flow through."},
+    {"_make_subclass", fast(make_subclass), kFast | METH_STATIC,
+     "Instance of a subclass over the data of a tensor."},
+    {"__torch_function__", with_keywords(tensor_torch_function),
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "Default override: runs the function; results become instances of the class."},
     {"__reduce_ex__", reduce_ex, METH_O, nullptr},
     {"__deepcopy__", deepcopy, METH_O, nullptr},

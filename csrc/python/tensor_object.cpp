@@ -1,5 +1,5 @@
-// Life of Tensor objects: allocation from a free list, identity, death and survival (Note [Who owns whom] in the
-// header), cycles, and the assembly of the type from the method tables of module.h.
+// Life of Tensor objects: allocation from a free list, identity, death and survival (Note [Who owns
+// whom] in the header), cycles, and the assembly of the type from the method tables of module.h.
 #include "python/tensor_object.h"
 
 #include <structmember.h>
@@ -19,20 +19,26 @@ int (*traverse_node)(void*, visitproc, void*) = nullptr;
 
 namespace {
 constexpr int kKept = 128;
-TensorObject* kept[kKept];     // freed objects of the exact type; guarded by the GIL
+TensorObject* kept[kKept];  // freed objects of the exact type; guarded by the GIL
 int kept_count = 0;
 
 // What precedes a collectable object in memory. Bit 0 of `prev` says that its finaliser has run.
 struct GcHead {
   uintptr_t next, prev;
 };
-void allow_finalizer_again(TensorObject* o) { (reinterpret_cast<GcHead*>(o) - 1)->prev &= ~uintptr_t{1}; }
+void allow_finalizer_again(TensorObject* o) {
+  (reinterpret_cast<GcHead*>(o) - 1)->prev &= ~uintptr_t{1};
+}
 
-TensorObject* object_of(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
-PyObject* as_python(TensorObject* o) { return reinterpret_cast<PyObject*>(o); }
+TensorObject* object_of(PyObject* o) {
+  return reinterpret_cast<TensorObject*>(o);
+}
+PyObject* as_python(TensorObject* o) {
+  return reinterpret_cast<PyObject*>(o);
+}
 
-// The object gets an impl of its own with all that the dying one has. For objects that Python reached through a weak
-// reference while the impl owned them.
+// The object gets an impl of its own with all that the dying one has. For objects that Python
+// reached through a weak reference while the impl owned them.
 TensorImpl* take_over(TensorImpl* dying) {
   TensorImpl* t = TensorImpl::make();
   t->dtype = dying->dtype;
@@ -60,12 +66,14 @@ void release_object(void* pyobj) noexcept {
   Py_DECREF(as_python(o));
 }
 
-// Called when the last Python reference goes: keeps the object alive if C++ holds its impl and it carries state.
+// Called when the last Python reference goes: keeps the object alive if C++ holds its impl and it
+// carries state.
 void tensor_finalize(PyObject* self) {
   TensorObject* o = object_of(self);
   TensorImpl* impl = o->impl;
   if (!impl || impl->use_count() == 1 || impl->flags & kOwnsPython) return;
-  bool state = Py_TYPE(self) != TensorType || o->weakrefs || (o->dict && PyDict_GET_SIZE(o->dict) > 0);
+  bool state =
+      Py_TYPE(self) != TensorType || o->weakrefs || (o->dict && PyDict_GET_SIZE(o->dict) > 0);
   if (!state) return;
   Py_INCREF(self);
   impl->flags |= kOwnsPython;
@@ -98,7 +106,8 @@ void tensor_dealloc(PyObject* self) {
 template <class Hook, class List>
 int traverse_hooks(const List& list, visitproc visit, void* arg) {
   for (auto& [id, hook] : list)
-    if (auto* h = hook.template target<Hook>(); h && h->callable.unique()) Py_VISIT(h->callable.get());
+    if (auto* h = hook.template target<Hook>(); h && h->callable.unique())
+      Py_VISIT(h->callable.get());
   return 0;
 }
 
@@ -150,7 +159,8 @@ PyObject* wrap(Tensor&& t) noexcept {
   TensorImpl* impl = t.impl();
   if (!impl) Py_RETURN_NONE;
   if (auto* o = static_cast<TensorObject*>(impl->pyobj)) {
-    if (impl->flags & kOwnsPython) [[unlikely]] {    // the impl's reference becomes the caller's, and ours the object's
+    if (impl->flags & kOwnsPython)
+        [[unlikely]] {  // the impl's reference becomes the caller's, and ours the object's
       impl->flags &= static_cast<uint16_t>(~kOwnsPython);
       t.detach_handle();
       allow_finalizer_again(o);
@@ -184,35 +194,39 @@ PyObject* wrap_as(PyTypeObject* type, Tensor&& t) noexcept {
 
 PyObject* wrap_list(const Tensors& ts) {
   PyRef list = checked(PyList_New(static_cast<Py_ssize_t>(ts.size())));
-  for (size_t i = 0; i < ts.size(); ++i) PyList_SET_ITEM(list.get(), i, checked(wrap(ts[i])).release());
+  for (size_t i = 0; i < ts.size(); ++i)
+    PyList_SET_ITEM(list.get(), i, checked(wrap(ts[i])).release());
   return list.release();
 }
 
 PyObject* wrap_tuple(const Tensors& ts) {
   PyRef tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(ts.size())));
-  for (size_t i = 0; i < ts.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, checked(wrap(ts[i])).release());
+  for (size_t i = 0; i < ts.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), i, checked(wrap(ts[i])).release());
   return tuple.release();
 }
 
 const Tensor& expect_tensor(PyObject* o, const char* op, const char* arg) {
-  FB_CHECK_TYPE(is_tensor(o), op, "(): argument '", arg, "' must be Tensor, not ", Py_TYPE(o)->tp_name);
+  FB_CHECK_TYPE(is_tensor(o), op, "(): argument '", arg, "' must be Tensor, not ",
+                Py_TYPE(o)->tp_name);
   return unwrap(o);
 }
 
 bool init_tensor_type(PyObject* module) {
-  // Hand-written tables first: the first of two methods with one name wins. The type keeps pointers into them.
+  // Hand-written tables first: the first of two methods with one name wins. The type keeps pointers
+  // into them.
   static std::vector<PyMethodDef> methods;
   static std::vector<PyGetSetDef> properties;
-  for (auto* table : {tensor_methods, conversion_methods, factory_methods, inplace_view_methods, number_methods,
-                      dlpack_methods, autograd_methods,
-                      generated_methods})
+  for (auto* table : {tensor_methods, conversion_methods, factory_methods, inplace_view_methods,
+                      number_methods, dlpack_methods, autograd_methods, generated_methods})
     append(methods, table);
   methods.push_back({nullptr, nullptr, 0, nullptr});
   for (auto* table : {tensor_properties, autograd_properties}) append(properties, table);
   properties.push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
 
   std::vector<PyType_Slot> slots = {
-      {Py_tp_doc, const_cast<char*>("A multi-dimensional array of one element type that autograd can follow.")},
+      {Py_tp_doc, const_cast<char*>(
+                      "A multi-dimensional array of one element type that autograd can follow.")},
       {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
       {Py_tp_finalize, reinterpret_cast<void*>(tensor_finalize)},
       {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
@@ -231,7 +245,7 @@ bool init_tensor_type(PyObject* module) {
   auto* type = PyType_FromSpec(&spec);
   if (!type) return false;
   TensorType = ParameterType = reinterpret_cast<PyTypeObject*>(type);
-  TensorType->tp_name = "Tensor";      // as messages of Python itself show it
+  TensorType->tp_name = "Tensor";  // as messages of Python itself show it
   release_python_object = release_object;
   return PyModule_AddObjectRef(module, "Tensor", type) == 0;
 }

@@ -1,4 +1,5 @@
-// Properties of Tensor that are not autograd's: geometry, dtype, device, and the views T, mT, H, mH, real, imag, data.
+// Properties of Tensor that are not autograd's: geometry, dtype, device, and the views T, mT, H,
+// mH, real, imag, data.
 #include "autograd/meta.h"
 #include "gen/ops.h"
 #include "python/factories.h"
@@ -8,17 +9,39 @@
 namespace flambeau::python {
 
 namespace {
-PyObject* shape(PyObject* o, void*) { return wrap_size(unwrap(o).sizes()); }
-PyObject* dtype(PyObject* o, void*) { return wrap_dtype(unwrap(o).dtype()); }
-PyObject* device(PyObject* o, void*) { return wrap_device(unwrap(o).device()); }
-PyObject* layout(PyObject*, void*) { return wrap_layout(Layout::Strided); }
-PyObject* ndim(PyObject* o, void*) { return PyLong_FromLongLong(unwrap(o).dim()); }
-PyObject* itemsize(PyObject* o, void*) { return PyLong_FromLongLong(unwrap(o).itemsize()); }
-PyObject* nbytes(PyObject* o, void*) { return PyLong_FromLongLong(unwrap(o).numel() * unwrap(o).itemsize()); }
-PyObject* names(PyObject*, void*) { Py_RETURN_NONE; }
-PyObject* no(PyObject*, void*) { Py_RETURN_FALSE; }
-PyObject* is_cpu(PyObject* o, void*) { return PyBool_FromLong(unwrap(o).device().type == DeviceType::CPU); }
-PyObject* is_meta(PyObject* o, void*) { return PyBool_FromLong(unwrap(o).device().type == DeviceType::Meta); }
+PyObject* shape(PyObject* o, void*) {
+  return wrap_size(unwrap(o).sizes());
+}
+PyObject* dtype(PyObject* o, void*) {
+  return wrap_dtype(unwrap(o).dtype());
+}
+PyObject* device(PyObject* o, void*) {
+  return wrap_device(unwrap(o).device());
+}
+PyObject* layout(PyObject*, void*) {
+  return wrap_layout(Layout::Strided);
+}
+PyObject* ndim(PyObject* o, void*) {
+  return PyLong_FromLongLong(unwrap(o).dim());
+}
+PyObject* itemsize(PyObject* o, void*) {
+  return PyLong_FromLongLong(unwrap(o).itemsize());
+}
+PyObject* nbytes(PyObject* o, void*) {
+  return PyLong_FromLongLong(unwrap(o).numel() * unwrap(o).itemsize());
+}
+PyObject* names(PyObject*, void*) {
+  Py_RETURN_NONE;
+}
+PyObject* no(PyObject*, void*) {
+  Py_RETURN_FALSE;
+}
+PyObject* is_cpu(PyObject* o, void*) {
+  return PyBool_FromLong(unwrap(o).device().type == DeviceType::CPU);
+}
+PyObject* is_meta(PyObject* o, void*) {
+  return PyBool_FromLong(unwrap(o).device().type == DeviceType::Meta);
+}
 
 // A view through C++; instances of subclasses that follow __torch_function__ get one of their kind.
 template <Tensor (*view)(const Tensor&)>
@@ -39,29 +62,42 @@ Tensor all_transposed(const Tensor& x) {
   return ops::permute(x, dims);
 }
 Tensor matrix_transposed(const Tensor& x) {
-  FB_CHECK(x.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", x.dim(), "-D tensor.");
+  FB_CHECK(x.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ",
+           x.dim(), "-D tensor.");
   return ops::transpose(x, -2, -1);
 }
-Tensor conjugated(const Tensor& x) { return x.is_complex() ? ops::conj(x) : x; }
+Tensor conjugated(const Tensor& x) {
+  return x.is_complex() ? ops::conj(x) : x;
+}
 Tensor hermitian(const Tensor& x) {
-  FB_CHECK(x.dim() == 2 || x.dim() == 0, "tensor.H is only supported on matrices (2-D tensors). Got ", x.dim(),
-           "-D tensor.", x.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+  FB_CHECK(x.dim() == 2 || x.dim() == 0,
+           "tensor.H is only supported on matrices (2-D tensors). Got ", x.dim(), "-D tensor.",
+           x.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
   return x.dim() == 0 ? conjugated(x) : conjugated(ops::transpose(x, 0, 1));
 }
 Tensor matrix_hermitian(const Tensor& x) {
-  FB_CHECK(x.dim() >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ", x.dim(), "-D tensor.");
+  FB_CHECK(x.dim() >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ",
+           x.dim(), "-D tensor.");
   return conjugated(ops::transpose(x, -2, -1));
 }
-Tensor real_part(const Tensor& x) { return ops::real(x); }
-Tensor imaginary_part(const Tensor& x) { return ops::imag(x); }
+Tensor real_part(const Tensor& x) {
+  return ops::real(x);
+}
+Tensor imaginary_part(const Tensor& x) {
+  return ops::imag(x);
+}
 
 int set_part(PyObject* part, PyObject* value) {
   PyRef target = PyRef::steal(part);
   if (!target || !value) return -1;
   return PyObject_SetItem(target.get(), Py_Ellipsis, value);
 }
-int set_real(PyObject* o, PyObject* value, void*) { return set_part(view_of<real_part>(o, nullptr), value); }
-int set_imag(PyObject* o, PyObject* value, void*) { return set_part(view_of<imaginary_part>(o, nullptr), value); }
+int set_real(PyObject* o, PyObject* value, void*) {
+  return set_part(view_of<real_part>(o, nullptr), value);
+}
+int set_imag(PyObject* o, PyObject* value, void*) {
+  return set_part(view_of<imaginary_part>(o, nullptr), value);
+}
 }  // namespace
 
 PyGetSetDef tensor_properties[] = {
@@ -74,9 +110,11 @@ PyGetSetDef tensor_properties[] = {
     {"nbytes", nbytes, nullptr, "Bytes of all elements.", nullptr},
     {"names", names, nullptr, "Always None: dimensions have no names.", nullptr},
     {"T", view_of<all_transposed>, nullptr, "View with the dimensions in reverse order.", nullptr},
-    {"mT", view_of<matrix_transposed>, nullptr, "View with the last two dimensions exchanged.", nullptr},
+    {"mT", view_of<matrix_transposed>, nullptr, "View with the last two dimensions exchanged.",
+     nullptr},
     {"H", view_of<hermitian>, nullptr, "Conjugate transpose of a matrix.", nullptr},
-    {"mH", view_of<matrix_hermitian>, nullptr, "Conjugate transpose over the last two dimensions.", nullptr},
+    {"mH", view_of<matrix_hermitian>, nullptr, "Conjugate transpose over the last two dimensions.",
+     nullptr},
     {"real", view_of<real_part>, set_real, "Real part, as a view.", nullptr},
     {"imag", view_of<imaginary_part>, set_imag, "Imaginary part, as a view.", nullptr},
     {"is_cpu", is_cpu, nullptr, "Is it in main memory?", nullptr},

@@ -1,5 +1,6 @@
-// The __torch_function__ protocol: classes (subclasses of Tensor and foreign ones) that want to see the calls made with
-// their instances. Owns who is asked, in which order, and the default implementation.
+// The __torch_function__ protocol: classes (subclasses of Tensor and foreign ones) that want to see
+// the calls made with their instances. Owns who is asked, in which order, and the default
+// implementation.
 #include <vector>
 
 #include "python/tensor_object.h"
@@ -15,7 +16,7 @@ PyObject* protocol_name() {
   return name;
 }
 
-PyObject* disabled_impl = nullptr;    // _disabled_torch_function_impl: "treat my class as plain"
+PyObject* disabled_impl = nullptr;  // _disabled_torch_function_impl: "treat my class as plain"
 
 // Arguments whose type is to be asked, subclasses before their bases, each type once.
 class Candidates {
@@ -43,15 +44,19 @@ class Candidates {
 PyRef convert_result(PyRef result, PyTypeObject* type) {
   PyObject* o = result.get();
   if (is_tensor(o))
-    return PyType_IsSubtype(Py_TYPE(o), type) ? result : checked(as_subclass(o, reinterpret_cast<PyObject*>(type)));
+    return PyType_IsSubtype(Py_TYPE(o), type)
+               ? result
+               : checked(as_subclass(o, reinterpret_cast<PyObject*>(type)));
   if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
     bool tuple = PyTuple_CheckExact(o);
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
     PyRef out = checked(tuple ? PyTuple_New(n) : PyList_New(n));
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyRef item = convert_result(PyRef::borrow(PySequence_Fast_ITEMS(o)[i]), type);
-      if (tuple) PyTuple_SET_ITEM(out.get(), i, item.release());
-      else PyList_SET_ITEM(out.get(), i, item.release());
+      if (tuple)
+        PyTuple_SET_ITEM(out.get(), i, item.release());
+      else
+        PyList_SET_ITEM(out.get(), i, item.release());
     }
     return out;
   }
@@ -63,11 +68,12 @@ struct Disabled {
   ~Disabled() { torch_function_enabled = saved; }
 };
 
-bool parse_protocol(PyObject* args, PyObject* kwargs, PyObject*& func, PyObject*& types, PyObject*& a, PyObject*& k) {
+bool parse_protocol(PyObject* args, PyObject* kwargs, PyObject*& func, PyObject*& types,
+                    PyObject*& a, PyObject*& k) {
   static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
   a = k = nullptr;
-  return PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:__torch_function__", const_cast<char**>(names), &func, &types,
-                                     &a, &k);
+  return PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:__torch_function__",
+                                     const_cast<char**>(names), &func, &types, &a, &k);
 }
 
 PyObject* call_plain(PyObject* func, PyObject* args, PyObject* kwargs) {
@@ -84,7 +90,9 @@ PyObject* disabled_call(PyObject*, PyObject* args, PyObject* kwargs) {
   return call_plain(func, a, k);
 }
 
-PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(torch_function_enabled); }
+PyObject* is_enabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(torch_function_enabled);
+}
 PyObject* set_enabled(PyObject*, PyObject* on) {
   int truth = PyObject_IsTrue(on);
   if (truth < 0) return nullptr;
@@ -103,12 +111,18 @@ PyObject* py_has_torch_function_unary(PyObject*, PyObject* o) {
 }  // namespace
 
 PyMethodDef torch_function_functions[] = {
-    {"_disabled_torch_function_impl", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(disabled_call)),
-     METH_VARARGS | METH_KEYWORDS, "As a class's __torch_function__: its instances act as plain tensors."},
-    {"_is_torch_function_enabled", is_enabled, METH_NOARGS, "Are overrides looked for on this thread?"},
-    {"_set_torch_function_enabled", set_enabled, METH_O, "Turns overrides on or off; returns what was."},
-    {"_has_torch_function", py_has_torch_function, METH_O, "Does one of the arguments override calls?"},
-    {"_has_torch_function_unary", py_has_torch_function_unary, METH_O, "Does the argument override calls?"},
+    {"_disabled_torch_function_impl",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(disabled_call)),
+     METH_VARARGS | METH_KEYWORDS,
+     "As a class's __torch_function__: its instances act as plain tensors."},
+    {"_is_torch_function_enabled", is_enabled, METH_NOARGS,
+     "Are overrides looked for on this thread?"},
+    {"_set_torch_function_enabled", set_enabled, METH_O,
+     "Turns overrides on or off; returns what was."},
+    {"_has_torch_function", py_has_torch_function, METH_O,
+     "Does one of the arguments override calls?"},
+    {"_has_torch_function_unary", py_has_torch_function_unary, METH_O,
+     "Does the argument override calls?"},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -126,23 +140,27 @@ bool wants_torch_function(PyObject* o) noexcept {
   return attribute && attribute != disabled_impl;
 }
 
-PyObject* call_torch_function(PyObject* func, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* call_torch_function(PyObject* func, PyObject* const* args, Py_ssize_t nargs,
+                              PyObject* kwnames) {
   Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
   Candidates candidates;
   for (Py_ssize_t i = 0; i < nargs + nkw; ++i) candidates.look_at(args[i]);
 
   auto n = static_cast<Py_ssize_t>(candidates.found.size());
-  PyRef types = checked(PyTuple_New(n)), positional = checked(PyTuple_New(nargs)), keywords = checked(PyDict_New());
+  PyRef types = checked(PyTuple_New(n)), positional = checked(PyTuple_New(nargs)),
+        keywords = checked(PyDict_New());
   for (Py_ssize_t i = 0; i < n; ++i)
-    PyTuple_SET_ITEM(types.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(candidates.found[i]))));
+    PyTuple_SET_ITEM(types.get(), i,
+                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(candidates.found[i]))));
   for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
   for (Py_ssize_t i = 0; i < nkw; ++i)
     checked_int(PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i), args[nargs + i]));
   for (PyObject* o : candidates.found) {
-    // Looked up on the object, so that instance methods of foreign classes work as well as class methods.
+    // Looked up on the object, so that instance methods of foreign classes work as well as class
+    // methods.
     PyRef method = checked(PyObject_GetAttr(o, protocol_name()));
-    PyRef result = checked(PyObject_CallFunctionObjArgs(method.get(), func, types.get(), positional.get(),
-                                                        keywords.get(), nullptr));
+    PyRef result = checked(PyObject_CallFunctionObjArgs(method.get(), func, types.get(),
+                                                        positional.get(), keywords.get(), nullptr));
     if (result.get() != Py_NotImplemented) return result.release();
   }
   PyRef name = PyRef::steal(PyObject_GetAttrString(func, "__name__"));

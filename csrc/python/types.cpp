@@ -1,4 +1,5 @@
-// dtype, layout, memory_format and device objects. All but devices are singletons, named in the module.
+// dtype, layout, memory_format and device objects. All but devices are singletons, named in the
+// module.
 #include "python/types.h"
 
 #include <charconv>
@@ -12,22 +13,46 @@ namespace {
 LayoutObject layout_objects[3];
 MemoryFormatObject format_objects[4];
 constexpr const char* kLayoutNames[] = {"strided", "sparse_coo", "sparse_csr"};
-constexpr const char* kFormatNames[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+constexpr const char* kFormatNames[] = {"contiguous_format", "preserve_format", "channels_last",
+                                        "channels_last_3d"};
 
-DType dtype_value(PyObject* o) { return reinterpret_cast<DTypeObject*>(o)->value; }
-Device device_value(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->value; }
+DType dtype_value(PyObject* o) {
+  return reinterpret_cast<DTypeObject*>(o)->value;
+}
+Device device_value(PyObject* o) {
+  return reinterpret_cast<DeviceObject*>(o)->value;
+}
 
-// dtype ---------------------------------------------------------------------------------------------------------------
+// dtype
+// ---------------------------------------------------------------------------------------------------------------
 
-PyObject* dtype_repr(PyObject* o) { return PyUnicode_FromFormat("torch.%s", dtype_name(dtype_value(o))); }
-PyObject* dtype_reduce(PyObject* o, PyObject*) { return PyUnicode_FromString(dtype_name(dtype_value(o))); }
-PyObject* dtype_module(PyObject*, void*) { return PyUnicode_FromString("flambeau"); }
-PyObject* dtype_is_float(PyObject* o, void*) { return PyBool_FromLong(is_floating_point(dtype_value(o))); }
-PyObject* dtype_is_complex(PyObject* o, void*) { return PyBool_FromLong(is_complex(dtype_value(o))); }
-PyObject* dtype_is_signed(PyObject* o, void*) { return PyBool_FromLong(is_signed(dtype_value(o))); }
-PyObject* dtype_itemsize(PyObject* o, void*) { return PyLong_FromLongLong(itemsize(dtype_value(o))); }
-PyObject* dtype_to_real(PyObject* o, PyObject*) { return wrap_dtype(to_real(dtype_value(o))); }
-PyObject* dtype_to_complex(PyObject* o, PyObject*) { return wrap_dtype(to_complex(dtype_value(o))); }
+PyObject* dtype_repr(PyObject* o) {
+  return PyUnicode_FromFormat("torch.%s", dtype_name(dtype_value(o)));
+}
+PyObject* dtype_reduce(PyObject* o, PyObject*) {
+  return PyUnicode_FromString(dtype_name(dtype_value(o)));
+}
+PyObject* dtype_module(PyObject*, void*) {
+  return PyUnicode_FromString("flambeau");
+}
+PyObject* dtype_is_float(PyObject* o, void*) {
+  return PyBool_FromLong(is_floating_point(dtype_value(o)));
+}
+PyObject* dtype_is_complex(PyObject* o, void*) {
+  return PyBool_FromLong(is_complex(dtype_value(o)));
+}
+PyObject* dtype_is_signed(PyObject* o, void*) {
+  return PyBool_FromLong(is_signed(dtype_value(o)));
+}
+PyObject* dtype_itemsize(PyObject* o, void*) {
+  return PyLong_FromLongLong(itemsize(dtype_value(o)));
+}
+PyObject* dtype_to_real(PyObject* o, PyObject*) {
+  return wrap_dtype(to_real(dtype_value(o)));
+}
+PyObject* dtype_to_complex(PyObject* o, PyObject*) {
+  return wrap_dtype(to_complex(dtype_value(o)));
+}
 
 PyGetSetDef dtype_properties[] = {
     {"__module__", dtype_module, nullptr, nullptr, nullptr},
@@ -44,22 +69,38 @@ PyMethodDef dtype_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-// layout, memory_format -----------------------------------------------------------------------------------------------
+// layout, memory_format
+// -----------------------------------------------------------------------------------------------
 
-const char* layout_name(PyObject* o) { return kLayoutNames[int(reinterpret_cast<LayoutObject*>(o)->value)]; }
-const char* format_name(PyObject* o) { return kFormatNames[int(reinterpret_cast<MemoryFormatObject*>(o)->value)]; }
-PyObject* layout_repr(PyObject* o) { return PyUnicode_FromFormat("torch.%s", layout_name(o)); }
-PyObject* format_repr(PyObject* o) { return PyUnicode_FromFormat("torch.%s", format_name(o)); }
-PyObject* layout_reduce(PyObject* o, PyObject*) { return PyUnicode_FromString(layout_name(o)); }
-PyObject* format_reduce(PyObject* o, PyObject*) { return PyUnicode_FromString(format_name(o)); }
-PyMethodDef layout_methods[] = {{"__reduce__", layout_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-PyMethodDef format_methods[] = {{"__reduce__", format_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+const char* layout_name(PyObject* o) {
+  return kLayoutNames[int(reinterpret_cast<LayoutObject*>(o)->value)];
+}
+const char* format_name(PyObject* o) {
+  return kFormatNames[int(reinterpret_cast<MemoryFormatObject*>(o)->value)];
+}
+PyObject* layout_repr(PyObject* o) {
+  return PyUnicode_FromFormat("torch.%s", layout_name(o));
+}
+PyObject* format_repr(PyObject* o) {
+  return PyUnicode_FromFormat("torch.%s", format_name(o));
+}
+PyObject* layout_reduce(PyObject* o, PyObject*) {
+  return PyUnicode_FromString(layout_name(o));
+}
+PyObject* format_reduce(PyObject* o, PyObject*) {
+  return PyUnicode_FromString(format_name(o));
+}
+PyMethodDef layout_methods[] = {{"__reduce__", layout_reduce, METH_NOARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+PyMethodDef format_methods[] = {{"__reduce__", format_reduce, METH_NOARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef singleton_properties[] = {
     {"__module__", dtype_module, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
-// device --------------------------------------------------------------------------------------------------------------
+// device
+// --------------------------------------------------------------------------------------------------------------
 
 const char* type_name(Device d) {
   return d.type == DeviceType::CPU ? "cpu" : d.type == DeviceType::CUDA ? "cuda" : "meta";
@@ -68,22 +109,26 @@ const char* type_name(Device d) {
 PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"type", "index", nullptr};
   PyObject *type, *index = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type,
+                                   &index))
     return nullptr;
   try {
     if (is_device(type)) return Py_NewRef(type);
-    if (PyLong_Check(type)) {                     // an ordinal: of the accelerator
+    if (PyLong_Check(type)) {  // an ordinal: of the accelerator
       int i = static_cast<int>(PyLong_AsLong(type));
       if (i == -1 && PyErr_Occurred()) return nullptr;
       FB_CHECK(i >= 0 && i < 128, "Device index must not be negative");
       return wrap_device({DeviceType::CUDA, static_cast<int8_t>(i)});
     }
-    FB_CHECK_TYPE(PyUnicode_Check(type), "device(): argument 'type' must be str, not ", Py_TYPE(type)->tp_name);
+    FB_CHECK_TYPE(PyUnicode_Check(type), "device(): argument 'type' must be str, not ",
+                  Py_TYPE(type)->tp_name);
     const char* text = PyUnicode_AsUTF8(type);
     if (!text) return nullptr;
     Device d = parse_device(text);
     if (index != Py_None) {
-      FB_CHECK(d.index < 0, "type (string) must not include an index because index was passed explicitly: ", text);
+      FB_CHECK(
+          d.index < 0,
+          "type (string) must not include an index because index was passed explicitly: ", text);
       long i = PyLong_AsLong(index);
       if (i == -1 && PyErr_Occurred()) return nullptr;
       FB_CHECK(i >= 0 && i < 128, "Device index must not be negative");
@@ -105,7 +150,9 @@ PyObject* device_str(PyObject* o) {
   if (d.index < 0) return PyUnicode_FromString(type_name(d));
   return PyUnicode_FromFormat("%s:%d", type_name(d), int(d.index));
 }
-PyObject* device_type_of(PyObject* o, void*) { return PyUnicode_FromString(type_name(device_value(o))); }
+PyObject* device_type_of(PyObject* o, void*) {
+  return PyUnicode_FromString(type_name(device_value(o)));
+}
 PyObject* device_index(PyObject* o, void*) {
   int i = device_value(o).index;
   if (i < 0) Py_RETURN_NONE;
@@ -134,8 +181,8 @@ PyMethodDef device_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyTypeObject make_type(const char* name, Py_ssize_t size, const char* doc, reprfunc repr, PyMethodDef* methods,
-                       PyGetSetDef* properties) {
+PyTypeObject make_type(const char* name, Py_ssize_t size, const char* doc, reprfunc repr,
+                       PyMethodDef* methods, PyGetSetDef* properties) {
   PyTypeObject t = static_type(name, size, doc);
   t.tp_repr = repr;
   t.tp_methods = methods;
@@ -150,31 +197,42 @@ bool add_singleton(PyObject* module, T& o, PyTypeObject& type, const char* name)
 }
 
 // The other names by which element types are known.
-constexpr struct { const char* name; DType dtype; } kDTypeAliases[] = {
-    {"half", DType::Float16}, {"float", DType::Float32}, {"double", DType::Float64}, {"short", DType::Int16},
-    {"int", DType::Int32}, {"long", DType::Int64}, {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128},
+constexpr struct {
+  const char* name;
+  DType dtype;
+} kDTypeAliases[] = {
+    {"half", DType::Float16},     {"float", DType::Float32},      {"double", DType::Float64},
+    {"short", DType::Int16},      {"int", DType::Int32},          {"long", DType::Int64},
+    {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128},
 };
 }  // namespace
 
-PyTypeObject DTypeType = make_type("flambeau.dtype", sizeof(DTypeObject), "Type of a tensor's elements.", dtype_repr,
-                                   dtype_methods, dtype_properties);
-PyTypeObject LayoutType = make_type("flambeau.layout", sizeof(LayoutObject), "How a tensor's elements are stored.",
-                                    layout_repr, layout_methods, singleton_properties);
+PyTypeObject DTypeType =
+    make_type("flambeau.dtype", sizeof(DTypeObject), "Type of a tensor's elements.", dtype_repr,
+              dtype_methods, dtype_properties);
+PyTypeObject LayoutType =
+    make_type("flambeau.layout", sizeof(LayoutObject), "How a tensor's elements are stored.",
+              layout_repr, layout_methods, singleton_properties);
 PyTypeObject MemoryFormatType = make_type("flambeau.memory_format", sizeof(MemoryFormatObject),
-                                          "Order of a dense tensor's dimensions in memory.", format_repr,
-                                          format_methods, singleton_properties);
+                                          "Order of a dense tensor's dimensions in memory.",
+                                          format_repr, format_methods, singleton_properties);
 PyTypeObject DeviceType_ = make_type("flambeau.device", sizeof(DeviceObject),
-                                     "Where a tensor lives: device('cpu'), device('cuda', 1).", device_repr,
-                                     device_methods, device_properties);
+                                     "Where a tensor lives: device('cpu'), device('cuda', 1).",
+                                     device_repr, device_methods, device_properties);
 
 Device parse_device(const std::string& text) {
   size_t colon = text.find(':');
   std::string kind = text.substr(0, colon);
   Device d;
-  if (kind == "cpu") d.type = DeviceType::CPU;
-  else if (kind == "cuda") d.type = DeviceType::CUDA;
-  else if (kind == "meta") d.type = DeviceType::Meta;
-  else fail(ErrorKind::Runtime, "Expected one of cpu, cuda, meta device type at start of device string: ", text);
+  if (kind == "cpu")
+    d.type = DeviceType::CPU;
+  else if (kind == "cuda")
+    d.type = DeviceType::CUDA;
+  else if (kind == "meta")
+    d.type = DeviceType::Meta;
+  else
+    fail(ErrorKind::Runtime,
+         "Expected one of cpu, cuda, meta device type at start of device string: ", text);
   if (colon != std::string::npos) {
     const char *from = text.data() + colon + 1, *to = text.data() + text.size();
     int index = -1;
@@ -213,10 +271,14 @@ PyObject* wrap_ints(const Ints& xs) noexcept {
 
 PyObject* wrap_scalar(const Scalar& x) noexcept {
   switch (x.kind()) {
-    case Scalar::Kind::Bool: return PyBool_FromLong(x.to_int() != 0);
-    case Scalar::Kind::Int: return PyLong_FromLongLong(x.to_int());
-    case Scalar::Kind::UInt: return PyLong_FromUnsignedLongLong(static_cast<uint64_t>(x.to_int()));
-    case Scalar::Kind::Float: return PyFloat_FromDouble(x.to_double());
+    case Scalar::Kind::Bool:
+      return PyBool_FromLong(x.to_int() != 0);
+    case Scalar::Kind::Int:
+      return PyLong_FromLongLong(x.to_int());
+    case Scalar::Kind::UInt:
+      return PyLong_FromUnsignedLongLong(static_cast<uint64_t>(x.to_int()));
+    case Scalar::Kind::Float:
+      return PyFloat_FromDouble(x.to_double());
     case Scalar::Kind::Complex: {
       complex128 z = x.to_complex();
       return PyComplex_FromDoubles(z.real(), z.imag());
@@ -235,12 +297,14 @@ bool init_types(PyObject* module) {
   DeviceType_.tp_richcompare = device_compare;
   for (auto* type : {&DTypeType, &LayoutType, &MemoryFormatType, &DeviceType_}) {
     if (PyType_Ready(type) < 0) return false;
-    if (PyModule_AddObjectRef(module, std::strchr(type->tp_name, '.') + 1, reinterpret_cast<PyObject*>(type)) < 0)
+    if (PyModule_AddObjectRef(module, std::strchr(type->tp_name, '.') + 1,
+                              reinterpret_cast<PyObject*>(type)) < 0)
       return false;
   }
   for (int i = 0; i < kDTypes; ++i) {
     dtype_objects[i].value = static_cast<DType>(i);
-    if (!add_singleton(module, dtype_objects[i], DTypeType, dtype_name(static_cast<DType>(i)))) return false;
+    if (!add_singleton(module, dtype_objects[i], DTypeType, dtype_name(static_cast<DType>(i))))
+      return false;
   }
   for (auto& [name, dtype] : kDTypeAliases) {
     PyRef o = PyRef::steal(wrap_dtype(dtype));

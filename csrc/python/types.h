@@ -1,5 +1,5 @@
-// Small Python types of the core: dtype, layout, memory_format, device, Size, Generator. dtype, layout and
-// memory_format objects are singletons, so a comparison is a pointer comparison.
+// Small Python types of the core: dtype, layout, memory_format, device, Size, Generator. dtype,
+// layout and memory_format objects are singletons, so a comparison is a pointer comparison.
 #pragma once
 
 #include "core/generator.h"
@@ -9,24 +9,19 @@
 namespace flambeau::python {
 
 struct DTypeObject {
-  PyObject_HEAD
-  DType value;
+  PyObject_HEAD DType value;
 };
 struct LayoutObject {
-  PyObject_HEAD
-  Layout value;
+  PyObject_HEAD Layout value;
 };
 struct MemoryFormatObject {
-  PyObject_HEAD
-  MemoryFormat value;
+  PyObject_HEAD MemoryFormat value;
 };
 struct DeviceObject {
-  PyObject_HEAD
-  Device value;
+  PyObject_HEAD Device value;
 };
 struct GeneratorObject {
-  PyObject_HEAD
-  Generator value;
+  PyObject_HEAD Generator value;
 };
 
 extern PyTypeObject DTypeType, LayoutType, MemoryFormatType, DeviceType_, GeneratorType, SizeType;
@@ -40,13 +35,17 @@ PyObject* wrap_layout(Layout l) noexcept;
 PyObject* wrap_memory_format(MemoryFormat f) noexcept;
 PyObject* wrap_device(Device d) noexcept;
 PyObject* wrap_generator(const Generator& g) noexcept;
-PyObject* wrap_size(const Ints& sizes) noexcept;            // flambeau.Size
-PyObject* wrap_ints(const Ints& xs) noexcept;               // a plain tuple
-PyObject* wrap_scalar(const Scalar& x) noexcept;            // bool, int, float or complex
+PyObject* wrap_size(const Ints& sizes) noexcept;  // flambeau.Size
+PyObject* wrap_ints(const Ints& xs) noexcept;     // a plain tuple
+PyObject* wrap_scalar(const Scalar& x) noexcept;  // bool, int, float or complex
 
-inline bool is_dtype(PyObject* o) noexcept { return Py_TYPE(o) == &DTypeType; }
-inline bool is_device(PyObject* o) noexcept { return Py_TYPE(o) == &DeviceType_; }
-Device parse_device(const std::string& text);               // "cpu", "cuda:1", "meta"
+inline bool is_dtype(PyObject* o) noexcept {
+  return Py_TYPE(o) == &DTypeType;
+}
+inline bool is_device(PyObject* o) noexcept {
+  return Py_TYPE(o) == &DeviceType_;
+}
+Device parse_device(const std::string& text);  // "cpu", "cuda:1", "meta"
 
 bool init_types(PyObject* module);
 

@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
         _report(unit.errors, args.root)
         if not args.keep_going:
             return 1
-    files = emit_files.all_files(unit) | emit_bindings.files([e.op for e in unit.entries])
+    files = emit_files.all_files(unit) | emit_bindings.files(unit)
     if args.list_outputs:
         print("\n".join(sorted(files)))
         return 0

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .._ir.types import Param, Type
+from . import declare
+from .compiler import Unit
 from .emit_op import default_text
 from .model import Op
 
@@ -309,7 +311,7 @@ def _fields(form: Form) -> str:
     return f"result_type_{form.op.uid}" if form.op.option("fields") and not form.inplace else ""
 
 
-def _source(parts: list[Group]) -> str:
+def _source(parts: list[Group], known: declare.Names) -> str:
     lines: list[str] = []
     done: set[str] = set()
     for g in parts:
@@ -328,18 +330,23 @@ def _source(parts: list[Group]) -> str:
             lines += _binding("m", g, g.methods)
         lines += [*_entry_points(g), ""]
     body = "\n".join(lines)
-    includes = '#include "gen/bindings.h"\n#include "gen/ops.h"\n#include "python/thunks.h"\n'
-    return f"{_HEAD}{includes}\n{_OPEN}\n{body}\n{_CLOSE}"
+    own = "\n".join(_declarations(parts))
+    used = "\n".join(declare.prelude(lines, known))
+    return f'{_HEAD}#include "python/thunks.h"\n\n{used}\n{_OPEN}\n{own}\n\n{body}\n{_CLOSE}'
 
 
-def _header(all_groups: list[Group]) -> str:
+def _declarations(of: list[Group]) -> list[str]:
     lines = []
-    for g in all_groups:
+    for g in of:
         for kind, forms in (("f", g.functions), ("m", g.methods)):
             if forms:
                 lines.append(f"extern const Binding {kind}_binding_{g.name};")
                 lines.append(f"PyObject* {kind}_{g.name}(PyObject*, {_CALL});")
-    body = "\n".join(lines)
+    return lines
+
+
+def _header(all_groups: list[Group]) -> str:
+    body = "\n".join(_declarations(all_groups))
     return f'{_HEAD}#pragma once\n\n#include "python/argparse.h"\n\n{_OPEN}\n{body}\n\n{_CLOSE}'
 
 
@@ -392,11 +399,12 @@ def _tables(all_groups: list[Group]) -> str:
     return f"{_HEAD}{includes}\n{_OPEN}\n{body}\n\n{_CLOSE}"
 
 
-def files(ops: Sequence[Op]) -> dict[str, str]:
+def files(unit: Unit) -> dict[str, str]:
     """File name -> text: one source per family, the tables, a header."""
-    all_groups = groups(ops)
+    all_groups = groups([e.op for e in unit.entries])
+    known = declare.names(unit)
     families: dict[str, list[Group]] = {}
     for g in all_groups:
         families.setdefault((g.functions or g.methods)[0].op.family, []).append(g)
-    out = {f"bindings_{family}.cpp": _source(parts) for family, parts in families.items()}
+    out = {f"bindings_{family}.cpp": _source(parts, known) for family, parts in families.items()}
     return {**out, "bindings.h": _header(all_groups), "bindings.cpp": _tables(all_groups)}

@@ -191,7 +191,3 @@ def descriptor(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
 def kind_of(entry: Entry) -> str:
     """Kind as the interceptors must see it: a view made of views is a composite."""
     return entry.op.kind if entry.is_primitive else "composite"
-
-
-def descs_header(ops: Sequence[Op]) -> list[str]:
-    return [f"extern const OpDesc {op.uid};" for op in ops]

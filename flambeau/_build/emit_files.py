@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from . import emit_boxed, emit_op, emit_pointwise, pointwise
+from . import declare, emit_boxed, emit_op, emit_pointwise, pointwise
 from .compiler import Entry, Unit
 
 LIMIT = 1800
@@ -24,9 +24,6 @@ def all_files(unit: Unit) -> dict[str, str]:
     files = {
         "ops.h": _header(unit),
         "kernels.h": _kernels(unit),
-        "descs.h": _namespace(
-            emit_boxed.descs_header(unit.ops), "ops::desc", '#include "dispatch/op.h"\n'
-        ),
         "registry.cpp": _registry(unit),
         "table.json": _table(unit),
     }
@@ -62,8 +59,10 @@ def _kernels(unit: Unit) -> str:
 
 def _registry(unit: Unit) -> str:
     rows = "\n".join(f"    &ops::desc::{e.op.uid}," for e in unit.entries)
+    declared = "\n".join(f"extern const OpDesc {e.op.uid};" for e in unit.entries)
     return (
-        f'{_HEAD}#include "gen/descs.h"\n\nnamespace flambeau {{\n\n'
+        f'{_HEAD}#include "dispatch/op.h"\n\nnamespace flambeau::ops::desc {{\n{declared}\n}}\n\n'
+        "namespace flambeau {\n\n"
         f"static const OpDesc* const kOps[] = {{\n{rows}\n}};\n\n"
         "std::span<const OpDesc* const> all_ops() { return kOps; }\n\n}  // namespace flambeau\n"
     )
@@ -76,6 +75,7 @@ def _entry(e: Entry, overloaded: Callable[[str], bool]) -> list[str]:
 
 
 def _sources(unit: Unit) -> dict[str, str]:
+    known = declare.names(unit)
     families: dict[str, list[Entry]] = {}
     for e in unit.entries:
         families.setdefault(e.op.family, []).append(e)
@@ -93,7 +93,7 @@ def _sources(unit: Unit) -> dict[str, str]:
             chunks[-1] += lines
         for i, chunk in enumerate(chunks):
             name = f"ops_{family}{'' if i == 0 else f'_{i + 1}'}.cpp"
-            files[name] = _source(chunk, name)
+            files[name] = _source(chunk, name, known)
     return files
 
 
@@ -101,17 +101,15 @@ _INCLUDES = """#include <array>
 
 #include "autograd/generated.h"
 #include "dispatch/boxing.h"
-#include "gen/descs.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
-#include "gen/pointwise_kernels.h"
+#include "kernels/pointwise.h"
 """
 
 
-def _source(lines: list[str], name: str) -> str:
+def _source(lines: list[str], name: str, known: declare.Names) -> str:
     """A source; `@restore` lines become a #line that points at the generated file again."""
-    head = f"{_HEAD}{_INCLUDES}\nnamespace flambeau {{\nnamespace ops {{\n\n"
-    out = head.splitlines()
+    head = f"{_HEAD}{_INCLUDES}"
+    opening = "namespace flambeau {\nnamespace ops {\n"
+    out = [*head.splitlines(), "", *declare.prelude(lines, known), *opening.splitlines(), ""]
     for line in [*lines, "}  // namespace ops", "}  // namespace flambeau"]:
         out.append(f'#line {len(out) + 2} "gen/{name}"' if line == "@restore" else line)
     return "\n".join(out) + "\n"

@@ -262,12 +262,13 @@ def table_source(kernels: Sequence[Kernel]) -> str:
     """Text of gen/pointwise_table.cpp: the entries of all kernels."""
     lines = [
         "// Generated from flambeau/ops by flambeau._build; do not edit.",
-        '#include "gen/pointwise_kernels.h"',
+        '#include "kernels/pointwise.h"',
         "",
         "namespace flambeau::kernels {",
         "",
     ]
     for k in kernels:
+        lines.append(f"extern const PointwiseKernel kernel_{k.name};")
         lines.append(f"FB_ISA_DECLARE(extern const LoopTable loops_{k.name};)")
     lines.append("")
     for k in kernels:
@@ -283,19 +284,4 @@ def table_source(kernels: Sequence[Kernel]) -> str:
             f"    Promote::{promote}, {bits}, {conditions}, {min(k.cost, 9999)}, {{{results}}},",
             f"    FB_ISA_LIST(loops_{k.name})}};",
         ]
-    return "\n".join([*lines, "", "}  // namespace flambeau::kernels", ""])
-
-
-def header(kernels: Sequence[Kernel]) -> str:
-    """Text of gen/pointwise_kernels.h."""
-    lines = [
-        "// Generated from flambeau/ops by flambeau._build; do not edit.",
-        "#pragma once",
-        "",
-        '#include "kernels/pointwise.h"',
-        "",
-        "namespace flambeau::kernels {",
-        "",
-        *(f"extern const PointwiseKernel kernel_{k.name};" for k in kernels),
-    ]
     return "\n".join([*lines, "", "}  // namespace flambeau::kernels", ""])

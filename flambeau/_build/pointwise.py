@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from .._ir.errors import CompileError
 from ..ops.scalar import PRIMITIVES
 from .emit_expr import CPP_KEYWORDS
-from .emit_kernels import Kernel, header, isa_source, table_source
+from .emit_kernels import Kernel, isa_source, table_source
 from .model import Op
 from .pointwise_rules import jvp_rule, vjp_rule
 from .scalar_diff import cotangents
@@ -451,7 +451,7 @@ def files(plans: Sequence[Plan]) -> dict[str, str]:
     for p in plans:
         kernels.setdefault(p.op.family, []).extend(p.kernels)
     every = [k for ks in kernels.values() for k in ks]
-    out = {"pointwise_kernels.h": header(every), "pointwise_table.cpp": table_source(every)}
+    out = {"pointwise_table.cpp": table_source(every)}
     for family, ks in kernels.items():
         for i in range(0, len(ks), _PER_FILE):
             name = f"loops_{family}{'' if i == 0 else f'_{i // _PER_FILE + 1}'}.isa.cpp"

@@ -101,7 +101,9 @@ def full_like(
     >>> torch.full_like(torch.ones(2), 3)
     tensor([3., 3.])
     """
-    return empty_like(input, dtype=dtype, device=device, memory_format=memory_format).fill_(fill_value)
+    return empty_like(input, dtype=dtype, device=device, memory_format=memory_format).fill_(
+        fill_value
+    )
 
 
 @composite(like_factory=True, method=False)

@@ -100,9 +100,7 @@ def _(g, indices, num_weights, padding_idx, scale_grad_by_freq):
     kernel="embedding_renorm_", namespaces=("torch",), method=False, out=False, inplace_kernel=True,
     differentiable=False,
 )  # fmt: skip
-def embedding_renorm_(
-    weight: Tensor, indices: Tensor, max_norm: float, norm_type: float
-) -> Tensor:
+def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Scales the rows of `weight` at `indices` down to at most `max_norm`, in place.
 
     >>> torch.embedding_renorm_(torch.tensor([[3.0, 4.0]]), torch.tensor([0]), 1.0, 2.0)
@@ -244,9 +242,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    check(
-        input.dtype == int64, "one_hot is only applicable to index tensor of type LongTensor."
-    )
+    check(input.dtype == int64, "one_hot is only applicable to index tensor of type LongTensor.")
     if input.numel() == 0:
         check(num_classes > 0, "Can not infer total number of classes from empty tensor.")
         return empty(input.shape + [num_classes], dtype=int64, like=input)

@@ -234,7 +234,9 @@ def _(g, indices, start: int, values, accumulate: bool):
     to_self = g
     if not accumulate:
         to_self = g.clone()
-        index_block_put_(to_self, indices, start, zeros([], dtype=g.dtype).expand(values.shape), False)
+        index_block_put_(
+            to_self, indices, start, zeros([], dtype=g.dtype).expand(values.shape), False
+        )
     return to_self, None, index_block(g, indices, start)
 
 
@@ -289,7 +291,10 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     tensor([[1],
             [4]])
     """
-    check(index.dtype == int64 or index.dtype == int32, "gather(): Expected dtype int32/int64 for index")
+    check(
+        index.dtype == int64 or index.dtype == int32,
+        "gather(): Expected dtype int32/int64 for index",
+    )
     d = wrap_dim(dim, input.ndim)
     if index.numel() > 0:
         check(
@@ -355,7 +360,11 @@ def scatter_reduce(
     tensor([2., 0.])
     """
     check(
-        reduce == "sum" or reduce == "prod" or reduce == "mean" or reduce == "amax" or reduce == "amin",
+        reduce == "sum"
+        or reduce == "prod"
+        or reduce == "mean"
+        or reduce == "amax"
+        or reduce == "amin",
         f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}.",
     )
     return _scatter_reduce(input, dim, index, src, reduce, include_self)
@@ -371,7 +380,9 @@ def _scatter_reduce(
     True
     """
     _check_scatter(input, dim, index, src.shape, "scatter_reduce")
-    check(src.dtype == input.dtype, "scatter_reduce(): Expected self.dtype to be equal to src.dtype")
+    check(
+        src.dtype == input.dtype, "scatter_reduce(): Expected self.dtype to be equal to src.dtype"
+    )
     return empty(input.shape, like=input)
 
 
@@ -382,7 +393,9 @@ def _(g, input, dim: int, index, src, result, reduce: str, include_self: bool):
     if reduce == "sum":
         to_src = g.gather(dim, index)
     elif reduce == "mean":
-        ones_self = ones(input.shape, dtype=g.dtype) if include_self else zeros(input.shape, dtype=g.dtype)
+        ones_self = (
+            ones(input.shape, dtype=g.dtype) if include_self else zeros(input.shape, dtype=g.dtype)
+        )
         count = ones_self.scatter_add(dim, index, ones(index.shape, dtype=g.dtype))
         count = count.masked_fill(count == 0, 1)
         to_input = g / count
@@ -395,7 +408,9 @@ def _(g, input, dim: int, index, src, result, reduce: str, include_self: bool):
         zero_self = zeros(input.shape, dtype=g.dtype)
         src_zero = src == 0
         hits = src_zero.to(g.dtype)
-        zeros_met = zero_self.scatter_add(dim, index, hits if hits.shape == index.shape else _corner(hits, index.shape)).gather(dim, index)
+        zeros_met = zero_self.scatter_add(
+            dim, index, hits if hits.shape == index.shape else _corner(hits, index.shape)
+        ).gather(dim, index)
         part = _corner(src, index.shape)
         part_zero = part == 0
         single_zero = part_zero & (zeros_met == 1)
@@ -408,7 +423,9 @@ def _(g, input, dim: int, index, src, result, reduce: str, include_self: bool):
         value = result.gather(dim, index)
         part = _corner(src, index.shape)
         src_hit = (part == value).to(g.dtype)
-        self_hit = (input == result).to(g.dtype) if include_self else zeros(input.shape, dtype=g.dtype)
+        self_hit = (
+            (input == result).to(g.dtype) if include_self else zeros(input.shape, dtype=g.dtype)
+        )
         n = self_hit.scatter_add(dim, index, src_hit)
         shared = g / n.masked_fill(n == 0, 1)
         to_input = self_hit * shared
@@ -475,7 +492,9 @@ def _(g, input, dim: int, index):
 
 
 @structured(kernel="index_add", inplace=True)
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
+def index_add(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1
+) -> Tensor:
     """Copy of `input` with alpha * source added to the entries `index` of dim `dim`.
 
     >>> torch.zeros(2).index_add(0, torch.tensor([1, 1]), torch.ones(2))
@@ -515,7 +534,9 @@ def _check_index_source(input: Tensor, dim: int, index: Tensor, source: Tensor, 
     True
     """
     d = wrap_dim(dim, input.ndim)
-    check_index(index.ndim <= 1, f"{op}(): Index is supposed to be a vector, but got dim: {index.ndim}")
+    check_index(
+        index.ndim <= 1, f"{op}(): Index is supposed to be a vector, but got dim: {index.ndim}"
+    )
     check(
         index.dtype == int64 or (index.dtype == int32 and op != "index_copy"),
         f"{op}(): Expected dtype int64 for index but got: {index.dtype}",
@@ -614,7 +635,10 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     >>> torch.zeros(2).masked_scatter(torch.tensor([False, True]), torch.tensor([7.0]))
     tensor([0., 7.])
     """
-    check(mask.dtype == bool_, f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+    check(
+        mask.dtype == bool_,
+        f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype}",
+    )
     check(
         input.dtype == source.dtype,
         f"masked_scatter: expected self and source to have same dtypes but got {input.dtype} and {source.dtype}",
@@ -637,8 +661,13 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     >>> torch.tensor([[1, 2], [3, 4]]).take(torch.tensor([0, 3]))
     tensor([1, 4])
     """
-    check(index.dtype == int64, f"take(): Expected a long tensor for index, but got {scalar_type_name(index.dtype)}")
-    check_index(input.numel() > 0 or index.numel() == 0, "take(): tried to take from an empty tensor")
+    check(
+        index.dtype == int64,
+        f"take(): Expected a long tensor for index, but got {scalar_type_name(index.dtype)}",
+    )
+    check_index(
+        input.numel() > 0 or index.numel() == 0, "take(): tried to take from an empty tensor"
+    )
     return empty(index.shape, like=input)
 
 
@@ -654,7 +683,10 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     >>> torch.zeros(3).put(torch.tensor([1]), torch.tensor([5.0]))
     tensor([0., 5., 0.])
     """
-    check(index.dtype == int64, f"put_(): Expected a long tensor for index, but got {scalar_type_name(index.dtype)}")
+    check(
+        index.dtype == int64,
+        f"put_(): Expected a long tensor for index, but got {scalar_type_name(index.dtype)}",
+    )
     check(
         source.dtype == input.dtype,
         f"put_(): self and source expected to have the same dtype, but got self.dtype = {scalar_type_name(input.dtype)} and source.dtype = {scalar_type_name(source.dtype)}",
@@ -663,7 +695,10 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         index.numel() == source.numel(),
         f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.numel()}, index.numel() = {index.numel()}",
     )
-    check_index(input.numel() > 0 or index.numel() == 0, "put_(): tried to put elements into an empty tensor")
+    check_index(
+        input.numel() > 0 or index.numel() == 0,
+        "put_(): tried to put elements into an empty tensor",
+    )
     return empty(input.shape, like=input)
 
 
@@ -682,7 +717,10 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     >>> torch.tensor([[1, 2]]).take_along_dim(torch.tensor([[1]]), 1)
     tensor([[2]])
     """
-    check(indices.dtype == int64, f"torch.take_along_dim(): dtype of indices should be Long but got {scalar_type_name(indices.dtype)}")
+    check(
+        indices.dtype == int64,
+        f"torch.take_along_dim(): dtype of indices should be Long but got {scalar_type_name(indices.dtype)}",
+    )
     if dim is None:
         return input.reshape([-1]).gather(0, indices.reshape([-1]))
     check(

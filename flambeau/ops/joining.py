@@ -146,7 +146,9 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     tensor([[1, 0],
             [0, 2]])
     """
-    check(input.ndim == 1 or input.ndim == 2, f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
+    check(
+        input.ndim == 1 or input.ndim == 2, f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D"
+    )
     if input.ndim == 1:
         return input.diag_embed(diagonal)
     return input.diagonal(diagonal).clone()
@@ -201,7 +203,10 @@ def diagonal_scatter(
     """
     out = input.clone(memory_format=contiguous_format)
     target = out.diagonal(offset, dim1, dim2)
-    check(target.shape == src.shape, f"expected src to have a size equal to the slice of self. src size = {src.shape}, slice size = {target.shape}")
+    check(
+        target.shape == src.shape,
+        f"expected src to have a size equal to the slice of self. src size = {src.shape}, slice size = {target.shape}",
+    )
     target.copy_(src)
     return out
 
@@ -216,7 +221,10 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """
     out = input.clone(memory_format=contiguous_format)
     target = out.select(dim, index)
-    check(target.shape == src.shape, f"expected src to have a size equal to the slice of self. src size = {src.shape}, slice size = {target.shape}")
+    check(
+        target.shape == src.shape,
+        f"expected src to have a size equal to the slice of self. src size = {src.shape}, slice size = {target.shape}",
+    )
     target.copy_(src)
     return out
 
@@ -237,7 +245,10 @@ def slice_scatter(
     """
     out = input.clone(memory_format=contiguous_format)
     target = out.slice(dim, start, end, step)
-    check(target.shape == src.shape, f"expected src to have a size equal to the slice of self. src size = {src.shape}, slice size = {target.shape}")
+    check(
+        target.shape == src.shape,
+        f"expected src to have a size equal to the slice of self. src size = {src.shape}, slice size = {target.shape}",
+    )
     target.copy_(src)
     return out
 
@@ -305,7 +316,9 @@ def repeat_interleave(repeats: Tensor, *, output_size: int | None = None) -> Ten
     return repeat_indices(repeats, output_size=output_size)
 
 
-@structured(kernel="repeat_indices", dynamic=True, namespaces=(), method=False, differentiable=False)
+@structured(
+    kernel="repeat_indices", dynamic=True, namespaces=(), method=False, differentiable=False
+)
 def repeat_indices(repeats: Tensor, *, output_size: int | None = None) -> Tensor:
     """Index i, repeats[i] times. Shape: (sum(repeats),), int64.
 
@@ -326,11 +339,19 @@ def _meshgrid(tensors: Tensors, indexing: str) -> Tensors:
     [torch.Size([2, 3]), torch.Size([2, 3])]
     """
     check(len(tensors) > 0, "meshgrid expects a non-empty TensorList")
-    check(indexing == "ij" or indexing == "xy", f"torch.meshgrid: indexing must be one of 'xy' or 'ij', but received: {indexing}")
+    check(
+        indexing == "ij" or indexing == "xy",
+        f"torch.meshgrid: indexing must be one of 'xy' or 'ij', but received: {indexing}",
+    )
     shape: Ints = []
     for x in tensors:
-        check(x.ndim <= 1, f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x.ndim}D")
-        check(x.dtype == tensors[0].dtype, "torch.meshgrid expects all tensors to have the same dtype")
+        check(
+            x.ndim <= 1,
+            f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x.ndim}D",
+        )
+        check(
+            x.dtype == tensors[0].dtype, "torch.meshgrid expects all tensors to have the same dtype"
+        )
         shape.append(x.numel())
     swap = indexing == "xy" and len(tensors) >= 2
     if swap:

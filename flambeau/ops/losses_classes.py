@@ -177,7 +177,7 @@ def _cross_entropy_rows(
     """
     check_not_implemented(
         input.dtype.is_floating_point,
-        "\"log_softmax_lastdim_kernel_impl\" not implemented for "
+        '"log_softmax_lastdim_kernel_impl" not implemented for '
         f"'{scalar_type_name(input.dtype)}'",
     )
     none: Ints = []
@@ -414,7 +414,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     )
     check_not_implemented(
         input.dtype == float32 or input.dtype == float64,
-        "\"multilabel_margin_loss_forward_out_frame\" not implemented for "
+        '"multilabel_margin_loss_forward_out_frame" not implemented for '
         f"'{scalar_type_name(input.dtype)}'",
     )
     check(

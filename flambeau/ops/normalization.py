@@ -68,9 +68,16 @@ def _(g0, g1, g2, input, normalized_shape, weight, bias, result1, result2):
     return d_input.to(input.dtype), d_weight, d_bias
 
 
-@structured(kernel="layer_norm_backward", namespaces=(), method=False, out=False, differentiable=False)
+@structured(
+    kernel="layer_norm_backward", namespaces=(), method=False, out=False, differentiable=False
+)
 def layer_norm_backward(
-    g: Tensor, input: Tensor, normalized_shape: Ints, weight: Tensor | None, mean: Tensor, rstd: Tensor
+    g: Tensor,
+    input: Tensor,
+    normalized_shape: Ints,
+    weight: Tensor | None,
+    mean: Tensor,
+    rstd: Tensor,
 ) -> Tuple[Tensor, Tensor, Tensor]:
     """Cotangents of input, weight and bias of layer_norm, in one pass over the rows.
 
@@ -121,7 +128,9 @@ def native_batch_norm(
     >>> torch.native_batch_norm(torch.ones(2, 3), None, None, None, None, True, 0.1, 1e-5)[1].shape
     torch.Size([3])
     """
-    check(input.ndim >= 2, f"batch_norm: expected input of at least 2 dims, got shape {input.shape}")
+    check(
+        input.ndim >= 2, f"batch_norm: expected input of at least 2 dims, got shape {input.shape}"
+    )
     c = input.size(1)
     for t, what in [
         (weight, "weight"), (bias, "bias"), (running_mean, "running_mean"), (running_var, "running_var"),
@@ -187,7 +196,9 @@ def _(g0, input, weight, bias, running_mean, running_var, training, eps, result1
     return d_input.to(input.dtype), d_weight, d_bias, None, None
 
 
-@structured(kernel="batch_norm_backward", namespaces=(), method=False, out=False, differentiable=False)
+@structured(
+    kernel="batch_norm_backward", namespaces=(), method=False, out=False, differentiable=False
+)
 def batch_norm_backward(
     g: Tensor,
     input: Tensor,
@@ -269,7 +280,10 @@ def native_group_norm(
     >>> F.group_norm(torch.ones(1, 2, 3), 2).shape
     torch.Size([1, 2, 3])
     """
-    check(input.ndim >= 2, "Expected at least 2 dimensions for input tensor but received " + f"{input.ndim}")
+    check(
+        input.ndim >= 2,
+        "Expected at least 2 dimensions for input tensor but received " + f"{input.ndim}",
+    )
     c = input.size(1)
     check(num_groups > 0, "Expected num groups to be greater than 0, got " + f"{num_groups}")
     check(
@@ -324,7 +338,9 @@ def _(g0, input, weight, bias, num_groups, eps, result1, result2):
     return d_input.reshape(input.shape).to(input.dtype), d_weight, d_bias
 
 
-@structured(kernel="group_norm_backward", namespaces=(), method=False, out=False, differentiable=False)
+@structured(
+    kernel="group_norm_backward", namespaces=(), method=False, out=False, differentiable=False
+)
 def group_norm_backward(
     g: Tensor, input: Tensor, weight: Tensor | None, num_groups: int, mean: Tensor, rstd: Tensor
 ) -> Tuple[Tensor, Tensor, Tensor]:

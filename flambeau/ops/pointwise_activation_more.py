@@ -22,7 +22,9 @@ def selu(input: Tensor) -> Tensor:
     >>> F.selu(torch.tensor([0.0]))
     tensor([0.])
     """
-    return 1.0507009873554804934193349852946 * (input if input > 0 else 1.6732632423543772848170429916717 * s.expm1(input))
+    return 1.0507009873554804934193349852946 * (
+        input if input > 0 else 1.6732632423543772848170429916717 * s.expm1(input)
+    )
 
 
 @pointwise(dtypes="f", namespaces=("torch", "nn.functional"), inplace=True)

@@ -13,9 +13,7 @@ def _check_alpha(input: Tensor, other: Tensor, alpha: Number) -> None:
     True
     """
     kind = result_type(input, other)
-    check(
-        not alpha.is_bool() or kind.is_bool, "Boolean alpha only supported for Boolean results."
-    )
+    check(not alpha.is_bool() or kind.is_bool, "Boolean alpha only supported for Boolean results.")
     check(
         alpha.is_integral() or alpha.is_bool() or kind.is_inexact,
         "For integral input tensors, argument alpha must not be a floating point number.",

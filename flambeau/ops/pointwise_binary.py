@@ -122,7 +122,9 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
     return s.hypot(input, other)
 
 
-@pointwise(promote="float", dtypes="bif", aliases=("arctan2",), alias_methods=("arctan2", "arctan2_"))
+@pointwise(
+    promote="float", dtypes="bif", aliases=("arctan2",), alias_methods=("arctan2", "arctan2_")
+)
 def atan2(input: Tensor, other: Tensor) -> Tensor:
     """Angle of the point (other, input).
 
@@ -242,7 +244,9 @@ def le(input: Tensor, other: Tensor | Number) -> Tensor:
     return input <= other
 
 
-@pointwise(dtypes="bif", aliases=("greater_equal",), alias_methods=("greater_equal", "greater_equal_"))
+@pointwise(
+    dtypes="bif", aliases=("greater_equal",), alias_methods=("greater_equal", "greater_equal_")
+)
 def ge(input: Tensor, other: Tensor | Number) -> Tensor:
     """Is `input` at least `other`?
 
@@ -339,7 +343,9 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     >>> torch.lerp(torch.tensor([0.0]), torch.tensor([10.0]), 0.3)
     tensor([3.])
     """
-    return s.where(s.abs(weight) < 0.5, input + weight * (end - input), end - (end - input) * (1 - weight))
+    return s.where(
+        s.abs(weight) < 0.5, input + weight * (end - input), end - (end - input) * (1 - weight)
+    )
 
 
 @lerp.vjp

@@ -196,7 +196,14 @@ def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None) -
     return input
 
 
-@pointwise(promote="first", conditions=("mask",), inplace=True, namespaces=(), method=False, label="masked_fill")
+@pointwise(
+    promote="first",
+    conditions=("mask",),
+    inplace=True,
+    namespaces=(),
+    method=False,
+    label="masked_fill",
+)
 def _masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     """The pointwise part of masked_fill.
 
@@ -235,7 +242,10 @@ def _check_mask(mask: Tensor, value: Tensor) -> None:
     >>> True
     True
     """
-    check(mask.dtype == bool_, f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+    check(
+        mask.dtype == bool_,
+        f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}",
+    )
     check(
         value.ndim == 0,
         f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).",

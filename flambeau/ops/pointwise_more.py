@@ -126,7 +126,10 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
 
 @composite(inplace=True, out=True)
 def nan_to_num(
-    input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+    input: Tensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
 ) -> Tensor:
     """NaN and infinities replaced: by 0 and the dtype's largest numbers unless given.
 

@@ -20,7 +20,10 @@ def uniform_(
         self.is_floating_point(),
         f"'check_uniform_bounds' not implemented for '{scalar_type_name(self.dtype)}'",
     )
-    check(from_ <= to, f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+    check(
+        from_ <= to,
+        f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}",
+    )
     check(
         to - from_ <= largest(self.dtype),
         f"uniform_ expects to-from <= std::numeric_limits<{scalar_type_name(self.dtype)}>::max(), but found to={to} and from={from_} which result in to-from to exceed the limit",
@@ -62,7 +65,9 @@ def random_(self: Tensor, *, generator: Generator | None = None) -> Tensor:
     """
 
 
-@random_.overload(kernel="random_to_", inplace_kernel=True, namespaces=(), method=True, differentiable=False)
+@random_.overload(
+    kernel="random_to_", inplace_kernel=True, namespaces=(), method=True, differentiable=False
+)
 def random_(self: Tensor, to: int, *, generator: Generator | None = None) -> Tensor:
     """Fills with whole numbers from [0, to).
 
@@ -72,15 +77,22 @@ def random_(self: Tensor, to: int, *, generator: Generator | None = None) -> Ten
     check(to > 0, f"random_ expects 'from' to be less than 'to', but got from=0 >= to={to}")
 
 
-@random_.overload(kernel="random_from_to_", inplace_kernel=True, namespaces=(), method=True, differentiable=False)
-def random_(self: Tensor, from_: int, to: int | None, *, generator: Generator | None = None) -> Tensor:
+@random_.overload(
+    kernel="random_from_to_", inplace_kernel=True, namespaces=(), method=True, differentiable=False
+)
+def random_(
+    self: Tensor, from_: int, to: int | None, *, generator: Generator | None = None
+) -> Tensor:
     """Fills with whole numbers from [from, to).
 
     >>> torch.empty(2).random_(3, 4)
     tensor([3., 3.])
     """
     if to is not None:
-        check(from_ < to, f"random_ expects 'from' to be less than 'to', but got from={from_} >= to={to}")
+        check(
+            from_ < to,
+            f"random_ expects 'from' to be less than 'to', but got from={from_} >= to={to}",
+        )
 
 
 @structured(kernel="bernoulli_", inplace_kernel=True, namespaces=(), method=True)
@@ -105,7 +117,10 @@ def bernoulli_(self: Tensor, p: Tensor, *, generator: Generator | None = None) -
     >>> torch.empty(2).bernoulli_(torch.ones(2))
     tensor([1., 1.])
     """
-    check(p.is_floating_point(), f"expected probabilities tensor to have floating type, got {scalar_type_name(p.dtype)}")
+    check(
+        p.is_floating_point(),
+        f"expected probabilities tensor to have floating type, got {scalar_type_name(p.dtype)}",
+    )
 
 
 @bernoulli_.vjp
@@ -157,7 +172,10 @@ def log_normal_(
     True
     """
     check(std > 0.0, f"log_normal_ expects std > 0.0, but found std={std}")
-    check(self.is_floating_point(), f"'log_normal_cpu' not implemented for '{scalar_type_name(self.dtype)}'")
+    check(
+        self.is_floating_point(),
+        f"'log_normal_cpu' not implemented for '{scalar_type_name(self.dtype)}'",
+    )
 
 
 @log_normal_.vjp
@@ -188,7 +206,11 @@ def _(g):
 
 @composite(factory=True, method=False, out=True)
 def rand(
-    size: Ints, *, generator: Generator | None = None, dtype: DType | None = None, device: Device | None = None
+    size: Ints,
+    *,
+    generator: Generator | None = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
 ) -> Tensor:
     """Uniform numbers from [0, 1).
 
@@ -200,7 +222,11 @@ def rand(
 
 @composite(factory=True, method=False, out=True)
 def randn(
-    size: Ints, *, generator: Generator | None = None, dtype: DType | None = None, device: Device | None = None
+    size: Ints,
+    *,
+    generator: Generator | None = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
 ) -> Tensor:
     """Numbers of the standard normal distribution.
 
@@ -249,7 +275,11 @@ def randint(
 
 @structured(kernel="randperm", factory=True, method=False, differentiable=False)
 def randperm(
-    n: int, *, generator: Generator | None = None, dtype: DType | None = None, device: Device | None = None
+    n: int,
+    *,
+    generator: Generator | None = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
 ) -> Tensor:
     """The numbers 0 … n - 1 in random order. int64 unless `dtype` is given.
 
@@ -272,7 +302,9 @@ def rand_like(
     >>> torch.rand_like(torch.ones(2)).shape
     torch.Size([2])
     """
-    return empty_like(input, dtype=dtype, memory_format=memory_format).uniform_(0.0, 1.0, generator=generator)
+    return empty_like(input, dtype=dtype, memory_format=memory_format).uniform_(
+        0.0, 1.0, generator=generator
+    )
 
 
 @composite(like_factory=True, method=False)
@@ -285,7 +317,9 @@ def randn_like(
     >>> torch.randn_like(torch.ones(2)).shape
     torch.Size([2])
     """
-    return empty_like(input, dtype=dtype, memory_format=memory_format).normal_(0.0, 1.0, generator=generator)
+    return empty_like(input, dtype=dtype, memory_format=memory_format).normal_(
+        0.0, 1.0, generator=generator
+    )
 
 
 @composite(like_factory=True, method=False)
@@ -298,7 +332,9 @@ def randint_like(
     >>> torch.randint_like(torch.ones(2), 3, 4)
     tensor([3., 3.])
     """
-    return empty_like(input, dtype=dtype, memory_format=memory_format).random_(low, high, generator=generator)
+    return empty_like(input, dtype=dtype, memory_format=memory_format).random_(
+        low, high, generator=generator
+    )
 
 
 @randint_like.overload(like_factory=True, method=False)
@@ -311,7 +347,9 @@ def randint_like(
     >>> torch.randint_like(torch.ones(2), 1)
     tensor([0., 0.])
     """
-    return empty_like(input, dtype=dtype, memory_format=memory_format).random_(0, high, generator=generator)
+    return empty_like(input, dtype=dtype, memory_format=memory_format).random_(
+        0, high, generator=generator
+    )
 
 
 @composite(out=True)
@@ -342,7 +380,10 @@ def normal(mean: Tensor, std: Tensor, *, generator: Generator | None = None) -> 
     tensor([1., 1.])
     """
     shape = broadcast_shapes(mean.shape, std.shape)
-    check(std.numel() == 0 or bool((std >= 0).all().item()), "normal expects all elements of std >= 0.0")
+    check(
+        std.numel() == 0 or bool((std >= 0).all().item()),
+        "normal expects all elements of std >= 0.0",
+    )
     return empty(shape, like=mean).normal_(0.0, 1.0, generator=generator).mul_(std).add_(mean)
 
 
@@ -363,7 +404,10 @@ def normal(mean: float, std: Tensor, *, generator: Generator | None = None) -> T
     >>> torch.normal(1.0, torch.zeros(2))
     tensor([1., 1.])
     """
-    check(std.numel() == 0 or bool((std >= 0).all().item()), "normal expects all elements of std >= 0.0")
+    check(
+        std.numel() == 0 or bool((std >= 0).all().item()),
+        "normal expects all elements of std >= 0.0",
+    )
     return empty_like(std).normal_(0.0, 1.0, generator=generator).mul_(std).add_(mean)
 
 
@@ -382,7 +426,11 @@ def normal(
 
 @composite(out=True)
 def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Indices drawn with the weights in each row. Shape: (num_samples,) or (rows, num_samples).
 
@@ -390,7 +438,10 @@ def multinomial(
     tensor([1])
     """
     check(input.ndim > 0 and input.ndim <= 2, "prob_dist must be 1 or 2 dim")
-    check(input.is_floating_point(), f"multinomial only supports floating-point dtypes for input, got: {scalar_type_name(input.dtype)}")
+    check(
+        input.is_floating_point(),
+        f"multinomial only supports floating-point dtypes for input, got: {scalar_type_name(input.dtype)}",
+    )
     check(num_samples > 0, "cannot sample n_sample <= 0 samples")
     check(
         replacement or num_samples <= input.size(-1),
@@ -398,9 +449,14 @@ def multinomial(
     )
     if not replacement or num_samples == 1:
         bad = ((input < 0) | input.isinf() | input.isnan()).any()
-        check(not bool(bad.item()), "probability tensor contains either `inf`, `nan` or element < 0")
+        check(
+            not bool(bad.item()), "probability tensor contains either `inf`, `nan` or element < 0"
+        )
         empty_row = (input.sum(-1) == 0).any()
-        check(not bool(empty_row.item()), "invalid multinomial distribution (sum of probabilities <= 0)")
+        check(
+            not bool(empty_row.item()),
+            "invalid multinomial distribution (sum of probabilities <= 0)",
+        )
         race = input / empty_like(input).exponential_(1.0, generator=generator)
         if num_samples == 1:
             return race.argmax(-1, keepdim=True)
@@ -409,7 +465,13 @@ def multinomial(
     return _multinomial_with_replacement(input.contiguous(), num_samples, generator=generator)
 
 
-@structured(kernel="multinomial_with_replacement", namespaces=(), method=False, differentiable=False, out=False)
+@structured(
+    kernel="multinomial_with_replacement",
+    namespaces=(),
+    method=False,
+    differentiable=False,
+    out=False,
+)
 def _multinomial_with_replacement(
     input: Tensor, num_samples: int, *, generator: Generator | None = None
 ) -> Tensor:
@@ -432,7 +494,10 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     >>> torch.poisson(torch.zeros(2))
     tensor([0., 0.])
     """
-    check(input.is_floating_point(), f"'poisson_cpu' not implemented for '{scalar_type_name(input.dtype)}'")
+    check(
+        input.is_floating_point(),
+        f"'poisson_cpu' not implemented for '{scalar_type_name(input.dtype)}'",
+    )
     return empty_as(input)
 
 
@@ -464,11 +529,17 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     >>> torch.nn.functional.dropout(torch.ones(2), 1.0)
     tensor([0., 0.])
     """
-    check_value(p >= 0.0 and p <= 1.0, f"dropout probability has to be between 0 and 1, but got {p}")
+    check_value(
+        p >= 0.0 and p <= 1.0, f"dropout probability has to be between 0 and 1, but got {p}"
+    )
     if not training or p == 0.0 or input.numel() == 0:
         return input
     if p == 1.0:
-        return input.mul_(zeros([], dtype=input.dtype)) if inplace else input * zeros([], dtype=input.dtype)
+        return (
+            input.mul_(zeros([], dtype=input.dtype))
+            if inplace
+            else input * zeros([], dtype=input.dtype)
+        )
     out, mask = _dropout(input, p, None)
     return input.copy_(out) if inplace else out
 

@@ -76,7 +76,10 @@ def unflatten(input: Tensor, dim: int, sizes: Ints) -> Tensor:
         else:
             known *= s
     fits = known == n if holes == 0 else holes == 1 and known > 0 and n % known == 0
-    check(fits, f"unflatten: Provided sizes {sizes} don't multiply up to the size of dim {dim} ({n}) in the input tensor")
+    check(
+        fits,
+        f"unflatten: Provided sizes {sizes} don't multiply up to the size of dim {dim} ({n}) in the input tensor",
+    )
     out = input.shape[:d]
     for s in sizes:
         out.append(n // known if s == -1 else s)
@@ -207,7 +210,10 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     check(input.ndim > 0, "narrow() cannot be applied to a 0-dim tensor.")
     check(length >= 0, "narrow(): length must be non-negative.")
     n = input.size(dim)
-    check_index(-n <= start and start <= n, f"start out of range (expected to be in range of [{-n}, {n}], but got {start})")
+    check_index(
+        -n <= start and start <= n,
+        f"start out of range (expected to be in range of [{-n}, {n}], but got {start})",
+    )
     first = start + n if start < 0 else start
     check(first <= n - length, f"start ({first}) + length ({length}) exceeds dimension size ({n}).")
     return input.slice(dim, first, first + length, 1)
@@ -296,7 +302,10 @@ def tensor_split(input: Tensor, indices_or_sections: int, dim: int = 0) -> Tenso
     >>> [t.shape[0] for t in torch.arange(5).tensor_split(3)]
     [2, 2, 1]
     """
-    check(input.ndim > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    check(
+        input.ndim > 0,
+        "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims",
+    )
     k = indices_or_sections
     check(k > 0, f"number of sections must be larger than 0, got {k}")
     n = input.size(dim)
@@ -316,7 +325,10 @@ def tensor_split(input: Tensor, indices_or_sections: Ints, dim: int = 0) -> Tens
     >>> [t.shape[0] for t in torch.arange(5).tensor_split([1, 3])]
     [1, 2, 2]
     """
-    check(input.ndim > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    check(
+        input.ndim > 0,
+        "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims",
+    )
     out: Tensors = []
     a = 0
     for b in indices_or_sections:
@@ -334,8 +346,13 @@ def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: int = 0
     [1, 2, 2]
     """
     t = tensor_indices_or_sections
-    check(t.dtype == int64, "tensor_split expected tensor_indices_or_sections to have dtype of long")
-    check(t.ndim <= 1, f"tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with {t.ndim} dims")
+    check(
+        t.dtype == int64, "tensor_split expected tensor_indices_or_sections to have dtype of long"
+    )
+    check(
+        t.ndim <= 1,
+        f"tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with {t.ndim} dims",
+    )
     if t.ndim == 0:
         return tensor_split(input, int(t.item()), dim)
     cuts: Ints = []
@@ -351,10 +368,16 @@ def hsplit(input: Tensor, indices_or_sections: int) -> Tensors:
     >>> [t.shape for t in torch.ones(2, 4).hsplit(2)]
     [torch.Size([2, 2]), torch.Size([2, 2])]
     """
-    check(input.ndim >= 1, f"torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with {input.ndim} dimensions!")
+    check(
+        input.ndim >= 1,
+        f"torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with {input.ndim} dimensions!",
+    )
     d = 0 if input.ndim == 1 else 1
     k = indices_or_sections
-    check(k > 0 and input.size(d) % k == 0, f"torch.hsplit attempted to split along dimension {d}, but the size of the dimension {input.size(d)} is not divisible by the split_size {k}!")
+    check(
+        k > 0 and input.size(d) % k == 0,
+        f"torch.hsplit attempted to split along dimension {d}, but the size of the dimension {input.size(d)} is not divisible by the split_size {k}!",
+    )
     return tensor_split(input, k, d)
 
 
@@ -365,7 +388,10 @@ def hsplit(input: Tensor, indices: Ints) -> Tensors:
     >>> [t.shape for t in torch.ones(4).hsplit([1])]
     [torch.Size([1]), torch.Size([3])]
     """
-    check(input.ndim >= 1, f"torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with {input.ndim} dimensions!")
+    check(
+        input.ndim >= 1,
+        f"torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with {input.ndim} dimensions!",
+    )
     return tensor_split(input, indices, 0 if input.ndim == 1 else 1)
 
 
@@ -376,9 +402,15 @@ def vsplit(input: Tensor, indices_or_sections: int) -> Tensors:
     >>> [t.shape for t in torch.ones(4, 2).vsplit(2)]
     [torch.Size([2, 2]), torch.Size([2, 2])]
     """
-    check(input.ndim >= 2, f"torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with {input.ndim} dimensions!")
+    check(
+        input.ndim >= 2,
+        f"torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with {input.ndim} dimensions!",
+    )
     k = indices_or_sections
-    check(k > 0 and input.size(0) % k == 0, f"torch.vsplit attempted to split along dimension 0, but the size of the dimension {input.size(0)} is not divisible by the split_size {k}!")
+    check(
+        k > 0 and input.size(0) % k == 0,
+        f"torch.vsplit attempted to split along dimension 0, but the size of the dimension {input.size(0)} is not divisible by the split_size {k}!",
+    )
     return tensor_split(input, k, 0)
 
 
@@ -389,7 +421,10 @@ def vsplit(input: Tensor, indices: Ints) -> Tensors:
     >>> [t.shape for t in torch.ones(4, 2).vsplit([1])]
     [torch.Size([1, 2]), torch.Size([3, 2])]
     """
-    check(input.ndim >= 2, f"torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with {input.ndim} dimensions!")
+    check(
+        input.ndim >= 2,
+        f"torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with {input.ndim} dimensions!",
+    )
     return tensor_split(input, indices, 0)
 
 
@@ -400,9 +435,15 @@ def dsplit(input: Tensor, indices_or_sections: int) -> Tensors:
     >>> [t.shape for t in torch.ones(1, 2, 4).dsplit(2)]
     [torch.Size([1, 2, 2]), torch.Size([1, 2, 2])]
     """
-    check(input.ndim >= 3, f"torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with {input.ndim} dimensions!")
+    check(
+        input.ndim >= 3,
+        f"torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with {input.ndim} dimensions!",
+    )
     k = indices_or_sections
-    check(k > 0 and input.size(2) % k == 0, f"torch.dsplit attempted to split along dimension 2, but the size of the dimension {input.size(2)} is not divisible by the split_size {k}!")
+    check(
+        k > 0 and input.size(2) % k == 0,
+        f"torch.dsplit attempted to split along dimension 2, but the size of the dimension {input.size(2)} is not divisible by the split_size {k}!",
+    )
     return tensor_split(input, k, 2)
 
 
@@ -413,7 +454,10 @@ def dsplit(input: Tensor, indices: Ints) -> Tensors:
     >>> [t.shape for t in torch.ones(1, 2, 4).dsplit([1])]
     [torch.Size([1, 2, 1]), torch.Size([1, 2, 3])]
     """
-    check(input.ndim >= 3, f"torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with {input.ndim} dimensions!")
+    check(
+        input.ndim >= 3,
+        f"torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with {input.ndim} dimensions!",
+    )
     return tensor_split(input, indices, 2)
 
 
@@ -439,7 +483,10 @@ def repeat(self: Tensor, repeats: Ints) -> Tensor:
     tensor([[1, 2, 1, 2],
             [1, 2, 1, 2]])
     """
-    check(len(repeats) >= self.ndim, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    check(
+        len(repeats) >= self.ndim,
+        "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
+    )
     lead = len(repeats) - self.ndim
     pairs: Ints = []
     spread: Ints = []
@@ -486,7 +533,10 @@ def movedim(input: Tensor, source: Ints1, destination: Ints1) -> Tensor:
     >>> torch.ones(2, 3, 4).movedim(0, -1).shape
     torch.Size([3, 4, 2])
     """
-    check(len(source) == len(destination), f"movedim: Invalid source or destination dims: source ({source} dims) should contain the same number of dims as destination ({destination} dims)")
+    check(
+        len(source) == len(destination),
+        f"movedim: Invalid source or destination dims: source ({source} dims) should contain the same number of dims as destination ({destination} dims)",
+    )
     src = wrap_dims(source, input.ndim)
     dst = wrap_dims(destination, input.ndim)
     order: Ints = [-1 for i in range(input.ndim)]
@@ -548,7 +598,10 @@ def rot90(input: Tensor, k: int = 1, dims: Ints = [0, 1]) -> Tensor:
     """
     check(len(dims) == 2, f"expected total rotation dims == 2, but got dims = {len(dims)}")
     check(input.ndim >= 2, f"expected total dims >= 2, but got total dims = {input.ndim}")
-    check(dims[0] != dims[1] and abs(dims[0] - dims[1]) != input.ndim, f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    check(
+        dims[0] != dims[1] and abs(dims[0] - dims[1]) != input.ndim,
+        f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}",
+    )
     a = wrap_dim(dims[0], input.ndim)
     b = wrap_dim(dims[1], input.ndim)
     turns = k % 4
@@ -595,7 +648,10 @@ def block_diag(tensors: Tensors) -> Tensor:
     rows = 0
     cols = 0
     for x in tensors:
-        check(x.ndim <= 2, f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input has {x.ndim} dimensions")
+        check(
+            x.ndim <= 2,
+            f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input has {x.ndim} dimensions",
+        )
         m = atleast_2d(x)
         rows += m.size(0)
         cols += m.size(1)

@@ -16,7 +16,10 @@ def _sort(input: Tensor, stable: bool, dim: int, descending: bool) -> Tuple[Tens
     tensor([1, 0])
     """
     wrap_dim(dim, input.ndim)
-    check(not input.is_complex(), "sort: complex numbers have no order, got " + dtype_name(input.dtype))
+    check(
+        not input.is_complex(),
+        "sort: complex numbers have no order, got " + dtype_name(input.dtype),
+    )
     return empty_as(input), empty_as(input, dtype=int64)
 
 
@@ -85,7 +88,10 @@ def topk(
     d = wrap_dim(dim, input.ndim)
     n = input.size(d) if input.ndim > 0 else 1
     check(k >= 0 and k <= n, "selected index k out of range")
-    check(not input.is_complex(), "topk: complex numbers have no order, got " + dtype_name(input.dtype))
+    check(
+        not input.is_complex(),
+        "topk: complex numbers have no order, got " + dtype_name(input.dtype),
+    )
     shape = input.shape
     if input.ndim > 0:
         shape[d] = k
@@ -179,9 +185,7 @@ def _(g0: Tensor | None, input, dim: int, keepdim: bool, result1):
 
 
 @structured(kernel="median_dim", fields=("values", "indices"), namespaces=(), method=False)
-def _median_dim(
-    input: Tensor, dim: int, keepdim: bool, skip_nan: bool
-) -> Tuple[Tensor, Tensor]:
+def _median_dim(input: Tensor, dim: int, keepdim: bool, skip_nan: bool) -> Tuple[Tensor, Tensor]:
     """The kernel of median and nanmedian along a dim.
 
     >>> True
@@ -272,11 +276,18 @@ def searchsorted(
     tensor([1])
     """
     if side is not None:
-        check(side == "left" or side == "right", f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
-        check(side == "right" or not right, "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+        check(
+            side == "left" or side == "right",
+            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}",
+        )
+        check(
+            side == "right" or not right,
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True",
+        )
     if sorted_sequence.ndim != 1 and not is_wrapped(input):
         check(
-            input.ndim == sorted_sequence.ndim and input.ndim > 0
+            input.ndim == sorted_sequence.ndim
+            and input.ndim > 0
             and input.shape[: input.ndim - 1] == sorted_sequence.shape[: input.ndim - 1],
             f"torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, but we got boundaries tensor {sorted_sequence.shape} and input value tensor {input.shape}",
         )
@@ -284,7 +295,10 @@ def searchsorted(
         sorted_sequence.ndim == 1 or not is_wrapped(input),
         f"torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor dim({sorted_sequence.ndim}) and input value's dim({input.ndim}) numel({input.numel()})",
     )
-    check(sorted_sequence.ndim != 0, "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
+    check(
+        sorted_sequence.ndim != 0,
+        "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension",
+    )
     check(
         is_wrapped(input) or input.dtype == sorted_sequence.dtype,
         f"torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary tensor dtype {scalar_type_name(sorted_sequence.dtype)} and input value tensor dtype {scalar_type_name(input.dtype)}",
@@ -294,7 +308,10 @@ def searchsorted(
             sorter.shape == sorted_sequence.shape,
             f"torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor {sorted_sequence.shape}and got sorter tensor {sorter.shape}",
         )
-        check(sorter.dtype == int64, f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {scalar_type_name(sorter.dtype)}")
+        check(
+            sorter.dtype == int64,
+            f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {scalar_type_name(sorter.dtype)}",
+        )
     return empty(input.shape, dtype=int32 if out_int32 else int64)
 
 
@@ -307,7 +324,10 @@ def bucketize(
     >>> torch.bucketize(torch.tensor([2]), torch.tensor([1, 3]))
     tensor([1])
     """
-    check(boundaries.ndim == 1, f"bucketize: boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+    check(
+        boundaries.ndim == 1,
+        f"bucketize: boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})",
+    )
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
@@ -318,10 +338,16 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     >>> torch.bincount(torch.tensor([1, 1, 3]))
     tensor([0, 2, 0, 1])
     """
-    check(input.ndim == 1 and input.is_integral(), "bincount only supports 1-d non-negative integral inputs.")
+    check(
+        input.ndim == 1 and input.is_integral(),
+        "bincount only supports 1-d non-negative integral inputs.",
+    )
     check(minlength >= 0, "minlength should be >= 0")
     if weights is not None:
-        check(weights.ndim == 1 and weights.numel() == input.numel(), "weights should be 1-d and have the same length as input")
+        check(
+            weights.ndim == 1 and weights.numel() == input.numel(),
+            "weights should be 1-d and have the same length as input",
+        )
 
 
 @structured(kernel="histc", differentiable=False)
@@ -350,7 +376,9 @@ def _unique(
     """
 
 
-@structured(kernel="unique_consecutive", dynamic=True, differentiable=False, namespaces=(), method=False)
+@structured(
+    kernel="unique_consecutive", dynamic=True, differentiable=False, namespaces=(), method=False
+)
 def _unique_consecutive(
     input: Tensor, dim: int | None, return_inverse: bool, return_counts: bool
 ) -> Tuple[Tensor, Tensor, Tensor]:

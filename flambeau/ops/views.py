@@ -23,9 +23,7 @@ def as_strided(
         f"as_strided: expected as many strides as sizes, got {len(stride)} and {len(size)}",
     )
     check(all(n >= 0 for n in size), f"as_strided: expected sizes of 0 or more, got {size}")
-    check(
-        all(n >= 0 for n in stride), f"as_strided: expected strides of 0 or more, got {stride}"
-    )
+    check(all(n >= 0 for n in stride), f"as_strided: expected strides of 0 or more, got {stride}")
     return strided(input, size, stride, input.offset if storage_offset is None else storage_offset)
 
 
@@ -37,7 +35,12 @@ def _(g, input, size, stride, storage_offset):
 
 @structured(kernel="as_strided_backward", method=False, function=False, out=False, linear=True)
 def as_strided_backward(
-    g: Tensor, input_size: Ints, input_stride: Ints, input_offset: int, size: Ints, stride: Ints,
+    g: Tensor,
+    input_size: Ints,
+    input_stride: Ints,
+    input_offset: int,
+    size: Ints,
+    stride: Ints,
     offset: int,
 ) -> Tensor:
     """Cotangent of the input of `as_strided`: sums what the elements of the view received.

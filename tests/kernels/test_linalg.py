@@ -269,9 +269,7 @@ def test_norm_at_zero_has_a_zero_gradient():
 def test_errors():
     with pytest.raises(L.LinAlgError, match="linalg.cholesky: .*minor of order 1 is not"):
         L.cholesky(-torch.eye(2))
-    with pytest.raises(
-        L.LinAlgError, match=r"linalg.inv: \(Batch element 1\): The diagonal"
-    ):
+    with pytest.raises(L.LinAlgError, match=r"linalg.inv: \(Batch element 1\): The diagonal"):
         L.inv(tensor(np.stack([np.eye(2), np.diag([1.0, 0.0])])))
     with pytest.raises(L.LinAlgError, match="torch.linalg.solve: The solver failed because"):
         L.solve(torch.zeros(2, 2), torch.ones(2))
@@ -279,13 +277,9 @@ def test_errors():
         L.svd(torch.full((2, 2), float("nan")))
     with pytest.raises(RuntimeError, match="linalg.inv: A must be batches of square matrices, but"):
         L.inv(torch.ones(2, 3))
-    with pytest.raises(
-        RuntimeError, match="linalg.det: The input tensor A must have at least"
-    ):
+    with pytest.raises(RuntimeError, match="linalg.det: The input tensor A must have at least"):
         L.det(torch.ones(2))
-    with pytest.raises(
-        RuntimeError, match="Expected a floating point or complex tensor as inp"
-    ):
+    with pytest.raises(RuntimeError, match="Expected a floating point or complex tensor as inp"):
         L.svd(torch.ones(2, 2, dtype=torch.int32))
     assert issubclass(L.LinAlgError, RuntimeError)
     assert L.inv_ex(torch.zeros(2, 2)).info.item() == 1

@@ -324,9 +324,7 @@ def test_ctc(blank):
     labels = [c for c in range(4) if c != blank]
     targets = [[labels[0], labels[1]], [labels[2], labels[2]], [labels[1]]]
     steps = [5, 4, 3]
-    want = np.array(
-        [ctc_by_enumeration(lp[: steps[i], i], targets[i], blank) for i in range(3)]
-    )
+    want = np.array([ctc_by_enumeration(lp[: steps[i], i], targets[i], blank) for i in range(3)])
     flat = fb.tensor([c for s in targets for c in s])
     got = F.ctc_loss(t(lp), flat, steps, [2, 2, 1], blank=blank, reduction="none")
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)

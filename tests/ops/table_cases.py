@@ -70,5 +70,3 @@ def array(op, shape, dtype, seed=0) -> np.ndarray:
     if "complex" in dtype:
         return (rng.uniform(low, high, shape) + 1j * rng.uniform(-1, 1, shape)).astype(dtype)
     return rng.uniform(low, high, shape).astype(dtype)
-
-

@@ -20,7 +20,9 @@ def test_example(uid):
     names = {"torch": torch, "F": torch.nn.functional}
     test = doctest.DocTestParser().get_doctest(op.doc, names, uid, op.file, op.node.lineno)
     said: list[str] = []
-    failed = doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(test, out=said.append).failed
+    failed = (
+        doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(test, out=said.append).failed
+    )
     assert not failed, "".join(said)
 
 

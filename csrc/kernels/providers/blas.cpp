@@ -17,7 +17,8 @@ const void* advance(const void* p, int64_t elements, DType d) {
 }
 
 struct Scratch {
-  explicit Scratch(int64_t bytes) : bytes(static_cast<size_t>(bytes)), data(allocate(this->bytes)) {}
+  explicit Scratch(int64_t bytes)
+      : bytes(static_cast<size_t>(bytes)), data(allocate(this->bytes)) {}
   ~Scratch() { deallocate(data, bytes); }
   Scratch(const Scratch&) = delete;
   size_t bytes;
@@ -26,7 +27,8 @@ struct Scratch {
 
 int threads_for(const Gemm& g, bool allowed) {
   if (!allowed || in_parallel()) return 1;
-  const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  const double work =
+      static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (work < kThreadWork) return 1;
   return static_cast<int>(std::min<double>(num_threads(), work / (kThreadWork / 2)));
 }
@@ -48,8 +50,8 @@ void without_product(const Gemm& g) {
 }
 
 GemmCall call_of(const Gemm& g, int threads) {
-  return {g.dtype, g.m, g.n, g.k, g.a.data, g.a.rs, g.a.cs, g.b.data, g.b.rs, g.b.cs, g.c, g.c_rs,
-          g.alpha, g.beta, g.bias, g.row_bias, threads};
+  return {g.dtype, g.m, g.n,    g.k,     g.a.data, g.a.rs, g.a.cs,     g.b.data, g.b.rs,
+          g.b.cs,  g.c, g.c_rs, g.alpha, g.beta,   g.bias, g.row_bias, threads};
 }
 
 // n = 1, of float or double. False when A has no dense direction.
@@ -61,8 +63,9 @@ bool try_gemv(const Gemm& g, bool allowed) {
   if (g.m == 1 && a.cs != 1) return false;
   if (a.cs != 1 && a.rs != 1) return false;
   const int64_t size = itemsize(g.dtype);
-  GemvCall v{g.dtype, g.m, g.k, a.data, a.rs, a.cs, g.b.data, g.c, g.c_rs, g.alpha, g.beta,
-             g.bias ? g.bias : g.row_bias, g.row_bias ? 1 : 0};
+  GemvCall v{g.dtype,           g.m, g.k,    a.data,  a.rs,   a.cs,
+             g.b.data,          g.c, g.c_rs, g.alpha, g.beta, g.bias ? g.bias : g.row_bias,
+             g.row_bias ? 1 : 0};
   auto run = [&] {
     const int64_t grain = std::max<int64_t>(64, 65536 / g.k);
     if (allowed && !in_parallel()) {
@@ -75,13 +78,14 @@ bool try_gemv(const Gemm& g, bool allowed) {
   if (g.b.rs == 1 || g.k == 1) return run(), true;
   Scratch x(g.k * size);
   for (int64_t p = 0; p < g.k; ++p)
-    std::memcpy(static_cast<char*>(x.data) + p * size, advance(g.b.data, p * g.b.rs, g.dtype), size);
+    std::memcpy(static_cast<char*>(x.data) + p * size, advance(g.b.data, p * g.b.rs, g.dtype),
+                size);
   v.x = x.data;
   return run(), true;
 }
 
-// A few rows times a matrix of dense columns, as a layer sees a small batch: dot products along k, each stretch of
-// columns used for all rows while it is in cache.
+// A few rows times a matrix of dense columns, as a layer sees a small batch: dot products along k,
+// each stretch of columns used for all rows while it is in cache.
 bool try_thin(const Gemm& g, bool allowed) {
   constexpr int64_t kStretch = 32;
   if (g.m > 6 || g.b.rs != 1 || g.a.cs != 1 || g.k < 64 || g.n < 64 || g.row_bias) return false;
@@ -94,8 +98,10 @@ bool try_thin(const Gemm& g, bool allowed) {
            const_cast<void*>(advance(g.c, i * g.c_rs, g.dtype)), 1, g.alpha, g.beta, g.bias, 1},
           j, std::min(to, j + kStretch));
   };
-  if (allowed && !in_parallel()) parallel_for(0, g.n, std::max<int64_t>(kStretch, 65536 / g.k), run);
-  else run(0, g.n);
+  if (allowed && !in_parallel())
+    parallel_for(0, g.n, std::max<int64_t>(kStretch, 65536 / g.k), run);
+  else
+    run(0, g.n);
   return true;
 }
 
@@ -118,7 +124,9 @@ void complex_product(const Gemm& g, bool allowed) {
     return MatrixRef{static_cast<const R*>(x.data) + part, 2 * x.rs, 2 * x.cs};
   };
   auto part = [&](int i, int j, R* to, double alpha, double beta) {
-    real_product({dtype_of<R>, g.m, g.n, g.k, plane(g.a, i), plane(g.b, j), to, g.n, 1, alpha, beta}, allowed);
+    real_product(
+        {dtype_of<R>, g.m, g.n, g.k, plane(g.a, i), plane(g.b, j), to, g.n, 1, alpha, beta},
+        allowed);
   };
   part(0, 0, re, 1, 0);
   part(1, 1, re, -1, 1);
@@ -144,7 +152,8 @@ void product(Gemm g, bool allowed) {
     visit(g.dtype, [&]<class T>() { without_product<T>(g); });
     return;
   }
-  // Rows of c are dense below; a matrix with one row is taken as its transpose, a matrix times a vector.
+  // Rows of c are dense below; a matrix with one row is taken as its transpose, a matrix times a
+  // vector.
   if ((g.c_cs != 1 && g.n != 1) || (g.m == 1 && g.n != 1)) {
     std::swap(g.m, g.n);
     std::swap(g.a, g.b);
@@ -160,11 +169,17 @@ void product(Gemm g, bool allowed) {
 
 }  // namespace
 
-void gemm(const Gemm& g) { product(g, true); }
-void gemm_single(const Gemm& g) { product(g, false); }
+void gemm(const Gemm& g) {
+  product(g, true);
+}
+void gemm_single(const Gemm& g) {
+  product(g, false);
+}
 
-void gemm_batch(const Gemm& first, int64_t batch, int64_t a_stride, int64_t b_stride, int64_t c_stride) {
-  const double one = static_cast<double>(first.m) * static_cast<double>(first.n) * static_cast<double>(first.k);
+void gemm_batch(const Gemm& first, int64_t batch, int64_t a_stride, int64_t b_stride,
+                int64_t c_stride) {
+  const double one =
+      static_cast<double>(first.m) * static_cast<double>(first.n) * static_cast<double>(first.k);
   auto run = [&](int64_t i, bool allowed) {
     Gemm g = first;
     g.a.data = advance(first.a.data, i * a_stride, first.dtype);
@@ -178,7 +193,8 @@ void gemm_batch(const Gemm& first, int64_t batch, int64_t a_stride, int64_t b_st
     for (int64_t i = 0; i < batch; ++i) run(i, true);
     return;
   }
-  const int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(kThreadWork / 2 / std::max(1.0, one)));
+  const int64_t grain =
+      std::max<int64_t>(1, static_cast<int64_t>(kThreadWork / 2 / std::max(1.0, one)));
   parallel_for(0, batch, grain, [&](int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i) run(i, false);
   });

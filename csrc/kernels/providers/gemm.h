@@ -1,5 +1,5 @@
-// The built-in matrix product as the providers' front (blas.cpp) calls it: real element types, one call, strided
-// operands. Complex products and the choice of method are not known here.
+// The built-in matrix product as the providers' front (blas.cpp) calls it: real element types, one
+// call, strided operands. Complex products and the choice of method are not known here.
 #pragma once
 
 #include "core/dtype.h"
@@ -7,12 +7,13 @@
 
 namespace flambeau::kernels {
 
-// c = alpha * a b + beta * c + bias, with a: m x k, b: k x n, c: m x n of row stride ldc; all of one dtype.
+// c = alpha * a b + beta * c + bias, with a: m x k, b: k x n, c: m x n of row stride ldc; all of
+// one dtype.
 struct GemmCall {
   DType dtype;
   int64_t m, n, k;
   const void* a;
-  int64_t a_rs, a_cs;        // strides in elements between rows and columns
+  int64_t a_rs, a_cs;  // strides in elements between rows and columns
   const void* b;
   int64_t b_rs, b_cs;
   void* c;
@@ -23,12 +24,13 @@ struct GemmCall {
   int threads = 1;
 };
 
-// y[i * y_stride] = alpha * sum_k a[i, k] x[k] + beta * y (+ bias[i * bias_stride]); x dense. float and double.
+// y[i * y_stride] = alpha * sum_k a[i, k] x[k] + beta * y (+ bias[i * bias_stride]); x dense. float
+// and double.
 struct GemvCall {
   DType dtype;
   int64_t m, k;
   const void* a;
-  int64_t a_rs, a_cs;        // one of them is 1
+  int64_t a_rs, a_cs;  // one of them is 1
   const void* x;
   void* y;
   int64_t y_stride;
@@ -39,7 +41,7 @@ struct GemvCall {
 
 FB_ISA_DECLARE(void gemm_real(const GemmCall& call);)
 FB_ISA_DECLARE(void gemm_integer(const GemmCall& call);)
-FB_ISA_DECLARE(void gemv_rows(const GemvCall& call, int64_t from, int64_t to);)      // rows [from, to)
+FB_ISA_DECLARE(void gemv_rows(const GemvCall& call, int64_t from, int64_t to);)  // rows [from, to)
 
 // Dot products of bfloat16 pairs (AVX512_BF16): false when the machine or the build has none.
 bool has_bf16_dot();

@@ -1,17 +1,19 @@
-// Matrix products of bfloat16 by the dot products of pairs that AVX512_BF16 has. One file, built for that set alone and
-// used when the machine has it; gemm_float.isa.cpp is the way for all others.
+// Matrix products of bfloat16 by the dot products of pairs that AVX512_BF16 has. One file, built
+// for that set alone and used when the machine has it; gemm_float.isa.cpp is the way for all
+// others.
 #include "kernels/providers/gemm.h"
 
 #if defined(__x86_64__) && !defined(__clang__) && __GNUC__ >= 11
 #include <immintrin.h>
 
+#include <cstring>
+#include <memory>
 #include "core/allocator.h"
 #include "core/parallel.h"
-#include <memory>
-#include <cstring>
 #pragma GCC push_options
 #pragma GCC optimize("O3")
-#pragma GCC target("avx2,fma,bmi,bmi2,f16c,avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")
+#pragma GCC target( \
+    "avx2,fma,bmi,bmi2,f16c,avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")
 #define FB_KERNEL_NS v4_bf16
 #define FB_VECTOR_BYTES 64
 #include "kernels/providers/gemm_call.h"
@@ -49,21 +51,21 @@ struct PairsRounded : Pairs {
 };
 
 struct PackPairs {
-  Strides<BFloat16> x;   // rs between what becomes lanes' tiles, as in gemm_core.h
+  Strides<BFloat16> x;  // rs between what becomes lanes' tiles, as in gemm_core.h
 
   uint32_t pair(const BFloat16* p, int64_t step, bool both) const {
     return p[0].bits | (both ? static_cast<uint32_t>(p[step].bits) << 16 : 0u);
   }
   // Lanes along `lane`, pairs along `along`.
-  void general(const BFloat16* src, int64_t lane, int64_t along, int64_t lanes, int64_t from, int64_t pairs,
-               int64_t values, int64_t width, uint32_t* dst) const {
+  void general(const BFloat16* src, int64_t lane, int64_t along, int64_t lanes, int64_t from,
+               int64_t pairs, int64_t values, int64_t width, uint32_t* dst) const {
     for (int64_t q = from; q < pairs; ++q)
       for (int64_t i = 0; i < lanes; ++i)
         dst[q * width + i] = pair(src + i * lane + 2 * q * along, along, 2 * q + 1 < values);
   }
   // k dense: pairs are words in memory.
-  void words(const BFloat16* src, int64_t lane, int64_t lanes, int64_t pairs, int64_t values, int64_t width,
-             uint32_t* dst) const {
+  void words(const BFloat16* src, int64_t lane, int64_t lanes, int64_t pairs, int64_t values,
+             int64_t width, uint32_t* dst) const {
     const int64_t whole = values / 2;
     pack_transposed<uint32_t, uint32_t>(src, 2 * lane, lanes, std::min(whole, pairs), width, dst);
     general(src, lane, 1, lanes, whole, pairs, values, width, dst);
@@ -87,12 +89,14 @@ void run(const GemmCall& g, typename P::Out* c, int64_t ldc, const Epilogue<floa
         const int64_t values = k - 2 * p0;
         if (columns < NR) std::memset(dst, 0, sizeof(uint32_t) * NR * kc);
         if (b.x.rs == 1) return b.words(src, b.x.cs, columns, kc, values, NR, dst);
-        if (b.x.cs != 1 || columns < NR) return b.general(src, b.x.cs, b.x.rs, columns, 0, kc, values, NR, dst);
+        if (b.x.cs != 1 || columns < NR)
+          return b.general(src, b.x.cs, b.x.rs, columns, 0, kc, values, NR, dst);
         int64_t q = 0;
         for (; q < kc && 2 * q + 1 < values; ++q, src += 2 * b.x.rs)
           for (int64_t j = 0; j < NR; j += 16)
             store<uint32_t>(dst + q * NR + j, words_of(src + j) | words_of(src + b.x.rs + j) << 16);
-        b.general(b.x.data + 2 * p0 * b.x.rs + j0 * b.x.cs, b.x.cs, b.x.rs, columns, q, kc, values, NR, dst);
+        b.general(b.x.data + 2 * p0 * b.x.rs + j0 * b.x.cs, b.x.cs, b.x.rs, columns, q, kc, values,
+                  NR, dst);
       },
       c, ldc, e, g.threads);
 }
@@ -116,12 +120,16 @@ bool has_bf16_dot() {
   static const bool has = !std::strcmp(isa_name(), "v4") && __builtin_cpu_supports("avx512bf16");
   return has;
 }
-void gemm_bf16_dot(const GemmCall& call) { v4_bf16::tiles::product(call); }
+void gemm_bf16_dot(const GemmCall& call) {
+  v4_bf16::tiles::product(call);
+}
 
 }  // namespace flambeau::kernels
 #else
 namespace flambeau::kernels {
-bool has_bf16_dot() { return false; }
+bool has_bf16_dot() {
+  return false;
+}
 void gemm_bf16_dot(const GemmCall&) {}
 }  // namespace flambeau::kernels
 #endif

@@ -1,7 +1,8 @@
-// The built-in matrix product: panels of A and B are packed so that a register tile streams through both (Goto & van
-// de Geijn 2008, "Anatomy of high-performance matrix multiplication"). Any element type with + and *; operands come
-// from functions that fill panels, so a convolution packs its patches without ever storing them. One OpenMP region per
-// product; all threads pack B together and then own disjoint tiles of C. Included by *.isa.cpp files alone.
+// The built-in matrix product: panels of A and B are packed so that a register tile streams through
+// both (Goto & van de Geijn 2008, "Anatomy of high-performance matrix multiplication"). Any element
+// type with + and *; operands come from functions that fill panels, so a convolution packs its
+// patches without ever storing them. One OpenMP region per product; all threads pack B together and
+// then own disjoint tiles of C. Included by *.isa.cpp files alone.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +14,12 @@
 
 namespace flambeau::kernels::FB_KERNEL_NS::tiles {
 
-// Register tile: kRows x (2 vectors). 32 registers hold 12 rows, 16 hold 6 (5 for unfused multiply and add).
+// Register tile: kRows x (2 vectors). 32 registers hold 12 rows, 16 hold 6 (5 for unfused multiply
+// and add).
 inline constexpr int kRows = kVectorBytes == 64 ? 12 : kVectorBytes == 32 ? 6 : 4;
 
-// How packed elements (Elem) multiply, sum (Acc) and are written (Out; another type than Acc only for products of one
-// block of k). Pairs of bfloat16 have their own policy.
+// How packed elements (Elem) multiply, sum (Acc) and are written (Out; another type than Acc only
+// for products of one block of k). Pairs of bfloat16 have their own policy.
 template <class T>
 struct Plain {
   using Elem = T;
@@ -32,14 +34,15 @@ struct Plain {
 template <class T>
 struct Epilogue {
   T alpha = 1, beta = 0;
-  const T* bias = nullptr;        // one per column
-  const T* row_bias = nullptr;    // one per row
+  const T* bias = nullptr;      // one per column
+  const T* row_bias = nullptr;  // one per row
 };
 
 template <class T>
 class Buffer {
  public:
-  explicit Buffer(int64_t n) : bytes_(sizeof(T) * static_cast<size_t>(n)), p_(static_cast<T*>(allocate(bytes_))) {}
+  explicit Buffer(int64_t n)
+      : bytes_(sizeof(T) * static_cast<size_t>(n)), p_(static_cast<T*>(allocate(bytes_))) {}
   ~Buffer() { deallocate(p_, bytes_); }
   Buffer(const Buffer&) = delete;
   T* get() const { return p_; }
@@ -51,8 +54,9 @@ class Buffer {
 
 // Writes a tile of which some columns lie behind the matrix.
 template <class T, class Out>
-[[gnu::noinline]] void finish_partial(const T* tile, int width, int rows, int64_t columns, Out* c, int64_t ldc,
-                                      const Epilogue<T>& e, int64_t row, int64_t column) {
+[[gnu::noinline]] void finish_partial(const T* tile, int width, int rows, int64_t columns, Out* c,
+                                      int64_t ldc, const Epilogue<T>& e, int64_t row,
+                                      int64_t column) {
   for (int i = 0; i < rows; ++i) {
     const T shift = e.row_bias ? e.row_bias[row + i] : T(0);
 #pragma GCC unroll 1
@@ -65,11 +69,13 @@ template <class T, class Out>
   }
 }
 
-// One tile of R rows and NV vectors. A is packed with `lda` elements per step of k (Strided: row i at a + i * ars).
+// One tile of R rows and NV vectors. A is packed with `lda` elements per step of k (Strided: row i
+// at a + i * ars).
 template <class P, int R, int NV, bool Strided>
-[[gnu::noinline]] void tile(int64_t k, const typename P::Elem* a, int64_t lda, int64_t ars, const typename P::Elem* b,
-                            int64_t ldb, typename P::Out* c, int64_t ldc, int64_t columns,
-                            const Epilogue<typename P::Acc>& e, int64_t row, int64_t column) {
+[[gnu::noinline]] void tile(int64_t k, const typename P::Elem* a, int64_t lda, int64_t ars,
+                            const typename P::Elem* b, int64_t ldb, typename P::Out* c, int64_t ldc,
+                            int64_t columns, const Epilogue<typename P::Acc>& e, int64_t row,
+                            int64_t column) {
   using T = typename P::Acc;
   using E = typename P::Elem;
   constexpr int W = kLanes<T>;
@@ -110,8 +116,9 @@ template <class P, int R, int NV, bool Strided>
 }
 
 template <class P>
-using TileFn = void (*)(int64_t, const typename P::Elem*, int64_t, int64_t, const typename P::Elem*, int64_t,
-                        typename P::Out*, int64_t, int64_t, const Epilogue<typename P::Acc>&, int64_t, int64_t);
+using TileFn = void (*)(int64_t, const typename P::Elem*, int64_t, int64_t, const typename P::Elem*,
+                        int64_t, typename P::Out*, int64_t, int64_t,
+                        const Epilogue<typename P::Acc>&, int64_t, int64_t);
 
 template <class P, int NV, bool Strided, int... R>
 TileFn<P> pick_tile(int rows, std::integer_sequence<int, R...>) {
@@ -126,8 +133,12 @@ TileFn<P> tile_for(int rows, int64_t columns) {
                                            : pick_tile<P, 1, Strided>(rows, Seq{});
 }
 
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+inline int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+inline int64_t round_up(int64_t a, int64_t b) {
+  return ceil_div(a, b) * b;
+}
 // Size of equal blocks of at most `most`, in multiples of `unit`, that cover n.
 inline int64_t even_block(int64_t n, int64_t most, int64_t unit) {
   int64_t blocks = std::max<int64_t>(1, ceil_div(n, most));
@@ -137,7 +148,7 @@ inline int64_t even_block(int64_t n, int64_t most, int64_t unit) {
 template <class P>
 struct Blocking {
   static constexpr int64_t kNR = 2 * kLanes<typename P::Acc>;
-  static constexpr int64_t kKC = 2048 / sizeof(typename P::Elem);             // a panel of B: 64 KB
+  static constexpr int64_t kKC = 2048 / sizeof(typename P::Elem);  // a panel of B: 64 KB
   static constexpr int64_t kMC = 480 / kRows * kRows;
   static constexpr int64_t kNC = 2048 * 4 / sizeof(typename P::Acc);
 };
@@ -165,12 +176,12 @@ inline void barrier(int threads) {
 }
 
 // c (m x n, row stride ldc) from operands given by packers:
-//   pack_a(p0, kc, i0, rows, mr, dst): dst[p * mr + i] for i < rows (mr: rows allotted; one vector may be overrun)
-//   pack_b(p0, kc, j0, columns, dst): dst[p * NR + j], zeros behind `columns`
+//   pack_a(p0, kc, i0, rows, mr, dst): dst[p * mr + i] for i < rows (mr: rows allotted; one vector
+//   may be overrun) pack_b(p0, kc, j0, columns, dst): dst[p * NR + j], zeros behind `columns`
 // k counts elements (for pairs: pairs).
 template <class P, class PackA, class PackB>
-void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const PackB& pack_b, typename P::Out* c,
-                 int64_t ldc, const Epilogue<typename P::Acc>& e, int threads) {
+void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const PackB& pack_b,
+                 typename P::Out* c, int64_t ldc, const Epilogue<typename P::Acc>& e, int threads) {
   using E = typename P::Elem;
   using B = Blocking<P>;
   using Acc = typename P::Acc;
@@ -189,7 +200,8 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const Pac
     E* ap = packed_a.get() + a_size * t;
     // The team may be smaller than asked for.
     const int64_t mine = round_up(ceil_div(m, nt), mr);
-    const int64_t m0 = by_rows ? std::min(m, t * mine) : 0, m1 = by_rows ? std::min(m, m0 + mine) : m;
+    const int64_t m0 = by_rows ? std::min(m, t * mine) : 0,
+                  m1 = by_rows ? std::min(m, m0 + mine) : m;
     for (int64_t jc = 0; jc < n; jc += nc_most) {
       const int64_t nc = std::min(nc_most, n - jc), panels = ceil_div(nc, NR);
       const int64_t first = panels * t / nt, last = panels * (t + 1) / nt;
@@ -202,7 +214,8 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const Pac
         if (by_rows) barrier(nt);
         for (int64_t ic = m0; ic < m1; ic += mc_most) {
           const int64_t mc = std::min(mc_most, m1 - ic);
-          for (int64_t i = 0; i < mc; i += mr) pack_a(pc, kc, ic + i, std::min(mr, mc - i), mr, ap + i * kc);
+          for (int64_t i = 0; i < mc; i += mr)
+            pack_a(pc, kc, ic + i, std::min(mr, mc - i), mr, ap + i * kc);
           for (int64_t j = by_rows ? 0 : first; j < (by_rows ? panels : last); ++j) {
             const int64_t columns = std::min(NR, nc - j * NR);
             const E* bp = packed_b.get() + j * NR * kc_most;
@@ -210,8 +223,8 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const Pac
             for (int64_t i = 0; i < mc; i += mr) {
               const int64_t rows = std::min(mr, mc - i);
               auto f = rows == mr ? whole : tile_for<P, false>(static_cast<int>(rows), columns);
-              f(kc, ap + i * kc, mr, 0, bp, NR, c + (ic + i) * ldc + jc + j * NR, ldc, columns, now, ic + i,
-                jc + j * NR);
+              f(kc, ap + i * kc, mr, 0, bp, NR, c + (ic + i) * ldc + jc + j * NR, ldc, columns, now,
+                ic + i, jc + j * NR);
             }
           }
         }
@@ -221,23 +234,26 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const Pac
   });
 }
 
-// Packers of strided matrices, with conversion from the stored type S ------------------------------------------------
+// Packers of strided matrices, with conversion from the stored type S
+// ------------------------------------------------
 
 template <class T, class S>
 [[gnu::always_inline]] inline T as(S x) {
   return static_cast<T>(x);
 }
 
-// dst[p * width + i] = src[i][p], for i < rows, p < k, with `stride` bytes between the rows of src: rows become columns.
-// Writes may run over by a vector, into what is written later.
+// dst[p * width + i] = src[i][p], for i < rows, p < k, with `stride` bytes between the rows of src:
+// rows become columns. Writes may run over by a vector, into what is written later.
 template <class T, class S>
-void pack_transposed(const void* from, int64_t stride, int64_t rows, int64_t k, int64_t width, T* dst) {
+void pack_transposed(const void* from, int64_t stride, int64_t rows, int64_t k, int64_t width,
+                     T* dst) {
   constexpr int W = kLanes<T>;
   const char* src = static_cast<const char*>(from);
   int64_t p = 0;
   if constexpr (std::is_same_v<T, S> && std::is_arithmetic_v<T>) {
     for (; p + W <= k; p += W)
-      for (int64_t i0 = (rows - 1) / W * W; i0 >= 0; i0 -= W) {   // downwards: an overrun is overwritten
+      for (int64_t i0 = (rows - 1) / W * W; i0 >= 0;
+           i0 -= W) {  // downwards: an overrun is overwritten
         Vec<T> r[W];
         const int64_t some = std::min<int64_t>(W, rows - i0);
         const char* at = src + i0 * stride + p * static_cast<int64_t>(sizeof(T));
@@ -258,19 +274,22 @@ void pack_transposed(const void* from, int64_t stride, int64_t rows, int64_t k, 
 template <class S>
 struct Strides {
   const S* data;
-  int64_t rs, cs;   // between rows (A: of m, B: of k) and columns (A: of k, B: of n)
+  int64_t rs, cs;  // between rows (A: of m, B: of k) and columns (A: of k, B: of n)
 };
 
 template <class T, class S>
-void pack_a_panel(const Strides<S>& x, int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr, T* dst) {
+void pack_a_panel(const Strides<S>& x, int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr,
+                  T* dst) {
   const S* src = x.data + i0 * x.rs + p0 * x.cs;
-  if (x.cs == 1) return pack_transposed<T, S>(src, x.rs * static_cast<int64_t>(sizeof(S)), rows, kc, mr, dst);
+  if (x.cs == 1)
+    return pack_transposed<T, S>(src, x.rs * static_cast<int64_t>(sizeof(S)), rows, kc, mr, dst);
   for (int64_t p = 0; p < kc; ++p, src += x.cs)
     for (int64_t i = 0; i < rows; ++i) dst[p * mr + i] = as<T>(src[i * x.rs]);
 }
 
 template <class T, class S>
-void pack_b_panel(const Strides<S>& x, int64_t p0, int64_t kc, int64_t j0, int64_t columns, T* dst) {
+void pack_b_panel(const Strides<S>& x, int64_t p0, int64_t kc, int64_t j0, int64_t columns,
+                  T* dst) {
   constexpr int64_t NR = 2 * kLanes<T>;
   const S* src = x.data + p0 * x.rs + j0 * x.cs;
   if (columns < NR) {
@@ -278,7 +297,8 @@ void pack_b_panel(const Strides<S>& x, int64_t p0, int64_t kc, int64_t j0, int64
   }
   if (x.cs == 1) {
     if (columns == NR && std::is_same_v<T, S>) {
-      for (int64_t p = 0; p < kc; ++p, src += x.rs) std::memcpy(static_cast<void*>(dst + p * NR), src, NR * sizeof(T));
+      for (int64_t p = 0; p < kc; ++p, src += x.rs)
+        std::memcpy(static_cast<void*>(dst + p * NR), src, NR * sizeof(T));
     } else {
       for (int64_t p = 0; p < kc; ++p, src += x.rs)
         for (int64_t j = 0; j < columns; ++j) dst[p * NR + j] = as<T>(src[j]);
@@ -291,12 +311,12 @@ void pack_b_panel(const Strides<S>& x, int64_t p0, int64_t kc, int64_t j0, int64
   }
 }
 
-// Small products: A is read where it lies, B too when its rows are dense; no threads, no allocation.
-// Needs k * NR elements on the stack: k <= kSmallK.
+// Small products: A is read where it lies, B too when its rows are dense; no threads, no
+// allocation. Needs k * NR elements on the stack: k <= kSmallK.
 inline constexpr int64_t kSmallK = 256;
 template <class T>
-void gemm_small(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Strides<T>& b, T* c, int64_t ldc,
-                const Epilogue<T>& e) {
+void gemm_small(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Strides<T>& b, T* c,
+                int64_t ldc, const Epilogue<T>& e) {
   constexpr int64_t NR = 2 * kLanes<T>;
   const int mr = static_cast<int>(ceil_div(m, ceil_div(m, kRows)));
   alignas(64) T panel[kSmallK * NR];
@@ -310,16 +330,16 @@ void gemm_small(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Stri
       pack_b_panel<T, T>(b, 0, k, j, columns, panel);
     for (int64_t i = 0; i < m; i += mr) {
       const int rows = static_cast<int>(std::min<int64_t>(mr, m - i));
-      tile_for<Plain<T>, true>(rows, columns)(k, a.data + i * a.rs, a.cs, a.rs, bp, ldb, c + i * ldc + j, ldc, columns,
-                                              e, i, j);
+      tile_for<Plain<T>, true>(rows, columns)(k, a.data + i * a.rs, a.cs, a.rs, bp, ldb,
+                                              c + i * ldc + j, ldc, columns, e, i, j);
     }
   }
 }
 
 // c = alpha a b + ...: picks the way by size.
 template <class T>
-void gemm_strided(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Strides<T>& b, T* c, int64_t ldc,
-                  const Epilogue<T>& e, int threads) {
+void gemm_strided(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Strides<T>& b, T* c,
+                  int64_t ldc, const Epilogue<T>& e, int threads) {
   if (k <= kSmallK && m * n * k <= 64 * 64 * 64) return gemm_small<T>(m, n, k, a, b, c, ldc, e);
   gemm_packed<Plain<T>>(
       m, n, k,

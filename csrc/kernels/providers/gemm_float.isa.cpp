@@ -1,5 +1,5 @@
-// Matrix products of floating point: float and double as they are; half formats are widened while they are packed,
-// summed in float, and rounded once.
+// Matrix products of floating point: float and double as they are; half formats are widened while
+// they are packed, summed in float, and rounded once.
 #include "kernels/providers/gemm.h"
 #include "kernels/providers/gemm_call.h"
 
@@ -8,10 +8,14 @@ using namespace tiles;
 
 void gemm_real(const GemmCall& call) {
   switch (call.dtype) {
-    case DType::Float32: return gemm_same<float>(call);
-    case DType::Float64: return gemm_same<double>(call);
-    case DType::BFloat16: return gemm_converted<float, BFloat16>(call);
-    default: return gemm_converted<float, Half>(call);
+    case DType::Float32:
+      return gemm_same<float>(call);
+    case DType::Float64:
+      return gemm_same<double>(call);
+    case DType::BFloat16:
+      return gemm_converted<float, BFloat16>(call);
+    default:
+      return gemm_converted<float, Half>(call);
   }
 }
 

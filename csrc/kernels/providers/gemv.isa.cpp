@@ -1,5 +1,5 @@
-// Matrix times vector, float and double: dot products along dense rows, or sums of scaled dense columns.
-// One pass over the matrix, which is what the time goes to.
+// Matrix times vector, float and double: dot products along dense rows, or sums of scaled dense
+// columns. One pass over the matrix, which is what the time goes to.
 #include "kernels/providers/gemm.h"
 #include "kernels/providers/simd.h"
 
@@ -101,7 +101,8 @@ void along_columns(const GemvCall& g, int64_t from, int64_t to) {
 
 void gemv_rows(const GemvCall& g, int64_t from, int64_t to) {
   const bool rows = g.a_cs == 1;
-  if (g.dtype == DType::Float32) return rows ? along_rows<float>(g, from, to) : along_columns<float>(g, from, to);
+  if (g.dtype == DType::Float32)
+    return rows ? along_rows<float>(g, from, to) : along_columns<float>(g, from, to);
   return rows ? along_rows<double>(g, from, to) : along_columns<double>(g, from, to);
 }
 

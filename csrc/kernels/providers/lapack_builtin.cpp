@@ -35,8 +35,10 @@ Matrix load(const T* a, int m, int n, int ld) {
 }
 template <class T>
 T narrow(Z z) {
-  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(z.real());
-  else return T(z);
+  if constexpr (std::is_floating_point_v<T>)
+    return static_cast<T>(z.real());
+  else
+    return T(z);
 }
 template <class T>
 void store(const Matrix& x, T* a, int ld) {
@@ -49,7 +51,9 @@ Matrix adjoint(const Matrix& x) {
     for (int i = 0; i < x.m; ++i) out(j, i) = std::conj(x(i, j));
   return out;
 }
-double size1(Z z) { return std::fabs(z.real()) + std::fabs(z.imag()); }
+double size1(Z z) {
+  return std::fabs(z.real()) + std::fabs(z.imag());
+}
 double norm2(const Z* x, int n) {
   double scale = 0, sum = 0;
   for (int i = 0; i < n; ++i) scale = std::max(scale, size1(x[i]));
@@ -63,13 +67,16 @@ Z inner(const Z* x, const Z* y, int n) {
   return sum;
 }
 bool finite(const Matrix& x) {
-  return std::all_of(x.a.begin(), x.a.end(), [](Z z) { return std::isfinite(z.real()) && std::isfinite(z.imag()); });
+  return std::all_of(x.a.begin(), x.a.end(),
+                     [](Z z) { return std::isfinite(z.real()) && std::isfinite(z.imag()); });
 }
 
 // x = op(A)^-1 x for the triangle of A, one right-hand side.
 void solve_triangle(const Matrix& a, bool upper, char trans, bool unit, Z* x) {
   const int n = a.n;
-  auto at = [&](int i, int j) { return trans == 'N' ? a(i, j) : trans == 'T' ? a(j, i) : std::conj(a(j, i)); };
+  auto at = [&](int i, int j) {
+    return trans == 'N' ? a(i, j) : trans == 'T' ? a(j, i) : std::conj(a(j, i));
+  };
   const bool from_top = upper == (trans != 'N');
   for (int k = 0; k < n; ++k) {
     const int i = from_top ? k : n - 1 - k;
@@ -79,7 +86,8 @@ void solve_triangle(const Matrix& a, bool upper, char trans, bool unit, Z* x) {
   }
 }
 
-// H = I - tau v v^H that maps x to (beta, 0...); v overwrites x behind its first entry, beta the first.
+// H = I - tau v v^H that maps x to (beta, 0...); v overwrites x behind its first entry, beta the
+// first.
 Z reflector(Z* x, int n) {
   const double rest = norm2(x + 1, n - 1);
   const Z alpha = x[0];
@@ -111,7 +119,8 @@ std::vector<Z> householder(Matrix& a) {
   std::vector<Z> tau(std::min(a.m, a.n));
   for (int i = 0; i < static_cast<int>(tau.size()); ++i) {
     tau[i] = reflector(a.column(i) + i, a.m - i);
-    for (int j = i + 1; j < a.n; ++j) reflect(a.column(i) + i, std::conj(tau[i]), a.column(j) + i, a.m - i);
+    for (int j = i + 1; j < a.n; ++j)
+      reflect(a.column(i) + i, std::conj(tau[i]), a.column(j) + i, a.m - i);
   }
   return tau;
 }
@@ -138,7 +147,7 @@ void jacobi(double pp, double qq, Z pq, double& c, double& s, Z& phase) {
 void complete(Matrix& q, int from) {
   int next = 0;
   for (int j = from; j < q.n; ++j) {
-    for (;; ++next) {   // some unit vector is at least 1/sqrt(m) away from what is spanned
+    for (;; ++next) {  // some unit vector is at least 1/sqrt(m) away from what is spanned
       Z* x = q.column(j);
       std::fill_n(x, q.m, Z(0));
       x[next % q.m] = 1;
@@ -157,11 +166,12 @@ void complete(Matrix& q, int from) {
 }
 
 struct Svd {
-  Matrix u, v;              // A = u diag(s) v^H
+  Matrix u, v;  // A = u diag(s) v^H
   std::vector<double> s;
 };
 
-// One-sided Jacobi of a matrix with at least as many rows as columns: columns of w are turned until orthogonal.
+// One-sided Jacobi of a matrix with at least as many rows as columns: columns of w are turned until
+// orthogonal.
 Svd tall_svd(Matrix w, int columns) {
   const int m = w.m, n = w.n;
   Matrix v = Matrix::identity(n, n);
@@ -171,7 +181,8 @@ Svd tall_svd(Matrix w, int columns) {
       for (int q = p + 1; q < n; ++q) {
         const Z pq = inner(w.column(p), w.column(q), m);
         const double np = norm2(w.column(p), m), nq = norm2(w.column(q), m);
-        if (!(std::abs(pq) > kEps * np * nq) || std::abs(pq) < std::numeric_limits<double>::min()) continue;
+        if (!(std::abs(pq) > kEps * np * nq) || std::abs(pq) < std::numeric_limits<double>::min())
+          continue;
         double c, s;
         Z phase;
         jacobi(np * np, nq * nq, pq, c, s, phase);
@@ -214,8 +225,9 @@ void hessenberg(Matrix& h, Matrix& q) {
     const Z tau = reflector(v.data(), n - k - 1);
     const Z beta = v[0];
     v[0] = 1;
-    for (int j = k + 1; j < n; ++j) reflect(v.data(), std::conj(tau), h.column(j) + k + 1, n - k - 1);
-    auto right = [&](Matrix& x) {   // x (I - tau v v^H)
+    for (int j = k + 1; j < n; ++j)
+      reflect(v.data(), std::conj(tau), h.column(j) + k + 1, n - k - 1);
+    auto right = [&](Matrix& x) {  // x (I - tau v v^H)
       for (int i = 0; i < n; ++i) {
         Z sum = 0;
         for (int j = k + 1; j < n; ++j) sum += x(i, j) * v[j - k - 1];
@@ -236,7 +248,8 @@ Z wilkinson(const Matrix& h, int hi) {
   return below == Z(0) ? d : d - b * c / below;
 }
 
-// One QR step on rows and columns [lo, hi] of the Hessenberg h, carried over the whole Schur form and into q.
+// One QR step on rows and columns [lo, hi] of the Hessenberg h, carried over the whole Schur form
+// and into q.
 void qr_step(Matrix& h, Matrix& q, int lo, int hi, Z shift) {
   const int n = h.n;
   std::vector<double> cs(hi - lo);
@@ -320,7 +333,9 @@ void eigenvector(const Matrix& h, const Matrix& q, int k, double norm, Z* out) {
 
 template <class T>
 int potrf(bool upper, int n, T* a) {
-  auto at = [&](int i, int j) -> T& { return upper ? a[static_cast<size_t>(i) * n + j] : a[static_cast<size_t>(j) * n + i]; };
+  auto at = [&](int i, int j) -> T& {
+    return upper ? a[static_cast<size_t>(i) * n + j] : a[static_cast<size_t>(j) * n + i];
+  };
   Matrix l(n, n);
   int info = 0;
   for (int j = 0; j < n && !info; ++j) {
@@ -411,7 +426,7 @@ int orgqr(int m, int n, int k, T* a, const T* tau) {
 template <class T>
 int ormqr(bool left, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c) {
   Matrix x = load(a, left ? m : n, k, lda), y = load(c, m, n, std::max(1, m));
-  if (!left) y = adjoint(y);   // C Q = (Q^H C^H)^H
+  if (!left) y = adjoint(y);  // C Q = (Q^H C^H)^H
   apply_q(x, std::vector<Z>(tau, tau + k), (trans != 'N') == left, y);
   store(left ? y : adjoint(y), c, std::max(1, m));
   return 0;
@@ -422,7 +437,8 @@ int heevd(bool vectors, bool upper, int n, T* a, Real<T>* w) {
   Matrix x = load(a, n, n, std::max(1, n)), v = Matrix::identity(n, n);
   for (int j = 0; j < n; ++j) {
     x(j, j) = x(j, j).real();
-    for (int i = j + 1; i < n; ++i) (upper ? x(i, j) : x(j, i)) = std::conj(upper ? x(j, i) : x(i, j));
+    for (int i = j + 1; i < n; ++i)
+      (upper ? x(i, j) : x(j, i)) = std::conj(upper ? x(j, i) : x(i, j));
   }
   const double total = norm2(x.a.data(), n * n);
   for (int sweep = 0; sweep < 60; ++sweep) {
@@ -435,7 +451,7 @@ int heevd(bool vectors, bool upper, int n, T* a, Real<T>* w) {
         Z phase;
         jacobi(x(p, p).real(), x(q, q).real(), pq, c, s, phase);
         rotate(x, p, q, c, s, phase), rotate(v, p, q, c, s, phase);
-        for (int j = 0; j < n; ++j) {   // the rows, by the adjoint
+        for (int j = 0; j < n; ++j) {  // the rows, by the adjoint
           const Z f = x(p, j), g = x(q, j) * phase;
           x(p, j) = c * f - s * g;
           x(q, j) = s * f + c * g;
@@ -446,10 +462,12 @@ int heevd(bool vectors, bool upper, int n, T* a, Real<T>* w) {
   }
   std::vector<int> order(n);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int i, int j) { return x(i, i).real() < x(j, j).real(); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int i, int j) { return x(i, i).real() < x(j, j).real(); });
   for (int j = 0; j < n; ++j) {
     w[j] = static_cast<Real<T>>(x(order[j], order[j]).real());
-    for (int i = 0; vectors && i < n; ++i) a[static_cast<size_t>(j) * n + i] = narrow<T>(v(i, order[j]));
+    for (int i = 0; vectors && i < n; ++i)
+      a[static_cast<size_t>(j) * n + i] = narrow<T>(v(i, order[j]));
   }
   return 0;
 }
@@ -476,7 +494,8 @@ int geev(bool vectors, int n, T* a, std::complex<Real<T>>* w, std::complex<Real<
   std::vector<int> order(n);
   std::iota(order.begin(), order.end(), 0);
   for (int i = 0; i < n; ++i) values[i] = h(i, i);
-  if constexpr (std::is_floating_point_v<T>) {   // pairs side by side, the one above the real axis first
+  if constexpr (std::is_floating_point_v<T>) {  // pairs side by side, the one above the real axis
+                                                // first
     for (Z& z : values)
       if (std::fabs(z.imag()) <= 8 * kEps * norm) z = z.real();
     for (int i = 0; i + 1 < n; ++i) {
@@ -496,8 +515,10 @@ int geev(bool vectors, int n, T* a, std::complex<Real<T>>* w, std::complex<Real<
     if (!vectors) continue;
     eigenvector(h, q, order[j], norm, x.data());
     for (int i = 0; i < n; ++i) v[static_cast<size_t>(j) * n + i] = C(x[i]);
-    if (std::is_floating_point_v<T> && values[order[j]].imag() < 0 && j > 0)   // exactly the mate's conjugate
-      for (int i = 0; i < n; ++i) v[static_cast<size_t>(j) * n + i] = std::conj(v[static_cast<size_t>(j - 1) * n + i]);
+    if (std::is_floating_point_v<T> && values[order[j]].imag() < 0 &&
+        j > 0)  // exactly the mate's conjugate
+      for (int i = 0; i < n; ++i)
+        v[static_cast<size_t>(j) * n + i] = std::conj(v[static_cast<size_t>(j - 1) * n + i]);
   }
   return 0;
 }
@@ -506,7 +527,9 @@ template <class T>
 int gels(int driver, int m, int n, int rhs, T* a, T* b, Real<T> rcond, int* rank, Real<T>* s) {
   const int ldb = std::max({1, m, n}), k = std::min(m, n);
   const Svd d = svd(load(a, m, n, std::max(1, m)), false);
-  const double cut = driver == 0 ? 0 : rcond < 0 ? std::numeric_limits<Real<T>>::epsilon() : static_cast<double>(rcond);
+  const double cut = driver == 0 ? 0
+                     : rcond < 0 ? std::numeric_limits<Real<T>>::epsilon()
+                                 : static_cast<double>(rcond);
   *rank = 0;
   for (int i = 0; i < k; ++i) {
     if (driver >= 2) s[i] = static_cast<Real<T>>(d.s[i]);
@@ -525,17 +548,17 @@ int gels(int driver, int m, int n, int rhs, T* a, T* b, Real<T> rcond, int* rank
   return driver == 0 && *rank < k ? *rank + 1 : 0;
 }
 
-#define FB_INSTANTIATE(T)                                                                          \
-  template int potrf<T>(bool, int, T*);                                                            \
-  template int getrf<T>(int, int, T*, int*);                                                       \
-  template int getrs<T>(char, int, int, const T*, const int*, T*);                                 \
-  template int trtrs<T>(bool, char, bool, int, int, const T*, T*);                                 \
-  template int geqrf<T>(int, int, T*, T*);                                                         \
-  template int orgqr<T>(int, int, int, T*, const T*);                                              \
-  template int ormqr<T>(bool, char, int, int, int, const T*, int, const T*, T*);                   \
-  template int heevd<T>(bool, bool, int, T*, Real<T>*);                                            \
-  template int gesdd<T>(char, int, int, T*, Real<T>*, T*, int, T*, int);                           \
-  template int geev<T>(bool, int, T*, std::complex<Real<T>>*, std::complex<Real<T>>*);             \
+#define FB_INSTANTIATE(T)                                                              \
+  template int potrf<T>(bool, int, T*);                                                \
+  template int getrf<T>(int, int, T*, int*);                                           \
+  template int getrs<T>(char, int, int, const T*, const int*, T*);                     \
+  template int trtrs<T>(bool, char, bool, int, int, const T*, T*);                     \
+  template int geqrf<T>(int, int, T*, T*);                                             \
+  template int orgqr<T>(int, int, int, T*, const T*);                                  \
+  template int ormqr<T>(bool, char, int, int, int, const T*, int, const T*, T*);       \
+  template int heevd<T>(bool, bool, int, T*, Real<T>*);                                \
+  template int gesdd<T>(char, int, int, T*, Real<T>*, T*, int, T*, int);               \
+  template int geev<T>(bool, int, T*, std::complex<Real<T>>*, std::complex<Real<T>>*); \
   template int gels<T>(int, int, int, int, T*, T*, Real<T>, int*, Real<T>*);
 FB_INSTANTIATE(float)
 FB_INSTANTIATE(double)

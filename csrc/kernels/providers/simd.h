@@ -1,6 +1,7 @@
-// Vectors of the instruction set a file is compiled for, by the compilers' vector extension: the width, lanes, a
-// register transpose. Included by *.isa.cpp files alone; everything is in the namespace of the set (FB_KERNEL_NS), so
-// that the builds of one file for several sets never share an inline function.
+// Vectors of the instruction set a file is compiled for, by the compilers' vector extension: the
+// width, lanes, a register transpose. Included by *.isa.cpp files alone; everything is in the
+// namespace of the set (FB_KERNEL_NS), so that the builds of one file for several sets never share
+// an inline function.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 #ifndef FB_KERNEL_NS
 #define FB_KERNEL_NS FB_ISA
 #endif
-#ifndef FB_VECTOR_BYTES   // a file that sets its target by pragma says it itself
+#ifndef FB_VECTOR_BYTES  // a file that sets its target by pragma says it itself
 #if defined(__AVX512F__)
 #define FB_VECTOR_BYTES 64
 #elif defined(__AVX2__)
@@ -62,7 +63,8 @@ template <class T>
 }
 
 template <int S, class T, int... I>
-[[gnu::always_inline]] inline void exchange(Vec<T>& a, Vec<T>& b, std::integer_sequence<int, I...>) {
+[[gnu::always_inline]] inline void exchange(Vec<T>& a, Vec<T>& b,
+                                            std::integer_sequence<int, I...>) {
   constexpr int n = sizeof...(I);
   Vec<T> low = __builtin_shufflevector(a, b, ((I & S) ? n + I - S : I)...);
   b = __builtin_shufflevector(a, b, ((I & S) ? n + I : I + S)...);
