@@ -1,0 +1,190 @@
+"""The compiler's one graph: typed values, nodes that call entries of the table, a `Graph` of them.
+
+A value is defined once, by the graph's inputs or by one node, before its uses. A node's target is
+the `uid` of an entry, with a trailing `_` for its derived in-place form; its arguments are all
+parameters of the entry in order. The result of an in-place form is its first argument after the
+change, under a new name. What a stage allows beyond that is `graph_verify`'s. Must not know how
+graphs are made or run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .symbols import ShapeEnv
+from .symexpr import Expr, expr
+from .where import Where
+
+Dim = int | Expr
+
+
+def contiguous_strides(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """Strides of a dense row-major tensor; a dim of size 0 counts as 1."""
+    out: list[Dim] = []
+    step: Dim = 1
+    for n in reversed(shape):
+        out.append(step)
+        step = dim(expr(step) * (expr(n) if n != 0 else 1))
+    return tuple(reversed(out))
+
+
+def dim(e: Dim) -> Dim:
+    """A dim in its only form: an int where it is constant."""
+    return e if isinstance(e, int) or e.constant is None else e.constant
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Type of a tensor: all that a shape rule may ask."""
+
+    dtype: Any
+    shape: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    device: Any
+
+    @property
+    def contiguous(self) -> bool:
+        """The strides are those of a dense row-major tensor."""
+        return self.strides == contiguous_strides(self.shape)
+
+
+@dataclass(frozen=True)
+class ScalarType:
+    """Type of a number that varies at run time."""
+
+    name: str  # int | float | bool
+
+
+ValueType = TensorType | ScalarType
+
+
+@dataclass(eq=False)
+class Value:
+    """A value of a graph; identity is what distinguishes it, `id` is its name in print."""
+
+    id: int
+    type: ValueType
+
+    def __repr__(self) -> str:
+        return f"%{self.id}"
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        assert isinstance(self.type, TensorType)
+        return self.type.shape
+
+    @property
+    def dtype(self) -> Any:
+        assert isinstance(self.type, TensorType)
+        return self.type.dtype
+
+
+#: Value, number, str, None, dtype, device, layout, memory format, expression, tuple of these
+Arg = Any
+
+
+@dataclass(eq=False)
+class Node:
+    """One call of an entry."""
+
+    target: str
+    args: tuple[Arg, ...]
+    outs: tuple[Value, ...]
+    where: Where | None = None
+
+    @property
+    def out(self) -> Value:
+        """The only result."""
+        (value,) = self.outs
+        return value
+
+    @property
+    def inputs(self) -> list[Value]:
+        """Values among the arguments, those in lists too, in order."""
+        return list(values_of(self.args))
+
+
+def values_of(arg: Arg) -> Iterator[Value]:
+    """All values in an argument."""
+    if isinstance(arg, Value):
+        yield arg
+    elif isinstance(arg, tuple):
+        for a in arg:
+            yield from values_of(a)
+
+
+def map_values(arg: Arg, f: Callable[[Value], Arg]) -> Arg:
+    """The argument with other things for its values."""
+    if isinstance(arg, Value):
+        return f(arg)
+    return tuple(map_values(a, f) for a in arg) if isinstance(arg, tuple) else arg
+
+
+@dataclass(eq=False)
+class Graph:
+    """A straight-line program.
+
+    `attached` are tensors bound to the last inputs: what the traced function closed over. They are
+    no part of the text.
+    """
+
+    inputs: tuple[Value, ...] = ()
+    nodes: list[Node] = field(default_factory=list)
+    outputs: tuple[Arg, ...] = ()
+    env: ShapeEnv = field(default_factory=ShapeEnv)
+    attached: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        from .graph_text import show
+
+        return show(self)
+
+    def values(self) -> Iterator[Value]:
+        """All values in the order of definition."""
+        yield from self.inputs
+        for node in self.nodes:
+            yield from node.outs
+
+    def uses(self) -> dict[Value, list[Node]]:
+        """Nodes that take each value, in order; a value that none takes is absent."""
+        out: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for v in dict.fromkeys(node.inputs):
+                out.setdefault(v, []).append(node)
+        return out
+
+    def next_id(self) -> int:
+        return max((v.id for v in self.values()), default=-1) + 1
+
+
+class Builder:
+    """Makes a graph: numbers values, appends nodes."""
+
+    def __init__(self, env: ShapeEnv) -> None:
+        self.graph = Graph(env=env)
+        self.count = 0
+
+    def value(self, type: ValueType) -> Value:
+        self.count += 1
+        return Value(self.count - 1, type)
+
+    def input(self, type: ValueType) -> Value:
+        v = self.value(type)
+        self.graph.inputs += (v,)
+        return v
+
+    def add(
+        self, target: str, args: tuple[Arg, ...], types: tuple[ValueType, ...], where: Where | None
+    ) -> Node:
+        node = Node(target, args, tuple(self.value(t) for t in types), where)
+        self.graph.nodes.append(node)
+        return node
+
+
+def renumbered(graph: Graph) -> Graph:
+    """The same graph, its values numbered in the order of definition."""
+    for i, v in enumerate(graph.values()):
+        v.id = i
+    return graph

@@ -1,0 +1,247 @@
+"""Text of a graph, and the graph of a text: `parse(show(g))` prints as `g` does.
+
+    s0 = 8 in [2, inf) from input 0 size 0
+    guard s0 >= 3  # model.py:12 in forward
+    graph(%0: f32[s0, 128], %1: f32[128]):
+      %2: f32[s0, 128] = add(%0, %1, 1)  # model.py:12 in forward
+      return %2
+
+Strides follow the shape in braces where they are not contiguous, a device other than the CPU after
+an `@`. In arguments, strings are quoted, a dtype is written as in types, and other objects of the
+library by their names.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import flambeau
+
+from . import symexpr
+from .graph import Arg, Dim, Graph, Node, ScalarType, TensorType, Value, ValueType, contiguous_strides
+from .graph import dim as dim_of
+from .symbols import Guard, ShapeEnv, Source, Symbol
+from .symexpr import Expr
+from .symfloat import _FUNCTIONS, FloatExpr
+from .where import Where
+
+_SCALARS = ("int", "float", "bool")
+
+
+@cache
+def _dtypes() -> dict[Any, str]:
+    names = {"uint": "u", "int": "i", "float": "f", "complex": "c", "bfloat": "bf"}
+    out = {flambeau.bool: "bool"}
+    for kind, short in names.items():
+        for bits in (8, 16, 32, 64, 128):
+            dtype = getattr(flambeau, f"{kind}{bits}", None)
+            if dtype is not None:
+                out[dtype] = f"{short}{bits}"
+    return out
+
+
+@cache
+def _constants() -> dict[Any, str]:
+    """Enumerations that occur as arguments, by their public names."""
+    kinds = (flambeau.memory_format, flambeau.layout)
+    found = {name: getattr(flambeau, name) for name in dir(flambeau)}
+    return {x: name for name, x in found.items() if type(x) in kinds}
+
+
+# Printing ---------------------------------------------------------------------------------------
+
+
+def show_type(t: ValueType) -> str:
+    """`f32[s0, 128]`, `int`."""
+    if isinstance(t, ScalarType):
+        return t.name
+    text = f"{_dtypes()[t.dtype]}[{', '.join(map(str, t.shape))}]"
+    if not t.contiguous:
+        text += f"{{{', '.join(map(str, t.strides))}}}"
+    return text if t.device.type == "cpu" else f"{text}@{t.device}"
+
+
+def show_arg(a: Arg) -> str:
+    """An argument of a node."""
+    if isinstance(a, tuple):
+        inner = ", ".join(map(show_arg, a))
+        return f"({inner},)" if len(a) == 1 else f"({inner})"
+    if isinstance(a, flambeau.dtype):
+        return _dtypes()[a]
+    if isinstance(a, flambeau.device):
+        return f"device({str(a)!r})"
+    if isinstance(a, FloatExpr):
+        return f"number({a!r})"
+    if isinstance(a, (Value, Expr, str, int, float, complex)) or a is None:
+        return repr(a)
+    return _constants()[a]
+
+
+def show_node(node: Node) -> str:
+    outs = ", ".join(f"%{v.id}: {show_type(v.type)}" for v in node.outs) or "()"
+    text = f"{outs} = {node.target}({', '.join(map(show_arg, node.args))})"
+    return f"{text}  # {node.where}" if node.where else text
+
+
+def _show_symbol(s: Symbol) -> str:
+    hint = "?" if s.hint is None else str(s.hint)
+    source = f" from {s.source}" if s.source else ""
+    return f"{s.name} = {hint} in [{s.low}, {s.high}]{source}"
+
+
+def show(graph: Graph) -> str:
+    """A whole graph with its symbols and guards."""
+    lines = [_show_symbol(s) for s in graph.env.symbols.values()]
+    for g in graph.env.guards:
+        lines.append(f"guard {g.expr} {g.relation} 0" + (f"  # {g.where}" if g.where else ""))
+    inputs = ", ".join(f"%{v.id}: {show_type(v.type)}" for v in graph.inputs)
+    lines.append(f"graph({inputs}):")
+    lines += [f"  {show_node(n)}" for n in graph.nodes]
+    outputs = ", ".join(map(show_arg, graph.outputs))
+    return "\n".join([*lines, f"  return {outputs}".rstrip()]) + "\n"
+
+
+# Parsing ----------------------------------------------------------------------------------------
+
+_WHERE = re.compile(r"(.*):(\d+) in (.*)")
+_SYMBOL = re.compile(r"(\w+) = (\?|-?\d+) in \[(\S+), (\S+)\](?: from input (\d+) (\w+)(?: (\d+))?)?")
+_DEFINED = re.compile(r"%(\d+): (\w+)(\[[^\]]*\])?(\{[^}]*\})?(?:@([\w:]+))?")
+
+
+def _where(text: str) -> Where | None:
+    m = _WHERE.fullmatch(text.strip())
+    return Where(m[1], int(m[2]), m[3]) if m else None
+
+
+def _bound(text: str) -> float:
+    return float(text) if "inf" in text else int(text)
+
+
+class _Parser:
+    def __init__(self) -> None:
+        self.env = ShapeEnv()
+        self.values: dict[int, Value] = {}
+        self.dtypes = {name: d for d, name in _dtypes().items()}
+        self.constants = {name: x for x, name in _constants().items()}
+
+    def symbol(self, line: str) -> None:
+        m = _SYMBOL.fullmatch(line)
+        if m is None:
+            raise ValueError(f"graph text: expected a symbol, got {line!r}")
+        source = Source(int(m[5]), m[6], int(m[7] or 0)) if m[5] else None
+        hint = None if m[2] == "?" else int(m[2])
+        self.env.declare(Symbol(m[1], hint, _bound(m[3]), _bound(m[4]), source))
+
+    def guard(self, line: str) -> None:
+        text, _, where = line.removeprefix("guard ").partition("  # ")
+        left, relation, _ = text.rsplit(" ", 2)
+        guard = Guard(relation, symexpr.parse(left), _where(where))
+        self.env.guards.append(guard)
+        self.env.learn(guard)
+
+    def dims(self, text: str) -> tuple[Dim, ...]:
+        items = ast.parse(f"[{text}]", mode="eval").body
+        assert isinstance(items, ast.List)
+        return tuple(dim_of(symexpr.from_ast(x)) for x in items.elts)
+
+    def defined(self, text: str) -> tuple[Value, ...]:
+        """Values of the left side of a node, or of the inputs."""
+        out = []
+        for m in _DEFINED.finditer(text):
+            if m[3] is None:
+                t: ValueType = ScalarType(m[2])
+            else:
+                shape = self.dims(m[3][1:-1])
+                strides = self.dims(m[4][1:-1]) if m[4] else contiguous_strides(shape)
+                t = TensorType(self.dtypes[m[2]], shape, strides, flambeau.device(m[5] or "cpu"))
+            out.append(Value(int(m[1]), t))
+        self.values.update({v.id: v for v in out})
+        return tuple(out)
+
+    def args(self, text: str) -> tuple[Arg, ...]:
+        # A value's `%` is no Python: outside of strings it becomes a name.
+        parts = re.split(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", text)
+        parts[::2] = [re.sub(r"%(\d+)", r"value_\1", p) for p in parts[::2]]
+        call = ast.parse(f"f({''.join(parts)})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        return tuple(self.arg(a) for a in call.args)
+
+    def arg(self, node: ast.expr) -> Arg:
+        match node:
+            case ast.Name(id=name) if name.startswith("value_"):
+                return self.values[int(name.removeprefix("value_"))]
+            case ast.Name(id="inf" | "nan" as name):
+                return float(name)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id="inf")):
+                return -math.inf
+            case ast.Name(id=name) if name in self.dtypes:
+                return self.dtypes[name]
+            case ast.Name(id=name) if name in self.constants:
+                return self.constants[name]
+            case ast.Tuple(elts=items):
+                return tuple(self.arg(x) for x in items)
+            case ast.Call(func=ast.Name(id="device"), args=[ast.Constant(value=str(name))]):
+                return flambeau.device(name)
+            case ast.Call(func=ast.Name(id="number"), args=[x]):
+                return _float_expr(x)
+        try:
+            return ast.literal_eval(node)
+        except ValueError:
+            return symexpr.from_ast(node)
+
+
+_FLOAT_OPERATORS: dict[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**",
+}  # fmt: skip
+
+
+def _float_expr(node: ast.expr) -> Any:
+    """Inverse of `repr` of a FloatExpr; what is no float operation is an integer expression."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[x]) if name in _FUNCTIONS:
+            return FloatExpr(name, (_float_expr(x),))
+        case ast.BinOp(left=x, op=op, right=y) if type(op) in _FLOAT_OPERATORS:
+            parts = _float_expr(x), _float_expr(y)
+            if any(isinstance(p, (float, FloatExpr)) for p in parts) or isinstance(op, ast.Div):
+                return FloatExpr(_FLOAT_OPERATORS[type(op)], parts)
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return symexpr.from_ast(node)
+
+
+def parse(text: str) -> Graph:
+    """The graph that `show` printed."""
+    p = _Parser()
+    graph = Graph(env=p.env)
+    for line in text.splitlines():
+        line = line.strip()
+        if not line:
+            continue
+        if line.startswith("guard "):
+            p.guard(line)
+        elif line.startswith("graph("):
+            graph.inputs = p.defined(line)
+        elif line == "return" or line.startswith("return "):
+            graph.outputs = p.args(line.removeprefix("return"))
+        elif " = " in line and not line.startswith(("%", "(")):
+            p.symbol(line)
+        else:
+            graph.nodes.append(_node(p, line))
+    return graph
+
+
+def _node(p: _Parser, line: str) -> Node:
+    left, _, right = line.partition(" = ")
+    call, where = right, None
+    if not right.endswith(")"):
+        call, _, place = right.rpartition("  # ")
+        where = _where(place)
+    target, _, args = call.partition("(")
+    made = p.args(args.rpartition(")")[0])
+    return Node(target, made, p.defined(left), where)

@@ -1,0 +1,88 @@
+"""Graphs: text that parses back, and refusals of what is no graph."""
+
+from __future__ import annotations
+
+import pytest
+
+import flambeau as torch
+from flambeau._ir.entries import inplace_form, plain_form, record, resolve
+from flambeau._ir.graph import Builder, Node, TensorType, Value, contiguous_strides
+from flambeau._ir.graph_text import parse, show
+from flambeau._ir.graph_verify import GraphError, verify
+from flambeau._ir.symbols import ShapeEnv, Source
+from flambeau._ir.symfloat import SymFloat
+from flambeau._ir.where import Where
+
+WHERE = Where("model.py", 12, "Net.forward")
+
+
+def tensor(shape, dtype=torch.float32, strides=None):
+    shape = tuple(shape)
+    return TensorType(dtype, shape, strides or contiguous_strides(shape), torch.device("cpu"))
+
+
+def example():
+    env = ShapeEnv(lambda: WHERE)
+    s = env.symbol(8, Source(0, "size", 0))
+    assert s > 4
+    b = Builder(env)
+    x = b.input(tensor((s.expr, 128)))
+    y = b.input(tensor((128,)))
+    sum_ = b.add("add", (x, y, 1), (tensor((s.expr, 128)),), WHERE).out
+    t = tensor((128, s.expr), strides=(1, 128))
+    turned = b.add("transpose", (sum_, 0, -1), (t,), None).out
+    n = SymFloat.of(s) * 0.5
+    scaled = b.add("mul", (turned, n.expr), (t,), WHERE).out
+    halves = tensor((128, (s * 2).expr), torch.bfloat16)
+    wide = b.add("cat", ((scaled, scaled), 1), (halves,), WHERE).out
+    b.graph.outputs = (wide, (x, (s + 1).expr, "a # (b)", None, -1.5, True, torch.int8))
+    return b.graph
+
+
+def test_text_parses_back():
+    text = show(example())
+    assert show(parse(text)) == text
+    assert "%2: f32[s0, 128] = add(%0, %1, 1)  # model.py:12 in Net.forward" in text
+    assert "%3: f32[128, s0]{1, 128} = transpose(%2, 0, -1)" in text
+    assert "s0 = 8 in [2, inf) from input 0 size 0".replace(")", "]") in text
+
+
+def test_a_graph_passes():
+    g = example()
+    assert verify(g, "primitive") is g
+    assert verify(parse(show(g)), "functional")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("%2: f32[2] = ad(%0, %1, 1)", "no entry ad"),
+        ("%2: f32[2] = add(%0, %1)", "add has 3 parameters, got 2"),
+        ("%2: f32[2] = add(%0, 'x', 1)", "'other' is Tensor, got 'x'"),
+        ("%1: f32[2] = add(%0, %1, 1)", "defined twice"),
+        ("%2: f32[s3] = add(%0, %1, 1)", "no symbol s3"),
+        ("%2: f32[2], %3: f32[2] = add(%0, %1, 1)", "add gives Tensor"),
+        ("%2: f32[2] = add_(%0, %1, 1)", "add_ changes its argument"),
+        ("%2: f32[2] = softmax(%0, 0, None)", "composed of others"),
+    ],
+)
+def test_refusals(line, message):
+    text = f"graph(%0: f32[2], %1: f32[2]):\n  {line}\n  return %0\n"
+    with pytest.raises(GraphError, match=message.replace("(", r"\(")):
+        verify(parse(text), "primitive")
+
+
+def test_use_before_definition():
+    b = Builder(ShapeEnv())
+    b.graph.nodes.append(Node("neg", (Value(5, tensor((2,))),), (Value(6, tensor((2,))),)))
+    with pytest.raises(GraphError, match="used before"):
+        verify(b.graph)
+
+
+def test_targets():
+    assert inplace_form("add") == "add_" and inplace_form("clamp_1") == "clamp__1"
+    assert plain_form("clamp__1") == "clamp_1"
+    assert resolve("add_") == (record("add"), True)
+    assert resolve("copy_") == (record("copy_"), False)
+    with pytest.raises(KeyError):
+        resolve("add__7")
