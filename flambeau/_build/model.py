@@ -80,7 +80,15 @@ class Op:
     @property
     def uid(self) -> str:
         """Unique C++ identifier: node, descriptor and kernel names build on it."""
-        return self.name if not self.overload else f"{self.name}_{self.overload}"
+        return self._numbered(self.name)
+
+    @property
+    def inplace_uid(self) -> str:
+        """The derived in-place form, as graphs name it."""
+        return self._numbered(f"{self.name}_")
+
+    def _numbered(self, name: str) -> str:
+        return f"{name}_{self.overload}" if self.overload else name
 
     @property
     def primitive(self) -> bool:

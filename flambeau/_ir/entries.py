@@ -1,74 +1,83 @@
 """The table at run time: the record of an entry (`Op`: kind, typed parameters, options) by its uid.
 
-A family's file is parsed when one of its entries is first asked for; which file that is, is known
-from importing the table. Derived in-place forms share the record of their entry.
+The files are read as the build reads them, once in a process and when first asked for.
 """
 
 from __future__ import annotations
 
-import importlib
+import ast
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from .._build.model import Op
-from .._build.table import entry_files, parse_file
-from ..ops._lang import TABLE, Entry
+from .._build.table import constants, load
 
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache
-def entries() -> dict[str, Entry]:
-    """All entries as Python functions, by uid."""
-    for path in entry_files(_ROOT):
-        importlib.import_module(f"flambeau.ops.{path.stem}")
-    return {e.uid: e for overloads in TABLE.values() for e in overloads}
+def entries() -> dict[str, Op]:
+    """All entries by uid."""
+    return {op.uid: op for op in load(_ROOT)}
 
 
-@cache
-def _family(path: Path) -> dict[str, Op]:
-    ops = parse_file(path, _ROOT)
-    count: dict[str, int] = {}
-    for op in ops:
-        op.overload = count.get(op.name, 0)
-        count[op.name] = op.overload + 1
-    return {op.uid: op for op in ops}
-
-
-@cache
 def record(uid: str) -> Op:
     """The record of an entry.
 
     Raises:
         KeyError: the table has no such entry.
     """
-    entry = entries()[uid]
-    return _family(Path(entry.body.__code__.co_filename))[uid]
+    return entries()[uid]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a node's target stands for: an entry and the form of it."""
+
+    op: Op
+    form: str = ""  # "" | "inplace": derived NAME_ | "new": of a mutating entry, which it copies
+
+    @property
+    def mutates(self) -> bool:
+        """It changes its first argument."""
+        return self.form == "inplace" or (self.op.mutates and self.form != "new")
 
 
 @cache
-def resolve(target: str) -> tuple[Op, bool]:
-    """The record of a node's target, and whether the target is its derived in-place form."""
+def resolve(target: str) -> Target:
+    """The entry and the form of a node's target.
+
+    Raises:
+        KeyError: the table has no such entry, or the entry has no such form.
+    """
     if target in entries():
-        return record(target), False
-    plain = plain_form(target)
-    if plain not in entries() or not record(plain).has_inplace:
-        raise KeyError(target)
-    return record(plain), True
+        return Target(record(target))
+    name = target.removesuffix(".new")
+    if name != target and name in entries() and record(name).mutates:
+        return Target(record(name), "new")
+    return Target(_inplace_forms()[target], "inplace")
 
 
-def inplace_form(uid: str) -> str:
-    """Target of the in-place form of an entry: `add_1` is `add__1`."""
-    name, number = _parts(uid)
-    return f"{name}_{number}"
+@cache
+def _inplace_forms() -> dict[str, Op]:
+    return {op.inplace_uid: op for op in entries().values() if op.has_inplace}
 
 
-def plain_form(target: str) -> str:
-    """The inverse of `inplace_form`."""
-    name, number = _parts(target)
-    return f"{name.removesuffix('_')}{number}"
+@cache
+def _by_name() -> dict[str, list[Op]]:
+    out: dict[str, list[Op]] = {}
+    for op in entries().values():
+        out.setdefault(op.name, []).append(op)
+    return out
 
 
-def _parts(uid: str) -> tuple[str, str]:
-    head, _, tail = uid.rpartition("_")
-    return (head, f"_{tail}") if head and tail.isdigit() else (uid, "")
+def overloads(name: str) -> list[Op]:
+    """Entries of one name, as the front end looks them up."""
+    return _by_name().get(name, [])
+
+
+@cache
+def file_constants(path: str) -> dict[str, ast.expr]:
+    """Module-level constants of an entry's file."""
+    return constants(_ROOT / path)

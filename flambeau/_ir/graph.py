@@ -1,9 +1,10 @@
 """The compiler's one graph: typed values, nodes that call entries of the table, a `Graph` of them.
 
 A value is defined once, by the graph's inputs or by one node, before its uses. A node's target is
-the `uid` of an entry, with a trailing `_` for its derived in-place form; its arguments are all
-parameters of the entry in order. The result of an in-place form is its first argument after the
-change, under a new name. What a stage allows beyond that is `graph_verify`'s. Must not know how
+the `uid` of an entry, with a trailing `_` for its derived in-place form, or with `.new` for the
+form of a mutating entry that leaves its first argument alone; its arguments are all parameters of
+the entry in order. The result of an in-place form is its first argument after the change, under a
+new name. What a stage allows beyond that is `graph_verify`'s. Must not know how
 graphs are made or run.
 """
 
@@ -87,12 +88,13 @@ Arg = Any
 
 @dataclass(eq=False)
 class Node:
-    """One call of an entry."""
+    """One call of an entry; without `grad` it runs as under no_grad."""
 
     target: str
     args: tuple[Arg, ...]
     outs: tuple[Value, ...]
     where: Where | None = None
+    grad: bool = True
 
     @property
     def out(self) -> Value:
@@ -176,9 +178,10 @@ class Builder:
         return v
 
     def add(
-        self, target: str, args: tuple[Arg, ...], types: tuple[ValueType, ...], where: Where | None
-    ) -> Node:
-        node = Node(target, args, tuple(self.value(t) for t in types), where)
+        self, target: str, args: tuple[Arg, ...], types: tuple[ValueType, ...],
+        where: Where | None, grad: bool = True,
+    ) -> Node:  # fmt: skip
+        node = Node(target, args, tuple(self.value(t) for t in types), where, grad)
         self.graph.nodes.append(node)
         return node
 

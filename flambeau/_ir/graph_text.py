@@ -7,8 +7,8 @@
       return %2
 
 Strides follow the shape in braces where they are not contiguous, a device other than the CPU after
-an `@`. In arguments, strings are quoted, a dtype is written as in types, and other objects of the
-library by their names.
+an `@`, and `no_grad` precedes the target of a node that runs without recording. In arguments,
+strings are quoted, a dtype is written as in types, and other objects of the library by their names.
 """
 
 from __future__ import annotations
@@ -16,14 +16,23 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import flambeau
 
 from . import symexpr
-from .graph import Arg, Dim, Graph, Node, ScalarType, TensorType, Value, ValueType, contiguous_strides
+from .graph import (
+    Arg,
+    Dim,
+    Graph,
+    Node,
+    ScalarType,
+    TensorType,
+    Value,
+    ValueType,
+    contiguous_strides,
+)
 from .graph import dim as dim_of
 from .symbols import Guard, ShapeEnv, Source, Symbol
 from .symexpr import Expr
@@ -84,7 +93,8 @@ def show_arg(a: Arg) -> str:
 
 def show_node(node: Node) -> str:
     outs = ", ".join(f"%{v.id}: {show_type(v.type)}" for v in node.outs) or "()"
-    text = f"{outs} = {node.target}({', '.join(map(show_arg, node.args))})"
+    mode = "" if node.grad else "no_grad "
+    text = f"{outs} = {mode}{node.target}({', '.join(map(show_arg, node.args))})"
     return f"{text}  # {node.where}" if node.where else text
 
 
@@ -109,7 +119,9 @@ def show(graph: Graph) -> str:
 # Parsing ----------------------------------------------------------------------------------------
 
 _WHERE = re.compile(r"(.*):(\d+) in (.*)")
-_SYMBOL = re.compile(r"(\w+) = (\?|-?\d+) in \[(\S+), (\S+)\](?: from input (\d+) (\w+)(?: (\d+))?)?")
+_SYMBOL = re.compile(
+    r"(\w+) = (\?|-?\d+) in \[(\S+), (\S+)\](?: from input (\d+) (\w+)(?: (\d+))?)?"
+)
 _DEFINED = re.compile(r"%(\d+): (\w+)(\[[^\]]*\])?(\{[^}]*\})?(?:@([\w:]+))?")
 
 
@@ -242,6 +254,7 @@ def _node(p: _Parser, line: str) -> Node:
     if not right.endswith(")"):
         call, _, place = right.rpartition("  # ")
         where = _where(place)
-    target, _, args = call.partition("(")
+    head, _, args = call.partition("(")
     made = p.args(args.rpartition(")")[0])
-    return Node(target, made, p.defined(left), where)
+    target = head.removeprefix("no_grad ")
+    return Node(target, made, p.defined(left), where, target == head)

@@ -1,8 +1,8 @@
 """What every graph must be, and what each stage allows. Every pass is held to `verify`.
 
-    captured    any entry, in-place forms too
-    functional  no node changes anything
-    primitive   besides, only entries of the kinds pointwise, view and structured
+captured    any entry, in-place forms too
+functional  no node changes anything
+primitive   besides, only entries of the kinds pointwise, view and structured
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ def _uses(args: tuple[Any, ...], defined: set[Value], text: str) -> None:
 
 def _target(node: Node, level: str, text: str) -> Op:
     try:
-        op, inplace = resolve(node.target)
+        target = resolve(node.target)
     except KeyError:
         raise GraphError(f"graph: the table has no entry {node.target}: {text}") from None
-    if level != "captured" and (inplace or op.mutates):
+    if level != "captured" and target.mutates:
         raise GraphError(f"graph: {node.target} changes its argument: {text}")
-    if level == "primitive" and op.kind == "composite":
+    if level == "primitive" and target.op.kind == "composite":
         raise GraphError(f"graph: {node.target} is composed of others: {text}")
-    return op
+    return target.op
 
 
 def _arguments(op: Op, node: Node, env: ShapeEnv, text: str) -> None:

@@ -76,6 +76,7 @@ class ShapeEnv:
         self.guards: list[Guard] = []
         self.facts: list[Guard] = []
         self.locate = locate
+        self.ranges: dict[str, tuple[Bound, Bound]] = {}  # with what facts say of one symbol
         self._equal: dict[str, Expr] = {}  # a symbol that equals an expression of others
         self._known: dict[tuple[str, Expr], bool] = {}
 
@@ -95,6 +96,7 @@ class ShapeEnv:
 
     def declare(self, s: Symbol) -> SymInt:
         self.symbols[s.name] = s
+        self.ranges[s.name] = s.low, s.high
         return SymInt(symbol(s.name), self)
 
     def wrap(self, e: Expr) -> SymInt | int:
@@ -126,7 +128,7 @@ class ShapeEnv:
         return _lower(self, e), -_lower(self, -e)
 
     def proves(self, relation: str, e: Expr) -> bool | None:
-        """Whether `e relation 0` holds for all values that facts and ranges allow; None: unknown."""
+        """Whether `e relation 0` holds wherever facts and ranges do; None: not known."""
         e = self.simplify(e)
         if e.constant is not None:
             return _compare(relation, e.constant)
@@ -196,6 +198,8 @@ class ShapeEnv:
 
     def learn(self, guard: Guard) -> None:
         self.facts.append(guard)
+        if guard.relation == ">=":
+            self._narrow(guard.expr)
         if guard.relation != "==":
             return
         for monomial, c in reversed(guard.expr.terms):  # s0 - e == 0 makes s0 another name for e
@@ -209,13 +213,26 @@ class ShapeEnv:
                 self.facts = [Guard(f.relation, f.expr.replace(by), f.where) for f in self.facts]
                 return
 
+    def _narrow(self, e: Expr) -> None:
+        """`c * s + k >= 0` bounds s."""
+        names = [m for m, _ in e.terms if m]
+        if len(names) != 1 or len(names[0]) != 1 or names[0][0][1] != 1:
+            return
+        atom, c = names[0][0][0], e.terms[0][1]
+        if atom.kind != "sym":
+            return
+        k = sum(n for m, n in e.terms if not m)
+        low, high = self.ranges[atom.name]
+        bound = -(k // c) if c > 0 else k // -c
+        self.ranges[atom.name] = (max(low, bound), high) if c > 0 else (low, min(high, bound))
+
     def _may(self, name: str, rest: Expr) -> bool:
         """The range of `name` is not lost when `rest` is written for it; unbacked ones go first."""
         s = self.symbols[name]
         if s.hint is not None and any(self.symbols[x].hint is None for x in rest.symbols):
             return False
         low, high = self.bounds(rest)
-        return low >= s.low and high <= s.high
+        return low >= self.ranges[name][0] and high <= self.ranges[name][1]
 
     def conditions(self) -> list[Guard]:
         """All that must hold of the symbols: their ranges, then the guards."""
@@ -241,8 +258,7 @@ def _product(a: tuple[Bound, Bound], b: tuple[Bound, Bound]) -> tuple[Bound, Bou
 def _range(env: ShapeEnv, a: Atom) -> tuple[Bound, Bound]:
     """Range of an atom."""
     if a.kind == "sym":
-        s = env.symbols[a.name]
-        return s.low, s.high
+        return env.ranges[a.name]
     args = [env.bounds(x) for x in a.args]
     if a.kind in ("min", "max"):
         pick = min if a.kind == "min" else max

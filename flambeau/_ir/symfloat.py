@@ -57,7 +57,9 @@ class FloatExpr:
         parts = [a.text if isinstance(a, Expr) else repr(a) for a in self.args]
         if self.op.isidentifier():
             return f"{self.op}({', '.join(parts)})"
-        wrapped = [f"({p})" if isinstance(a, Expr) else p for p, a in zip(parts, self.args)]
+        wrapped = [
+            f"({p})" if isinstance(a, Expr) else p for p, a in zip(parts, self.args, strict=True)
+        ]
         return f"({f' {self.op} '.join(wrapped)})"
 
     def __hash__(self) -> int:

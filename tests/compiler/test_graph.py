@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import flambeau as torch
-from flambeau._ir.entries import inplace_form, plain_form, record, resolve
+from flambeau._ir.entries import Target, record, resolve
 from flambeau._ir.graph import Builder, Node, TensorType, Value, contiguous_strides
 from flambeau._ir.graph_text import parse, show
 from flambeau._ir.graph_verify import GraphError, verify
@@ -33,6 +33,7 @@ def example():
     turned = b.add("transpose", (sum_, 0, -1), (t,), None).out
     n = SymFloat.of(s) * 0.5
     scaled = b.add("mul", (turned, n.expr), (t,), WHERE).out
+    b.add("alias", (scaled,), (t,), None, grad=False)
     halves = tensor((128, (s * 2).expr), torch.bfloat16)
     wide = b.add("cat", ((scaled, scaled), 1), (halves,), WHERE).out
     b.graph.outputs = (wide, (x, (s + 1).expr, "a # (b)", None, -1.5, True, torch.int8))
@@ -63,7 +64,7 @@ def test_a_graph_passes():
         ("%2: f32[s3] = add(%0, %1, 1)", "no symbol s3"),
         ("%2: f32[2], %3: f32[2] = add(%0, %1, 1)", "add gives Tensor"),
         ("%2: f32[2] = add_(%0, %1, 1)", "add_ changes its argument"),
-        ("%2: f32[2] = softmax(%0, 0, None)", "composed of others"),
+        ("%2: f32[2] = ones((2,), None, None)", "composed of others"),
     ],
 )
 def test_refusals(line, message):
@@ -80,9 +81,12 @@ def test_use_before_definition():
 
 
 def test_targets():
-    assert inplace_form("add") == "add_" and inplace_form("clamp_1") == "clamp__1"
-    assert plain_form("clamp__1") == "clamp_1"
-    assert resolve("add_") == (record("add"), True)
-    assert resolve("copy_") == (record("copy_"), False)
+    assert record("clamp_1").inplace_uid == "clamp__1"
+    assert resolve("clamp__1") == Target(record("clamp_1"), "inplace")
+    assert resolve("add_") == Target(record("add"), "inplace") and resolve("add_").mutates
+    assert resolve("copy_") == Target(record("copy_")) and resolve("copy_").mutates
+    assert resolve("copy_.new").op is record("copy_") and not resolve("copy_.new").mutates
     with pytest.raises(KeyError):
         resolve("add__7")
+    with pytest.raises(KeyError):
+        resolve("add.new")

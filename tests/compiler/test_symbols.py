@@ -112,9 +112,7 @@ def test_decisions_hold_wherever_the_guards_do(comparisons, hints, others):
         assume(False)
 
     def plainly(values):
-        return [
-            relations[r](plain(x, values), plain(y, values)) for x, y, r in comparisons
-        ]
+        return [relations[r](plain(x, values), plain(y, values)) for x, y, r in comparisons]
 
     named = dict(zip("abc", hints, strict=True))
     at_hint = {symbols[k].expr.text: v for k, v in named.items()}
