@@ -93,22 +93,21 @@ void fill_from_double(const Tensor& self, const OptGenerator& generator, const F
   });
 }
 
+// Uniform numbers in [from, to); what rounding takes to `to` becomes `from`. Half precision rounds
+// those of single precision.
 template <class T>
 void uniform_fill(const Tensor& t, GeneratorImpl& g, double from, double to) {
+  auto open = [](auto x, auto from, auto to) { return x == to ? from : x; };
   if constexpr (std::is_same_v<T, double>) {
-    fill_from_words<T, 2>(
-        t, g, [=](const uint32_t* w) { return uniform53(w[0], w[1]) * (to - from) + from; });
-  } else if constexpr (std::is_same_v<T, float>) {
-    float lo = static_cast<float>(from), width = static_cast<float>(to) - lo;
-    fill_from_words<T, 1>(t, g,
-                          [=](const uint32_t* w) { return std::fma(uniform24(*w), width, lo); });
+    fill_from_words<T, 2>(t, g, [=](const uint32_t* w) {
+      return open(std::fma(uniform53(w[0], w[1]), to - from, from), from, to);
+    });
   } else {
-    constexpr int digits = std::is_same_v<T, Half> ? 11 : 8;
-    float lo = T(static_cast<float>(from)),
-          width = static_cast<float>(T(static_cast<float>(to))) - lo;
+    const T low = T(static_cast<float>(from)), high = T(static_cast<float>(to));
+    const float lo = low, hi = high, width = hi - lo;
     fill_from_words<T, 1>(t, g, [=](const uint32_t* w) {
-      float x = static_cast<float>(*w & ((1u << digits) - 1)) / static_cast<float>(1u << digits);
-      return T(x * width + lo);
+      T x = T(std::fma(uniform24(*w), width, lo));
+      return T(open(static_cast<float>(x), lo, hi));
     });
   }
 }
@@ -126,14 +125,12 @@ double normal_double(GeneratorImpl& g) {
 }
 
 // Box-Muller over groups of 16 places: uniform numbers first, then pairs (i, i + 8).
-template <class T>
-void normal_group(T* d, double mean, double std) {
-  using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
+void normal_group(double* d, double mean, double std) {
   for (int i = 0; i < 8; ++i) {
-    A u1 = A(1) - A(d[i]), u2 = A(d[i + 8]);
-    A radius = std::sqrt(A(-2) * std::log(u1)), theta = A(2) * A(3.14159265358979323846) * u2;
-    d[i] = T(radius * std::cos(theta) * A(std) + A(mean));
-    d[i + 8] = T(radius * std::sin(theta) * A(std) + A(mean));
+    double u1 = 1.0 - d[i], u2 = d[i + 8];
+    double radius = std::sqrt(-2.0 * std::log(u1)), theta = kTwoPi * u2;
+    d[i] = radius * std::cos(theta) * std + mean;
+    d[i + 8] = radius * std::sin(theta) * std + mean;
   }
 }
 
@@ -150,14 +147,22 @@ void normal_groups_of(T* data, int64_t groups, double mean, double std) {
 
 template <class T>
 void normal_fill(const Tensor& t, GeneratorImpl& g, double mean, double std) {
-  T* data = t.data<T>();
   int64_t n = t.numel();
-  uniform_fill<T>(t, g, 0, 1);
-  normal_groups_of(data, n / 16, mean, std);
-  if (n % 16 == 0) return;
-  Tensor tail = alias(t, {16}, {1}, t.offset() + n - 16);  // the last 16 places are drawn anew
-  uniform_fill<T>(tail, g, 0, 1);
-  normal_groups_of(tail.data<T>(), 1, mean, std);
+  // Half precision rounds what single precision gives, and draws for whole groups alone.
+  constexpr bool half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+  using Draw = std::conditional_t<half, float, T>;
+  auto fill = [&](const Tensor& places, int64_t groups) {
+    Tensor drawn = half ? empty({groups * 16}, DType::Float32) : places;
+    uniform_fill<Draw>(drawn, g, 0, 1);
+    normal_groups_of(drawn.data<Draw>(), groups, mean, std);
+    if constexpr (half) copy(places, drawn);
+  };
+  auto run = [&](int64_t from, int64_t count) {
+    return alias(t, {count}, {1}, t.offset() + from);
+  };
+  int64_t groups = n / 16;
+  fill(run(0, half ? groups * 16 : n), groups);
+  if (n % 16 != 0) fill(run(n - 16, 16), 1);  // the last 16 places are drawn anew
 }
 
 void check_floating(const Tensor& t, const char* op) {

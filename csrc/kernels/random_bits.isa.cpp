@@ -34,8 +34,7 @@ FB_INLINE float log_cephes(float x) {
   y = std::fma(y, x, 2.0000714765E-1f);
   y = std::fma(y, x, -2.4999993993E-1f);
   y = std::fma(y, x, 3.3333331174E-1f);
-  y = y * x * z;
-  y = std::fma(e, -2.12194440e-4f, y);
+  y = std::fma(y * x, z, e * -2.12194440e-4f);
   y = std::fma(-z, 0.5f, y);
   return std::fma(e, 0.693359375f, x + y);
 }
@@ -50,8 +49,7 @@ FB_INLINE void sincos_cephes(float x, float& s, float& c) {
   float p = 2.443315711809948E-005f;
   p = std::fma(p, z, -1.388731625493765E-003f);
   p = std::fma(p, z, 4.166664568298827E-002f);
-  p = p * z * z;
-  p = std::fma(-z, 0.5f, p) + 1.0f;
+  p = std::fma(p * z, z, -0.5f * z) + 1.0f;
   float q = -1.9515295891E-4f;
   q = std::fma(q, z, 8.3321608736E-3f);
   q = std::fma(q, z, -1.6666654611E-1f);

@@ -129,7 +129,8 @@ def rrelu(
     # One draw in double for each entry that is not positive, in order: PyTorch's stream.
     negative = data <= 0
     slopes = _C.empty(int(negative.sum()), dtype=_C.float64, device=data.device)
-    slopes = slopes.uniform_(lower, upper).to(data.dtype)
+    low, high = _C.tensor([lower, upper], dtype=data.dtype).tolist()
+    slopes = slopes.uniform_(low, high).to(data.dtype)
     noise = _C.ones_like(data).masked_scatter(negative, slopes)
     return input.mul_(noise) if inplace else input * noise
 
