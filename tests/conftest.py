@@ -1,6 +1,6 @@
 """Known failures: `tests/known_failures.txt` names tests that fail today, each with its reason.
 
-A listed test that passes is an error (xfail is strict), so the list can only shrink by being edited.
+A listed test that passes is an error (xfail is strict): the list can only shrink by being edited.
 """
 
 from __future__ import annotations

@@ -47,8 +47,11 @@ DTYPES = [
 INTS = [0, 1, 2, 3, -1, -2, 5, 7, 63, 64, 100, -100, 2**31, -(2**31), 2**63 - 1, -(2**63)]
 FLOATS = [0.0, 1.0, -1.0, 0.5, 2.0, 1e-8, 1e30, -1e30, float("inf"), float("-inf"), float("nan")]
 #: results depend on a generator, on uninitialised memory or on addresses
-UNSTABLE = ("rand", "empty", "dropout", "bernoulli", "multinomial", "poisson", "normal", "uniform_", "exponential_",
-            "geometric_", "cauchy_", "random_", "new_empty", "data_ptr", "svd_lowrank", "fractional")  # fmt: skip
+UNSTABLE = (
+    "rand", "empty", "dropout", "bernoulli", "multinomial", "poisson", "normal", "uniform_",
+    "exponential_", "geometric_", "cauchy_", "random_", "new_empty", "data_ptr", "svd_lowrank",
+    "fractional",
+)  # fmt: skip
 
 
 class Draw:
@@ -132,8 +135,12 @@ class Draw:
             return self.r.choice(INTS[: self.r.choice([4, 8, len(INTS)])])
         if t.base in ("Ints", "Floats", "Bools", "Numbers"):
             n = self.r.choice([0, 1, 2, 2, 3, like.dim() if like is not None else 1])
-            pick = {"Ints": lambda: self.r.choice(INTS[: self.r.choice([4, 8, 8, len(INTS)])]),
-                    "Floats": lambda: self.r.choice(FLOATS), "Bools": lambda: self.r.random() < 0.5, "Numbers": self.number}[t.base]  # fmt: skip
+            pick = {
+                "Ints": lambda: self.r.choice(INTS[: self.r.choice([4, 8, 8, len(INTS)])]),
+                "Floats": lambda: self.r.choice(FLOATS),
+                "Bools": lambda: self.r.random() < 0.5,
+                "Numbers": self.number,
+            }[t.base]
             return [pick() for _ in range(n)]
         if t.base == "float":
             return self.r.choice(FLOATS[: self.r.choice([5, len(FLOATS)])])

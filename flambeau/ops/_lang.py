@@ -140,8 +140,8 @@ globals().update({name: _TypeName(name) for name in _TYPES})
 
 # Memory formats stand in default values, which Python evaluates; whoever runs a body gives them
 # their meaning.
-for _format in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d"):
-    globals()[_format] = _format
+contiguous_format, preserve_format = "contiguous_format", "preserve_format"
+channels_last, channels_last_3d = "channels_last", "channels_last_3d"
 
 
 class Scalars:

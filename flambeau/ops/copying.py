@@ -117,7 +117,7 @@ def fill_(self: Tensor, value: Tensor) -> Tensor:
     """
     check(
         value.ndim == 0,
-        f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.",
+        f"fill_: expected a 0-d tensor as value, got shape {value.shape}",
     )
 
 

@@ -28,7 +28,8 @@ def _index_masks(self: Tensor, indices: OptTensors) -> OptTensors:
                 )
                 check_index(
                     index.size(k) == self.size(len(out) + k),
-                    f"The shape of the mask {index.shape} at index {k} does not match the shape of the indexed tensor {self.shape} at index {len(out) + k}",
+                    f"index: expected a mask of the shape of the dims it selects from, {len(out)} "
+                    f"and on of {self.shape}, got {index.shape}",
                 )
             for place in _nonzero_columns(index):
                 out.append(place)
@@ -96,7 +97,8 @@ def _index_broadcast(indices: Tensors) -> Tensors:
             b = x.size(-k)
             check_index(
                 a == b or a == 1 or b == 1,
-                f"shape mismatch: indexing tensors could not be broadcast together with shapes {indices[0].shape}, {x.shape}",
+                f"index: expected index tensors that broadcast, got shapes {indices[0].shape} and "
+                f"{x.shape}",
             )
         check(n >= 0, "unreachable")
         shape = broadcast_shapes(shape, x.shape)
@@ -170,7 +172,8 @@ def index_put_(
     if values.dtype != self.dtype:
         check(
             values.ndim == 0 or is_wrapped(values),
-            f"Index put requires the source and destination dtypes match, got {scalar_type_name(self.dtype)} for the destination and {scalar_type_name(values.dtype)} for the source.",
+            f"index_put: expected values of dtype {dtype_name(self.dtype)}, got "
+            f"{dtype_name(values.dtype)}",
         )
         source = values.to(self.dtype)
     if len(given) == 0:
@@ -194,13 +197,13 @@ def index_put_(
         trimmed = source.reshape(source.shape[lead:])
     check(
         trimmed.ndim <= len(shape),
-        f"shape mismatch: value tensor of shape {values.shape} cannot be broadcast to indexing result of shape {shape}",
+        f"index_put: expected values that broadcast to {shape}, got shape {values.shape}",
     )
     for k in range(1, trimmed.ndim + 1):
         n = trimmed.size(-k)
         check(
             n == 1 or n == shape[len(shape) - k],
-            f"shape mismatch: value tensor of shape {values.shape} cannot be broadcast to indexing result of shape {shape}",
+            f"index_put: expected values that broadcast to {shape}, got shape {values.shape}",
         )
     index_block_put_(target, block, start, trimmed.expand(shape), accumulate)
     return self
@@ -273,13 +276,15 @@ def _check_scatter(input: Tensor, dim: int, index: Tensor, src: Ints, op: str) -
         return
     check(
         max(index.ndim, 1) == max(input.ndim, 1) and max(index.ndim, 1) == max(len(src), 1),
-        f"Index tensor must have the same number of dimensions as {'self' if max(index.ndim, 1) != max(input.ndim, 1) else 'src'} tensor",
+        f"{op}: expected index of as many dims as self and src, got {index.ndim} for "
+        f"{input.ndim} and {len(src)}",
     )
     for k in range(index.ndim):
         check(
             (k == d or input.ndim == 0 or index.size(k) <= input.size(k))
             and (len(src) == 0 or index.size(k) <= src[k]),
-            f"Expected index {index.shape} to be no larger than self {input.shape} apart from dimension {d} and to be no larger size than src {src}",
+            f"{op}: expected index no larger than self {input.shape} apart from dim {d} and "
+            f"than src {src}, got shape {index.shape}",
         )
 
 
@@ -304,7 +309,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
         for k in range(index.ndim):
             check(
                 k == d or input.ndim == 0 or index.size(k) <= input.size(k),
-                f"Size does not match at dimension {k} expected index {index.shape} to be no larger than self {input.shape} apart from dimension {d}",
+                f"gather: expected index no larger than input {input.shape} apart from dim {d}, "
+                f"got shape {index.shape}",
             )
     return empty(index.shape, like=input)
 
@@ -548,21 +554,23 @@ def _check_index_source(input: Tensor, dim: int, index: Tensor, source: Tensor, 
     if source.ndim == 0 or input.ndim == 0:
         check(
             index.numel() == source.numel(),
-            f"{op}(): Number of indices ({index.numel()}) should be equal to source.size(dim) ({source.numel()})",
+            f"{op}: expected source of {index.numel()} elements, as many as index, got "
+            f"{source.numel()}",
         )
         return
     check(
         source.ndim == input.ndim,
-        f"{op}(): When source and destination are not scalars, their dimensionality must match. Source dimensionality ({source.ndim}), destination dimensionality ({input.ndim})",
+        f"{op}: expected source of {input.ndim} dims, got shape {source.shape}",
     )
     check(
         index.numel() == source.size(d),
-        f"{op}(): Number of indices ({index.numel()}) should be equal to source.size({d}): ({source.size(d)})",
+        f"{op}: expected source of size {index.numel()}, as many as index, in dim {d}, got "
+        f"{source.size(d)}",
     )
     for k in range(input.ndim):
         check(
             k == d or input.size(k) == source.size(k),
-            f"{op}(): Source/destination tensor must have same slice shapes. Destination slice shape: {input.shape} at dimension {d} and source slice shape: {source.shape} at dimension 0.",
+            f"{op}: expected source of shape {input.shape} apart from dim {d}, got {source.shape}",
         )
 
 
@@ -641,7 +649,8 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     )
     check(
         input.dtype == source.dtype,
-        f"masked_scatter: expected self and source to have same dtypes but got {input.dtype} and {source.dtype}",
+        f"masked_scatter: expected source of dtype {dtype_name(input.dtype)}, got "
+        f"{dtype_name(source.dtype)}",
     )
     return empty(broadcast_shapes(input.shape, mask.shape), like=input)
 
@@ -689,11 +698,12 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     )
     check(
         source.dtype == input.dtype,
-        f"put_(): self and source expected to have the same dtype, but got self.dtype = {scalar_type_name(input.dtype)} and source.dtype = {scalar_type_name(source.dtype)}",
+        f"put_: expected source of dtype {dtype_name(input.dtype)}, got {dtype_name(source.dtype)}",
     )
     check(
         index.numel() == source.numel(),
-        f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.numel()}, index.numel() = {index.numel()}",
+        f"put_: expected source of {index.numel()} elements, as many as index, got "
+        f"{source.numel()}",
     )
     check_index(
         input.numel() > 0 or index.numel() == 0,
@@ -719,13 +729,14 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     """
     check(
         indices.dtype == int64,
-        f"torch.take_along_dim(): dtype of indices should be Long but got {scalar_type_name(indices.dtype)}",
+        f"take_along_dim: expected indices of dtype int64, got {dtype_name(indices.dtype)}",
     )
     if dim is None:
         return input.reshape([-1]).gather(0, indices.reshape([-1]))
     check(
         input.ndim == indices.ndim,
-        f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {input.ndim} dimensions for input, and {indices.ndim} dimensions for indices",
+        f"take_along_dim: expected indices of {input.ndim} dims, as many as input, got "
+        f"{indices.ndim}",
     )
     d = wrap_dim(dim, input.ndim)
     a = input.shape
@@ -733,8 +744,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     a[d] = 1
     b[d] = 1
     shape = broadcast_shapes(a, b)
-    left = [x for x in shape]
-    right = [x for x in shape]
+    left = list(shape)
+    right = list(shape)
     left[d] = input.size(d)
     right[d] = indices.size(d)
     return input.expand(left).gather(d, indices.expand(right))

@@ -33,7 +33,8 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
         for k in range(like.ndim):
             check(
                 k == d or x.size(k) == like.size(k),
-                f"Sizes of tensors must match except in dimension {d}. Expected size {like.size(k)} but got size {x.size(k)} for tensor number {i} in the list.",
+                f"cat: expected size {like.size(k)} in dim {k} of tensor {i}, as in the first, got "
+                f"{x.size(k)}; sizes may differ in dim {d} alone",
             )
         total += x.size(d)
     shape = like.shape
@@ -205,7 +206,7 @@ def diagonal_scatter(
     target = out.diagonal(offset, dim1, dim2)
     check(
         target.shape == src.shape,
-        f"expected src to have a size equal to the slice of self. src size = {src.shape}, slice size = {target.shape}",
+        f"diagonal_scatter: expected src of shape {target.shape}, got {src.shape}",
     )
     target.copy_(src)
     return out
@@ -223,7 +224,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     target = out.select(dim, index)
     check(
         target.shape == src.shape,
-        f"expected src to have a size equal to the slice of self. src size = {src.shape}, slice size = {target.shape}",
+        f"select_scatter: expected src of shape {target.shape}, got {src.shape}",
     )
     target.copy_(src)
     return out
@@ -247,7 +248,7 @@ def slice_scatter(
     target = out.slice(dim, start, end, step)
     check(
         target.shape == src.shape,
-        f"expected src to have a size equal to the slice of self. src size = {src.shape}, slice size = {target.shape}",
+        f"slice_scatter: expected src of shape {target.shape}, got {src.shape}",
     )
     target.copy_(src)
     return out
@@ -280,7 +281,7 @@ def repeat_interleave(
     counts = repeats.reshape([-1])
     check(
         counts.numel() == 1 or counts.numel() == n,
-        f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.numel()} and input.size({d}) = {n}",
+        f"repeat_interleave: expected repeats of size 1 or {n} (dim {d}), got {counts.numel()}",
     )
     full_counts = counts.expand([n]) if counts.numel() == 1 else counts
     return x.index_select(d, repeat_indices(full_counts, output_size=output_size))

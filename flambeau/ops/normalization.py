@@ -9,6 +9,28 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
+@composite(namespaces=(), method=False)
+def _check_normalized(
+    input: Tensor, normalized_shape: Ints, scale: Tensor | None, what: str, op: str
+) -> None:
+    """What norms over the last dims ask of `normalized_shape` and of a weight or bias.
+
+    >>> True
+    True
+    """
+    k = len(normalized_shape)
+    check(k > 0, f"{op}: expected normalized_shape of at least 1 dim, got {normalized_shape}")
+    check(
+        input.ndim >= k and input.shape[input.ndim - k :] == normalized_shape,
+        f"{op}: expected input whose shape ends with {normalized_shape}, got {input.shape}",
+    )
+    if scale is not None:
+        check(
+            scale.shape == normalized_shape,
+            f"{op}: expected {what} of shape {normalized_shape}, got {scale.shape}",
+        )
+
+
 @structured(kernel="native_layer_norm", method=False, out=False)
 def native_layer_norm(
     input: Tensor, normalized_shape: Ints, weight: Tensor | None, bias: Tensor | None, eps: float
@@ -18,31 +40,14 @@ def native_layer_norm(
     >>> torch.native_layer_norm(torch.ones(2, 3), (3,), None, None, 1e-5)[1].shape
     torch.Size([2, 1])
     """
+    _check_normalized(input, normalized_shape, weight, "weight", "layer_norm")
+    _check_normalized(input, normalized_shape, bias, "bias", "layer_norm")
     k = len(normalized_shape)
-    check(
-        k > 0,
-        f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = {normalized_shape}",
-    )
-    lead = input.ndim - k
-    check(
-        lead >= 0 and input.shape[lead:] == normalized_shape,
-        f"Given normalized_shape={normalized_shape}, expected input with shape [*, {normalized_shape}], but got input of size{input.shape}",
-    )
-    if weight is not None:
-        check(
-            weight.shape == normalized_shape,
-            f"Expected weight to be of same shape as normalized_shape, but got weight of shape {weight.shape} and normalized_shape = {normalized_shape}",
-        )
-    if bias is not None:
-        check(
-            bias.shape == normalized_shape,
-            f"Expected bias to be of same shape as normalized_shape, but got bias of shape {bias.shape} and normalized_shape = {normalized_shape}",
-        )
     check(
         input.dtype.is_floating_point,
         f"'LayerNormKernelImpl' not implemented for '{scalar_type_name(input.dtype)}'",
     )
-    stats = input.shape[:lead] + [1] * k
+    stats = input.shape[: input.ndim - k] + [1] * k
     mean = empty(stats, dtype=opmath(input.dtype), like=input)
     rstd = empty(stats, dtype=opmath(input.dtype), like=input)
     return empty(input.shape, dtype=input.dtype, like=input), mean, rstd
@@ -56,7 +61,6 @@ def _(g0, g1, g2, input, normalized_shape, weight, bias, result1, result2):
         d_b = None if bias is None else gb.to(bias.dtype)
         return gx, d_w, d_b
     n = float(prod(normalized_shape))
-    lead = list(range(input.ndim - len(normalized_shape)))
     tail = list(range(input.ndim - len(normalized_shape), input.ndim))
     x = (input - result1) * result2
     gx = g0 if weight is None else g0 * weight
@@ -133,7 +137,8 @@ def native_batch_norm(
     )
     c = input.size(1)
     for t, what in [
-        (weight, "weight"), (bias, "bias"), (running_mean, "running_mean"), (running_var, "running_var"),
+        (weight, "weight"), (bias, "bias"),
+        (running_mean, "running_mean"), (running_var, "running_var"),
     ]:  # fmt: skip
         if t is not None:
             check(
@@ -266,7 +271,8 @@ def batch_norm(
         n = input.numel() // input.size(1) if input.size(1) > 0 else 0
         check_value(
             n > 1,
-            f"Expected more than 1 value per channel when training, got input size torch.Size({input.shape})",
+            f"batch_norm: expected more than 1 value per channel when training, got input of "
+            f"shape {input.shape}",
         )
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
@@ -288,17 +294,17 @@ def native_group_norm(
     check(num_groups > 0, "Expected num groups to be greater than 0, got " + f"{num_groups}")
     check(
         c % num_groups == 0,
-        f"Expected number of channels in input to be divisible by num_groups, but got input of shape {input.shape} and num_groups={num_groups}",
+        f"group_norm: expected channels divisible by num_groups {num_groups}, got {c}",
     )
     if weight is not None:
         check(
             weight.ndim == 1 and weight.numel() == c,
-            f"Expected weight to be a vector of size equal to the number of channels in input, but got weight of shape {weight.shape} and input of shape {input.shape}",
+            f"group_norm: expected weight of shape [{c}], got {weight.shape}",
         )
     if bias is not None:
         check(
             bias.ndim == 1 and bias.numel() == c,
-            f"Expected bias to be a vector of size equal to the number of channels in input, but got bias of shape {bias.shape} and input of shape {input.shape}",
+            f"group_norm: expected bias of shape [{c}], got {bias.shape}",
         )
     check(
         input.dtype.is_floating_point,
@@ -396,7 +402,8 @@ def instance_norm(
     if use_input_stats:
         check_value(
             prod(input.shape[2:]) > 1,
-            f"Expected more than 1 spatial element when training, got input size torch.Size({input.shape})",
+            f"instance_norm: expected more than 1 spatial element when training, got input of "
+            f"shape {input.shape}",
         )
     shape = [1, n * c] + input.shape[2:]
     x = input.contiguous().view(shape)
@@ -432,15 +439,8 @@ def rms_norm(
     >>> F.rms_norm(torch.tensor([3.0, 4.0]), (2,))
     tensor([0.8485, 1.1314])
     """
+    _check_normalized(input, normalized_shape, weight, "weight", "rms_norm")
     k = len(normalized_shape)
-    check(
-        k > 0,
-        f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = {normalized_shape}",
-    )
-    check(
-        input.ndim >= k and input.shape[input.ndim - k :] == normalized_shape,
-        f"Given normalized_shape={normalized_shape}, expected input with shape [*, {normalized_shape}], but got input of size{input.shape}",
-    )
     kind = opmath(input.dtype)
     e = eps if eps is not None else epsilon(kind)
     x = input.to(kind)
@@ -475,7 +475,7 @@ def local_response_norm(
     """
     check_value(
         input.ndim >= 3,
-        f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)",
+        f"local_response_norm: expected input of at least 3 dims, got shape {input.shape}",
     )
     if input.numel() == 0:
         return input

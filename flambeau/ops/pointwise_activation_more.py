@@ -201,7 +201,8 @@ def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
 
 @pointwise(dtypes="f", name="_prelu", inplace=False, method=False)
 def _prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """x above 0, `weight` times x below, one weight per channel (dim 1) or one for all (He et al., 2015).
+    """x above 0, `weight` times x below (He et al., 2015). One weight per channel (dim 1) or one
+    for all.
 
     >>> torch._prelu(torch.tensor([-1.0]), torch.tensor([0.5]))
     tensor([-0.5000])

@@ -26,7 +26,7 @@ def div(input: Tensor, other: Tensor | Number, *, rounding_mode: str | None) -> 
         return div(input, other)
     check(
         rounding_mode == "trunc" or rounding_mode == "floor",
-        f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'",
+        f"div: expected rounding_mode None, 'trunc' or 'floor', got '{rounding_mode}'",
     )
     if rounding_mode == "floor":
         return _div_floor(input, other)
@@ -248,5 +248,5 @@ def _check_mask(mask: Tensor, value: Tensor) -> None:
     )
     check(
         value.ndim == 0,
-        f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).",
+        f"masked_fill_: expected a 0-d tensor as value, got shape {value.shape}",
     )

@@ -170,7 +170,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     )
     check(
         channels == weight.numel(),
-        f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.numel()} and channel size = {channels}.",
+        f"prelu: expected 1 weight or {channels}, one per channel, got {weight.numel()}",
     )
     shape: Ints = [1 for d in input.shape]
     if input.ndim >= 2:

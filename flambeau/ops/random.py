@@ -1,5 +1,5 @@
-"""Random numbers. The kernels draw from the generator in PyTorch's order, so the same seed gives the
-same numbers bit for bit; csrc/kernels/random.cpp says how each distribution is made.
+"""Random numbers. The kernels draw from the generator in PyTorch's order, so the same seed gives
+the same numbers bit for bit; csrc/kernels/random.cpp says how each distribution is made.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def uniform_(
     )
     check(
         to - from_ <= largest(self.dtype),
-        f"uniform_ expects to-from <= std::numeric_limits<{scalar_type_name(self.dtype)}>::max(), but found to={to} and from={from_} which result in to-from to exceed the limit",
+        f"uniform_: expected to - from within the range of {dtype_name(self.dtype)}, got "
+        f"from={from_}, to={to}",
     )
 
 
@@ -137,7 +138,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     """
     check(
         self.is_floating_point(),
-        f"Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {scalar_type_name(self.dtype)}",
+        f"exponential_: expected a floating-point dtype, got {dtype_name(self.dtype)}",
     )
     check(lambd > 0.0, f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
 
@@ -195,7 +196,7 @@ def cauchy_(
     check(sigma > 0.0, f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     check(
         self.is_floating_point(),
-        f"Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified {scalar_type_name(self.dtype)}",
+        f"cauchy_: expected a floating-point dtype, got {dtype_name(self.dtype)}",
     )
 
 
@@ -325,7 +326,8 @@ def randn_like(
 @composite(like_factory=True, method=False)
 def randint_like(
     input: Tensor, low: int, high: int, *, generator: Generator | None = None,
-    dtype: DType | None = None, device: Device | None = None, memory_format: MemoryFormat | None = None,
+    dtype: DType | None = None, device: Device | None = None,
+    memory_format: MemoryFormat | None = None,
 ) -> Tensor:  # fmt: skip
     """Whole numbers from [low, high) in the shape of `input`.
 
@@ -340,7 +342,8 @@ def randint_like(
 @randint_like.overload(like_factory=True, method=False)
 def randint_like(
     input: Tensor, high: int, *, generator: Generator | None = None,
-    dtype: DType | None = None, device: Device | None = None, memory_format: MemoryFormat | None = None,
+    dtype: DType | None = None, device: Device | None = None,
+    memory_format: MemoryFormat | None = None,
 ) -> Tensor:  # fmt: skip
     """Whole numbers from [0, high) in the shape of `input`.
 
@@ -440,7 +443,7 @@ def multinomial(
     check(input.ndim > 0 and input.ndim <= 2, "prob_dist must be 1 or 2 dim")
     check(
         input.is_floating_point(),
-        f"multinomial only supports floating-point dtypes for input, got: {scalar_type_name(input.dtype)}",
+        f"multinomial: expected a floating-point dtype, got {dtype_name(input.dtype)}",
     )
     check(num_samples > 0, "cannot sample n_sample <= 0 samples")
     check(

@@ -78,7 +78,7 @@ def unflatten(input: Tensor, dim: int, sizes: Ints) -> Tensor:
     fits = known == n if holes == 0 else holes == 1 and known > 0 and n % known == 0
     check(
         fits,
-        f"unflatten: Provided sizes {sizes} don't multiply up to the size of dim {dim} ({n}) in the input tensor",
+        f"unflatten: expected sizes with the product {n}, that of dim {dim}, got {sizes}",
     )
     out = input.shape[:d]
     for s in sizes:
@@ -111,7 +111,8 @@ def stack(tensors: Tensors, dim: int = 0) -> Tensor:
     for i, t in enumerate(tensors):
         check(
             t.shape == tensors[0].shape,
-            f"stack expects each tensor to be equal size, but got {tensors[0].shape} at entry 0 and {t.shape} at entry {i}",
+            f"stack: expected tensors of one shape, got {tensors[0].shape} at 0 and {t.shape} "
+            f"at {i}",
         )
         parts.append(t.unsqueeze(d))
     return cat(parts, d)
@@ -268,13 +269,14 @@ def split_with_sizes(self: Tensor, split_sizes: Ints, dim: int = 0) -> Tensors:
     for s in split_sizes:
         check(
             s >= 0,
-            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={split_sizes}",
+            f"split_with_sizes: expected split_sizes of at least 0, got {split_sizes}",
         )
         out.append(self.slice(dim, min(a, n), min(a + s, n), 1))
         a += s
     check(
         a == n,
-        f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension {dim}), but got split_sizes={split_sizes}",
+        f"split_with_sizes: expected split_sizes with the sum {n}, the size of dim {dim}, got "
+        f"{split_sizes}",
     )
     return out
 
@@ -351,7 +353,7 @@ def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: int = 0
     )
     check(
         t.ndim <= 1,
-        f"tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with {t.ndim} dims",
+        f"tensor_split: expected tensor_indices_or_sections of at most 1 dim, got {t.ndim}",
     )
     if t.ndim == 0:
         return tensor_split(input, int(t.item()), dim)
@@ -370,13 +372,13 @@ def hsplit(input: Tensor, indices_or_sections: int) -> Tensors:
     """
     check(
         input.ndim >= 1,
-        f"torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with {input.ndim} dimensions!",
+        f"hsplit: expected input of at least 1 dim, got shape {input.shape}",
     )
     d = 0 if input.ndim == 1 else 1
     k = indices_or_sections
     check(
         k > 0 and input.size(d) % k == 0,
-        f"torch.hsplit attempted to split along dimension {d}, but the size of the dimension {input.size(d)} is not divisible by the split_size {k}!",
+        f"hsplit: expected sections that divide {input.size(d)}, the size of dim {d}, got {k}",
     )
     return tensor_split(input, k, d)
 
@@ -390,7 +392,7 @@ def hsplit(input: Tensor, indices: Ints) -> Tensors:
     """
     check(
         input.ndim >= 1,
-        f"torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with {input.ndim} dimensions!",
+        f"hsplit: expected input of at least 1 dim, got shape {input.shape}",
     )
     return tensor_split(input, indices, 0 if input.ndim == 1 else 1)
 
@@ -404,12 +406,12 @@ def vsplit(input: Tensor, indices_or_sections: int) -> Tensors:
     """
     check(
         input.ndim >= 2,
-        f"torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with {input.ndim} dimensions!",
+        f"vsplit: expected input of at least 2 dims, got shape {input.shape}",
     )
     k = indices_or_sections
     check(
         k > 0 and input.size(0) % k == 0,
-        f"torch.vsplit attempted to split along dimension 0, but the size of the dimension {input.size(0)} is not divisible by the split_size {k}!",
+        f"vsplit: expected sections that divide {input.size(0)}, the size of dim 0, got {k}",
     )
     return tensor_split(input, k, 0)
 
@@ -423,7 +425,7 @@ def vsplit(input: Tensor, indices: Ints) -> Tensors:
     """
     check(
         input.ndim >= 2,
-        f"torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with {input.ndim} dimensions!",
+        f"vsplit: expected input of at least 2 dims, got shape {input.shape}",
     )
     return tensor_split(input, indices, 0)
 
@@ -437,12 +439,12 @@ def dsplit(input: Tensor, indices_or_sections: int) -> Tensors:
     """
     check(
         input.ndim >= 3,
-        f"torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with {input.ndim} dimensions!",
+        f"dsplit: expected input of at least 3 dims, got shape {input.shape}",
     )
     k = indices_or_sections
     check(
         k > 0 and input.size(2) % k == 0,
-        f"torch.dsplit attempted to split along dimension 2, but the size of the dimension {input.size(2)} is not divisible by the split_size {k}!",
+        f"dsplit: expected sections that divide {input.size(2)}, the size of dim 2, got {k}",
     )
     return tensor_split(input, k, 2)
 
@@ -456,7 +458,7 @@ def dsplit(input: Tensor, indices: Ints) -> Tensors:
     """
     check(
         input.ndim >= 3,
-        f"torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with {input.ndim} dimensions!",
+        f"dsplit: expected input of at least 3 dims, got shape {input.shape}",
     )
     return tensor_split(input, indices, 2)
 
@@ -485,7 +487,7 @@ def repeat(self: Tensor, repeats: Ints) -> Tensor:
     """
     check(
         len(repeats) >= self.ndim,
-        "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
+        f"repeat: expected at least {self.ndim} repeats, as many as dims, got {len(repeats)}",
     )
     lead = len(repeats) - self.ndim
     pairs: Ints = []
@@ -510,7 +512,7 @@ def tile(input: Tensor, dims: Ints) -> Tensor:
     tensor([[1, 2, 1, 2]])
     """
     reps: Ints = []
-    for i in range(input.ndim - len(dims)):
+    for _ in range(input.ndim - len(dims)):
         reps.append(1)
     reps.extend(dims)
     return input.repeat(reps)
@@ -535,7 +537,8 @@ def movedim(input: Tensor, source: Ints1, destination: Ints1) -> Tensor:
     """
     check(
         len(source) == len(destination),
-        f"movedim: Invalid source or destination dims: source ({source} dims) should contain the same number of dims as destination ({destination} dims)",
+        f"movedim: expected as many dims in source as in destination, got {source} and "
+        f"{destination}",
     )
     src = wrap_dims(source, input.ndim)
     dst = wrap_dims(destination, input.ndim)
@@ -650,7 +653,7 @@ def block_diag(tensors: Tensors) -> Tensor:
     for x in tensors:
         check(
             x.ndim <= 2,
-            f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input has {x.ndim} dimensions",
+            f"block_diag: expected tensors of at most 2 dims, got shape {x.shape}",
         )
         m = atleast_2d(x)
         rows += m.size(0)

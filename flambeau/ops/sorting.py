@@ -282,35 +282,39 @@ def searchsorted(
         )
         check(
             side == "right" or not right,
-            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True",
+            "searchsorted: expected side and right to agree, got side 'left' and right=True",
         )
     if sorted_sequence.ndim != 1 and not is_wrapped(input):
         check(
             input.ndim == sorted_sequence.ndim
             and input.ndim > 0
             and input.shape[: input.ndim - 1] == sorted_sequence.shape[: input.ndim - 1],
-            f"torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, but we got boundaries tensor {sorted_sequence.shape} and input value tensor {input.shape}",
+            f"searchsorted: expected sorted_sequence of 1 dim or of the shape of input apart "
+            f"from the last dim, got {sorted_sequence.shape} for {input.shape}",
         )
     check(
         sorted_sequence.ndim == 1 or not is_wrapped(input),
-        f"torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor dim({sorted_sequence.ndim}) and input value's dim({input.ndim}) numel({input.numel()})",
+        f"searchsorted: expected sorted_sequence of 1 dim for a number, got shape "
+        f"{sorted_sequence.shape}",
     )
     check(
         sorted_sequence.ndim != 0,
-        "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension",
+        "searchsorted: expected sorted_sequence of at least 1 dim, got 0",
     )
     check(
         is_wrapped(input) or input.dtype == sorted_sequence.dtype,
-        f"torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary tensor dtype {scalar_type_name(sorted_sequence.dtype)} and input value tensor dtype {scalar_type_name(input.dtype)}",
+        f"searchsorted: expected input of dtype {dtype_name(sorted_sequence.dtype)}, that of "
+        f"sorted_sequence, got {dtype_name(input.dtype)}",
     )
     if sorter is not None:
         check(
             sorter.shape == sorted_sequence.shape,
-            f"torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor {sorted_sequence.shape}and got sorter tensor {sorter.shape}",
+            f"searchsorted: expected sorter of shape {sorted_sequence.shape}, that of "
+            f"sorted_sequence, got {sorter.shape}",
         )
         check(
             sorter.dtype == int64,
-            f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {scalar_type_name(sorter.dtype)}",
+            f"searchsorted: expected sorter of dtype int64, got {dtype_name(sorter.dtype)}",
         )
     return empty(input.shape, dtype=int32 if out_int32 else int64)
 

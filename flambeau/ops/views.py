@@ -113,7 +113,8 @@ def expand(input: Tensor, size: Ints, *, implicit: bool = False) -> Tensor:
     lead = len(size) - input.ndim
     check(
         lead >= 0,
-        f"expand: expected at least {input.ndim} sizes for a tensor of shape {input.shape}, got {size}",
+        f"expand: expected at least {input.ndim} sizes for a tensor of shape {input.shape}, "
+        f"got {size}",
     )
     shape: Ints = []
     stride: Ints = []

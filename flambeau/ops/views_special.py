@@ -148,7 +148,7 @@ def view_as_complex(input: Tensor) -> Tensor:
     """
     check(
         input.dtype == float32 or input.dtype == float64,
-        f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {scalar_type_name(input.dtype)}",
+        f"view_as_complex: expected dtype float32 or float64, got {dtype_name(input.dtype)}",
     )
     check(input.ndim > 0, "Input tensor must have one or more dimensions")
     last = input.ndim - 1
@@ -204,14 +204,16 @@ def view_dtype(input: Tensor, dtype: DType) -> Tensor:
         return strided(input, input.shape, input.strides, input.offset, dtype)
     check(
         input.ndim > 0,
-        f"self.dim() cannot be 0 to view {dtype_name(input.dtype)} as {dtype_name(dtype)} (different element sizes)",
+        f"view: expected at least 1 dim to view {dtype_name(input.dtype)} as "
+        f"{dtype_name(dtype)}, got 0",
     )
     shape = list(input.shape)
     stride = list(input.strides)
     last = input.ndim - 1
     check(
         stride[last] == 1 or shape[last] == 1,
-        f"self.stride(-1) must be 1 to view {dtype_name(input.dtype)} as {dtype_name(dtype)} (different element sizes), but got {stride[last]}",
+        f"view: expected stride 1 in the last dim to view {dtype_name(input.dtype)} as "
+        f"{dtype_name(dtype)}, got {stride[last]}",
     )
     if old > new:
         k = old // new
@@ -223,16 +225,19 @@ def view_dtype(input: Tensor, dtype: DType) -> Tensor:
     k = new // old
     check(
         shape[last] % k == 0,
-        f"self.size(-1) must be divisible by {k} to view {dtype_name(input.dtype)} as {dtype_name(dtype)} (different element sizes), but got {shape[last]}",
+        f"view: expected a last size divisible by {k} to view {dtype_name(input.dtype)} as "
+        f"{dtype_name(dtype)}, got {shape[last]}",
     )
     check(
         input.offset % k == 0,
-        f"self.storage_offset() must be divisible by {k} to view {dtype_name(input.dtype)} as {dtype_name(dtype)} (different element sizes), but got {input.offset}",
+        f"view: expected an offset divisible by {k} to view {dtype_name(input.dtype)} as "
+        f"{dtype_name(dtype)}, got {input.offset}",
     )
     for i in range(last):
         check(
             stride[i] % k == 0,
-            f"self.stride({i}) must be divisible by {k} to view {dtype_name(input.dtype)} as {dtype_name(dtype)} (different element sizes), but got {stride[i]}",
+            f"view: expected stride({i}) divisible by {k} to view {dtype_name(input.dtype)} as "
+            f"{dtype_name(dtype)}, got {stride[i]}",
         )
         stride[i] = stride[i] // k
     stride[last] = 1
