@@ -14,7 +14,8 @@ help:
 	@echo "make build        build the extension in place"
 	@echo "make bench        speed beside NumPy; with TOOLS=folder beside PyTorch"
 	@echo "make conformance  agreement with PyTorch (needs TOOLS=folder)"
-	@echo "make lint docs asan wheel format clean distclean"
+	@echo "make docs         make the reference of operations, run every example of the documentation"
+	@echo "make lint asan wheel format clean distclean"
 
 build:
 	@scripts/setup.sh
@@ -55,6 +56,7 @@ format:
 docs:
 	@scripts/setup.sh test demo
 	@scripts/build.sh
+	@$(PY) tools/opdocs.py docs/ops
 	@$(PY) tools/rundocs.py README.md CONTRIBUTING.md docs
 
 asan:
@@ -67,7 +69,7 @@ wheel:
 	@ls -l dist
 
 clean:
-	rm -rf build dist demo_out flambeau/_C*.so
+	rm -rf build dist demo_out docs/ops flambeau/_C*.so
 
 distclean: clean
 	rm -rf .venv

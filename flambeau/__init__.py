@@ -15,12 +15,13 @@ from typing import Any
 from . import _C
 from . import functional as _functional
 
-__version__ = "0.1.0"
-
 # Names of the core, among them bool, int, float and other builtins: below this line a builtin
 # that is also a dtype or an operation means Flambeau's.
-globals().update({name: value for name, value in vars(_C).items() if name[0] != "_"})
-globals().update({name: getattr(_functional, name) for name in _functional.__all__})
+from ._C import *  # noqa: F403
+from .functional import *  # noqa: F403
+
+__version__ = "0.1.0"
+
 for _name in _functional.METHODS:
     setattr(_C.Tensor, _name, getattr(_functional, _name))
 del _name

@@ -9,19 +9,6 @@ from typing import Any
 
 from . import _C
 
-_DTYPES = {
-    "BFloat16Tensor": "bfloat16",
-    "BoolTensor": "bool",
-    "ByteTensor": "uint8",
-    "CharTensor": "int8",
-    "DoubleTensor": "float64",
-    "FloatTensor": "float32",
-    "HalfTensor": "float16",
-    "IntTensor": "int32",
-    "LongTensor": "int64",
-    "ShortTensor": "int16",
-}
-
 
 class _LegacyType(type):
     """Metaclass: calls make tensors, isinstance asks for the dtype."""
@@ -43,6 +30,17 @@ class _LegacyType(type):
         return f"<class 'torch.{cls.__name__}'>"
 
 
-for _name, _dtype in _DTYPES.items():
-    _members = {"dtype": getattr(_C, _dtype), "__module__": "flambeau"}
-    globals()[_name] = _LegacyType(_name, (), _members)
+def _legacy(name: str, dtype: _C.dtype) -> Any:
+    return _LegacyType(name, (), {"dtype": dtype, "__module__": "flambeau"})
+
+
+BFloat16Tensor = _legacy("BFloat16Tensor", _C.bfloat16)
+BoolTensor = _legacy("BoolTensor", _C.bool)
+ByteTensor = _legacy("ByteTensor", _C.uint8)
+CharTensor = _legacy("CharTensor", _C.int8)
+DoubleTensor = _legacy("DoubleTensor", _C.float64)
+FloatTensor = _legacy("FloatTensor", _C.float32)
+HalfTensor = _legacy("HalfTensor", _C.float16)
+IntTensor = _legacy("IntTensor", _C.int32)
+LongTensor = _legacy("LongTensor", _C.int64)
+ShortTensor = _legacy("ShortTensor", _C.int16)

@@ -46,7 +46,9 @@ def reduce_tensor(tensor: Any, protocol: int = 2) -> tuple[Any, ...]:
     return (rebuild_subclass, (cls, *args), state) if state else (rebuild_subclass, (cls, *args))
 
 
-def _span_bytes(tensor: Any, size: tuple, stride: tuple) -> tuple[Any, tuple]:
+def _span_bytes(
+    tensor: Any, size: tuple[Any, ...], stride: tuple[Any, ...]
+) -> tuple[Any, tuple[Any, ...]]:
     """The bytes from the first to the last element, and the strides that view them."""
     if tensor.device.type != "cpu":
         tensor = tensor.cpu()

@@ -2,8 +2,4 @@
 
 from __future__ import annotations
 
-from ._C import _namespaces
-
-globals().update(
-    {name: value for name, value in vars(_namespaces["fft"]).items() if name[0] != "_"}
-)
+from ._C.fft import *  # noqa: F403

@@ -2,9 +2,5 @@
 
 from __future__ import annotations
 
-from . import _C
-
-LinAlgError = _C._LinAlgError
-
-_functions = vars(_C._namespaces["linalg"])
-globals().update({name: value for name, value in _functions.items() if name[0] != "_"})
+from ._C import _LinAlgError as LinAlgError  # noqa: F401
+from ._C.linalg import *  # noqa: F403

@@ -84,7 +84,7 @@ def start_processes(
     start_method: str = "spawn",
 ) -> _Processes | None:
     """Runs fn(rank, *args) in `nprocs` processes; waits for them if `join`."""
-    context = _multiprocessing.get_context(start_method)
+    context: Any = _multiprocessing.get_context(start_method)
     processes = []
     for rank in range(nprocs):
         process = context.Process(target=fn, args=(rank, *args), daemon=daemon)

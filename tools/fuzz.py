@@ -19,7 +19,8 @@ from typing import Any
 
 import flambeau as torch
 from flambeau._build import table
-from flambeau._build.model import Op, Param
+from flambeau._build.model import Op
+from flambeau._ir.types import Param
 
 REFUSALS = (
     RuntimeError,
@@ -172,7 +173,7 @@ def targets() -> list[tuple[Op, Any]]:
     out = []
     for op in table.load(Path(__file__).resolve().parents[1]):
         for space in op.namespaces:
-            home = torch
+            home: Any = torch
             for part in filter(None, space.split(".")):
                 home = getattr(home, part, None)
             f = getattr(home, op.name, None)

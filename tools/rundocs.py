@@ -42,7 +42,9 @@ def blocks(page: str) -> Iterator[Block]:
     Raises:
         ValueError: a fence is never closed.
     """
-    fence, words, body, start = "", [], [], 0
+    words: list[str] = []
+    body: list[str] = []
+    fence, start = "", 0
     for number, line in enumerate(page.splitlines(), 1):
         match = _FENCE.match(line)
         if not fence:

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "python/argument_errors.h"
+#include "python/module.h"
 
 namespace flambeau::python {
 
@@ -191,11 +192,7 @@ bool bind(Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
 
 PyObject* function_of(const Binding& b, bool method) {
   if (method) return PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), b.name);
-  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._C"));
-  if (module && *b.module) {
-    PyRef spaces = PyRef::steal(PyObject_GetAttrString(module.get(), "_namespaces"));
-    module = PyRef::borrow(spaces ? PyDict_GetItemString(spaces.get(), b.module) : nullptr);
-  }
+  PyRef module = PyRef::steal(PyImport_ImportModule(module_of(b.module).c_str()));
   return module ? PyObject_GetAttrString(module.get(), b.name) : nullptr;
 }
 

@@ -1,18 +1,29 @@
 // The module flambeau._C, put together from the tables of module.h.
 #include "python/module.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "python/argparse.h"
 #include "python/factories.h"
 #include "python/torch_function.h"
 #include "python/types.h"
 
 namespace flambeau::python {
+
+std::string module_of(const char* space) {
+  if (std::strncmp(space, "_C.", 3) == 0) space += 3;
+  std::string name = space;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name.empty() ? "flambeau._C" : "flambeau._C." + name;
+}
+
 namespace {
 
-// Functions of namespaces other than the top become modules of their own, in _C._namespaces.
+// Functions of other namespaces than the top are in modules of their own, which can be imported
+// (flambeau._C.nn_functional) and bear the name under which the package shows them.
 bool add_generated(PyObject* module) {
-  PyRef spaces = PyRef::steal(PyDict_New());
-  if (!spaces) return false;
+  PyObject* imported = PyImport_GetModuleDict();
   for (Namespace* n = generated_namespaces; n->name; ++n) {
     if (!*n->name) {
       if (PyModule_AddFunctions(module, n->functions) < 0) return false;
@@ -20,9 +31,11 @@ bool add_generated(PyObject* module) {
     }
     PyRef space = PyRef::steal(PyModule_New(concat("flambeau.", n->name).c_str()));
     if (!space || PyModule_AddFunctions(space.get(), n->functions) < 0) return false;
-    if (PyDict_SetItemString(spaces.get(), n->name, space.get()) < 0) return false;
+    if (PyDict_SetItemString(imported, module_of(n->name).c_str(), space.get()) < 0) return false;
+    bool own = std::strncmp(n->name, "_C.", 3) == 0;
+    if (own && PyModule_AddObjectRef(module, n->name + 3, space.get()) < 0) return false;
   }
-  return PyModule_AddObjectRef(module, "_namespaces", spaces.get()) == 0;
+  return true;
 }
 
 bool add_all(PyObject* module) {

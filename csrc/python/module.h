@@ -2,15 +2,18 @@
 // fill. All tables end with an empty entry.
 #pragma once
 
+#include <string>
+
 #include "python/pybase.h"
 
 namespace flambeau::python {
 
 // Generated (gen/bindings.cpp): one function per table entry and namespace, and the methods.
 struct Namespace {
-  const char* name;  // "" is the module itself; others are in the dict _C._namespaces
+  const char* name;  // "" is the module itself
   PyMethodDef* functions;
 };
+std::string module_of(const char* space);  // what its functions are imported from
 extern Namespace generated_namespaces[];  // ends with a null name
 extern PyMethodDef generated_methods[];
 struct Binding;

@@ -25,9 +25,9 @@ def names(unit: Unit) -> Names:
     for e in unit.entries:
         for line in emit_op.declarations(e.op):
             _add(ops, line)
-        line = emit_op.kernel_declaration(e.op)
-        if line:
-            _add(kernels, line)
+        kernel = emit_op.kernel_declaration(e.op)
+        if kernel:
+            _add(kernels, kernel)
         for k in e.plan.kernels if e.plan is not None else ():
             kernels[f"kernel_{k.name}"] = [f"extern const PointwiseKernel kernel_{k.name};"]
     descs = {op.uid: [f"extern const OpDesc {op.uid};"] for op in unit.ops}

@@ -321,7 +321,7 @@ def _source(parts: list[Group], known: declare.Names) -> str:
             done.add(form.id)
             fields = _fields(form)
             if fields:
-                names = [_public(form.op), *form.op.option("fields")]  # type: ignore[misc]
+                names = [_public(form.op), *form.op.option("fields")]
                 lines.append(f"static ResultType {fields}{{{', '.join(map(json.dumps, names))}}};")
             lines += _signature(form, fields)
         if g.functions:

@@ -461,7 +461,8 @@ class ExprEmitter:
         if item.base == "str":
             return [f"for ({mark}const std::string& {x} : py::chars({xs})) {{"], "}"
         plain = types[0].base in ("int", "float", "bool", "DType")
-        return [f"for ([[maybe_unused]] {mark}{cpp_value(types[0]) if plain else 'const auto&'} {x} : {xs}) {{"], "}"
+        declared = cpp_value(types[0]) if plain else "const auto&"
+        return [f"for ([[maybe_unused]] {mark}{declared} {x} : {xs}) {{"], "}"
 
     def _loop_reversed(
         self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]

@@ -8,12 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from .._ir.types import Type
+from .._ir.types import Param, Type
 from .compiler import Entry, body_returns
 from .emit_expr import ExprEmitter, constant, named_constant
 from .emit_stmt import BodyEmitter
 from .emit_vjp import edges, fill_node, node_struct, node_type, results_of, vjp_function
-from .model import Op, Param, cpp_param, cpp_value
+from .model import Op, cpp_param, cpp_value
 
 Overloaded = Callable[[str], bool]
 _NAMES = ExprEmitter(lambda _: False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from typing import Any
 
 from .._ir.types import Param, Type
 
@@ -117,13 +118,13 @@ class Op:
     def outputs(self) -> tuple[Type, ...]:
         return self.returns.items if self.returns.base == "Tuple" else (self.returns,)
 
-    def option(self, name: str, default: object = None) -> object:
+    def option(self, name: str, default: Any = None) -> Any:
         return self.options.get(name, default)
 
     @property
     def namespaces(self) -> tuple[str, ...]:
         """Python modules that show the function, as names below the package ("" is the top)."""
-        spaces = self.options.get("namespaces", ("torch",))
+        spaces = self.option("namespaces", ("torch",))
         return tuple("" if s == "torch" else str(s) for s in spaces)
 
     @property

@@ -9,7 +9,7 @@ operations (as Python syntax, compiled like a hand-written one) for everything e
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .._ir.errors import CompileError
@@ -60,7 +60,7 @@ class Plan:
         names = ", ".join(f"&kernels::kernel_{v.kernel.name}" for v in self.variants)
         return f"*std::array{{{names}}}[{index}]"
 
-    def _inputs(self, names: Sequence[str]) -> str:
+    def _inputs(self, names: Iterable[str]) -> str:
         return "{" + ", ".join(f"&{n}" for n in names) + "}"
 
     def _params(self, kernel: Kernel) -> str:
@@ -295,7 +295,7 @@ def _classes(op: Op) -> str:
 
 
 def _conditions(op: Op) -> frozenset[str]:
-    return frozenset(op.option("conditions", ()))  # type: ignore[call-overload]
+    return frozenset(op.option("conditions", ()))
 
 
 def _tensor_names(op: Op) -> list[str]:
@@ -327,7 +327,7 @@ def plan(op: Op) -> Plan:
             f"{op.uid}{suffix}",
             outputs,
             tensors,
-            results=tuple(op.option("results", ())),  # type: ignore[call-overload]
+            results=tuple(op.option("results", ())),
         )
         variants.append(Variant(outputs, kernel))
     all_params = [p.name for p in op.params if any(p.name in v.kernel.params for v in variants)]

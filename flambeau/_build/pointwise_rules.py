@@ -44,7 +44,7 @@ class _Writer:
     def _node(self, n: Node) -> str:
         if n.op == "const":
             if n.value in (float("inf"), float("-inf")):
-                return "inf" if n.value > 0 else "(-inf)"  # type: ignore[operator]
+                return "inf" if n.value > 0 else "(-inf)"
             return "nan" if n.value != n.value else repr(n.value)
         if n.op in ("input", "param"):
             return str(n.value)

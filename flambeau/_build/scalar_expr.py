@@ -10,6 +10,7 @@ import ast
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from .._ir.errors import CompileError
 
@@ -42,7 +43,7 @@ class Graph:
     """Makes nodes; equal ones are the same object."""
 
     primitives: Mapping[str, object]
-    _nodes: dict[tuple, Node] = field(default_factory=dict)
+    _nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
 
     def input(self, name: str, kind: str = "same") -> Node:
         return self._make("input", (), name, kind)

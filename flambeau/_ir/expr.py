@@ -500,11 +500,9 @@ class ExprTyper:
             case ast.Call(func=ast.Name(id="range"), args=args, keywords=[]) if 1 <= len(args) <= 3:
                 parts = [self.typed(a, INT, "range") for a in args]
                 zero, one = (self.make(node, "const", (), INT, v) for v in (0, 1))
-                start, stop, step = {
-                    1: lambda: (zero, parts[0], one),
-                    2: lambda: (parts[0], parts[1], one),
-                    3: lambda: tuple(parts),
-                }[len(parts)]()
+                if len(parts) == 1:
+                    parts.insert(0, zero)
+                start, stop, step = parts if len(parts) == 3 else [*parts, one]
                 if step.op == "const" and step.attr == 0:
                     self.fail("the step of range is 0", node)
                 return "range", [start, stop, step], [INT]

@@ -110,7 +110,9 @@ class FunctionTyper(ExprTyper):
             self.fail(f"{name!r} is a loop variable; it cannot be assigned in the loop", node)
         return self.declared.setdefault(name, t.plain())
 
-    def assign(self, name: str, value: Expr, node: ast.AST, annotated: Type | None = None) -> Let:
+    def assign(
+        self, name: str, value: Expr, node: ast.stmt | ast.expr, annotated: Type | None = None
+    ) -> Let:
         """`name = value`, converted to the variable's type."""
         if annotated is None and name not in self.declared:
             if value.type == EMPTY_LIST:
@@ -202,9 +204,9 @@ class FunctionTyper(ExprTyper):
             load = ast.copy_location(
                 ast.Subscript(node.target.value, node.target.slice, ast.Load()), node
             )
-            value = ast.copy_location(ast.BinOp(load, node.op, node.value), node)
+            changed = ast.copy_location(ast.BinOp(load, node.op, node.value), node)
             return self._set_item(
-                ast.copy_location(ast.Assign([node.target], value), node), node.target
+                ast.copy_location(ast.Assign([node.target], changed), node), node.target
             )
         if not isinstance(node.target, ast.Name):
             self.fail("only variables and items of lists can be assigned", node)

@@ -106,7 +106,7 @@ def _lines(block: list[Stmt], depth: int) -> Iterator[str]:
                 yield f"{pad}return {show(value)}" if value else f"{pad}return"
             case Check(kind=kind, test=None, message=message):
                 yield f"{pad}raise {kind}({show(message)})"
-            case Check(kind=kind, test=test, message=message):
+            case Check(kind=kind, test=Expr() as test, message=message):
                 yield f"{pad}check {kind} {show(test)}: {show(message)}"
             case Do(value=value):
                 yield pad + show(value)

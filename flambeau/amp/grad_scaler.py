@@ -356,7 +356,7 @@ class GradScaler:
 
 def _entries(param: Tensor) -> Tensor:
     """The numbers a gradient holds. Repeated float16 indices may overflow only when summed."""
-    grad = param.grad
+    grad: Any = param.grad
     if not grad.is_sparse:
         return grad
     if grad.dtype == fb.float16:

@@ -33,7 +33,7 @@ class _Switch:
         raise NotImplementedError
 
     @staticmethod
-    def _set(mode: bool) -> None:
+    def _set(mode: bool, /) -> None:
         raise NotImplementedError
 
     def __enter__(self) -> None:

@@ -316,7 +316,8 @@ def _check_batched_forward(
                 )
 
         try:
-            batch = fb.vmap(push)(tangents)
+            whole: Any = fb
+            batch = whole.vmap(push)(tangents)
         except RuntimeError as error:
             raise GradcheckError(
                 f"While computing batched forward derivatives by input {i}, got: {error}"

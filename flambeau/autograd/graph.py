@@ -10,7 +10,7 @@ import abc
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from flambeau import _C
 
@@ -73,7 +73,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Where the gradient of a tensor is computed; for a leaf, where it is accumulated."""
     if isinstance(tensor, GradientEdge):
         return tensor
-    return GradientEdge(*_C._gradient_edge(tensor))
+    node, output = _C._gradient_edge(tensor)
+    return GradientEdge(cast(Node, node), output)
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import warnings
 
 from flambeau import _C
+from flambeau._C import nn_functional as _ops
 
 Tensor = _C.Tensor
-_ops = _C._namespaces["nn.functional"]
 
 __all__ = [
     "alpha_dropout",
@@ -155,7 +155,7 @@ def _implied_dim(name: str, input: Tensor, stacklevel: int) -> int:
 
 
 def softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: object = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None
 ) -> Tensor:
     """Exponentials along `dim`, scaled to sum to 1; `dtype` is taken first."""
     if dim is None:
@@ -164,7 +164,7 @@ def softmax(
 
 
 def softmin(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: object = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None
 ) -> Tensor:
     """softmax of minus the input."""
     if dim is None:
@@ -173,7 +173,7 @@ def softmin(
 
 
 def log_softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: object = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None
 ) -> Tensor:
     """Logarithm of softmax; `dtype` is taken first."""
     if dim is None:

@@ -7,13 +7,14 @@ Owns the handling of masks, bias rows and need_weights; the attention itself is
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from flambeau import _C
 
 Tensor = _C.Tensor
 
 
-def _as_addend(mask: Tensor | None, name: str, dtype: object) -> Tensor | None:
+def _as_addend(mask: Tensor | None, name: str, dtype: _C.dtype) -> Tensor | None:
     """A mask as numbers to add to scores; True of a boolean one forbids."""
     if mask is None:
         return None
@@ -38,11 +39,13 @@ def _project(
     size = query.shape[-1]
     if isinstance(weights, Tensor):
         if key is value and query is key:
-            return tuple(linear(query, weights, bias).chunk(3, -1))
-        weights = tuple(weights.chunk(3, 0))
-    biases = (None, None, None) if bias is None else bias.split(size)
-    inputs = (query, key, value)
-    return tuple(linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True))
+            q, k, v = linear(query, weights, bias).chunk(3, -1)
+            return q, k, v
+        wq, wk, wv = weights.chunk(3, 0)
+    else:
+        wq, wk, wv = weights
+    bq, bk, bv = (None, None, None) if bias is None else bias.split(size)
+    return linear(query, wq, bq), linear(key, wk, bk), linear(value, wv, bv)
 
 
 def _check_mask(mask: Tensor, length: int, source: int, batch: int, heads: int) -> Tensor:
@@ -155,7 +158,7 @@ def multi_head_attention_forward(
                 f"key's sequence and batch dims {key.shape[:2]} do not match value's "
                 f"{value.shape[:2]}"
             )
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        weights: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
         for name, w in zip(("q", "k", "v"), weights, strict=True):
             if w is None:
                 raise AssertionError(

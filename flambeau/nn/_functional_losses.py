@@ -10,11 +10,11 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from flambeau import _C
+from flambeau._C import nn_functional as _ops
 
 from . import _reduction
 
 Tensor = _C.Tensor
-_ops = _C._namespaces["nn.functional"]
 
 __all__ = [
     "binary_cross_entropy",

@@ -14,6 +14,15 @@ from flambeau import _C
 
 Tensor = _C.Tensor
 
+__all__ = [
+    "affine_grid",
+    "grid_sample",
+    "interpolate",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
+]
+
 #: mode -> (number of spatial dims it is for, None: any; mode of the operation)
 _MODES: dict[str, tuple[int | None, str]] = {
     "nearest": (None, "nearest"),

@@ -336,7 +336,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     return tensor
 
 
-def _deprecated(function: Callable) -> Callable:
+def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
     """The old name of an initialiser, without the underscore; it warns."""
     new_name = function.__name__
     old_name = new_name[:-1]

@@ -7,7 +7,7 @@ tensor; an operation on it gives a plain tensor. Knows nothing of modules.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import Any, cast
 
 import flambeau as fb
 from flambeau import Tensor
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-class _ParameterMeta(type(Tensor)):
+class _ParameterMeta(type):
     """Lets a tensor of a user's own subclass count as a parameter once it is marked as one."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -37,7 +37,7 @@ class _ParameterMeta(type(Tensor)):
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:
     """Entry point of unpickling; the signature is the one that checkpoint files name."""
-    param = Parameter(data, requires_grad)
+    param: Any = Parameter(data, requires_grad)
     if backward_hooks:
         param._backward_hooks = backward_hooks
     return param
@@ -71,8 +71,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 f"Parameter: detach() of {type(data).__name__} gave {type(marked).__name__}; "
                 "a tensor subclass must keep its type under detach() to become a parameter"
             )
-        marked._is_param = True
-        return marked
+        parameter = cast(Any, marked)
+        parameter._is_param = True
+        return parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) not in memo:
@@ -80,11 +81,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             memo[id(self)] = type(self)(copied, self.requires_grad)
         return memo[id(self)]
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self) -> str:
         # As the plain tensor that it is: printing names the class of any other subclass.
         return "Parameter containing:\n" + repr(self.data.requires_grad_(self.requires_grad))
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # Hooks are closures of the running program; they never travel in a file.
         return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
 
@@ -96,6 +97,8 @@ class UninitializedTensorMixin:
     """A tensor whose shape is found at the first forward pass (or when a state is loaded)."""
 
     cls_to_become: type
+    data: Tensor
+    requires_grad: bool
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give the tensor its shape; the memory is not initialised.
@@ -126,7 +129,7 @@ class UninitializedTensorMixin:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
-    def _arguments(self) -> tuple:
+    def _arguments(self) -> tuple[Any, ...]:
         """What the constructor needs to make the like."""
         return self.requires_grad, self.data.device, self.data.dtype
 
@@ -135,7 +138,7 @@ class UninitializedTensorMixin:
             memo[id(self)] = type(self)(*self._arguments())
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return type(self), self._arguments()
 
 
@@ -156,7 +159,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return Tensor._make_subclass(cls, data, requires_grad)
 
 
-class _BufferMeta(type(Tensor)):
+class _BufferMeta(type):
     """Lets any tensor that is marked as a buffer count as one."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -177,10 +180,12 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         persistent: whether it belongs to the module's `state_dict`.
     """
 
+    persistent: bool
+
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         data = fb.empty(0) if data is None else data
         # Not an instance of `cls`: what a module holds is an ordinary tensor, only marked.
-        buffer = data.detach().requires_grad_(data.requires_grad)
+        buffer: Any = data.detach().requires_grad_(data.requires_grad)
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
@@ -190,6 +195,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer without a shape; `materialize` turns it into a plain tensor in place."""
 
     cls_to_become = Tensor
+    persistent: bool
 
     def __new__(
         cls,
@@ -199,10 +205,10 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         persistent: bool = True,
     ) -> UninitializedBuffer:
         data = fb.empty(0, device=device, dtype=dtype)
-        buffer = Tensor._make_subclass(cls, data, requires_grad)
+        buffer: Any = Tensor._make_subclass(cls, data, requires_grad)
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
 
-    def _arguments(self) -> tuple:
+    def _arguments(self) -> tuple[Any, ...]:
         return *super()._arguments(), self.persistent

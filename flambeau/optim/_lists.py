@@ -11,7 +11,7 @@ tensor, or a list with one per tensor.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Union, cast
 
 import flambeau as fb
 
@@ -38,7 +38,7 @@ class MultiTensor:
         return fb._foreach_add(xs, ys, alpha=alpha)
 
     @staticmethod
-    def add_(xs: Tensors, ys: Operand, alpha: float = 1) -> None:
+    def add_(xs: Tensors, ys: Any, alpha: float = 1) -> None:
         if alpha == 1:
             fb._foreach_add_(xs, ys)
         else:
@@ -65,14 +65,14 @@ class MultiTensor:
         if isinstance(value, list):
             fb._foreach_addcmul_(xs, ys, zs, scalars=value)
         else:
-            fb._foreach_addcmul_(xs, ys, zs, value=value)
+            fb._foreach_addcmul_(xs, ys, zs, value=cast(float, value))
 
     @staticmethod
     def addcdiv_(xs: Tensors, ys: Tensors, zs: Tensors, value: Coefficient = 1) -> None:
         if isinstance(value, list):
             fb._foreach_addcdiv_(xs, ys, zs, scalars=value)
         else:
-            fb._foreach_addcdiv_(xs, ys, zs, value=value)
+            fb._foreach_addcdiv_(xs, ys, zs, value=cast(float, value))
 
     @staticmethod
     def lerp_(xs: Tensors, ys: Tensors, weight: float) -> None:

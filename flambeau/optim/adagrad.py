@@ -70,14 +70,17 @@ def adagrad_rule(
 
 def _sparse_update(param: Tensor, grad: Tensor, total: Tensor, rate: Any, eps: float) -> None:
     """The rule on the rows that ``grad`` holds; the sum is not linear in g, so coalesce first."""
-    grad = grad.coalesce()
-    indices, values, size = grad._indices(), grad._values(), grad.size()
+    whole: Any = fb
+    stored: Any = grad
+    stored = stored.coalesce()
+    indices, values, size = stored._indices(), stored._values(), stored.size()
 
     def sparse(entries: Tensor) -> Tensor:
-        return fb.sparse_coo_tensor(indices, entries, size)
+        return whole.sparse_coo_tensor(indices, entries, size)
 
     total.add_(sparse(values.pow(2)))
-    scale = total.sparse_mask(grad)._values().sqrt().add_(eps)
+    kept: Any = total
+    scale = kept.sparse_mask(stored)._values().sqrt().add_(eps)
     param.add_(sparse(values / scale), alpha=rate)
 
 

@@ -43,17 +43,19 @@ def sparse_adam_rule(
 ) -> None:
     """Adam's rule on the stored entries of ``grad``; the moments are dense, updated in place."""
     # The second moment is not linear in the gradient: repeated indices must be summed first.
-    grad = (-grad if maximize else grad).coalesce()
-    values = grad._values()
+    stored: Any = -grad if maximize else grad
+    stored = stored.coalesce()
+    values = stored._values()
     if values.numel() == 0:
         return
-    indices, size = grad._indices(), grad.size()
+    indices, size = stored._indices(), stored.size()
+    whole: Any = fb
 
     def add_entries(target: Tensor, entries: Tensor) -> None:
-        target.add_(fb.sparse_coo_tensor(indices, entries, size, dtype=target.dtype))
+        target.add_(whole.sparse_coo_tensor(indices, entries, size, dtype=target.dtype))
 
-    def move_towards(target: Tensor, goal: Tensor, weight: float) -> Tensor:
-        old = target.sparse_mask(grad)._values()
+    def move_towards(target: Any, goal: Tensor, weight: float) -> Tensor:
+        old = target.sparse_mask(stored)._values()
         change = (goal - old) * weight
         add_entries(target, change)
         return old + change

@@ -35,7 +35,7 @@ def context_decorator(context: Any, func: Callable[..., Any]) -> Any:
             FutureWarning,
             stacklevel=2,
         )
-        func.__init__ = context_decorator(context, func.__init__)
+        setattr(func, "__init__", context_decorator(context, func.__init__))  # noqa: B010
         return func
     if inspect.isgeneratorfunction(func):
         return _generator(make, func)

@@ -181,8 +181,8 @@ def is_namedtuple_class(cls: Any) -> bool:
     return (
         isinstance(cls, type)
         and issubclass(cls, tuple)
-        and isinstance(getattr(cls, "_fields", None), tuple)
-        and all(type(field) is str for field in cls._fields)
+        and isinstance(fields := getattr(cls, "_fields", None), tuple)
+        and all(type(field) is str for field in fields)
         and callable(getattr(cls, "_make", None))
     )
 

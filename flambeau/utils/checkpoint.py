@@ -103,7 +103,7 @@ class _Surroundings:
             self.rng = fb.get_rng_state()
             self.devices, self.device_states = get_device_states(args)
         kinds = ("cpu", "cuda") if fb.cuda.is_available() else ("cpu",)
-        self.autocast = [
+        self.autocast: list[dict[str, Any]] = [
             {
                 "device_type": kind,
                 "enabled": fb.is_autocast_enabled(kind),

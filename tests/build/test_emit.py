@@ -305,7 +305,8 @@ def test_generated_sources_compile(make_unit: MakeUnit, tmp_path: Path) -> None:
     unit = make_unit("\n\n".join([COMPOSITE, STRUCTURED, METADATA, LISTS]))
     emit_files.write(emit_files.all_files(unit), tmp_path / "gen")
     for name in ("ops_family.cpp", "ops_base.cpp", "registry.cpp"):
-        command = ["g++", "-std=c++20", "-fsyntax-only", "-DFB_HAVE_ISA_v2=1", "-Wall", "-Wextra", "-Werror"]
+        command = ["g++", "-std=c++20", "-fsyntax-only", "-DFB_HAVE_ISA_v2=1"]
+        command += ["-Wall", "-Wextra", "-Werror"]
         command += ["-I", str(ROOT / "csrc"), "-I", str(tmp_path), str(tmp_path / "gen" / name)]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

@@ -113,7 +113,8 @@ def test_generated_source_compiles(
         "template <class... T> void run_out(const T&...) {}\n}\n"
     )
     (tmp_path / "stand_in.h").write_text(stand_in)
-    command = ["g++", "-std=c++20", "-fsyntax-only", "-DFB_HAVE_ISA_v2=1", "-Wall", "-Wextra", "-Werror"]
+    command = ["g++", "-std=c++20", "-fsyntax-only", "-DFB_HAVE_ISA_v2=1"]
+    command += ["-Wall", "-Wextra", "-Werror"]
     command += ["-include", "stand_in.h", "-I", str(ROOT / "csrc"), "-I", str(tmp_path)]
     done = subprocess.run(
         [*command, str(tmp_path / "gen" / "ops_family.cpp")], capture_output=True, text=True

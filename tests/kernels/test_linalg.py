@@ -15,7 +15,7 @@ LIMITS = {"float32": 5e-4, "complex64": 5e-4, "float64": 1e-10, "complex128": 1e
 
 @pytest.fixture(params=[False, True], ids=["lapack", "plain"])
 def maker(request):
-    use = torch._C._namespaces["_C._linalg"]._linalg_use_builtin
+    use = torch._C._linalg._linalg_use_builtin
     before = use(request.param)
     yield request.param
     use(before)

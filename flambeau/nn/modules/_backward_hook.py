@@ -20,7 +20,7 @@ class _Gate(Function):
     """Identity on its tensors; hands their gradients to a callback on the way back."""
 
     @staticmethod
-    def forward(ctx: Any, on_backward: Callable, *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, on_backward: Callable[..., Any], *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.on_backward = on_backward
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
@@ -28,11 +28,13 @@ class _Gate(Function):
         return tuple(t.view_as(t) for t in tensors)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> tuple:
+    def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         return (None, *ctx.on_backward(grads))
 
 
-def _through_gate(values: tuple, on_backward: Callable) -> tuple[tuple, list[int] | None]:
+def _through_gate(
+    values: tuple[Any, ...], on_backward: Callable[..., Any]
+) -> tuple[tuple[Any, ...], list[int] | None]:
     """Pass the tensors among `values` through a gate.
 
     Returns:
@@ -59,17 +61,19 @@ class BackwardHook:
         pre_hooks: called with (module, grad_output); may replace grad_output.
     """
 
-    def __init__(self, module: Any, hooks: list[Callable], pre_hooks: list[Callable]) -> None:
+    def __init__(
+        self, module: Any, hooks: list[Callable[..., Any]], pre_hooks: list[Callable[..., Any]]
+    ) -> None:
         self.module = module
         self.hooks = hooks
         self.pre_hooks = pre_hooks
-        self.grad_outputs: tuple | None = None
+        self.grad_outputs: tuple[Any, ...] | None = None
         self.input_positions: list[int] | None = None  # None: no input needs a gradient
         self.output_positions: list[int] = []
         self.n_inputs = -1
         self.n_outputs = -1
 
-    def setup_input_hook(self, args: tuple) -> tuple:
+    def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Gate the module's arguments."""
         self.n_inputs = len(args)
         args, self.input_positions = _through_gate(args, self._inputs_backward)
@@ -85,7 +89,7 @@ class BackwardHook:
         self.output_positions = positions
         return gated if isinstance(output, tuple) else gated[0]
 
-    def _outputs_backward(self, grads: tuple) -> tuple:
+    def _outputs_backward(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         grad_output = _spread(grads, self.output_positions, self.n_outputs)
         for hook in self.pre_hooks:
             grad_output = _replaced(
@@ -96,7 +100,7 @@ class BackwardHook:
             self._hooks_without_inputs(grad_output)
         return tuple(grad_output[i] for i in self.output_positions)
 
-    def _inputs_backward(self, grads: tuple) -> tuple:
+    def _inputs_backward(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.grad_outputs is None:
             return grads
         grad_input = _spread(grads, self.input_positions, self.n_inputs)
@@ -110,7 +114,7 @@ class BackwardHook:
         self.grad_outputs = None
         return tuple(grad_input[i] for i in self.input_positions or ())
 
-    def _hooks_without_inputs(self, grad_output: tuple) -> None:
+    def _hooks_without_inputs(self, grad_output: tuple[Any, ...]) -> None:
         """No argument needs a gradient: the hooks run when the outputs' gradients arrive."""
         if self.hooks:
             warnings.warn(
@@ -131,14 +135,14 @@ class BackwardHook:
         self.grad_outputs = None
 
 
-def _spread(grads: tuple, positions: list[int] | None, total: int) -> tuple:
+def _spread(grads: tuple[Any, ...], positions: list[int] | None, total: int) -> tuple[Any, ...]:
     spread: list[Any] = [None] * total
     for i, grad in zip(positions or (), grads, strict=True):
         spread[i] = grad
     return tuple(spread)
 
 
-def _replaced(result: Any, current: tuple, kind: str, what: str) -> tuple:
+def _replaced(result: Any, current: tuple[Any, ...], kind: str, what: str) -> tuple[Any, ...]:
     if result is None:
         return current
     result = result if isinstance(result, tuple) else (result,)

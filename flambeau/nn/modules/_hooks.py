@@ -42,20 +42,22 @@ STATE_HOOKS = frozenset(
     )
 )
 
-_global_forward_pre_hooks: dict[int, Callable] = OrderedDict()
-_global_forward_hooks: dict[int, Callable] = OrderedDict()
+_global_forward_pre_hooks: dict[int, Callable[..., Any]] = OrderedDict()
+_global_forward_hooks: dict[int, Callable[..., Any]] = OrderedDict()
 _global_forward_hooks_with_kwargs: dict[int, bool] = OrderedDict()
 _global_forward_hooks_always_called: dict[int, bool] = OrderedDict()
-_global_backward_pre_hooks: dict[int, Callable] = OrderedDict()
-_global_backward_hooks: dict[int, Callable] = OrderedDict()
-_global_parameter_registration_hooks: dict[int, Callable] = OrderedDict()
-_global_module_registration_hooks: dict[int, Callable] = OrderedDict()
-_global_buffer_registration_hooks: dict[int, Callable] = OrderedDict()
+_global_backward_pre_hooks: dict[int, Callable[..., Any]] = OrderedDict()
+_global_backward_hooks: dict[int, Callable[..., Any]] = OrderedDict()
+_global_parameter_registration_hooks: dict[int, Callable[..., Any]] = OrderedDict()
+_global_module_registration_hooks: dict[int, Callable[..., Any]] = OrderedDict()
+_global_buffer_registration_hooks: dict[int, Callable[..., Any]] = OrderedDict()
 # None until the first global backward hook says whether it is of the full kind.
 _global_is_full_backward_hook: bool | None = None
 
 
-def _add(registry: Any, hook: Any, flags: tuple[dict, ...] = (), prepend: bool = False) -> Any:
+def _add(
+    registry: Any, hook: Any, flags: tuple[dict[int, bool], ...] = (), prepend: bool = False
+) -> Any:
     """Put `hook` into `registry` and its id into each of `flags`; the handle undoes all of it."""
     from flambeau.utils.hooks import RemovableHandle
 
@@ -226,17 +228,17 @@ class HooksMixin:
             raise RuntimeError(_MIXED.format(where="on a single Module"))
         self._is_full_backward_hook = full
 
-    def _get_backward_hooks(self) -> tuple[list[Callable], list[Callable]]:
+    def _get_backward_hooks(self) -> tuple[list[Callable[..., Any]], list[Callable[..., Any]]]:
         """Global and own backward hooks: (full ones, old ones)."""
-        full: list[Callable] = []
-        old: list[Callable] = []
+        full: list[Callable[..., Any]] = []
+        old: list[Callable[..., Any]] = []
         (full if _global_is_full_backward_hook else old).extend(_global_backward_hooks.values())
         own = self.__dict__.get("_backward_hooks")
         if own:
             (full if self._is_full_backward_hook else old).extend(own.values())
         return full, old
 
-    def _get_backward_pre_hooks(self) -> list[Callable]:
+    def _get_backward_pre_hooks(self) -> list[Callable[..., Any]]:
         own = self.__dict__.get("_backward_pre_hooks", {})
         return [*_global_backward_pre_hooks.values(), *own.values()]
 
@@ -255,13 +257,15 @@ class HooksMixin:
         return self._call_impl(*args, **kwargs)
 
 
-def _forward_hooks_of(module: Any, which: str) -> list[tuple[int, Callable]]:
+def _forward_hooks_of(module: Any, which: str) -> list[tuple[int, Callable[..., Any]]]:
     own = module.__dict__.get(which)
     everywhere = _global_forward_hooks if which == "_forward_hooks" else _global_forward_pre_hooks
     return [*everywhere.items(), *(own.items() if own else ())]
 
 
-def _call_with_hooks(module: Any, args: tuple, kwargs: dict, finished: set[int]) -> Any:
+def _call_with_hooks(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], finished: set[int]
+) -> Any:
     args, kwargs = _run_pre_hooks(module, args, kwargs)
     full, old = module._get_backward_hooks()
     pre = module._get_backward_pre_hooks()
@@ -288,7 +292,9 @@ def _call_with_hooks(module: Any, args: tuple, kwargs: dict, finished: set[int])
     return output
 
 
-def _run_pre_hooks(module: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+def _run_pre_hooks(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     with_kwargs = module.__dict__.get("_forward_pre_hooks_with_kwargs", ())
     for key, hook in _forward_hooks_of(module, "_forward_pre_hooks"):
         if key in with_kwargs:
@@ -319,7 +325,7 @@ def _always_called(module: Any, key: int) -> bool:
 
 
 def _run_forward_hooks(
-    module: Any, args: tuple, kwargs: dict, output: Any, finished: set[int]
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any, finished: set[int]
 ) -> Any:
     for key, hook in _forward_hooks_of(module, "_forward_hooks"):
         if _always_called(module, key):
@@ -333,7 +339,9 @@ def _run_forward_hooks(
     return output
 
 
-def _run_always_called(module: Any, args: tuple, kwargs: dict, finished: set[int]) -> None:
+def _run_always_called(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], finished: set[int]
+) -> None:
     """After a failure: run what asked to be run always. Further errors become warnings."""
     output = None
     for key, hook in _forward_hooks_of(module, "_forward_hooks"):
@@ -354,7 +362,7 @@ def _run_always_called(module: Any, args: tuple, kwargs: dict, finished: set[int
             output = output if result is None else result
 
 
-def _attach_old_backward_hooks(module: Any, hooks: list[Callable], output: Any) -> None:
+def _attach_old_backward_hooks(module: Any, hooks: list[Callable[..., Any]], output: Any) -> None:
     first = output
     while not isinstance(first, Tensor):
         first = next(iter(first.values())) if isinstance(first, dict) else first[0]

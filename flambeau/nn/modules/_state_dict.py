@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import flambeau as fb
 from flambeau import Tensor
@@ -40,16 +40,16 @@ class _WithModule:
 
     with_module = True
 
-    def __init__(self, hook: Callable, module: Any) -> None:
+    def __init__(self, hook: Callable[..., Any], module: Any) -> None:
         self.__setstate__((hook, module))
 
     def __call__(self, *args: Any) -> Any:
         return self.hook(self.module(), *args)
 
-    def __getstate__(self) -> tuple:
+    def __getstate__(self) -> tuple[Any, ...]:
         return self.hook, self.module()
 
-    def __setstate__(self, state: tuple) -> None:
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.hook, module = state
         self.module = weakref.ref(module)
 
@@ -161,8 +161,9 @@ class StateMixin:
             if len(args) > 2 and keep_vars is False:
                 keep_vars = args[2]
         if destination is None:
-            destination = OrderedDict()
-            destination._metadata = OrderedDict()
+            fresh: Any = OrderedDict()
+            fresh._metadata = OrderedDict()
+            destination = cast(dict[str, Any], fresh)
         metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = metadata
@@ -301,7 +302,7 @@ class StateMixin:
         unexpected: list[str] = []
         errors: list[str] = []
         metadata = getattr(state_dict, "_metadata", None)
-        state = OrderedDict(state_dict)
+        state: Any = OrderedDict(state_dict)
         if metadata is not None:
             state._metadata = metadata
 

@@ -78,7 +78,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def reset_parameters(self) -> None:
         """Draw new starting values."""
         self.head.reset_parameters()
-        for inner, outer in self.tail:
+        tail: Any = self.tail
+        for inner, outer in tail:
             inner.reset_parameters()
             outer.reset_parameters()
 

@@ -102,7 +102,7 @@ class _NormBase(Module):
         )
 
     def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict, *rest: Any
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
     ) -> None:
         version = local_metadata.get("version", None)
         # States before version 2 have no count of batches; keep the one we have.
@@ -211,7 +211,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if not self.has_uninitialized_params():
             return
         self.num_features = input.shape[1]
-        members = [self.weight, self.bias] if self.affine else []
+        members: list[Any] = [self.weight, self.bias] if self.affine else []
         if self.track_running_stats:
             members += [self.running_mean, self.running_var]
         for member in members:

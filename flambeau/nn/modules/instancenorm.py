@@ -92,7 +92,7 @@ class _InstanceNorm(_NormBase):
         self,
         state_dict: dict[str, Any],
         prefix: str,
-        local_metadata: dict,
+        local_metadata: dict[str, Any],
         strict: bool,
         missing_keys: list[str],
         unexpected_keys: list[str],

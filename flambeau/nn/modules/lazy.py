@@ -75,7 +75,9 @@ class LazyModuleMixin:
                 with fb.no_grad():
                     tensor.materialize(given.shape)
 
-    def _infer_parameters(self, module: Any, args: tuple, kwargs: dict | None = None) -> None:
+    def _infer_parameters(
+        self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
+    ) -> None:
         """The hook of the first call: initialise, then become an ordinary module."""
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():

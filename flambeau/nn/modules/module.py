@@ -142,7 +142,8 @@ class Module(HooksMixin, StateMixin, TraverseMixin, ConvertMixin):
         """Compile this module's call in place; arguments as `flambeau.compile`."""
         import flambeau as fb
 
-        self._compiled_call_impl = fb.compile(self._call_impl, *args, **kwargs)
+        whole: Any = fb
+        self._compiled_call_impl = whole.compile(self._call_impl, *args, **kwargs)
         self.__dict__["_hooked"] = True
 
     # ---- registration ----------------------------------------------------------------------------

@@ -65,7 +65,8 @@ class _Table(Module):
 def _check_pretrained(embeddings: Tensor) -> tuple[int, int]:
     if embeddings.dim() != 2:
         raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-    return tuple(embeddings.shape)
+    rows, columns = embeddings.shape
+    return rows, columns
 
 
 class Embedding(_Table):

@@ -12,10 +12,10 @@ from typing import Any
 __all__ = ["consume_prefix_in_state_dict_if_present"]
 
 
-def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple]:
+def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
     """A function that makes a tuple of `n` from one value; an iterable is kept."""
 
-    def parse(value: Any) -> tuple:
+    def parse(value: Any) -> tuple[Any, ...]:
         if isinstance(value, Iterable):
             return tuple(value)
         return tuple(repeat(value, n))
@@ -30,7 +30,7 @@ _triple = _ntuple(3, "_triple")
 _quadruple = _ntuple(4, "_quadruple")
 
 
-def _reverse_repeat_tuple(t: Iterable[Any], n: int) -> tuple:
+def _reverse_repeat_tuple(t: Iterable[Any], n: int) -> tuple[Any, ...]:
     """Each element `n` times, last element first: the order in which `F.pad` reads padding."""
     return tuple(x for x in reversed(tuple(t)) for _ in range(n))
 

@@ -10,7 +10,7 @@ from flambeau.nn.modules.module import Module
 __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
 
 
-def _convert(module: Module, classes: tuple[type, ...], memory_format: Any) -> Module:
+def _convert(module: Module, classes: tuple[type[Module], ...], memory_format: Any) -> Module:
     for part in module.modules():
         if isinstance(part, classes):
             weight = part.get_parameter("weight")

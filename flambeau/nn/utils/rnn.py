@@ -64,7 +64,7 @@ class PackedSequence(_Fields):
             unsorted_indices = invert_permutation(sorted_indices)
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def __getnewargs__(self) -> tuple:
+    def __getnewargs__(self) -> tuple[Any, ...]:
         return tuple(self)
 
     def _map_indices(self, data: Tensor, fn: Any) -> PackedSequence:

@@ -123,7 +123,9 @@ class SpectralNormStateDictHook:
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
 
-    def __call__(self, module: Any, state_dict: Any, prefix: str, local_metadata: dict) -> None:
+    def __call__(
+        self, module: Any, state_dict: Any, prefix: str, local_metadata: dict[str, Any]
+    ) -> None:
         versions = local_metadata.setdefault("spectral_norm", {})
         key = self.fn.name + ".version"
         if key in versions:
@@ -141,7 +143,7 @@ class SpectralNormLoadStateDictPreHook:
         self,
         state_dict: dict[str, Any],
         prefix: str,
-        local_metadata: dict,
+        local_metadata: dict[str, Any],
         strict: bool,
         missing_keys: list[str],
         unexpected_keys: list[str],

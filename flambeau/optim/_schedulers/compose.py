@@ -19,6 +19,8 @@ from .plateau import ReduceLROnPlateau
 class _Composed(LRScheduler):
     """Checks the parts and keeps their states."""
 
+    _schedulers: list[Any]
+
     def _check_parts(self, parts: Sequence[Any], optimizer: Optimizer | None) -> Optimizer:
         name = type(self).__name__
         if optimizer is None:

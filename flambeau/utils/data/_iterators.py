@@ -121,6 +121,6 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             raise AssertionError("_SingleProcessDataLoaderIter requires num_workers == 0")
         self._dataset_fetcher = self._create_fetcher()
 
-    def _next_data(self) -> Any:  # type: ignore[override]
+    def _next_data(self) -> Any:
         data = self._dataset_fetcher.fetch(self._next_index())
         return pin_memory(data) if self._pin_memory else data

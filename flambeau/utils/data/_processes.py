@@ -31,7 +31,7 @@ def _make_fetcher(
     return _DatasetKind.create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last)
 
 
-def _stop_workers(processes: list, index_queues: list, result_queue: Any) -> None:
+def _stop_workers(processes: list[Any], index_queues: list[Any], result_queue: Any) -> None:
     """Ends all workers: asks first, then insists. Safe to call more than once."""
     for index_queue in index_queues:
         try:
@@ -191,7 +191,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._finalizer()
         raise StopIteration
 
-    def _next_data(self) -> Any:  # type: ignore[override]
+    def _next_data(self) -> Any:
         payload = self._take()
         self._request()
         if isinstance(payload, _worker._Failure):

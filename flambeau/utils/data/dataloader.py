@@ -84,7 +84,7 @@ class DataLoader(Generic[_T_co]):
     pin_memory: bool
     drop_last: bool
     timeout: float
-    sampler: Sampler | Iterable
+    sampler: Sampler[Any] | Iterable[Any]
     pin_memory_device: str
     prefetch_factor: int | None
     _iterator: _BaseDataLoaderIter | None
@@ -95,8 +95,8 @@ class DataLoader(Generic[_T_co]):
         dataset: Dataset[_T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
-        sampler: Sampler | Iterable | None = None,
-        batch_sampler: Sampler[list] | Iterable[list] | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
         num_workers: int = 0,
         collate_fn: _collate_fn_t | None = None,
         pin_memory: bool = False,
@@ -163,7 +163,7 @@ class DataLoader(Generic[_T_co]):
         self.__initialized = True
         self.check_worker_number_rationality()
 
-    def _default_sampler(self, shuffle: bool) -> Sampler:
+    def _default_sampler(self, shuffle: bool) -> Sampler[Any]:
         if self._dataset_kind == _DatasetKind.Iterable:
             return _InfiniteConstantSampler()
         if shuffle:

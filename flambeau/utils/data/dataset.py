@@ -104,7 +104,7 @@ class StackDataset(Dataset[Any]):
         {'x': 2, 'y': 'b'}
     """
 
-    datasets: tuple | dict
+    datasets: tuple[Any, ...] | dict[str, Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
@@ -120,7 +120,7 @@ class StackDataset(Dataset[Any]):
         if any(len(part) != self._length for part in parts):
             raise ValueError("Size mismatch between datasets")
 
-    def _parts(self) -> list:
+    def _parts(self) -> list[Any]:
         named = isinstance(self.datasets, dict)
         return list(self.datasets.values() if named else self.datasets)  # type: ignore[union-attr]
 
@@ -132,7 +132,7 @@ class StackDataset(Dataset[Any]):
     def __getitem__(self, index: Any) -> Any:
         return self._sample([part[index] for part in self._parts()])
 
-    def __getitems__(self, indices: list) -> list:
+    def __getitems__(self, indices: list[Any]) -> list[Any]:
         columns = [_fetch_many(part, indices) for part in self._parts()]
         for column in columns:
             if len(column) != len(indices):
@@ -166,7 +166,7 @@ class ConcatDataset(Dataset[_T_co]):
         """Running totals of the lengths in ``sequence``."""
         return list(itertools.accumulate(len(part) for part in sequence))
 
-    def __init__(self, datasets: Iterable[Dataset]) -> None:
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         super().__init__()
         self.datasets = list(datasets)
         if not self.datasets:
@@ -198,18 +198,18 @@ class ConcatDataset(Dataset[_T_co]):
         return self.cumulative_sizes
 
 
-class ChainDataset(IterableDataset):
+class ChainDataset(IterableDataset[Any]):
     """Streams one after another; each is started only when the one before has ended.
 
     Args:
         datasets: iterable-style datasets, read lazily.
     """
 
-    def __init__(self, datasets: Iterable[Dataset]) -> None:
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         super().__init__()
         self.datasets = datasets
 
-    def _checked(self) -> Iterator[IterableDataset]:
+    def _checked(self) -> Iterator[IterableDataset[Any]]:
         for part in self.datasets:
             if not isinstance(part, IterableDataset):
                 raise AssertionError("ChainDataset only supports IterableDataset")
@@ -309,6 +309,6 @@ def random_split(
     order = fb.randperm(total, generator=generator).tolist()
     ends = itertools.accumulate(lengths)
     return [
-        Subset(dataset, order[end - length : end])  # type: ignore[misc]
+        Subset(dataset, order[end - length : end])
         for end, length in zip(ends, lengths, strict=True)
     ]

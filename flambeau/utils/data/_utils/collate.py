@@ -30,7 +30,7 @@ def _unsupported(what: Any) -> TypeError:
     )
 
 
-def _rebuild_mapping(original: Mapping, items: dict) -> Mapping:
+def _rebuild_mapping(original: Mapping[Any, Any], items: dict[str, Any]) -> Mapping[Any, Any]:
     """A mapping of the type of ``original`` with new values (a plain dict where that fails)."""
     try:
         if isinstance(original, MutableMapping):
@@ -43,7 +43,7 @@ def _rebuild_mapping(original: Mapping, items: dict) -> Mapping:
         return items
 
 
-def _rebuild_sequence(original: Sequence, values: list) -> Sequence:
+def _rebuild_sequence(original: Sequence[Any], values: list[Any]) -> Sequence[Any]:
     """A sequence of the type of ``original`` with new values (a list where that fails)."""
     try:
         if isinstance(original, MutableSequence):

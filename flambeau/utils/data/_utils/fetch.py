@@ -17,7 +17,7 @@ from . import collate
 
 class _BaseDatasetFetcher:
     def __init__(
-        self, dataset: Any, auto_collation: bool, collate_fn: Callable, drop_last: bool
+        self, dataset: Any, auto_collation: bool, collate_fn: Callable[..., Any], drop_last: bool
     ) -> None:
         self.dataset = dataset
         self.auto_collation = auto_collation
@@ -36,7 +36,7 @@ class _IterableDatasetFetcher(_BaseDatasetFetcher):
         self.dataset_iter = iter(self.dataset)
         self.ended = False
 
-    def fetch(self, possibly_batched_index: Any) -> Any:  # type: ignore[override]
+    def fetch(self, possibly_batched_index: Any) -> Any:
         if self.ended:
             raise StopIteration
         if not self.auto_collation:
@@ -67,7 +67,7 @@ class _MapDatasetFetcher(_BaseDatasetFetcher):
             and all(type(t) is fb.Tensor for t in self.dataset.tensors)
         )
 
-    def fetch(self, possibly_batched_index: Any) -> Any:  # type: ignore[override]
+    def fetch(self, possibly_batched_index: Any) -> Any:
         if not self.auto_collation:
             return self.collate_fn(self.dataset[possibly_batched_index])
         if self._rows_at_once and _are_plain_ints(possibly_batched_index):
@@ -89,7 +89,11 @@ class _DatasetKind:
 
     @staticmethod
     def create_fetcher(
-        kind: int, dataset: Any, auto_collation: bool, collate_fn: Callable, drop_last: bool
+        kind: int,
+        dataset: Any,
+        auto_collation: bool,
+        collate_fn: Callable[..., Any],
+        drop_last: bool,
     ) -> _BaseDatasetFetcher:
         """The fetcher that serves a dataset of this kind."""
         cls = _MapDatasetFetcher if kind == _DatasetKind.Map else _IterableDatasetFetcher

@@ -36,7 +36,7 @@ class Parcel:
 
     worker_id: int
     pickled: bytes
-    tensors: list[tuple[Any, tuple]] = field(default_factory=list)
+    tensors: list[tuple[Any, tuple[Any, ...]]] = field(default_factory=list)
     slot: tuple[int, int, int] | None = None
 
 
@@ -45,7 +45,7 @@ class _Pickler(pickle.Pickler):
 
     def __init__(self, file: Any) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self.taken: list[tuple[Any, tuple]] = []
+        self.taken: list[tuple[Any, tuple[Any, ...]]] = []
         self._numbers: dict[int, int] = {}
 
     def persistent_id(self, obj: Any) -> int | None:

@@ -1,0 +1,73 @@
+"""The committed stubs: what the table gives, names of the built module, what mypy makes of them."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import flambeau as torch
+from flambeau._build import emit_stubs
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "flambeau"
+
+
+def test_they_are_current():
+    made = emit_stubs.current()
+    stale = [
+        name
+        for name, text in made.items()
+        if not (PACKAGE / name).is_file() or (PACKAGE / name).read_text() != text
+    ]
+    assert not stale, "run: python -m flambeau._build.emit_stubs"
+
+
+def test_no_stub_is_left_over():
+    assert {p.name for p in (PACKAGE / "_C").iterdir()} == {
+        name.removeprefix("_C/") for name in emit_stubs.current() if name.startswith("_C/")
+    }
+
+
+def defined(nodes):
+    names = {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    targets = [n.target for n in nodes if isinstance(n, ast.AnnAssign)]
+    return names | {t.id for t in targets if isinstance(t, ast.Name)}
+
+
+@pytest.fixture(scope="module")
+def core():
+    return ast.parse((PACKAGE / "_C" / "__init__.pyi").read_text()).body
+
+
+def test_functions_and_types_are_those_of_the_module(core):
+    stub = {n for n in defined(core) if not n.endswith("_result") and n != "_GradMode"}
+    built = {n for n in vars(torch._C) if n[:2] != "__"}
+    modules = {n for n in built if type(getattr(torch._C, n)) is type(torch)}
+    assert stub == built - modules
+
+
+def test_members_of_tensor_are_those_of_the_class(core):
+    (tensor,) = [n for n in core if isinstance(n, ast.ClassDef) and n.name == "Tensor"]
+    stub = {n for n in defined(tensor.body) if n[:1] != "_"}
+    assert stub == {n for n in vars(torch.Tensor) if n[:1] != "_"}
+
+
+@pytest.mark.parametrize("space", ["fft", "linalg", "nn_functional", "special"])
+def test_functions_of_namespaces_are_those_of_the_module(space):
+    stub = defined(ast.parse((PACKAGE / "_C" / f"{space}.pyi").read_text()).body)
+    assert stub == {n for n in vars(sys.modules[f"flambeau._C.{space}"]) if n[:2] != "__"}
+
+
+def test_a_typed_program():
+    pytest.importorskip("mypy")
+    program = Path("tests", "typing", "program.py")
+    options = ["--strict", "--follow-imports=silent", "--config-file="]
+    outcome = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, str(program)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr

@@ -1,0 +1,47 @@
+"""The reference of operations: complete, and its pages are well formed and run."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from flambeau._build import table
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("ops")
+    subprocess.run([sys.executable, ROOT / "tools" / "opdocs.py", path], check=True)
+    return path
+
+
+def test_the_index_has_every_public_entry(folder):
+    listed = set(
+        re.findall(r"^\| `(?:torch|Tensor)\.([\w.]+)` \|", (folder / "index.md").read_text(), re.M)
+    )
+    public = {
+        str(op.option("python_name", op.name))
+        for op in table.load(ROOT)
+        if not op.name.startswith("_") and (op.namespaces or op.is_method)
+    }
+    assert {name.rpartition(".")[2] for name in public} <= {n.rpartition(".")[2] for n in listed}
+
+
+def test_links_lead_to_pages(folder):
+    targets = re.findall(r"\]\((\w+\.md)\)", (folder / "index.md").read_text())
+    assert targets
+    assert not [t for t in set(targets) if not (folder / t).is_file()]
+
+
+def test_a_section_says_what_the_entry_says(folder):
+    page = (folder / "pointwise_activation.md").read_text()
+    section = page[page.index("## torch.nn.functional.gelu") :].split("\n## ")[0]
+    assert "torch.nn.functional.gelu(input: Tensor, approximate: str='none', *, out:" in section
+    assert "tensor([-0.1587,  0.8413])" in section
+    assert "def backward(g, input, approximate):" in section
+    assert "erf(v0)" in section
+    assert "flambeau/ops/pointwise_activation.py" in section
