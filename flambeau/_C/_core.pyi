@@ -1,12 +1,15 @@
-"""Signatures of what is written by hand in C++ (csrc/python): types, methods of Tensor, functions.
+"""What is written by hand in C++ (csrc/python): types, functions, and the methods of Tensor that do
+not come from the table, as `TensorBase`, a class of the stubs alone.
 
-`emit_stubs` puts them into the stub of `flambeau._C`, before what follows from the table. A test
-compares the names with those of the built module.
+`__init__.pyi` beside this file adds what follows from the table, and is generated (emit_stubs). A
+test compares the names with those of the built module.
 """
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self, TypeGuard, TypeVar, final, overload
+
+from flambeau._C import Tensor
 
 # Tensor and the module have members called `int`, `float`, `dtype`...: annotations use other names.
 _bool = builtins.bool
@@ -163,7 +166,7 @@ class inference_mode(_GradMode):
 class set_grad_enabled(_GradMode):
     def __init__(self, mode: _bool) -> None: ...
 
-class Tensor:
+class TensorBase:
     def __init__(self, *args: Any, device: _Device | None = None) -> None: ...
 
     # Description.
