@@ -159,6 +159,23 @@ def _input_vector(v: Any, many: bool, xs: Tensors, function: str) -> Tensors:
     return _vector(v, xs, function, _is_scalar(many, xs), why)
 
 
+def _slope(outputs: Tensors, xs: Tensors, strict: bool, name: str) -> Tensors:
+    """The gradient of a scalar output, with its graph."""
+    ones = tuple(fb.ones_like(out) for out in outputs)
+    return _filled(_grads(outputs, xs, ones, create_graph=True), xs, strict, True, name)
+
+
+def _pushed(
+    outputs: Tensors, xs: Tensors, vs: Tensors, strict: bool, create_graph: bool, name: str
+) -> Tensors:
+    """The Jacobian of outputs times `vs`. Backward is linear in its vector; its derivative with
+    respect to that vector, times `vs`, is the product wanted."""
+    probes = tuple(fb.zeros_like(out, requires_grad=True) for out in outputs)
+    back = _filled(_grads(outputs, xs, probes, create_graph=True), xs, strict, True, name)
+    columns = _grads(back, probes, vs, create_graph)
+    return _filled(columns, outputs, strict, create_graph, name)
+
+
 # ---- products ------------------------------------------------------------------------------
 
 
@@ -204,9 +221,6 @@ def jvp(
 ) -> tuple[Any, Any]:
     """The value of ``func`` and the product of its Jacobian with ``v``.
 
-    Backward is linear in its vector; its derivative with respect to that vector, times ``v``, is
-    the product wanted.
-
     Args:
         func: takes and returns tensors.
         inputs: a tensor or a tuple.
@@ -221,11 +235,7 @@ def jvp(
         many_in, xs = _inputs(inputs, create_graph, "jvp")
         vs = _input_vector(v, many_in, xs, "jvp")
         many_out, outputs = _outputs(func, xs, strict, "jvp")
-        probes = tuple(fb.zeros_like(out, requires_grad=True) for out in outputs)
-        grads = _grads(outputs, xs, probes, create_graph=True)
-        back = _filled(grads, xs, strict, True, "jvp")
-        columns = _grads(back, probes, vs, create_graph)
-        product = _filled(columns, outputs, strict, create_graph, "jvp")
+        product = _pushed(outputs, xs, vs, strict, create_graph, "jvp")
     return (
         _result(outputs, many_out, create_graph),
         _result(product, many_out, create_graph),
@@ -262,9 +272,7 @@ def vhp(
         vs = _input_vector(v, many_in, xs, "vhp")
         many_out, outputs = _outputs(func, xs, strict, "vhp")
         _check_scalar_output(many_out, outputs, "vhp")
-        ones = tuple(fb.ones_like(out) for out in outputs)
-        slope = _filled(_grads(outputs, xs, ones, create_graph=True), xs, strict, True, "vhp")
-        rows = _grads(slope, xs, vs, create_graph)
+        rows = _grads(_slope(outputs, xs, strict, "vhp"), xs, vs, create_graph)
         product = _filled(rows, xs, strict, create_graph, "vhp")
     return (
         _result(outputs, many_out, create_graph),
@@ -296,12 +304,8 @@ def hvp(
         vs = _input_vector(v, many_in, xs, "hvp")
         many_out, outputs = _outputs(func, xs, strict, "hvp")
         _check_scalar_output(many_out, outputs, "hvp")
-        ones = tuple(fb.ones_like(out) for out in outputs)
-        slope = _filled(_grads(outputs, xs, ones, create_graph=True), xs, strict, True, "hvp")
-        probes = tuple(fb.zeros_like(x, requires_grad=True) for x in xs)
-        back = _filled(_grads(slope, xs, probes, create_graph=True), xs, strict, True, "hvp")
-        columns = _grads(back, probes, vs, create_graph)
-        product = _filled(columns, xs, strict, create_graph, "hvp")
+        slope = _slope(outputs, xs, strict, "hvp")
+        product = _pushed(slope, xs, vs, strict, create_graph, "hvp")
     return (
         _result(outputs, many_out, create_graph),
         _result(product, many_in, create_graph),
@@ -457,13 +461,7 @@ def hessian(
         out = func(*xs)
         many_out, outs = _as_tuple(out, "outputs of the user-provided function", "hessian")
         _check_outputs(outs, strict, "hessian")
-        if many_out:
-            raise RuntimeError("The function given to hessian should return a single Tensor")
-        if outs[0].numel() != 1:
-            raise RuntimeError(
-                "The Tensor returned by the function given to hessian should contain a single "
-                "element"
-            )
+        _check_scalar_output(many_out, outs, "hessian")
         return outs[0].reshape(())
 
     def gradient(*xs: Any) -> Any:

@@ -117,90 +117,6 @@ def _var_and_mean(
     return _var_mean(input, dim, correction, keepdim)
 
 
-@composite(out=False)
-def var(input: Tensor, unbiased: bool) -> Tensor:
-    """The variance of all entries, with divisor n - 1 or n.
-
-    >>> torch.var(torch.tensor([1.0, 3.0]), False)
-    tensor(1.)
-    """
-    return _var(input, None, 1.0 if unbiased else 0.0, False)
-
-
-@var.overload(out=True)
-def var(input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False) -> Tensor:
-    """Along `dim`.
-
-    >>> torch.var(torch.tensor([1.0, 3.0]), 0, False)
-    tensor(1.)
-    """
-    return _var(input, dim, 1.0 if unbiased else 0.0, keepdim)
-
-
-@var.overload(out=True)
-def var(
-    input: Tensor,
-    dim: Ints1 | None = None,
-    *,
-    correction: Number | None = None,
-    keepdim: bool = False,
-) -> Tensor:
-    """With divisor n - correction (default 1), or 0 where that is negative.
-
-    Source: Chan, Golub and LeVeque, Algorithms for Computing the Sample Variance, 1983.
-
-    >>> torch.var(torch.tensor([1.0, 3.0]), correction=0)
-    tensor(1.)
-    """
-    c = 1.0
-    if correction is not None:
-        c = float(correction)
-    return _var(input, dim, c, keepdim)
-
-
-@composite(out=False)
-def var_mean(input: Tensor, unbiased: bool) -> Tuple[Tensor, Tensor]:
-    """The variance and the mean of all entries, with divisor n - 1 or n.
-
-    >>> torch.var_mean(torch.tensor([1.0, 3.0]), False)
-    (tensor(1.), tensor(2.))
-    """
-    return _var_and_mean(input, None, 1.0 if unbiased else 0.0, False)
-
-
-@var_mean.overload(out=False)
-def var_mean(
-    input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False
-) -> Tuple[Tensor, Tensor]:
-    """Along `dim`.
-
-    >>> torch.var_mean(torch.tensor([1.0, 3.0]), 0, False)
-    (tensor(1.), tensor(2.))
-    """
-    return _var_and_mean(input, dim, 1.0 if unbiased else 0.0, keepdim)
-
-
-@var_mean.overload(out=False)
-def var_mean(
-    input: Tensor,
-    dim: Ints1 | None = None,
-    *,
-    correction: Number | None = None,
-    keepdim: bool = False,
-) -> Tuple[Tensor, Tensor]:
-    """With divisor n - correction (default 1), or 0 where that is negative.
-
-    Source: Chan, Golub and LeVeque, Algorithms for Computing the Sample Variance, 1983.
-
-    >>> torch.var_mean(torch.tensor([1.0, 3.0]), correction=0)
-    (tensor(1.), tensor(2.))
-    """
-    c = 1.0
-    if correction is not None:
-        c = float(correction)
-    return _var_and_mean(input, dim, c, keepdim)
-
-
 @composite(namespaces=(), method=False, out=False)
 def _std(input: Tensor, dim: Ints | None, correction: float, keepdim: bool) -> Tensor:
     """The standard deviation, of any inexact dtype.
@@ -231,28 +147,28 @@ def _std_and_mean(
     return _std_mean(input, dim, correction, keepdim)
 
 
-@composite(out=False)
-def std(input: Tensor, unbiased: bool) -> Tensor:
-    """The standard deviation of all entries, with divisor n - 1 or n.
+@composite(each=("var", "std"), out=False)
+def NAME(input: Tensor, unbiased: bool) -> Tensor:
+    """The variance (var) or its root (std) of all entries, with divisor n - 1 or n.
 
-    >>> torch.std(torch.tensor([1.0, 3.0]), False)
+    >>> torch.NAME(torch.tensor([1.0, 3.0]), False)
     tensor(1.)
     """
-    return _std(input, None, 1.0 if unbiased else 0.0, False)
+    return _NAME(input, None, 1.0 if unbiased else 0.0, False)
 
 
-@std.overload(out=True)
-def std(input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False) -> Tensor:
+@NAME.overload(each=("var", "std"), out=True)
+def NAME(input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False) -> Tensor:
     """Along `dim`.
 
-    >>> torch.std(torch.tensor([1.0, 3.0]), 0, False)
+    >>> torch.NAME(torch.tensor([1.0, 3.0]), 0, False)
     tensor(1.)
     """
-    return _std(input, dim, 1.0 if unbiased else 0.0, keepdim)
+    return _NAME(input, dim, 1.0 if unbiased else 0.0, keepdim)
 
 
-@std.overload(out=True)
-def std(
+@NAME.overload(each=("var", "std"), out=True)
+def NAME(
     input: Tensor,
     dim: Ints1 | None = None,
     *,
@@ -263,39 +179,39 @@ def std(
 
     Source: Chan, Golub and LeVeque, Algorithms for Computing the Sample Variance, 1983.
 
-    >>> torch.std(torch.tensor([1.0, 3.0]), correction=0)
+    >>> torch.NAME(torch.tensor([1.0, 3.0]), correction=0)
     tensor(1.)
     """
     c = 1.0
     if correction is not None:
         c = float(correction)
-    return _std(input, dim, c, keepdim)
+    return _NAME(input, dim, c, keepdim)
 
 
-@composite(out=False)
-def std_mean(input: Tensor, unbiased: bool) -> Tuple[Tensor, Tensor]:
-    """The standard deviation and the mean of all entries, with divisor n - 1 or n.
+@composite(each=("var", "std"), out=False)
+def NAME_mean(input: Tensor, unbiased: bool) -> Tuple[Tensor, Tensor]:
+    """The variance or its root, and the mean, of all entries, with divisor n - 1 or n.
 
-    >>> torch.std_mean(torch.tensor([1.0, 3.0]), False)
+    >>> torch.NAME_mean(torch.tensor([1.0, 3.0]), False)
     (tensor(1.), tensor(2.))
     """
-    return _std_and_mean(input, None, 1.0 if unbiased else 0.0, False)
+    return _NAME_and_mean(input, None, 1.0 if unbiased else 0.0, False)
 
 
-@std_mean.overload(out=False)
-def std_mean(
+@NAME_mean.overload(each=("var", "std"), out=False)
+def NAME_mean(
     input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False
 ) -> Tuple[Tensor, Tensor]:
     """Along `dim`.
 
-    >>> torch.std_mean(torch.tensor([1.0, 3.0]), 0, False)
+    >>> torch.NAME_mean(torch.tensor([1.0, 3.0]), 0, False)
     (tensor(1.), tensor(2.))
     """
-    return _std_and_mean(input, dim, 1.0 if unbiased else 0.0, keepdim)
+    return _NAME_and_mean(input, dim, 1.0 if unbiased else 0.0, keepdim)
 
 
-@std_mean.overload(out=False)
-def std_mean(
+@NAME_mean.overload(each=("var", "std"), out=False)
+def NAME_mean(
     input: Tensor,
     dim: Ints1 | None = None,
     *,
@@ -306,13 +222,13 @@ def std_mean(
 
     Source: Chan, Golub and LeVeque, Algorithms for Computing the Sample Variance, 1983.
 
-    >>> torch.std_mean(torch.tensor([1.0, 3.0]), correction=0)
+    >>> torch.NAME_mean(torch.tensor([1.0, 3.0]), correction=0)
     (tensor(1.), tensor(2.))
     """
     c = 1.0
     if correction is not None:
         c = float(correction)
-    return _std_and_mean(input, dim, c, keepdim)
+    return _NAME_and_mean(input, dim, c, keepdim)
 
 
 @structured(kernel="logsumexp", namespaces=(), method=False, out=False)

@@ -298,70 +298,46 @@ def gru(
     return y, h
 
 
-@composite(method=False)
-def rnn_tanh(
+@composite(namespaces=(), method=False)
+def _elman(name: str) -> int:
+    """The mode of an Elman layer by the name of its function.
+
+    >>> True
+    True
+    """
+    return TANH if name == "tanh" else RELU
+
+
+@composite(each=("tanh", "relu"), method=False)
+def rnn_NAME(
     input: Tensor, hx: Tensor, params: Tensors, has_biases: bool, num_layers: int, dropout: float,
     train: bool, bidirectional: bool, batch_first: bool,
 ) -> Tuple[Tensor, Tensor]:  # fmt: skip
-    """Elman layers with tanh: outputs and last states.
+    """Elman layers with NAME: outputs and last states.
 
     >>> torch.nn.RNN(2, 3)(torch.ones(4, 1, 2))[0].shape
     torch.Size([4, 1, 3])
     """
     y, h, _ = _rnn_sequence(
         input, hx, None, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
-        TANH,
+        _elman("NAME"),
     )  # fmt: skip
     return y, h
 
 
-@rnn_tanh.overload(method=False)
-def rnn_tanh(
+@rnn_NAME.overload(each=("tanh", "relu"), method=False)
+def rnn_NAME(
     data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Tensors, has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> Tuple[Tensor, Tensor]:  # fmt: skip
-    """Elman layers with tanh, over a packed sequence.
+    """Elman layers with NAME, over a packed sequence.
 
     >>> torch.nn.RNN(2, 3)(torch.ones(4, 1, 2))[1].shape
     torch.Size([1, 1, 3])
     """
     y, h, _ = _rnn_stack(
         data, _sizes_of(batch_sizes), hx, None, params, has_biases, num_layers, dropout, train,
-        bidirectional, TANH,
-    )  # fmt: skip
-    return y, h
-
-
-@composite(method=False)
-def rnn_relu(
-    input: Tensor, hx: Tensor, params: Tensors, has_biases: bool, num_layers: int, dropout: float,
-    train: bool, bidirectional: bool, batch_first: bool,
-) -> Tuple[Tensor, Tensor]:  # fmt: skip
-    """Elman layers with relu: outputs and last states.
-
-    >>> torch.nn.RNN(2, 3)(torch.ones(4, 1, 2))[0].shape
-    torch.Size([4, 1, 3])
-    """
-    y, h, _ = _rnn_sequence(
-        input, hx, None, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
-        RELU,
-    )  # fmt: skip
-    return y, h
-
-
-@rnn_relu.overload(method=False)
-def rnn_relu(
-    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Tensors, has_biases: bool,
-    num_layers: int, dropout: float, train: bool, bidirectional: bool,
-) -> Tuple[Tensor, Tensor]:  # fmt: skip
-    """Elman layers with relu, over a packed sequence.
-
-    >>> torch.nn.RNN(2, 3)(torch.ones(4, 1, 2))[1].shape
-    torch.Size([1, 1, 3])
-    """
-    y, h, _ = _rnn_stack(
-        data, _sizes_of(batch_sizes), hx, None, params, has_biases, num_layers, dropout, train,
-        bidirectional, RELU,
+        bidirectional, _elman("NAME"),
     )  # fmt: skip
     return y, h
 
@@ -429,33 +405,18 @@ def gru_cell(
     return y
 
 
-@composite(method=False)
-def rnn_tanh_cell(
+@composite(each=("tanh", "relu"), method=False)
+def rnn_NAME_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """One step of an Elman RNN with tanh: the new state.
+    """One step of an Elman RNN with NAME: the new state.
 
     >>> w = torch.zeros(3, 2), torch.zeros(3, 3)
-    >>> torch.rnn_tanh_cell(torch.ones(1, 2), torch.zeros(1, 3), *w)
+    >>> torch.rnn_NAME_cell(torch.ones(1, 2), torch.zeros(1, 3), *w)
     tensor([[0., 0., 0.]])
     """
-    n = _check_cell("rnn_tanh_cell", input, hx, w_ih, w_hh)
-    y, _, _, _ = _rnn_layer(linear(input, w_ih, b_ih), hx, None, w_hh, b_hh, [n], TANH, False)
-    return y
-
-
-@composite(method=False)
-def rnn_relu_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
-    b_hh: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """One step of an Elman RNN with relu: the new state.
-
-    >>> w = torch.zeros(3, 2), torch.zeros(3, 3)
-    >>> torch.rnn_relu_cell(torch.ones(1, 2), torch.zeros(1, 3), *w)
-    tensor([[0., 0., 0.]])
-    """
-    n = _check_cell("rnn_relu_cell", input, hx, w_ih, w_hh)
-    y, _, _, _ = _rnn_layer(linear(input, w_ih, b_ih), hx, None, w_hh, b_hh, [n], RELU, False)
+    n = _check_cell("rnn_NAME_cell", input, hx, w_ih, w_hh)
+    mode = _elman("NAME")
+    y, _, _, _ = _rnn_layer(linear(input, w_ih, b_ih), hx, None, w_hh, b_hh, [n], mode, False)
     return y

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import flambeau as fb
 
 from ._lists import ListOps, step_values
+from ._moments import advance_moments, moment_options
 from ._rule import (
     Group,
     Part,
@@ -24,7 +25,6 @@ from ._rule import (
     fill_groups,
     list_ops,
     new_step,
-    number,
     steps_as_tensors,
     use_fused,
     zeros_like,
@@ -57,17 +57,20 @@ def adam_rule(
     decoupled: bool,
 ) -> None:
     """``m, v``: running means of ``g, g^2``;  ``p -= lr m' / (sqrt(v') + eps)``, bias corrected."""
-    if maximize:
-        grads = ops.neg(grads)
-    ops.add_(steps, 1)
-    if weight_decay != 0:
-        if decoupled:
-            ops.mul_(params, 1 - lr * weight_decay)
-        else:
-            grads = ops.add(grads, params, alpha=weight_decay)
-    ops.lerp_(exp_avgs, grads, 1 - beta1)
-    ops.mul_(exp_avg_sqs, beta2)
-    ops.addcmul_(exp_avg_sqs, grads, grads, 1 - beta2)
+    advance_moments(
+        ops,
+        params,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        steps,
+        lr=lr,
+        beta1=beta1,
+        beta2=beta2,
+        weight_decay=weight_decay,
+        decoupled=decoupled,
+        maximize=maximize,
+    )
     if amsgrad:
         ops.maximum_(max_exp_avg_sqs, exp_avg_sqs)
     denominators = ops.sqrt(max_exp_avg_sqs if amsgrad else exp_avg_sqs)
@@ -167,7 +170,6 @@ class Adam(RuleOptimizer):
 
     def _update(self, part: Part, group: Group) -> None:
         ops = list_ops(part, group)
-        beta1, beta2 = group["betas"]
         amsgrad, steps = group["amsgrad"], part.steps()
         tensors = (
             part.params,
@@ -177,16 +179,7 @@ class Adam(RuleOptimizer):
             part.state("max_exp_avg_sq") if amsgrad else [],
             steps,
         )
-        hyper = {
-            "lr": number(group["lr"], ops),
-            "beta1": number(beta1, ops),
-            "beta2": number(beta2, ops),
-            "eps": group["eps"],
-            "weight_decay": group["weight_decay"],
-            "amsgrad": amsgrad,
-            "maximize": group["maximize"],
-            "decoupled": group["decoupled_weight_decay"],
-        }
+        hyper = {**moment_options(group, ops), "amsgrad": amsgrad}
         if use_fused(part, group) and steps[0].dtype == fb.float32:
             fb._fused_adam_(*tensors, **hyper)
         else:

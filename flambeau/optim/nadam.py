@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import flambeau as fb
 
 from ._lists import ListOps, step_values
+from ._moments import advance_moments, moment_options
 from ._rule import (
     Group,
     Part,
@@ -22,7 +23,6 @@ from ._rule import (
     fill_groups,
     list_ops,
     new_step,
-    number,
     scalar_dtype,
     steps_as_tensors,
     zeros_like,
@@ -55,18 +55,21 @@ def nadam_rule(
     maximize: bool,
 ) -> None:
     """Adam's moments; the update mixes gradient and mean by the momenta of this and next step."""
-    if maximize:
-        grads = ops.neg(grads)
-    ops.add_(steps, 1)
+    grads = advance_moments(
+        ops,
+        params,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        steps,
+        lr=lr,
+        beta1=beta1,
+        beta2=beta2,
+        weight_decay=weight_decay,
+        decoupled=decoupled,
+        maximize=maximize,
+    )
     counts = step_values(steps)
-    if weight_decay != 0:
-        if decoupled:
-            ops.mul_(params, 1 - lr * weight_decay)
-        else:
-            grads = ops.add(grads, params, alpha=weight_decay)
-    ops.lerp_(exp_avgs, grads, 1 - beta1)
-    ops.mul_(exp_avg_sqs, beta2)
-    ops.addcmul_(exp_avg_sqs, grads, grads, 1 - beta2)
     denominators = ops.sqrt(exp_avg_sqs)
     ops.div_(denominators, [(1 - beta2**t) ** 0.5 for t in counts])
     ops.add_(denominators, eps)
@@ -159,7 +162,6 @@ class NAdam(RuleOptimizer):
 
     def _update(self, part: Part, group: Group) -> None:
         ops = list_ops(part, group, "params, mu_products and state_steps")
-        beta1, beta2 = group["betas"]
         nadam_rule(
             ops,
             part.params,
@@ -168,12 +170,6 @@ class NAdam(RuleOptimizer):
             part.state("exp_avg_sq"),
             [s["mu_product"] for s in part.states],
             part.steps(),
-            lr=number(group["lr"], ops),
-            beta1=number(beta1, ops),
-            beta2=number(beta2, ops),
-            eps=group["eps"],
-            weight_decay=group["weight_decay"],
             momentum_decay=group["momentum_decay"],
-            decoupled=group["decoupled_weight_decay"],
-            maximize=group["maximize"],
+            **moment_options(group, ops),
         )

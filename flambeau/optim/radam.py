@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._lists import ListOps, step_values
+from ._moments import advance_moments, moment_options
 from ._rule import (
     Group,
     Part,
@@ -20,7 +21,6 @@ from ._rule import (
     fill_groups,
     list_ops,
     new_step,
-    number,
     steps_as_tensors,
     zeros_like,
 )
@@ -50,19 +50,21 @@ def radam_rule(
     maximize: bool,
 ) -> None:
     """``p -= lr m' r / (sqrt(v') + eps)``; while r is undefined ``p -= lr m'``."""
-    if maximize:
-        grads = ops.neg(grads)
-    ops.add_(steps, 1)
+    advance_moments(
+        ops,
+        params,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        steps,
+        lr=lr,
+        beta1=beta1,
+        beta2=beta2,
+        weight_decay=weight_decay,
+        decoupled=decoupled,
+        maximize=maximize,
+    )
     counts = step_values(steps)
-    if weight_decay != 0:
-        if decoupled:
-            ops.mul_(params, 1 - lr * weight_decay)
-        else:
-            grads = ops.add(grads, params, alpha=weight_decay)
-    ops.lerp_(exp_avgs, grads, 1 - beta1)
-    ops.mul_(exp_avg_sqs, beta2)
-    ops.addcmul_(exp_avg_sqs, grads, grads, 1 - beta2)
-
     scales = [_rectified_scale(t, beta2) for t in counts]
     rates = [-lr / (1 - beta1**t) for t in counts]
     early = [i for i, scale in enumerate(scales) if scale is None]
@@ -165,7 +167,6 @@ class RAdam(RuleOptimizer):
 
     def _update(self, part: Part, group: Group) -> None:
         ops = list_ops(part, group)
-        beta1, beta2 = group["betas"]
         radam_rule(
             ops,
             part.params,
@@ -173,11 +174,5 @@ class RAdam(RuleOptimizer):
             part.state("exp_avg"),
             part.state("exp_avg_sq"),
             part.steps(),
-            lr=number(group["lr"], ops),
-            beta1=number(beta1, ops),
-            beta2=number(beta2, ops),
-            eps=group["eps"],
-            weight_decay=group["weight_decay"],
-            decoupled=group["decoupled_weight_decay"],
-            maximize=group["maximize"],
+            **moment_options(group, ops),
         )
