@@ -430,8 +430,8 @@ def _binary(name: str, operation: Callable[[Expr, Expr], Expr], divides: bool) -
             if isinstance(other, float):
                 from .symfloat import SymFloat
 
-                x = SymFloat.of(self)
-                return getattr(x, f"__{'r' if swap else ''}{name}__")(other)
+                wide = SymFloat.of(self)
+                return getattr(wide, f"__{'r' if swap else ''}{name}__")(other)
             return NotImplemented
         x, y = (b, self.expr) if swap else (self.expr, b)
         if divides and not self.env.decide("!=", y):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from .symbols import ShapeEnv, SymInt
 from .symexpr import Expr
@@ -98,7 +98,7 @@ class SymFloat:
         return hash(float(self))
 
     def __neg__(self) -> SymFloat:
-        return self * -1.0  # type: ignore[no-any-return]
+        return cast(Any, self) * -1.0
 
     def __eq__(self, other: object) -> bool:
         return _compared(self, other, operator.eq)
