@@ -38,13 +38,11 @@ _HOMES = {
     "_config": (
         "are_deterministic_algorithms_enabled",
         "compiled_with_cxx11_abi",
-        "get_default_device",
         "get_deterministic_debug_mode",
         "get_float32_matmul_precision",
         "is_deterministic_algorithms_warn_only_enabled",
         "is_storage",
         "is_warn_always_enabled",
-        "set_default_device",
         "set_default_tensor_type",
         "set_deterministic_debug_mode",
         "set_float32_matmul_precision",

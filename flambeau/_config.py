@@ -6,6 +6,8 @@ remember what was asked.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from . import _C
@@ -89,19 +91,15 @@ def set_flush_denormal(mode: bool) -> bool:
     return False
 
 
-def get_default_device() -> Any:
-    """The device on which factories put tensors."""
-    return _C.device("cpu")
+def on_device(device: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with `device` as the default device of its factories: `@torch.device("meta")`."""
 
+    @functools.wraps(function)
+    def placed(*args: Any, **kwargs: Any) -> Any:
+        with device:
+            return function(*args, **kwargs)
 
-def set_default_device(device: Any) -> None:
-    """Sets the device of factories; this build has the CPU alone.
-
-    Raises:
-        RuntimeError: a device that the build does not have.
-    """
-    if device is not None and _C.device(device).type != "cpu":
-        raise RuntimeError(f"set_default_device: expected 'cpu', got {device!r}")
+    return placed
 
 
 def set_default_tensor_type(t: Any, /) -> None:

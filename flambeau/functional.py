@@ -6,7 +6,8 @@ Loaded with the package: imports nothing heavy. `METHODS` lists what is also a m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flambeau import _C
@@ -29,7 +30,7 @@ __all__ = [
     "unique_consecutive",
 ]
 
-METHODS = ("lu", "nonzero", "norm", "unique", "unique_consecutive")
+METHODS = ("apply_", "lu", "map2_", "map_", "nonzero", "norm", "unique", "unique_consecutive")
 
 
 def _many(tensors: tuple[Any, ...]) -> Sequence[Tensor]:
@@ -85,7 +86,14 @@ def meshgrid(*tensors: Tensor, indexing: str | None = None) -> tuple[Tensor, ...
     tensor([[0, 0, 0],
             [1, 1, 1]])
     """
-    return _C._meshgrid(_many(tensors), "ij" if indexing is None else indexing)
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+            "argument.",
+            stacklevel=2,
+        )
+        indexing = "ij"
+    return _C._meshgrid(_many(tensors), indexing)
 
 
 def block_diag(*tensors: Tensor) -> Tensor:
@@ -249,3 +257,42 @@ def norm(
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
     order = 2.0 if p is None or p == "fro" else p
     return flambeau.linalg.vector_norm(input, order, dim, **given)
+
+
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replaces every entry by what a Python function makes of it. Slow: one call for each.
+
+    >>> torch.tensor([1.0, 2.0]).apply_(lambda v: v * 10)
+    tensor([10., 20.])
+    """
+    return _mapped("apply_", callable, self)
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replaces every entry by what a Python function makes of it and of that of `tensor`.
+
+    >>> torch.tensor([1.0, 2.0]).map_(torch.tensor([3.0]), lambda a, b: a + b)
+    tensor([4., 5.])
+    """
+    return _mapped("map_", callable, self, tensor)
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """The same with two further tensors."""
+    return _mapped("map2_", callable, self, x, y)
+
+
+def _mapped(name: str, function: Callable[..., Any], self: Tensor, *others: Tensor) -> Tensor:
+    for t in (self, *others):
+        if t.device.type != "cpu":
+            raise TypeError(f"{name} is only implemented on CPU tensors")
+        if t.dtype != self.dtype:
+            raise TypeError(f"{name}: expected argument of type {self.type()}, got {t.type()}")
+        if t.requires_grad:
+            raise RuntimeError(
+                f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() "
+                "instead."
+            )
+    columns = [t.expand_as(self).reshape(-1).tolist() for t in (self, *others)]
+    values = [function(*row) for row in zip(*columns, strict=True)]
+    return self.copy_(_C.tensor(values, dtype=self.dtype).view(self.shape))

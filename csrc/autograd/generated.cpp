@@ -133,17 +133,27 @@ bool may_overlap(const Tensor& out, const OptTensors& xs) {
   return std::any_of(xs.begin(), xs.end(), [&](const OptTensor& x) { return may_overlap(out, x); });
 }
 
+void check_out_dtype(const Tensor& out, DType result) {
+  FB_CHECK(out.dtype() == result, "Expected out tensor to have dtype ", cpp_type_name(result),
+           ", but got ", cpp_type_name(out.dtype()), " instead");
+}
+
 void assign_out(const Tensor& out, const Tensor& result, const char* op) {
   if (out.is_same(result)) {
     out.bump_version();
     return;
   }
   check_castable(result.dtype(), out.dtype(), op);
-  FB_CHECK(out.device().type == result.device().type, op, ": expected out on ", result.device(),
-           ", got ", out.device());
-  if (!(out.sizes() == result.sizes())) resize_output(out, result.sizes(), op);
+  check_out_device(result.device(), out);
+  resize_output(out, result.sizes());
   NoGradGuard no_grad;
   ops::copy_(out, result);
+}
+
+Tensor underivable(const Tensor& g, const char* op) {
+  bool readable = on_cpu(g) && !g.has_flag(kWrapper);
+  if (readable && !holds(ops::any(g))) return g;
+  fail(ErrorKind::NotImplemented, "the derivative for '", op, "' is not implemented");
 }
 
 Tensor sum_to(const Tensor& x, const Ints& shape) {

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "autograd/node.h"
+#include "core/devices.h"
 #include "core/promotion.h"
 #include "core/pylist.h"
 #include "dispatch/boxing.h"
@@ -91,6 +92,11 @@ bool may_overlap(const Tensor& out, const OptTensor& x);
 bool may_overlap(const Tensor& out, const Tensors& xs);
 bool may_overlap(const Tensor& out, const OptTensors& xs);
 void assign_out(const Tensor& out, const Tensor& result, const char* op);
+// out= of entries that do not convert their result.
+void check_out_dtype(const Tensor& out, DType result);
+
+// In place of g times a derivative that nobody knows. Error(NotImplemented) unless g is zero.
+Tensor underivable(const Tensor& g, const char* op);
 
 // Sums x over the dimensions that broadcasting from `shape` would have added or repeated.
 Tensor sum_to(const Tensor& x, const Ints& shape);

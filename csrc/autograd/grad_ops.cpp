@@ -91,7 +91,7 @@ Tensor scatter_to_base(const Tensor& g, DType base_dtype, const Ints& base_sizes
 }
 
 bool has_nan(const Tensor& x) {
-  if (!is_inexact(x.dtype())) return false;
+  if (!is_inexact(x.dtype()) || !on_cpu(x)) return false;
   Tensor flat = kernels::contiguous(x);
   return visit(x.dtype(), [&]<class T>() {
     const T* p = flat.data<T>();

@@ -21,6 +21,8 @@ struct ViewInfo {
   Tensor base;  // never itself a view
   ViewOrigin origin = ViewOrigin::Default;
   uint32_t version = 0;  // of the base when grad_fn was made; older: grad_fn is regenerated
+  const char* function = nullptr;  // of Multi: the node that messages name
+  uint32_t place = 0;              // of Multi: which of the views it is
 };
 
 // Through which a node reaches a tensor that wants its gradient kept; null once the tensor is gone.

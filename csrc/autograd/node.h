@@ -166,14 +166,17 @@ Ref<N> new_node() {
 void set_history(const Tensor& result, const Ref<Node>& node);
 void set_history(const Tensors& results, const Ref<Node>& node);
 // Before an in-place change: refuses a leaf that requires grad, a view of one, an expanded tensor,
-// an inference tensor outside inference mode. `recorded`: an input of the change requires grad.
-void check_inplace(const Tensor& self, bool recorded, const char* op);
+// an inference tensor outside inference mode. `recorded`: an input of the change requires grad;
+// `overlap`: elements may share memory.
+void check_inplace(const Tensor& self, bool recorded, const char* op, bool overlap = false);
 // After one: self's gradient now comes through node; a view also changes its base's history
 // (CopySlices).
 void rebase_history(const Tensor& self, const Ref<Node>& node);
 // Marks result as view of base (both tracked by autograd's view rules, whether or not gradients are
 // wanted).
-void mark_view(const Tensor& result, const Tensor& input, bool multi = false);
+void mark_view(const Tensor& result, const Tensor& input);
+// Views that one function returned together: none may be changed in place, under gradients.
+Tensors multi_views(Tensors views, const char* function);
 // A kernel without derivative was called on inputs that require grad: a node that raises in
 // backward.
 Ref<Node> not_differentiable(const char* op);

@@ -111,9 +111,13 @@ void refuse_by_origin(AutogradMeta& meta, bool indirect) {
          " block (if you don't want the inplace to be tracked) or both outside (if you want the "
          "inplace to be tracked).");
   }
-  std::string name = meta.grad_fn ? meta.grad_fn->name() : "a view";
-  name = name.substr(0, name.rfind("Backward"));
-  std::string head = concat("Output ", meta.output_nr, " of ", name, what);
+  bool multi = meta.view->function != nullptr;
+  std::string name = multi          ? meta.view->function
+                     : meta.grad_fn ? meta.grad_fn->name()
+                                    : "a view";
+  if (!multi) name = name.substr(0, name.rfind("Backward"));
+  uint32_t place = multi ? meta.view->place : meta.output_nr;
+  std::string head = concat("Output ", place, " of ", name, what);
   FB_CHECK(origin != ViewOrigin::Multi, head,
            " This view is the output of a function that returns multiple views. Such "
            "functions do not allow the output views to be modified inplace. You should replace the "
@@ -179,20 +183,30 @@ void mark_view_as(const Tensor& result, const Tensor& input, ViewOrigin origin) 
   result.set_flag(kIsView);
 }
 
-void mark_view(const Tensor& result, const Tensor& input, bool multi) {
+void mark_view(const Tensor& result, const Tensor& input) {
   ViewOrigin origin = modes.inference ? ViewOrigin::Inference
                       : !modes.grad   ? ViewOrigin::NoGrad
-                      : multi         ? ViewOrigin::Multi
                                       : ViewOrigin::Default;
   mark_view_as(result, input, origin);
 }
 
-void check_inplace(const Tensor& self, bool recorded, const char*) {
+Tensors multi_views(Tensors views, const char* function) {
+  for (size_t i = 0; i < views.size(); ++i) {
+    AutogradMeta* meta = views[i]->autograd;
+    if (!meta || !meta->view || meta->view->origin != ViewOrigin::Default) continue;
+    meta->view->origin = ViewOrigin::Multi;
+    meta->view->function = function;
+    meta->view->place = static_cast<uint32_t>(i);
+  }
+  return views;
+}
+
+void check_inplace(const Tensor& self, bool recorded, const char*, bool overlap) {
   FB_CHECK(!self.has_flag(kInference) || modes.inference,
            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
            "clone to get a normal "
            "tensor before doing inplace update.");
-  FB_CHECK(self.is_contiguous() || !has_internal_overlap(self),
+  FB_CHECK(overlap || self.is_contiguous() || !has_internal_overlap(self),
            "unsupported operation: more than one element of the written-to tensor refers to a "
            "single memory location. "
            "Please clone() the tensor before performing the operation.");

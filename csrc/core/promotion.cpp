@@ -10,8 +10,10 @@ int class_of(DType d) {
   return is_complex(d) ? 3 : 2;
 }
 
-// `low` has its say on `high` only when its class is above.
+// `low` has its say on `high` only when its class is above. Precision is that of `high` when both
+// have one.
 DType combine(DType high, DType low) {
+  if (is_floating_point(high) && is_complex(low)) return to_complex(high);
   return class_of(low) > class_of(high) ? promote(high, low) : high;
 }
 

@@ -13,11 +13,10 @@ constexpr int64_t kInlineBytes = 1024;
 }  // namespace
 
 Ref<Storage> Storage::make(int64_t bytes, Device device) {
-  // Meta tensors have memory of their own for now: untouched pages cost nothing, and no kernel can
-  // go astray.
   FB_CHECK_IMPL(device.type != DeviceType::CUDA, "empty: tensors on device ", device,
                 " are not supported yet");
-  bool inside = bytes <= kInlineBytes;
+  bool no_memory = device.type == DeviceType::Meta;
+  bool inside = bytes <= kInlineBytes && !no_memory;
   size_t block = kHeader + (inside ? bytes : 0);
   auto* s = new (allocate(block)) Storage;
   s->block_ = static_cast<uint32_t>(block);
@@ -25,9 +24,9 @@ Ref<Storage> Storage::make(int64_t bytes, Device device) {
   s->device_ = device;
   s->inline_ = inside;
   auto ref = Ref<Storage>::adopt(s);
-  if (inside)
+  if (inside) {
     s->data_ = reinterpret_cast<char*>(s) + kHeader;
-  else {
+  } else if (!no_memory) {
     s->nbytes_ = 0;  // so that a failed allocation frees nothing
     s->data_ = allocate(bytes);
     s->nbytes_ = bytes;

@@ -177,6 +177,8 @@ bool Tensor::is_dense() const {
 }
 
 Scalar Tensor::item() const {
+  FB_CHECK(device().type != DeviceType::Meta,
+           "Tensor.item() cannot be called on meta tensors");
   FB_CHECK(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
   return visit(dtype(), [&]<class T>() -> Scalar {
     T x = *data<T>();
@@ -228,11 +230,13 @@ Tensor empty_strided(const Ints& sizes, const Ints& strides, DType dtype, Device
       make_tensor(sizes, strides, dtype, 0, Storage::make(elements * itemsize(dtype), device)));
 }
 
-Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat format) {
+Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat format,
+                  std::optional<Device> device) {
   DType d = dtype.value_or(x.dtype());
-  if (format != MemoryFormat::Preserve) return empty(x.sizes(), d, format, x.device());
-  if (x.is_contiguous()) return empty(x.sizes(), d, MemoryFormat::Contiguous, x.device());
-  if (x.is_dense()) return empty_strided(x.sizes(), x.strides(), d, x.device());
+  Device on = device.value_or(x.device());
+  if (format != MemoryFormat::Preserve) return empty(x.sizes(), d, format, on);
+  if (x.is_contiguous()) return empty(x.sizes(), d, MemoryFormat::Contiguous, on);
+  if (x.is_dense()) return empty_strided(x.sizes(), x.strides(), d, on);
   // Others become dense in the order of their strides; broadcast dims keep their place by position.
   int64_t n = x.dim();
   Ints order(n);
@@ -252,7 +256,7 @@ Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat form
     strides[d2] = step;
     step *= std::max<int64_t>(x.sizes()[d2], 1);
   }
-  return empty_strided(x.sizes(), strides, d, x.device());
+  return empty_strided(x.sizes(), strides, d, on);
 }
 
 Tensor scalar_tensor(const Scalar& x, DType dtype) {
@@ -349,8 +353,14 @@ void resize(const Tensor& x, const Ints& sizes) {
   x->refresh();
 }
 
-void resize_output(const Tensor& out, const Ints& sizes, const char*) {
+void resize_output(const Tensor& out, const Ints& sizes) {
   if (out.sizes() == sizes) return;
+  if (out.numel() > 0)
+    warn(concat("An output with one or more elements was resized since it had shape ", out.sizes(),
+                ", which does not match the required output shape ", sizes,
+                ". This behavior is deprecated, and in a future PyTorch release outputs will not "
+                "be resized unless they have zero elements. You can explicitly reuse an out "
+                "tensor t by resizing it, inplace, to zero elements with t.resize_(0)."));
   resize(out, sizes);
 }
 

@@ -5,11 +5,18 @@
 
 #include <cstdint>
 
+#include "core/device.h"
 #include "core/dtype.h"
 
 namespace flambeau {
 
 class Interceptor;  // dispatch/op.h
+
+// The default device before a `with device:` block, and the block around it.
+struct EnteredDevice {
+  Device before;
+  EnteredDevice* outer;
+};
 
 struct Modes {
   bool grad = true;          // record for backward
@@ -20,6 +27,8 @@ struct Modes {
   bool multithreading = true;  // set_multithreading_enabled
   bool view_replay = false;
   DType autocast_dtype = DType::BFloat16;
+  Device device;                           // of factories that are not told one
+  EnteredDevice* entered_device = nullptr;  // innermost block
   uint32_t active = 0;         // number of interceptors that see calls (0: the fast path)
   Interceptor* top = nullptr;  // innermost interceptor
 };

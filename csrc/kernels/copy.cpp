@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/devices.h"
 #include "kernels/move.h"
 #include "kernels/tiles.h"
 
@@ -148,6 +149,8 @@ void copy(const Tensor& dst, const Tensor& src) {
     FB_CHECK(broadcast_shapes(dst.sizes(), src.sizes()) == dst.sizes(), "copy_: output with shape ",
              dst.sizes(), " doesn't match the broadcast shape ",
              broadcast_shapes(dst.sizes(), src.sizes()));
+  if (!on_cpu(dst)) return;
+  if (!on_cpu(src)) fail_off_cpu({src});
   if (overlap(dst, src) == Overlap::Partial) return copy(dst, clone(src, MemoryFormat::Contiguous));
   LoopNest nest(dst.sizes());
   nest.add(dst);
@@ -170,7 +173,7 @@ void fill(const Tensor& x, const Scalar& value) {
   number_bytes(value, x.dtype(), pattern);
   int64_t size = x.itemsize();
   for (int64_t i = size; i < 16; i += size) std::memcpy(pattern + i, pattern, size);
-  if (x.numel() == 0) return;
+  if (x.numel() == 0 || !on_cpu(x)) return;
   if (x.is_dense()) return fill_dense(static_cast<char*>(x.data_ptr()), pattern, x.numel() * size);
   Tensor one = empty({}, x.dtype());
   std::memcpy(one.data_ptr(), pattern, size);
@@ -178,6 +181,7 @@ void fill(const Tensor& x, const Scalar& value) {
 }
 
 void fill_zero(const Tensor& x) {
+  if (!on_cpu(x)) return;
   if (x.is_dense())
     zero_bytes(x.data_ptr(), x.numel() * x.itemsize());
   else

@@ -13,7 +13,8 @@ void copy_(const Tensor& self, const Tensor& src, bool) {
   copy(self, src);
 }
 
-void copy_into(Tensor& out, const Tensor& self, std::optional<DType>, std::optional<MemoryFormat>) {
+void copy_into(Tensor& out, const Tensor& self, std::optional<DType>, std::optional<MemoryFormat>,
+               std::optional<Device>) {
   copy(out, self);
 }
 

@@ -95,12 +95,12 @@ void check_pivots(const Tensor& pivots, int64_t n) {
 }  // namespace
 
 // Names which matrix failed, and how; the entries pass infos here.
-Tensor linalg_check_errors(const Tensor& infos, const std::string& name, bool is_matrix) {
+void linalg_check_errors(Tensor&, const Tensor& infos, const std::string& name, bool is_matrix) {
   Tensor dense = contiguous(to_dtype(infos, DType::Int32));
   const int* info = dense.data<int>();
   int64_t i = 0;
   while (i < dense.numel() && info[i] == 0) ++i;
-  if (i == dense.numel()) return infos;
+  if (i == dense.numel()) return;
   const std::string where =
       is_matrix ? concat(name, ": ") : concat(name, ": (Batch element ", i, "): ");
   const int code = info[i];
@@ -154,7 +154,7 @@ void linalg_cholesky_ex(Tensor& L, Tensor& info, const Tensor& A, bool upper, bo
     });
   });
   settle(L, work), settle(info, infos);
-  if (check_errors) linalg_check_errors(info, "linalg.cholesky_ex", A.dim() == 2);
+  if (check_errors) linalg_check_errors(info, info, "linalg.cholesky_ex", A.dim() == 2);
 }
 
 void cholesky_solve(Tensor& result, const Tensor& B, const Tensor& L, bool upper) {
@@ -180,7 +180,7 @@ void linalg_lu_factor_ex(Tensor& LU, Tensor& pivots, Tensor& info, const Tensor&
   copy(work, A);
   factor(work, p.data<int>(), infos.data<int>());
   settle(LU, work), settle(pivots, p), settle(info, infos);
-  if (check_errors) linalg_check_errors(info, "torch.linalg.lu_factor_ex", A.dim() == 2);
+  if (check_errors) linalg_check_errors(info, info, "torch.linalg.lu_factor_ex", A.dim() == 2);
 }
 
 // Row i of the product P x is row permutation[i] of x.
@@ -238,7 +238,7 @@ void linalg_inv_ex(Tensor& inverse, Tensor& info, const Tensor& A, bool check_er
   });
   substitute(lu, pivots.data(), work, 'N');
   settle(inverse, work), settle(info, infos);
-  if (check_errors) linalg_check_errors(info, "linalg.inv_ex", A.dim() == 2);
+  if (check_errors) linalg_check_errors(info, info, "linalg.inv_ex", A.dim() == 2);
 }
 
 // Determinants from the factors, with the factors.

@@ -290,7 +290,7 @@ void linalg_ldl_factor_ex(Tensor& LD, Tensor& pivots, Tensor& info, const Tensor
     });
   });
   settle(LD, work), settle(pivots, p), settle(info, infos);
-  if (check_errors) linalg_check_errors(info, "torch.linalg.ldl_factor_ex", input.dim() == 2);
+  if (check_errors) linalg_check_errors(info, info, "torch.linalg.ldl_factor_ex", input.dim() == 2);
 }
 
 void linalg_ldl_solve(Tensor& result, const Tensor& LD, const Tensor& pivots, const Tensor& B,

@@ -22,7 +22,7 @@ bool finite(T x) {
 void check(const std::vector<int>& infos, const char* name, bool is_matrix) {
   Tensor info = empty({static_cast<int64_t>(infos.size())}, DType::Int32);
   std::copy(infos.begin(), infos.end(), info.data<int>());
-  linalg_check_errors(info, name, is_matrix);
+  linalg_check_errors(info, info, name, is_matrix);
 }
 
 // The leading rows of each matrix of `from`, into `to`; both column by column, `to` with at most as

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/allocator.h"
+#include "core/devices.h"
 #include "core/promotion.h"
 #include "kernels/copy.h"
 #include "kernels/move.h"
@@ -249,6 +250,7 @@ void apply(const PointwiseKernel& k, DType computed, LoopNest& nest, const Tenso
   Compute c = compute_type(k, computed);
   Job job{nest, k.builds[isa_index]->loops[int(c)], params.begin(), k.inputs, k.outputs, {}, 0};
   FB_CHECK_IMPL(job.loop, '"', k.name, "\" not implemented for '", scalar_type_name(computed), "'");
+  if (!on_cpu(outputs[0])) return;
   job.grain = std::max<int64_t>(4096, 4 * kGrain / (3 + k.cost));
   DType cd = kComputeDType[int(c)];
   auto fill = [&](Operand& o, const Tensor& t, DType wanted, int at, bool reading) {
@@ -317,7 +319,7 @@ bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params p
   for (int i = 0; i < k.inputs && !lead; ++i)
     if (inputs[i]->dim() > 0) lead = inputs[i];
   if (!lead) lead = inputs[0];
-  if (k.conditions || lead->is_wrapped_number()) return false;
+  if (!on_cpu(*lead) || k.conditions || lead->is_wrapped_number()) return false;
   DType d = lead->dtype();
   int64_t n = lead->numel();
   int c = d == DType::Float32   ? int(Compute::Float32)
@@ -327,7 +329,8 @@ bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params p
   if (c < 0 || n > 4096 || (c == int(Compute::Int64) && k.promote == Promote::Float)) return false;
   Loop loop = k.builds[isa_index]->loops[c];
   if (!loop || !(k.classes & class_bit(d))) return false;
-  if (into && !fits_into(*into, *lead, result_dtype(k.results[0], d), inputs, k.inputs))
+  if (into && (!on_cpu(*into) ||
+               !fits_into(*into, *lead, result_dtype(k.results[0], d), inputs, k.inputs)))
     return false;
   constexpr int64_t kRoom = 512;
   alignas(64) char numbers[2][kRoom * 8];
@@ -335,6 +338,7 @@ bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params p
   const void* in[kMaxInputs];
   for (int i = 0; i < k.inputs; ++i) {
     const Tensor& x = *inputs[i];
+    if (!on_cpu(x)) return false;
     if (x.dim() == 0 && lead->dim() > 0) {
       bool fits = x.dtype() == d || (is_floating_point(d) ? !x.is_complex() : x.is_integral(true));
       if (!fits || used == 2 || n > kRoom || x.dtype() == DType::UInt64) return false;
@@ -366,9 +370,19 @@ bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params p
   return true;
 }
 
+// Where the operation takes place; `outs`: results that are there already.
+Device device_for(const PointwiseKernel& k, const Tensor* const* inputs, const Tensor* outs) {
+  CommonDevice device;
+  for (int i = 0; i < k.inputs; ++i) device.read(*inputs[i]);
+  if (outs)
+    for (int i = 0; i < k.outputs; ++i) device.write(outs[i]);
+  return device.get();
+}
+
 void call_general(const PointwiseKernel& k, const Tensor* const* inputs, Params params,
                   Tensor* results) {
   DType computed = promoted(k, inputs);
+  Device device = device_for(k, inputs, nullptr);
   Ints shape = broadcast_all(inputs, k.inputs);
   LoopNest nest(shape);
   for (int i = 0; i < k.inputs; ++i) nest.add(*inputs[i]);
@@ -376,7 +390,8 @@ void call_general(const PointwiseKernel& k, const Tensor* const* inputs, Params 
   Ints strides = result_strides(inputs, k.inputs, shape, nest);
   for (int i = 0; i < k.outputs; ++i) {
     DType d = result_dtype(k.results[i], computed);
-    results[i] = strides.empty() ? empty(shape, d) : empty_strided(shape, strides, d);
+    results[i] = strides.empty() ? empty(shape, d, MemoryFormat::Contiguous, device)
+                                 : empty_strided(shape, strides, d, device);
     nest.add(results[i]);
   }
   apply(k, computed, nest, inputs, results, params);
@@ -397,6 +412,7 @@ void check_overlaps(const Tensor& out, const Tensor* const* inputs, int count) {
 // Writes into tensors of the right shape.
 void write_into(const PointwiseKernel& k, DType computed, const Ints& shape,
                 const Tensor* const* inputs, Params params, const Tensor* outs) {
+  device_for(k, inputs, outs);
   LoopNest nest(shape);
   for (int i = 0; i < k.inputs; ++i) nest.add(*inputs[i]);
   for (int i = 0; i < k.outputs; ++i) nest.add(outs[i]);
@@ -443,13 +459,15 @@ void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params,
   const Tensor* const* in = inputs.begin();
   DType computed = promoted(k, in);
   Ints shape = broadcast_all(in, k.inputs);
+  Device device = device_for(k, in, nullptr);
   Tensor targets[kMaxOutputs];
   int i = 0;
   for (const Tensor* out : outs) {
     DType d = result_dtype(k.results[i], computed);
     FB_CHECK(can_cast(d, out->dtype()), "result type ", scalar_type_name(d),
              " can't be cast to the desired output type ", scalar_type_name(out->dtype()));
-    resize_output(*out, shape, k.name);
+    check_out_device(device, *out);
+    resize_output(*out, shape);
     check_overlaps(*out, in, k.inputs);
     targets[i++] = *out;
   }

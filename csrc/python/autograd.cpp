@@ -146,7 +146,7 @@ PyObject* get_grad(PyObject* self, void*) {
           "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
           "mistake, make sure you access "
           "the leaf Tensor instead.";
-      if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonError();
+      warn_user(text);
     }
     return wrap(grad);
   });

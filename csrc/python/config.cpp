@@ -7,6 +7,7 @@
 #include "python/argparse.h"
 #include "python/factories.h"
 #include "python/module.h"
+#include "python/thunks.h"
 
 namespace flambeau::python {
 
@@ -22,6 +23,16 @@ PyObject* guarded(F f) noexcept {
 }
 PyObject* none() {
   return Py_NewRef(Py_None);
+}
+
+PyObject* get_default_device(PyObject*, PyObject*) {
+  return wrap_device(modes.device);
+}
+PyObject* py_set_default_device(PyObject*, PyObject* o) {
+  return guarded([&] {
+    modes.device = o == Py_None ? Device{} : to_usable_device(o);
+    return none();
+  });
 }
 
 DType dtype_argument(PyObject* o, const char* op) {
@@ -231,6 +242,10 @@ constexpr int kNamed = METH_FASTCALL | METH_KEYWORDS;
 PyMethodDef config_functions[] = {
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of floats without one."},
     {"set_default_dtype", py_set_default_dtype, METH_O, "Sets the dtype of floats without one."},
+    {"get_default_device", get_default_device, METH_NOARGS,
+     "The device on which factories put tensors, in this thread."},
+    {"set_default_device", py_set_default_device, METH_O,
+     "Sets the device of factories that are not told one, in this thread; None: the CPU."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "Threads that one operation may use."},
     {"set_num_threads", py_set_num_threads, METH_O, "Sets how many threads one operation may use."},
     {"get_num_interop_threads", get_num_interop_threads, METH_NOARGS,

@@ -34,11 +34,7 @@ PyObject* converted(PyObject* self, std::optional<DType> dtype, std::optional<De
   bool same_device = !device || device->type == x.device().type;
   bool same_layout = !format || *format == MemoryFormat::Preserve || x.is_contiguous(*format);
   if (same_dtype && same_device && same_layout && !copy) return Py_NewRef(self);
-  if (!same_device) {
-    FB_CHECK_IMPL(device->type == DeviceType::Meta, "Cannot copy out of meta tensor; no data!");
-    return wrap(empty(x.sizes(), dtype.value_or(x.dtype()), MemoryFormat::Contiguous, *device));
-  }
-  return wrap(unlocked(big(x), [&] { return ops::to(x, dtype, copy, format); }));
+  return wrap(unlocked(big(x), [&] { return ops::to(x, dtype, copy, format, device); }));
 }
 
 Param to_device_params[] = {{"self", Arg::Tensor},

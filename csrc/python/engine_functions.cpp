@@ -63,7 +63,7 @@ void warn_of_cycle() {
       "this function, make sure to reset the .grad fields of your parameters to None after use to "
       "break the cycle and avoid "
       "the leak.";
-  if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonError();
+  warn_user(text);
 }
 
 // _run_backward(roots, cotangents, keep_graph, create_graph, inputs, allow_unused, accumulate)

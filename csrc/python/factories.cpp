@@ -37,10 +37,11 @@ void check_pinned(PyObject* o) {
   FB_CHECK(!given(o) || !to_bool(o), "Cannot access accelerator device when none is available.");
 }
 PyObject* finished(Tensor t, PyObject* device, PyObject* requires_grad) {
-  if (given(device)) {
-    Device d = to_usable_device(device);
-    if (d.type == DeviceType::Meta) t = empty(t.sizes(), t.dtype(), MemoryFormat::Contiguous, d);
-  }
+  // Data goes where the caller says, else to the default device; tensors stay where they are.
+  Device d = given(device)                           ? to_usable_device(device)
+             : modes.device.type == DeviceType::CPU ? t.device()
+                                                     : modes.device;
+  if (d.type != t.device().type) t = ops::to(t, std::nullopt, false, std::nullopt, d);
   if (given(requires_grad) && to_bool(requires_grad)) set_requires_grad(t, true);
   return wrap(std::move(t));
 }
@@ -69,7 +70,7 @@ FB_FUNCTION(tensor, {tensor_params, 5, 1,
 
 // The object's own memory where it is a tensor or an array of the right dtype, else a copy.
 Tensor shared_or_copied(PyObject* o, std::optional<DType> dtype) {
-  if (is_tensor(o)) return dtype ? ops::to(unwrap(o), *dtype, false, std::nullopt) : unwrap(o);
+  if (is_tensor(o)) return dtype ? ops::to(unwrap(o), *dtype) : unwrap(o);
   if (is_ndarray(o)) {
     Tensor t = tensor_from_numpy(o);
     return dtype ? kernels::to_dtype(t, *dtype) : t;
@@ -112,7 +113,7 @@ PyObject* call_asarray(const Args& a) {
                  scalar_type_name(shared.dtype()), "' into dtype '",
                  scalar_type_name(dtype.value_or(shared.dtype())), "'.");
   bool grad = given(a[4]) && to_bool(a[4]);
-  Tensor result = same && !must_copy ? shared : ops::to(shared, dtype, true, std::nullopt);
+  Tensor result = same && !must_copy ? shared : ops::to(shared, dtype, true);
   if (is_tensor(a[0]) && !grad && result.requires_grad()) result = detach(result);
   return finished(std::move(result), a[2], a[4]);
 }
@@ -172,7 +173,9 @@ Param new_tensor_params[] = {{"self", Arg::Tensor}, {"data", Arg::Object, true},
 PyObject* call_new_tensor(const Args& a) {
   check_pinned(a[5]);
   DType d = a[2] && a[2] != Py_None ? to_dtype(a[2]) : unwrap(a[0]).dtype();
-  return finished(tensor_from_data(a[1], d), a[3], a[4]);
+  PyRef device = PyRef::borrow(a[3]);
+  if (!given(a[3])) device = checked(wrap_device(unwrap(a[0]).device()));
+  return finished(tensor_from_data(a[1], d), device.get(), a[4]);
 }
 Signature new_tensor_signatures[] = {
     {new_tensor_params, 6, 2,
@@ -207,7 +210,9 @@ Tensor legacy_new(PyObject* args, DType dtype) {
 }
 PyObject* legacy_method_new(PyObject* self, PyObject* args) {
   try {
-    return wrap(legacy_new(args, unwrap(self).dtype()));
+    const Tensor& x = unwrap(self);
+    Tensor made = legacy_new(args, x.dtype());
+    return wrap(ops::to(made, std::nullopt, false, std::nullopt, x.device()));
   } catch (...) {
     return raise_current();
   }

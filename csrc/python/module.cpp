@@ -39,6 +39,7 @@ bool add_generated(PyObject* module) {
 }
 
 bool add_all(PyObject* module) {
+  show_warning = warn_user;
   // Generated functions first: hand-written ones of the same name replace them.
   if (!add_generated(module)) return false;
   for (auto* table : {factory_functions, config_functions, dlpack_functions, autograd_functions,

@@ -23,6 +23,11 @@ void PythonError::restore() const {
   PyErr_Restore(Py_XNewRef(state_->type), Py_XNewRef(state_->value), Py_XNewRef(state_->traceback));
 }
 
+void warn_user(const std::string& message) {
+  GilHeld gil;
+  checked_int(PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1));
+}
+
 PyObject* linalg_error() {
   static PyObject* const error = PyErr_NewExceptionWithDoc(
       "flambeau.linalg.LinAlgError",

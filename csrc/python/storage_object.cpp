@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "python/module.h"
+#include "python/thunks.h"
 #include "python/types.h"
 
 namespace flambeau::python {
@@ -15,6 +16,16 @@ Storage& storage_of(PyObject* o) {
 }
 uint8_t* bytes_of(PyObject* o) {
   return static_cast<uint8_t*>(storage_of(o).data());
+}
+
+// A storage on the meta device has a length and no bytes.
+bool is_meta(PyObject* o) {
+  return storage_of(o).device().type == DeviceType::Meta;
+}
+bool has_bytes(PyObject* o) {
+  if (is_meta(o))
+    PyErr_SetString(PyExc_NotImplementedError, "Not available for 'meta' device type");
+  return !is_meta(o);
 }
 
 PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -34,9 +45,10 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       n = PyBytes_GET_SIZE(bytes.get());
     }
     FB_CHECK(n >= 0, "UntypedStorage: expected a size of 0 or more, got ", n);
+    Device on = device && device != Py_None ? to_usable_device(device) : Device{};
     auto* o = reinterpret_cast<StorageObject*>(checked(type->tp_alloc(type, 0)).release());
-    new (&o->storage) Ref<Storage>(Storage::make(n));
-    if (bytes && n) std::memcpy(o->storage->data(), PyBytes_AS_STRING(bytes.get()), n);
+    new (&o->storage) Ref<Storage>(Storage::make(n, on));
+    if (bytes && o->storage->data()) std::memcpy(o->storage->data(), PyBytes_AS_STRING(bytes.get()), n);
     return reinterpret_cast<PyObject*>(o);
   } catch (...) {
     return raise_current();
@@ -51,6 +63,10 @@ void storage_dealloc(PyObject* self) {
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   Storage& s = storage_of(self);
   static uint8_t nothing;
+  if (is_meta(self)) {
+    PyErr_SetString(PyExc_BufferError, "a storage on the meta device has no bytes");
+    return -1;
+  }
   return PyBuffer_FillInfo(view, self, s.data() ? s.data() : &nothing, s.nbytes(), 0, flags);
 }
 
@@ -61,7 +77,7 @@ PyObject* item(PyObject* self, Py_ssize_t i) {
   if (i < 0 || i >= length(self))
     return PyErr_Format(PyExc_IndexError, "index %zd out of range for storage of size %zd", i,
                         length(self));
-  return PyLong_FromLong(bytes_of(self)[i]);
+  return has_bytes(self) ? PyLong_FromLong(bytes_of(self)[i]) : nullptr;
 }
 int set_item(PyObject* self, Py_ssize_t i, PyObject* value) {
   if (!value || i < 0 || i >= length(self)) {
@@ -70,7 +86,7 @@ int set_item(PyObject* self, Py_ssize_t i, PyObject* value) {
     return -1;
   }
   long x = PyLong_AsLong(value);
-  if (x == -1 && PyErr_Occurred()) return -1;
+  if ((x == -1 && PyErr_Occurred()) || !has_bytes(self)) return -1;
   bytes_of(self)[i] = static_cast<uint8_t>(x);
   return 0;
 }
@@ -94,8 +110,8 @@ PyObject* resize(PyObject* self, PyObject* size) {
 }
 PyObject* clone(PyObject* self, PyObject*) {
   try {
-    auto copy = Storage::make(length(self));
-    if (length(self)) std::memcpy(copy->data(), bytes_of(self), length(self));
+    auto copy = Storage::make(length(self), storage_of(self).device());
+    if (length(self) && !is_meta(self)) std::memcpy(copy->data(), bytes_of(self), length(self));
     return wrap_storage(copy);
   } catch (...) {
     return raise_current();
@@ -104,7 +120,7 @@ PyObject* clone(PyObject* self, PyObject*) {
 PyObject* fill(PyObject* self, PyObject* value) {
   long x = PyLong_AsLong(value);
   if (x == -1 && PyErr_Occurred()) return nullptr;
-  if (length(self)) std::memset(bytes_of(self), static_cast<int>(x & 255), length(self));
+  if (length(self) && !is_meta(self)) std::memset(bytes_of(self), static_cast<int>(x & 255), length(self));
   return Py_NewRef(self);
 }
 PyObject* copy_from(PyObject* self, PyObject* args) {
@@ -113,6 +129,8 @@ PyObject* copy_from(PyObject* self, PyObject* args) {
   if (length(source) != length(self))
     return PyErr_Format(PyExc_RuntimeError, "copy_: expected a storage of %zd bytes, got %zd",
                         length(self), length(source));
+  if (is_meta(self)) return Py_NewRef(self);
+  if (!has_bytes(source)) return nullptr;
   if (length(self)) std::memmove(bytes_of(self), bytes_of(source), length(self));
   return Py_NewRef(self);
 }
@@ -124,6 +142,9 @@ PyObject* is_shared(PyObject*, PyObject*) {
 }
 PyObject* same(PyObject* self, PyObject*) {
   return Py_NewRef(self);
+}
+PyObject* cpu(PyObject* self, PyObject*) {
+  return has_bytes(self) ? Py_NewRef(self) : nullptr;
 }
 PyObject* device(PyObject* self, void*) {
   return wrap_device(storage_of(self).device());
@@ -140,14 +161,14 @@ Py_hash_t hash(PyObject* self) {
   return _Py_HashPointer(&storage_of(self));
 }
 PyObject* repr(PyObject* self) {
-  PyRef values = PyRef::steal(PySequence_List(self));
-  PyRef text = PyRef::steal(PyUnicode_FromString(""));
+  PyRef values = PyRef::steal(is_meta(self) ? PyList_New(0) : PySequence_List(self));
+  PyRef text = PyRef::steal(PyUnicode_FromString(is_meta(self) ? "..." : ""));
   for (Py_ssize_t i = 0; values && text && i < PyList_GET_SIZE(values.get()); ++i)
     text =
         PyRef::steal(PyUnicode_FromFormat("%U %R\n", text.get(), PyList_GET_ITEM(values.get(), i)));
   if (!values || !text) return nullptr;
-  return PyUnicode_FromFormat("%U[torch.storage.UntypedStorage(device=cpu) of size %zd]",
-                              text.get(), length(self));
+  return PyUnicode_FromFormat("%U[torch.storage.UntypedStorage(device=%s) of size %zd]",
+                              text.get(), is_meta(self) ? "meta" : "cpu", length(self));
 }
 
 PyMethodDef methods[] = {
@@ -159,7 +180,7 @@ PyMethodDef methods[] = {
     {"fill_", fill, METH_O, "Sets every byte."},
     {"copy_", copy_from, METH_VARARGS, "Copies the bytes of a storage of the same length."},
     {"tolist", tolist, METH_NOARGS, "The bytes as a list of ints."},
-    {"cpu", same, METH_NOARGS, "The storage itself: it lives on the CPU."},
+    {"cpu", cpu, METH_NOARGS, "The storage itself: it lives on the CPU."},
     {"untyped", same, METH_NOARGS, "The storage itself."},
     {"is_shared", is_shared, METH_NOARGS, "Is the memory shared between processes?"},
     {nullptr, nullptr, 0, nullptr},

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "autograd/meta.h"
+#include "core/devices.h"
 #include "gen/ops.h"
 #include "python/argparse.h"
 #include "python/factories.h"
@@ -115,7 +116,7 @@ PyObject* storage_offset(PyObject* o, PyObject*) {
 }
 PyObject* data_ptr(PyObject* o, PyObject*) {
   const Tensor& t = unwrap(o);
-  return PyLong_FromVoidPtr(t.numel() ? t.data_ptr() : nullptr);
+  return PyLong_FromVoidPtr(t.numel() && t.storage()->data() ? t.data_ptr() : nullptr);
 }
 PyObject* is_floating_point(PyObject* o, PyObject*) {
   return PyBool_FromLong(unwrap(o).is_floating_point());
@@ -157,7 +158,8 @@ PyObject* dim_order(PyObject* o, PyObject*) {
 PyObject* item(PyObject* o, PyObject*) {
   try {
     const Tensor& t = unwrap(o);
-    if (t.numel() == 1 && t.dtype() == DType::Float32 && !t.has_flag(kWrapper)) [[likely]]
+    if (t.numel() == 1 && t.dtype() == DType::Float32 && !t.has_flag(kWrapper) && on_cpu(t))
+        [[likely]]
       return PyFloat_FromDouble(*t.data<float>());
     return wrap_scalar(item_of(t));
   } catch (...) {

@@ -57,6 +57,12 @@ PyObject* view_of(PyObject* o, void*) {
 }
 
 Tensor all_transposed(const Tensor& x) {
+  if (x.dim() != 2 && x.dim() != 0)
+    warn(
+        "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+        "deprecated and it will throw an error in a future release. Consider `x.mT` to transpose "
+        "batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the "
+        "dimensions of a tensor.");
   Ints dims(x.dim());
   for (int64_t i = 0; i < x.dim(); ++i) dims[i] = x.dim() - 1 - i;
   return ops::permute(x, dims);

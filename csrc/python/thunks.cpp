@@ -25,7 +25,7 @@ Device to_usable_device(PyObject* o) {
   Device d = to_device(o);
   if (d.type == DeviceType::CUDA) [[unlikely]]
     refuse_cuda();
-  return d;
+  return Device{d.type};  // there is one of each
 }
 
 PyObject* pack_factory(Tensor&& t, const Args& a, int extras) {

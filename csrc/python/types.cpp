@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "dispatch/modes.h"
+
 namespace flambeau::python {
 
 DTypeObject dtype_objects[kDTypes];
@@ -171,6 +173,33 @@ PyObject* device_compare(PyObject* a, PyObject* b, int op) {
   if (!is_device(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((device_value(a) == device_value(b)) == (op == Py_EQ));
 }
+// Factories that are not told a device take the one that was entered last.
+PyObject* device_enter(PyObject* o, PyObject*) {
+  Device d = device_value(o);
+  try {
+    FB_CHECK_IMPL(d.type != DeviceType::CUDA, "Torch not compiled with CUDA enabled");
+  } catch (...) {
+    return raise_current();
+  }
+  modes.entered_device = new EnteredDevice{modes.device, modes.entered_device};
+  modes.device = Device{d.type};
+  return Py_NewRef(o);
+}
+PyObject* device_exit(PyObject*, PyObject*) {
+  if (EnteredDevice* last = modes.entered_device) {
+    modes.device = last->before;
+    modes.entered_device = last->outer;
+    delete last;
+  }
+  Py_RETURN_NONE;
+}
+// @device: the function's factories take it.
+PyObject* device_call(PyObject* o, PyObject* args, PyObject*) {
+  PyObject* function;
+  if (!PyArg_ParseTuple(args, "O:device", &function)) return nullptr;
+  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._config"));
+  return module ? PyObject_CallMethod(module.get(), "on_device", "OO", o, function) : nullptr;
+}
 PyGetSetDef device_properties[] = {
     {"type", device_type_of, nullptr, "Kind of device, such as 'cpu'.", nullptr},
     {"index", device_index, nullptr, "Its ordinal, or None for the current one.", nullptr},
@@ -178,6 +207,8 @@ PyGetSetDef device_properties[] = {
 };
 PyMethodDef device_methods[] = {
     {"__reduce__", device_reduce, METH_NOARGS, nullptr},
+    {"__enter__", device_enter, METH_NOARGS, "Makes it the device of factories."},
+    {"__exit__", device_exit, METH_VARARGS, "Goes back to the device before."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -294,6 +325,7 @@ bool init_types(PyObject* module) {
   DeviceType_.tp_new = device_new;
   DeviceType_.tp_str = device_str;
   DeviceType_.tp_hash = device_hash;
+  DeviceType_.tp_call = device_call;
   DeviceType_.tp_richcompare = device_compare;
   for (auto* type : {&DTypeType, &LayoutType, &MemoryFormatType, &DeviceType_}) {
     if (PyType_Ready(type) < 0) return false;

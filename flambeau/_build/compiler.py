@@ -144,7 +144,7 @@ def _entry(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Entry:
             entry.jvp = _jvp(op, _derived_rule(op, plan.jvp), unit, constants)
     else:
         entry.body = compile_function(
-            op.node, op.params, body_returns(op), op.file, unit.lookup, constants
+            op.node, op.params, body_returns(op), op.file, unit.lookup, constants, placed=True
         )
         if "vjp" in op.rules:
             entry.vjp = _vjp(op, op.rules["vjp"], unit, constants)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from .._ir import ir
 from .._ir.intrinsics import DTYPES
-from .._ir.types import Type
+from .._ir.types import TENSOR, Type
 from .model import cpp_value
 
 CPP_KEYWORDS = frozenset(
@@ -62,7 +62,8 @@ _FORMATS = {
     "dtype_name": "std::string(flambeau::dtype_name({0}))",
     "scalar_type_name": "std::string(flambeau::scalar_type_name({0}))",
     "cpu": "Device{{}}",
-    "default_device": "Device{{}}",
+    "default_device": "modes.device",
+    "device_or": "{0}.value_or({1})",
     "sorted": "py::sorted({0})",
     "len": "py::len({0})",
     "abs": "std::abs({0})",
@@ -246,7 +247,7 @@ class ExprEmitter:
             self.expr(shape),
             self._from_like(dtype, like, "dtype", "flambeau::default_dtype()"),
             self._or_default(memory_format, "MemoryFormat::Contiguous"),
-            self._from_like(device, like, "device", "Device{}"),
+            self._from_like(device, like, "device", "modes.device"),
         ]
         return f"{self.free('empty')}({', '.join(parts)})"
 
@@ -256,14 +257,21 @@ class ExprEmitter:
             self.expr(shape),
             self.expr(strides),
             self._from_like(dtype, like, "dtype", "flambeau::default_dtype()"),
-            self._from_like(device, like, "device", "Device{}"),
+            self._from_like(device, like, "device", "modes.device"),
         ]
         return f"{self.free('empty_strided')}({', '.join(parts)})"
 
     def _core_empty_as(self, e: ir.Expr) -> str:
-        like, dtype, memory_format = e.args
+        like, dtype, memory_format, device = e.args
         options = [self.expr(dtype), self._or_default(memory_format, "MemoryFormat::Preserve")]
+        if not (device.op == "cast" and device.attr == "none"):
+            options.append(self._or_default(device, f"{self.member(like)}.device()"))
         return f"{self.free('empty_like')}({self.expr(like)}, {', '.join(options)})"
+
+    def _core_device_of(self, e: ir.Expr) -> str:
+        if len(e.args) == 1 and e.args[0].type == TENSOR:
+            return f"{self.member(e.args[0])}.device()"
+        return f"{self.free('device_of')}({{{', '.join(self.many(e.args))}}})"
 
     def _core_strided(self, e: ir.Expr) -> str:
         *geometry, dtype = e.args

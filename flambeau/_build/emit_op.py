@@ -181,6 +181,22 @@ def _unused(op: Op) -> str:
     return ", ".join(f"[[maybe_unused]] {cpp_param(p.type)} {cpp_name(p.name)}" for p in op.params)
 
 
+def _tensors(op: Op, but: Sequence[str] = ()) -> list[str]:
+    """C++ names of the parameters that are tensors or lists of them."""
+    return [cpp_name(p.name) for p in op.tensor_params if p.name not in but]
+
+
+def runs_kernel(op: Op, written: Sequence[str]) -> str:
+    """C++ test that the kernel is called, see Note [Meta tensors].
+
+    The option `cpu_params` names parameters that may stay on the CPU, whatever the others do.
+    """
+    loose = [str(n) for n in op.option("cpu_params", ())]  # type: ignore[attr-defined]
+    strict = [f"std::tie({', '.join(written)})", *_tensors(op, loose)]
+    test = f"runs_kernel({', '.join(strict)})"
+    return f"{test} && kept_on_cpu({', '.join(map(cpp_name, loose))})" if loose else test
+
+
 def modes(op: Op) -> str:
     call = f"call_boxed<{cpp_value(op.returns)}>({plus(f'desc::{op.uid}', cpp_args(op))})"
     return f"  if (modes.active) [[unlikely]] return {call};"
@@ -227,11 +243,14 @@ def structured(entry: Entry, overloaded: Overloaded) -> list[str]:
         return [*lines, "", head, *_mutation(entry, kernel, rule), "}"]
     body = [modes(op)]
     if op.option("dynamic"):
-        body += [f"  {rule};", *bind_results(op, f"{kernel}({cpp_args(op)})")]
+        operands = ", ".join([f'"{op.name}"', *_tensors(op)])
+        body += [f"  {rule};", f"  refuse_meta({operands});"]
+        body += bind_results(op, f"{kernel}({cpp_args(op)})")
     else:
         body += bind_results(op, rule)
         if op.option("kernel") != "nothing":
-            body.append(f"  {kernel}({plus(', '.join(results_of(op)), cpp_args(op))});")
+            body.append(f"  if ({runs_kernel(op, results_of(op))})")
+            body.append(f"    {kernel}({plus(', '.join(results_of(op)), cpp_args(op))});")
     if _tensor_results(op):
         body += recording(entry)
     body.append(f"  return {'result' if len(op.outputs) == 1 else 'results'};")
@@ -242,7 +261,7 @@ def _list_mutation(op: Op, kernel: str, rule: str) -> list[str]:
     """Lists of tensors changed in place, unrecorded: tensors that need a derivative are refused."""
     lines = [modes(op)]
     lines += [f'  check_inplace({cpp_name(n)}, "{op.name}");' for n in op.mutated_lists]
-    lines += [f"  {rule};", f"  {kernel}({cpp_args(op)});"]
+    lines += [f"  {rule};", f"  if ({runs_kernel(op, ())}) {kernel}({cpp_args(op)});"]
     return lines + [f"  bump_versions({cpp_name(n)});" for n in op.mutated_lists]
 
 
@@ -251,12 +270,14 @@ def _mutation(entry: Entry, kernel: str, rule: str) -> list[str]:
     self = cpp_name(op.params[0].name)
     test = needs_test(entry) or "false"
     lines = [modes(op), f"  bool record = {test};"]
-    lines.append(f'  check_inplace({self}, record, "{op.name}");')
+    # Writing the same everywhere may write a place twice.
+    overlap = ", /*overlap=*/true" if op.option("idempotent") else ""
+    lines.append(f'  check_inplace({self}, record, "{op.name}"{overlap});')
     lines.append(f"  {rule};")
     if entry.vjp is not None:
         lines.append(f"  Ref<{node_type(op)}> node;")
         lines.append(f"  if (record) node = {op.uid}_record({cpp_args(op)});")
-    lines.append(f"  {kernel}({cpp_args(op)});")
+    lines.append(f"  if ({runs_kernel(op, [self])}) {kernel}({cpp_args(op)});")
     lines.append(f"  {self}.bump_version();")
     if entry.vjp is None:
         lines.append(f'  if (record) rebase_history({self}, not_differentiable("{op.name}"));')
@@ -296,6 +317,7 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     test = needs_test(entry) or "false"
     lines = [head]
     lines += [f'  check_out({o}, {test}, "{op.name}");' for o in outs]
+    lines += _properties_of_out(op, outs[0])
     lines.append("  NoGradGuard no_grad;")
     simple = op.option("dynamic") or op.option("kernel") == "nothing"
     if simple or op.kind == "composite" or not entry.is_primitive:
@@ -307,12 +329,28 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
             f'    assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)
         ]
         lines += [f"    return {ret};", "  }", *bind_results(op, rule)]
+        if not op.option("out_cast"):
+            pairs = zip(outs, results, strict=True)
+            lines += [f"  check_out_dtype({o}, {r}.dtype());" for o, r in pairs]
         aliases = _inputs_overlap(op)
         for o, r in zip(outs, results, strict=True):
             lines.append(f"  if (writes_directly({o}, {r}){aliases.format(o)}) {r} = {o};")
-        lines.append(f"  {kernel}({plus(', '.join(results), cpp_args(op))});")
+        lines.append(f"  if ({runs_kernel(op, results)})")
+        lines.append(f"    {kernel}({plus(', '.join(results), cpp_args(op))});")
     lines += [f'  assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)]
     return [*lines, f"  return {ret};", "}"]
+
+
+def _properties_of_out(op: Op, out: str) -> list[str]:
+    """A factory that is not told a device or dtype makes its result as it is to be."""
+    if op.tensor_params:
+        return []
+    given = {"Device": "device", "DType": "dtype"}
+    return [
+        f"  if (!{p.name}) {p.name} = {out}.{given[p.type.base]}();"
+        for p in op.params
+        if p.type.base in given and p.type.optional
+    ]
 
 
 def _inputs_overlap(op: Op) -> str:

@@ -434,6 +434,8 @@ def _fuse(op: Op, v: Variant, number: int | None) -> None:
         if operations(outputs) < len(slots) + 1:  # type: ignore[arg-type]
             continue  # one tensor operation each is as good
         nodes = topological(outputs)  # type: ignore[arg-type]
+        if any(n.op == "underivable" for n in nodes):
+            continue  # the rule refuses it
         inputs = list(dict.fromkeys(str(n.value) for n in nodes if n.op == "input"))
         name = f"{op.uid}_backward{suffix}" + ("" if len(slots) == len(active) else f"_{slots[0]}")
         kernel = _kernel(op, name, outputs, inputs)  # type: ignore[arg-type]

@@ -24,7 +24,8 @@ Path = Sequence[tuple[ast.expr, bool]]
 class _Writer:
     """Python text of nodes; shared ones become variables."""
 
-    def __init__(self, roots: Sequence[Node], tensors: set[str]) -> None:
+    def __init__(self, op: Op, roots: Sequence[Node], tensors: set[str]) -> None:
+        self.op = op
         self.lines: list[str] = []
         self.tensors = tensors
         self.text: dict[int, str] = {}
@@ -51,6 +52,8 @@ class _Writer:
         if n.op == "complex":
             return f"complex({', '.join(self._part(a, n) for a in n.args)})"
         args = [self.text[id(a)] for a in n.args]
+        if n.op == "underivable":
+            return f"underivable({args[0]}, {self.op.name!r})"
         if n.op in _OPERATORS:
             return _OPERATORS[n.op].format(*args)
         if n.op in ("inf", "nan"):
@@ -114,7 +117,7 @@ def vjp_rule(
     for cotangents in variants:
         roots = [c for c in cotangents if c is not None]
         used |= _used(op, roots)
-        writer = _Writer(roots, set(tensors))
+        writer = _Writer(op, roots, set(tensors))
         values = []
         for c in cotangents:
             if c is None:
@@ -154,7 +157,7 @@ def jvp_rule(
         if any(r is None for r in roots):
             return None
         used |= _used(op, roots)  # type: ignore[arg-type]
-        writer = _Writer(roots, set(tensors))  # type: ignore[arg-type]
+        writer = _Writer(op, roots, set(tensors))  # type: ignore[arg-type]
         bodies.append([*writer.lines, "return " + ", ".join(writer.text[id(r)] for r in roots)])
     used |= set(_tested(op, paths))
     names = [n for p in op.params for n in (p.name, f"{p.name}_t") if n in used]

@@ -116,6 +116,9 @@ def compile_rule(
     # A rule never sees None for the function's result: `slots` is what `return` is checked by.
     typer = RuleTyper(rule.node, params, Type("Tuple"), op.file, lookup, constants)
     typer.slots = list(slots)
+    # Cotangents are there anyway; other tensors would have to be saved for their device.
+    grads = [p for p, m in zip(params, meanings, strict=True) if m.kind == "grad"]
+    typer.place_by(grads or params)
     return typer.compile(), meanings
 
 

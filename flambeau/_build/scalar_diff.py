@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..ops.scalar import UNKNOWN
 from .scalar_expr import Graph, Node, Reader, topological
 
 
@@ -63,6 +64,8 @@ def _pull(g: Graph, primitive: object, node: Node, i: int, got: Node) -> Node | 
     source = primitive.partials[i]  # type: ignore[attr-defined]
     if source is None:
         return None
+    if source == UNKNOWN:
+        return g.call("underivable", got)
     partial = _expression(g, source, node, {})
     if partial.is_const():
         return g.call("mul", got, partial)
@@ -118,6 +121,9 @@ def _push(g: Graph, node: Node, parts: list[tuple[int, Node]]) -> Node | None:
         source = primitive.partials[i]  # type: ignore[attr-defined]
         if source is None:
             continue
-        term = g.call("mul", t, _expression(g, source, node, {}))
+        if source == UNKNOWN:
+            term = g.call("underivable", t)
+        else:
+            term = g.call("mul", t, _expression(g, source, node, {}))
         total = term if total is None else g.call("add", total, term)
     return total

@@ -17,6 +17,7 @@ from .ir import Callee, Comp, Expr
 from .scope import Env, narrowed
 from .types import (
     BOOL,
+    DEVICE,
     DTYPE,
     FLOAT,
     INT,
@@ -67,6 +68,7 @@ class ExprTyper:
         self.lookup = lookup
         self.constants = constants
         self.env: Env = {}
+        self.placed_by: list[Param] = []  # tensors on whose device new ones are made, see `placed`
 
     # -- errors and small makers ----------------------------------------------------------------
 
@@ -633,7 +635,30 @@ class ExprTyper:
         self, node: ast.AST, name: str, args: list[Expr], kwargs: dict[str, Expr]
     ) -> Expr:
         target, full = self._resolve(node, intrinsics.functions()[name], args, kwargs)
+        if name in ("empty", "empty_strided_as"):
+            like = full[[p.name for p in target.params].index("like")]
+            if like.op == "cast" and like.attr == "none":
+                full = self.placed(node, target, full)
         return self.core(node, name, full, target.returns)
+
+    def placed(self, node: ast.AST, target: Any, args: Sequence[Expr]) -> tuple[Expr, ...]:
+        """Arguments of something that makes a tensor, with the device filled in.
+
+        What a body makes without saying where belongs to the tensors that the body is given.
+        """
+        return tuple(
+            self._place(node, a) if p.type == DEVICE.or_none() and self.placed_by else a
+            for p, a in zip(target.params, args, strict=True)
+        )
+
+    def _place(self, node: ast.AST, device: Expr) -> Expr:
+        if device.op == "cast" and device.attr == "some":
+            return device
+        tensors = [self.make(node, "var", (), p.type, p.name) for p in self.placed_by]
+        here = self.core(node, "device_of", tensors, DEVICE)
+        if not (device.op == "cast" and device.attr == "none"):
+            here = self.core(node, "device_or", (device, here), DEVICE)
+        return convert(here, DEVICE.or_none())
 
     def _resolve(
         self, node: ast.AST, entries: Sequence[Any], args: list[Expr], kwargs: dict[str, Expr],
@@ -667,6 +692,8 @@ class ExprTyper:
         except CompileError:
             # Rules derived from scalar expressions give numbers where only tensors are public.
             target, full = self._resolve(node, entries, args, kwargs, wrap=True)
+        if not any(p.type.base in ("Tensor", "Tensors", "OptTensors") for p in target.params):
+            full = self.placed(node, target, full)
         returns = TENSOR if inplace else target.returns
         return self.make(node, "call", full, returns, Callee(target, inplace))
 

@@ -67,6 +67,14 @@ class FunctionTyper(ExprTyper):
     def assigned_somewhere(self) -> set[str]:
         return self.assigned
 
+    def place_by(self, params: Sequence[Param]) -> None:
+        """New tensors go to the device of these parameters (those that are tensors)."""
+        self.placed_by = [
+            Param(p.name, p.type.plain())
+            for p in params
+            if p.type.base in ("Tensor", "Tensors", "OptTensors")
+        ]
+
     def compile(self) -> Function:
         """The whole function."""
         self.env = {p.name: (p.type.plain(), p.type.plain()) for p in self.params}
@@ -327,7 +335,7 @@ class FunctionTyper(ExprTyper):
         value = self.expr(node.value)
         # What stands alone must change something or refuse something.
         changes = value.op == "core" and value.attr in (
-            "append", "extend", "insert", "pop", "wrap_dim", "wrap_dims", "broadcast_shapes",
+            "warn", "append", "extend", "insert", "pop", "wrap_dim", "wrap_dims", "broadcast_shapes",
         )  # fmt: skip
         if value.op == "call" and (value.type == NONE or value.attr.name.endswith("_")):
             changes = True
@@ -338,7 +346,7 @@ class FunctionTyper(ExprTyper):
 
 def compile_function(
     node: ast.FunctionDef, params: Sequence[Param], returns: Type, file: str, lookup: Lookup,
-    constants: Mapping[str, ast.expr] | None = None,
+    constants: Mapping[str, ast.expr] | None = None, placed: bool = False,
 ) -> Function:  # fmt: skip
     """The typed IR of a function.
 
@@ -350,5 +358,9 @@ def compile_function(
         lookup: operations of a name (an empty sequence: none); each has `name`, `params`,
             `returns`, `has_inplace`.
         constants: module-level names and their values.
+        placed: tensors made without a device go to that of the tensor parameters.
     """
-    return FunctionTyper(node, params, returns, file, lookup, constants or {}).compile()
+    typer = FunctionTyper(node, params, returns, file, lookup, constants or {})
+    if placed:
+        typer.place_by(params)
+    return typer.compile()

@@ -71,6 +71,7 @@ TENSOR, INT, FLOAT, BOOL, STR = (
     Type("str"),
 )
 NUMBER, INTS, NONE, DTYPE = Type("Number"), Type("Ints"), Type("None"), Type("DType")
+DEVICE = Type("Device")
 _ELEMENTS = {
     "Ints": INT,
     "Floats": FLOAT,

@@ -67,23 +67,21 @@ class Entry:
 
         return attach if function is None else attach(function)
 
-    def vjp(self, function: F | None = None, **options: Any) -> Any:
+    def vjp(self, function: F | None = None, /, **options: Any) -> Any:
         return self._rule("vjp", function, options)
 
-    def jvp(self, function: F | None = None, **options: Any) -> Any:
+    def jvp(self, function: F | None = None, /, **options: Any) -> Any:
         return self._rule("jvp", function, options)
 
-    def vmap(self, function: F | None = None, **options: Any) -> Any:
+    def vmap(self, function: F | None = None, /, **options: Any) -> Any:
         return self._rule("vmap", function, options)
 
-    def samples(self, function: F | None = None, **options: Any) -> Any:
+    def samples(self, function: F | None = None, /, **options: Any) -> Any:
         return self._rule("samples", function, options)
 
-    def overload(self, function: F | None = None, **options: Any) -> Any:
+    def overload(self, function: F | None = None, /, **options: Any) -> Any:
         def add(f: F) -> Entry:
-            if "each" in options:
-                return [_file(_copy_for(f, n), self.kind, options) for n in options["each"]][-1]
-            return _file(f, self.kind, options)
+            return _file_all(f, self.kind, options)
 
         return add if function is None else add(function)
 
@@ -117,12 +115,19 @@ def _copy_for(f: F, name: str) -> F:
     return function
 
 
+def _file_all(f: F, kind: str, options: dict[str, Any]) -> Entry:
+    """Files an entry, or one for each name of `each`, which are then names of the entry's file."""
+    if "each" not in options:
+        return _file(f, kind, options)
+    entries = [_file(_copy_for(f, n), kind, options) for n in options["each"]]
+    f.__globals__.update({e.name: e for e in entries})
+    return entries[-1]
+
+
 def _kind(kind: str) -> F:
-    def decorate(function: F | None = None, **options: Any) -> Any:
+    def decorate(function: F | None = None, /, **options: Any) -> Any:
         def file(f: F) -> Entry:
-            if "each" in options:
-                return [_file(_copy_for(f, n), kind, options) for n in options["each"]][-1]
-            return _file(f, kind, options)
+            return _file_all(f, kind, options)
 
         return file if function is None else file(function)
 

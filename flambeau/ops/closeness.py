@@ -84,9 +84,7 @@ def _quantile(
         f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
         f"got {interpolation}",
     )
-    check(
-        bool(((q >= 0) & (q <= 1)).all().item()), f"{name}() q values must be in the range [0, 1]"
-    )
+    check(holds(((q >= 0) & (q <= 1)).all()), f"{name}() q values must be in the range [0, 1]")
     shape = input.shape
     x = input.reshape([-1])
     if dim is None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="copy_", inplace_kernel=True, namespaces=(), method=True)
+@composite(namespaces=(), method=False)
+def _check_has_data(input: Tensor, to_meta: bool) -> None:
+    """Refuses to copy values out of a tensor that has none."""
+    check_not_implemented(
+        to_meta or not input.is_meta, "Cannot copy out of meta tensor; no data!"
+    )
+
+
+@structured(
+    kernel="copy_", inplace_kernel=True, namespaces=(), method=True, cpu_params=("src",)
+)
 def copy_(self: Tensor, src: Tensor | Number, non_blocking: bool = False) -> Tensor:
     """Overwrites `self` with `src`, broadcast and converted.
 
@@ -17,30 +27,42 @@ def copy_(self: Tensor, src: Tensor | Number, non_blocking: bool = False) -> Ten
         shape == self.shape,
         f"output with shape {self.shape} doesn't match the broadcast shape {shape}",
     )
+    _check_has_data(src, self.is_meta)
+    if src.is_complex() and not self.is_complex() and not self.dtype.is_bool:
+        warn("Casting complex values to real discards the imaginary part")
 
 
 @copy_.vjp
 def _(g, src):
     kind = real(g) if g.is_complex() and not src.is_complex() else g
-    return zeros(g.shape, dtype=g.dtype), sum_to(kind, src.shape).to(src.dtype)
+    return zeros(g.shape, dtype=g.dtype), sum_to(kind, src.shape).to(src.dtype, device=src.device)
 
 
-@structured(kernel="copy_into", namespaces=(), method=False, out=False)
+@structured(
+    kernel="copy_into", namespaces=(), method=False, out=False, cpu_params=("self",)
+)
 def _to_copy(
-    self: Tensor, dtype: DType | None = None, memory_format: MemoryFormat | None = None
+    self: Tensor,
+    dtype: DType | None = None,
+    memory_format: MemoryFormat | None = None,
+    device: Device | None = None,
 ) -> Tensor:
-    """Copy in another dtype or layout.
+    """Copy in another dtype or layout, or on another device.
 
     >>> torch.ones(2).to(torch.int64)
     tensor([1, 1])
     """
-    return empty_as(self, dtype=dtype, memory_format=memory_format)
+    out = empty_as(self, dtype=dtype, memory_format=memory_format, device=device)
+    _check_has_data(self, out.is_meta)
+    if self.is_complex() and not out.is_complex() and not out.dtype.is_bool:
+        warn("Casting complex values to real discards the imaginary part")
+    return out
 
 
 @_to_copy.vjp
 def _(g, self):
     kind = real(g) if g.is_complex() and not self.is_complex() else g
-    return kind.to(self.dtype)
+    return kind.to(self.dtype, device=self.device)
 
 
 @composite(namespaces=(), method=False)
@@ -49,8 +71,9 @@ def to(
     dtype: DType | None = None,
     copy: bool = False,
     memory_format: MemoryFormat | None = None,
+    device: Device | None = None,
 ) -> Tensor:
-    """`self` itself when it has the dtype (and layout) already, else a copy that has.
+    """`self` itself when it has the dtype, layout and device already, else a copy that has.
 
     >>> torch.ones(2).to(torch.int64)
     tensor([1, 1])
@@ -59,9 +82,11 @@ def to(
     if memory_format is not None:
         if memory_format != preserve_format:
             same = same and self.is_contiguous(memory_format)
+    if device is not None:
+        same = same and self.device == device
     if same and not copy:
         return self
-    return _to_copy(self, dtype, memory_format)
+    return _to_copy(self, dtype, memory_format, device)
 
 
 @composite()
@@ -90,7 +115,7 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
     return _to_copy(self, None, memory_format)
 
 
-@structured(kernel="fill_", inplace_kernel=True, namespaces=(), method=True)
+@structured(kernel="fill_", inplace_kernel=True, namespaces=(), method=True, idempotent=True)
 def fill_(self: Tensor, value: Number) -> Tensor:
     """Sets every entry to `value`.
 
@@ -108,7 +133,9 @@ def _(g):
     return zeros(g.shape, dtype=g.dtype)
 
 
-@fill_.overload(kernel="fill_tensor_", inplace_kernel=True, namespaces=(), method=True)
+@fill_.overload(
+    kernel="fill_tensor_", inplace_kernel=True, namespaces=(), method=True, idempotent=True
+)
 def fill_(self: Tensor, value: Tensor) -> Tensor:
     """The value given as a 0-d tensor.
 

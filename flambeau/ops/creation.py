@@ -84,7 +84,7 @@ def empty_like(
     >>> torch.empty_like(torch.ones(2, 3)).shape
     torch.Size([2, 3])
     """
-    return empty_as(input, dtype=dtype, memory_format=memory_format)
+    return empty_as(input, dtype=dtype, memory_format=memory_format, device=device)
 
 
 @composite(like_factory=True, method=False)
@@ -147,7 +147,7 @@ def new_empty(
     >>> torch.ones(1).new_empty(2, 3).shape
     torch.Size([2, 3])
     """
-    return empty(size, dtype=dtype, like=self)
+    return empty(size, dtype=dtype, like=self, device=device)
 
 
 @composite(namespaces=(), factory=True, method=True)
@@ -164,7 +164,7 @@ def new_empty_strided(
     >>> torch.ones(1).new_empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
-    return empty_strided_as(size, stride, dtype=dtype, like=self)
+    return empty_strided_as(size, stride, dtype=dtype, like=self, device=device)
 
 
 @composite(namespaces=(), factory=True, method=True)
@@ -181,7 +181,8 @@ def new_full(
     >>> torch.ones(1).new_full((2,), 3)
     tensor([3., 3.])
     """
-    return full(size, fill_value, dtype=dtype if dtype is not None else self.dtype)
+    kind = dtype if dtype is not None else self.dtype
+    return full(size, fill_value, dtype=kind, device=device)
 
 
 @composite(namespaces=(), factory=True, method=True)
@@ -193,7 +194,7 @@ def new_zeros(
     >>> torch.ones(1).new_zeros(2)
     tensor([0., 0.])
     """
-    return zeros(size, dtype=dtype if dtype is not None else self.dtype)
+    return zeros(size, dtype=dtype if dtype is not None else self.dtype, device=device)
 
 
 @composite(namespaces=(), factory=True, method=True)
@@ -205,7 +206,7 @@ def new_ones(
     >>> torch.zeros(1).new_ones(2)
     tensor([1., 1.])
     """
-    return full(size, 1, dtype=dtype if dtype is not None else self.dtype)
+    return full(size, 1, dtype=dtype if dtype is not None else self.dtype, device=device)
 
 
 @structured(kernel="arange", factory=True, method=False, differentiable=False)

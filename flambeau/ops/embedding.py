@@ -223,11 +223,7 @@ def _embedding_bag_samples_backward(
     include_last_offset: bool,
     padding_idx: int,
 ) -> Tensor:
-    """Cotangent of the per-sample weights of an embedding_bag.
-
-    >>> True
-    True
-    """
+    """Cotangent of the per-sample weights of an embedding_bag."""
     return empty(indices.shape, like=grad)
 
 
@@ -246,13 +242,12 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if input.numel() == 0:
         check(num_classes > 0, "Can not infer total number of classes from empty tensor.")
         return empty(input.shape + [num_classes], dtype=int64, like=input)
-    check(bool((input >= 0).all().item()), "Class values must be non-negative.")
+    check(holds((input >= 0).all()), "Class values must be non-negative.")
     n = num_classes
     if n == -1:
         n = int(input.amax().item()) + 1
     else:
-        inside = bool((input < num_classes).all().item())
-        check(inside, "Class values must be smaller than num_classes.")
+        check(holds((input < num_classes).all()), "Class values must be smaller than num_classes.")
     return zeros(input.shape + [n], dtype=int64).scatter(-1, input.unsqueeze(-1), 1)
 
 
@@ -263,8 +258,8 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between vectors along `dim`; lengths are at least `eps`.
 
-    >>> F.cosine_similarity(torch.ones(1, 2), torch.ones(1, 2))
-    tensor([1.])
+    >>> F.cosine_similarity(torch.eye(2), torch.ones(2, 2))
+    tensor([0.7071, 0.7071])
     """
     kind = result_type(x1, x2)
     check(

@@ -12,11 +12,7 @@ from flambeau.ops._lang import *
 
 @composite(namespaces=(), method=False)
 def _check_lists(self: Tensors, other: Tensors) -> None:
-    """Refuses an empty list and lists of different lengths.
-
-    >>> True
-    True
-    """
+    """Refuses an empty list and lists of different lengths."""
     check(len(self) > 0, "Tensor list must have at least one tensor.")
     check(
         len(self) == len(other),
@@ -26,11 +22,7 @@ def _check_lists(self: Tensors, other: Tensors) -> None:
 
 @composite(namespaces=(), method=False)
 def _check_numbers(self: Tensors, scalars: Numbers) -> None:
-    """Refuses an empty list and one that has another length than the list of numbers.
-
-    >>> True
-    True
-    """
+    """Refuses an empty list and one that has another length than the list of numbers."""
     check(len(self) > 0, "Tensor list must have at least one tensor.")
     check(
         len(self) == len(scalars), "Tensor list must have same number of elements as scalar list."
@@ -39,11 +31,7 @@ def _check_numbers(self: Tensors, scalars: Numbers) -> None:
 
 @composite(namespaces=(), method=False)
 def _check_single(self: Tensors, other: Tensor) -> None:
-    """Refuses an empty list, and an operand for all tensors that is not 0-d.
-
-    >>> True
-    True
-    """
+    """Refuses an empty list, and an operand for all tensors that is not 0-d."""
     check(len(self) > 0, "Tensor list must have at least one tensor.")
     check(
         other.ndim == 0 and other.numel() == 1,
@@ -54,11 +42,7 @@ def _check_single(self: Tensors, other: Tensor) -> None:
 
 @composite(namespaces=(), method=False)
 def _unpacked(self: Tensors, scalars: Tensor) -> Numbers:
-    """The entries of a 1-d tensor, one for each tensor of the list.
-
-    >>> True
-    True
-    """
+    """The entries of a 1-d tensor, one for each tensor of the list."""
     check(
         scalars.ndim == 1,
         f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.ndim} instead.",
@@ -624,11 +608,7 @@ def _foreach_mm(self: Tensors, mat2: Tensors) -> Tensors:
 
 @composite(namespaces=(), method=False)
 def _plain(self: Tensors, scalars: Numbers) -> bool:
-    """May `_list_step_` take the tensors with these numbers, as `alike` says of lists?
-
-    >>> True
-    True
-    """
+    """May `_list_step_` take the tensors with these numbers, as `alike` says of lists?"""
     for c in scalars:
         if c.is_complex() or c.is_bool():
             return False
@@ -642,9 +622,6 @@ def _list_step_(
     """Changes every tensor by the operation `name` with its partners, in one loop.
 
     Numbers are one for all or one for each. `add_number` has them as operands, not as factors.
-
-    >>> True
-    True
     """
 
 

@@ -10,11 +10,7 @@ from flambeau.ops._lang import *
 
 @composite(namespaces=(), method=False)
 def _gradient_dims(input: Tensor, dim: Ints | None, spacings: int, edge_order: int) -> Ints:
-    """The dims along which a gradient is asked for; `spacings` -1: one number for all.
-
-    >>> True
-    True
-    """
+    """The dims along which a gradient is asked for; `spacings` -1: one number for all."""
     check(
         input.dtype != uint8,
         "torch.gradient does not support uint8 input.",
@@ -49,11 +45,7 @@ def _gradient_dims(input: Tensor, dim: Ints | None, spacings: int, edge_order: i
 
 @composite(namespaces=(), method=False)
 def _even_gradient(f: Tensor, dim: int, h: Number, edge_order: int) -> Tensor:
-    """Differences along `dim` of samples `h` apart.
-
-    >>> True
-    True
-    """
+    """Differences along `dim` of samples `h` apart."""
     n = f.size(dim)
     inner = (f.narrow(dim, 2, n - 2) - f.narrow(dim, 0, n - 2)) / (h * 2)
     first, second = f.narrow(dim, 0, 1), f.narrow(dim, 1, 1)
@@ -67,11 +59,7 @@ def _even_gradient(f: Tensor, dim: int, h: Number, edge_order: int) -> Tensor:
 
 @composite(namespaces=(), method=False)
 def _uneven_gradient(f: Tensor, dim: int, points: Tensor, edge_order: int) -> Tensor:
-    """Differences along `dim` of samples at the given points.
-
-    >>> True
-    True
-    """
+    """Differences along `dim` of samples at the given points."""
     n = f.size(dim)
     shape = [1 for _ in range(f.ndim)]
     shape[dim] = points.size(0) - 1

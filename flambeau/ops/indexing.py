@@ -21,6 +21,11 @@ def _index_masks(self: Tensor, indices: OptTensors) -> OptTensors:
         if index is None:
             out.append(None)
         elif index.dtype == bool_ or index.dtype == uint8:
+            if index.dtype == uint8:
+                warn(
+                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype "
+                    "torch.bool instead."
+                )
             for k in range(index.ndim):
                 check_index(
                     len(out) + k < self.ndim or index.ndim == 0,
@@ -107,11 +112,7 @@ def _index_broadcast(indices: Tensors) -> Tensors:
 
 @composite(namespaces=(), method=False)
 def _adjacent(dims: Ints) -> bool:
-    """Do the dims follow one another?
-
-    >>> True
-    True
-    """
+    """Do the dims follow one another?"""
     for i in range(len(dims) - 1):
         if dims[i + 1] != dims[i] + 1:
             return False
@@ -120,11 +121,7 @@ def _adjacent(dims: Ints) -> bool:
 
 @composite(namespaces=(), method=False)
 def _front(dims: Ints, ndim: int) -> Ints:
-    """Order of dims with the given ones first.
-
-    >>> True
-    True
-    """
+    """Order of dims with the given ones first."""
     out: Ints = []
     out.extend(dims)
     for i in range(ndim):
@@ -133,7 +130,9 @@ def _front(dims: Ints, ndim: int) -> Ints:
     return out
 
 
-@structured(kernel="index_block", namespaces=(), method=False, out=False)
+@structured(
+    kernel="index_block", namespaces=(), method=False, out=False, cpu_params=("indices",)
+)
 def index_block(self: Tensor, indices: Tensors, start: int) -> Tensor:
     """Entries of `self` where dims start, start + 1, … are replaced by equal-shaped indices.
 
@@ -221,7 +220,10 @@ def index_put(
     return input.clone().index_put_(indices, values, accumulate)
 
 
-@structured(kernel="index_block_put_", inplace_kernel=True, namespaces=(), method=False)
+@structured(
+    kernel="index_block_put_", inplace_kernel=True, namespaces=(), method=False,
+    cpu_params=("indices",),
+)  # fmt: skip
 def index_block_put_(
     self: Tensor, indices: Tensors, start: int, values: Tensor, accumulate: bool
 ) -> Tensor:
@@ -245,11 +247,7 @@ def _(g, indices, start: int, values, accumulate: bool):
 
 @composite(namespaces=(), method=False)
 def _pad_corner(x: Tensor, shape: Ints) -> Tensor:
-    """`x` in the corner of a zero tensor of a larger shape.
-
-    >>> True
-    True
-    """
+    """`x` in the corner of a zero tensor of a larger shape."""
     if x.shape == shape:
         return x
     out = zeros(shape, dtype=x.dtype)
@@ -262,11 +260,7 @@ def _pad_corner(x: Tensor, shape: Ints) -> Tensor:
 
 @composite(namespaces=(), method=False)
 def _check_scatter(input: Tensor, dim: int, index: Tensor, src: Ints, op: str) -> None:
-    """The rules on shapes that every scatter shares.
-
-    >>> True
-    True
-    """
+    """The rules on shapes that every scatter shares."""
     d = wrap_dim(dim, input.ndim)
     check(
         index.dtype == int64 or index.dtype == int32,
@@ -380,11 +374,7 @@ def scatter_reduce(
 def _scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool
 ) -> Tensor:
-    """The kernel of scatter_reduce.
-
-    >>> True
-    True
-    """
+    """The kernel of scatter_reduce."""
     _check_scatter(input, dim, index, src.shape, "scatter_reduce")
     check(
         src.dtype == input.dtype, "scatter_reduce(): Expected self.dtype to be equal to src.dtype"
@@ -443,11 +433,7 @@ def _(g, input, dim: int, index, src, result, reduce: str, include_self: bool):
 
 @composite(namespaces=(), method=False)
 def _corner(x: Tensor, shape: Ints) -> Tensor:
-    """The corner of `x` of a smaller shape.
-
-    >>> True
-    True
-    """
+    """The corner of `x` of a smaller shape."""
     out = x
     for k in range(x.ndim):
         out = out.narrow(k, 0, shape[k])
@@ -534,11 +520,7 @@ def _(g, dim: int, index, source):
 
 @composite(namespaces=(), method=False)
 def _check_index_source(input: Tensor, dim: int, index: Tensor, source: Tensor, op: str) -> None:
-    """What index_add and index_copy ask of their arguments.
-
-    >>> True
-    True
-    """
+    """What index_add and index_copy ask of their arguments."""
     d = wrap_dim(dim, input.ndim)
     check_index(
         index.ndim <= 1, f"{op}(): Index is supposed to be a vector, but got dim: {index.ndim}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="cat", aliases=("concat", "concatenate"), method=False)
+@structured(kernel="cat", aliases=("concat", "concatenate"), method=False, out_cast=True)
 def cat(tensors: Tensors, dim: int = 0) -> Tensor:
     """Tensors joined along an existing dim; other sizes must agree. Shapes (0,) are skipped.
 

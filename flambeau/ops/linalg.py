@@ -91,7 +91,7 @@ def _check_same_dtype(name: str, a: Tensor, b: Tensor, what: str, other: str) ->
 
 
 @structured(
-    kernel="linalg_check_errors", dynamic=True, method=False, differentiable=False, out=False,
+    kernel="linalg_check_errors", method=False, differentiable=False, out=False,
     name="_linalg_check_errors",
 )  # fmt: skip
 def _linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> Tensor:
@@ -104,6 +104,7 @@ def _linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> Ten
         info.dtype == int32 or info.dtype == int64,
         f"_linalg_check_errors: expected an integer tensor, got {info.dtype}",
     )
+    return alias_of(info)
 
 
 @structured(

@@ -59,7 +59,7 @@ def _well_conditioned(A: Tensor, det: Tensor) -> bool:
     n = A.size(-1)
     scale = linalg_matrix_norm(A, "fro", [-2, -1]) / sqrt(float(n))
     smallest_det = scale.pow(n) * (epsilon(A.dtype) * 64.0)
-    return bool((det.abs() > smallest_det).all().item())
+    return holds((det.abs() > smallest_det).all())
 
 
 @composite(namespaces=(), method=False)

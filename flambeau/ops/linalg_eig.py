@@ -50,7 +50,7 @@ def _ignores_phase(inner: Tensor, size: Tensor) -> bool:
     if phase.numel() == 0:
         return True
     bound = 0.01 + 0.01 * size.abs().amax()
-    return bool((phase.abs() <= bound).all().item())
+    return holds((phase.abs() <= bound).all())
 
 
 @composite(namespaces=(), method=False)

@@ -99,7 +99,7 @@ def linalg_lstsq(
     x, rank, s = _linalg_lstsq(input, rhs, tolerance, number)
     residuals = x.reshape([-1]).narrow(0, 0, 0).abs()
     if m > n and number != 1:
-        full = number == 0 or bool((rank == n).all().item())
+        full = number == 0 or holds((rank == n).all())
         if full:
             residuals = (input @ x - rhs).abs().pow(2.0).sum(-2)
     return x.squeeze(-1) if vector else x, residuals, rank, s

@@ -83,7 +83,7 @@ def qr(input: Tensor, some: bool = True) -> Tuple[Tensor, Tensor]:
     return linalg_qr(input, "reduced" if some else "complete")
 
 
-@structured(kernel="geqrf", fields=("a", "tau"))
+@structured(kernel="geqrf", fields=("a", "tau"), out_cast=True)
 def geqrf(input: Tensor) -> Tuple[Tensor, Tensor]:
     """R, the reflectors that make Q below its diagonal, and their scales.
 

@@ -166,8 +166,7 @@ def _check_unit_interval(x: Tensor, name: str) -> None:
     >>> F.binary_cross_entropy(torch.ones(1), torch.ones(1))
     tensor(0.)
     """
-    inside = bool(((x >= 0) & (x <= 1)).all().item())
-    check(inside, f"all elements of {name} should be between 0 and 1")
+    check(holds(((x >= 0) & (x <= 1)).all()), f"all elements of {name} should be between 0 and 1")
 
 
 @composite(namespaces=("nn.functional",), method=False)

@@ -85,11 +85,7 @@ def _ctc_loss_backward(
     loss: Tensor,
     log_alpha: Tensor,
 ) -> Tensor:
-    """Cotangent of the logits under log_probs, which are taken to be normalised.
-
-    >>> True
-    True
-    """
+    """Cotangent of the logits under log_probs, which are taken to be normalised."""
     return empty(log_probs.shape, like=log_probs)
 
 

@@ -83,11 +83,7 @@ def layer_norm_backward(
     mean: Tensor,
     rstd: Tensor,
 ) -> Tuple[Tensor, Tensor, Tensor]:
-    """Cotangents of input, weight and bias of layer_norm, in one pass over the rows.
-
-    >>> True
-    True
-    """
+    """Cotangents of input, weight and bias of layer_norm, in one pass over the rows."""
     kind = opmath(input.dtype)
     return (
         empty(input.shape, like=input),
@@ -215,11 +211,7 @@ def batch_norm_backward(
     training: bool,
     eps: float,
 ) -> Tuple[Tensor, Tensor, Tensor]:
-    """Cotangents of input, weight and bias of batch_norm.
-
-    >>> True
-    True
-    """
+    """Cotangents of input, weight and bias of batch_norm."""
     kind = opmath(input.dtype)
     return empty_as(input), empty([input.size(1)], dtype=kind), empty([input.size(1)], dtype=kind)
 
@@ -350,11 +342,7 @@ def _(g0, input, weight, bias, num_groups, eps, result1, result2):
 def group_norm_backward(
     g: Tensor, input: Tensor, weight: Tensor | None, num_groups: int, mean: Tensor, rstd: Tensor
 ) -> Tuple[Tensor, Tensor, Tensor]:
-    """Cotangents of input, weight and bias of group_norm.
-
-    >>> True
-    True
-    """
+    """Cotangents of input, weight and bias of group_norm."""
     kind = opmath(input.dtype)
     c = input.size(1)
     return empty(input.shape, like=input), empty([c], dtype=kind), empty([c], dtype=kind)

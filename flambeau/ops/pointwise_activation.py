@@ -39,7 +39,7 @@ def _(g, result):
     return s.where(result > 0, g, 0)
 
 
-@pointwise(dtypes="fc", namespaces=("nn.functional",), inplace=True)
+@pointwise(dtypes="fc", namespaces=("nn.functional",), inplace=True, out=False)
 def silu(input: Tensor) -> Tensor:
     """Input times its logistic sigmoid (Elfwing et al., 2017).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True)
+@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False)
 def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """x above 0, alpha * (exp(x) - 1) below (Clevert et al., 2015).
 
@@ -37,7 +37,7 @@ def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return input if input > 0 else alpha * s.expm1(input / alpha)
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True)
+@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """x above 0, a small slope below.
 
@@ -47,7 +47,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return input if input > 0 else input * negative_slope
 
 
-@pointwise(dtypes="if", namespaces=("nn.functional",), inplace=True)
+@pointwise(dtypes="if", namespaces=("nn.functional",), inplace=True, out=False)
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """Clamped to [min_val, max_val].
 
@@ -62,7 +62,7 @@ def _(g, input, min_val, max_val):
     return s.where((input > min_val) & (input < max_val), g, 0)
 
 
-@pointwise(dtypes="if", namespaces=("nn.functional",), inplace=True)
+@pointwise(dtypes="if", namespaces=("nn.functional",), inplace=True, out=False)
 def relu6(input: Tensor) -> Tensor:
     """Clamped to [0, 6].
 
@@ -77,7 +77,7 @@ def _(g, input):
     return s.where((input > 0) & (input < 6), g, 0)
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True)
+@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False)
 def hardsigmoid(input: Tensor) -> Tensor:
     """relu6(x + 3) / 6.
 
@@ -92,7 +92,7 @@ def _(g, input):
     return s.where((input > -3) & (input < 3), g / 6, 0)
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True)
+@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False)
 def hardswish(input: Tensor) -> Tensor:
     """x * relu6(x + 3) / 6 (Howard et al., 2019).
 
@@ -122,7 +122,7 @@ def _(g, input, beta, threshold):
     return s.where(input * beta > threshold, g, g * s.sigmoid(input * beta))
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True)
+@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False)
 def mish(input: Tensor) -> Tensor:
     """x * tanh(softplus(x)) (Misra, 2019).
 

@@ -7,11 +7,7 @@ from flambeau.ops._lang import *
 
 @composite(namespaces=(), method=False)
 def _check_alpha(input: Tensor, other: Tensor, alpha: Number) -> None:
-    """Refuses a factor of another kind than the numbers it multiplies.
-
-    >>> True
-    True
-    """
+    """Refuses a factor of another kind than the numbers it multiplies."""
     kind = result_type(input, other)
     check(not alpha.is_bool() or kind.is_bool, "Boolean alpha only supported for Boolean results.")
     check(

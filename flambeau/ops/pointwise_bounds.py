@@ -237,11 +237,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
 
 @composite(namespaces=(), method=False)
 def _check_mask(mask: Tensor, value: Tensor) -> None:
-    """What masked_fill asks of its arguments.
-
-    >>> True
-    True
-    """
+    """What masked_fill asks of its arguments."""
     check(
         mask.dtype == bool_,
         f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}",

@@ -91,6 +91,12 @@ def conj_physical(input: Tensor) -> Tensor:
     return s.conj(input)
 
 
+@composite(namespaces=(), method=False)
+def _is_part(dtype: DType) -> bool:
+    """Can numbers of the dtype be parts of complex ones?"""
+    return dtype.is_floating_point and dtype != bfloat16
+
+
 @pointwise(dtypes="f", method=False)
 def complex(real: Tensor, imag: Tensor) -> Tensor:
     """Complex numbers of given real and imaginary parts.
@@ -98,6 +104,16 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     >>> torch.complex(torch.tensor([1.0]), torch.tensor([2.0]))
     tensor([1.+2.j])
     """
+    check(
+        _is_part(real.dtype) and _is_part(imag.dtype),
+        "Expected both inputs to be Half, Float or Double tensors but got "
+        f"{scalar_type_name(real.dtype)} and {scalar_type_name(imag.dtype)}",
+    )
+    check(
+        real.dtype == imag.dtype,
+        f"Expected object of scalar type {scalar_type_name(real.dtype)} but got scalar type "
+        f"{scalar_type_name(imag.dtype)} for second argument",
+    )
     return s.complex(real, imag)
 
 

@@ -303,7 +303,7 @@ def rand_like(
     >>> torch.rand_like(torch.ones(2)).shape
     torch.Size([2])
     """
-    return empty_like(input, dtype=dtype, memory_format=memory_format).uniform_(
+    return empty_like(input, dtype=dtype, device=device, memory_format=memory_format).uniform_(
         0.0, 1.0, generator=generator
     )
 
@@ -318,7 +318,7 @@ def randn_like(
     >>> torch.randn_like(torch.ones(2)).shape
     torch.Size([2])
     """
-    return empty_like(input, dtype=dtype, memory_format=memory_format).normal_(
+    return empty_like(input, dtype=dtype, device=device, memory_format=memory_format).normal_(
         0.0, 1.0, generator=generator
     )
 
@@ -334,7 +334,7 @@ def randint_like(
     >>> torch.randint_like(torch.ones(2), 3, 4)
     tensor([3., 3.])
     """
-    return empty_like(input, dtype=dtype, memory_format=memory_format).random_(
+    return empty_like(input, dtype=dtype, device=device, memory_format=memory_format).random_(
         low, high, generator=generator
     )
 
@@ -350,7 +350,7 @@ def randint_like(
     >>> torch.randint_like(torch.ones(2), 1)
     tensor([0., 0.])
     """
-    return empty_like(input, dtype=dtype, memory_format=memory_format).random_(
+    return empty_like(input, dtype=dtype, device=device, memory_format=memory_format).random_(
         0, high, generator=generator
     )
 
@@ -384,7 +384,7 @@ def normal(mean: Tensor, std: Tensor, *, generator: Generator | None = None) -> 
     """
     shape = broadcast_shapes(mean.shape, std.shape)
     check(
-        std.numel() == 0 or bool((std >= 0).all().item()),
+        std.numel() == 0 or holds((std >= 0).all()),
         "normal expects all elements of std >= 0.0",
     )
     return empty(shape, like=mean).normal_(0.0, 1.0, generator=generator).mul_(std).add_(mean)
@@ -408,7 +408,7 @@ def normal(mean: float, std: Tensor, *, generator: Generator | None = None) -> T
     tensor([1., 1.])
     """
     check(
-        std.numel() == 0 or bool((std >= 0).all().item()),
+        std.numel() == 0 or holds((std >= 0).all()),
         "normal expects all elements of std >= 0.0",
     )
     return empty_like(std).normal_(0.0, 1.0, generator=generator).mul_(std).add_(mean)
@@ -451,13 +451,10 @@ def multinomial(
         "cannot sample n_sample > prob_dist.size(-1) samples without replacement",
     )
     if not replacement or num_samples == 1:
-        bad = ((input < 0) | input.isinf() | input.isnan()).any()
+        good = ((input >= 0) & input.isfinite()).all()
+        check(holds(good), "probability tensor contains either `inf`, `nan` or element < 0")
         check(
-            not bool(bad.item()), "probability tensor contains either `inf`, `nan` or element < 0"
-        )
-        empty_row = (input.sum(-1) == 0).any()
-        check(
-            not bool(empty_row.item()),
+            holds((input.sum(-1) != 0).all()),
             "invalid multinomial distribution (sum of probabilities <= 0)",
         )
         race = input / empty_like(input).exponential_(1.0, generator=generator)
@@ -549,11 +546,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 @composite(namespaces=(), method=False)
 def _feature_noise(input: Tensor) -> Tensor:
-    """Empty noise with one entry per sample and channel.
-
-    >>> True
-    True
-    """
+    """Empty noise with one entry per sample and channel."""
     check(input.ndim >= 2, "Feature dropout requires at least 2 dimensions in the input")
     shape = [1 for d in input.shape]
     shape[0] = input.size(0)
@@ -578,11 +571,7 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 @composite(namespaces=(), method=False)
 def _alpha(input: Tensor, noise: Tensor, p: float) -> Tensor:
-    """Alpha dropout with given survivors (Klambauer et al., Self-Normalizing Networks, 2017).
-
-    >>> True
-    True
-    """
+    """Alpha dropout with given survivors (Klambauer et al., Self-Normalizing Networks, 2017)."""
     alpha = 1.7580993408473766
     a = 1.0 / sqrt((alpha * alpha * p + 1.0) * (1.0 - p))
     b = (noise - 1.0) * (alpha * a) + alpha * a * p

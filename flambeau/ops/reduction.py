@@ -11,11 +11,7 @@ from flambeau.ops._lang import *
 
 @composite(namespaces=(), method=False, out=False)
 def _reduced_dims(dim: Ints | None, ndim: int) -> Ints:
-    """The dims that `dim` names, counted from the front; all of them for None and for no dim.
-
-    >>> True
-    True
-    """
+    """The dims that `dim` names, counted from the front; all of them for None and for no dim."""
     if dim is None or len(dim) == 0:
         return list(range(ndim))
     return wrap_dims(dim, ndim)
@@ -23,11 +19,7 @@ def _reduced_dims(dim: Ints | None, ndim: int) -> Ints:
 
 @composite(namespaces=(), method=False, out=False)
 def _shape_without(shape: Ints, dims: Ints, keepdim: bool) -> Ints:
-    """What remains of `shape` when `dims` (counted from the front) are reduced.
-
-    >>> True
-    True
-    """
+    """What remains of `shape` when `dims` (counted from the front) are reduced."""
     out: Ints = []
     for d in range(len(shape)):
         if not contains(dims, d):
@@ -39,11 +31,7 @@ def _shape_without(shape: Ints, dims: Ints, keepdim: bool) -> Ints:
 
 @composite(namespaces=(), method=False, out=False)
 def _unreduced(x: Tensor, shape: Ints, dim: Ints | None, keepdim: bool) -> Tensor:
-    """A result of a reduction over `dim`, as a view that broadcasts to what was reduced.
-
-    >>> True
-    True
-    """
+    """A result of a reduction over `dim`, as a view that broadcasts to what was reduced."""
     if keepdim or len(shape) == 0:
         return x
     kept = shape[:]
@@ -54,11 +42,7 @@ def _unreduced(x: Tensor, shape: Ints, dim: Ints | None, keepdim: bool) -> Tenso
 
 @composite(namespaces=(), method=False, out=False)
 def _count_reduced(input: Tensor, dim: Ints | None) -> int:
-    """How many entries each result of a reduction over `dim` is made of.
-
-    >>> True
-    True
-    """
+    """How many entries each result of a reduction over `dim` is made of."""
     n = 1
     if input.ndim > 0:
         for d in _reduced_dims(dim, input.ndim):
@@ -66,7 +50,7 @@ def _count_reduced(input: Tensor, dim: Ints | None) -> int:
     return n
 
 
-@structured(kernel="sum", linear=True)
+@structured(kernel="sum", linear=True, out_cast=True)
 def sum(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -86,7 +70,7 @@ def _(g, input, dim, keepdim):
     return wide if g.dtype == input.dtype else wide.to(input.dtype)
 
 
-@structured(kernel="mean", linear=True)
+@structured(kernel="mean", linear=True, out_cast=True)
 def mean(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -139,9 +123,6 @@ def all(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tenso
 @composite(namespaces=(), method=False, out=False)
 def _prod_of_others(input: Tensor, dim: int) -> Tensor:
     """For each entry the product of the other entries along `dim`; no division, so zeros may occur.
-
-    >>> True
-    True
     """
     shape = input.shape
     shape[dim] = 1
@@ -154,21 +135,17 @@ def _prod_of_others(input: Tensor, dim: int) -> Tensor:
 
 @composite(namespaces=(), method=False, out=False)
 def _prod_cotangent(g: Tensor, input: Tensor, result: Tensor, dim: int) -> Tensor:
-    """Cotangent of a product along `dim`; g and result broadcast to input.
-
-    >>> True
-    True
-    """
+    """Cotangent of a product along `dim`; g and result broadcast to input."""
     if input.numel() == 0:
         return zeros(input.shape, dtype=input.dtype)
-    if not bool((input == 0).any().item()):
+    if holds((input != 0).all()):
         return (g * result.conj() / input.conj()).to(input.dtype)
     if input.ndim == 0:
         return g.to(input.dtype)
     return (g * _prod_of_others(input, dim).conj()).to(input.dtype)
 
 
-@structured(kernel="prod", out=True)
+@structured(kernel="prod", out=True, out_cast=True)
 def prod(input: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Product of all entries. Integers and bool are multiplied in int64.
 
@@ -185,7 +162,7 @@ def _(g, input, result):
     return flat.reshape(input.shape)
 
 
-@prod.overload(kernel="prod", out=True)
+@prod.overload(kernel="prod", out=True, out_cast=True)
 def prod(input: Tensor, dim: int, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """Products along one dim.
 
@@ -204,7 +181,7 @@ def _(g, input, dim: int, keepdim: bool, result):
     return _prod_cotangent(wide, input, whole, wrap_dim(dim, input.ndim))
 
 
-@structured(kernel="nansum")
+@structured(kernel="nansum", out_cast=True)
 def nansum(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:

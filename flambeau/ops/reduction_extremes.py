@@ -14,9 +14,6 @@ from flambeau.ops.sorting import _scatter_selected
 @composite(namespaces=(), method=False, out=False)
 def _extreme_shape(op: str, loop: str, input: Tensor, dim: Ints | None, keepdim: bool) -> Ints:
     """Shape of a reduction to extremes, which have no value over nothing and no order of complex.
-
-    >>> True
-    True
     """
     dims = _reduced_dims(dim, input.ndim)
     if input.numel() == 0:
@@ -40,11 +37,7 @@ def _extreme_shape(op: str, loop: str, input: Tensor, dim: Ints | None, keepdim:
 def _shared_among_ties(
     g: Tensor, input: Tensor, result: Tensor, dim: Ints | None, keepdim: bool
 ) -> Tensor:
-    """Cotangent of an extreme along several dims: equal shares for all entries that attain it.
-
-    >>> True
-    True
-    """
+    """Cotangent of an extreme along several dims: equal shares for all entries that attain it."""
     best = _unreduced(result, input.shape, dim, keepdim)
     hit = (input == best) | (input.isnan() & best.isnan())
     dims = _reduced_dims(dim, input.ndim)
@@ -84,11 +77,7 @@ def _(g, input, dim: Ints, keepdim, result):
 
 @composite(namespaces=(), method=False, out=False)
 def _position_shape(op: str, input: Tensor, dim: int | None, keepdim: bool) -> Ints:
-    """Shape of the places of extremes along a dim, or in the whole tensor.
-
-    >>> True
-    True
-    """
+    """Shape of the places of extremes along a dim, or in the whole tensor."""
     check(not input.is_complex(), f"{op}(): does not support complex input")
     check(input.dtype != bool_, f"{op}(): does not support bool input")
     if dim is None:
@@ -127,11 +116,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 @composite(namespaces=(), method=False, out=False)
 def _with_place_shape(op: str, input: Tensor, dim: int, keepdim: bool) -> Ints:
-    """Shape of the extremes along one dim.
-
-    >>> True
-    True
-    """
+    """Shape of the extremes along one dim."""
     check(not input.is_complex(), f"{op}(): does not support complex input")
     d = wrap_dim(dim, input.ndim)
     check_index(

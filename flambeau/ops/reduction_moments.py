@@ -15,11 +15,7 @@ from flambeau.ops.reduction import _count_reduced, _reduced_dims, _shape_without
 def _var_cotangent(
     g: Tensor, input: Tensor, dim: Ints | None, correction: float, keepdim: bool
 ) -> Tensor:
-    """Cotangent of a variance with divisor n - correction.
-
-    >>> True
-    True
-    """
+    """Cotangent of a variance with divisor n - correction."""
     centred = input - input.mean(_reduced_dims(dim, input.ndim), True)
     freedom = float(_count_reduced(input, dim)) - correction
     scale = inf if freedom <= 0.0 else 2.0 / freedom
@@ -75,6 +71,16 @@ def _(g0: Tensor | None, g1: Tensor | None, input, dim, correction: float, keepd
     return out.expand(input.shape)
 
 
+@composite(namespaces=(), method=False)
+def _warn_of_freedom(name: str, input: Tensor, dim: Ints | None, correction: float) -> None:
+    """Says that a divisor is not positive."""
+    if float(_count_reduced(input, dim)) <= correction:
+        warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
+            "reduction factor (input numel divided by output numel)."
+        )
+
+
 @composite(namespaces=(), method=False, out=False)
 def _complex_var(input: Tensor, dim: Ints | None, correction: float, keepdim: bool) -> Tensor:
     """Variance of complex numbers.
@@ -95,6 +101,7 @@ def _var(input: Tensor, dim: Ints | None, correction: float, keepdim: bool) -> T
     tensor(1.)
     """
     check(input.dtype.is_inexact, "std and var only support floating point and complex dtypes")
+    _warn_of_freedom("var", input, dim, correction)
     if input.is_complex():
         return _complex_var(input, dim, correction, keepdim)
     value, _ = _var_mean(input, dim, correction, keepdim)
@@ -111,6 +118,7 @@ def _var_and_mean(
     (tensor(1.), tensor(2.))
     """
     check(input.dtype.is_inexact, "var_mean only support floating point and complex dtypes")
+    _warn_of_freedom("var_mean", input, dim, correction)
     if input.is_complex():
         value = _complex_var(input, dim, correction, keepdim)
         return value, input.mean(dim, keepdim)
@@ -125,6 +133,7 @@ def _std(input: Tensor, dim: Ints | None, correction: float, keepdim: bool) -> T
     tensor(1.)
     """
     check(input.dtype.is_inexact, "std and var only support floating point and complex dtypes")
+    _warn_of_freedom("std", input, dim, correction)
     if input.is_complex():
         return _complex_var(input, dim, correction, keepdim).sqrt()
     value, _ = _std_mean(input, dim, correction, keepdim)
@@ -141,6 +150,7 @@ def _std_and_mean(
     (tensor(1.), tensor(2.))
     """
     check(input.dtype.is_inexact, "std_mean only support floating point and complex dtypes")
+    _warn_of_freedom("std_mean", input, dim, correction)
     if input.is_complex():
         value = _complex_var(input, dim, correction, keepdim).sqrt()
         return value, input.mean(dim, keepdim)

@@ -13,13 +13,16 @@ import ast
 from dataclasses import dataclass, field
 
 
+UNKNOWN = "s.underivable(g)"
+
+
 @dataclass(frozen=True)
 class Primitive:
     """One scalar function.
 
     `kind` is what it gives: "same" as its arguments, "bool", "real" (the real type of a complex
     one), "complex". `partials` has an expression for each argument, None where the derivative is
-    zero everywhere. `signed`: differs between int64 and uint64. `cost`: rough operations.
+    zero everywhere, UNKNOWN where it is not: asking for it is refused. `signed`: differs between int64 and uint64. `cost`: rough operations.
     """
 
     name: str
@@ -44,6 +47,7 @@ def _p(signature: str, *partials: str | None, **options: object) -> Primitive:
 
 
 _ALL = (
+    _p("underivable(g)"),  # stands for a cotangent or tangent that nobody knows; has no arithmetic
     # Arithmetic
     _p("add(a, b)", "1", "1"),
     _p("sub(a, b)", "1", "-1"),
@@ -188,10 +192,10 @@ _ALL = (
     _p("log_ndtr(x)", "0.7978845608028654 / s.erfcx(-0.7071067811865476 * x)", cost=60),
     _p("lgamma(x)", "s.digamma(x)", cost=60),
     _p("digamma(x)", "s.zeta(2, x)", cost=60),
-    _p("zeta(a, b)", None, "-a * s.zeta(a + 1, b)", cost=100),
+    _p("zeta(a, b)", UNKNOWN, "-a * s.zeta(a + 1, b)", cost=100),
     _p("polygamma(n, x)", None, "s.polygamma(n + 1, x)", cost=100),
-    _p("igamma(a, x)", None, "s.exp((a - 1) * s.log(x) - x - s.lgamma(a))", cost=100),
-    _p("igammac(a, x)", None, "-s.exp((a - 1) * s.log(x) - x - s.lgamma(a))", cost=100),
+    _p("igamma(a, x)", UNKNOWN, "s.exp((a - 1) * s.log(x) - x - s.lgamma(a))", cost=100),
+    _p("igammac(a, x)", UNKNOWN, "-s.exp((a - 1) * s.log(x) - x - s.lgamma(a))", cost=100),
     _p("i0(x)", "s.i1(x)", cost=60),
     _p("i0e(x)", "s.i1e(x) - s.sign(x) * y", cost=60),
     _p("i1(x)", "s.where(x == 0, 0.5, s.i0(x) - y / x)", cost=60),

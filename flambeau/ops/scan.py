@@ -11,11 +11,7 @@ from flambeau.ops._lang import *
 
 @composite(namespaces=(), method=False)
 def _scan_dtype(input: Tensor, dtype: DType | None, name: str) -> DType:
-    """Element type of a running sum or product: integers are counted in int64.
-
-    >>> True
-    True
-    """
+    """Element type of a running sum or product: integers are counted in int64."""
     if dtype is not None:
         check_not_implemented(not dtype.is_bool, f"\"{name}_out_cpu\" not implemented for 'Bool'")
         return dtype
@@ -24,7 +20,7 @@ def _scan_dtype(input: Tensor, dtype: DType | None, name: str) -> DType:
     return int64
 
 
-@structured(inplace=True, linear=True)
+@structured(inplace=True, linear=True, out_cast=True)
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Running sums along `dim`; integers add up in int64. float32 is added up in double precision.
 
@@ -43,7 +39,7 @@ def _(g, input, dim: int):
     return x.flip([dim]).cumsum(dim).flip([dim])
 
 
-@structured(inplace=True)
+@structured(inplace=True, out_cast=True)
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Running products along `dim`; integers multiply in int64.
 
@@ -65,11 +61,7 @@ def _(g, input, dim: int, result):
 
 @composite(namespaces=(), method=False)
 def _shifted(input: Tensor, dim: int, by: int, value: float) -> Tensor:
-    """Entries moved one place on (`by` 1) or back (-1) along `dim`; `value` fills the gap.
-
-    >>> True
-    True
-    """
+    """Entries moved one place on (`by` 1) or back (-1) along `dim`; `value` fills the gap."""
     n = input.size(dim)
     shape = input.shape
     shape[wrap_dim(dim, input.ndim)] = 1
@@ -82,9 +74,6 @@ def _shifted(input: Tensor, dim: int, by: int, value: float) -> Tensor:
 @structured(kernel="linear_recurrence", namespaces=(), method=False, out=False)
 def _linear_recurrence(factor: Tensor, input: Tensor, dim: int, backwards: bool) -> Tensor:
     """y[t] = input[t] + factor[t] y[t-1] along `dim` (y[t+1] when backwards); the ends stand alone.
-
-    >>> True
-    True
     """
     check(
         factor.shape == input.shape,
@@ -140,11 +129,7 @@ def _(g0: Tensor | None, input, dim: int, result1):
 
 @composite(namespaces=(), method=False)
 def _gathered_back(g: Tensor | None, input: Tensor, dim: int, places: Tensor) -> Tensor:
-    """Cotangent of entries that were read from `places` along `dim`.
-
-    >>> True
-    True
-    """
+    """Cotangent of entries that were read from `places` along `dim`."""
     out = zeros(input.shape, dtype=input.dtype)
     if g is None or input.numel() == 0:
         return out
@@ -181,11 +166,7 @@ def _(g, input, dim: int, result):
 
 @composite(namespaces=(), method=False)
 def _exp_of_difference(a: Tensor, b: Tensor) -> Tensor:
-    """exp(a - b), where equal infinities differ by zero.
-
-    >>> True
-    True
-    """
+    """exp(a - b), where equal infinities differ by zero."""
     return exp(where(a == b, 0, a - b))
 
 
@@ -229,11 +210,7 @@ def diff(
 
 @composite(namespaces=(), method=False)
 def _check_diff_part(input: Tensor, part: Tensor, dim: int) -> None:
-    """Refuses what cannot be joined to the input of diff.
-
-    >>> True
-    True
-    """
+    """Refuses what cannot be joined to the input of diff."""
     check(
         part.ndim == input.ndim, "diff expects prepend or append to be the same dimension as input"
     )
@@ -248,11 +225,7 @@ def _check_diff_part(input: Tensor, part: Tensor, dim: int) -> None:
 
 @composite(namespaces=(), method=False)
 def _trapezoid_steps(y: Tensor, x: Tensor, dim: int, name: str) -> Tensor:
-    """Widths of the trapezoids, to be multiplied with sums of neighbouring entries of `y`.
-
-    >>> True
-    True
-    """
+    """Widths of the trapezoids, to be multiplied with sums of neighbouring entries of `y`."""
     points = x
     if x.ndim == 1:
         check(
@@ -270,11 +243,7 @@ def _trapezoid_steps(y: Tensor, x: Tensor, dim: int, name: str) -> Tensor:
 
 @composite(namespaces=(), method=False)
 def _neighbour_sums(y: Tensor, dim: int, name: str) -> Tensor:
-    """Sums of neighbouring entries along `dim`.
-
-    >>> True
-    True
-    """
+    """Sums of neighbouring entries along `dim`."""
     check(not y.dtype.is_bool, f"{name}: received a bool input for `y`, but bool is not supported")
     n = y.size(dim)
     return y.narrow(dim, 0, n - 1) + y.narrow(dim, 1, n - 1)

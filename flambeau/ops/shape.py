@@ -242,7 +242,7 @@ def split(self: Tensor, split_size_or_sections: int, dim: int = 0) -> Tensors:
     else:
         for a in range(0, n, step):
             out.append(self.slice(dim, a, min(a + step, n), 1))
-    return out
+    return multi_views(out, "SplitBackward0")
 
 
 @split.overload()
@@ -278,7 +278,7 @@ def split_with_sizes(self: Tensor, split_sizes: Ints, dim: int = 0) -> Tensors:
         f"split_with_sizes: expected split_sizes with the sum {n}, the size of dim {dim}, got "
         f"{split_sizes}",
     )
-    return out
+    return multi_views(out, "SplitWithSizesBackward0")
 
 
 @composite()
@@ -474,7 +474,7 @@ def unbind(input: Tensor, dim: int = 0) -> Tensors:
     out: Tensors = []
     for i in range(input.size(d)):
         out.append(input.select(d, i))
-    return out
+    return multi_views(out, "UnbindBackward0")
 
 
 @composite(namespaces=())

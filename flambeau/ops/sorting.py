@@ -130,11 +130,7 @@ def _(g0: Tensor | None, input, dim: int, keepdim: bool, result1):
 
 @composite(namespaces=(), method=False)
 def _reduced_shape(input: Tensor, dim: int, keepdim: bool) -> Ints:
-    """Shape after one dim was reduced.
-
-    >>> True
-    True
-    """
+    """Shape after one dim was reduced."""
     shape = input.shape
     if input.ndim > 0:
         if keepdim:
@@ -148,11 +144,7 @@ def _reduced_shape(input: Tensor, dim: int, keepdim: bool) -> Ints:
 def _scatter_selected(
     g: Tensor | None, input: Tensor, dim: int, keepdim: bool, places: Tensor
 ) -> Tensor:
-    """Cotangent of a selection of one entry along `dim`.
-
-    >>> True
-    True
-    """
+    """Cotangent of a selection of one entry along `dim`."""
     out = zeros(input.shape, dtype=input.dtype)
     if g is None:
         return out
@@ -186,11 +178,7 @@ def _(g0: Tensor | None, input, dim: int, keepdim: bool, result1):
 
 @structured(kernel="median_dim", fields=("values", "indices"), namespaces=(), method=False)
 def _median_dim(input: Tensor, dim: int, keepdim: bool, skip_nan: bool) -> Tuple[Tensor, Tensor]:
-    """The kernel of median and nanmedian along a dim.
-
-    >>> True
-    True
-    """
+    """The kernel of median and nanmedian along a dim."""
     d = wrap_dim(dim, input.ndim)
     check_index(
         input.ndim == 0 or input.size(d) > 0,
@@ -247,11 +235,7 @@ def nanmedian(input: Tensor, dim: int, keepdim: bool = False) -> Tuple[Tensor, T
 
 @composite(namespaces=(), method=False)
 def _median_all(input: Tensor, skip_nan: bool) -> Tensor:
-    """Median of the flattened tensor; NaN (or the smallest integer) of an empty one.
-
-    >>> True
-    True
-    """
+    """Median of the flattened tensor; NaN (or the smallest integer) of an empty one."""
     if input.numel() == 0:
         if input.dtype.is_floating_point:
             return full([], nan, dtype=input.dtype)

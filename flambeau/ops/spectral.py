@@ -351,10 +351,7 @@ def istft(
     envelope = envelope.narrow(1, start, max(0, have - start))
     if envelope.numel() > 0:
         least = envelope.abs().amin()
-        check(
-            bool((least > 1e-11).item()),
-            "istft: window overlap add min: 1",
-        )
+        check(holds(least > 1e-11), "istft: window overlap add min: 1")
     out = signal / envelope
     if end > whole:
         out = pad(out, [0, end - whole])

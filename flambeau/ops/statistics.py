@@ -12,11 +12,7 @@ from flambeau.ops._lang import *
 
 @structured(kernel="count_in_bins", dynamic=True, namespaces=(), method=False)
 def _count_in_bins(input: Tensor, edges: Tensors, weight: Tensor | None) -> Tensor:
-    """How many rows of a matrix (or what weight of them) fall into each box of a grid.
-
-    >>> True
-    True
-    """
+    """How many rows of a matrix (or what weight of them) fall into each box of a grid."""
     check_not_implemented(
         input.dtype == float32 or input.dtype == float64,
         f"\"histogramdd\" not implemented for '{scalar_type_name(input.dtype)}'",
@@ -25,11 +21,7 @@ def _count_in_bins(input: Tensor, edges: Tensors, weight: Tensor | None) -> Tens
 
 @composite(namespaces=(), method=False)
 def _check_histogram(input: Tensor, bins: int, weight: Tensor | None) -> None:
-    """Refuses inputs of a histogram that do not fit together.
-
-    >>> True
-    True
-    """
+    """Refuses inputs of a histogram that do not fit together."""
     check(input.ndim >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions")
     check(
         bins == input.size(-1),
@@ -53,11 +45,7 @@ def _check_histogram(input: Tensor, bins: int, weight: Tensor | None) -> None:
 
 @composite(namespaces=(), method=False)
 def _check_edges(input: Tensor, edges: Tensors) -> None:
-    """Refuses edges of bins that are not vectors of the input's dtype with an entry.
-
-    >>> True
-    True
-    """
+    """Refuses edges of bins that are not vectors of the input's dtype with an entry."""
     for d, edge in enumerate(edges):
         check(
             edge.dtype == input.dtype,
@@ -79,11 +67,7 @@ def _check_edges(input: Tensor, edges: Tensors) -> None:
 
 @composite(namespaces=(), method=False)
 def _bin_edges(input: Tensor, bins: Ints, range: Floats | None) -> Tensors:
-    """Edges of equal bins over a range, by default that of the values.
-
-    >>> True
-    True
-    """
+    """Edges of equal bins over a range, by default that of the values."""
     n = len(bins)
     if range is not None:
         check(
@@ -122,11 +106,7 @@ def _bin_edges(input: Tensor, bins: Ints, range: Floats | None) -> Tensors:
 
 @composite(namespaces=(), method=False)
 def _histogram(input: Tensor, edges: Tensors, weight: Tensor | None, density: bool) -> Tensor:
-    """Counts of the rows (all dims but the last); as a density they integrate to one.
-
-    >>> True
-    True
-    """
+    """Counts of the rows (all dims but the last); as a density they integrate to one."""
     rows = input.reshape([-1, len(edges)])
     counts = _count_in_bins(rows, edges, None if weight is None else weight.reshape([-1]))
     if not density:
@@ -237,11 +217,7 @@ def histogramdd(
 
 @composite(namespaces=(), method=False)
 def _check_weights(name: str, weights: Tensor, observations: int) -> None:
-    """Refuses weights of observations that are not one non-negative number each.
-
-    >>> True
-    True
-    """
+    """Refuses weights of observations that are not one non-negative number each."""
     check(
         weights.ndim <= 1,
         f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
@@ -299,6 +275,11 @@ def cov(
         _check_weights("aweights", aweights, n)
         w = aweights if w is None else w * aweights
     if w is None:
+        if n <= correction:
+            warn(
+                "cov(): degrees of freedom is <= 0. Correction should be strictly less than the "
+                "number of observations."
+            )
         centred = x - (x.sum([1]) / n).unsqueeze(1)
         return (mm(centred, centred.t().conj()) / max(n - correction, 0)).squeeze()
     total = w.sum()

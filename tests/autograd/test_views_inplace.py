@@ -1,5 +1,7 @@
 """Changes in place, of bases and through views, against the same computation without them."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -195,3 +197,38 @@ def test_change_does_not_leak():
     del y
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize(
+    ("views", "name"),
+    [
+        (lambda x: x.unbind(), "UnbindBackward0"),
+        (lambda x: list(x), "UnbindBackward0"),
+        (lambda x: x.split(1), "SplitBackward0"),
+        (lambda x: x.chunk(3), "SplitBackward0"),
+        (lambda x: x.split([1, 2]), "SplitWithSizesBackward0"),
+    ],
+)
+def test_several_views_of_one_function_stay_as_they_are(views, name):
+    x = torch.ones(3, 2, requires_grad=True) * 2
+    message = (
+        f"Output 1 of {name} is a view and is being modified inplace. This view is the output of a "
+        "function that returns multiple views."
+    )
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        views(x)[1].mul_(2)
+    with pytest.raises(RuntimeError, match="returns multiple views"):
+        views(x)[1].view(-1).mul_(2)
+    views(x.detach())[1].mul_(2)  # nothing is recorded
+    assert x.detach().sum() == 16
+    part = x.tensor_split(3)[1]  # slices: each by itself
+    part.mul_(2)
+    x.sum().backward()
+
+
+def test_a_base_changed_after_several_views():
+    x = torch.ones(3, 2, requires_grad=True) * 2
+    first, *_ = x.unbind()
+    x.add_(1)
+    with pytest.raises(RuntimeError, match="its base or another view of its base has been modified"):
+        (first * 2).sum().backward()

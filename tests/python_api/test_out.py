@@ -1,0 +1,118 @@
+"""out=: what is refused, what is resized and said so; and the other warnings of operations."""
+
+import warnings
+
+import pytest
+
+import flambeau as torch
+
+
+def out(*shape, dtype=torch.float32, device=None):
+    return torch.zeros(*shape, dtype=dtype, device=device)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: torch.add(torch.ones(2), 1, out=out(2, dtype=torch.int64)),
+         "result type Float can't be cast to the desired output type Long"),
+        (lambda: torch.mm(torch.ones(2, 2), torch.ones(2, 2), out=out(2, 2, dtype=torch.float64)),
+         "Expected out tensor to have dtype float, but got double instead"),
+        (lambda: torch.topk(torch.ones(2), 1, out=(out(1), out(1))),
+         "Expected out tensor to have dtype long int, but got float instead"),
+        (lambda: torch.add(torch.ones(2), 1, out=out(2, device="meta")),
+         "Attempting to copy from device cpu to device meta, but cross-device copies are not allowed!"),
+        (lambda: torch.mm(torch.ones(2, 2), torch.ones(2, 2), out=out(2, 2, device="meta")),
+         "Attempting to copy from device cpu to device meta, but cross-device copies are not allowed!"),
+    ],
+)  # fmt: skip
+def test_refused(call, message):
+    with pytest.raises(RuntimeError) as e:
+        call()
+    assert str(e.value).endswith(message)
+
+
+@pytest.mark.parametrize("f", [lambda o: torch.add(torch.ones(3), 1, out=o),
+                               lambda o: torch.cumsum(torch.ones(3), 0, out=o),
+                               lambda o: torch.stack([torch.ones(3)], out=o)])  # fmt: skip
+def test_resized(f):
+    with pytest.warns(UserWarning, match=r"resized since it had shape \[2\], which does not match"):
+        f(out(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f(out(0))
+
+
+def test_types_that_are_cast():
+    assert torch.sum(torch.ones(3), 0, out=out(dtype=torch.float64)).item() == 3
+    assert torch.zeros(2, out=out(2, dtype=torch.int64)).dtype == torch.int64
+    assert torch.arange(2, out=out(2)).tolist() == [0.0, 1.0]
+    assert torch.zeros(2, out=out(2, device="meta")).is_meta
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda: torch.std(torch.ones(1)), r"std\(\): degrees of freedom is <= 0"),
+        (lambda: torch.var(torch.ones(1, 2), 0), r"var\(\): degrees of freedom is <= 0"),
+        (lambda: torch.var_mean(torch.ones(1)), r"var_mean\(\): degrees of freedom is <= 0"),
+        (lambda: torch.cov(torch.ones(1)), r"cov\(\): degrees of freedom is <= 0"),
+        (lambda: torch.tensor([1j]).float(), "Casting complex values to real discards"),
+        (lambda: torch.zeros(1).copy_(torch.tensor([1j])), "Casting complex values to real discards"),
+        (lambda: torch.ones(3)[torch.tensor([1, 0, 1], dtype=torch.uint8)], "torch.uint8 is now deprecated"),
+        (lambda: torch.ones(2, 3, 4).T, "x.T` on tensors of dimension other than 2"),
+        (lambda: torch.meshgrid(torch.ones(2), torch.ones(2)), "pass the indexing argument"),
+        (lambda: torch.nn.functional.mse_loss(torch.ones(2), torch.ones(2, 2)), "target size"),
+    ],
+)  # fmt: skip
+def test_warnings(f, message):
+    with pytest.warns(UserWarning, match=message):
+        f()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match=message):
+            f()
+
+
+def test_fill_of_shared_elements():
+    x = torch.ones(3).expand(2, 3)
+    assert x.fill_(4).sum() == 24 and x.zero_().sum() == 0
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        x.copy_(torch.ones(3))
+
+
+def test_fill_with_a_tensor_has_a_gradient():
+    v = torch.tensor(3.0, requires_grad=True)
+    x = torch.zeros(2, 2).fill_(v)
+    (x * torch.tensor([1.0, 2.0])).sum().backward()
+    assert v.grad.item() == 6
+
+
+def test_promotion_keeps_the_precision_of_tensors_with_dimensions():
+    z = torch.tensor(1j, dtype=torch.complex128)
+    assert torch.result_type(torch.ones(2), z) == torch.complex64
+    assert (torch.ones(2) * z).dtype == torch.complex64
+    assert (torch.ones(2, dtype=torch.float64) * 1j).dtype == torch.complex128
+    assert (torch.ones(2, dtype=torch.int64) * z).dtype == torch.complex128
+
+
+def test_parts_of_complex_numbers():
+    with pytest.raises(RuntimeError, match="Expected object of scalar type Float but got scalar type Double"):
+        torch.complex(torch.ones(2), torch.ones(2).double())
+    with pytest.raises(RuntimeError, match="Half, Float or Double tensors but got Long and Long"):
+        torch.complex(torch.ones(2).long(), torch.ones(2).long())
+
+
+def test_functions_of_python_for_each_entry():
+    x = torch.arange(4.0).view(2, 2).t()
+    assert x.apply_(lambda v: v + 1) is x and x.tolist() == [[1, 3], [2, 4]]
+    x.map_(torch.tensor([10.0, 20.0]), lambda a, b: a * b)
+    assert x.tolist() == [[10, 60], [20, 80]]
+    x.map2_(torch.ones(2), torch.ones(2, 2), lambda a, b, c: a + b + c)
+    assert x.tolist() == [[12, 62], [22, 82]]
+    with pytest.raises(RuntimeError, match=r"Can't call apply_\(\) on Variable that requires grad"):
+        torch.ones(1, requires_grad=True).apply_(abs)
+    with pytest.raises(TypeError, match="map_"):
+        x.map_(torch.ones(2).double(), max)
