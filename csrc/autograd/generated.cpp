@@ -133,6 +133,17 @@ bool may_overlap(const Tensor& out, const OptTensors& xs) {
   return std::any_of(xs.begin(), xs.end(), [&](const OptTensor& x) { return may_overlap(out, x); });
 }
 
+// The element's type in C++, as messages about out= have it.
+static const char* cpp_type_name(DType d) {
+  constexpr const char* names[] = {
+      "bool",          "unsigned char", "signed char", "short int", "int",
+      "long int",      "uint16_t",      "uint32_t",    "uint64_t",  "c10::Half",
+      "c10::BFloat16", "float",         "double",      "c10::complex<float>",
+      "c10::complex<double>"};
+  static_assert(std::size(names) == kDTypes);
+  return names[static_cast<int>(d)];
+}
+
 void check_out_dtype(const Tensor& out, DType result) {
   FB_CHECK(out.dtype() == result, "Expected out tensor to have dtype ", cpp_type_name(result),
            ", but got ", cpp_type_name(out.dtype()), " instead");
@@ -145,7 +156,7 @@ void assign_out(const Tensor& out, const Tensor& result, const char* op) {
   }
   check_castable(result.dtype(), out.dtype(), op);
   check_out_device(result.device(), out);
-  resize_output(out, result.sizes());
+  resize_output(out, result.sizes(), op);
   NoGradGuard no_grad;
   ops::copy_(out, result);
 }

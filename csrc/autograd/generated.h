@@ -11,6 +11,7 @@
 #include "core/devices.h"
 #include "core/promotion.h"
 #include "core/pylist.h"
+#include "core/warning.h"
 #include "dispatch/boxing.h"
 
 namespace flambeau {

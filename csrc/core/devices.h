@@ -72,6 +72,9 @@ bool on_cpu(const std::optional<std::vector<T>>& xs) noexcept {
   return !xs || on_cpu(*xs);
 }
 
+// New tensor like x on another device.
+Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat format, Device device);
+
 // The one device of the tensors of a call. Error(Runtime) when there are two.
 class CommonDevice {
  public:

@@ -29,16 +29,6 @@ const char* scalar_type_name(DType d) {
   return names[static_cast<int>(d)];
 }
 
-const char* cpp_type_name(DType d) {
-  constexpr const char* names[] = {
-      "bool",         "unsigned char", "signed char",   "short int", "int",
-      "long int",     "uint16_t",      "uint32_t",      "uint64_t",  "c10::Half",
-      "c10::BFloat16", "float",         "double",        "c10::complex<float>",
-      "c10::complex<double>"};
-  static_assert(std::size(names) == kDTypes);
-  return names[static_cast<int>(d)];
-}
-
 // Classes: bool < integers < floats < complex. Within integers: the wider wins; unsigned 8 with a
 // signed type gives the smallest signed type that holds both; the wide unsigned types meet no other
 // integer type.

@@ -93,7 +93,6 @@ constexpr const char* dtype_name(DType d) {
 }
 // Name as error messages of kernels spell it ("Float", "Long", "Bool", ...).
 const char* scalar_type_name(DType d);
-const char* cpp_type_name(DType d);  // the element's type in C++, as messages about out= have it
 
 inline std::ostream& operator<<(std::ostream& out, DType d) {
   return out << "torch." << dtype_name(d);

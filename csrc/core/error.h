@@ -1,6 +1,5 @@
 // Errors: one exception class per Python exception class that the library raises. Messages read
-// `op: expected X, got Y; hint`. The binding turns the kind into the Python class. Warnings are
-// shown by whoever runs the program: the binding raises them where the user made them errors.
+// `op: expected X, got Y; hint`. The binding turns the kind into the Python class.
 #pragma once
 
 #include <sstream>
@@ -47,12 +46,6 @@ std::string concat(const Args&... args) {
 template <class... Args>
 [[noreturn, gnu::cold, gnu::noinline]] void fail(ErrorKind kind, const Args&... args) {
   throw Error(kind, concat(args...));
-}
-
-// Installed by the binding; without one, warnings go to the standard error stream.
-extern void (*show_warning)(const std::string& message);
-[[gnu::cold]] inline void warn(const std::string& message) {
-  show_warning(message);
 }
 
 }  // namespace flambeau

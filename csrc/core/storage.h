@@ -1,7 +1,6 @@
 // Storage: a counted piece of memory, shared by the tensors that are views of it. Small storages
 // hold their bytes behind themselves: one allocation. The version counter counts in-place changes,
-// for autograd. A storage on the meta device has a length and no memory: Note [Meta tensors] in
-// core/devices.h.
+// for autograd.
 #pragma once
 
 #include "core/allocator.h"
@@ -25,7 +24,7 @@ class Storage : public Counted<Storage> {
                            Device device = {});
   static void destroy(Storage* s) noexcept;
 
-  void* data() const noexcept { return data_; }  // null on the meta device
+  void* data() const noexcept { return data_; }
   int64_t nbytes() const noexcept { return nbytes_; }
   Device device() const noexcept { return device_; }
   bool resizable() const noexcept { return !deleter_; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/devices.h"
+#include "core/warning.h"
 #include "dispatch/modes.h"  // the one mode that new tensors remember
 
 namespace flambeau {
@@ -230,10 +232,12 @@ Tensor empty_strided(const Ints& sizes, const Ints& strides, DType dtype, Device
       make_tensor(sizes, strides, dtype, 0, Storage::make(elements * itemsize(dtype), device)));
 }
 
-Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat format,
-                  std::optional<Device> device) {
+Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat format) {
+  return empty_like(x, dtype, format, x.device());
+}
+
+Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat format, Device on) {
   DType d = dtype.value_or(x.dtype());
-  Device on = device.value_or(x.device());
   if (format != MemoryFormat::Preserve) return empty(x.sizes(), d, format, on);
   if (x.is_contiguous()) return empty(x.sizes(), d, MemoryFormat::Contiguous, on);
   if (x.is_dense()) return empty_strided(x.sizes(), x.strides(), d, on);
@@ -353,7 +357,7 @@ void resize(const Tensor& x, const Ints& sizes) {
   x->refresh();
 }
 
-void resize_output(const Tensor& out, const Ints& sizes) {
+void resize_output(const Tensor& out, const Ints& sizes, const char*) {
   if (out.sizes() == sizes) return;
   if (out.numel() > 0)
     warn(concat("An output with one or more elements was resized since it had shape ", out.sizes(),

@@ -109,7 +109,7 @@ class Tensor {
       impl_->storage->bump_version();
   }
 
-  Scalar item() const;  // the only element; Error(Runtime) for other sizes and for meta tensors
+  Scalar item() const;  // the only element; Error(Runtime) for other sizes
 
  private:
   Ref<TensorImpl> impl_;
@@ -124,7 +124,7 @@ Tensor empty(const Ints& sizes, DType dtype, MemoryFormat format = MemoryFormat:
              Device device = {});
 Tensor empty_strided(const Ints& sizes, const Ints& strides, DType dtype, Device device = {});
 Tensor empty_like(const Tensor& x, std::optional<DType> dtype = {},
-                  MemoryFormat format = MemoryFormat::Preserve, std::optional<Device> device = {});
+                  MemoryFormat format = MemoryFormat::Preserve);
 Tensor scalar_tensor(const Scalar& x, DType dtype);  // 0-d
 Tensor wrapped_number(const Scalar& x);              // 0-d, weak in promotion
 
@@ -138,7 +138,7 @@ Tensor alias_as(const Tensor& x, DType dtype, const Ints& sizes, const Ints& str
 void set_data(const Tensor& x, const Tensor& with);
 // The resize rule of out=: an empty tensor takes the shape, another warns as PyTorch does and is
 // resized.
-void resize_output(const Tensor& out, const Ints& sizes);
+void resize_output(const Tensor& out, const Ints& sizes, const char* op);
 void resize(const Tensor& x, const Ints& sizes);
 
 // Geometry.

@@ -1,8 +1,7 @@
 // Moving elements: copies between any layouts and dtypes, fills, conversions. The one place that
 // converts between element types; every kernel that wants contiguous operands or another dtype asks
 // here. Below autograd and modes. Invariant: sources are only read; a destination may share memory
-// with its source only when both are the same view. Meta tensors
-// are copied and filled by doing nothing.
+// with its source only when both are the same view.
 #pragma once
 
 #include "core/tensor.h"

@@ -467,7 +467,7 @@ void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params,
     FB_CHECK(can_cast(d, out->dtype()), "result type ", scalar_type_name(d),
              " can't be cast to the desired output type ", scalar_type_name(out->dtype()));
     check_out_device(device, *out);
-    resize_output(*out, shape);
+    resize_output(*out, shape, k.name);
     check_overlaps(*out, in, k.inputs);
     targets[i++] = *out;
   }

@@ -18,7 +18,6 @@ struct FloatTraits<float> {
   static constexpr int kMantissa = 23, kBias = 127;
   static constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   static constexpr float kLn2High = 0.693145751953125f, kLn2Low = 1.4286068203094173e-6f;
-  static constexpr float kLog10Of2High = 0.301025390625f, kLog10Of2Low = 4.605038981e-06f;
   static constexpr float kLog2e = 1.44269504088896340736f;
   static constexpr float kExpMin = -104.0f, kExpMax = 89.0f;
   static constexpr float kExpm1Min = -20.0f, kExpm1Max = 88.9f;
@@ -33,8 +32,6 @@ struct FloatTraits<double> {
   static constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52
   static constexpr double kLn2High = 6.93147180369123816490e-01,
                           kLn2Low = 1.90821492927058770002e-10;
-  static constexpr double kLog10Of2High = 0.30102999566224753,
-                          kLog10Of2Low = 1.73366596037528533e-12;
   static constexpr double kLog2e = 1.44269504088896340736;
   static constexpr double kExpMin = -746.0, kExpMax = 710.0;
   static constexpr double kExpm1Min = -40.0, kExpm1Max = 709.9;
@@ -104,13 +101,6 @@ FB_INLINE T exp_of(T x) {
   return y * power_of_two<T>(half) * power_of_two<T>(n - half);
 }
 
-FB_INLINE float copy_sign(float x, float sign) {
-  return __builtin_copysignf(x, sign);
-}
-FB_INLINE double copy_sign(double x, double sign) {
-  return __builtin_copysign(x, sign);
-}
-
 template <class T>
 FB_INLINE T expm1_of(T x) {
   using F = FloatTraits<T>;
@@ -118,7 +108,7 @@ FB_INLINE T expm1_of(T x) {
   T p = (exp_tail(r) * r) * r + r;
   T scale = power_of_two<T>(n - 1);
   T y = (scale * p + (scale - T(0.5))) * T(2);
-  return copy_sign(n == 0 ? p : y, x);  // of a zero, too
+  return n == 0 ? p : y;
 }
 
 template <class T>
@@ -188,10 +178,8 @@ FB_INLINE T log2_of(T x) {
 }
 template <class T>
 FB_INLINE T log10_of(T x) {
-  using F = FloatTraits<T>;
   auto [k, f, tail] = log_parts<T>(x);
-  T small = k * F::kLog10Of2Low + (f - tail) * T(0.43429448190325182765);
-  return log_edges(x, k * F::kLog10Of2High + small);  // exact for powers of 10
+  return log_edges(x, k * T(0.30102999566398119521) + (f - tail) * T(0.43429448190325182765));
 }
 template <class T>
 FB_INLINE T log1p_of(T x) {
@@ -210,7 +198,7 @@ FB_INLINE T tanh_of(T x) {
   T e = expm1_of<T>(T(2) * (a > T(22) ? T(22) : a));
   T y = e / (e + T(2));
   y = a != a ? x : y;
-  return copy_sign(y, x);
+  return __builtin_copysign(y, x);
 }
 template <>
 FB_INLINE float tanh_of<float>(float x) {
@@ -218,7 +206,7 @@ FB_INLINE float tanh_of<float>(float x) {
   float e = expm1_of<float>(2.0f * (a > 10.0f ? 10.0f : a));
   float y = e / (e + 2.0f);
   y = a != a ? x : y;
-  return copy_sign(y, x);
+  return __builtin_copysignf(y, x);
 }
 
 template <class T>

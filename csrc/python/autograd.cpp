@@ -10,6 +10,7 @@
 #include "python/module.h"
 #include "python/node_object.h"
 #include "python/types.h"
+#include "python/user_warning.h"
 
 namespace flambeau::python {
 

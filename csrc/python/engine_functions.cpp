@@ -7,6 +7,7 @@
 #include "autograd/meta.h"
 #include "python/autograd.h"
 #include "python/node_object.h"
+#include "python/user_warning.h"
 
 namespace flambeau::python {
 

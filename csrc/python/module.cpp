@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/warning.h"
 #include "python/argparse.h"
 #include "python/factories.h"
 #include "python/torch_function.h"
 #include "python/types.h"
+#include "python/user_warning.h"
 
 namespace flambeau::python {
 

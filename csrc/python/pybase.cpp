@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "python/user_warning.h"
+
 namespace flambeau::python {
 
 struct PythonError::State {

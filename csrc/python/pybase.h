@@ -70,9 +70,6 @@ inline void checked_int(int status) {
     throw PythonError();
 }
 
-// A UserWarning, from any thread; thrown when the program makes warnings errors.
-void warn_user(const std::string& message);
-
 // A static type, to be completed and made ready.
 inline PyTypeObject static_type(const char* name, Py_ssize_t size, const char* doc) {
   PyTypeObject t{};

@@ -1,6 +1,7 @@
 // Properties of Tensor that are not autograd's: geometry, dtype, device, and the views T, mT, H,
 // mH, real, imag, data.
 #include "autograd/meta.h"
+#include "core/warning.h"
 #include "gen/ops.h"
 #include "python/factories.h"
 #include "python/module.h"

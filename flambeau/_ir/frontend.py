@@ -335,7 +335,8 @@ class FunctionTyper(ExprTyper):
         value = self.expr(node.value)
         # What stands alone must change something or refuse something.
         changes = value.op == "core" and value.attr in (
-            "warn", "append", "extend", "insert", "pop", "wrap_dim", "wrap_dims", "broadcast_shapes",
+            "warn", "append", "extend", "insert", "pop", "wrap_dim", "wrap_dims",
+            "broadcast_shapes",
         )  # fmt: skip
         if value.op == "call" and (value.type == NONE or value.attr.name.endswith("_")):
             changes = True

@@ -8,14 +8,10 @@ from flambeau.ops._lang import *
 @composite(namespaces=(), method=False)
 def _check_has_data(input: Tensor, to_meta: bool) -> None:
     """Refuses to copy values out of a tensor that has none."""
-    check_not_implemented(
-        to_meta or not input.is_meta, "Cannot copy out of meta tensor; no data!"
-    )
+    check_not_implemented(to_meta or not input.is_meta, "Cannot copy out of meta tensor; no data!")
 
 
-@structured(
-    kernel="copy_", inplace_kernel=True, namespaces=(), method=True, cpu_params=("src",)
-)
+@structured(kernel="copy_", inplace_kernel=True, namespaces=(), method=True, cpu_params=("src",))
 def copy_(self: Tensor, src: Tensor | Number, non_blocking: bool = False) -> Tensor:
     """Overwrites `self` with `src`, broadcast and converted.
 
@@ -38,9 +34,7 @@ def _(g, src):
     return zeros(g.shape, dtype=g.dtype), sum_to(kind, src.shape).to(src.dtype, device=src.device)
 
 
-@structured(
-    kernel="copy_into", namespaces=(), method=False, out=False, cpu_params=("self",)
-)
+@structured(kernel="copy_into", namespaces=(), method=False, out=False, cpu_params=("self",))
 def _to_copy(
     self: Tensor,
     dtype: DType | None = None,

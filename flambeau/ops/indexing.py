@@ -130,9 +130,7 @@ def _front(dims: Ints, ndim: int) -> Ints:
     return out
 
 
-@structured(
-    kernel="index_block", namespaces=(), method=False, out=False, cpu_params=("indices",)
-)
+@structured(kernel="index_block", namespaces=(), method=False, out=False, cpu_params=("indices",))
 def index_block(self: Tensor, indices: Tensors, start: int) -> Tensor:
     """Entries of `self` where dims start, start + 1, … are replaced by equal-shaped indices.
 

@@ -115,9 +115,6 @@ def _linalg_use_builtin(on: bool) -> bool:
     """Whether the plain routines are used though LAPACK is there; returns the setting before.
 
     For tests of machines without OpenBLAS.
-
-    >>> torch._C._linalg._linalg_use_builtin(False)
-    False
     """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=False)
+@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=False, label="GeluKernelImpl")
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """Input times the normal distribution function at it (Hendrycks & Gimpel, 2016).
 
@@ -39,7 +39,7 @@ def _(g, result):
     return s.where(result > 0, g, 0)
 
 
-@pointwise(dtypes="fc", namespaces=("nn.functional",), inplace=True, out=False)
+@pointwise(dtypes="fc", namespaces=("nn.functional",), inplace=True, out=False, label="silu_cpu")
 def silu(input: Tensor) -> Tensor:
     """Input times its logistic sigmoid (Elfwing et al., 2017).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False)
+@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False, label="elu_cpu")
 def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """x above 0, alpha * (exp(x) - 1) below (Clevert et al., 2015).
 
@@ -15,7 +15,7 @@ def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return input if input > 0 else alpha * s.expm1(input)
 
 
-@pointwise(dtypes="f", namespaces=("torch", "nn.functional"), inplace=True)
+@pointwise(dtypes="f", namespaces=("torch", "nn.functional"), inplace=True, label="elu_cpu")
 def selu(input: Tensor) -> Tensor:
     """Scaled elu of self-normalising networks (Klambauer et al., 2017).
 
@@ -27,7 +27,7 @@ def selu(input: Tensor) -> Tensor:
     )
 
 
-@pointwise(dtypes="f", namespaces=("torch", "nn.functional"), inplace=True)
+@pointwise(dtypes="f", namespaces=("torch", "nn.functional"), inplace=True, label="elu_cpu")
 def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """Continuously differentiable elu (Barron, 2017).
 
@@ -37,7 +37,13 @@ def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return input if input > 0 else alpha * s.expm1(input / alpha)
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False)
+@pointwise(
+    dtypes="f",
+    namespaces=("nn.functional",),
+    inplace=True,
+    out=False,
+    label="leaky_relu_cpu",
+)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """x above 0, a small slope below.
 
@@ -77,7 +83,13 @@ def _(g, input):
     return s.where((input > 0) & (input < 6), g, 0)
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False)
+@pointwise(
+    dtypes="f",
+    namespaces=("nn.functional",),
+    inplace=True,
+    out=False,
+    label="hardsigmoid_cpu",
+)
 def hardsigmoid(input: Tensor) -> Tensor:
     """relu6(x + 3) / 6.
 
@@ -92,7 +104,13 @@ def _(g, input):
     return s.where((input > -3) & (input < 3), g / 6, 0)
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False)
+@pointwise(
+    dtypes="f",
+    namespaces=("nn.functional",),
+    inplace=True,
+    out=False,
+    label="hardswish_cpu",
+)
 def hardswish(input: Tensor) -> Tensor:
     """x * relu6(x + 3) / 6 (Howard et al., 2019).
 
@@ -107,7 +125,7 @@ def _(g, input):
     return s.where(input <= -3, 0, s.where(input < 3, g * (input / 3 + 0.5), g))
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=False)
+@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=False, label="softplus_cpu")
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta x)) / beta; x itself where beta x exceeds the threshold.
 
@@ -122,7 +140,7 @@ def _(g, input, beta, threshold):
     return s.where(input * beta > threshold, g, g * s.sigmoid(input * beta))
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False)
+@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False, label="mish_cpu")
 def mish(input: Tensor) -> Tensor:
     """x * tanh(softplus(x)) (Misra, 2019).
 
@@ -138,7 +156,7 @@ def _(g, input):
     return g * (t + input * s.sigmoid(input) * (1 - t * t))
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=False)
+@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=False, label="log_sigmoid_cpu")
 def logsigmoid(input: Tensor) -> Tensor:
     """Logarithm of the logistic function.
 
@@ -168,7 +186,13 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - s.tanh(input)
 
 
-@pointwise(dtypes="f", namespaces=("torch", "nn.functional"), inplace=False, method=True)
+@pointwise(
+    dtypes="f",
+    namespaces=("torch", "nn.functional"),
+    inplace=False,
+    method=True,
+    label="hardshrink_cpu",
+)
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Zero within [-lambd, lambd], x outside.
 
@@ -178,7 +202,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return 0 if (input >= -lambd) & (input <= lambd) else input
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=False)
+@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=False, label="softshrink_check")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Moved towards zero by lambd.
 

@@ -32,7 +32,7 @@ def rsub(input: Tensor, other: Tensor | Number, alpha: Number = 1) -> Tensor:
     return other - alpha * input
 
 
-@pointwise(dtypes="if", differentiable=False)
+@pointwise(dtypes="if", differentiable=False, label="div_floor_cpu")
 def floor_divide(input: Tensor, other: Tensor | Number) -> Tensor:
     """Quotient rounded down.
 
@@ -42,7 +42,7 @@ def floor_divide(input: Tensor, other: Tensor | Number) -> Tensor:
     return s.floor_divide(input, other)
 
 
-@pointwise(dtypes="if")
+@pointwise(dtypes="if", label="remainder_cpu")
 def remainder(input: Tensor, other: Tensor | Number) -> Tensor:
     """Remainder with the sign of the divisor.
 
@@ -52,7 +52,7 @@ def remainder(input: Tensor, other: Tensor | Number) -> Tensor:
     return s.remainder(input, other)
 
 
-@pointwise(dtypes="if")
+@pointwise(dtypes="if", label="fmod_cpu")
 def fmod(input: Tensor, other: Tensor | Number) -> Tensor:
     """Remainder with the sign of the dividend.
 
@@ -102,7 +102,7 @@ def fmin(input: Tensor, other: Tensor) -> Tensor:
     return s.fmin(input, other)
 
 
-@pointwise(promote="float", dtypes="bif")
+@pointwise(promote="float", dtypes="bif", label="copysign_cpu")
 def copysign(input: Tensor, other: Tensor | Number) -> Tensor:
     """Magnitude of `input` with the sign of `other`.
 
@@ -112,7 +112,7 @@ def copysign(input: Tensor, other: Tensor | Number) -> Tensor:
     return s.copysign(input, other)
 
 
-@pointwise(dtypes="f")
+@pointwise(dtypes="f", label="hypot_cpu")
 def hypot(input: Tensor, other: Tensor) -> Tensor:
     """Root of the sum of squares.
 
@@ -123,7 +123,11 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
 
 
 @pointwise(
-    promote="float", dtypes="bif", aliases=("arctan2",), alias_methods=("arctan2", "arctan2_")
+    promote="float",
+    dtypes="bif",
+    aliases=("arctan2",),
+    alias_methods=("arctan2", "arctan2_"),
+    label="atan2_cpu",
 )
 def atan2(input: Tensor, other: Tensor) -> Tensor:
     """Angle of the point (other, input).
@@ -134,7 +138,7 @@ def atan2(input: Tensor, other: Tensor) -> Tensor:
     return s.atan2(input, other)
 
 
-@pointwise(dtypes="f", differentiable=False)
+@pointwise(dtypes="f", differentiable=False, label="nextafter_cpu")
 def nextafter(input: Tensor, other: Tensor) -> Tensor:
     """The next number towards `other`.
 
@@ -144,7 +148,7 @@ def nextafter(input: Tensor, other: Tensor) -> Tensor:
     return s.nextafter(input, other)
 
 
-@pointwise(dtypes="i")
+@pointwise(dtypes="i", label="gcd_cpu")
 def gcd(input: Tensor, other: Tensor) -> Tensor:
     """Greatest common divisor.
 
@@ -154,7 +158,7 @@ def gcd(input: Tensor, other: Tensor) -> Tensor:
     return s.gcd(input, other)
 
 
-@pointwise(dtypes="i")
+@pointwise(dtypes="i", label="lcm_cpu")
 def lcm(input: Tensor, other: Tensor) -> Tensor:
     """Least common multiple.
 
@@ -184,7 +188,7 @@ def heaviside(input: Tensor, other: Tensor) -> Tensor:
     return s.heaviside(input, other)
 
 
-@pointwise(dtypes="fc", inplace=False)
+@pointwise(dtypes="fc", inplace=False, label="logaddexp_cpu")
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """Logarithm of the sum of exponentials.
 
@@ -194,7 +198,7 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     return s.logaddexp(input, other)
 
 
-@pointwise(dtypes="f", inplace=False)
+@pointwise(dtypes="f", inplace=False, label="logaddexp2_cpu")
 def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
     """Logarithm to base 2 of the sum of powers of 2.
 
@@ -224,7 +228,7 @@ def ne(input: Tensor, other: Tensor | Number) -> Tensor:
     return input != other
 
 
-@pointwise(dtypes="bif", aliases=("less",), alias_methods=("less", "less_"))
+@pointwise(dtypes="bif", aliases=("less",), alias_methods=("less", "less_"), label="lt_cpu")
 def lt(input: Tensor, other: Tensor | Number) -> Tensor:
     """Is `input` less than `other`?
 
@@ -234,7 +238,12 @@ def lt(input: Tensor, other: Tensor | Number) -> Tensor:
     return input < other
 
 
-@pointwise(dtypes="bif", aliases=("less_equal",), alias_methods=("less_equal", "less_equal_"))
+@pointwise(
+    dtypes="bif",
+    aliases=("less_equal",),
+    alias_methods=("less_equal", "less_equal_"),
+    label="le_cpu",
+)
 def le(input: Tensor, other: Tensor | Number) -> Tensor:
     """Is `input` at most `other`?
 
@@ -245,7 +254,10 @@ def le(input: Tensor, other: Tensor | Number) -> Tensor:
 
 
 @pointwise(
-    dtypes="bif", aliases=("greater_equal",), alias_methods=("greater_equal", "greater_equal_")
+    dtypes="bif",
+    aliases=("greater_equal",),
+    alias_methods=("greater_equal", "greater_equal_"),
+    label="ge_cpu",
 )
 def ge(input: Tensor, other: Tensor | Number) -> Tensor:
     """Is `input` at least `other`?
@@ -286,7 +298,7 @@ def logical_xor(input: Tensor, other: Tensor) -> Tensor:
     return s.logical_xor(input, other)
 
 
-@pointwise(dtypes="bi")
+@pointwise(dtypes="bi", label="bitwise_and_cpu")
 def bitwise_and(input: Tensor, other: Tensor | Number) -> Tensor:
     """Bits set in both.
 
@@ -296,7 +308,7 @@ def bitwise_and(input: Tensor, other: Tensor | Number) -> Tensor:
     return s.bitwise_and(input, other)
 
 
-@pointwise(dtypes="bi")
+@pointwise(dtypes="bi", label="bitwise_or_cpu")
 def bitwise_or(input: Tensor, other: Tensor | Number) -> Tensor:
     """Bits set in either.
 
@@ -306,7 +318,7 @@ def bitwise_or(input: Tensor, other: Tensor | Number) -> Tensor:
     return s.bitwise_or(input, other)
 
 
-@pointwise(dtypes="bi")
+@pointwise(dtypes="bi", label="bitwise_xor_cpu")
 def bitwise_xor(input: Tensor, other: Tensor | Number) -> Tensor:
     """Bits set in one alone.
 
@@ -316,7 +328,7 @@ def bitwise_xor(input: Tensor, other: Tensor | Number) -> Tensor:
     return s.bitwise_xor(input, other)
 
 
-@pointwise(dtypes="i")
+@pointwise(dtypes="i", label="lshift_cpu")
 def bitwise_left_shift(input: Tensor, other: Tensor | Number) -> Tensor:
     """Bits moved up.
 
@@ -326,7 +338,7 @@ def bitwise_left_shift(input: Tensor, other: Tensor | Number) -> Tensor:
     return s.bitwise_left_shift(input, other)
 
 
-@pointwise(dtypes="i")
+@pointwise(dtypes="i", label="rshift_cpu")
 def bitwise_right_shift(input: Tensor, other: Tensor | Number) -> Tensor:
     """Bits moved down, the sign kept.
 

@@ -39,7 +39,7 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
-@pointwise(dtypes="if", differentiable=True)
+@pointwise(dtypes="if", differentiable=True, label="round_vml_cpu")
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Rounded to whole numbers, halves to even; to `decimals` places.
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@pointwise(promote="float", dtypes="bif", namespaces=("special",), method=False, inplace=False)
+@pointwise(
+    promote="float",
+    dtypes="bif",
+    namespaces=("special",),
+    method=False,
+    inplace=False,
+    label="erfcx_cpu",
+)
 def erfcx(input: Tensor) -> Tensor:
     """exp(x**2) * erfc(x).
 
@@ -15,7 +22,14 @@ def erfcx(input: Tensor) -> Tensor:
     return s.erfcx(input)
 
 
-@pointwise(promote="float", dtypes="bif", namespaces=("special",), method=False, inplace=False)
+@pointwise(
+    promote="float",
+    dtypes="bif",
+    namespaces=("special",),
+    method=False,
+    inplace=False,
+    label="erf_vml_cpu",
+)
 def ndtr(input: Tensor) -> Tensor:
     """Distribution function of the standard normal.
 
@@ -25,7 +39,14 @@ def ndtr(input: Tensor) -> Tensor:
     return s.ndtr(input)
 
 
-@pointwise(promote="float", dtypes="bif", namespaces=("special",), method=False, inplace=False)
+@pointwise(
+    promote="float",
+    dtypes="bif",
+    namespaces=("special",),
+    method=False,
+    inplace=False,
+    label="ndtri_cpu",
+)
 def ndtri(input: Tensor) -> Tensor:
     """Inverse of ndtr.
 
@@ -35,7 +56,14 @@ def ndtri(input: Tensor) -> Tensor:
     return s.ndtri(input)
 
 
-@pointwise(promote="float", dtypes="bif", namespaces=("special",), method=False, inplace=False)
+@pointwise(
+    promote="float",
+    dtypes="bif",
+    namespaces=("special",),
+    method=False,
+    inplace=False,
+    label="log_ndtr_cpu",
+)
 def log_ndtr(input: Tensor) -> Tensor:
     """Logarithm of ndtr.
 
@@ -45,7 +73,14 @@ def log_ndtr(input: Tensor) -> Tensor:
     return s.log_ndtr(input)
 
 
-@pointwise(promote="float", dtypes="bif", namespaces=("special",), method=False, inplace=False)
+@pointwise(
+    promote="float",
+    dtypes="bif",
+    namespaces=("special",),
+    method=False,
+    inplace=False,
+    label="i0e_cpu",
+)
 def i0e(input: Tensor) -> Tensor:
     """exp(-|x|) * i0(x).
 
@@ -55,7 +90,14 @@ def i0e(input: Tensor) -> Tensor:
     return s.i0e(input)
 
 
-@pointwise(promote="float", dtypes="bif", namespaces=("special",), method=False, inplace=False)
+@pointwise(
+    promote="float",
+    dtypes="bif",
+    namespaces=("special",),
+    method=False,
+    inplace=False,
+    label="i1_cpu",
+)
 def i1(input: Tensor) -> Tensor:
     """Modified Bessel function of the first kind, order 1.
 
@@ -65,7 +107,14 @@ def i1(input: Tensor) -> Tensor:
     return s.i1(input)
 
 
-@pointwise(promote="float", dtypes="bif", namespaces=("special",), method=False, inplace=False)
+@pointwise(
+    promote="float",
+    dtypes="bif",
+    namespaces=("special",),
+    method=False,
+    inplace=False,
+    label="i1e_cpu",
+)
 def i1e(input: Tensor) -> Tensor:
     """exp(-|x|) * i1(x).
 
@@ -75,7 +124,14 @@ def i1e(input: Tensor) -> Tensor:
     return s.i1e(input)
 
 
-@pointwise(promote="float", dtypes="bif", namespaces=("special",), method=False, inplace=False)
+@pointwise(
+    promote="float",
+    dtypes="bif",
+    namespaces=("special",),
+    method=False,
+    inplace=False,
+    label="entr_cpu",
+)
 def entr(input: Tensor) -> Tensor:
     """-x * log(x), 0 at 0, -inf below.
 
@@ -85,7 +141,14 @@ def entr(input: Tensor) -> Tensor:
     return s.entr(input)
 
 
-@pointwise(promote="float", dtypes="bif", namespaces=("special",), method=False, inplace=False)
+@pointwise(
+    promote="float",
+    dtypes="bif",
+    namespaces=("special",),
+    method=False,
+    inplace=False,
+    label="zeta_cpu",
+)
 def zeta(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Hurwitz zeta function, the sum of (other + k) ** -input.
 
@@ -95,7 +158,14 @@ def zeta(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     return s.zeta(input, other)
 
 
-@pointwise(promote="float", dtypes="bif", namespaces=("special",), method=False, inplace=False)
+@pointwise(
+    promote="float",
+    dtypes="bif",
+    namespaces=("special",),
+    method=False,
+    inplace=False,
+    label="xlog1py_cpu",
+)
 def xlog1py(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """input * log1p(other), 0 where input is 0.
 
@@ -105,7 +175,7 @@ def xlog1py(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     return s.xlog1py(input, other)
 
 
-@pointwise(dtypes="f", aliases=("special.gammainc",))
+@pointwise(dtypes="f", aliases=("special.gammainc",), label="igamma_cpu")
 def igamma(input: Tensor, other: Tensor) -> Tensor:
     """Regularised lower incomplete gamma function.
 
@@ -115,7 +185,7 @@ def igamma(input: Tensor, other: Tensor) -> Tensor:
     return s.igamma(input, other)
 
 
-@pointwise(dtypes="f", aliases=("special.gammaincc",))
+@pointwise(dtypes="f", aliases=("special.gammaincc",), label="igammac_cpu")
 def igammac(input: Tensor, other: Tensor) -> Tensor:
     """Regularised upper incomplete gamma function.
 

@@ -205,7 +205,7 @@ def sinc(input: Tensor) -> Tensor:
     return s.sinc(input)
 
 
-@pointwise(promote="float", dtypes="bif", aliases=("special.erf",))
+@pointwise(promote="float", dtypes="bif", aliases=("special.erf",), label="erf_vml_cpu")
 def erf(input: Tensor) -> Tensor:
     """Error function.
 
@@ -215,7 +215,7 @@ def erf(input: Tensor) -> Tensor:
     return s.erf(input)
 
 
-@pointwise(promote="float", dtypes="bif", aliases=("special.erfc",))
+@pointwise(promote="float", dtypes="bif", aliases=("special.erfc",), label="erfc_vml_cpu")
 def erfc(input: Tensor) -> Tensor:
     """1 - erf(x), exact for large inputs.
 
@@ -225,7 +225,7 @@ def erfc(input: Tensor) -> Tensor:
     return s.erfc(input)
 
 
-@pointwise(promote="float", dtypes="bif", aliases=("special.erfinv",))
+@pointwise(promote="float", dtypes="bif", aliases=("special.erfinv",), label="erfinv_vml_cpu")
 def erfinv(input: Tensor) -> Tensor:
     """Inverse of the error function.
 
@@ -235,7 +235,7 @@ def erfinv(input: Tensor) -> Tensor:
     return s.erfinv(input)
 
 
-@pointwise(promote="float", dtypes="bif", aliases=("special.gammaln",))
+@pointwise(promote="float", dtypes="bif", aliases=("special.gammaln",), label="lgamma_vml_cpu")
 def lgamma(input: Tensor) -> Tensor:
     """Logarithm of the absolute value of the gamma function.
 
@@ -255,7 +255,7 @@ def digamma(input: Tensor) -> Tensor:
     return s.digamma(input)
 
 
-@pointwise(promote="float", dtypes="bif", aliases=("special.i0",))
+@pointwise(promote="float", dtypes="bif", aliases=("special.i0",), label="i0_vml_cpu")
 def i0(input: Tensor) -> Tensor:
     """Modified Bessel function of the first kind, order 0.
 
@@ -285,7 +285,7 @@ def reciprocal(input: Tensor) -> Tensor:
     return s.reciprocal(input)
 
 
-@pointwise(dtypes="if", aliases=())
+@pointwise(dtypes="if", aliases=(), label="floor_vml_cpu")
 def floor(input: Tensor) -> Tensor:
     """Largest whole number not above.
 
@@ -295,7 +295,7 @@ def floor(input: Tensor) -> Tensor:
     return s.floor(input)
 
 
-@pointwise(dtypes="if")
+@pointwise(dtypes="if", label="ceil_vml_cpu")
 def ceil(input: Tensor) -> Tensor:
     """Smallest whole number not below.
 
@@ -305,7 +305,7 @@ def ceil(input: Tensor) -> Tensor:
     return s.ceil(input)
 
 
-@pointwise(dtypes="if", aliases=("fix",), alias_methods=("fix", "fix_"))
+@pointwise(dtypes="if", aliases=("fix",), alias_methods=("fix", "fix_"), label="trunc_vml_cpu")
 def trunc(input: Tensor) -> Tensor:
     """Whole part, towards 0.
 
@@ -315,7 +315,7 @@ def trunc(input: Tensor) -> Tensor:
     return s.trunc(input)
 
 
-@pointwise(dtypes="f")
+@pointwise(dtypes="f", label="frac_cpu")
 def frac(input: Tensor) -> Tensor:
     """Part behind the point, with the sign of the input.
 
@@ -410,7 +410,7 @@ def logical_not(input: Tensor) -> Tensor:
     return s.logical_not(input)
 
 
-@pointwise(dtypes="bi")
+@pointwise(dtypes="bi", label="bitwise_not_cpu")
 def bitwise_not(input: Tensor) -> Tensor:
     """Bits inverted; logical not of bool.
 

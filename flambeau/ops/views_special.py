@@ -191,6 +191,12 @@ def imag(input: Tensor) -> Tensor:
     return view_as_real(input).select(-1, 1)
 
 
+@composite(namespaces=(), method=False)
+def _imaginary(input: Tensor) -> Tensor:
+    """Imaginary parts, 0 of real numbers: what derivatives of scalar expressions mean by them."""
+    return imag(input) if input.is_complex() else zeros_like(input)
+
+
 @view(namespaces=(), method=False)
 def view_dtype(input: Tensor, dtype: DType) -> Tensor:
     """View of the same bytes as elements of another dtype (`Tensor.view(dtype)`).

@@ -230,5 +230,7 @@ def test_a_base_changed_after_several_views():
     x = torch.ones(3, 2, requires_grad=True) * 2
     first, *_ = x.unbind()
     x.add_(1)
-    with pytest.raises(RuntimeError, match="its base or another view of its base has been modified"):
+    with pytest.raises(
+        RuntimeError, match="its base or another view of its base has been modified"
+    ):
         (first * 2).sum().backward()

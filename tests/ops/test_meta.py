@@ -8,14 +8,23 @@ import importlib
 
 import numpy as np
 import pytest
-from table_cases import TABLE, allowed, array, pointwise_tensor_ops, public, required_tensors, resolve
+from table_cases import (
+    TABLE,
+    allowed,
+    array,
+    pointwise_tensor_ops,
+    public,
+    required_tensors,
+    resolve,
+)
 
 import flambeau as torch
 from flambeau.ops import _lang
 
 #: entries whose result, or whose size, is what values say: meta tensors are refused
 VALUES_DECIDE = {
-    "allclose", "argwhere", "bincount", "equal", "histogram", "histogramdd", "histogram_2", "is_nonzero",
+    "allclose", "argwhere", "bincount", "equal", "histogram", "histogramdd", "histogram_2",
+    "is_nonzero",
     "masked_select", "nonzero", "nonzero_static", "repeat_interleave", "repeat_interleave_1",
     "tensor_split_2", "unique", "unique_consecutive", "repeat_indices",
 }  # fmt: skip
@@ -25,9 +34,7 @@ def meta(value):
     """The same with every tensor on the meta device, laid out as it was."""
     if isinstance(value, torch.Tensor):
         with torch.no_grad():
-            out = torch.empty_strided(
-                value.shape, value.stride(), dtype=value.dtype, device="meta"
-            )
+            out = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
         return out.requires_grad_() if value.requires_grad else out
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
         return type(value)(meta(v) for v in value)
@@ -208,7 +215,9 @@ def test_numbers_of_the_cpu_go_with_meta_tensors():
     x = torch.empty(2, 3, device="meta")
     assert (x + torch.tensor(1.0)).is_meta and (torch.tensor(1.0) * x).is_meta
     assert torch.where(x > 0, x, torch.tensor(0.0)).is_meta
-    with pytest.raises(RuntimeError, match="Tensor on device meta is not on the expected device cpu!"):
+    with pytest.raises(
+        RuntimeError, match="Tensor on device meta is not on the expected device cpu!"
+    ):
         torch.ones(2, 3) + x
     with pytest.raises(RuntimeError, match="expected device"):
         torch.mm(torch.ones(2, 2), x)

@@ -78,7 +78,8 @@ def test_gradients(x):
 
 def test_factories():
     for make in (
-        lambda **k: torch.zeros(2, **k), lambda **k: torch.arange(2, **k), lambda **k: torch.eye(2, **k),
+        lambda **k: torch.zeros(2, **k), lambda **k: torch.arange(2, **k),
+        lambda **k: torch.eye(2, **k),
         lambda **k: torch.rand(2, **k), lambda **k: torch.full((2,), 3, **k),
         lambda **k: torch.tensor([1, 2], **k), lambda **k: torch.randperm(3, **k),
         lambda **k: torch.linspace(0, 1, 3, **k), lambda **k: torch.as_tensor([1], **k),
@@ -95,7 +96,13 @@ def test_like_factories(x):
     for f in (torch.zeros_like, torch.ones_like, torch.empty_like, torch.rand_like):
         assert f(x).is_meta and f(torch.ones(2), device="meta").is_meta
         assert f(x, device="cpu").is_cpu
-    for y in (x.new_zeros(2), x.new_ones(2), x.new_full((2,), 1), x.new_empty(2), x.new_tensor([1])):
+    for y in (
+        x.new_zeros(2),
+        x.new_ones(2),
+        x.new_full((2,), 1),
+        x.new_empty(2),
+        x.new_tensor([1]),
+    ):
         assert y.is_meta
     assert x.new_zeros(2, device="cpu").is_cpu and x.new(3).is_meta
 
@@ -130,8 +137,8 @@ def test_modules():
     assert layer(torch.empty(4, 3, device="meta")).shape == (4, 2)
     with pytest.raises(NotImplementedError, match="to_empty"):
         layer.to("cpu")
-    layer.load_state_dict({k: torch.ones(v.shape, dtype=v.dtype) for k, v in layer.state_dict().items()},
-                          assign=True)  # fmt: skip
+    state = {k: torch.ones(v.shape, dtype=v.dtype) for k, v in layer.state_dict().items()}
+    layer.load_state_dict(state, assign=True)
     assert not any(p.is_meta for p in layer.parameters())
     skipped = nn.utils.skip_init(nn.Linear, 3, 2)
     assert skipped(torch.ones(1, 3)).shape == (1, 2)

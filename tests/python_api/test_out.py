@@ -6,6 +6,10 @@ import pytest
 
 import flambeau as torch
 
+ELSEWHERE = (
+    "Attempting to copy from device cpu to device meta, but cross-device copies are not allowed!"
+)
+
 
 def out(*shape, dtype=torch.float32, device=None):
     return torch.zeros(*shape, dtype=dtype, device=device)
@@ -21,9 +25,9 @@ def out(*shape, dtype=torch.float32, device=None):
         (lambda: torch.topk(torch.ones(2), 1, out=(out(1), out(1))),
          "Expected out tensor to have dtype long int, but got float instead"),
         (lambda: torch.add(torch.ones(2), 1, out=out(2, device="meta")),
-         "Attempting to copy from device cpu to device meta, but cross-device copies are not allowed!"),
+         ELSEWHERE),
         (lambda: torch.mm(torch.ones(2, 2), torch.ones(2, 2), out=out(2, 2, device="meta")),
-         "Attempting to copy from device cpu to device meta, but cross-device copies are not allowed!"),
+         ELSEWHERE),
     ],
 )  # fmt: skip
 def test_refused(call, message):
@@ -58,8 +62,8 @@ def test_types_that_are_cast():
         (lambda: torch.var_mean(torch.ones(1)), r"var_mean\(\): degrees of freedom is <= 0"),
         (lambda: torch.cov(torch.ones(1)), r"cov\(\): degrees of freedom is <= 0"),
         (lambda: torch.tensor([1j]).float(), "Casting complex values to real discards"),
-        (lambda: torch.zeros(1).copy_(torch.tensor([1j])), "Casting complex values to real discards"),
-        (lambda: torch.ones(3)[torch.tensor([1, 0, 1], dtype=torch.uint8)], "torch.uint8 is now deprecated"),
+        (lambda: torch.zeros(1).copy_(torch.tensor([1j])), "Casting complex values to real"),
+        (lambda: torch.ones(3)[torch.tensor([1, 0, 1]).byte()], "torch.uint8 is now deprecated"),
         (lambda: torch.ones(2, 3, 4).T, "x.T` on tensors of dimension other than 2"),
         (lambda: torch.meshgrid(torch.ones(2), torch.ones(2)), "pass the indexing argument"),
         (lambda: torch.nn.functional.mse_loss(torch.ones(2), torch.ones(2, 2)), "target size"),
@@ -99,7 +103,9 @@ def test_promotion_keeps_the_precision_of_tensors_with_dimensions():
 
 
 def test_parts_of_complex_numbers():
-    with pytest.raises(RuntimeError, match="Expected object of scalar type Float but got scalar type Double"):
+    with pytest.raises(
+        RuntimeError, match="Expected object of scalar type Float but got scalar type Double"
+    ):
         torch.complex(torch.ones(2), torch.ones(2).double())
     with pytest.raises(RuntimeError, match="Half, Float or Double tensors but got Long and Long"):
         torch.complex(torch.ones(2).long(), torch.ones(2).long())

@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/warning.h"
 
 #include <cstdio>
 
