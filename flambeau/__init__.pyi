@@ -10,6 +10,7 @@ from . import cuda as cuda
 from . import fft as fft
 from . import functional as functional
 from . import linalg as linalg
+from . import masked as masked
 from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import ops as ops
@@ -32,6 +33,7 @@ from .functional import lu as lu
 from .functional import meshgrid as meshgrid
 from .functional import nonzero as nonzero
 from .functional import norm as norm
+from .functional import resize_as_ as resize_as_
 from .functional import unique as unique
 from .functional import unique_consecutive as unique_consecutive
 from ._config import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled

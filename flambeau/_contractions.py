@@ -13,7 +13,7 @@ from flambeau import _C
 
 Tensor = _C.Tensor
 
-__all__ = ["chain_matmul", "einsum", "tensordot"]
+__all__ = ["chain_matmul", "einsum", "multi_dot", "tensordot"]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DOTS = "..."

@@ -26,6 +26,7 @@ __all__ = [
     "meshgrid",
     "nonzero",
     "norm",
+    "resize_as_",
     "unique",
     "unique_consecutive",
 ]
@@ -229,6 +230,15 @@ def lu(
     for place, value in zip(out, results, strict=True):
         place.resize_as_(value).copy_(value)
     return tuple(out)
+
+
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Resizes `input` in place to the shape of another tensor.
+
+    >>> torch.resize_as_(torch.ones(1), torch.ones(2, 3)).shape
+    torch.Size([2, 3])
+    """
+    return input.resize_as_(the_template, memory_format=memory_format)
 
 
 def norm(

@@ -4,3 +4,4 @@ from __future__ import annotations
 
 from ._C import _LinAlgError as LinAlgError  # noqa: F401
 from ._C.linalg import *  # noqa: F403
+from ._contractions import multi_dot as multi_dot

@@ -73,12 +73,12 @@ void linspace(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps
       return i < steps / 2 ? s + d * static_cast<double>(i)
                            : e - d * static_cast<double>(steps - 1 - i);
     } else if constexpr (std::is_same_v<A, int64_t>) {
-      // PyTorch's rule for integral results: a float step, truncated at each place
-      float d = static_cast<float>(end.to_int() - start.to_int()) / static_cast<float>(steps - 1);
-      return i < steps / 2 ? static_cast<int64_t>(static_cast<float>(start.to_int()) +
-                                                  d * static_cast<float>(i))
-                           : static_cast<int64_t>(static_cast<float>(end.to_int()) -
-                                                  d * static_cast<float>(steps - 1 - i));
+      // Whole ends, a step in double, and values truncated after one rounding.
+      double s = static_cast<double>(start.to_int()), e = static_cast<double>(end.to_int()),
+             d = (e - s) / static_cast<double>(steps - 1);
+      return static_cast<int64_t>(i < steps / 2
+                                      ? std::fma(d, static_cast<double>(i), s)
+                                      : std::fma(-d, static_cast<double>(steps - 1 - i), e));
     } else {
       double s = start.to_double(), e = end.to_double(),
              d = (e - s) / static_cast<double>(steps - 1);
@@ -109,7 +109,9 @@ void logspace(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps
                                                  : e - d * static_cast<double>(steps - 1 - i);
       return std::pow(complex128(base), x);
     } else {
-      double s = start.to_double(), e = end.to_double(), d = (e - s) / n;
+      constexpr bool whole = std::is_same_v<A, int64_t>;  // the ends are whole numbers then
+      double s = whole ? static_cast<double>(start.to_int()) : start.to_double(),
+             e = whole ? static_cast<double>(end.to_int()) : end.to_double(), d = (e - s) / n;
       double x = i < steps / 2 || steps == 1 ? s + d * static_cast<double>(i)
                                              : e - d * static_cast<double>(steps - 1 - i);
       return A(std::pow(base, x));

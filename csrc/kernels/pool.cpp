@@ -1,6 +1,7 @@
 // Pools: windows become axis maps (averages, see resample.h) or window axes (maxima, see
 // max_pool.h).
 #include <algorithm>
+#include <cmath>
 
 #include "core/parallel.h"
 #include "gen/kernels.h"
@@ -101,15 +102,24 @@ void run_max_backward(Tensor& out, const Tensor& grad, const Tensor& input, cons
   if (!direct) copy(out, gx);
 }
 
+// One window of an average along an axis, and how many elements count in it.
+struct Span {
+  int64_t from, to, count;
+  Span(int64_t o, int64_t in, int64_t kernel, int64_t stride, int64_t pad, bool count_pad) {
+    const int64_t start = o * stride - pad, end = std::min(start + kernel, in + pad);
+    from = std::max<int64_t>(0, start), to = std::min(end, in);
+    count = count_pad ? end - start : to - from;
+  }
+};
+
 // Average windows along one axis: 1 / (elements counted) each.
 AxisMap average_map(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad,
                     bool count_pad, bool plain) {
   std::vector<int64_t> first(out);
   std::vector<std::vector<double>> weights(out);
   for (int64_t o = 0; o < out; ++o) {
-    const int64_t start = o * stride - pad, end = std::min(start + kernel, in + pad);
-    const int64_t from = std::max<int64_t>(0, start), to = std::min(end, in);
-    const double n = plain ? 1.0 : static_cast<double>(count_pad ? end - start : to - from);
+    const auto [from, to, count] = Span(o, in, kernel, stride, pad, count_pad);
+    const double n = plain ? 1.0 : static_cast<double>(count);
     first[o] = std::clamp<int64_t>(from, 0, in - 1);
     weights[o].assign(std::max<int64_t>(1, to - from), to > from ? 1.0 / n : 0.0);
   }
@@ -129,6 +139,26 @@ std::vector<AxisMap> average_maps(const Ints& in, const Ints& out, const Ints& k
     for (double& w : maps.back().weights) w /= static_cast<double>(*divisor);
   }
   return maps;
+}
+
+// Averages of whole numbers: exact sums, each divided by its count and truncated.
+void whole_averages(Tensor& out, const Tensor& input, const Ints& kernel, const Ints& stride,
+                    const Ints& pad, bool count_pad, std::optional<int64_t> divisor) {
+  Tensor sums = empty(out.sizes(), DType::Float64);
+  apply_maps(sums, to_dtype(input, DType::Float64),
+             average_maps(input.sizes(), out.sizes(), kernel, stride, pad, count_pad, 1));
+  double* v = sums.data<double>();
+  const int64_t n = static_cast<int64_t>(kernel.size()), lead = out.dim() - n;
+  for (int64_t i = 0; i < sums.numel(); ++i) {
+    int64_t count = 1;
+    for (int64_t a = n - 1, left = i; a >= 0; --a) {
+      const int64_t size = out.sizes()[lead + a], o = left % size;
+      left /= size;
+      count *= Span(o, input.sizes()[lead + a], kernel[a], stride[a], pad[a], count_pad).count;
+    }
+    v[i] = std::trunc(v[i] / static_cast<double>(divisor.value_or(count)));
+  }
+  copy(out, sums);
 }
 
 std::vector<AxisMap> adaptive_maps(const Ints& in, const Ints& out, int64_t n) {
@@ -204,6 +234,8 @@ void plane_scatter(Tensor& out, const Tensor& grad, const Tensor& at, const Ints
 void avg_pool(Tensor& out, const Tensor& input, const Ints& kernel, const Ints& stride,
               const Ints& pad, bool, bool count_include_pad, std::optional<int64_t> divisor) {
   if (out.numel() == 0) return;
+  if (out.dtype() == DType::Int64)
+    return whole_averages(out, input, kernel, stride, pad, count_include_pad, divisor);
   apply_maps(
       out, input,
       average_maps(input.sizes(), out.sizes(), kernel, stride, pad, count_include_pad, divisor));

@@ -187,6 +187,11 @@ bool bind(Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
       return false;
     }
   }
+  if (s.needs_tensor && !self) {
+    int i = 0;
+    while (i < count && !(s.params[i].type == Arg::TensorOrNumber && !is_number(slot[i]))) ++i;
+    return i < count;
+  }
   return true;
 }
 

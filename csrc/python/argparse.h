@@ -61,6 +61,7 @@ struct Signature {
   uint8_t positional;                   // those that may be given by position
   const char* text;                     // "(Tensor input, Tensor other, *, Number alpha = 1)"
   PyObject* (*call)(const Args& args);  // may throw
+  bool needs_tensor = false;            // of the arguments that may be numbers, one is a tensor
 };
 
 // A Python-visible function or method: its overloads, and where it is found (for

@@ -106,6 +106,12 @@ def _one_tensor(op: Op) -> bool:
     return sum(p.type.is_tensor for p in op.params if p.required) == 1
 
 
+def _loose_tensors(op: Op) -> bool:
+    """Several tensors, each of which may be a number, though not all of them."""
+    tensors = op.tensor_params
+    return len(tensors) > 1 and all(p.required and p.type.or_number for p in tensors)
+
+
 def groups(ops: Sequence[Op]) -> list[Group]:
     """Overload sets in order of first appearance."""
     found: dict[str, Group] = {}
@@ -118,14 +124,16 @@ def groups(ops: Sequence[Op]) -> list[Group]:
                 moved = not form.inplace and op.params[_self_index(op)].type.is_tensor
                 reorder = moved and _self_index(op) > 0
                 g.methods.append(Form(op, method=True) if reorder else form)
+            suffix = "_" if form.inplace else ""
+            aliases = [str(a) for a in op.option("aliases", ())]  # type: ignore[attr-defined]
+            if op.is_method:
+                g.alias_methods.update({a + suffix: None for a in aliases if "." not in a})
             if not op.option("function", True) or (form.inplace and not _one_tensor(op)):
                 continue
             if op.namespaces or op.option("aliases"):
                 g.functions.append(form)
                 g.spaces.update(dict.fromkeys(op.namespaces))
-            suffix = "_" if form.inplace else ""
-            g.aliases.update({f"{a}{suffix}": None for a in op.option("aliases", ())})
-            g.alias_methods.update({f"{a}{suffix}": None for a in op.option("alias_methods", ())})
+            g.aliases.update({a + suffix: None for a in aliases if not suffix or "." not in a})
     return [g for g in found.values() if g.functions or g.methods]
 
 
@@ -275,7 +283,10 @@ def _row(form: Form) -> str:
     positional = sum(not p.kwonly for p in op.params)
     params = f"params_{form.id}" if op.params or extra else "nullptr"
     text = json.dumps(signature_text(form))
-    return f"{{{params}, {len(op.params) + extra}, {positional}, {text}, call_{form.id}}}"
+    fields = [params, str(len(op.params) + extra), str(positional), text, f"call_{form.id}"]
+    if _loose_tensors(op):
+        fields.append("true")
+    return f"{{{', '.join(fields)}}}"
 
 
 def _binding(kind: str, g: Group, forms: list[Form]) -> list[str]:

@@ -129,9 +129,10 @@ class Op:
 
     @property
     def is_method(self) -> bool:
-        first = self.params[0].type.is_tensor if self.params else False
+        tensors = [p.name for p in self.params if p.type.is_tensor]
+        first = bool(tensors) and tensors[0] == self.params[0].name
         default = first and self.namespaces in (("",), ())
-        return bool(self.options.get("method", default)) and first
+        return bool(self.options.get("method", default)) and (first or "input" in tensors)
 
     @property
     def has_inplace(self) -> bool:

@@ -109,11 +109,12 @@ max_pool3d_with_indices, max_pool3d = _max_pool(3)
 def _adaptive_size(input: Tensor, size: Any, axes: int) -> list[int]:
     """Sizes wanted; None keeps the input's."""
     sizes = [size] * axes if size is None or isinstance(size, int) else list(size)
-    if len(sizes) != axes or input.ndim <= axes:
-        raise RuntimeError(
-            f"adaptive_pool: expected output_size of {axes} values and input of {axes + 1} or "
-            f"{axes + 2} dimensions, got {size} and {list(input.shape)}"
+    if input.ndim <= len(sizes):
+        raise ValueError(
+            f"Input dimension should be at least {len(sizes) + 1}, got {list(input.shape)}"
         )
+    if len(sizes) != axes:
+        raise RuntimeError(f"adaptive_pool: output_size must be {axes} values, got {size}")
     return [int(input.shape[i - axes]) if s is None else int(s) for i, s in enumerate(sizes)]
 
 
@@ -339,6 +340,7 @@ def _fractional(
     planes = [int(x.shape[0]), int(x.shape[1])]
     if samples is None:
         samples = _C.rand(planes + [axes], dtype=x.dtype, device=x.device)
+    samples = samples.narrow(0, 0, planes[0])  # an image without a batch is the first of one
     # Flat index of every element of every window: one axis after the other.
     index = _C.zeros(planes + [1, 1], dtype=_C.int64)
     for a in range(axes):
@@ -351,8 +353,8 @@ def _fractional(
         index = index.reshape(planes + [windows, 1, taps, 1]) * spatial[a]
         index = index + at.reshape(planes + [1, out[a], 1, kernel[a]])
         index = index.reshape(planes + [windows * out[a], taps * kernel[a]])
-    flat = x.reshape(planes + [-1])
-    values = flat.gather(2, index.reshape(planes + [-1])).reshape(list(index.shape))
+    flat = x.flatten(2)
+    values = flat.gather(2, index.flatten(2)).reshape(list(index.shape))
     best, which = values.max(3)
     places = index.gather(3, which.unsqueeze(-1)).squeeze(-1)
     shape = list(input.shape[: input.ndim - axes]) + out

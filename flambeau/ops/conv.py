@@ -73,6 +73,8 @@ def _conv_input(
 @_conv_input.vjp
 def _(g, grad, weight, bias, stride, padding, dilation, groups):
     gg = _conv(g, weight.conj(), None, stride, padding, dilation, groups)
+    # Output padding beyond a stride holds places that no window of `grad` starts from.
+    gg = _corner(gg, grad.shape)
     gw = _conv_weight(grad.conj(), g, weight.shape, stride, padding, dilation, groups)
     return gg, gw, _bias_grad(g)
 
@@ -92,7 +94,7 @@ def _conv_weight(
 
 @_conv_weight.vjp
 def _(g, grad, input, stride, padding, dilation, groups):
-    gg = _conv(input.conj(), g, None, stride, padding, dilation, groups)
+    gg = _corner(_conv(input.conj(), g, None, stride, padding, dilation, groups), grad.shape)
     gx = _conv_input(grad.conj(), g, None, input.shape, stride, padding, dilation, groups)
     return gg, gx
 

@@ -154,7 +154,17 @@ def fill(input: Tensor, value: Number) -> Tensor:
     >>> torch.fill(torch.zeros(2), 3)
     tensor([3., 3.])
     """
-    return empty_like(input).fill_(value)
+    return input.clone().fill_(value)
+
+
+@fill.overload(method=False)
+def fill(input: Tensor, value: Tensor) -> Tensor:
+    """The value given as a 0-d tensor.
+
+    >>> torch.fill(torch.zeros(2), torch.tensor(3.0))
+    tensor([3., 3.])
+    """
+    return input.clone().fill_(value)
 
 
 @composite(namespaces=("torch",), method=True)

@@ -37,6 +37,37 @@ def empty_strided(
     return empty_strided_as(size, stride, dtype=dtype, device=device)
 
 
+@composite(factory=True, method=False)
+def empty_permuted(
+    size: Ints, physical_layout: Ints, *, dtype: DType | None = None, device: Device | None = None
+) -> Tensor:
+    """Uninitialised dense tensor whose dims follow one another in memory as listed, outermost
+    first.
+
+    >>> torch.empty_permuted((2, 3), (1, 0)).stride()
+    (1, 2)
+    """
+    n = len(size)
+    check(
+        len(physical_layout) == n,
+        f"Number of dimensions in size does not match the length of the physical_layout; i.e. "
+        f"len(size) = {n} is not equal to len(physical_layout) = {len(physical_layout)}",
+    )
+    stride: Ints = [0 for d in size]
+    order: Ints = []
+    step = 1
+    for d in physical_layout[::-1]:
+        check(
+            0 <= d and d < n,
+            f"Dimension out of range (expected to be between 0 and {n - 1}, but got {d}).",
+        )
+        check(not contains(order, d), "Duplicate dim not allowed")
+        order.append(d)
+        stride[d] = step
+        step *= max(size[d], 1)
+    return empty_strided(size, stride, dtype=dtype, device=device)
+
+
 @structured(kernel="fill_value", factory=True, method=False, differentiable=False)
 def full(
     size: Ints, fill_value: Number, *, dtype: DType | None = None, device: Device | None = None
@@ -228,12 +259,16 @@ def arange(
     whole = start.is_integral() and end.is_integral() and step.is_integral()
     d = dtype if dtype is not None else (int64 if whole else default_dtype())
     check(float(step) != 0.0, "step must be nonzero")
+    check(abs(float(start)) < inf and abs(float(end)) < inf, "unsupported range")
+    check(
+        float(end) >= float(start) if float(step) > 0.0 else float(end) <= float(start),
+        "upper bound and lower bound inconsistent with step sign",
+    )
     n = 0
     if whole or (d.is_integral and int(step) != 0):
         n = -((int(start) - int(end)) // int(step))
     else:
         n = ceil((float(end) - float(start)) / float(step))
-    check(n >= 0, "upper bound and lower bound inconsistent with step sign")
     return empty([n], dtype=d, device=device)
 
 
@@ -270,6 +305,38 @@ def linspace(
     return empty([steps], dtype=d, device=device)
 
 
+@linspace.overload(kind="composite", method=False, factory=True, out=True)
+def linspace(
+    start: Tensor | Number,
+    end: Tensor | Number,
+    steps: int,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """The ends given as 0-d tensors.
+
+    >>> torch.linspace(torch.tensor(0.0), torch.tensor(1.0), 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    _check_ends("linspace", start, end)
+    return linspace(start.item(), end.item(), steps, dtype=dtype, device=device)
+
+
+@composite(namespaces=(), method=False)
+def _check_ends(op: str, start: Tensor, end: Tensor) -> None:
+    """Both ends of a sequence are single numbers.
+
+    >>> torch.linspace(torch.tensor(0.0), 1, 2)
+    tensor([0., 1.])
+    """
+    check(
+        start.ndim == 0 and end.ndim == 0,
+        f"{op} only supports 0-dimensional start and end tensors, but got start with {start.ndim} "
+        f"dimension(s) and end with {end.ndim} dimension(s).",
+    )
+
+
 @structured(kernel="logspace", factory=True, method=False, differentiable=False)
 def logspace(
     start: Number,
@@ -289,6 +356,25 @@ def logspace(
     c = start.is_complex() or end.is_complex()
     d = dtype if dtype is not None else (to_complex(default_dtype()) if c else default_dtype())
     return empty([steps], dtype=d, device=device)
+
+
+@logspace.overload(kind="composite", method=False, factory=True, out=True)
+def logspace(
+    start: Tensor | Number,
+    end: Tensor | Number,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """The ends given as 0-d tensors.
+
+    >>> torch.logspace(torch.tensor(0.0), torch.tensor(2.0), 3)
+    tensor([  1.,  10., 100.])
+    """
+    _check_ends("logspace", start, end)
+    return logspace(start.item(), end.item(), steps, base, dtype=dtype, device=device)
 
 
 @structured(kernel="eye", factory=True, method=False, differentiable=False)

@@ -260,12 +260,12 @@ def _pad_corner(x: Tensor, shape: Ints) -> Tensor:
 def _check_scatter(input: Tensor, dim: int, index: Tensor, src: Ints, op: str) -> None:
     """The rules on shapes that every scatter shares."""
     d = wrap_dim(dim, input.ndim)
+    if index.numel() == 0:
+        return
     check(
         index.dtype == int64 or index.dtype == int32,
         f"{op}(): Expected dtype int32/int64 for index",
     )
-    if index.numel() == 0:
-        return
     check(
         max(index.ndim, 1) == max(input.ndim, 1) and max(index.ndim, 1) == max(len(src), 1),
         f"{op}: expected index of as many dims as self and src, got {index.ndim} for "
@@ -288,12 +288,12 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     tensor([[1],
             [4]])
     """
-    check(
-        index.dtype == int64 or index.dtype == int32,
-        "gather(): Expected dtype int32/int64 for index",
-    )
     d = wrap_dim(dim, input.ndim)
     if index.numel() > 0:
+        check(
+            index.dtype == int64 or index.dtype == int32,
+            "gather(): Expected dtype int32/int64 for index",
+        )
         check(
             max(index.ndim, 1) == max(input.ndim, 1),
             "Index tensor must have the same number of dimensions as input tensor",
@@ -348,7 +348,31 @@ def _(g, dim: int, index):
     return g.scatter(dim, index, 0), None
 
 
-@composite(inplace=True)
+@scatter.overload(kind="composite", inplace=True, out=True)
+def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor:
+    """Copy of `input` with the entries of `src` added ("add") or multiplied ("multiply").
+
+    >>> torch.ones(2).scatter(0, torch.tensor([1]), torch.tensor([5.0]), reduce="add")
+    tensor([1., 6.])
+    """
+    check(
+        reduce == "add" or reduce == "multiply",
+        f"reduce argument must be either add or multiply, got {reduce}",
+    )
+    return _scatter_reduce(input, dim, index, src, "sum" if reduce == "add" else "prod", True)
+
+
+@scatter.overload(kind="composite", inplace=True, out=True)
+def scatter(input: Tensor, dim: int, index: Tensor, value: Number, *, reduce: str) -> Tensor:
+    """Copy of `input` with `value` added or multiplied at the places of `index`.
+
+    >>> torch.ones(2).scatter(0, torch.tensor([1]), 5.0, reduce="multiply")
+    tensor([1., 5.])
+    """
+    return scatter(input, dim, index, full(index.shape, value, dtype=input.dtype), reduce=reduce)
+
+
+@composite(inplace=True, out=True)
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -417,9 +441,9 @@ def _(g, input, dim: int, index, src, result, reduce: str, include_self: bool):
         value = result.gather(dim, index)
         part = _corner(src, index.shape)
         src_hit = (part == value).to(g.dtype)
-        self_hit = (
-            (input == result).to(g.dtype) if include_self else zeros(input.shape, dtype=g.dtype)
-        )
+        self_hit = (input == result).to(g.dtype)
+        if not include_self:
+            self_hit = self_hit.scatter(dim, index, 0)
         n = self_hit.scatter_add(dim, index, src_hit)
         shared = g / n.masked_fill(n == 0, 1)
         to_input = self_hit * shared
@@ -595,10 +619,13 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
 
 @index_fill.vjp
 def _(g, dim: int, index, value):
-    return g.index_fill(dim, index, 0), None, g.index_select(dim, index).sum().to(value.dtype)
+    # A place that is named twice is filled once.
+    places, _, _ = _unique(index.reshape([-1]), None, True, False, False)
+    to_value = g.index_select(dim, places).sum().to(value.dtype)
+    return g.index_fill(dim, index, 0), None, to_value
 
 
-@structured(kernel="masked_select", dynamic=True, out=False)
+@structured(kernel="masked_select", dynamic=True)
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """Entries where `mask` (broadcast with `input`) is true. Shape: (count,).
 
@@ -728,7 +755,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     right = list(shape)
     left[d] = input.size(d)
     right[d] = indices.size(d)
-    return input.expand(left).gather(d, indices.expand(right))
+    places = where(indices < 0, indices + input.size(d), indices)
+    return input.expand(left).gather(d, places.expand(right))
 
 
 @structured(kernel="nonzero", dynamic=True, differentiable=False, out=False)
@@ -738,6 +766,71 @@ def nonzero(input: Tensor) -> Tensor:
     >>> torch.nonzero(torch.tensor([0, 3]))
     tensor([[1]])
     """
+
+
+@composite(out=True)
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """The first `size` rows of `nonzero`, filled up with `fill_value`. Shape: (size, ndim).
+
+    >>> torch.nonzero_static(torch.tensor([0, 3]), size=2)
+    tensor([[ 1],
+            [-1]])
+    """
+    check(size >= 0, f"nonzero_static: 'size' must be an non-negative integer, got {size}")
+    places = nonzero(input)
+    n = places.size(0)
+    if n >= size:
+        return places.narrow(0, 0, size).clone()
+    return cat([places, full([size - n, input.ndim], fill_value, dtype=int64)], 0)
+
+
+@composite(inplace=True, out=True)
+def index_reduce(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    """Slices of `source` that meet at one entry `index` of dim `dim` are reduced: prod, mean,
+    amax, amin.
+
+    >>> torch.ones(2).index_reduce(0, torch.tensor([1, 1]), torch.tensor([3.0, 5.0]), "prod")
+    tensor([ 1., 15.])
+    """
+    check(
+        reduce == "prod" or reduce == "mean" or reduce == "amax" or reduce == "amin",
+        f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.",
+    )
+    _check_index_source(input, dim, index, source, "index_reduce")
+    shape: Ints = [1 for n in source.shape]
+    if source.ndim > 0:
+        shape[wrap_dim(dim, source.ndim)] = index.numel()
+    places = index.reshape(shape).expand(source.shape)
+    return _scatter_reduce(input, dim, places, source, reduce, include_self)
+
+
+@composite(method=False)
+def unravel_index(indices: Tensor, shape: Ints1) -> Tensors:
+    """Coordinates, one tensor per dim, of places in a flattened tensor of shape `shape`.
+
+    >>> torch.unravel_index(torch.tensor([3]), (2, 2))
+    (tensor([1]), tensor([1]))
+    """
+    check_type(
+        indices.is_integral() and indices.dtype != bool_,
+        f"expected 'indices' to be integer dtype, but got {indices.dtype}",
+    )
+    for n in shape:
+        check_value(n >= 0, f"'shape' cannot have negative values, but got {shape}")
+    out: Tensors = []
+    step = prod(shape)
+    for n in shape:
+        step = step // n if n > 0 else 0
+        out.append(indices.floor_divide(step).remainder(n) if step > 0 else indices.clone())
+    return out
 
 
 @composite()

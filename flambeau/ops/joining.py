@@ -95,6 +95,10 @@ def roll(input: Tensor, shifts: Ints1, dims: Ints1 = []) -> Tensor:
         flat or len(dims) == len(shifts),
         f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}",
     )
+    check_index(
+        flat or input.ndim > 0,
+        f"Dimension specified as {dims[0] if len(dims) > 0 else 0} but tensor has no dimensions",
+    )
     for d in dims:
         wrap_dim(d, input.ndim)
     return empty_as(input, memory_format=contiguous_format)
@@ -227,6 +231,26 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
         f"select_scatter: expected src of shape {target.shape}, got {src.shape}",
     )
     target.copy_(src)
+    return out
+
+
+@composite(out=True)
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Ints, stride: Ints, storage_offset: int | None = None
+) -> Tensor:
+    """Copy of `input` with its view of that geometry overwritten by `src`.
+
+    >>> torch.zeros(3).as_strided_scatter(torch.ones(2), (2,), (2,))
+    tensor([1., 0., 1.])
+    """
+    out = input.clone()
+    view = out.as_strided(size, stride, storage_offset)
+    check(
+        view.shape == src.shape,
+        f"as_strided_scatter: expected src size {view.shape}, that of the view, got src size "
+        f"{src.shape}",
+    )
+    view.copy_(src)
     return out
 
 

@@ -210,7 +210,9 @@ def _added(op: str, input: Tensor, shape: Ints, d: DType, beta: Number, alpha: N
         f"{op}: The expanded size of the tensor {shape} must match the existing size {input.shape}",
     )
     check(
-        not d.is_integral or not (alpha.is_floating_point() or beta.is_floating_point()),
+        op != "addr"
+        or not d.is_integral
+        or not (alpha.is_floating_point() or beta.is_floating_point()),
         f"{op}: For integral input tensors, argument alpha must not be a floating point number.",
     )
     check(
@@ -356,7 +358,7 @@ def _(g, input, batch1, batch2, beta, alpha):
     return sum_to(_scaled(g, beta), input.shape), a, b
 
 
-@structured(kernel="outer", aliases=("ger",), alias_methods=("ger",))
+@structured(kernel="outer", aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """All products of an element of `input` with an element of `vec2`.
 
@@ -405,7 +407,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return out.reshape(input.shape[:-1] + other.shape[:-1])
 
 
-@composite
+@composite(aliases=("linalg.matmul",), out=True)
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Matrix product over the last two dimensions; the others broadcast, vectors are contracted.
 
@@ -567,7 +569,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     size = input.shape[-1]
     one = eye(size, dtype=input.dtype, device=input.device)
     if n == 0:
-        return one.expand(input.shape).clone()
+        return input.clone().copy_(one)
     base = linalg_inv(input) if n < 0 else input
     if n == 1:
         return base.clone()

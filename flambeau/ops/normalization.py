@@ -260,17 +260,21 @@ def batch_norm(
             [ 1.0000]])
     """
     if training:
-        n = input.numel() // input.size(1) if input.size(1) > 0 else 0
+        n = input.size(0) * prod(input.shape[2:])
         check_value(
-            n > 1,
+            n != 1,
             f"batch_norm: expected more than 1 value per channel when training, got input of "
             f"shape {input.shape}",
         )
+    if input.numel() == 0:
+        # No statistics to take; the weights are part of the graph all the same.
+        out = input.clone() if weight is None else input * weight.sum()
+        return out if bias is None else out + bias.sum()
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
-@structured(kernel="native_group_norm", method=False, out=False)
-def native_group_norm(
+@structured(kernel="native_group_norm", namespaces=(), method=False, out=False)
+def _group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: int, eps: float
 ) -> Tuple[Tensor, Tensor, Tensor]:
     """Group normalisation with the mean and reciprocal deviation per sample and group.
@@ -307,7 +311,7 @@ def native_group_norm(
     return empty(input.shape, like=input), empty(stats, dtype=kind), empty(stats, dtype=kind)
 
 
-@native_group_norm.vjp
+@_group_norm.vjp
 def _(g0, input, weight, bias, num_groups, eps, result1, result2):
     if not grad_mode():
         gx, gw, gb = group_norm_backward(g0, input, weight, num_groups, result1, result2)
@@ -334,6 +338,32 @@ def _(g0, input, weight, bias, num_groups, eps, result1, result2):
     d_weight = None if weight is None else (g0 * full).sum(dims).to(weight.dtype)
     d_bias = None if bias is None else g0.sum(dims).to(bias.dtype)
     return d_input.reshape(input.shape).to(input.dtype), d_weight, d_bias
+
+
+@composite(method=False)
+def native_group_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """Group normalisation with the mean and reciprocal deviation per sample and group.
+
+    Args:
+        N, C, HxW: sizes of the batch, the channels and everything behind them
+
+    >>> torch.native_group_norm(torch.ones(1, 2, 3), None, None, 1, 2, 3, 2, 1e-5)[1].shape
+    torch.Size([1, 2])
+    """
+    check(
+        input.numel() == N * C * HxW,
+        f"native_group_norm: expected {N} * {C} * {HxW} elements, got {input.shape}",
+    )
+    return _group_norm(input, weight, bias, group, eps)
 
 
 @structured(
@@ -363,7 +393,7 @@ def group_norm(
     >>> F.group_norm(torch.ones(1, 2, 3), 2).shape
     torch.Size([1, 2, 3])
     """
-    y, _, _ = native_group_norm(input, weight, bias, num_groups, eps)
+    y, _, _ = _group_norm(input, weight, bias, num_groups, eps)
     return y
 
 

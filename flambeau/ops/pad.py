@@ -151,6 +151,10 @@ def pad(input: Tensor, pad: Ints, mode: str = "constant", value: Number | None =
         "input of "
         f"dimension {input.ndim} and padding of length {len(pad)}",
     )
+    if mode == "circular" and not all(p >= 0 for p in pad):
+        # What is cropped away does not come in again on the other side.
+        cropped = constant_pad_nd(input, [min(p, 0) for p in pad], 0)
+        return _index_pad(cropped, [max(p, 0) for p in pad], mode)
     return _index_pad(input, pad, mode)
 
 
@@ -315,7 +319,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     x = input.reshape(lead + [c // (r * r), r, r, h, w])
     order = list(range(n))
     order.extend([n, n + 3, n + 1, n + 4, n + 2])
-    return x.permute(order).reshape(lead + [c // (r * r), h * r, w * r])
+    out = x.permute(order).reshape(lead + [c // (r * r), h * r, w * r])
+    return out.clone() if r == 1 else out
 
 
 @composite(method=False, namespaces=("torch", "nn.functional"))
@@ -343,7 +348,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     x = input.reshape(lead + [c, h // r, r, w // r, r])
     order = list(range(n))
     order.extend([n, n + 2, n + 4, n + 1, n + 3])
-    return x.permute(order).reshape(lead + [c * r * r, h // r, w // r])
+    out = x.permute(order).reshape(lead + [c * r * r, h // r, w // r])
+    return out.clone() if r == 1 else out
 
 
 @composite(method=False, namespaces=("torch", "nn.functional"), aliases=("native_channel_shuffle",))

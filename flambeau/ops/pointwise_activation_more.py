@@ -176,7 +176,7 @@ def softsign(input: Tensor) -> Tensor:
     return input / (1 + s.abs(input))
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=False)
+@pointwise(promote="float", dtypes="if", namespaces=("nn.functional",), inplace=False)
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x).
 

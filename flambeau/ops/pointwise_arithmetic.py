@@ -29,7 +29,7 @@ def add(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     return input + alpha * other
 
 
-@pointwise()
+@pointwise(aliases=("multiply",))
 def mul(input: Tensor, other: Tensor | Number) -> Tensor:
     """Product.
 

@@ -6,7 +6,7 @@ from flambeau.ops._lang import *
 from flambeau.ops.pointwise_arithmetic import _check_alpha
 
 
-@pointwise(dtypes="ifc", aliases=("subtract",), alias_methods=("subtract", "subtract_"))
+@pointwise(dtypes="ifc", aliases=("subtract",))
 def sub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Difference of `input` and `alpha` times `other`.
 
@@ -122,13 +122,7 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
     return s.hypot(input, other)
 
 
-@pointwise(
-    promote="float",
-    dtypes="bif",
-    aliases=("arctan2",),
-    alias_methods=("arctan2", "arctan2_"),
-    label="atan2_cpu",
-)
+@pointwise(promote="float", dtypes="bif", aliases=("arctan2",), label="atan2_cpu")
 def atan2(input: Tensor, other: Tensor) -> Tensor:
     """Angle of the point (other, input).
 
@@ -138,14 +132,19 @@ def atan2(input: Tensor, other: Tensor) -> Tensor:
     return s.atan2(input, other)
 
 
-@pointwise(dtypes="f", differentiable=False, label="nextafter_cpu")
+@pointwise(dtypes="f", label="nextafter_cpu")
 def nextafter(input: Tensor, other: Tensor) -> Tensor:
-    """The next number towards `other`.
+    """The next number towards `other`, which moves with `input` unless it is `other`.
 
     >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([1.0]))
     tensor([1.])
     """
     return s.nextafter(input, other)
+
+
+@nextafter.vjp
+def _(g, input, other):
+    return s.where(input == other, 0, g), None
 
 
 @pointwise(dtypes="i", label="gcd_cpu")
@@ -218,7 +217,7 @@ def eq(input: Tensor, other: Tensor | Number) -> Tensor:
     return input == other
 
 
-@pointwise(dtypes="bifc", aliases=("not_equal",), alias_methods=("not_equal", "not_equal_"))
+@pointwise(dtypes="bifc", aliases=("not_equal",))
 def ne(input: Tensor, other: Tensor | Number) -> Tensor:
     """Do they differ?
 
@@ -228,7 +227,7 @@ def ne(input: Tensor, other: Tensor | Number) -> Tensor:
     return input != other
 
 
-@pointwise(dtypes="bif", aliases=("less",), alias_methods=("less", "less_"), label="lt_cpu")
+@pointwise(dtypes="bif", aliases=("less",), label="lt_cpu")
 def lt(input: Tensor, other: Tensor | Number) -> Tensor:
     """Is `input` less than `other`?
 
@@ -238,12 +237,7 @@ def lt(input: Tensor, other: Tensor | Number) -> Tensor:
     return input < other
 
 
-@pointwise(
-    dtypes="bif",
-    aliases=("less_equal",),
-    alias_methods=("less_equal", "less_equal_"),
-    label="le_cpu",
-)
+@pointwise(dtypes="bif", aliases=("less_equal",), label="le_cpu")
 def le(input: Tensor, other: Tensor | Number) -> Tensor:
     """Is `input` at most `other`?
 
@@ -253,12 +247,7 @@ def le(input: Tensor, other: Tensor | Number) -> Tensor:
     return input <= other
 
 
-@pointwise(
-    dtypes="bif",
-    aliases=("greater_equal",),
-    alias_methods=("greater_equal", "greater_equal_"),
-    label="ge_cpu",
-)
+@pointwise(dtypes="bif", aliases=("greater_equal",), label="ge_cpu")
 def ge(input: Tensor, other: Tensor | Number) -> Tensor:
     """Is `input` at least `other`?
 

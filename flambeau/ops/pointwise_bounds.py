@@ -5,7 +5,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@pointwise(promote="float", aliases=("true_divide",), alias_methods=("true_divide", "true_divide_"))
+@pointwise(promote="float", aliases=("true_divide", "divide"))
 def div(input: Tensor, other: Tensor | Number) -> Tensor:
     """Quotient.
 
@@ -61,26 +61,6 @@ def _div_trunc(input: Tensor, other: Tensor | Number) -> Tensor:
 @_div_trunc.vjp
 def _(g, input, other):
     return s.minimum(s.abs(g), 0), s.minimum(s.abs(g), 0)
-
-
-@composite(inplace=True, out=True, aliases=(), alias_methods=("divide", "divide_"))
-def divide(input: Tensor, other: Tensor | Number, *, rounding_mode: str | None = None) -> Tensor:
-    """The same as div.
-
-    >>> torch.divide(torch.tensor([1.0]), 2)
-    tensor([0.5000])
-    """
-    return div(input, other, rounding_mode=rounding_mode)
-
-
-@composite(inplace=True, out=True)
-def multiply(input: Tensor, other: Tensor | Number) -> Tensor:
-    """The same as mul.
-
-    >>> torch.multiply(torch.tensor([1.0]), 2)
-    tensor([2.])
-    """
-    return mul(input, other)
 
 
 @pointwise()
@@ -156,7 +136,7 @@ def _(g, input, min, max):
     return s.where(inside, g, 0), s.where(below, g, 0), s.where(above, g, 0)
 
 
-@composite(inplace=True, out=True, aliases=("clip",), alias_methods=("clip", "clip_"))
+@composite(inplace=True, out=True, aliases=("clip",))
 def clamp(input: Tensor, min: Number | None = None, max: Number | None = None) -> Tensor:
     """Input kept within [min, max]; one bound may be missing.
 
@@ -176,7 +156,7 @@ def clamp(input: Tensor, min: Number | None = None, max: Number | None = None) -
     return input
 
 
-@clamp.overload(inplace=True, out=True, aliases=("clip",), alias_methods=("clip", "clip_"))
+@clamp.overload(inplace=True, out=True, aliases=("clip",))
 def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
     """Bounds given as tensors, broadcast.
 
@@ -220,7 +200,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     >>> torch.masked_fill(torch.zeros(2), torch.tensor([True, False]), 1.0)
     tensor([1., 0.])
     """
-    _check_mask(mask, value)
+    _check_mask(input, mask, value)
     return _masked_fill(input, mask, value)
 
 
@@ -231,12 +211,12 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     >>> torch.zeros(2).masked_fill_(torch.tensor([True, False]), 1.0)
     tensor([1., 0.])
     """
-    _check_mask(mask, value)
+    _check_mask(self, mask, value)
     return self._masked_fill_(mask, value)
 
 
 @composite(namespaces=(), method=False)
-def _check_mask(mask: Tensor, value: Tensor) -> None:
+def _check_mask(input: Tensor, mask: Tensor, value: Tensor) -> None:
     """What masked_fill asks of its arguments."""
     check(
         mask.dtype == bool_,
@@ -245,4 +225,8 @@ def _check_mask(mask: Tensor, value: Tensor) -> None:
     check(
         value.ndim == 0,
         f"masked_fill_: expected a 0-d tensor as value, got shape {value.shape}",
+    )
+    check(
+        input.is_complex() or not value.is_complex(),
+        f"value cannot be converted to type {dtype_name(input.dtype)} without overflow",
     )

@@ -15,7 +15,7 @@ def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> 
     return input if condition else other
 
 
-@pointwise(dtypes="bif", label="gt_cpu")
+@pointwise(dtypes="bif", aliases=("greater",), label="gt_cpu")
 def gt(input: Tensor, other: Tensor | Number) -> Tensor:
     """Is `input` greater than `other`?
 

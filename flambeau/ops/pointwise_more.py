@@ -5,7 +5,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@pointwise(dtypes="ifc", aliases=("negative",), alias_methods=("negative", "negative_"))
+@pointwise(dtypes="ifc", aliases=("negative",))
 def neg(input: Tensor) -> Tensor:
     """Negative.
 
@@ -15,7 +15,7 @@ def neg(input: Tensor) -> Tensor:
     return -input
 
 
-@pointwise(promote="real", aliases=("absolute",), alias_methods=("absolute", "absolute_"))
+@pointwise(promote="real", aliases=("absolute",))
 def abs(input: Tensor) -> Tensor:
     """Absolute value; the modulus of a complex number.
 
@@ -39,7 +39,7 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
-@pointwise(dtypes="if", differentiable=True, label="round_vml_cpu")
+@pointwise(dtypes="if", differentiable=True, aliases=("special.round",), label="round_vml_cpu")
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Rounded to whole numbers, halves to even; to `decimals` places.
 
@@ -58,7 +58,7 @@ def conj(input: Tensor) -> Tensor:
     >>> torch.conj(torch.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
-    return conj_physical(input) if input.is_complex() else input
+    return conj_physical(input)
 
 
 @composite()
@@ -81,14 +81,24 @@ def resolve_neg(input: Tensor) -> Tensor:
     return input
 
 
-@pointwise()
-def conj_physical(input: Tensor) -> Tensor:
+@pointwise(namespaces=(), method=False, out=False, inplace=False, label="conj_physical")
+def _conj(input: Tensor) -> Tensor:
     """Complex conjugate in new memory.
+
+    >>> torch.conj(torch.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return s.conj(input)
+
+
+@composite(inplace=True, out=True)
+def conj_physical(input: Tensor) -> Tensor:
+    """Complex conjugate; a real tensor is its own.
 
     >>> torch.conj_physical(torch.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
-    return s.conj(input)
+    return _conj(input) if input.is_complex() else input
 
 
 @composite(namespaces=(), method=False)
@@ -115,6 +125,16 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
         f"{scalar_type_name(imag.dtype)} for second argument",
     )
     return s.complex(real, imag)
+
+
+@composite(method=False, out=True)
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """Complex numbers of given modulus and angle.
+
+    >>> torch.polar(torch.tensor([2.0]), torch.tensor([0.0]))
+    tensor([2.+0.j])
+    """
+    return complex(abs * angle.cos(), abs * angle.sin())
 
 
 @pointwise(promote="float", dtypes="bif", namespaces=(), method=False, inplace=False, label="logit")

@@ -196,7 +196,7 @@ def igammac(input: Tensor, other: Tensor) -> Tensor:
 
 
 @pointwise(
-    promote="float", dtypes="bif", method=False, inplace=False, aliases=("special.polygamma",)
+    promote="float", dtypes="bif", method=True, inplace=False, aliases=("special.polygamma",)
 )
 def polygamma(n: int, input: Tensor) -> Tensor:
     """The n-th derivative of digamma.
@@ -205,3 +205,65 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     tensor([1.6449])
     """
     return s.polygamma(n, input)
+
+
+@composite(namespaces=(), method=True)
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """In-place form of polygamma().
+
+    >>> torch.ones(1).polygamma_(1)
+    tensor([1.6449])
+    """
+    return self.copy_(polygamma(n, self))
+
+
+@pointwise(promote="float", dtypes="bif", aliases=("special.xlogy",))
+def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """input * log(other), 0 where input is 0.
+
+    >>> torch.xlogy(torch.tensor([0.0]), 0.0)
+    tensor([0.])
+    """
+    return s.xlogy(input, other)
+
+
+@pointwise(
+    each=(
+        "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0",
+        "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1",
+        "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0",
+    ),
+    promote="float", dtypes="bif", namespaces=("special",), method=False, inplace=False,
+    differentiable=False,
+)  # fmt: skip
+def NAME(input: Tensor) -> Tensor:
+    """The function NAME of real numbers. Without a derivative.
+
+    Source: Abramowitz and Stegun, Handbook of Mathematical Functions, chapters 9 and 10.
+
+    >>> torch.special.NAME(torch.tensor([1.0])).shape
+    torch.Size([1])
+    """
+    return s.NAME(input)
+
+
+@pointwise(
+    each=(
+        "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
+        "chebyshev_polynomial_w", "shifted_chebyshev_polynomial_t",
+        "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v",
+        "shifted_chebyshev_polynomial_w", "hermite_polynomial_h", "hermite_polynomial_he",
+        "laguerre_polynomial_l", "legendre_polynomial_p",
+    ),
+    promote="float", dtypes="bif", namespaces=("special",), method=False, inplace=False,
+    differentiable=False,
+)  # fmt: skip
+def NAME(x: Tensor | Number, n: Tensor | Number) -> Tensor:  # noqa: F811
+    """The polynomial NAME of degree `n`, truncated to a whole number. Without a derivative.
+
+    Source: Abramowitz and Stegun, Handbook of Mathematical Functions, chapter 22.
+
+    >>> torch.special.NAME(torch.tensor([0.5]), 0)
+    tensor([1.])
+    """
+    return s.NAME(x, n)

@@ -115,7 +115,7 @@ def tan(input: Tensor) -> Tensor:
     return s.tan(input)
 
 
-@pointwise(promote="float", aliases=("arcsin",), alias_methods=("arcsin", "arcsin_"))
+@pointwise(promote="float", aliases=("arcsin",))
 def asin(input: Tensor) -> Tensor:
     """Inverse sine.
 
@@ -125,7 +125,7 @@ def asin(input: Tensor) -> Tensor:
     return s.asin(input)
 
 
-@pointwise(promote="float", aliases=("arccos",), alias_methods=("arccos", "arccos_"))
+@pointwise(promote="float", aliases=("arccos",))
 def acos(input: Tensor) -> Tensor:
     """Inverse cosine.
 
@@ -135,7 +135,7 @@ def acos(input: Tensor) -> Tensor:
     return s.acos(input)
 
 
-@pointwise(promote="float", aliases=("arctan",), alias_methods=("arctan", "arctan_"))
+@pointwise(promote="float", aliases=("arctan",))
 def atan(input: Tensor) -> Tensor:
     """Inverse tangent.
 
@@ -165,7 +165,7 @@ def cosh(input: Tensor) -> Tensor:
     return s.cosh(input)
 
 
-@pointwise(promote="float", aliases=("arcsinh",), alias_methods=("arcsinh", "arcsinh_"))
+@pointwise(promote="float", aliases=("arcsinh",))
 def asinh(input: Tensor) -> Tensor:
     """Inverse hyperbolic sine.
 
@@ -175,7 +175,7 @@ def asinh(input: Tensor) -> Tensor:
     return s.asinh(input)
 
 
-@pointwise(promote="float", aliases=("arccosh",), alias_methods=("arccosh", "arccosh_"))
+@pointwise(promote="float", aliases=("arccosh",))
 def acosh(input: Tensor) -> Tensor:
     """Inverse hyperbolic cosine.
 
@@ -185,7 +185,7 @@ def acosh(input: Tensor) -> Tensor:
     return s.acosh(input)
 
 
-@pointwise(promote="float", aliases=("arctanh",), alias_methods=("arctanh", "arctanh_"))
+@pointwise(promote="float", aliases=("arctanh",))
 def atanh(input: Tensor) -> Tensor:
     """Inverse hyperbolic tangent.
 
@@ -265,14 +265,24 @@ def i0(input: Tensor) -> Tensor:
     return s.i0(input)
 
 
-@pointwise(dtypes="bifc")
-def square(input: Tensor) -> Tensor:
+@pointwise(dtypes="ifc", namespaces=(), method=False, out=False, inplace=False, label="square")
+def _square(input: Tensor) -> Tensor:
     """Product with itself.
 
     >>> torch.square(torch.tensor([3.0]))
     tensor([9.])
     """
     return s.square(input)
+
+
+@composite(inplace=True, out=True)
+def square(input: Tensor) -> Tensor:
+    """Product with itself; of bools in int64.
+
+    >>> torch.square(torch.tensor([3.0]))
+    tensor([9.])
+    """
+    return _square(input.to(int64) if input.dtype == bool_ else input)
 
 
 @pointwise(promote="float")
@@ -305,7 +315,7 @@ def ceil(input: Tensor) -> Tensor:
     return s.ceil(input)
 
 
-@pointwise(dtypes="if", aliases=("fix",), alias_methods=("fix", "fix_"), label="trunc_vml_cpu")
+@pointwise(dtypes="if", aliases=("fix",), label="trunc_vml_cpu")
 def trunc(input: Tensor) -> Tensor:
     """Whole part, towards 0.
 
@@ -388,6 +398,83 @@ def isnan(input: Tensor) -> Tensor:
     tensor([False,  True])
     """
     return s.isnan(input)
+
+
+@pointwise(dtypes="bif", inplace=False)
+def isposinf(input: Tensor) -> Tensor:
+    """Is it the positive infinity?
+
+    >>> torch.isposinf(torch.tensor([1.0, float('inf')]))
+    tensor([False,  True])
+    """
+    return s.logical_and(s.isinf(input), input > 0)
+
+
+@pointwise(dtypes="bif", inplace=False)
+def isneginf(input: Tensor) -> Tensor:
+    """Is it the negative infinity?
+
+    >>> torch.isneginf(torch.tensor([1.0, float('-inf')]))
+    tensor([False,  True])
+    """
+    return s.logical_and(s.isinf(input), input < 0)
+
+
+@composite()
+def isreal(input: Tensor) -> Tensor:
+    """Is the imaginary part zero?
+
+    >>> torch.isreal(torch.tensor([1 + 0j, 1j]))
+    tensor([ True, False])
+    """
+    return imag(input) == 0 if input.is_complex() else ones_like(input, dtype=bool_)
+
+
+@pointwise(promote="float", dtypes="bif")
+def deg2rad(input: Tensor) -> Tensor:
+    """Degrees as radians.
+
+    >>> torch.deg2rad(torch.tensor([180.0]))
+    tensor([3.1416])
+    """
+    return input * 0.017453292519943295
+
+
+@pointwise(promote="float", dtypes="bif")
+def rad2deg(input: Tensor) -> Tensor:
+    """Radians as degrees.
+
+    >>> torch.rad2deg(torch.tensor([3.14159265]))
+    tensor([180.])
+    """
+    return input * 57.29577951308232
+
+
+@composite(fields=("mantissa", "exponent"), out=True)
+def frexp(input: Tensor) -> Tuple[Tensor, Tensor]:
+    """Fraction of magnitude in [0.5, 1) and power of two (int32) whose product is the input.
+
+    >>> torch.frexp(torch.tensor([6.0]))[1]
+    tensor([3], dtype=torch.int32)
+    """
+    check(
+        input.is_floating_point(),
+        "torch.frexp() only supports floating-point dtypes",
+    )
+    x = input if input.dtype == float64 else input.to(float32)
+    wide = x.dtype == float64
+    usual = x.isfinite().logical_and(x != 0)
+    # Subnormal numbers are brought among the normal ones, whose exponent can be read.
+    small = x.abs() < (2.2250738585072014e-308 if wide else 1.1754943508222875e-38)
+    lifted = where(small, x * 18014398509481984.0, x)
+    bits = view_dtype(lifted.contiguous(), int64 if wide else int32)
+    shifted = bits.bitwise_right_shift(52 if wide else 23)
+    raw = shifted.bitwise_and(2047 if wide else 255) - (1022 if wide else 126)
+    exponent = where(usual, where(small, raw - 54, raw), 0).to(int32)
+    # In two steps, as the power of two itself may not be a number of the dtype.
+    half = exponent.floor_divide(2)
+    mantissa = ldexp(ldexp(x, -half), half - exponent)
+    return mantissa.to(input.dtype), exponent
 
 
 @pointwise(dtypes="bif", inplace=False)

@@ -220,7 +220,21 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     return input.slice(dim, first, first + length, 1)
 
 
-@composite()
+@narrow.overload()
+def narrow(input: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
+    """The start given as a 0-d tensor of an integral dtype.
+
+    >>> torch.arange(4).narrow(0, torch.tensor(1), 2)
+    tensor([1, 2])
+    """
+    check(
+        start.ndim == 0 and start.is_integral() and start.dtype != bool_,
+        "start must be an 0-dim integral Tensor.",
+    )
+    return narrow(input, dim, int(start.item()), length)
+
+
+@composite(aliases=("unsafe_split",))
 def split(self: Tensor, split_size_or_sections: int, dim: int = 0) -> Tensors:
     """Views along `dim`, of `split_size_or_sections` entries each (the last may be smaller), or of
     the given sizes.
@@ -255,7 +269,7 @@ def split(self: Tensor, split_size_or_sections: Ints, dim: int = 0) -> Tensors:
     return split_with_sizes(self, split_size_or_sections, dim)
 
 
-@composite()
+@composite(aliases=("unsafe_split_with_sizes",))
 def split_with_sizes(self: Tensor, split_sizes: Ints, dim: int = 0) -> Tensors:
     """Views along `dim` of the given sizes, which must sum to the size of the dim.
 
@@ -281,7 +295,7 @@ def split_with_sizes(self: Tensor, split_sizes: Ints, dim: int = 0) -> Tensors:
     return multi_views(out, "SplitWithSizesBackward0")
 
 
-@composite()
+@composite(aliases=("unsafe_chunk",))
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> Tensors:
     """At most `chunks` views along `dim`, of equal size but for the last.
 
@@ -518,7 +532,7 @@ def tile(input: Tensor, dims: Ints) -> Tensor:
     return input.repeat(reps)
 
 
-@composite(aliases=("swapaxes",), alias_methods=("swapaxes",))
+@composite(aliases=("swapaxes",))
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """View with two dims exchanged.
 
@@ -528,7 +542,7 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return input.transpose(dim0, dim1)
 
 
-@composite(aliases=("moveaxis",), alias_methods=("moveaxis",))
+@composite(aliases=("moveaxis",))
 def movedim(input: Tensor, source: Ints1, destination: Ints1) -> Tensor:
     """View with the dims `source` moved to the places `destination`; the others keep their order.
 

@@ -97,7 +97,7 @@ def _grid_sample_backward(
     )
 
 
-@composite(method=False)
+@composite(method=False, aliases=("grid_sampler_2d", "grid_sampler_3d"))
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:

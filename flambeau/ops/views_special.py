@@ -105,7 +105,7 @@ def unfold_backward(g: Tensor, shape: Ints, dim: int, size: int, step: int) -> T
     return out
 
 
-@composite(namespaces=(), method=True)
+@composite()
 def adjoint(input: Tensor) -> Tensor:
     """Conjugate transpose of the last two dims.
 
