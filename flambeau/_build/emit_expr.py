@@ -52,6 +52,8 @@ _FORMATS = {
     "undefined": "Tensor()",
     "defined": "{0}.defined()",
     "is_wrapped": "{0}.is_wrapped_number()",
+    # Of one element; `otherwise` where its value cannot be looked at, inside vmap.
+    "truth": "[&](const Tensor& t) {{ return t.has_flag(kWrapper) ? {1} : t.item().to<bool>(); }}({0})",
     "wrapped": "flambeau::wrapped_number({0})",
     "grad_mode": "modes.grad",
     "same_tensor": "{0}.is_same({1})",
@@ -461,7 +463,9 @@ class ExprEmitter:
         if item.base == "str":
             return [f"for ({mark}const std::string& {x} : py::chars({xs})) {{"], "}"
         plain = types[0].base in ("int", "float", "bool", "DType")
-        return [f"for ([[maybe_unused]] {mark}{cpp_value(types[0]) if plain else 'const auto&'} {x} : {xs}) {{"], "}"
+        return [
+            f"for ([[maybe_unused]] {mark}{cpp_value(types[0]) if plain else 'const auto&'} {x} : {xs}) {{"
+        ], "}"
 
     def _loop_reversed(
         self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]
