@@ -14,7 +14,7 @@ thread_local constinit Level* innermost = nullptr;
 
 bool is_random(const OpDesc& op) {
   for (const ParamDesc& p : op.params)
-    if (std::string_view(p.type).starts_with("Generator")) return true;
+    if (*p.type == 'G') return true;  // Generator: asked at every call
   return false;
 }
 
@@ -41,20 +41,30 @@ Level* innermost_level() noexcept {
 
 Level& enter_level(int64_t batch, Randomness randomness) {
   auto* level = new Level(batch, randomness);
-  level->outer = modes.top;
-  modes.top = level;
-  modes.active += kIntercept;
   level->around = innermost;
-  return *(innermost = level);
+  resume_level(*level);
+  return *level;
 }
 
-void leave_level(const Level& level) {
-  FB_CHECK(modes.top == &level && innermost == &level,
+Level& suspend_level() {
+  FB_CHECK(innermost && modes.top == innermost,
            "vmap: a transform that was entered later is still active");
+  Level& level = *innermost;
   modes.top = level.outer;
   modes.active -= kIntercept;
   innermost = level.around;
-  delete &level;
+  return level;
+}
+
+void resume_level(Level& level) {
+  level.outer = modes.top;
+  modes.top = innermost = &level;
+  modes.active += kIntercept;
+}
+
+void leave_level(const Level& level) {
+  FB_CHECK(innermost == &level, "vmap: a transform that was entered later is still active");
+  delete &suspend_level();
 }
 
 const Wrapped* Level::wrapped(const Tensor& x) const noexcept {

@@ -44,6 +44,9 @@ class Level final : public Interceptor {
 Level& enter_level(int64_t batch, Randomness randomness);
 void leave_level(const Level& level);
 Level* innermost_level() noexcept;  // null outside vmap
+// Takes the innermost level, which must be on top of all transforms, out of the way and puts it back.
+Level& suspend_level();
+void resume_level(Level& level);
 
 // The tensor as a wrapper of the level, its dim `dim` becoming the batch.
 Tensor add_batch(const Level& level, const Tensor& x, int64_t dim);

@@ -52,6 +52,28 @@ PyObject* leave(PyObject*, PyObject* capsule) {
     return Py_NewRef(Py_None);
   });
 }
+// _vmap_suspend() -> (level, batch, randomness); _vmap_resume(level)
+PyObject* suspend(PyObject*, PyObject*) {
+  return guarded([&] {
+    Level& level = func::suspend_level();
+    const char* names[] = {"error", "different", "same"};
+    return Py_BuildValue("(NLs)", PyCapsule_New(&level, "vmap level", nullptr),
+                         static_cast<long long>(level.batch),
+                         names[static_cast<int>(level.randomness)]);
+  });
+}
+PyObject* resume(PyObject*, PyObject* capsule) {
+  return guarded([&] {
+    func::resume_level(level_of(capsule));
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* is_innermost(PyObject*, PyObject* x) {
+  return guarded([&] {
+    Level* level = func::innermost_level();
+    return PyBool_FromLong(level && level->wrapped(expect_tensor(x, "_vmap_info", "tensor")));
+  });
+}
 // _vmap_add(level, tensor, dim)
 PyObject* add(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&] {
@@ -157,6 +179,9 @@ PyMethodDef func_functions[] = {
     {"_vmap_add", many(add), METH_FASTCALL, nullptr},
     {"_vmap_remove", many(remove), METH_FASTCALL, nullptr},
     {"_vmap_is_batched", many(is_batched), METH_FASTCALL, nullptr},
+    {"_vmap_suspend", suspend, METH_NOARGS, nullptr},
+    {"_vmap_resume", resume, METH_O, nullptr},
+    {"_vmap_is_innermost", is_innermost, METH_O, nullptr},
     {"_vmap_info", info, METH_O, nullptr},
     {"_func_lift", lift, METH_O, nullptr},
     {"_func_fresh", fresh, METH_O, nullptr},

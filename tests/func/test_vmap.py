@@ -316,3 +316,51 @@ def test_one_call_of_an_operation_for_the_batch():
         names.add(node.name())
         todo += [n for n, _ in node.next_functions if n is not None]
     assert "MmBackward0" in names and not any("Stack" in n or "Cat" in n for n in names)
+
+
+class Square(fb.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * x * g
+
+
+class Ruled(fb.autograd.Function):
+    seen = []
+
+    @staticmethod
+    def forward(x, w):
+        return x * w
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g * w, (g * x).sum() if w.dim() == 0 else g * x
+
+    @staticmethod
+    def vmap(info, in_dims, x, w):
+        Ruled.seen.append((info.batch_size, in_dims))
+        return Ruled.apply(x, w), 0
+
+
+def test_custom_functions():
+    x = r(3, 2)
+    assert close(vmap(Square.apply)(x), x * x)
+    assert close(vmap(fb.func.grad(lambda a: Square.apply(a).sum()))(x), 2 * x)
+    with pytest.raises(RuntimeError, match="does not have vmap support"):
+        vmap(Square.apply)(x.clone().requires_grad_())
+    w = fb.tensor(2.0, requires_grad=True)
+    y = vmap(Ruled.apply, (0, None))(x, w)
+    assert close(y, 2 * x) and Ruled.seen == [(3, (0, None))]
+    y.sum().backward()
+    assert w.grad.item() == pytest.approx(x.sum().item(), abs=1e-5)
+    assert close(vmap(fb.func.grad(lambda a: Ruled.apply(a, a).sum()))(x), 2 * x)
