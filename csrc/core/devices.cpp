@@ -39,8 +39,9 @@ void check_out_device(Device result, const Tensor& out) {
            " to device ", out.device(), ", but cross-device copies are not allowed!");
 }
 
-bool holds(const Tensor& x) {
-  return x.device().type == DeviceType::Meta || x.item().to_int() != 0;
+bool truth(const Tensor& x, bool otherwise) {
+  bool unknown = x.device().type == DeviceType::Meta || x.has_flag(kWrapper);
+  return unknown ? otherwise : x.item().to<bool>();
 }
 
 void fail_on_meta(const char* op) {

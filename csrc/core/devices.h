@@ -116,8 +116,9 @@ inline bool kept_on_cpu(const Read&... read) {
 // Before results on `result` go into `out`. Error(Runtime) when that is elsewhere.
 void check_out_device(Device result, const Tensor& out);
 
-// What a check asks of values: the only element of x, and yes for a meta tensor, which has none.
-bool holds(const Tensor& x);
+// What a rule asks of values: the only element of x; `otherwise` for a meta tensor, which has none,
+// and for a batched one, which has several.
+bool truth(const Tensor& x, bool otherwise);
 
 // Before a kernel whose result depends on values, in size or in kind. Error(NotImplemented).
 [[gnu::cold, noreturn]] void fail_on_meta(const char* op);

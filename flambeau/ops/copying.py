@@ -34,7 +34,14 @@ def _(g, src):
     return zeros(g.shape, dtype=g.dtype), sum_to(kind, src.shape).to(src.dtype, device=src.device)
 
 
-@structured(kernel="copy_into", namespaces=(), method=False, out=False, cpu_params=("self",))
+@copy_.vmap
+def _(self, src, non_blocking, src_b):
+    return self.copy_(_aligned(src, src_b, self.ndim - 1), non_blocking)
+
+
+@structured(
+    kernel="copy_into", namespaces=(), method=False, out=False, batch=True, cpu_params=("self",)
+)
 def _to_copy(
     self: Tensor,
     dtype: DType | None = None,
@@ -109,7 +116,9 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
     return _to_copy(self, None, memory_format)
 
 
-@structured(kernel="fill_", inplace_kernel=True, namespaces=(), method=True, idempotent=True)
+@structured(
+    kernel="fill_", inplace_kernel=True, namespaces=(), method=True, batch=True, idempotent=True
+)
 def fill_(self: Tensor, value: Number) -> Tensor:
     """Sets every entry to `value`.
 
@@ -145,6 +154,11 @@ def fill_(self: Tensor, value: Tensor) -> Tensor:
 @fill_.vjp
 def _(g, value):
     return zeros(g.shape, dtype=g.dtype), g.sum().to(value.dtype)
+
+
+@fill_.vmap
+def _(self, value, value_b):
+    return self.copy_(_aligned(value, value_b, self.ndim - 1))
 
 
 @composite(method=False)

@@ -157,7 +157,7 @@ def _frame_window(
     return pad(w, [left, n_fft - length - left])
 
 
-@composite()
+@composite(autocast="float32")
 def stft(
     input: Tensor,
     n_fft: int,
@@ -351,7 +351,10 @@ def istft(
     envelope = envelope.narrow(1, start, max(0, have - start))
     if envelope.numel() > 0:
         least = envelope.abs().amin()
-        check(holds(least > 1e-11), "istft: window overlap add min: 1")
+        check(
+            truth(least > 1e-11, True),
+            "istft: window overlap add min: 1",
+        )
     out = signal / envelope
     if end > whole:
         out = pad(out, [0, end - whole])
