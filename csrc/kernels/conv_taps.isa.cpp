@@ -169,7 +169,7 @@ struct Grid {
 template <class T>
 struct PackedRows {
   int64_t m, k, mr;
-  std::vector<T> values;
+  Buffer<T> values;  // cached by the allocator: fresh pages would cost more than the packing
   // element(i, p) gives the matrix.
   template <class F>
   PackedRows(int64_t m, int64_t k, const F& element) : PackedRows(m, k) {
@@ -196,14 +196,14 @@ struct PackedRows {
       : m(m),
         k(k),
         mr(std::max<int64_t>(1, ceil_div(m, ceil_div(m, kRows)))),
-        values(static_cast<size_t>(m * k)) {}
+        values(m * k) {}
   // Calls f(first row, rows, place) for all tiles.
   template <class F>
   void tiles(const F& f) {
     parallel_for(0, ceil_div(m, mr), std::max<int64_t>(1, kGrain / (mr * k + 1)),
                  [&](int64_t from, int64_t to) {
                    for (int64_t t = from; t < to; ++t)
-                     f(t * mr, std::min(mr, m - t * mr), values.data() + t * mr * k);
+                     f(t * mr, std::min(mr, m - t * mr), values.get() + t * mr * k);
                  });
   }
 };
@@ -221,7 +221,7 @@ void block_product(const PackedRows<T>& a, const T* planes, const int64_t* offse
   e.row_bias = bias;
   for (int64_t i = 0; i < a.m; i += a.mr) {
     const int64_t rows = std::min(a.mr, a.m - i);
-    const T* packed = a.values.data() + i * a.k;
+    const T* packed = a.values.get() + i * a.k;
     const auto tile = tap_tile_for<T>(rows);
     T* c = direct ? to + grid.first + i * grid.channel + q0 : scratch;
     const int64_t ldc = direct ? grid.channel : kBlock;

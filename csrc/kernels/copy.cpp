@@ -119,9 +119,7 @@ void fill_dense(char* to, const char* pattern16, int64_t bytes) {
                  } else if (zero) {
                    std::memset(to + begin, 0, end - begin);
                  } else {
-                   int64_t i = begin;
-                   for (; i + 16 <= end; i += 16) std::memcpy(to + i, pattern16, 16);
-                   if (i < end) std::memcpy(to + i, pattern16, end - i);
+                   FB_ISA_DISPATCH(fill_value)(to + begin, pattern16, end - begin);
                  }
                });
 }

@@ -5,6 +5,8 @@
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
+#include "kernels/move.h"
+#include "kernels/selection.h"
 #include "kernels/walk.h"
 
 namespace flambeau::kernels {
@@ -174,70 +176,115 @@ void index_block_put_(const Tensor& self, const Tensors& indices, int64_t start,
 
 namespace {
 
-// Visits every position of `index`, as seen from tensors a and b of which a is addressed through
-// the index along dim: f(offset in a, offset in b). Positions that differ outside dim are
-// independent, and split over threads.
+// The positions of `index` as A x N x B around dim, as seen from tensors a and b of which a is
+// addressed through the index along dim.
+struct Indexed {
+  Indexed(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& index, const char* op)
+      : op(op), idx(as_long(index)), at(idx.data<int64_t>()), d(wrap_dim(dim, idx.dim())) {
+    Ints sizes = idx.sizes().empty() ? Ints{1} : idx.sizes();
+    Ints sa = a.sizes().empty() ? Ints{1} : a.strides(),
+         sb = b.sizes().empty() ? Ints{1} : b.strides();
+    size_t n = sizes.size();
+    limit = a.sizes().empty() ? 1 : a.sizes()[d];
+    a0 = offsets(sizes, sa, 0, d), b0 = offsets(sizes, sb, 0, d);
+    a1 = offsets(sizes, sa, d + 1, n), b1 = offsets(sizes, sb, d + 1, n);
+    A = static_cast<int64_t>(a0.size()), N = sizes[d], B = static_cast<int64_t>(a1.size());
+    da = sa[d], db = sb[d];
+  }
+
+  // Are the indices [from, from + n) in range? The last one that was not is kept for `report`.
+  bool check(int64_t from, int64_t n) {
+    int64_t place = FB_ISA_DISPATCH(first_outside)(at + from, n, limit);
+    if (place >= 0) [[unlikely]]
+      bad = from + place;
+    return place < 0;
+  }
+  void report() const {
+    if (bad >= 0)
+      fail(ErrorKind::Runtime, op, "(): index ", at[bad], " is out of bounds for dimension ", d,
+           " with size ", limit);
+  }
+
+  const char* op;
+  Tensor idx;
+  const int64_t* at;
+  int64_t d, limit, A, N, B, da, db;
+  std::vector<int64_t> a0, b0, a1, b1;
+  std::atomic<int64_t> bad{-1};
+};
+
+// Visits every position: f(offset in a, offset in b). Positions that differ outside dim are
+// independent, and split over threads. Indices are checked a line at a time, before its visit.
 template <class F>
 void each_indexed(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& index,
                   const char* op, const F& f) {
   if (index.numel() == 0) return;
-  Tensor idx = as_long(index);
-  const int64_t* at = idx.data<int64_t>();
-  int64_t d = wrap_dim(dim, idx.dim());
-  Ints sizes = idx.sizes().empty() ? Ints{1} : idx.sizes();
-  Ints sa = a.sizes().empty() ? Ints{1} : a.strides(),
-       sb = b.sizes().empty() ? Ints{1} : b.strides();
-  int64_t limit = a.sizes().empty() ? 1 : a.sizes()[d];
-  size_t n = sizes.size();
-  auto a0 = offsets(sizes, sa, 0, d), b0 = offsets(sizes, sb, 0, d);
-  auto a1 = offsets(sizes, sa, d + 1, n), b1 = offsets(sizes, sb, d + 1, n);
-  int64_t A = static_cast<int64_t>(a0.size()), N = sizes[d], B = static_cast<int64_t>(a1.size());
-  int64_t da = sa[d], db = sb[d];
-  std::atomic<int64_t> bad{-1};
+  Indexed x(a, b, dim, index, op);
+  const int64_t N = x.N, B = x.B;
   auto unit = [&](int64_t i, int64_t from, int64_t to) {
     for (int64_t j = 0; j < N; ++j) {
-      const int64_t* row = at + (i * N + j) * B;
-      for (int64_t k = from; k < to; ++k) {
-        int64_t x = row[k];
-        if (x < 0 || x >= limit) [[unlikely]] {
-          bad = row + k - at;
-          return;
-        }
-        f(a0[i] + x * da + a1[k], b0[i] + j * db + b1[k]);
-      }
+      const int64_t first = (i * N + j) * B, *row = x.at + first;
+      if (!x.check(first + from, to - from)) return;
+      for (int64_t k = from; k < to; ++k)
+        f(x.a0[i] + row[k] * x.da + x.a1[k], x.b0[i] + j * x.db + x.b1[k]);
     }
   };
+  auto line = [&](int64_t i) {
+    const int64_t *row = x.at + i * N, pa = x.a0[i], pb = x.b0[i], da = x.da, db = x.db;
+    if (!x.check(i * N, N)) return;
+    if (da == 1 && db == 1)
+      for (int64_t j = 0; j < N; ++j) f(pa + row[j], pb + j);
+    else
+      for (int64_t j = 0; j < N; ++j) f(pa + row[j] * da, pb + j * db);
+  };
   if (B == 1) {
-    parallel_for(0, A, std::max<int64_t>(1, kGrain / 4 / N), [&](int64_t from, int64_t to) {
-      for (int64_t i = from; i < to; ++i) {
-        const int64_t* row = at + i * N;
-        int64_t pa = a0[i] + a1[0], pb = b0[i] + b1[0];
-        for (int64_t j = 0; j < N; ++j) {
-          int64_t x = row[j];
-          if (x < 0 || x >= limit) [[unlikely]] {
-            bad = row + j - at;
-            return;
-          }
-          f(pa + x * da, pb + j * db);
-        }
-      }
+    parallel_for(0, x.A, std::max<int64_t>(1, kGrain / 4 / N), [&](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; ++i) line(i);
     });
-  } else if (A > 1) {
-    parallel_for(0, A, std::max<int64_t>(1, kGrain / 4 / (N * B)), [&](int64_t from, int64_t to) {
+  } else if (x.A > 1) {
+    parallel_for(0, x.A, std::max<int64_t>(1, kGrain / 4 / (N * B)), [&](int64_t from, int64_t to) {
       for (int64_t i = from; i < to; ++i) unit(i, 0, B);
     });
   } else {
     parallel_for(0, B, std::max<int64_t>(16, kGrain / 4 / N),
                  [&](int64_t from, int64_t to) { unit(0, from, to); });
   }
-  if (bad >= 0)
-    fail(ErrorKind::Runtime, op, "(): index ", at[bad], " is out of bounds for dimension ", d,
-         " with size ", limit);
+  x.report();
+}
+
+// Lines of `out` (dense along dim, nothing behind it) from those of `in`; large results past the
+// caches. False: the layout is another one.
+bool gather_lines(const Tensor& out, const Tensor& in, int64_t dim, const Tensor& index) {
+  if (index.numel() == 0) return true;
+  Indexed x(in, out, dim, index, "gather");
+  if (x.B != 1 || x.db != 1) return false;
+  constexpr int64_t kBlock = 1024;
+  const int64_t size = in.itemsize();
+  const bool streamed = x.A * x.N * size > streaming_threshold() && !out.shares_storage(in);
+  auto read = FB_ISA_DISPATCH(gather_line);
+  auto put = FB_ISA_DISPATCH(stream);
+  parallel_for(0, x.A, std::max<int64_t>(1, kGrain / 4 / x.N), [&](int64_t from, int64_t to) {
+    alignas(64) char block[kBlock * 16];
+    for (int64_t i = from; i < to; ++i) {
+      IndexedLine line{in.data<char>() + x.a0[i] * size, x.da, x.limit};
+      char* o = out.data<char>() + x.b0[i] * size;
+      for (int64_t j = 0; j < x.N; j += kBlock) {
+        int64_t n = std::min(kBlock, x.N - j);
+        if (!x.check(i * x.N + j, n)) return;
+        read(int(size), line, x.at + i * x.N + j, n, streamed ? block : o + j * size);
+        if (streamed) put(o + j * size, block, n * size);
+      }
+    }
+    if (streamed) stream_fence();
+  });
+  x.report();
+  return true;
 }
 
 }  // namespace
 
 void gather(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, bool) {
+  if (gather_lines(out, input, dim, index)) return;
   visit_bytes(input.dtype(), [&]<class U>() {
     const U* in = input.data<U>();
     U* o = out.data<U>();
@@ -460,42 +507,45 @@ void index_fill_tensor(Tensor& out, const Tensor& input, int64_t dim, const Tens
 // ----------------------------------------------------------------------------------------------------------------
 
 namespace {
-int64_t count_true(const bool* m, int64_t n) {
-  int64_t total = 0;
-  for (int64_t i = 0; i < n; ++i) total += m[i];
-  return total;
-}
+// A contiguous mask cut into blocks, and how many entries are true before each: every block's part
+// of what the mask packs is known before threads write it.
+struct MaskBlocks {
+  static constexpr int64_t kBlock = 1 << 14;
+  const bool* on;
+  int64_t n, blocks = (n + kBlock - 1) / kBlock;
+  std::vector<int64_t> first = std::vector<int64_t>(blocks + 1, 0);
+
+  explicit MaskBlocks(const Tensor& mask) : on(mask.data<bool>()), n(mask.numel()) {
+    parallel_for(0, blocks, 8, [&](int64_t a, int64_t b) {
+      for (int64_t i = a; i < b; ++i)
+        first[i + 1] = FB_ISA_DISPATCH(count_true)(on + i * kBlock, length(i));
+    });
+    for (int64_t i = 0; i < blocks; ++i) first[i + 1] += first[i];
+  }
+  int64_t length(int64_t i) const { return std::min(kBlock, n - i * kBlock); }
+  int64_t total() const { return first[blocks]; }
+
+  // f(start of a block, its length, true entries before it, true entries in it), over threads.
+  template <class F>
+  void each(const F& f) const {
+    parallel_for(0, blocks, 2, [&](int64_t a, int64_t b) {
+      for (int64_t i = a; i < b; ++i) f(i * kBlock, length(i), first[i], first[i + 1] - first[i]);
+    });
+  }
+};
 }  // namespace
 
 Tensor masked_select(const Tensor& input, const Tensor& mask) {
   Ints shape = broadcast_shapes(input.sizes(), mask.sizes());
   Tensor x = contiguous(expanded(input, shape)), m = contiguous(expanded(mask, shape));
-  const bool* on = m.data<bool>();
-  constexpr int64_t kBlock = 1 << 15;
-  int64_t n = x.numel(), blocks = (n + kBlock - 1) / kBlock;
-  std::vector<int64_t> first(blocks + 1, 0);
-  parallel_for(0, blocks, 1, [&](int64_t a, int64_t b) {
-    for (int64_t i = a; i < b; ++i)
-      first[i + 1] = count_true(on + i * kBlock, std::min(kBlock, n - i * kBlock));
-  });
-  for (int64_t i = 0; i < blocks; ++i) first[i + 1] += first[i];
-  Tensor out = empty({first[blocks]}, input.dtype());
-  visit_bytes(input.dtype(), [&]<class U>() {
-    const U* in = x.data<U>();
-    U* o = out.data<U>();
-    parallel_for(0, blocks, 1, [&](int64_t a, int64_t b) {
-      for (int64_t i = a; i < b; ++i) {
-        int64_t end = std::min(n, (i + 1) * kBlock);
-        // Branch-free within a block: write always, advance when the mask says so; the last place
-        // is written apart.
-        U* p = o + first[i];
-        U* stop = o + first[i + 1];
-        for (int64_t j = i * kBlock; j < end && p < stop; ++j) {
-          *p = in[j];
-          p += on[j];
-        }
-      }
-    });
+  MaskBlocks b(m);
+  Tensor out = empty({b.total()}, input.dtype());
+  const int64_t size = input.itemsize();
+  const char* in = x.data<char>();
+  char* o = out.data<char>();
+  b.each([&](int64_t from, int64_t n, int64_t before, int64_t kept) {
+    FB_ISA_DISPATCH(pack_masked)
+    (int(size), in + from * size, b.on + from, n, o + before * size, kept);
   });
   return out;
 }
@@ -504,20 +554,20 @@ void masked_scatter(Tensor& out, const Tensor& input, const Tensor& mask, const 
   Tensor from = expanded(input, out.sizes());
   if (!out.is_same(input)) copy(out, from);
   Tensor m = contiguous(expanded(mask, out.sizes())), s = contiguous(source);
-  const bool* on = m.data<bool>();
-  int64_t wanted = count_true(on, m.numel());
+  MaskBlocks b(m);
   FB_CHECK(
-      wanted <= s.numel(),
+      b.total() <= s.numel(),
       "masked_scatter: expected self and source to have same dtypes and source to hold at least ",
-      wanted, " elements (one for each true entry of mask), got ", s.numel());
+      b.total(), " elements (one for each true entry of mask), got ", s.numel());
   if (out.numel() == 0) return;
-  auto at = offsets(out.sizes(), out.strides(), 0, out.sizes().size());
-  visit_bytes(out.dtype(), [&]<class U>() {
-    U* o = out.data<U>();
-    const U* x = s.data<U>();
-    for (size_t i = 0; i < at.size(); ++i)
-      if (on[i]) o[at[i]] = *x++;
+  Tensor dense = contiguous(out);
+  const int64_t size = out.itemsize();
+  const char* x = s.data<char>();
+  char* o = dense.data<char>();
+  b.each([&](int64_t at, int64_t n, int64_t before, int64_t) {
+    FB_ISA_DISPATCH(spread_masked)(int(size), x + before * size, b.on + at, n, o + at * size);
   });
+  if (!dense.is_same(out)) copy(out, dense);
 }
 
 namespace {
@@ -572,31 +622,20 @@ void put(Tensor& out, const Tensor& input, const Tensor& index, const Tensor& so
 }
 
 Tensor nonzero(const Tensor& input) {
-  Tensor x = contiguous(input);
-  int64_t n = x.numel(), rank = x.dim();
-  std::vector<int64_t> found;
-  visit(x.dtype(), [&]<class T>() {
-    const T* p = x.data<T>();
-    for (int64_t i = 0; i < n; ++i) {
-      bool hit;
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-        hit = float(p[i]) != 0;
-      else
-        hit = p[i] != T(0);
-      if (hit) found.push_back(i);
-    }
-  });
-  int64_t count = static_cast<int64_t>(found.size());
+  Tensor mask = contiguous(to_dtype(input, DType::Bool));
+  const int64_t rank = mask.dim();
+  MaskBlocks b(mask);
+  const int64_t count = b.total();
   // Laid out column by column, so that each dim's places are contiguous.
   Tensor out = empty_strided({count, rank}, {1, std::max<int64_t>(count, 1)}, DType::Int64);
+  if (rank == 0) return out;
   int64_t* o = out.data<int64_t>();
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t rest = found[i];
-    for (int64_t d = rank; d-- > 0;) {
-      o[d * count + i] = rest % x.sizes()[d];
-      rest /= x.sizes()[d];
-    }
-  }
+  b.each([&](int64_t from, int64_t n, int64_t before, int64_t kept) {
+    int64_t* at = o + (rank - 1) * count + before;
+    FB_ISA_DISPATCH(true_places)(b.on + from, n, from, at, kept);
+    for (int64_t d = rank - 1; d > 0; --d, at -= count)
+      FB_ISA_DISPATCH(split_places)(at, at - count, kept, mask.sizes()[d]);
+  });
   return out;
 }
 

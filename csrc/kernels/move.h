@@ -23,7 +23,9 @@ FB_ISA_DECLARE(
     void move_tile(int itemsize, Lattice src, Lattice dst, int64_t rows, int64_t cols);
     // Stores that bypass the caches; finish with stream_fence().
     void stream(void* dst, const void* src, int64_t bytes);
-    void stream_value(void* dst, const void* pattern16, int64_t bytes);)
+    void stream_value(void* dst, const void* pattern16, int64_t bytes);
+    // Repeats the pattern with ordinary stores.
+    void fill_value(void* dst, const void* pattern16, int64_t bytes);)
 
 inline void stream_fence() {
 #if defined(__x86_64__)

@@ -208,4 +208,17 @@ void stream_value(void* to, const void* pattern16, int64_t bytes) {
   for (int64_t k = 0; i < bytes; ++i, ++k) dst[i] = turned[k];
 }
 
+void fill_value(void* to, const void* pattern16, int64_t bytes) {
+  auto* dst = static_cast<char*>(to);
+  alignas(64) char block[64];
+  for (int k = 0; k < 64; k += 16) std::memcpy(block + k, pattern16, 16);
+  Vec<float> v;  // in a register: the loop reads nothing
+  std::memcpy(&v, block, sizeof v);
+  int64_t i = 0;
+  for (; i + 4 * kVectorBytes <= bytes; i += 4 * kVectorBytes)
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) std::memcpy(dst + i + k * kVectorBytes, &v, sizeof v);
+  for (; i < bytes; i += 64) std::memcpy(dst + i, block, bytes - i < 64 ? bytes - i : 64);
+}
+
 }  // namespace flambeau::kernels::FB_ISA

@@ -41,14 +41,25 @@ struct FloatTraits<double> {
   static constexpr double kTrigLimit = 1e6;
 };
 
-// c0 + x * (c1 + x * (...))
-template <class T>
-FB_INLINE T poly(T, T c) {
-  return c;
+// c0 + c1 x + c2 x^2 + ...; x is a number or a vector of them. In Estrin's order, halves joined by
+// a power of x: a processor looks ahead a few elements only, so a long chain of dependent
+// operations takes longer than the operations do.
+template <int N, class T, class C>
+FB_INLINE T poly_part(const T* powers, const C* c) {
+  if constexpr (N == 1) {
+    return T{} + c[0];
+  } else if constexpr (N == 2) {
+    return c[0] + powers[0] * c[1];
+  } else {
+    constexpr int level = N > 16 ? 4 : N > 8 ? 3 : N > 4 ? 2 : 1, half = 1 << level;
+    return poly_part<half>(powers, c) + powers[level] * poly_part<N - half>(powers, c + half);
+  }
 }
-template <class T, class... C>
-FB_INLINE T poly(T x, T c, C... rest) {
-  return c + x * poly<T>(x, static_cast<T>(rest)...);
+template <class T, class C, class... Rest>
+FB_INLINE T poly(T x, C first, Rest... rest) {
+  const C c[] = {first, static_cast<C>(rest)...};
+  const T x2 = x * x, x4 = x2 * x2, x8 = x4 * x4, powers[] = {x, x2, x4, x8, x8 * x8};
+  return poly_part<1 + static_cast<int>(sizeof...(rest))>(powers, c);
 }
 
 template <class T>
@@ -64,11 +75,15 @@ FB_INLINE T power_of_two(typename FloatTraits<T>::Int n) {
   return bits_as<T>((n + F::kBias) << F::kMantissa);
 }
 
+// Polynomials of float take a float or a vector of them (kernels/vector_math.h).
+
 // (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2.
-FB_INLINE float exp_tail(float r) {
-  return poly<float>(r, 0.5000000013f, 0.1666666676f, 0.04166646489f, 0.008333286061f,
+template <class T>
+FB_INLINE T exp_tail(T r) {
+  return poly<T>(r, 0.5000000013f, 0.1666666676f, 0.04166646489f, 0.008333286061f,
                      0.001393365301f, 0.0001990754839f);
 }
+template <>
 FB_INLINE double exp_tail(double r) {
   return poly<double>(r, 0.5, 0.1666666666666667099, 0.04166666666666668382, 0.00833333333332613452,
                       0.001388888888887439381, 0.0001984126987482220602, 0.00002480158734734332479,
@@ -209,22 +224,19 @@ FB_INLINE float tanh_of<float>(float x) {
   return __builtin_copysignf(y, x);
 }
 
-template <class T>
-FB_INLINE T sigmoid_of(T x) {
-  return T(1) / (T(1) + exp_of<T>(-x));
-}
-
 // Sine and cosine
 // --------------------------------------------------------------------------------------------------
 // For |x| <= kTrigLimit; loops that meet larger arguments run their exact form, see
 // emit_kernels.py.
 
-FB_INLINE float sin_poly(float r) {
-  float z = r * r;
+template <class T>
+FB_INLINE T sin_poly(T r) {
+  T z = r * r;
   return r +
          r * z *
-             poly<float>(z, -0.1666666666f, 0.008333331868f, -0.0001984008272f, 2.724939007e-6f);
+             poly<T>(z, -0.1666666666f, 0.008333331868f, -0.0001984008272f, 2.724939007e-6f);
 }
+template <>
 FB_INLINE double sin_poly(double r) {
   double z = r * r;
   return r + r * z *
@@ -233,11 +245,13 @@ FB_INLINE double sin_poly(double r) {
                               -2.505210622002826286e-8, 1.605852964501921994e-10,
                               -7.586580507545644099e-13);
 }
-FB_INLINE float cos_poly(float r) {
-  float z = r * r;
+template <class T>
+FB_INLINE T cos_poly(T r) {
+  T z = r * r;
   return 1.0f - 0.5f * z +
-         z * z * poly<float>(z, 0.04166666465f, -0.001388830132f, 2.454753719e-5f);
+         z * z * poly<T>(z, 0.04166666465f, -0.001388830132f, 2.454753719e-5f);
 }
+template <>
 FB_INLINE double cos_poly(double r) {
   double z = r * r, half = 0.5 * z, w = 1.0 - half;
   return w +
@@ -286,14 +300,21 @@ FB_INLINE T tan_of(T x) {
 // Error function
 // -----------------------------------------------------------------------------------------------------
 
+// erf(x) for |x| <= 1: x added last, 2 / sqrt(pi) as a float would be too coarse.
+template <class T>
+FB_INLINE T erf_near(T x) {
+  return x + x * poly<T>(x * x, 0.1283791661f, -0.3761262714f, 0.1128360017f, -0.02685444424f,
+                     0.005189534593f, -0.0008020834299f, 7.88909551e-5f);
+}
+// log(1 - erf(a)) for 1 <= a <= 4.
+template <class T>
+FB_INLINE T log_erfc(T a) {
+  return -poly<T>(a, -0.0001880294075f, 1.129578374f, 0.6332199895f, 0.1084184756f, -0.02520819351f,
+                  0.004204538775f, -0.0004413317854f, 2.168646698e-5f);
+}
 FB_INLINE float erf_of(float x) {
-  float a = x < 0 ? -x : x, z = x * x;
-  float near = x * poly<float>(z, 1.128379166f, -0.3761262714f, 0.1128360017f, -0.02685444424f,
-                               0.005189534593f, -0.0008020834299f, 7.88909551e-5f);
-  float b = a > 4.0f ? 4.0f : a;
-  float far = 1.0f - exp_of<float>(-poly<float>(b, -0.0001880294075f, 1.129578374f, 0.6332199895f,
-                                                0.1084184756f, -0.02520819351f, 0.004204538775f,
-                                                -0.0004413317854f, 2.168646698e-5f));
+  float a = x < 0 ? -x : x, near = erf_near(x);
+  float far = 1.0f - exp_of<float>(log_erfc(a > 4.0f ? 4.0f : a));
   return a <= 1.0f ? near : a != a ? x : __builtin_copysignf(far, x);
 }
 FB_INLINE double erf_of(double x) {

@@ -9,6 +9,7 @@
 #include "kernels/pointwise.h"
 #include "kernels/scalar_exp.h"
 #include "kernels/special.h"
+#include "kernels/vector_math.h"
 
 namespace flambeau::kernels::FB_ISA {
 
@@ -489,9 +490,24 @@ FB_LIBM(atan) FB_LIBM(sinh) FB_LIBM(cosh) FB_LIBM(asinh) FB_LIBM(acosh) FB_LIBM(
   FB_INLINE double NAME(double x) { \
     return NAME##_of(x);            \
   }
-    FB_VECTOR(exp) FB_VECTOR(exp2) FB_VECTOR(expm1) FB_VECTOR(log) FB_VECTOR(log2) FB_VECTOR(log10)
-        FB_VECTOR(log1p) FB_VECTOR(tanh) FB_VECTOR(sigmoid) FB_VECTOR(erf)
+    FB_VECTOR(exp2) FB_VECTOR(expm1) FB_VECTOR(log) FB_VECTOR(log2) FB_VECTOR(log10)
+        FB_VECTOR(log1p)
 #undef FB_VECTOR
+// float's by hand where the set has them, see kernels/vector_math.h
+#define FB_BY_HAND(NAME)            \
+  FB_INLINE float NAME(float x) {   \
+    return by_hand::NAME(x);        \
+  }                                 \
+  FB_INLINE double NAME(double x) { \
+    return NAME##_of(x);            \
+  }
+FB_BY_HAND(exp)
+FB_BY_HAND(tanh) FB_BY_HAND(erf)
+#undef FB_BY_HAND
+template <class T>
+FB_INLINE T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
 // Exact: any argument, by the C library; else |x| <= kTrigLimit.
 #define FB_TRIG(NAME)                \
   template <bool Exact>              \
@@ -499,7 +515,7 @@ FB_LIBM(atan) FB_LIBM(sinh) FB_LIBM(cosh) FB_LIBM(asinh) FB_LIBM(acosh) FB_LIBM(
     if constexpr (Exact)             \
       return __builtin_##NAME##f(x); \
     else                             \
-      return NAME##_of(x);           \
+      return by_hand::NAME(x);       \
   }                                  \
   template <bool Exact>              \
   FB_INLINE double NAME(double x) {  \

@@ -224,10 +224,11 @@ def _guarded(k: Kernel, angles: Sequence[Node]) -> list[str]:
         *lines,
         f"    for (int64_t at = 0; at < n; at += {_CHUNK}) {{",
         f"      int64_t end = at + {_CHUNK} < n ? at + {_CHUNK} : n;",
-        "      bool wide = false;",
+        # An integer as wide as the angles, not a bool, or the loop would not be vectorised.
+        "      typename FloatTraits<R>::Int wide = 0;",
         "      for (int64_t i = at; i < end; ++i) {",
         *(f"        {x}" for x in body),
-        f"        wide |= {' | '.join(tests)};",
+        f"        wide |= {' | '.join(tests)} ? 1 : 0;",
         "      }",
         "      if (wide) part<T, true>(at, end, in, out, params);",
         "      else part<T, false>(at, end, in, out, params);",

@@ -72,6 +72,10 @@ def index(self: Tensor, indices: OptTensors) -> Tensor:
     >>> torch.arange(4).view(2, 2)[torch.tensor([1, 0]), torch.tensor([0, 1])]
     tensor([2, 1])
     """
+    if len(indices) == 1:
+        mask = indices[0]
+        if mask is not None and mask.dtype == bool_ and mask.ndim > 0 and mask.shape == self.shape:
+            return masked_select(self, mask)
     full = _index_masks(self, indices)
     given: Tensors = []
     dims: Ints = []

@@ -54,6 +54,34 @@ def test_special_numbers(name, dtype):
     assert (np.signbit(got[zero]) == np.signbit(want[zero])).all()
 
 
+# Units in the last place of a float32 result, over ranges with every branch of the reduction.
+ULPS = {"exp": (1, -104, 88.7), "tanh": (2.5, -10, 10), "erf": (1.5, -4.5, 4.5),
+        "sin": (2, -1e6, 1e6), "cos": (2, -1e6, 1e6), "tan": (4, -1e6, 1e6)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ULPS)
+def test_units_in_the_last_place(name):
+    limit, low, high = ULPS[name]
+    r = np.random.default_rng(0)
+    x = np.concatenate([r.uniform(low, high, 200_003), r.uniform(-1, 1, 50_000)])
+    if name in ("sin", "cos", "tan"):  # angles whose remainder is tiny
+        x = np.concatenate([x, np.arange(1, 636_000, 7) * (np.pi / 2)])
+    x = x.astype("float32")
+    want = UNARY[name][0](x.astype("float64"))
+    got = getattr(torch, name)(torch.from_numpy(x)).numpy()
+    unit = np.spacing(np.maximum(np.abs(want), 1.2e-38).astype("float32")).astype("float64")
+    assert (np.abs(got - want) / unit).max() <= limit
+
+
+@pytest.mark.parametrize("name", ULPS)
+def test_a_result_does_not_depend_on_its_neighbours(name):
+    x = np.random.default_rng(0).uniform(-9, 9, 1003).astype("float32")
+    whole = getattr(torch, name)(torch.from_numpy(x)).numpy()
+    for n in (1, 3, 5, 8, 15, 17, 30):
+        part = getattr(torch, name)(torch.from_numpy(x[-n:])).numpy()
+        np.testing.assert_array_equal(part, whole[-n:])
+
+
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_large_angles(name):
     x = np.array([1e7, 3e9, 1e15, 1e20, 5.0] * 130)

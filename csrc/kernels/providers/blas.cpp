@@ -10,7 +10,7 @@ namespace flambeau::kernels {
 namespace {
 
 // Work that is worth waking a thread for, in multiplications.
-constexpr double kThreadWork = 1 << 20;
+constexpr double kThreadWork = 1 << 19;
 
 const void* advance(const void* p, int64_t elements, DType d) {
   return static_cast<const char*>(p) + elements * itemsize(d);

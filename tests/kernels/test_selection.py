@@ -1,0 +1,124 @@
+"""Masks and index tensors against NumPy: blocks of every size, element sizes, layouts, bad indices."""
+
+import flambeau as torch
+import numpy as np
+import pytest
+
+SIZES = [0, 1, 7, 16, 100, 16384, 50007]
+DTYPES = ["bool", "int8", "int16", "int32", "float32", "int64", "float64", "complex128"]
+
+
+def numbers(n, dtype, seed=0):
+    x = np.random.default_rng(seed).integers(-100, 100, n)
+    return (x % 2 == 0) if dtype == "bool" else x.astype(dtype)
+
+
+def masks(n):
+    r = np.random.default_rng(1)
+    yield np.zeros(n, bool)
+    yield np.ones(n, bool)
+    for density in (0.02, 0.5, 0.97):
+        yield r.random(n) < density
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIZES)
+def test_masked_select(n, dtype):
+    x = numbers(n, dtype)
+    for mask in masks(n):
+        got = torch.from_numpy(x).masked_select(torch.from_numpy(mask))
+        np.testing.assert_array_equal(got.numpy(), x[mask])
+
+
+def test_index_by_a_mask():
+    x = np.random.default_rng(0).standard_normal((300, 257)).astype("float32")
+    mask = x > 0.3
+    t, m = torch.from_numpy(x), torch.from_numpy(mask)
+    np.testing.assert_array_equal(t[m].numpy(), x[mask])
+    np.testing.assert_array_equal(t.t()[m.t()].numpy(), x.T[mask.T])
+    t.requires_grad_()
+    weights = torch.arange(float(mask.sum()))
+    (t[m] * weights).sum().backward()
+    want = np.zeros_like(x)
+    want[mask] = weights.numpy()
+    np.testing.assert_array_equal(t.grad.numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float32", "complex64"])
+@pytest.mark.parametrize("shape", [(50007,), (300, 257), (3, 1, 7001), (40, 33, 29), (0, 4), (5, 0)])
+def test_nonzero(shape, dtype):
+    r = np.random.default_rng(2)
+    for density in (0.0, 0.1, 1.0):
+        x = (r.random(shape) < density).astype(dtype)
+        got = torch.nonzero(torch.from_numpy(x))
+        np.testing.assert_array_equal(got.numpy(), np.argwhere(x))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_masked_scatter(dtype):
+    n = 40001
+    x, source = numbers(n, dtype), numbers(n, dtype, 5)
+    for mask in masks(n):
+        want = x.copy()
+        want[mask] = source[: mask.sum()]
+        m, s = torch.from_numpy(mask), torch.from_numpy(source)
+        np.testing.assert_array_equal(torch.from_numpy(x).masked_scatter(m, s).numpy(), want)
+        strided = torch.zeros(n, 2, dtype=s.dtype)[:, 0]
+        strided.copy_(torch.from_numpy(x))
+        np.testing.assert_array_equal(strided.masked_scatter_(m, s).numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape,dim", [((70, 1100), 1), ((1100, 70), 0), ((9, 50, 31), 1)])
+def test_gather(shape, dim, dtype):
+    x = numbers(int(np.prod(shape)), dtype).reshape(shape)
+    index = np.random.default_rng(3).integers(0, shape[dim], shape)
+    want = np.take_along_axis(x, index, dim)
+    t, at = torch.from_numpy(x), torch.from_numpy(index)
+    np.testing.assert_array_equal(t.gather(dim, at).numpy(), want)
+    back = tuple(reversed(range(len(shape))))  # the indexed dim at another stride
+    turned = torch.from_numpy(np.ascontiguousarray(x.transpose(back))).permute(back)
+    np.testing.assert_array_equal(turned.gather(dim, at).numpy(), want)
+
+
+def test_gather_past_the_caches():
+    x = np.random.default_rng(4).standard_normal((64, 100_001)).astype("float32")
+    index = np.random.default_rng(5).integers(0, x.shape[1], x.shape)
+    got = torch.from_numpy(x).gather(1, torch.from_numpy(index))
+    np.testing.assert_array_equal(got.numpy(), np.take_along_axis(x, index, 1))
+
+
+def test_scatter_add():
+    x = np.random.default_rng(6).integers(-9, 9, (70, 500)).astype("float32")
+    index = np.random.default_rng(7).integers(0, 40, x.shape)
+    for dim, size in ((1, (70, 40)), (0, (40, 500))):
+        want = np.zeros(size, "float32")
+        places = np.indices(x.shape)
+        places[dim] = index
+        np.add.at(want, tuple(places), x)
+        got = torch.zeros(size).scatter_add(dim, torch.from_numpy(index), torch.from_numpy(x))
+        np.testing.assert_array_equal(got.numpy(), want)
+
+
+@pytest.mark.parametrize("bad", [-1, 500, 2**62, -(2**63)])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_indices_out_of_range(dim, bad):
+    index = np.zeros((500, 500), "int64")
+    index[311, 407] = bad
+    x, at = torch.zeros(500, 500), torch.from_numpy(index)
+    message = rf"gather\(\): index {bad} is out of bounds for dimension {dim} with size 500"
+    with pytest.raises(RuntimeError, match=message):
+        x.gather(dim, at)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        x.scatter_add(dim, at, x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_fill(dtype):
+    for n in (1, 3, 64, 1001, 300_007):
+        for start in (0, 1, 5):
+            x = torch.zeros(n + start + 3, dtype=getattr(torch, dtype))
+            x[start : start + n].fill_(1)
+            want = np.zeros(n + start + 3, dtype)
+            want[start : start + n] = 1
+            np.testing.assert_array_equal(x.numpy(), want)
