@@ -1,7 +1,8 @@
 #include "gen/kernels.h"
 
-#include <atomic>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
@@ -174,84 +175,116 @@ void index_block_put_(const Tensor& self, const Tensors& indices, int64_t start,
 
 namespace {
 
-// Visits every position of `index`, as seen from tensors a and b of which a is addressed through
-// the index along dim: f(offset in a, offset in b). Positions that differ outside dim are
-// independent, and split over threads.
-template <class F>
-void each_indexed(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& index,
-                  const char* op, const F& f) {
-  if (index.numel() == 0) return;
-  Tensor idx = as_long(index);
-  const int64_t* at = idx.data<int64_t>();
-  int64_t d = wrap_dim(dim, idx.dim());
-  Ints sizes = idx.sizes().empty() ? Ints{1} : idx.sizes();
-  Ints sa = a.sizes().empty() ? Ints{1} : a.strides(),
-       sb = b.sizes().empty() ? Ints{1} : b.strides();
-  int64_t limit = a.sizes().empty() ? 1 : a.sizes()[d];
-  size_t n = sizes.size();
-  auto a0 = offsets(sizes, sa, 0, d), b0 = offsets(sizes, sb, 0, d);
-  auto a1 = offsets(sizes, sa, d + 1, n), b1 = offsets(sizes, sb, d + 1, n);
-  int64_t A = static_cast<int64_t>(a0.size()), N = sizes[d], B = static_cast<int64_t>(a1.size());
-  int64_t da = sa[d], db = sb[d];
-  std::atomic<int64_t> bad{-1};
-  auto unit = [&](int64_t i, int64_t from, int64_t to) {
-    for (int64_t j = 0; j < N; ++j) {
-      const int64_t* row = at + (i * N + j) * B;
-      for (int64_t k = from; k < to; ++k) {
-        int64_t x = row[k];
-        if (x < 0 || x >= limit) [[unlikely]] {
-          bad = row + k - at;
-          return;
-        }
-        f(a0[i] + x * da + a1[k], b0[i] + j * db + b1[k]);
-      }
-    }
-  };
-  if (B == 1) {
-    parallel_for(0, A, std::max<int64_t>(1, kGrain / 4 / N), [&](int64_t from, int64_t to) {
-      for (int64_t i = from; i < to; ++i) {
-        const int64_t* row = at + i * N;
-        int64_t pa = a0[i] + a1[0], pb = b0[i] + b1[0];
-        for (int64_t j = 0; j < N; ++j) {
-          int64_t x = row[j];
-          if (x < 0 || x >= limit) [[unlikely]] {
-            bad = row + j - at;
-            return;
-          }
-          f(pa + x * da, pb + j * db);
-        }
-      }
-    });
-  } else if (A > 1) {
-    parallel_for(0, A, std::max<int64_t>(1, kGrain / 4 / (N * B)), [&](int64_t from, int64_t to) {
-      for (int64_t i = from; i < to; ++i) unit(i, 0, B);
-    });
-  } else {
-    parallel_for(0, B, std::max<int64_t>(16, kGrain / 4 / N),
-                 [&](int64_t from, int64_t to) { unit(0, from, to); });
+// The positions of `index` as seen from tensors a and b, of which a is addressed through the index
+// along dim: A x N x B of them. All indices are checked first, so nothing is half done when one is
+// refused.
+struct IndexWalk {
+  Tensor index;
+  std::vector<int64_t> a0, a1, b0, b1;  // offsets before dim and after it
+  int64_t A = 0, N = 0, B = 0, da = 0, db = 0;
+
+  IndexWalk(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& given, const char* op)
+      : index(as_long(given)) {
+    if (index.numel() == 0) return;
+    if (index.shares_storage(a) ||
+        index.shares_storage(b))  // writing must not change what was checked
+      index = clone(index, MemoryFormat::Contiguous);
+    int64_t d = wrap_dim(dim, index.dim());
+    Ints sizes = index.sizes().empty() ? Ints{1} : index.sizes();
+    Ints sa = a.sizes().empty() ? Ints{1} : a.strides(),
+         sb = b.sizes().empty() ? Ints{1} : b.strides();
+    check(op, d, a.sizes().empty() ? 1 : a.sizes()[d]);
+    size_t n = sizes.size();
+    a0 = offsets(sizes, sa, 0, d), b0 = offsets(sizes, sb, 0, d);
+    a1 = offsets(sizes, sa, d + 1, n), b1 = offsets(sizes, sb, d + 1, n);
+    A = static_cast<int64_t>(a0.size()), N = sizes[d], B = static_cast<int64_t>(a1.size());
+    da = sa[d], db = sb[d];
   }
-  if (bad >= 0)
-    fail(ErrorKind::Runtime, op, "(): index ", at[bad], " is out of bounds for dimension ", d,
-         " with size ", limit);
+
+  // Calls f(i, from, to) for shares of the positions: those of row i with a place in [from, to)
+  // after dim. Shares are independent, and split over threads.
+  template <class F>
+  void shares(const F& f) const {
+    if (A > 1 || B == 1)
+      parallel_for(0, A, std::max<int64_t>(1, kGrain / 4 / (N * B)), [&](int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i) f(i, 0, B);
+      });
+    else if (A == 1)
+      parallel_for(0, B, std::max<int64_t>(16, kGrain / 4 / N),
+                   [&](int64_t from, int64_t to) { f(0, from, to); });
+  }
+
+ private:
+  void check(const char* op, int64_t dim, int64_t limit) const {
+    const int64_t* at = index.data<int64_t>();
+    parallel_for(0, index.numel(), kGrain, [&](int64_t from, int64_t to) {
+      bool bad = false;
+      for (int64_t i = from; i < to; ++i)
+        bad |= static_cast<uint64_t>(at[i]) >= static_cast<uint64_t>(limit);
+      if (!bad) return;
+      while (at[from] >= 0 && at[from] < limit) ++from;
+      fail(ErrorKind::Runtime, op, "(): index ", at[from], " is out of bounds for dimension ", dim,
+           " with size ", limit);
+    });
+  }
+};
+
+// f(offset in a, offset in b) for every position.
+template <class F>
+void each_indexed(const IndexWalk& w, const F& f) {
+  const int64_t* at = w.index.data<int64_t>();
+  w.shares([&](int64_t i, int64_t from, int64_t to) {
+    if (w.B == 1) {
+      const int64_t* row = at + i * w.N;
+      int64_t pa = w.a0[i] + w.a1[0], pb = w.b0[i] + w.b1[0];
+      for (int64_t j = 0; j < w.N; ++j) f(pa + row[j] * w.da, pb + j * w.db);
+      return;
+    }
+    for (int64_t j = 0; j < w.N; ++j) {
+      const int64_t* row = at + (i * w.N + j) * w.B;
+      for (int64_t k = from; k < to; ++k)
+        f(w.a0[i] + row[k] * w.da + w.a1[k], w.b0[i] + j * w.db + w.b1[k]);
+    }
+  });
+}
+
+// f(offsets in a, offsets in b, how many) for runs of positions: for what exists for many types and
+// ways to combine, and should be compiled quickly.
+using Runs = std::function<void(const int64_t*, const int64_t*, int64_t)>;
+void each_run_of_places(const IndexWalk& w, const Runs& f) {
+  const int64_t* at = w.index.data<int64_t>();
+  w.shares([&](int64_t i, int64_t from, int64_t to) {
+    constexpr int64_t kRun = 512;
+    int64_t x[kRun], y[kRun], n = 0;
+    for (int64_t j = 0; j < w.N; ++j)
+      for (int64_t k = from; k < to; ++k) {
+        x[n] = w.a0[i] + at[(i * w.N + j) * w.B + k] * w.da + w.a1[k];
+        y[n] = w.b0[i] + j * w.db + w.b1[k];
+        if (++n == kRun) f(x, y, std::exchange(n, 0));
+      }
+    if (n) f(x, y, n);
+  });
 }
 
 }  // namespace
 
 void gather(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, bool) {
+  IndexWalk w(input, out, dim, index, "gather");
   visit_bytes(input.dtype(), [&]<class U>() {
     const U* in = input.data<U>();
     U* o = out.data<U>();
-    each_indexed(input, out, dim, index, "gather", [=](int64_t x, int64_t y) { o[y] = in[x]; });
+    each_indexed(w, [=](int64_t x, int64_t y) { o[y] = in[x]; });
   });
 }
 
 void scatter(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
              const Tensor& src) {
+  IndexWalk w(out, src, dim, index, "scatter");
   start_from(out, input);
   visit_bytes(out.dtype(), [&]<class U>() {
     U* o = out.data<U>();
     const U* s = src.data<U>();
-    each_indexed(out, src, dim, index, "scatter", [=](int64_t x, int64_t y) { o[x] = s[y]; });
+    each_indexed(w, [=](int64_t x, int64_t y) { o[x] = s[y]; });
   });
 }
 
@@ -263,22 +296,24 @@ void scatter_value(Tensor& out, const Tensor& input, int64_t dim, const Tensor& 
 
 void scatter_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                  const Tensor& src) {
+  IndexWalk w(out, src, dim, index, "scatter_add");
   start_from(out, input);
   visit(out.dtype(), [&]<class T>() {
     T* o = out.data<T>();
     const T* s = src.data<T>();
-    each_indexed(out, src, dim, index, "scatter_add",
-                 [=](int64_t x, int64_t y) { o[x] = plus(o[x], s[y]); });
+    each_indexed(w, [=](int64_t x, int64_t y) { o[x] = plus(o[x], s[y]); });
   });
 }
 
 void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                     const Tensor& src, const std::string& reduce, bool include_self) {
-  start_from(out, input);
   FB_CHECK(!out.is_complex() || reduce == "sum" || reduce == "prod" || reduce == "mean",
            "scatter_reduce: amax and amin are not implemented for complex dtypes");
+  IndexWalk w(out, src, dim, index, "scatter_reduce");
+  start_from(out, input);
   Tensor count = reduce == "mean" ? empty(out.sizes(), DType::Int64) : Tensor();
   if (count) fill(count, Scalar(include_self ? 1 : 0));
+  auto each = [&](const Runs& f) { each_run_of_places(w, f); };
   visit(out.dtype(), [&]<class T>() {
     T* o = out.data<T>();
     const T* s = src.data<T>();
@@ -295,12 +330,14 @@ void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor&
           if (reduce == "amin") first = L::has_infinity ? L::infinity() : L::max();
         }
       }
-      each_indexed(out, src, dim, index, "scatter_reduce",
-                   [=](int64_t x, int64_t) { o[x] = first; });
+      each([=](const int64_t* x, const int64_t*, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) o[x[i]] = first;
+      });
     }
-    auto run = [&](auto&& combine) {
-      each_indexed(out, src, dim, index, "scatter_reduce",
-                   [=](int64_t x, int64_t y) { o[x] = combine(o[x], s[y]); });
+    auto run = [&](auto combine) {
+      each([=](const int64_t* x, const int64_t* y, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) o[x[i]] = combine(o[x[i]], s[y[i]]);
+      });
     };
     if (reduce == "sum" || reduce == "mean")
       run(plus<T>);
@@ -315,7 +352,10 @@ void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor&
     if (count) {
       Tensor dense = contiguous(out);
       int64_t* c = count.data<int64_t>();
-      each_indexed(count, src, dim, index, "scatter_reduce", [=](int64_t x, int64_t) { ++c[x]; });
+      each_run_of_places(IndexWalk(count, src, dim, index, "scatter_reduce"),
+                         [=](const int64_t* x, const int64_t*, int64_t n) {
+                           for (int64_t i = 0; i < n; ++i) ++c[x[i]];
+                         });
       T* v = dense.data<T>();
       for (int64_t i = 0; i < dense.numel(); ++i) {
         int64_t k = std::max<int64_t>(c[i], 1);
@@ -396,9 +436,9 @@ void index_select(Tensor& out, const Tensor& input, int64_t dim, const Tensor& i
 
 void index_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                const Tensor& source, const Scalar& alpha) {
-  start_from(out, input);
   int64_t d = wrap_dim(dim, out.dim());
   auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_add");
+  start_from(out, input);
   if (source.numel() == 0) return;
   Around o(out, d);
   Tensor src = contiguous(source);
@@ -429,9 +469,9 @@ void index_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& inde
 
 void index_copy(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                 const Tensor& source) {
-  start_from(out, input);
   int64_t d = wrap_dim(dim, out.dim());
   auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_copy");
+  start_from(out, input);
   for (size_t i = 0; i < at.size(); ++i) {
     Tensor to = slice_at(out, d, at[i]);
     Tensor from = slice_at(source, d, static_cast<int64_t>(i));
@@ -443,9 +483,10 @@ void index_copy(Tensor& out, const Tensor& input, int64_t dim, const Tensor& ind
 
 void index_fill(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                 const Scalar& value) {
-  start_from(out, input);
   int64_t d = wrap_dim(dim, out.dim());
-  for (int64_t x : checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_fill", true)) {
+  auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_fill", true);
+  start_from(out, input);
+  for (int64_t x : at) {
     Tensor to = slice_at(out, d, x);
     fill(to, value);
   }
@@ -501,8 +542,6 @@ Tensor masked_select(const Tensor& input, const Tensor& mask) {
 }
 
 void masked_scatter(Tensor& out, const Tensor& input, const Tensor& mask, const Tensor& source) {
-  Tensor from = expanded(input, out.sizes());
-  if (!out.is_same(input)) copy(out, from);
   Tensor m = contiguous(expanded(mask, out.sizes())), s = contiguous(source);
   const bool* on = m.data<bool>();
   int64_t wanted = count_true(on, m.numel());
@@ -510,6 +549,7 @@ void masked_scatter(Tensor& out, const Tensor& input, const Tensor& mask, const 
       wanted <= s.numel(),
       "masked_scatter: expected self and source to have same dtypes and source to hold at least ",
       wanted, " elements (one for each true entry of mask), got ", s.numel());
+  if (!out.is_same(input)) copy(out, expanded(input, out.sizes()));
   if (out.numel() == 0) return;
   auto at = offsets(out.sizes(), out.strides(), 0, out.sizes().size());
   visit_bytes(out.dtype(), [&]<class U>() {
@@ -556,8 +596,8 @@ void take(Tensor& out, const Tensor& input, const Tensor& index) {
 
 void put(Tensor& out, const Tensor& input, const Tensor& index, const Tensor& source,
          bool accumulate) {
-  start_from(out, input);
   auto at = flat_places(out, index, "put_");
+  start_from(out, input);
   Tensor s = contiguous(source);
   auto run = [&]<class T>(auto&& combine) {
     T* o = out.data<T>();
