@@ -1,31 +1,29 @@
 #!/usr/bin/env bash
-# Runs the tests under the address and undefined-behaviour sanitizers, in a copy of the tree, so that
-# the ordinary build stays as it is. Arguments go to pytest.
+# Builds with the address and undefined-behaviour sanitizers, apart from the ordinary build, and runs
+# the tests with it, or what is asked: asan.sh [pytest options], asan.sh fuzz [options of tools.fuzz],
+# asan.sh python [arguments].
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-copy="$ROOT/build/asan/tree"
-mkdir -p "$copy"
-for item in CMakeLists.txt cmake csrc flambeau tests tools docs examples pyproject.toml README.md \
-    CONTRIBUTING.md; do
-    [ -e "$item" ] || continue
-    rm -rf "${copy:?}/$item"
-    cp -rp "$item" "$copy/$item"
-done
-rm -f "$copy"/flambeau/_C*.so
-cd "$copy"
-options=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$PY"
-    -DFLAMBEAU_SANITIZE=address,undefined)
-have ccache && options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-cmake -S . -B ../cmake "${options[@]}" >/dev/null
-cmake --build ../cmake --parallel "$JOBS"
+folder="$(package asan)"
+# One instruction set is instrumented: all are compiled from the same sources.
+nice -n 10 scripts/build.sh asan -DFLAMBEAU_SANITIZE=address,undefined -DFLAMBEAU_SANITIZED_ISA=v3 \
+    "-DFLAMBEAU_PACKAGE=$folder/flambeau"
+cd "$folder"
 
 # The interpreter is not instrumented, so the runtimes have to be loaded before anything else.
-LD_PRELOAD="$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=libubsan.so):$(
-    g++ -print-file-name=libstdc++.so)"
-export LD_PRELOAD
-# Python itself leaks at exit; leaks of tensors are found by the allocator's own balance.
-export ASAN_OPTIONS="detect_leaks=0:abort_on_error=1:allocator_may_return_null=1"
+runtimes="$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=libubsan.so)"
+runtimes+=":$(g++ -print-file-name=libstdc++.so)"
+# Python itself leaks at exit; leaks of tensors are found by repeating calls (tools/fuzz.py).
+export ASAN_OPTIONS="detect_leaks=0:abort_on_error=0:allocator_may_return_null=1"
+ASAN_OPTIONS+=":max_allocation_size_mb=2048:detect_stack_use_after_return=0"
 export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
-export PYTHONMALLOC=malloc PYTHONPATH="$copy"
-exec "$PY" -m pytest -q -p no:cacheprovider "$@"
+# Objects that are not instrumented fill vectors that others read.
+ASAN_OPTIONS+=":detect_container_overflow=0:alloc_dealloc_mismatch=0"
+export PYTHONMALLOC=malloc PYTHONPATH="$folder" OMP_NUM_THREADS=2 FLAMBEAU_ISA=v3
+run() { LD_PRELOAD="$runtimes" exec nice -n 10 "$PY" "$@"; }
+case "${1:-}" in
+    fuzz) run -m tools.fuzz "${@:2}" ;;
+    python) run "${@:2}" ;;
+    *) run -m pytest -q -p no:cacheprovider "$@" ;;
+esac

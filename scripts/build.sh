@@ -6,10 +6,13 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 name="${1:-release}"
 shift || true
 [ -f CMakeLists.txt ] || die "there is no CMakeLists.txt here"
-options=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$PY")
+# Stated every time, for a folder remembers the options it was last configured with.
+options=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$PY" -DFLAMBEAU_ONEDNN=ON
+    -DFLAMBEAU_OPENBLAS=ON "-DFLAMBEAU_PACKAGE=$ROOT/flambeau")
 if have ccache && [ -z "${NO_CCACHE:-}" ]; then
     options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     export CCACHE_BASEDIR="$ROOT" CCACHE_NOHASHDIR=1 # checkouts share results
+    export CCACHE_SLOPPINESS=pch_defines,time_macros # without which precompiled headers are not cached
 fi
 start=$SECONDS
 log="build/$name/configure.log"

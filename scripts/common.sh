@@ -12,3 +12,18 @@ cd "$ROOT"
 say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
+
+# A second package for a second build: build/NAME/package, all links into the checkout but for the
+# extension. Prints the folder, which is where to run from.
+package() {
+    local folder="$ROOT/build/$1/package" item
+    mkdir -p "$folder/flambeau"
+    for item in csrc tests tools docs examples pyproject.toml README.md CONTRIBUTING.md; do
+        ln -sfn "$ROOT/$item" "$folder/$item"
+    done
+    for item in "$ROOT"/flambeau/*; do
+        case "$item" in */_C*.so | */__pycache__) continue ;; esac
+        ln -sfn "$item" "$folder/flambeau/${item##*/}"
+    done
+    echo "$folder"
+}

@@ -4,6 +4,7 @@
 
 #include "autograd/anomaly.h"
 #include "autograd/meta.h"
+#include "core/caching.h"
 
 namespace flambeau {
 
@@ -54,7 +55,7 @@ void* Node::operator new(size_t bytes) {
 
 void Node::operator delete(void* p, size_t bytes) noexcept {
   size_t k = (bytes + kStep - 1) / kStep;
-  if (k >= kClasses || !(cache || make_cache()) || cache->count[k] >= kKept)
+  if (!kCaching || k >= kClasses || !(cache || make_cache()) || cache->count[k] >= kKept)
     return ::operator delete(p);
   cache->free[k] = new (p) BlockCache::Block{cache->free[k]};
   ++cache->count[k];

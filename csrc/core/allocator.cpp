@@ -14,11 +14,14 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <list>
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 
+#include "core/caching.h"
 #include "core/error.h"
 
 namespace flambeau {
@@ -75,19 +78,28 @@ class LargeCache {
       p = system_allocate(bytes);
     }
     if (!p) return nullptr;
+    try {
+      bytes_of_.emplace(p, bytes);
+    } catch (const std::bad_alloc&) {
+      system_free(p, bytes);
+      return nullptr;
+    }
     account(bytes);
-    if (bytes_of_.size() < 1 << 20) bytes_of_[p] = bytes;
     return p;
   }
 
-  void deallocate(void* p, size_t bytes) noexcept {
+  void deallocate(void* p) noexcept {
     std::lock_guard guard(mutex_);
-    auto known = bytes_of_.find(p);  // a reused block may be larger than was asked for
-    size_t size = known == bytes_of_.end() ? bytes : known->second;
+    size_t size = bytes_of_.at(p);  // a reused block may be larger than was asked for
     stats_.live_bytes -= size;
-    stats_.cached_bytes += size;
-    by_age_.push_back({p, size});
-    by_size_.emplace(size, std::prev(by_age_.end()));
+    try {
+      by_size_.emplace(size, by_age_.insert(by_age_.end(), {p, size}));
+      stats_.cached_bytes += size;
+    } catch (const std::bad_alloc&) {  // no memory even for the cache's own records
+      if (!by_age_.empty() && by_age_.back().p == p) by_age_.pop_back();
+      bytes_of_.erase(p);
+      system_free(p, size);
+    }
   }
 
   void trim() noexcept {
@@ -175,11 +187,35 @@ size_t large_size(size_t bytes) {
   return rounded(bytes, std::max<size_t>(4096, std::min<size_t>(power / 16, size_t{1} << 20)));
 }
 
+// Blocks that end where a page begins that cannot be touched. Their alignment is what their size
+// allows, which is that of any element they may hold. Filled, so that nobody lives on zeros.
+constexpr size_t kPage = 4096;
+
+[[maybe_unused]] void* guarded_allocate(size_t bytes) {
+  if (bytes > size_t{2} << 30) return nullptr;
+  size_t body = rounded(std::max<size_t>(bytes, 1), kPage);
+  void* base = mmap(nullptr, body + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) return nullptr;
+  if (mprotect(base, body, PROT_READ | PROT_WRITE) != 0) return nullptr;
+  char* p = static_cast<char*>(base) + body - bytes;
+  if (bytes < size_t{1} << 20) std::memset(p, 0xcb, bytes);
+  return p;
+}
+
+[[maybe_unused]] void guarded_free(void* p, size_t bytes) noexcept {
+  size_t body = rounded(std::max<size_t>(bytes, 1), kPage);
+  munmap(static_cast<char*>(p) + bytes - body, body + kPage);
+}
+
 }  // namespace
 
 void* allocate(size_t bytes) {
-  void* p;
-  if (bytes <= kSmallLimit) {
+  void* p = nullptr;
+  if constexpr (kGuardPages) {
+    p = guarded_allocate(bytes);
+  } else if constexpr (!kCaching) {
+    if (posix_memalign(&p, kAlignment, std::max<size_t>(bytes, 1)) != 0) p = nullptr;
+  } else if (bytes <= kSmallLimit) {
     size_t c = bytes ? (bytes - 1) / kSmallStep : 0;
     if (auto* block = small_cache.heads[c]) [[likely]] {
       small_cache.heads[c] = block->next;
@@ -198,7 +234,11 @@ void* allocate(size_t bytes) {
 }
 
 void deallocate(void* p, size_t bytes) noexcept {
-  if (bytes <= kSmallLimit) {
+  if constexpr (kGuardPages) {
+    guarded_free(p, bytes);
+  } else if constexpr (!kCaching) {
+    std::free(p);
+  } else if (bytes <= kSmallLimit) {
     size_t c = bytes ? (bytes - 1) / kSmallStep : 0;
     if (SmallCache::alive && small_cache.counts[c] < kSmallKept) {
       auto* block = static_cast<SmallCache::Free*>(p);
@@ -211,7 +251,7 @@ void deallocate(void* p, size_t bytes) noexcept {
   } else if (bytes < kLarge) {
     std::free(p);
   } else {
-    large_cache().deallocate(p, large_size(bytes));
+    large_cache().deallocate(p);
   }
 }
 

@@ -4,12 +4,13 @@
 #include <cstring>
 #include <new>
 
+#include "core/caching.h"
 #include "core/error.h"
 
 namespace flambeau {
 namespace {
 constexpr size_t kHeader = (sizeof(Storage) + kAlignment - 1) / kAlignment * kAlignment;
-constexpr int64_t kInlineBytes = 1024;
+constexpr int64_t kInlineBytes = kCaching ? 1024 : -1;
 }  // namespace
 
 Ref<Storage> Storage::make(int64_t bytes, Device device) {

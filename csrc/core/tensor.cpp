@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/caching.h"
 #include "core/devices.h"
 #include "core/warning.h"
 #include "dispatch/modes.h"  // the one mode that new tensors remember
@@ -16,7 +17,7 @@ AutogradMeta* copy_wrapper(const AutogradMeta* meta);
 // ---------------------------------------------------------------------------------------
 
 namespace {
-constexpr int kKeptImpls = 256;
+constexpr int kKeptImpls = kCaching ? 256 : 0;
 // Freed blocks are linked through themselves: thread-local memory of an extension module is scarce
 // (initial-exec).
 struct FreeBlock {
@@ -340,6 +341,12 @@ Tensor alias_as(const Tensor& x, DType dtype, const Ints& sizes, const Ints& str
            "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset,
            " and itemsize ", itemsize(dtype), " need ", bytes,
            " bytes, out of bounds for storage of size ", x.storage()->nbytes());
+  // Memory of another library may start anywhere, and kernels read whole elements.
+  if (dtype != x.dtype()) {
+    uintptr_t alignment = visit(dtype, []<class T>() { return alignof(T); });
+    FB_CHECK(reinterpret_cast<uintptr_t>(x.storage()->data()) % alignment == 0,
+             "view: the memory is not aligned for elements of ", dtype);
+  }
   Tensor out = make_tensor(sizes, strides, dtype, offset, x.storage());
   out->own_version = x->own_version;
   out->flags |= x->flags & kInference;
@@ -358,7 +365,10 @@ void set_data(const Tensor& x, const Tensor& with) {
 void resize(const Tensor& x, const Ints& sizes) {
   if (x.sizes() == sizes) return;
   int64_t n = checked_numel(sizes, "resize_");
-  int64_t bytes = (n + x.offset()) * x.itemsize();
+  int64_t bytes;
+  FB_CHECK(!__builtin_add_overflow(n, x.offset(), &bytes) &&
+               !__builtin_mul_overflow(bytes, x.itemsize(), &bytes),
+           "resize_: shape ", sizes, " is too large");
   if (n > 0 && bytes > x.storage()->nbytes()) x.storage()->resize(bytes);
   x->sizes = sizes;
   x->strides = contiguous_strides(sizes);

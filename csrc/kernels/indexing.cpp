@@ -1,7 +1,8 @@
 #include "gen/kernels.h"
 
-#include <atomic>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
@@ -176,90 +177,102 @@ void index_block_put_(const Tensor& self, const Tensors& indices, int64_t start,
 
 namespace {
 
-// The positions of `index` as A x N x B around dim, as seen from tensors a and b of which a is
-// addressed through the index along dim.
-struct Indexed {
-  Indexed(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& index, const char* op)
-      : op(op), idx(as_long(index)), at(idx.data<int64_t>()), d(wrap_dim(dim, idx.dim())) {
-    Ints sizes = idx.sizes().empty() ? Ints{1} : idx.sizes();
+// The positions of `index` as seen from tensors a and b, of which a is addressed through the index
+// along dim: A x N x B of them. All indices are checked first, so nothing is half done when one is
+// refused.
+struct IndexWalk {
+  Tensor index;
+  std::vector<int64_t> a0, a1, b0, b1;  // offsets before dim and after it
+  int64_t A = 0, N = 0, B = 0, da = 0, db = 0, limit = 0;
+
+  IndexWalk(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& given, const char* op)
+      : index(as_long(given)) {
+    if (index.numel() == 0) return;
+    if (index.shares_storage(a) ||
+        index.shares_storage(b))  // writing must not change what was checked
+      index = clone(index, MemoryFormat::Contiguous);
+    int64_t d = wrap_dim(dim, index.dim());
+    Ints sizes = index.sizes().empty() ? Ints{1} : index.sizes();
     Ints sa = a.sizes().empty() ? Ints{1} : a.strides(),
          sb = b.sizes().empty() ? Ints{1} : b.strides();
-    size_t n = sizes.size();
     limit = a.sizes().empty() ? 1 : a.sizes()[d];
+    check(op, d);
+    size_t n = sizes.size();
     a0 = offsets(sizes, sa, 0, d), b0 = offsets(sizes, sb, 0, d);
     a1 = offsets(sizes, sa, d + 1, n), b1 = offsets(sizes, sb, d + 1, n);
     A = static_cast<int64_t>(a0.size()), N = sizes[d], B = static_cast<int64_t>(a1.size());
     da = sa[d], db = sb[d];
   }
 
-  // Are the indices [from, from + n) in range? The last one that was not is kept for `report`.
-  bool check(int64_t from, int64_t n) {
-    int64_t place = FB_ISA_DISPATCH(first_outside)(at + from, n, limit);
-    if (place >= 0) [[unlikely]]
-      bad = from + place;
-    return place < 0;
-  }
-  void report() const {
-    if (bad >= 0)
-      fail(ErrorKind::Runtime, op, "(): index ", at[bad], " is out of bounds for dimension ", d,
-           " with size ", limit);
+  // Calls f(i, from, to) for shares of the positions: those of row i with a place in [from, to)
+  // after dim. Shares are independent, and split over threads.
+  template <class F>
+  void shares(const F& f) const {
+    if (A > 1 || B == 1)
+      parallel_for(0, A, std::max<int64_t>(1, kGrain / 4 / (N * B)), [&](int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i) f(i, 0, B);
+      });
+    else if (A == 1)
+      parallel_for(0, B, std::max<int64_t>(16, kGrain / 4 / N),
+                   [&](int64_t from, int64_t to) { f(0, from, to); });
   }
 
-  const char* op;
-  Tensor idx;
-  const int64_t* at;
-  int64_t d, limit, A, N, B, da, db;
-  std::vector<int64_t> a0, b0, a1, b1;
-  std::atomic<int64_t> bad{-1};
+ private:
+  void check(const char* op, int64_t dim) const {
+    const int64_t* at = index.data<int64_t>();
+    parallel_for(0, index.numel(), kGrain, [&](int64_t from, int64_t to) {
+      int64_t bad = FB_ISA_DISPATCH(first_outside)(at + from, to - from, limit);
+      if (bad < 0) return;
+      fail(ErrorKind::Runtime, op, "(): index ", at[from + bad], " is out of bounds for dimension ", dim,
+           " with size ", limit);
+    });
+  }
 };
 
-// Visits every position: f(offset in a, offset in b). Positions that differ outside dim are
-// independent, and split over threads. Indices are checked a line at a time, before its visit.
+// f(offset in a, offset in b) for every position.
 template <class F>
-void each_indexed(const Tensor& a, const Tensor& b, int64_t dim, const Tensor& index,
-                  const char* op, const F& f) {
-  if (index.numel() == 0) return;
-  Indexed x(a, b, dim, index, op);
-  const int64_t N = x.N, B = x.B;
-  auto unit = [&](int64_t i, int64_t from, int64_t to) {
-    for (int64_t j = 0; j < N; ++j) {
-      const int64_t first = (i * N + j) * B, *row = x.at + first;
-      if (!x.check(first + from, to - from)) return;
-      for (int64_t k = from; k < to; ++k)
-        f(x.a0[i] + row[k] * x.da + x.a1[k], x.b0[i] + j * x.db + x.b1[k]);
+void each_indexed(const IndexWalk& w, const F& f) {
+  const int64_t* at = w.index.data<int64_t>();
+  w.shares([&](int64_t i, int64_t from, int64_t to) {
+    if (w.B == 1) {
+      const int64_t* row = at + i * w.N;
+      int64_t pa = w.a0[i] + w.a1[0], pb = w.b0[i] + w.b1[0];
+      for (int64_t j = 0; j < w.N; ++j) f(pa + row[j] * w.da, pb + j * w.db);
+      return;
     }
-  };
-  auto line = [&](int64_t i) {
-    const int64_t *row = x.at + i * N, pa = x.a0[i], pb = x.b0[i], da = x.da, db = x.db;
-    if (!x.check(i * N, N)) return;
-    if (da == 1 && db == 1)
-      for (int64_t j = 0; j < N; ++j) f(pa + row[j], pb + j);
-    else
-      for (int64_t j = 0; j < N; ++j) f(pa + row[j] * da, pb + j * db);
-  };
-  if (B == 1) {
-    parallel_for(0, x.A, std::max<int64_t>(1, kGrain / 4 / N), [&](int64_t from, int64_t to) {
-      for (int64_t i = from; i < to; ++i) line(i);
-    });
-  } else if (x.A > 1) {
-    parallel_for(0, x.A, std::max<int64_t>(1, kGrain / 4 / (N * B)), [&](int64_t from, int64_t to) {
-      for (int64_t i = from; i < to; ++i) unit(i, 0, B);
-    });
-  } else {
-    parallel_for(0, B, std::max<int64_t>(16, kGrain / 4 / N),
-                 [&](int64_t from, int64_t to) { unit(0, from, to); });
-  }
-  x.report();
+    for (int64_t j = 0; j < w.N; ++j) {
+      const int64_t* row = at + (i * w.N + j) * w.B;
+      for (int64_t k = from; k < to; ++k)
+        f(w.a0[i] + row[k] * w.da + w.a1[k], w.b0[i] + j * w.db + w.b1[k]);
+    }
+  });
+}
+
+// f(offsets in a, offsets in b, how many) for runs of positions: for what exists for many types and
+// ways to combine, and should be compiled quickly.
+using Runs = std::function<void(const int64_t*, const int64_t*, int64_t)>;
+void each_run_of_places(const IndexWalk& w, const Runs& f) {
+  const int64_t* at = w.index.data<int64_t>();
+  w.shares([&](int64_t i, int64_t from, int64_t to) {
+    constexpr int64_t kRun = 512;
+    int64_t x[kRun], y[kRun], n = 0;
+    for (int64_t j = 0; j < w.N; ++j)
+      for (int64_t k = from; k < to; ++k) {
+        x[n] = w.a0[i] + at[(i * w.N + j) * w.B + k] * w.da + w.a1[k];
+        y[n] = w.b0[i] + j * w.db + w.b1[k];
+        if (++n == kRun) f(x, y, std::exchange(n, 0));
+      }
+    if (n) f(x, y, n);
+  });
 }
 
 // Lines of `out` (dense along dim, nothing behind it) from those of `in`; large results past the
 // caches. False: the layout is another one.
-bool gather_lines(const Tensor& out, const Tensor& in, int64_t dim, const Tensor& index) {
-  if (index.numel() == 0) return true;
-  Indexed x(in, out, dim, index, "gather");
+bool gather_lines(const IndexWalk& x, const Tensor& out, const Tensor& in) {
+  if (x.index.numel() == 0) return true;
   if (x.B != 1 || x.db != 1) return false;
   constexpr int64_t kBlock = 1024;
-  const int64_t size = in.itemsize();
+  const int64_t size = in.itemsize(), *at = x.index.data<int64_t>();
   const bool streamed = x.A * x.N * size > streaming_threshold() && !out.shares_storage(in);
   auto read = FB_ISA_DISPATCH(gather_line);
   auto put = FB_ISA_DISPATCH(stream);
@@ -270,35 +283,34 @@ bool gather_lines(const Tensor& out, const Tensor& in, int64_t dim, const Tensor
       char* o = out.data<char>() + x.b0[i] * size;
       for (int64_t j = 0; j < x.N; j += kBlock) {
         int64_t n = std::min(kBlock, x.N - j);
-        if (!x.check(i * x.N + j, n)) return;
-        read(int(size), line, x.at + i * x.N + j, n, streamed ? block : o + j * size);
+        read(int(size), line, at + i * x.N + j, n, streamed ? block : o + j * size);
         if (streamed) put(o + j * size, block, n * size);
       }
     }
     if (streamed) stream_fence();
   });
-  x.report();
-  return true;
-}
+  return true;}
 
 }  // namespace
 
 void gather(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index, bool) {
-  if (gather_lines(out, input, dim, index)) return;
+  IndexWalk w(input, out, dim, index, "gather");
+  if (gather_lines(w, out, input)) return;
   visit_bytes(input.dtype(), [&]<class U>() {
     const U* in = input.data<U>();
     U* o = out.data<U>();
-    each_indexed(input, out, dim, index, "gather", [=](int64_t x, int64_t y) { o[y] = in[x]; });
+    each_indexed(w, [=](int64_t x, int64_t y) { o[y] = in[x]; });
   });
 }
 
 void scatter(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
              const Tensor& src) {
+  IndexWalk w(out, src, dim, index, "scatter");
   start_from(out, input);
   visit_bytes(out.dtype(), [&]<class U>() {
     U* o = out.data<U>();
     const U* s = src.data<U>();
-    each_indexed(out, src, dim, index, "scatter", [=](int64_t x, int64_t y) { o[x] = s[y]; });
+    each_indexed(w, [=](int64_t x, int64_t y) { o[x] = s[y]; });
   });
 }
 
@@ -310,22 +322,24 @@ void scatter_value(Tensor& out, const Tensor& input, int64_t dim, const Tensor& 
 
 void scatter_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                  const Tensor& src) {
+  IndexWalk w(out, src, dim, index, "scatter_add");
   start_from(out, input);
   visit(out.dtype(), [&]<class T>() {
     T* o = out.data<T>();
     const T* s = src.data<T>();
-    each_indexed(out, src, dim, index, "scatter_add",
-                 [=](int64_t x, int64_t y) { o[x] = plus(o[x], s[y]); });
+    each_indexed(w, [=](int64_t x, int64_t y) { o[x] = plus(o[x], s[y]); });
   });
 }
 
 void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                     const Tensor& src, const std::string& reduce, bool include_self) {
-  start_from(out, input);
   FB_CHECK(!out.is_complex() || reduce == "sum" || reduce == "prod" || reduce == "mean",
            "scatter_reduce: amax and amin are not implemented for complex dtypes");
+  IndexWalk w(out, src, dim, index, "scatter_reduce");
+  start_from(out, input);
   Tensor count = reduce == "mean" ? empty(out.sizes(), DType::Int64) : Tensor();
   if (count) fill(count, Scalar(include_self ? 1 : 0));
+  auto each = [&](const Runs& f) { each_run_of_places(w, f); };
   visit(out.dtype(), [&]<class T>() {
     T* o = out.data<T>();
     const T* s = src.data<T>();
@@ -342,12 +356,14 @@ void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor&
           if (reduce == "amin") first = L::has_infinity ? L::infinity() : L::max();
         }
       }
-      each_indexed(out, src, dim, index, "scatter_reduce",
-                   [=](int64_t x, int64_t) { o[x] = first; });
+      each([=](const int64_t* x, const int64_t*, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) o[x[i]] = first;
+      });
     }
-    auto run = [&](auto&& combine) {
-      each_indexed(out, src, dim, index, "scatter_reduce",
-                   [=](int64_t x, int64_t y) { o[x] = combine(o[x], s[y]); });
+    auto run = [&](auto combine) {
+      each([=](const int64_t* x, const int64_t* y, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) o[x[i]] = combine(o[x[i]], s[y[i]]);
+      });
     };
     if (reduce == "sum" || reduce == "mean")
       run(plus<T>);
@@ -362,7 +378,10 @@ void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor&
     if (count) {
       Tensor dense = contiguous(out);
       int64_t* c = count.data<int64_t>();
-      each_indexed(count, src, dim, index, "scatter_reduce", [=](int64_t x, int64_t) { ++c[x]; });
+      each_run_of_places(IndexWalk(count, src, dim, index, "scatter_reduce"),
+                         [=](const int64_t* x, const int64_t*, int64_t n) {
+                           for (int64_t i = 0; i < n; ++i) ++c[x[i]];
+                         });
       T* v = dense.data<T>();
       for (int64_t i = 0; i < dense.numel(); ++i) {
         int64_t k = std::max<int64_t>(c[i], 1);
@@ -443,9 +462,9 @@ void index_select(Tensor& out, const Tensor& input, int64_t dim, const Tensor& i
 
 void index_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                const Tensor& source, const Scalar& alpha) {
-  start_from(out, input);
   int64_t d = wrap_dim(dim, out.dim());
   auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_add");
+  start_from(out, input);
   if (source.numel() == 0) return;
   Around o(out, d);
   Tensor src = contiguous(source);
@@ -476,9 +495,9 @@ void index_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& inde
 
 void index_copy(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                 const Tensor& source) {
-  start_from(out, input);
   int64_t d = wrap_dim(dim, out.dim());
   auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_copy");
+  start_from(out, input);
   for (size_t i = 0; i < at.size(); ++i) {
     Tensor to = slice_at(out, d, at[i]);
     Tensor from = slice_at(source, d, static_cast<int64_t>(i));
@@ -490,9 +509,10 @@ void index_copy(Tensor& out, const Tensor& input, int64_t dim, const Tensor& ind
 
 void index_fill(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                 const Scalar& value) {
-  start_from(out, input);
   int64_t d = wrap_dim(dim, out.dim());
-  for (int64_t x : checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_fill", true)) {
+  auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_fill", true);
+  start_from(out, input);
+  for (int64_t x : at) {
     Tensor to = slice_at(out, d, x);
     fill(to, value);
   }
@@ -551,14 +571,13 @@ Tensor masked_select(const Tensor& input, const Tensor& mask) {
 }
 
 void masked_scatter(Tensor& out, const Tensor& input, const Tensor& mask, const Tensor& source) {
-  Tensor from = expanded(input, out.sizes());
-  if (!out.is_same(input)) copy(out, from);
   Tensor m = contiguous(expanded(mask, out.sizes())), s = contiguous(source);
   MaskBlocks b(m);
   FB_CHECK(
       b.total() <= s.numel(),
       "masked_scatter: expected self and source to have same dtypes and source to hold at least ",
       b.total(), " elements (one for each true entry of mask), got ", s.numel());
+  if (!out.is_same(input)) copy(out, expanded(input, out.sizes()));
   if (out.numel() == 0) return;
   Tensor dense = contiguous(out);
   const int64_t size = out.itemsize();
@@ -606,8 +625,8 @@ void take(Tensor& out, const Tensor& input, const Tensor& index) {
 
 void put(Tensor& out, const Tensor& input, const Tensor& index, const Tensor& source,
          bool accumulate) {
-  start_from(out, input);
   auto at = flat_places(out, index, "put_");
+  start_from(out, input);
   Tensor s = contiguous(source);
   auto run = [&]<class T>(auto&& combine) {
     T* o = out.data<T>();

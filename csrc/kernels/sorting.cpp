@@ -279,6 +279,7 @@ Tensor bincount(const Tensor& input, const OptTensor& weights, int64_t minlength
   int64_t n = x.numel(), bins = minlength;
   for (int64_t i = 0; i < n; ++i) {
     FB_CHECK(p[i] >= 0, "bincount only supports 1-d non-negative integral inputs.");
+    FB_CHECK(p[i] < INT64_MAX, "bincount: too many bins: the largest entry is ", p[i]);
     bins = std::max(bins, p[i] + 1);
   }
   if (!weights) {
@@ -313,8 +314,8 @@ void histc(Tensor& out, const Tensor& input, int64_t bins, const Scalar& min, co
   std::vector<double> counts(bins, 0);
   for (int64_t i = 0; i < x.numel(); ++i) {
     if (!(p[i] >= lo && p[i] <= hi)) continue;
-    int64_t b = static_cast<int64_t>((p[i] - lo) / (hi - lo) * static_cast<double>(bins));
-    ++counts[std::min(b, bins - 1)];
+    double b = (p[i] / 2 - lo / 2) / (hi / 2 - lo / 2) * static_cast<double>(bins);
+    ++counts[std::min(static_cast<int64_t>(b), bins - 1)];
   }
   Tensor result = empty({bins}, DType::Float64);
   std::copy(counts.begin(), counts.end(), result.data<double>());

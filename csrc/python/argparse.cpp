@@ -254,20 +254,37 @@ OptTensor to_opt_tensor(PyObject* o) {
   return unwrap(o);
 }
 
+namespace {
+// Items of a list or tuple. Converting one may run Python code that changes the list: each is
+// looked up anew and held meanwhile.
+template <class F>
+void each_item(PyObject* o, F f) {
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+    PyRef item = PyRef::borrow(PySequence_Fast_ITEMS(o)[i]);
+    f(item.get());
+  }
+}
+}  // namespace
+
 Tensors to_tensors(PyObject* o) {
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  PyObject** items = PySequence_Fast_ITEMS(o);
   Tensors out;
-  out.reserve(n);
-  for (Py_ssize_t i = 0; i < n; ++i) out.push_back(unwrap(items[i]));
+  out.reserve(PySequence_Fast_GET_SIZE(o));
+  each_item(o, [&](PyObject* x) {
+    FB_CHECK_TYPE(is_tensor(x), "expected a list of tensors, got an item of type ",
+                  Py_TYPE(x)->tp_name);
+    out.push_back(unwrap(x));
+  });
   return out;
 }
 
 OptTensors to_opt_tensors(PyObject* o) {
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   OptTensors out;
-  out.reserve(n);
-  for (Py_ssize_t i = 0; i < n; ++i) out.push_back(to_opt_tensor(PySequence_Fast_ITEMS(o)[i]));
+  out.reserve(PySequence_Fast_GET_SIZE(o));
+  each_item(o, [&](PyObject* x) {
+    FB_CHECK_TYPE(x == Py_None || is_tensor(x), "expected a list of tensors, got an item of type ",
+                  Py_TYPE(x)->tp_name);
+    out.push_back(to_opt_tensor(x));
+  });
   return out;
 }
 
@@ -342,11 +359,9 @@ Scalar to_number(PyObject* o) {
 Ints to_ints(PyObject* o, int length) {
   Ints out;
   if (PyList_Check(o) || PyTuple_Check(o)) {
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    PyObject** items = PySequence_Fast_ITEMS(o);
-    out.reserve(n);
-    for (Py_ssize_t i = 0; i < n; ++i) out.push_back(to_int(items[i]));
-    if (length > 1 && n == 1) out.resize(length, out[0]);  // as an int would
+    out.reserve(PySequence_Fast_GET_SIZE(o));
+    each_item(o, [&](PyObject* x) { out.push_back(to_int(x)); });
+    if (length > 1 && out.size() == 1) out.resize(length, out[0]);  // as an int would
   } else {
     out.resize(length ? length : 1, to_int(o));
   }
@@ -369,22 +384,19 @@ std::optional<Ints> optional_ints(const Args& a, int i, int length) {
 std::vector<double> to_floats(PyObject* o) {
   if (!PyList_Check(o) && !PyTuple_Check(o)) return {to_float(o)};
   std::vector<double> out;
-  for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i)
-    out.push_back(to_float(PySequence_Fast_ITEMS(o)[i]));
+  each_item(o, [&](PyObject* x) { out.push_back(to_float(x)); });
   return out;
 }
 
 std::vector<bool> to_bools(PyObject* o) {
   std::vector<bool> out;
-  for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i)
-    out.push_back(to_bool(PySequence_Fast_ITEMS(o)[i]));
+  each_item(o, [&](PyObject* x) { out.push_back(to_bool(x)); });
   return out;
 }
 
 std::vector<Scalar> to_numbers(PyObject* o) {
   std::vector<Scalar> out;
-  for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i)
-    out.push_back(to_number(PySequence_Fast_ITEMS(o)[i]));
+  each_item(o, [&](PyObject* x) { out.push_back(to_number(x)); });
   return out;
 }
 

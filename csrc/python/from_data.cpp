@@ -89,7 +89,7 @@ void infer(PyObject* o, std::optional<DType>& found, int depth) {
       PyObject* item = PySequence_Fast_ITEMS(items.get())[i];
       if (Py_TYPE(item) == last && (last == &PyFloat_Type || last == &PyLong_Type)) continue;
       last = Py_TYPE(item);
-      infer(item, found, depth + 1);
+      infer(PyRef::borrow(item).get(), found, depth + 1);
     }
     return;
   }
@@ -167,7 +167,9 @@ T* fill(T* p, PyObject* o, const Ints& sizes, size_t level) {
   FB_CHECK_VALUE(n == sizes[level], "expected sequence of length ", sizes[level], " at dim ", level,
                  " (got ", n, ")");
   for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* item = PySequence_Fast_ITEMS(items.get())[i];
+    FB_CHECK(PySequence_Fast_GET_SIZE(items.get()) == n, "a list changed while it was read");
+    PyRef held = PyRef::borrow(PySequence_Fast_ITEMS(items.get())[i]);
+    PyObject* item = held.get();
     if (level + 1 == sizes.size() && is_sequence(item) && !is_number(item))
       fail(ErrorKind::Value, "expected sequence of length ", sizes[level], " at dim ", level + 1,
            " (got ", PySequence_Size(item), ")");
@@ -199,9 +201,10 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
     Tensor t = flat_floats(data, dtype.value_or(default_dtype()));
     if (t.defined()) return t;
   } else if (is_number(data)) {
-    DType d = dtype ? *dtype : *number_dtype(data);
-    Tensor t = empty({}, d);
-    visit(d, [&]<class T>() { store(t.data<T>(), data); });
+    if (!dtype) dtype = number_dtype(data);
+    if (!dtype) no_dtype(data);
+    Tensor t = empty({}, *dtype);
+    visit(*dtype, [&]<class T>() { store(t.data<T>(), data); });
     return t;
   } else if (is_text(data)) {
     no_dtype(data);

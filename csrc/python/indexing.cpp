@@ -30,8 +30,13 @@ class ViewBuilder {
   }
   int64_t ndim() const { return static_cast<int64_t>(sizes().size()); }
   int64_t size(int64_t d) const { return sizes()[d]; }
+  // Masks that are no tensors yet (lists, arrays) turn out to cover more dims than were counted.
+  void need(int64_t d) const {
+    FB_CHECK_INDEX(d < ndim(), "too many indices for tensor of dimension ", base_.dim());
+  }
 
   void select(int64_t d, int64_t i) {
+    need(d);
     int64_t n = size(d);
     FB_CHECK_INDEX(i >= -n && i < n, "index ", i, " is out of bounds for dimension ", dim_shown(d),
                    " with size ", n);
@@ -53,10 +58,12 @@ class ViewBuilder {
       return;
     }
     offset_ += start * strides_[d];
-    sizes_[d] = stop > start ? (stop - start + step - 1) / step : 0;
-    strides_[d] *= step;
+    sizes_[d] = stop > start ? (stop - start - 1) / step + 1 : 0;
+    int64_t stride;  // of one entry when it overflows: never walked
+    strides_[d] = __builtin_mul_overflow(strides_[d], step, &stride) ? 1 : stride;
   }
   void unsqueeze(int64_t d) {
+    FB_CHECK_INDEX(d <= ndim(), "too many indices for tensor of dimension ", base_.dim());
     changed_ = true;
     --dropped_;
     if (stepwise_) {
@@ -125,13 +132,14 @@ class Indexer {
       part(key);
       return;
     }
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(key);
-    PyObject** parts = PySequence_Fast_ITEMS(key);
+    // A tuple, for reading a part may run Python code that would change a list.
+    PyRef parts = checked(PySequence_Tuple(key));
+    Py_ssize_t n = PyTuple_GET_SIZE(parts.get());
     int64_t given = 0;
-    for (Py_ssize_t i = 0; i < n; ++i) given += dims_of(parts[i]);
+    for (Py_ssize_t i = 0; i < n; ++i) given += dims_of(PyTuple_GET_ITEM(parts.get(), i));
     need(key, given);
     left_over_ = x_.dim() - given;
-    for (Py_ssize_t i = 0; i < n; ++i) part(parts[i]);
+    for (Py_ssize_t i = 0; i < n; ++i) part(PyTuple_GET_ITEM(parts.get(), i));
   }
   bool advanced() const { return !indices_.empty(); }
   Tensor view(bool same_allowed) { return views_.finish(same_allowed || advanced()); }
@@ -180,6 +188,7 @@ class Indexer {
     Py_ssize_t start, stop, step;
     checked_int(PySlice_Unpack(o, &start, &stop, &step));
     FB_CHECK_VALUE(step > 0, "step must be greater than zero");
+    views_.need(dim_);
     PySlice_AdjustIndices(views_.size(dim_), &start, &stop, step);
     if (stop < start) stop = start;
     views_.slice(dim_++, start, stop, step);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autograd/meta.h"
+#include "core/caching.h"
 #include "python/hooks.h"
 #include "python/module.h"
 
@@ -93,7 +94,7 @@ void tensor_dealloc(PyObject* self) {
     impl->pyobj = nullptr;
     impl->release();
   }
-  if (exact && kept_count < kKept) {
+  if (kCaching && exact && kept_count < kKept) {
     allow_finalizer_again(o);
     kept[kept_count++] = o;
   } else {

@@ -245,7 +245,7 @@ def slice(
     shape = list(input.shape)
     stride = list(input.strides)
     offset = input.offset + first * stride[d]
-    shape[d] = (last - first + step - 1) // step
+    shape[d] = (last - first - 1) // step + 1
     stride[d] *= step
     return strided(input, shape, stride, offset)
 

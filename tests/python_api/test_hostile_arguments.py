@@ -1,0 +1,79 @@
+"""Arguments made to do harm: an exception, and nothing half done."""
+
+import numpy as np
+import pytest
+
+import flambeau as fb
+
+
+class Shrinks:
+    """An index whose reading empties the list that it stands in."""
+
+    def __init__(self, home: list) -> None:
+        self.home = home
+
+    def __index__(self) -> int:
+        self.home.clear()
+        return 1
+
+
+def test_a_list_that_changes_while_it_is_read():
+    sizes = [2, 3]
+    sizes[0] = Shrinks(sizes)
+    assert fb.zeros(sizes).shape == (1,)
+    key = [fb.tensor(0)]
+    key.append(Shrinks(key))
+    assert fb.arange(6).reshape(2, 3)[key].item() == 1
+
+
+@pytest.mark.parametrize("mask", [[[True] * 3] * 2, np.ones((2, 3), bool)])
+@pytest.mark.parametrize("rest", [0, slice(1, 2), None, slice(None)])
+def test_masks_that_cover_more_dims_than_there_are(mask, rest):
+    x = fb.zeros(2, 3)
+    if rest is None:
+        assert x[mask, rest].shape == (6, 1)
+    else:
+        with pytest.raises(IndexError, match="too many indices"):
+            x[mask, rest]
+
+
+def test_slices_with_huge_steps():
+    x = fb.arange(9.0).reshape(1, 9)[:, 2:5]
+    assert x[0 : 1 : 2**62].tolist() == [[2.0, 3.0, 4.0]]
+    assert x[0, 1 :: 2**63 - 1].tolist() == [3.0]
+    assert x.slice(1, 0, None, 2**31).tolist() == [[2.0]]
+
+
+@pytest.mark.parametrize("form", ["scatter_", "scatter_add_", "index_add_", "index_copy_"])
+def test_a_refused_change_leaves_the_tensor_as_it_was(form):
+    x = fb.zeros(5)
+    with pytest.raises((RuntimeError, IndexError), match="out of"):
+        getattr(x, form)(0, fb.tensor([0, 1, 7]), fb.ones(3))
+    assert x.tolist() == [0.0] * 5
+    out = fb.zeros(3)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        fb.gather(fb.ones(5), 0, fb.tensor([0, 1, 7]), out=out)
+    assert out.tolist() == [0.0] * 3
+
+
+def test_indices_that_are_written_to():
+    x = fb.tensor([1, 0, 3, 2])
+    x.scatter_(0, x, fb.tensor([10, 20, 30, 40]))
+    assert x.tolist() == [20, 10, 40, 30]
+
+
+def test_extremes_that_wrap_around():
+    with pytest.raises(RuntimeError, match="too many bins"):
+        fb.bincount(fb.tensor([2**63 - 1]))
+    edges = fb.tensor([-1.7e308, 0.0, 1.7e308], dtype=fb.float64)
+    assert fb.histc(edges, bins=4).tolist() == [1.0, 0.0, 1.0, 1.0]
+    with pytest.raises(RuntimeError, match="too large"):
+        fb.zeros(4)[2:].resize_(2**59)
+
+
+def test_memory_that_is_not_aligned():
+    x = fb.from_numpy(np.zeros(17, np.uint8)[1:])
+    with pytest.raises(RuntimeError, match="not aligned"):
+        x.view(fb.float64)
+    with pytest.raises(RuntimeError, match="Could not infer dtype"):
+        fb.tensor(np.longdouble(1))
