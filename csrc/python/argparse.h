@@ -61,6 +61,7 @@ struct Signature {
   uint8_t positional;                   // those that may be given by position
   const char* text;                     // "(Tensor input, Tensor other, *, Number alpha = 1)"
   PyObject* (*call)(const Args& args);  // may throw
+  const char* target = nullptr;         // the entry and form as graphs name it; null: no entry
 };
 
 // A Python-visible function or method: its overloads, and where it is found (for

@@ -193,6 +193,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 
 @composite()
+<<<<<<< HEAD
 def diagonal_scatter(
     input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
@@ -255,6 +256,8 @@ def slice_scatter(
 
 
 @composite()
+=======
+>>>>>>> 6145a76 (Bindings hand calls to a tracer; entries by uid; scatters of views are primitives)
 def trace(input: Tensor) -> Tensor:
     """Sum of the diagonal of a matrix.
 
