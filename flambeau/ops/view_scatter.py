@@ -1,7 +1,7 @@
-"""Views turned round: a copy of a tensor in which what a view would show holds other values.
+"""Views turned round: a copy of a tensor in which what a view shows holds other values.
 
-`NAME_scatter(input, src, ...)` is `NAME` of views.py with `src` written to it, changing nothing.
-Each is linear; its cotangents are the view of the cotangent, and the cotangent without it.
+`NAME_scatter(input, src, ...)` is `NAME` of views.py with `src` written to it. None of them changes
+anything, not even a copy of its own: the compiler makes writes to views of them.
 """
 
 from __future__ import annotations
@@ -10,38 +10,68 @@ from flambeau.ops._lang import *
 
 
 @composite(namespaces=(), method=False, function=False)
-def _check_view_source(view: Tensor, src: Tensor, op: str) -> None:
+def _check_view_source(view: Ints, src: Ints) -> None:
     """Refuses values that do not fill a view.
 
     >>> True
     True
     """
     check(
-        view.shape == src.shape,
-        f"{op}: expected src to have a size equal to the slice of self. src size = {src.shape}, "
-        f"slice size = {view.shape}",
+        view == src,
+        f"expected src to have a size equal to the slice of self. src size = {src}, "
+        f"slice size = {view}",
     )
 
 
-@structured(kernel="select_scatter", linear=True)
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """Copy of `input` in which position `index` along `dim` is `src`.
+@composite(namespaces=(), method=False, function=False)
+def _replaced(input: Tensor, src: Tensor, dim: int, start: int, end: int) -> Tensor:
+    """Copy of `input` in which the positions from `start` to `end` along `dim` are `src`.
 
-    >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 1)
-    tensor([[0., 0.],
-            [1., 1.]])
+    >>> True
+    True
     """
-    _check_view_source(input.select(dim, index), src, "select_scatter")
-    return empty_as(input)
+    parts: Tensors = []
+    if start != 0:
+        parts.append(input.slice(dim, 0, start))
+    parts.append(src.to(input.dtype))
+    if end != input.shape[dim]:
+        parts.append(input.slice(dim, end))
+    return cat(parts, dim) if len(parts) > 1 else parts[0].clone()
 
 
-@select_scatter.vjp
-def _(g, src, dim, index):
-    rest = select_scatter(g, zeros(src.shape, dtype=g.dtype), dim, index)
-    return rest, g.select(dim, index).to(src.dtype)
+@composite()
+def diagonal_scatter(
+    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """Copy of `input` with a diagonal replaced by `src`.
+
+    >>> torch.zeros(2, 2).diagonal_scatter(torch.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    target = input.diagonal(offset, dim1, dim2)
+    _check_view_source(target.shape, src.shape)
+    places = arange(input.numel()).view(input.shape).diagonal(offset, dim1, dim2)
+    flat = input.contiguous().view([-1])
+    out = flat.index_copy(0, places.reshape([-1]), src.to(input.dtype).reshape([-1]))
+    return out.view(input.shape)
 
 
-@structured(kernel="slice_scatter", linear=True)
+@composite()
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """Copy of `input` with entry `index` of `dim` replaced by `src`.
+
+    >>> torch.zeros(2, 2).select_scatter(torch.ones(2), 0, 0)
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
+    _check_view_source(input.select(dim, index).shape, src.shape)
+    d = wrap_dim(dim, input.ndim)
+    i = index + input.shape[d] if index < 0 else index
+    return _replaced(input, src.unsqueeze(d), d, i, i + 1)
+
+
+@composite()
 def slice_scatter(
     input: Tensor,
     src: Tensor,
@@ -50,57 +80,41 @@ def slice_scatter(
     end: int | None = None,
     step: int = 1,
 ) -> Tensor:
-    """Copy of `input` in which a range of positions along `dim` is `src`.
+    """Copy of `input` with a slice replaced by `src`.
 
-    >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), 0, 1, 3)
-    tensor([0., 1., 1., 0.])
+    >>> torch.zeros(3).slice_scatter(torch.ones(1), 0, 1, 2)
+    tensor([0., 1., 0.])
     """
-    _check_view_source(slice(input, dim, start, end, step), src, "slice_scatter")
-    return empty_as(input)
+    _check_view_source(input.slice(dim, start, end, step).shape, src.shape)
+    d = wrap_dim(dim, input.ndim)
+    n = input.shape[d]
+    first = 0 if start is None else start
+    last = n if end is None else end
+    first = min(max(first + n if first < 0 else first, 0), n)
+    last = min(max(last + n if last < 0 else last, first), n)
+    if step == 1:
+        return _replaced(input, src, d, first, last)
+    return input.index_copy(d, arange(first, last, step), src.to(input.dtype))
 
 
-@slice_scatter.vjp
-def _(g, src, dim, start, end, step):
-    rest = slice_scatter(g, zeros(src.shape, dtype=g.dtype), dim, start, end, step)
-    return rest, slice(g, dim, start, end, step).to(src.dtype)
-
-
-@structured(kernel="diagonal_scatter", linear=True)
-def diagonal_scatter(
-    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Tensor:
-    """Copy of `input` in which a diagonal of two dims is `src`.
-
-    >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-    _check_view_source(input.diagonal(offset, dim1, dim2), src, "diagonal_scatter")
-    return empty_as(input)
-
-
-@diagonal_scatter.vjp
-def _(g, src, offset, dim1, dim2):
-    rest = diagonal_scatter(g, zeros(src.shape, dtype=g.dtype), offset, dim1, dim2)
-    return rest, g.diagonal(offset, dim1, dim2).to(src.dtype)
-
-
-@structured(kernel="as_strided_scatter", linear=True)
+@composite()
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Ints, stride: Ints, storage_offset: int | None = None
 ) -> Tensor:
     """Copy of `input` in which the elements that `as_strided` would show are `src`.
 
-    >>> torch.as_strided_scatter(torch.zeros(4), torch.ones(2), (2,), (2,))
+    The input's elements must fill its memory.
+
+    >>> torch.zeros(4).as_strided_scatter(torch.ones(2), (2,), (2,))
     tensor([1., 0., 1., 0.])
     """
-    offset = input.offset if storage_offset is None else storage_offset
-    view = strided(input, size, stride, offset)
-    _check_view_source(view, src, "as_strided_scatter")
-    return empty_strided_as(input.shape, input.strides, dtype=input.dtype, like=input)
-
-
-@as_strided_scatter.vjp
-def _(g, src, size, stride, storage_offset):
-    rest = as_strided_scatter(g, zeros(src.shape, dtype=g.dtype), size, stride, storage_offset)
-    return rest, g.as_strided(size, stride, storage_offset).to(src.dtype)
+    _check_view_source(size, src.shape)
+    check(
+        input.is_contiguous(),
+        "as_strided_scatter: expected a contiguous input; call contiguous() first",
+    )
+    first = 0 if storage_offset is None else storage_offset - input.offset
+    places = arange(input.numel()).as_strided(size, stride, first)
+    flat = input.view([-1])
+    out = flat.index_copy(0, places.reshape([-1]), src.to(input.dtype).reshape([-1]))
+    return out.view(input.shape)
