@@ -33,7 +33,8 @@ def active_values(graph: Graph, requires_grad: list[bool]) -> set[Value]:
             if op.option("differentiable", True) and op.kind == "structured":
                 _refuse(node)
             continue
-        active.update(v for v in node.outs if is_inexact(v.dtype))
+        own = node.outs if op.outputs[0].is_list else node.outs[: len(op.outputs)]
+        active.update(v for v in own if is_inexact(v.dtype))
     return active
 
 
@@ -44,6 +45,12 @@ def _refuse(node: Node) -> None:
         kernel = resolve(node.target).op.option("kernel")
         if kernel != "nothing":
             raise NotImplementedError(f"derivative for {name} is not implemented ({node.where})")
+
+
+def _dense(x: Fake) -> Fake:
+    """A cotangent has memory for each of its elements, as an expanded result has not."""
+    x.strides = geometry.empty_like_strides(x.shape, x.strides)
+    return x
 
 
 class Backward:
@@ -153,7 +160,7 @@ def differentiate(
     for i in differentiable:
         v = results[i]
         assert isinstance(v.type, TensorType)
-        backward.accumulate(v, recorder.input(of_type(v.type, recorder.env)))
+        backward.accumulate(v, recorder.input(_dense(of_type(v.type, recorder.env))))
     try:
         for node in reversed(forward):
             backward.node(node)

@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import flambeau
+
 from .._ir.entries import resolve
 from .._ir.graph import Graph, Node, ScalarType, TensorType, Value, map_values, values_of
 from .._ir.symbols import ShapeEnv, Source, Symbol, UnbackedError
@@ -64,8 +66,18 @@ def _needing(graph: Graph, roots: set[Value]) -> set[Value]:
     return out
 
 
-def partition(graph: Graph, results: int, tangents: tuple[Value, ...], recompute: bool) -> Parts:
-    """Cuts a joint graph whose outputs are `results` results and then gradients."""
+def partition(
+    graph: Graph,
+    results: int,
+    tangents: tuple[Value, ...],
+    recompute: bool,
+    mutated: frozenset[Value] = frozenset(),
+) -> Parts:
+    """Cuts a joint graph whose outputs are `results` results and then gradients.
+
+    Of `mutated` inputs, and of views of them, a copy is saved: they will hold other values by the
+    time that backward runs.
+    """
     late = _needing(graph, set(tangents))
     grads = graph.outputs[results:]
     backward = _nodes_for(graph, grads, late)
@@ -73,13 +85,25 @@ def partition(graph: Graph, results: int, tangents: tuple[Value, ...], recompute
     needed |= {v for v in values_of(grads) if v not in late}
     early = [n for n in graph.nodes if not any(v in late for v in n.outs)]
     if recompute:
-        saved = _least_saved(graph, early, needed, set(values_of(graph.outputs[:results])))
+        free = {v for v in graph.inputs if v not in mutated}
+        free |= set(values_of(graph.outputs[:results]))
+        saved = _least_saved(graph, early, needed, free)
     else:
         saved = needed
     order = {v: i for i, v in enumerate(graph.values())}
     kept = sorted(saved, key=order.__getitem__)
     again = _nodes_for(Graph(nodes=early), tuple(needed - saved), set(order), stop=saved)
-    return _built(graph, results, tangents, kept, [*again, *backward])
+    unsafe = _views_of(graph, set(mutated))
+    return _built(graph, results, tangents, kept, [*again, *backward], unsafe)
+
+
+def _views_of(graph: Graph, roots: set[Value]) -> set[Value]:
+    """The roots and what shares memory with them."""
+    out = set(roots)
+    for node in graph.nodes:
+        if resolve(node.target).op.kind == "view" and node.args[0] in out:
+            out.update(node.outs)
+    return out
 
 
 def _nodes_for(
@@ -99,11 +123,10 @@ def _nodes_for(
 
 
 def _least_saved(
-    graph: Graph, early: list[Node], needed: set[Value], results: set[Value]
+    graph: Graph, early: list[Node], needed: set[Value], free: set[Value]
 ) -> set[Value]:
-    """The values to keep, see above. Inputs and results are kept alive by others anyway."""
+    """The values to keep, see above. Those that are `free` are kept alive by others anyway."""
     net = Network()
-    free = set(graph.inputs) | results
 
     def vertex(v: Value, side: str) -> tuple[str, Value]:
         return side, v
@@ -136,11 +159,23 @@ def _symbols_of(a: Any) -> set[str]:
 
 
 def _built(
-    graph: Graph, results: int, tangents: tuple[Value, ...], saved: list[Value], nodes: list[Node]
-) -> Parts:
+    graph: Graph, results: int, tangents: tuple[Value, ...], saved: list[Value], nodes: list[Node],
+    unsafe: set[Value],
+) -> Parts:  # fmt: skip
     inputs = tuple(v for v in graph.inputs if v not in tangents)
-    outputs = (*graph.outputs[:results], *saved)
-    forward = eliminate_dead(Graph(inputs, graph.nodes, outputs, graph.env, graph.attached))
+    count = max((v.id for v in graph.values()), default=0) + 1
+    copies_made: list[Node] = []
+    safe: list[Value] = []
+    for v in saved:
+        if v in unsafe:
+            made = Value(count, v.type)
+            count += 1
+            copies_made.append(Node("_to_copy", (v, None, flambeau.preserve_format), (made,)))
+            v = made
+        safe.append(v)
+    outputs = (*graph.outputs[:results], *safe)
+    body = [*graph.nodes, *copies_made]
+    forward = eliminate_dead(Graph(inputs, body, outputs, graph.env, graph.attached))
     used = set().union(*(_symbols_of(n.args) for n in nodes)) if nodes else set()
     for v in {*saved, *tangents, *(o for n in nodes for o in n.outs)}:
         if isinstance(v.type, TensorType):
@@ -148,7 +183,6 @@ def _built(
     sizes = sorted(used)
     env = ShapeEnv(graph.env.locate)
     names: list[Value] = []
-    count = max((v.id for v in graph.values()), default=0) + 1
     for k, name in enumerate(sizes):
         s = graph.env.symbols[name]
         env.declare(Symbol(name, s.hint, s.low, s.high, Source(len(saved) + k, "value")))

@@ -38,7 +38,8 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     verify(graph, "captured")
     recorder, meta = functionalise(graph, requires_grad)
     joint = recorder.graph
-    joint.nodes = clean(joint).nodes
+    cleaned = clean(joint)
+    joint.nodes, joint.outputs = cleaned.nodes, cleaned.outputs
     verify(joint, "primitive")
     results = list(joint.outputs)
     active = active_values(joint, requires_grad)
@@ -55,7 +56,8 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     joint.outputs = (*results, *wanted)
     verify(joint, "primitive")
     joint = clean(joint)
-    parts = partition(joint, meta.results, tangents, recompute)
+    mutated = frozenset(inputs[i] for i in meta.mutated)
+    parts = partition(joint, meta.results, tangents, recompute, mutated)
     meta.saved, meta.sizes = len(parts.saved), parts.sizes
     verify(parts.forward, "primitive")
     verify(parts.backward, "primitive")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import flambeau
-from flambeau.autograd.function import once_differentiable
+from flambeau.autograd.function import refused
 
 from .._ir.graph import Graph
 from .._ir.graph_run import bindings, prepare
@@ -51,8 +51,15 @@ def _function(compiled: Compiled, back_end: BackEnd) -> Any:
             return tuple(results)
 
         @staticmethod
-        @once_differentiable
         def backward(ctx: Any, *grads: Any) -> Any:
+            with flambeau.no_grad():
+                out = Function.gradients(ctx, grads)
+            if flambeau.is_grad_enabled():
+                return refused(out, "a compiled function cannot be differentiated twice")
+            return out
+
+        @staticmethod
+        def gradients(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
             given = []
             for i, shape, t in zip(meta.differentiable, ctx.shapes, types, strict=True):
                 g = grads[i]

@@ -12,7 +12,7 @@ from typing import Any
 import flambeau
 from flambeau import _C
 
-from .entries import Target, resolve
+from .entries import Target, resolve, updated
 from .graph import Graph, Node, Value, values_of
 from .symbols import ShapeEnv
 from .symexpr import Expr
@@ -57,12 +57,23 @@ def _caller(node: Node, fresh: bool) -> Callable[[tuple[Any, ...]], tuple[Any, .
     uid = target.op.uid
     if target.form == "inplace":
         return lambda args: (_in_place(target, args),)
+    if target.form == "new" and target.op.updates:
+        places = updated(target.op, node.args)
+        return lambda args: _updating(uid, args, places)
     if target.form == "new" and not fresh:
         return lambda args: _C._call_entry(uid, (_copied(args[0]), *args[1:]))
     spread = len(target.op.outputs) == 1 and target.op.outputs[0].is_list
     if spread:
         return lambda args: _C._call_entry(uid, args)[0]
     return lambda args: _C._call_entry(uid, args)
+
+
+def _updating(uid: str, args: tuple[Any, ...], places: list[int]) -> tuple[Any, ...]:
+    """Results, then the new values of what the entry would have changed."""
+    given = list(args)
+    for i in places:
+        given[i] = _copied(args[i])
+    return (*_C._call_entry(uid, tuple(given)), *(given[i] for i in places))
 
 
 def _copied(x: Any) -> Any:

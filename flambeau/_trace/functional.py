@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._build.model import Op
-from .._ir.entries import entries, record
+from .._ir.entries import entries, record, updated
 from . import geometry
 from .fake import Fake, View
 from .interp import Interpreter
@@ -42,7 +42,11 @@ class PrimitiveRecorder(Recorder):
         result = evaluate(op, args, evaluate_call)
         results = fakes_of(result)
         self.propagate(op, args, results)
-        self.add(op.uid, args, results)
+        changed = [args[i] for i in updated(op, args)]
+        made = [Fake(x.dtype, x.shape, x.strides, x.device) for x in changed]
+        self.add(f"{op.uid}.new" if changed else op.uid, args, [*results, *made])
+        for x, value in zip(changed, made, strict=True):
+            self.write(x, value)
         if op.kind == "view":
             result.view_of = View(op, args, self.grad)
             result.seen = result.memory.version

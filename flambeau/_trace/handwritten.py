@@ -125,6 +125,12 @@ def transposed(session: Session, name: str, x: Any) -> Any:
     return session.shown(fake)
 
 
+def detach(session: Session, name: str, x: Any) -> Any:
+    """The same data without history."""
+    session.recorder.grad = False
+    return session.shown(session.op("alias", session.fake(x)))
+
+
 def metadata(session: Session, name: str, *args: Any) -> Any:
     """Functions whose result is not traced: of dtypes and sizes alone."""
     return getattr(_C, name)(*args)
@@ -152,6 +158,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "promote_types": metadata,
     "can_cast": metadata,
     "numel": numel,
+    "detach": detach,
     "cpu": _as(None),
     **{
         f"as_{name}": _as(getattr(flambeau, dtype))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -44,10 +45,21 @@ def default(uid: str, name: str) -> Any:
 
 
 @cache
-def _fields(uid: str) -> Any:
+def result_fields(uid: str) -> Any:
+    """The type of a named result; None: results are plain."""
     op = record(uid)
     names = op.option("fields")
     return namedtuple(op.name, names) if names else None  # type: ignore[call-overload]
+
+
+@contextmanager
+def traced_by(session: Session | None) -> Iterator[None]:
+    """Hands this thread's calls to a session, or to none."""
+    before = _C._set_tracer(session, SymInt, SymFloat)
+    try:
+        yield
+    finally:
+        _C._set_tracer(before, SymInt, SymFloat)
 
 
 class Session:
@@ -64,11 +76,10 @@ class Session:
     def run(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
         """The result of `f`, whose calls are recorded."""
         functions = _C._set_torch_function_enabled(False)
-        before = _C._set_tracer(self, SymInt, SymFloat)
         try:
-            return f(*args)
+            with traced_by(self):
+                return f(*args)
         finally:
-            _C._set_tracer(before, SymInt, SymFloat)
             _C._set_torch_function_enabled(functions)
 
     def input(self, fake: Fake) -> FakeTensor:
@@ -100,7 +111,8 @@ class Session:
         if isinstance(x, Fake):
             made = self.of_fake.get(id(x))
             if made is None:
-                made = FakeTensor._make_subclass(FakeTensor, flambeau.empty(0, dtype=x.dtype))
+                with traced_by(None):
+                    made = FakeTensor._make_subclass(FakeTensor, flambeau.empty(0, dtype=x.dtype))
                 made.fake, made.session = x, self
                 self.of_fake[id(x)] = made
             return made
@@ -126,8 +138,7 @@ class Session:
 
     def __call__(self, name: str, target: str | None, named: dict[str, Any]) -> Any:
         """A call as the bindings hand it over."""
-        before = _C._set_tracer(None, SymInt, SymFloat)
-        try:
+        with traced_by(None):
             self.recorder.grad = flambeau.is_grad_enabled()
             if target is None:
                 from .handwritten import FUNCTIONS, unknown
@@ -135,8 +146,6 @@ class Session:
                 return FUNCTIONS.get(name, unknown)(self, name, *named.values())
             form = resolve(target)
             return self.entry(form.op, form.form == "inplace", named)
-        finally:
-            _C._set_tracer(before, SymInt, SymFloat)
 
     def entry(self, op: Op, inplace: bool, named: dict[str, Any]) -> Any:
         """A call of an entry with arguments by name."""
@@ -151,7 +160,7 @@ class Session:
         if out is not None:
             return self.into(result, out)
         shown = self.shown(result)
-        fields = _fields(op.uid)
+        fields = result_fields(op.uid)
         return fields(*shown) if fields is not None and not inplace else shown
 
     def into(self, result: Any, out: Any) -> Any:
@@ -167,19 +176,8 @@ class Session:
 
     def method(self, name: str, *args: Any) -> Any:
         """A method as operators call it: the overload that the bindings choose."""
-        before = _C._set_tracer(self, SymInt, SymFloat)
-        try:
+        with traced_by(self):
             return getattr(flambeau.Tensor, name)(*args)
-        finally:
-            _C._set_tracer(before, SymInt, SymFloat)
-
-    def detach(self, x: Any) -> FakeTensor:
-        """The same data without history."""
-        grad, self.recorder.grad = self.recorder.grad, False
-        try:
-            return self.shown(self.op("alias", self.fake(x)))
-        finally:
-            self.recorder.grad = grad
 
     def bound(self, op: Op, p: Param, x: Any) -> Any:
         """A bound argument as entries take it."""

@@ -149,11 +149,11 @@ class FakeTensor(Tensor):  # type: ignore[misc, valid-type]
     grad_fn = None
 
     def detach(self) -> FakeTensor:
-        return self.session.detach(self)
+        return self.session("detach", None, {"0": self})
 
     @property
     def data(self) -> FakeTensor:
-        return self.session.detach(self)
+        return self.session("detach", None, {"0": self})
 
     # -- values ---------------------------------------------------------------------------------
 

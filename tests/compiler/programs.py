@@ -153,6 +153,9 @@ def _try(program: Program, step: Step) -> bool:
     program.steps.append(step)
     try:
         values = _run(program)
+        results = [v for v in _run(program, True) if v.requires_grad and not v.is_leaf]
+        if results:  # a backward that eager refuses (of what was changed since) is no test
+            sum(v.sum() for v in results).backward()
         good = all(
             bool(v.isfinite().all()) and (not v.numel() or float(v.abs().max()) < 1e3)
             for v in values
@@ -165,9 +168,9 @@ def _try(program: Program, step: Step) -> bool:
     return good
 
 
-def _run(program: Program) -> Tensors:
-    """All tensors of the program."""
-    values = program.inputs()
+def _run(program: Program, recorded: bool = False) -> Tensors:
+    """All tensors of the program; recorded: made of inputs that require grad."""
+    values = [x.clone() if recorded else x for x in program.inputs(recorded)]
     space: dict[str, Any] = {"torch": torch, **{f"t{i}": v for i, v in enumerate(values)}}
     for s in program.steps:
         if s.out is None:

@@ -45,16 +45,16 @@ def grads(outs, inputs):
     return torch.autograd.grad(loss, inputs, allow_unused=True)
 
 
-def close(a, b):
+def close(a, b, tolerance=1e-12):
     if a is None or b is None:  # eager's None is a gradient of zeros
         other = a if b is None else b
         assert other is None or not bool((other != 0).any())
         return
     assert a.shape == b.shape and a.dtype is b.dtype
-    assert torch.allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True)
+    assert torch.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-def check(f, make, dynamic=False, recompute=True, params=()):
+def check(f, make, dynamic=False, recompute=True, tolerance=1e-12):
     """Values, gradients and changed inputs of both ways."""
     torch.manual_seed(3)
     inputs = make()
@@ -66,14 +66,12 @@ def check(f, make, dynamic=False, recompute=True, params=()):
     got = tensors(g(*others))
     assert len(got) == len(wanted)
     for x, y in zip([*got, *others], [*wanted, *inputs], strict=True):
-        close(x.detach(), y.detach())
+        close(x.detach(), y.detach(), tolerance)
         assert x.requires_grad == y.requires_grad
     leaves = [x for x in inputs if x.requires_grad and x.is_leaf]
     own = [x for x in others if x.requires_grad and x.is_leaf]
-    a = grads(wanted, [*leaves, *params])
-    b = grads(got, [*own, *params])
-    for x, y in zip(b, a, strict=True):
-        close(x, y)
+    for x, y in zip(grads(got, own), grads(wanted, leaves), strict=True):
+        close(x, y, tolerance)
     return made
 
 
@@ -84,6 +82,7 @@ def program_check(program, dynamic=False, recompute=True):
         lambda: program.inputs(requires_grad=True),
         dynamic,
         recompute,
+        1e-5 if "float32" in program.text() else 1e-12,  # where a step rounds to float32
     )
 
 
@@ -297,7 +296,7 @@ def test_double_backward_says_that_it_is_not_there():
     g, _ = compiled(lambda x: x.sin().sum(), doubles((3,))())
     (x,) = doubles((3,))()
     (dx,) = torch.autograd.grad(g(x)[0], x, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable|twice|differentiate"):
+    with pytest.raises(RuntimeError, match="cannot be differentiated twice"):
         dx.sum().backward()
 
 
