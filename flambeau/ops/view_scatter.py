@@ -10,17 +10,13 @@ from flambeau.ops._lang import *
 
 
 @composite(namespaces=(), method=False, function=False)
-def _check_view_source(view: Ints, src: Ints) -> None:
+def _check_view_source(view: Ints, src: Ints, op: str) -> None:
     """Refuses values that do not fill a view.
 
     >>> True
     True
     """
-    check(
-        view == src,
-        f"expected src to have a size equal to the slice of self. src size = {src}, "
-        f"slice size = {view}",
-    )
+    check(view == src, f"{op}: expected src of shape {view}, got {src}")
 
 
 @composite(namespaces=(), method=False, function=False)
@@ -50,7 +46,7 @@ def diagonal_scatter(
             [0., 1.]])
     """
     target = input.diagonal(offset, dim1, dim2)
-    _check_view_source(target.shape, src.shape)
+    _check_view_source(target.shape, src.shape, "diagonal_scatter")
     places = arange(input.numel()).view(input.shape).diagonal(offset, dim1, dim2)
     flat = input.contiguous().view([-1])
     out = flat.index_copy(0, places.reshape([-1]), src.to(input.dtype).reshape([-1]))
@@ -65,7 +61,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     tensor([[1., 1.],
             [0., 0.]])
     """
-    _check_view_source(input.select(dim, index).shape, src.shape)
+    _check_view_source(input.select(dim, index).shape, src.shape, "select_scatter")
     d = wrap_dim(dim, input.ndim)
     i = index + input.shape[d] if index < 0 else index
     return _replaced(input, src.unsqueeze(d), d, i, i + 1)
@@ -85,7 +81,7 @@ def slice_scatter(
     >>> torch.zeros(3).slice_scatter(torch.ones(1), 0, 1, 2)
     tensor([0., 1., 0.])
     """
-    _check_view_source(input.slice(dim, start, end, step).shape, src.shape)
+    _check_view_source(input.slice(dim, start, end, step).shape, src.shape, "slice_scatter")
     d = wrap_dim(dim, input.ndim)
     n = input.shape[d]
     first = 0 if start is None else start
@@ -108,7 +104,7 @@ def as_strided_scatter(
     >>> torch.zeros(4).as_strided_scatter(torch.ones(2), (2,), (2,))
     tensor([1., 0., 1., 0.])
     """
-    _check_view_source(size, src.shape)
+    _check_view_source(size, src.shape, "as_strided_scatter")
     check(
         input.is_contiguous(),
         "as_strided_scatter: expected a contiguous input; call contiguous() first",
