@@ -7,6 +7,7 @@
 
 #include "python/argument_errors.h"
 #include "python/module.h"
+#include "python/trace_hook.h"
 
 namespace flambeau::python {
 
@@ -34,7 +35,8 @@ bool is_int(PyObject* o) {
   return has_index(o);
 }
 bool is_float(PyObject* o) {
-  return PyFloat_Check(o) || PyLong_Check(o) || is_single(o) || is_numpy_scalar(o) || has_index(o);
+  return PyFloat_Check(o) || PyLong_Check(o) || is_single(o) || is_numpy_scalar(o) ||
+         has_index(o) || is_symbolic(o);
 }
 
 template <class F>
@@ -57,7 +59,7 @@ bool accepts_tensor(PyObject* o, bool& overridden) {
 
 bool is_number(PyObject* o) noexcept {
   return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || is_numpy_scalar(o) ||
-         is_numpy_bool(o);
+         is_numpy_bool(o) || is_symbolic(o);
 }
 
 bool accepts(const Param& p, PyObject* o, bool& overridden) {
@@ -227,6 +229,8 @@ int match(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t na
 PyObject* call_binding(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                        PyObject* kwnames) noexcept {
   try {
+    if (tracer) [[unlikely]]
+      return call_traced(b, self, args, nargs, kwnames);
     Args a;
     int i = match(b, self, args, nargs, kwnames, a);
     if (i >= 0) [[likely]]

@@ -62,6 +62,7 @@ struct Signature {
   const char* text;                     // "(Tensor input, Tensor other, *, Number alpha = 1)"
   PyObject* (*call)(const Args& args);  // may throw
   bool needs_tensor = false;            // of the arguments that may be numbers, one is a tensor
+  const char* target = nullptr;         // the entry and form as graphs name it; null: no entry
 };
 
 // A Python-visible function or method: its overloads, and where it is found (for

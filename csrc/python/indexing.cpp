@@ -14,6 +14,7 @@
 #include "python/factories.h"
 #include "python/module.h"
 #include "python/thunks.h"
+#include "python/trace_hook.h"
 
 namespace flambeau::python {
 
@@ -230,6 +231,8 @@ PyObject* overridden_get(PyObject* self, PyObject* key) {
 
 PyObject* get(PyObject* self, PyObject* key) {
   try {
+    if (tracer) [[unlikely]]
+      return call_traced("__getitem__", {self, key});
     if (!is_exact_tensor(self) && torch_function_enabled && wants_torch_function(self)) [[unlikely]]
       return overridden_get(self, key);
     const Tensor& x = unwrap(self);
@@ -257,6 +260,10 @@ int set(PyObject* self, PyObject* key, PyObject* value) {
     if (!value) {
       PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
       return -1;
+    }
+    if (tracer) [[unlikely]] {
+      checked(call_traced("__setitem__", {self, key, value}));
+      return 0;
     }
     if (torch_function_enabled && ((!is_exact_tensor(self) && wants_torch_function(self)) ||
                                    (!is_exact_tensor(value) && wants_torch_function(value))))

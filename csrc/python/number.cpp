@@ -6,6 +6,7 @@
 #include "python/argparse.h"
 #include "python/factories.h"
 #include "python/module.h"
+#include "python/trace_hook.h"
 
 namespace flambeau::python {
 
@@ -71,7 +72,7 @@ PyObject* binary(PyObject* x, PyObject* y) noexcept {
     bool plain = is_exact_tensor(x) &&
                  (is_exact_tensor(y) ||
                   (takes_number[op] && (PyFloat_CheckExact(y) || PyLong_CheckExact(y))));
-    if (!plain) [[unlikely]]
+    if (!plain || tracer) [[unlikely]]
       return unusual(*b, x, y);
     const Signature& s = b->signatures[0];
     Args a;

@@ -5,6 +5,7 @@
 #include "gen/ops.h"
 #include "python/factories.h"
 #include "python/module.h"
+#include "python/trace_hook.h"
 #include "python/types.h"
 
 namespace flambeau::python {
@@ -44,10 +45,17 @@ PyObject* is_meta(PyObject* o, void*) {
   return PyBool_FromLong(unwrap(o).device().type == DeviceType::Meta);
 }
 
+// What a tracer is told: the property's name travels as its closure.
+void* view_name(const char* name) {
+  return const_cast<char*>(name);
+}
+
 // A view through C++; instances of subclasses that follow __torch_function__ get one of their kind.
 template <Tensor (*view)(const Tensor&)>
-PyObject* view_of(PyObject* o, void*) {
+PyObject* view_of(PyObject* o, void* name) {
   try {
+    if (tracer) [[unlikely]]
+      return call_traced(static_cast<const char*>(name), {o});
     Tensor result = view(unwrap(o));
     if (is_exact_tensor(o) || !torch_function_enabled || !wants_torch_function(o)) [[likely]]
       return wrap(std::move(result));
@@ -100,10 +108,10 @@ int set_part(PyObject* part, PyObject* value) {
   return PyObject_SetItem(target.get(), Py_Ellipsis, value);
 }
 int set_real(PyObject* o, PyObject* value, void*) {
-  return set_part(view_of<real_part>(o, nullptr), value);
+  return set_part(view_of<real_part>(o, view_name("real")), value);
 }
 int set_imag(PyObject* o, PyObject* value, void*) {
-  return set_part(view_of<imaginary_part>(o, nullptr), value);
+  return set_part(view_of<imaginary_part>(o, view_name("imag")), value);
 }
 }  // namespace
 
@@ -116,14 +124,17 @@ PyGetSetDef tensor_properties[] = {
     {"itemsize", itemsize, nullptr, "Bytes of one element.", nullptr},
     {"nbytes", nbytes, nullptr, "Bytes of all elements.", nullptr},
     {"names", names, nullptr, "Always None: dimensions have no names.", nullptr},
-    {"T", view_of<all_transposed>, nullptr, "View with the dimensions in reverse order.", nullptr},
+    {"T", view_of<all_transposed>, nullptr, "View with the dimensions in reverse order.",
+     view_name("T")},
     {"mT", view_of<matrix_transposed>, nullptr, "View with the last two dimensions exchanged.",
-     nullptr},
-    {"H", view_of<hermitian>, nullptr, "Conjugate transpose of a matrix.", nullptr},
+     view_name("mT")},
+    {"H", view_of<hermitian>, nullptr, "Conjugate transpose of a matrix.",
+     view_name("H")},
     {"mH", view_of<matrix_hermitian>, nullptr, "Conjugate transpose over the last two dimensions.",
-     nullptr},
-    {"real", view_of<real_part>, set_real, "Real part, as a view.", nullptr},
-    {"imag", view_of<imaginary_part>, set_imag, "Imaginary part, as a view.", nullptr},
+     view_name("mH")},
+    {"real", view_of<real_part>, set_real, "Real part, as a view.", view_name("real")},
+    {"imag", view_of<imaginary_part>, set_imag, "Imaginary part, as a view.",
+     view_name("imag")},
     {"is_cpu", is_cpu, nullptr, "Is it in main memory?", nullptr},
     {"is_meta", is_meta, nullptr, "Has it a shape but no data?", nullptr},
     {"is_cuda", no, nullptr, "Is it on a CUDA device?", nullptr},

@@ -60,6 +60,11 @@ class Form:
         return self.op.uid + ("_inplace" if self.inplace else "_method" if self.method else "")
 
     @property
+    def target(self) -> str:
+        """The entry and its form, as graphs name them."""
+        return self.op.inplace_uid if self.inplace else self.op.uid
+
+    @property
     def params(self) -> list[Param]:
         """Parameters in the order in which the call gives them."""
         params = list(self.op.params)
@@ -283,10 +288,9 @@ def _row(form: Form) -> str:
     positional = sum(not p.kwonly for p in op.params)
     params = f"params_{form.id}" if op.params or extra else "nullptr"
     text = json.dumps(signature_text(form))
-    fields = [params, str(len(op.params) + extra), str(positional), text, f"call_{form.id}"]
-    if _loose_tensors(op):
-        fields.append("true")
-    return f"{{{', '.join(fields)}}}"
+    loose = "true" if _loose_tensors(op) else "false"
+    call = f"call_{form.id}, {loose}, {json.dumps(form.target)}"
+    return f"{{{params}, {len(op.params) + extra}, {positional}, {text}, {call}}}"
 
 
 def _binding(kind: str, g: Group, forms: list[Form]) -> list[str]:

@@ -120,6 +120,15 @@ class Op:
         return tuple(map(str, named)) if isinstance(named, tuple) else ()
 
     @property
+    def updates(self) -> tuple[str, ...]:
+        """Tensors that the kernel changes besides giving results (`updates=("running_mean", ...)`).
+
+        `updates_when` names the flag without which it leaves them alone.
+        """
+        named = self.options.get("updates", ())
+        return tuple(map(str, named)) if isinstance(named, tuple) else ()
+
+    @property
     def tensor_params(self) -> list[Param]:
         return [p for p in self.params if p.type.base in ("Tensor", "Tensors", "OptTensors")]
 

@@ -6,9 +6,11 @@ The files are read as the build reads them, once in a process and when first ask
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from .._build.model import Op
 from .._build.table import constants, load
@@ -36,12 +38,21 @@ class Target:
     """What a node's target stands for: an entry and the form of it."""
 
     op: Op
-    form: str = ""  # "" | "inplace": derived NAME_ | "new": of a mutating entry, which it copies
+    form: str = ""  # "" | "inplace": derived NAME_ | "new": changes copies of what it would change
 
     @property
     def mutates(self) -> bool:
         """It changes its first argument."""
         return self.form == "inplace" or (self.op.mutates and self.form != "new")
+
+
+def updated(op: Op, args: Sequence[Any]) -> list[int]:
+    """Positions of the arguments that a call changes besides giving results."""
+    given = {p.name: a for p, a in zip(op.params, args, strict=True)}
+    when = op.option("updates_when")
+    if when is not None and not given[str(when)]:
+        return []
+    return [i for i, p in enumerate(op.params) if p.name in op.updates and args[i] is not None]
 
 
 @cache
@@ -54,7 +65,7 @@ def resolve(target: str) -> Target:
     if target in entries():
         return Target(record(target))
     name = target.removesuffix(".new")
-    if name != target and name in entries() and record(name).mutates:
+    if name != target and name in entries() and (record(name).mutates or record(name).updates):
         return Target(record(name), "new")
     return Target(_inplace_forms()[target], "inplace")
 

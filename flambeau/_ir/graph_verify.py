@@ -12,7 +12,7 @@ from typing import Any
 import flambeau
 
 from .._build.model import Op
-from .entries import resolve
+from .entries import resolve, updated
 from .graph import Graph, Node, ScalarType, TensorType, Value, values_of
 from .graph_text import show_node, show_type
 from .symbols import ShapeEnv
@@ -44,7 +44,7 @@ def verify(graph: Graph, level: str = "captured") -> Graph:
         _uses(node.args, defined, text)
         op = _target(node, level, text)
         _arguments(op, node, graph.env, text)
-        _results(op, node, text)
+        _results(op, node, updated(op, node.args) if node.target.endswith(".new") else [], text)
         for v in node.outs:
             _define(v, defined, ids, graph.env, text)
     _uses(graph.outputs, defined, "return")
@@ -90,7 +90,13 @@ def _target(node: Node, level: str, text: str) -> Op:
         target = resolve(node.target)
     except KeyError:
         raise GraphError(f"graph: the table has no entry {node.target}: {text}") from None
-    if level != "captured" and target.mutates:
+    op = target.op
+    if len(node.args) != len(op.params):
+        raise GraphError(
+            f"graph: {op.uid} has {len(op.params)} parameters, got {len(node.args)}: {text}"
+        )
+    changes = target.mutates or (target.form != "new" and updated(target.op, node.args))
+    if level != "captured" and changes:
         raise GraphError(f"graph: {node.target} changes its argument: {text}")
     if level == "primitive" and target.op.kind == "composite":
         raise GraphError(f"graph: {node.target} is composed of others: {text}")
@@ -98,10 +104,6 @@ def _target(node: Node, level: str, text: str) -> Op:
 
 
 def _arguments(op: Op, node: Node, env: ShapeEnv, text: str) -> None:
-    if len(node.args) != len(op.params):
-        raise GraphError(
-            f"graph: {op.uid} has {len(op.params)} parameters, got {len(node.args)}: {text}"
-        )
     for p, a in zip(op.params, node.args, strict=True):
         if not _fits(p.type, a):
             raise GraphError(f"graph: {op.uid}: {p.name!r} is {p.type}, got {a!r}: {text}")
@@ -158,7 +160,7 @@ def _fits(t: Type, a: object) -> bool:
     return False
 
 
-def _results(op: Op, node: Node, text: str) -> None:
+def _results(op: Op, node: Node, changed: list[int], text: str) -> None:
     of_type = {"int": ScalarType, "float": ScalarType, "bool": ScalarType, "Number": ScalarType}
     outputs = op.outputs
     if len(outputs) == 1 and outputs[0].is_list:
@@ -167,5 +169,6 @@ def _results(op: Op, node: Node, text: str) -> None:
         wanted = []
     else:
         wanted = [of_type.get(t.base, TensorType) for t in outputs]  # type: ignore[misc]
+    wanted += [TensorType] * len(changed)  # the new values follow the results
     if [type(v.type) for v in node.outs] != wanted:
         raise GraphError(f"graph: {op.uid} gives {op.returns}: {text}")

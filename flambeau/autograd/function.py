@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flambeau import _C
@@ -217,6 +217,13 @@ class _Refuse(Function):
         raise RuntimeError(ctx.message)
 
 
+def refused(tensors: Sequence[Tensor | None], message: str) -> tuple[Tensor | None, ...]:
+    """The same values, whose backward raises RuntimeError with the message."""
+    found = [t.detach().requires_grad_() for t in tensors if t is not None]
+    made = iter(_Refuse.apply(message, *found))
+    return tuple(None if t is None else next(made) for t in tensors)
+
+
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a backward whose result cannot be differentiated again; trying to is an error."""
 
@@ -230,15 +237,10 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             return outputs
         several = isinstance(outputs, tuple)
         items = outputs if several else (outputs,)
-        found = [o.detach().requires_grad_() for o in items if o is not None]
-        refused = iter(
-            _Refuse.apply(
-                "trying to differentiate twice a function that was marked with "
-                "@once_differentiable",
-                *found,
-            )
+        results = refused(
+            items,
+            "trying to differentiate twice a function that was marked with @once_differentiable",
         )
-        results = tuple(None if o is None else next(refused) for o in items)
         return results if several else results[0]
 
     return wrapper

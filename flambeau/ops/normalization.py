@@ -143,7 +143,13 @@ def layer_norm(
     return y
 
 
-@structured(kernel="native_batch_norm", method=False, out=False)
+@structured(
+    kernel="native_batch_norm",
+    method=False,
+    out=False,
+    updates=("running_mean", "running_var"),
+    updates_when="training",
+)
 def native_batch_norm(
     input: Tensor,
     weight: Tensor | None,

@@ -1,0 +1,101 @@
+// _C._call_entry(uid, args): any entry of the table by its unique name, with all of its parameters
+// in order. For back ends that run graphs; the public functions go through their own thunks.
+#include <cstring>
+
+#include "dispatch/op.h"
+#include "python/argparse.h"
+#include "python/module.h"
+#include "python/trace_hook.h"
+
+namespace flambeau::python {
+
+namespace {
+
+// Does the table's spelling of a type begin with this base ("Ints2 | None" with "Ints")?
+bool is(const char* type, const char* base) {
+  size_t n = std::strlen(base);
+  if (std::strncmp(type, base, n) != 0) return false;
+  char next = type[n];
+  return !next || next == ' ' || (next >= '0' && next <= '9');
+}
+
+Tensor tensor_or_number(PyObject* o) {
+  return is_tensor(o) ? unwrap(o) : wrapped_number(to_number(o));
+}
+
+Value value_of(const ParamDesc& p, PyObject* o) {
+  const char* t = p.type;
+  if (o == Py_None) return {};
+  if (is(t, "Tensor")) return tensor_or_number(o);
+  if (is(t, "Tensors")) return to_tensors(o);
+  if (is(t, "OptTensors")) return to_opt_tensors(o);
+  if (is(t, "int")) return to_int(o);
+  if (is(t, "float")) return to_float(o);
+  if (is(t, "bool")) return to_bool(o);
+  if (is(t, "str")) return to_str(o);
+  if (is(t, "Number")) return to_number(o);
+  if (is(t, "Ints")) return to_ints(o);
+  if (is(t, "Floats")) return to_floats(o);
+  if (is(t, "Bools")) return to_bools(o);
+  if (is(t, "Numbers")) return to_numbers(o);
+  if (is(t, "DType")) return to_dtype(o);
+  if (is(t, "Device")) return to_device(o);
+  if (is(t, "Layout")) return to_layout(o);
+  if (is(t, "MemoryFormat")) return to_memory_format(o);
+  if (is(t, "Generator")) return to_generator(o);
+  fail(ErrorKind::Type, "_call_entry: parameter ", p.name, " has the type ", t,
+       ", which has no Python form");
+}
+
+struct ToPython {
+  PyObject* operator()(std::monostate) const { Py_RETURN_NONE; }
+  PyObject* operator()(const Tensor& t) const { return wrap(t); }
+  PyObject* operator()(const Tensors& ts) const { return wrap_tuple(ts); }
+  PyObject* operator()(bool x) const { return PyBool_FromLong(x); }
+  PyObject* operator()(int64_t x) const { return PyLong_FromLongLong(x); }
+  PyObject* operator()(double x) const { return PyFloat_FromDouble(x); }
+  PyObject* operator()(const Scalar& x) const { return wrap_scalar(x); }
+  PyObject* operator()(const Ints& xs) const { return wrap_ints(xs); }
+  PyObject* operator()(DType d) const { return wrap_dtype(d); }
+  template <class T>
+  PyObject* operator()(const T&) const {
+    return PyErr_Format(PyExc_TypeError, "_call_entry: a result that has no Python form");
+  }
+};
+
+PyObject* call_entry(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  try {
+    FB_CHECK_TYPE(n == 2 && PyUnicode_Check(args[0]) && PyTuple_Check(args[1]),
+                  "_call_entry(uid, args): expected a name and a tuple");
+    const OpDesc* op = find_op(to_str(args[0]));
+    FB_CHECK_VALUE(op, "_call_entry: the table has no entry ", to_str(args[0]));
+    auto count = static_cast<size_t>(PyTuple_GET_SIZE(args[1]));
+    FB_CHECK_TYPE(count == op->params.size(), "_call_entry: ", op->uid, " has ", op->params.size(),
+                  " parameters, got ", count);
+    Values values;
+    for (size_t i = 0; i < count; ++i)
+      values.push_back(
+          value_of(op->params[i], PyTuple_GET_ITEM(args[1], static_cast<Py_ssize_t>(i))));
+    Values results;
+    {
+      GilFree free(true);
+      results = op->call(values);
+    }
+    PyRef tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
+    for (size_t i = 0; i < results.size(); ++i)
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                       checked(std::visit(ToPython(), results[i])).release());
+    return tuple.release();
+  } catch (...) {
+    return raise_current();
+  }
+}
+}  // namespace
+
+PyMethodDef entry_functions[] = {
+    {"_call_entry", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call_entry)),
+     METH_FASTCALL, "Any entry of the table by its unique name: (uid, arguments) -> results."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace flambeau::python

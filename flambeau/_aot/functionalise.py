@@ -1,0 +1,131 @@
+"""Mutation and views out of a captured graph: the graph run over fakes at the primitive level.
+
+What the rest of the world could see of them goes into the `Metadata`: which inputs change, which
+outputs share memory with an input or with each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._ir.entries import resolve
+from .._ir.graph import Graph, Node, TensorType, Value, dim
+from .._ir.symexpr import Expr
+from .._ir.symfloat import FloatExpr, SymFloat
+from .._trace.fake import Fake, of_type, plain, symbolic
+from .._trace.functional import PrimitiveRecorder
+from .._trace.record import fakes_of
+from .metadata import Alias, Metadata
+
+
+def functionalise(graph: Graph, requires_grad: list[bool]) -> tuple[PrimitiveRecorder, Metadata]:
+    """The functional graph under construction, its results set, and what it leaves out."""
+    recorder = PrimitiveRecorder(graph.env)
+    locate = graph.env.locate
+    values: dict[Value, Any] = {}
+    inputs: list[Any] = []
+    for v, wanted in zip(graph.inputs, requires_grad, strict=True):
+        if isinstance(v.type, TensorType):
+            x: Any = recorder.input(of_type(v.type, graph.env))
+            x.requires_grad = wanted
+        else:
+            x = recorder.builder.input(v.type)
+        values[v] = x
+        inputs.append(x)
+    try:
+        for node in graph.nodes:
+            _run(recorder, node, values)
+    finally:
+        graph.env.locate = locate
+    recorder.grad = True
+    recorder.graph.attached = graph.attached
+    return recorder, _describe(recorder, graph, inputs, values)
+
+
+def _run(recorder: PrimitiveRecorder, node: Node, values: dict[Value, Any]) -> None:
+    where = node.where
+    recorder.env.locate = lambda: where
+    recorder.grad = node.grad
+    target = resolve(node.target)
+    args = [_argument(recorder, a, values) for a in node.args]
+    if target.form == "new":
+        result = recorder.mutate(target.op, [_copy(recorder, args[0]), *args[1:]])
+    else:
+        result = recorder.call(target.op, target.form == "inplace", args)
+    results = fakes_of(result)
+    if node.outs and not results:
+        results = [result]
+    values.update(zip(node.outs, results, strict=True))
+
+
+def _copy(recorder: PrimitiveRecorder, x: Fake) -> Fake:
+    made = Fake(x.dtype, x.shape, x.strides, x.device)
+    made.value = recorder.read(x)
+    return made
+
+
+def _argument(recorder: PrimitiveRecorder, a: Any, values: dict[Value, Any]) -> Any:
+    if isinstance(a, Value):
+        return values[a]
+    if isinstance(a, tuple):
+        return [_argument(recorder, x, values) for x in a]
+    if isinstance(a, Expr):
+        return symbolic(a, recorder.env)
+    return SymFloat(a, recorder.env) if isinstance(a, FloatExpr) else a
+
+
+def _describe(
+    recorder: PrimitiveRecorder, graph: Graph, inputs: list[Any], values: dict[Value, Any]
+) -> Metadata:
+    """Results of the functional graph, and how the outputs are made of them."""
+    meta = Metadata()
+    results: list[Fake] = []
+    for i, x in enumerate(inputs):
+        if isinstance(x, Fake) and x.memory.version:
+            meta.mutated.append(i)
+            results.append(x)
+    tensors = [x for a in graph.outputs for x in fakes_of(_nested(a, values))]
+    of_memory: dict[int, list[Fake]] = {}
+    for x in tensors:
+        of_memory.setdefault(id(x.memory), []).append(x)
+    bases = {id(x.memory): i for i, x in enumerate(inputs) if isinstance(x, Fake)}
+
+    def place(x: Fake) -> int:
+        for i, r in enumerate(results):
+            if r is x and i >= len(meta.mutated):
+                return i
+        results.append(x)
+        return len(results) - 1
+
+    def output(a: Any) -> Any:
+        if isinstance(a, tuple):
+            return tuple(map(output, a))
+        x = values[a] if isinstance(a, Value) else a
+        if not isinstance(x, Fake):
+            return x
+        if id(x.memory) in bases:
+            i = bases[id(x.memory)]
+            return _alias(x, "input", i, inputs[i])
+        if len({id(y) for y in of_memory[id(x.memory)]}) > 1:
+            base = x.memory.base
+            return _alias(x, "result", place(base), base)
+        return Alias("result", place(x), True)
+
+    meta.outputs = tuple(map(output, graph.outputs))
+    meta.results = len(results)
+    recorder.graph.outputs = tuple(recorder.read(x) for x in results)
+    return meta
+
+
+def _nested(a: Any, values: dict[Value, Any]) -> Any:
+    if isinstance(a, tuple):
+        return [_nested(x, values) for x in a]
+    return values[a] if isinstance(a, Value) else a
+
+
+def _alias(x: Fake, source: str, index: int, base: Fake) -> Alias:
+    if x is base:
+        return Alias(source, index, True)
+    shape, strides = (tuple(map(plain, s)) for s in (x.shape, x.strides))
+    offset = plain(x.offset - base.offset)
+    return Alias(source, index, False, shape, strides, dim(offset))

@@ -1,0 +1,169 @@
+"""The backward of a functional graph: the table's derivative rules run over it in reverse.
+
+The recorder of the forward graph goes on recording, so that what rules change in place is
+functional too. Cotangents arrive in the broadcast shape and the computed type; they are made to
+conform to what they belong to, as the engine of eager does it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._ir.entries import record, resolve
+from .._ir.graph import Graph, Node, TensorType, Value
+from .._trace import geometry, table
+from .._trace.fake import Fake, of_type
+from .._trace.functional import PrimitiveRecorder
+from .._trace.interp import Interpreter
+from .._trace.record import is_inexact
+
+
+def active_values(graph: Graph, requires_grad: list[bool]) -> set[Value]:
+    """Values through which gradients flow to the inputs that want them."""
+    active = {
+        v
+        for v, wanted in zip(graph.inputs, requires_grad, strict=True)
+        if wanted and isinstance(v.type, TensorType)
+    }
+    for node in graph.nodes:
+        op = resolve(node.target).op
+        if not node.grad or not any(v in active for v in node.inputs):
+            continue
+        if table.vjp(op.uid) is None:
+            if op.option("differentiable", True) and op.kind == "structured":
+                _refuse(node)
+            continue
+        own = node.outs if op.outputs[0].is_list else node.outs[: len(op.outputs)]
+        active.update(v for v in own if is_inexact(v.dtype))
+    return active
+
+
+def _refuse(node: Node) -> None:
+    """An entry without rule is constant where no result can have a gradient."""
+    if any(is_inexact(v.dtype) for v in node.outs):
+        name = resolve(node.target).op.name
+        kernel = resolve(node.target).op.option("kernel")
+        if kernel != "nothing":
+            raise NotImplementedError(f"derivative for {name} is not implemented ({node.where})")
+
+
+def _dense(x: Fake) -> Fake:
+    """A cotangent has memory for each of its elements, as an expanded result has not."""
+    x.strides = geometry.empty_like_strides(x.shape, x.strides)
+    return x
+
+
+class Backward:
+    """Cotangents by value, accumulated as nodes of the graph."""
+
+    def __init__(self, recorder: PrimitiveRecorder, active: set[Value]) -> None:
+        self.recorder = recorder
+        self.active = active
+        self.total: dict[Value, Fake] = {}
+        self.fakes: dict[Value, Fake] = {}
+
+    def fake(self, v: Value) -> Fake:
+        """A fake of a value, whose memory is its own."""
+        if v not in self.fakes:
+            assert isinstance(v.type, TensorType)
+            x = of_type(v.type, self.recorder.env)
+            x.value, x.requires_grad = v, v in self.active
+            self.fakes[v] = x
+        return self.fakes[v]
+
+    def call(self, name: str, *args: Any) -> Any:
+        return self.recorder.call(record(name), False, list(args))
+
+    def conformed(self, g: Fake, v: Value) -> Fake:
+        """The cotangent in the shape and the type of its value."""
+        like = self.fake(v)
+        g = table.sum_to(self.recorder.call, g, like.shape)
+        if g.dtype.is_complex and not like.dtype.is_complex:
+            g = self.call("real", g)
+        if not geometry.same(g.shape, like.shape):
+            g = self.call("expand", g, list(like.shape), False)
+        return g if g.dtype is like.dtype else self.call("to", g, like.dtype, False, None)
+
+    def accumulate(self, v: Value, g: Fake | None) -> None:
+        if g is None or v not in self.active:
+            return
+        if g.wrapped and g.value is None:
+            g = self.call("full", [], g.number, g.dtype, None)
+        g = self.conformed(g, v)
+        have = self.total.get(v)
+        self.total[v] = g if have is None else self.call("add", have, g, 1)
+
+    def zeros(self, v: Value) -> Fake:
+        return self.call("zeros", list(self.fake(v).shape), v.dtype, v.type.device)  # type: ignore[union-attr]
+
+    def node(self, node: Node) -> None:
+        """Adds the cotangents of what a node takes."""
+        got = [self.total.get(v) for v in node.outs]
+        wanted = [v for v in node.inputs if v in self.active]
+        if not wanted or all(g is None for g in got) or not node.grad:
+            return
+        op = resolve(node.target).op
+        rule = table.vjp(op.uid)
+        if rule is None:
+            return
+        where = node.where
+        self.recorder.env.locate = lambda: where
+        is_list = len(op.outputs) == 1 and op.outputs[0].is_list
+        values = [self.value(p, node, got, is_list, rule.undefined) for p in rule.params]
+        made = Interpreter(self.recorder.call).run(rule.function, values)
+        for slot, g in zip(rule.slots, made, strict=True):
+            arg = node.args[slot]
+            if isinstance(arg, Value):
+                self.accumulate(arg, g)
+            elif isinstance(arg, tuple) and g is not None:
+                for v, part in zip(arg, g, strict=True):
+                    if isinstance(v, Value):
+                        self.accumulate(v, part)
+
+    def value(
+        self, p: Any, node: Node, got: list[Fake | None], is_list: bool, undefined: bool
+    ) -> Any:
+        """What a parameter of a rule stands for at this node."""
+        if p.kind == "input":
+            return self.argument(node.args[p.index])
+        if p.kind == "result":
+            return [self.fake(v) for v in node.outs] if is_list else self.fake(node.outs[p.index])
+        if is_list:
+            return [g or self.zeros(v) for g, v in zip(got, node.outs, strict=True)]
+        g = got[p.index]
+        return g if g is not None or undefined else self.zeros(node.outs[p.index])
+
+    def argument(self, a: Any) -> Any:
+        from .functionalise import _argument
+
+        if isinstance(a, Value):
+            return self.fake(a)
+        if isinstance(a, tuple):
+            return [self.argument(x) for x in a]
+        return _argument(self.recorder, a, {})
+
+
+def differentiate(
+    recorder: PrimitiveRecorder, active: set[Value], results: list[Value]
+) -> tuple[list[int], dict[Value, Fake]]:
+    """Extends the graph by its backward.
+
+    Returns:
+        Which of the results have a cotangent (new inputs of the graph, in that order), and the
+        cotangents of all active values.
+    """
+    backward = Backward(recorder, active)
+    differentiable = [i for i, v in enumerate(results) if v in active]
+    forward = list(recorder.graph.nodes)
+    locate = recorder.env.locate
+    recorder.grad = True
+    for i in differentiable:
+        v = results[i]
+        assert isinstance(v.type, TensorType)
+        backward.accumulate(v, recorder.input(_dense(of_type(v.type, recorder.env))))
+    try:
+        for node in reversed(forward):
+            backward.node(node)
+    finally:
+        recorder.env.locate = locate
+    return differentiable, backward.total

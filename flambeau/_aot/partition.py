@@ -1,0 +1,205 @@
+"""The joint graph cut in two: what forward computes, what it saves, what backward computes.
+
+Backward may compute forward values again where that is cheap. Which values are saved is a least cut
+between what cannot be computed again and what backward needs, by the bytes of the values.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import flambeau
+
+from .._ir.entries import resolve
+from .._ir.graph import Graph, Node, ScalarType, TensorType, Value, map_values, values_of
+from .._ir.symbols import ShapeEnv, Source, Symbol, UnbackedError
+from .._ir.symexpr import Expr, expr
+from .._ir.symfloat import FloatExpr
+from .mincut import Network
+from .passes import eliminate_dead, is_random
+
+#: structured entries whose loops are those of pointwise ones
+_CHEAP = frozenset(("_to_copy", "copy_.new", "fill_.new", "full", "zeros"))
+
+
+@dataclass
+class Parts:
+    """Forward (results, saved) and backward (saved, sizes, cotangents -> gradients)."""
+
+    forward: Graph
+    backward: Graph
+    saved: list[Value]
+    sizes: list[str]
+
+
+def is_cheap(node: Node) -> bool:
+    """Computing it again costs little more than reading what it computes."""
+    op = resolve(node.target).op
+    if is_random(node):
+        return False
+    if op.kind in ("pointwise", "view") or node.target in _CHEAP:
+        return True
+    return bool(op.option("factory") or op.option("like_factory"))
+
+
+def _bytes(v: Value, env: ShapeEnv) -> float:
+    if not isinstance(v.type, TensorType):
+        return 8.0
+    n = expr(1)
+    for d in v.type.shape:
+        n = n * d
+    try:
+        count = env.hint(n)
+    except UnbackedError:
+        count = 1 << 20
+    return float(max(count, 1) * v.type.dtype.itemsize)
+
+
+def _needing(graph: Graph, roots: set[Value]) -> set[Value]:
+    """Values that depend on the roots."""
+    out = set(roots)
+    for node in graph.nodes:
+        if any(v in out for v in node.inputs):
+            out.update(node.outs)
+    return out
+
+
+def partition(
+    graph: Graph,
+    results: int,
+    tangents: tuple[Value, ...],
+    recompute: bool,
+    mutated: frozenset[Value] = frozenset(),
+) -> Parts:
+    """Cuts a joint graph whose outputs are `results` results and then gradients.
+
+    Of `mutated` inputs, and of views of them, a copy is saved: they will hold other values by the
+    time that backward runs.
+    """
+    late = _needing(graph, set(tangents))
+    grads = graph.outputs[results:]
+    backward = _nodes_for(graph, grads, late)
+    needed = {v for n in backward for v in n.inputs if v not in late}
+    needed |= {v for v in values_of(grads) if v not in late}
+    early = [n for n in graph.nodes if not any(v in late for v in n.outs)]
+    if recompute:
+        free = {v for v in graph.inputs if v not in mutated}
+        free |= set(values_of(graph.outputs[:results]))
+        saved = _least_saved(graph, early, needed, free)
+    else:
+        saved = needed
+    order = {v: i for i, v in enumerate(graph.values())}
+    kept = sorted(saved, key=order.__getitem__)
+    again = _nodes_for(Graph(nodes=early), tuple(needed - saved), set(order), stop=saved)
+    unsafe = _views_of(graph, set(mutated))
+    return _built(graph, results, tangents, kept, [*again, *backward], unsafe)
+
+
+def _views_of(graph: Graph, roots: set[Value]) -> set[Value]:
+    """The roots and what shares memory with them."""
+    out = set(roots)
+    for node in graph.nodes:
+        if resolve(node.target).op.kind == "view" and node.args[0] in out:
+            out.update(node.outs)
+    return out
+
+
+def _nodes_for(
+    graph: Graph,
+    outputs: tuple[Any, ...],
+    within: set[Value],
+    stop: frozenset[Value] | set[Value] = frozenset(),
+) -> list[Node]:
+    """Nodes among those that define values of `within` that the outputs need."""
+    wanted = set(values_of(outputs)) - set(stop)
+    out: list[Node] = []
+    for node in reversed(graph.nodes):
+        if any(v in wanted and v in within for v in node.outs):
+            out.append(node)
+            wanted.update(v for v in node.inputs if v not in stop)
+    return out[::-1]
+
+
+def _least_saved(
+    graph: Graph, early: list[Node], needed: set[Value], free: set[Value]
+) -> set[Value]:
+    """The values to keep, see above. Those that are `free` are kept alive by others anyway."""
+    net = Network()
+
+    def vertex(v: Value, side: str) -> tuple[str, Value]:
+        return side, v
+
+    values = [*graph.inputs, *(v for n in early for v in n.outs)]
+    for v in values:
+        size = _bytes(v, graph.env)
+        net.edge(vertex(v, "in"), vertex(v, "out"), size * (1e-3 if v in free else 1.0))
+        if v in needed:
+            net.edge(vertex(v, "out"), "sink", math.inf)
+    for v in graph.inputs:
+        net.edge("source", vertex(v, "in"), math.inf)
+    for node in early:
+        for out in node.outs:
+            if is_cheap(node):
+                for v in node.inputs:
+                    net.edge(vertex(v, "out"), vertex(out, "in"), math.inf)
+            else:
+                net.edge("source", vertex(out, "in"), math.inf)
+    net.out.setdefault("source", [])
+    net.out.setdefault("sink", [])
+    side = net.cut("source", "sink")
+    return {v for v in values if vertex(v, "in") in side and vertex(v, "out") not in side}
+
+
+def _symbols_of(a: Any) -> set[str]:
+    if isinstance(a, tuple):
+        return set().union(*map(_symbols_of, a)) if a else set()
+    return set(a.symbols) if isinstance(a, (Expr, FloatExpr)) else set()
+
+
+def _built(
+    graph: Graph, results: int, tangents: tuple[Value, ...], saved: list[Value], nodes: list[Node],
+    unsafe: set[Value],
+) -> Parts:  # fmt: skip
+    inputs = tuple(v for v in graph.inputs if v not in tangents)
+    count = max((v.id for v in graph.values()), default=0) + 1
+    copies_made: list[Node] = []
+    safe: list[Value] = []
+    for v in saved:
+        if v in unsafe:
+            made = Value(count, v.type)
+            count += 1
+            copies_made.append(Node("_to_copy", (v, None, flambeau.preserve_format), (made,)))
+            v = made
+        safe.append(v)
+    outputs = (*graph.outputs[:results], *safe)
+    body = [*graph.nodes, *copies_made]
+    forward = eliminate_dead(Graph(inputs, body, outputs, graph.env, graph.attached))
+    used = set().union(*(_symbols_of(n.args) for n in nodes)) if nodes else set()
+    for v in {*saved, *tangents, *(o for n in nodes for o in n.outs)}:
+        if isinstance(v.type, TensorType):
+            used |= _symbols_of((*v.type.shape, *v.type.strides))
+    sizes = sorted(used)
+    env = ShapeEnv(graph.env.locate)
+    names: list[Value] = []
+    for k, name in enumerate(sizes):
+        s = graph.env.symbols[name]
+        env.declare(Symbol(name, s.hint, s.low, s.high, Source(len(saved) + k, "value")))
+        names.append(Value(count + k, ScalarType("int")))
+    # The two graphs share no values: what is saved is an output of one and an input of the other.
+    copies: dict[Value, Value] = {}
+
+    def copy(v: Value) -> Value:
+        if v not in copies:
+            copies[v] = Value(v.id, v.type)
+        return copies[v]
+
+    taken = [*map(copy, saved), *names, *map(copy, tangents)]
+    made = [
+        Node(n.target, map_values(n.args, copy), tuple(map(copy, n.outs)), n.where, n.grad)
+        for n in nodes
+    ]
+    grads = map_values(graph.outputs[results:], copy)
+    backward = Graph(tuple(taken), made, grads, env)
+    return Parts(forward, backward, saved, sizes)

@@ -1,0 +1,64 @@
+"""Clean-up passes over functional graphs. Each returns a new graph that shares values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._ir.entries import resolve
+from .._ir.graph import Graph, Node, Value, map_values, values_of
+
+
+def is_random(node: Node) -> bool:
+    """It draws from a generator: it may be neither dropped nor doubled."""
+    return any(p.type.base == "Generator" for p in resolve(node.target).op.params)
+
+
+def _is_fresh(node: Node) -> bool:
+    """It only takes memory, of which every user wants its own."""
+    return resolve(node.target).op.option("kernel") == "nothing"
+
+
+def _like(graph: Graph, nodes: list[Node], outputs: tuple[Any, ...]) -> Graph:
+    return Graph(graph.inputs, nodes, outputs, graph.env, graph.attached)
+
+
+def eliminate_dead(graph: Graph) -> Graph:
+    """Without the nodes that no output needs."""
+    needed = set(values_of(graph.outputs))
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if is_random(node) or any(v in needed for v in node.outs):
+            kept.append(node)
+            needed.update(node.inputs)
+    return _like(graph, kept[::-1], graph.outputs)
+
+
+def eliminate_common(graph: Graph) -> Graph:
+    """Equal calls of equal arguments made once."""
+    seen: dict[Any, Node] = {}
+    same: dict[Value, Value] = {}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        args = map_values(node.args, lambda v: same.get(v, v))
+        key = (node.target, _key(args), node.grad)
+        first = seen.get(key)
+        if first is not None:
+            same.update(zip(node.outs, first.outs, strict=True))
+            continue
+        kept = Node(node.target, args, node.outs, node.where, node.grad)
+        nodes.append(kept)
+        if not is_random(node) and not _is_fresh(node):
+            seen[key] = kept
+    outputs = map_values(graph.outputs, lambda v: same.get(v, v))
+    return _like(graph, nodes, outputs)
+
+
+def _key(a: Any) -> Any:
+    """What tells arguments apart: 1, 1.0 and True are three."""
+    if isinstance(a, tuple):
+        return tuple(map(_key, a))
+    return (type(a), repr(a)) if isinstance(a, (float, complex)) else (type(a), a)
+
+
+def clean(graph: Graph) -> Graph:
+    return eliminate_dead(eliminate_common(graph))

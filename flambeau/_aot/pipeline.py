@@ -1,0 +1,64 @@
+"""The whole way: functionalise, differentiate, clean, partition; every stage verified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._ir.graph import Graph, Value, renumbered
+from .._ir.graph_verify import verify
+from .functionalise import functionalise
+from .joint import active_values, differentiate
+from .metadata import Metadata
+from .partition import partition
+from .passes import clean
+
+
+@dataclass
+class Compiled:
+    """Functional graphs of primitives, and how a function is made of them."""
+
+    forward: Graph
+    backward: Graph | None
+    metadata: Metadata
+
+
+def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Compiled:
+    """Forward and backward graphs of a captured graph.
+
+    Args:
+        graph: as captured; attached tensors are its last inputs.
+        requires_grad: of each input, whether gradients flow to it.
+        recompute: backward may compute cheap values again instead of having them saved.
+
+    Returns:
+        The forward graph (results, then what it saves), the backward graph (saved values, sizes,
+        cotangents to gradients) or None where no result depends on an input that wants gradients,
+        and the metadata.
+    """
+    verify(graph, "captured")
+    recorder, meta = functionalise(graph, requires_grad)
+    joint = recorder.graph
+    cleaned = clean(joint)
+    joint.nodes, joint.outputs = cleaned.nodes, cleaned.outputs
+    verify(joint, "primitive")
+    results = list(joint.outputs)
+    active = active_values(joint, requires_grad)
+    if not any(v in active for v in results):
+        return Compiled(renumbered(clean(joint)), None, meta)
+    inputs = joint.inputs
+    meta.differentiable, total = differentiate(recorder, active, results)
+    tangents = recorder.graph.inputs[len(inputs) :]
+    wanted: list[Value] = []
+    for i, v in enumerate(inputs):
+        if requires_grad[i] and v in total:
+            meta.grads.append(i)
+            wanted.append(recorder.read(total[v]))
+    joint.outputs = (*results, *wanted)
+    verify(joint, "primitive")
+    joint = clean(joint)
+    mutated = frozenset(inputs[i] for i in meta.mutated)
+    parts = partition(joint, meta.results, tangents, recompute, mutated)
+    meta.saved, meta.sizes = len(parts.saved), parts.sizes
+    verify(parts.forward, "primitive")
+    verify(parts.backward, "primitive")
+    return Compiled(renumbered(parts.forward), renumbered(parts.backward), meta)

@@ -1,0 +1,146 @@
+"""Runs a graph over tensors with data, node by node, by calls of the table.
+
+`prepare` does once what does not depend on the inputs; `run` is for one use. Symbols take their
+values from the inputs. Records for backward as the calls themselves would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import flambeau
+from flambeau import _C
+
+from .entries import Target, resolve, updated
+from .graph import Graph, Node, Value, values_of
+from .symbols import ShapeEnv
+from .symexpr import Expr
+from .symfloat import FloatExpr
+
+Values = dict[Value, Any]
+
+
+def bindings(env: ShapeEnv, inputs: Sequence[Any]) -> dict[str, int]:
+    """Values of the symbols for these inputs."""
+    out: dict[str, int] = {}
+    for s in env.symbols.values():
+        source = s.source
+        if source is None:
+            continue
+        x = inputs[source.input]
+        match source.kind:
+            case "size":
+                out[s.name] = x.shape[source.dim]
+            case "stride":
+                out[s.name] = x.stride(source.dim)
+            case "offset":
+                out[s.name] = x.storage_offset()
+            case "value":
+                out[s.name] = x
+    return out
+
+
+def _fetch(arg: Any, values: Values, sizes: Mapping[str, int]) -> Any:
+    if isinstance(arg, Value):
+        return values[arg]
+    if isinstance(arg, tuple):
+        return tuple(_fetch(a, values, sizes) for a in arg)
+    if isinstance(arg, (Expr, FloatExpr)):
+        return arg.evaluate(sizes)
+    return arg
+
+
+def _caller(node: Node, fresh: bool) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """What runs a node; `fresh`: the first argument is nobody else's."""
+    target: Target = resolve(node.target)
+    uid = target.op.uid
+    if target.form == "inplace":
+        return lambda args: (_in_place(target, args),)
+    if target.form == "new" and target.op.updates:
+        places = updated(target.op, node.args)
+        return lambda args: _updating(uid, args, places)
+    if target.form == "new" and not fresh:
+        return lambda args: _C._call_entry(uid, (_copied(args[0]), *args[1:]))
+    spread = len(target.op.outputs) == 1 and target.op.outputs[0].is_list
+    if spread:
+        return lambda args: _C._call_entry(uid, args)[0]
+    return lambda args: _C._call_entry(uid, args)
+
+
+def _updating(uid: str, args: tuple[Any, ...], places: list[int]) -> tuple[Any, ...]:
+    """Results, then the new values of what the entry would have changed."""
+    given = list(args)
+    for i in places:
+        given[i] = _copied(args[i])
+    return (*_C._call_entry(uid, tuple(given)), *(given[i] for i in places))
+
+
+def _copied(x: Any) -> Any:
+    if not isinstance(x, flambeau.Tensor):
+        return flambeau.tensor(x)
+    made = flambeau.empty_strided(tuple(x.shape), x.stride(), dtype=x.dtype, device=x.device)
+    return made.copy_(x)
+
+
+def _in_place(target: Target, args: tuple[Any, ...]) -> Any:
+    """The derived in-place form: its method, which is the public one."""
+    op = target.op
+    named = {p.name: a for p, a in zip(op.params[1:], args[1:], strict=True) if p.kwonly}
+    plain = [a for p, a in zip(op.params[1:], args[1:], strict=True) if not p.kwonly]
+    method = getattr(flambeau.Tensor, f"{op.name}_", None)
+    if method is None:
+        return args[0].copy_(_C._call_entry(op.uid, args)[0])
+    return method(args[0], *plain, **named)
+
+
+def _last_uses(graph: Graph) -> list[list[Value]]:
+    """For each node, the values that nothing needs after it."""
+    seen = set(values_of(graph.outputs))
+    out: list[list[Value]] = []
+    for node in reversed(graph.nodes):
+        last = [v for v in dict.fromkeys([*node.inputs, *node.outs]) if v not in seen]
+        seen.update(last)
+        out.append(last)
+    return out[::-1]
+
+
+def prepare(graph: Graph) -> Callable[..., tuple[Any, ...]]:
+    """A function of the graph's inputs (but for attached ones) that gives its outputs."""
+    uses = graph.uses()
+    empties = {
+        n.out for n in graph.nodes if n.target in ("empty", "empty_like", "empty_strided")
+    } - set(values_of(graph.outputs))
+    steps = []
+    for node, dead in zip(graph.nodes, _last_uses(graph), strict=True):
+        first = node.args[0] if node.args else None
+        fresh = isinstance(first, Value) and first in empties and len(uses[first]) == 1
+        steps.append((node, _caller(node, fresh), dead))
+
+    def call(*inputs: Any) -> tuple[Any, ...]:
+        given = (*inputs, *graph.attached)
+        if len(given) != len(graph.inputs):
+            raise TypeError(
+                f"graph: expected {len(graph.inputs) - len(graph.attached)} inputs, "
+                f"got {len(inputs)}"
+            )
+        values: Values = dict(zip(graph.inputs, given, strict=True))
+        sizes = bindings(graph.env, given) if graph.env.symbols else {}
+        for node, function, dead in steps:
+            args = _fetch(node.args, values, sizes)
+            if node.grad:
+                results = function(args)
+            else:
+                with flambeau.no_grad():
+                    results = function(args)
+            values.update(zip(node.outs, results, strict=True))
+            for v in dead:
+                del values[v]
+        return tuple(_fetch(graph.outputs, values, sizes))
+
+    return call
+
+
+def run(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Outputs of the graph for inputs of the shapes that its guards allow."""
+    return prepare(graph)(*inputs)

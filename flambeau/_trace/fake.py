@@ -1,0 +1,115 @@
+"""Fakes: what is known of a tensor before it has data.
+
+A `Fake` has dtype, device and geometry, over ints and symbolic ints, the memory it lies in (shared
+with its views) and the value of the graph that stands for it. It knows no operation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import flambeau
+
+from .._ir.graph import Dim as GraphDim
+from .._ir.graph import TensorType, Value, dim
+from .._ir.symbols import ShapeEnv, SymInt
+from . import geometry
+from .geometry import Dim, Shape
+
+
+@dataclass(eq=False)
+class Memory:
+    """What views share: the tensor that owns it, and how often it was written to."""
+
+    base: Fake
+    version: int = 0
+
+
+@dataclass(eq=False)
+class View:
+    """How a view was made: the entry, its arguments (the tensor below first), recorded or not."""
+
+    op: Any
+    args: list[Any]
+    grad: bool
+
+    @property
+    def below(self) -> Fake:
+        return self.args[0]  # type: ignore[no-any-return]
+
+
+@dataclass(eq=False)
+class Fake:
+    """A tensor without data."""
+
+    dtype: Any
+    shape: Shape
+    strides: Shape
+    device: Any
+    offset: Dim = 0
+    number: Any = None  # the number that a 0-d wrapped tensor stands for
+    memory: Memory = field(default=None, repr=False)  # type: ignore[assignment]
+    value: Value | None = field(default=None, repr=False)
+    requires_grad: bool = False
+    view_of: View | None = field(default=None, repr=False)
+    seen: int = 0  # version of the memory that `value` has
+
+    def __post_init__(self) -> None:
+        self.shape, self.strides = tuple(self.shape), tuple(self.strides)
+        if self.memory is None:
+            self.memory = Memory(self)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def wrapped(self) -> bool:
+        """It stands for a Python number."""
+        return self.number is not None
+
+    def numel(self) -> Dim:
+        return geometry.prod(self.shape)
+
+    def is_contiguous(self, memory_format: str = "contiguous_format") -> bool:
+        return geometry.is_contiguous(self.shape, self.strides, memory_format)
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the value in a graph."""
+        return TensorType(
+            self.dtype, tuple(map(plain, self.shape)), tuple(map(plain, self.strides)), self.device
+        )
+
+
+def plain(n: Dim) -> GraphDim:
+    """A symbolic int as what stands in graphs."""
+    return dim(n.env.simplify(n.expr)) if isinstance(n, SymInt) else n
+
+
+def symbolic(n: GraphDim, env: ShapeEnv) -> Dim:
+    """What stands in graphs as a symbolic int."""
+    return n if isinstance(n, int) else env.wrap(n)
+
+
+def of_type(t: TensorType, env: ShapeEnv) -> Fake:
+    """A fake of a graph's type."""
+    shape = tuple(symbolic(n, env) for n in t.shape)
+    strides = tuple(symbolic(n, env) for n in t.strides)
+    return Fake(t.dtype, shape, strides, t.device)
+
+
+def new(
+    shape: Any, dtype: Any, device: Any = None, strides: Shape | None = None, number: Any = None
+) -> Fake:
+    """A fresh tensor; dense and row-major without strides."""
+    shape = tuple(shape)
+    for n in shape:
+        if not n >= 0:
+            raise RuntimeError(
+                f"empty: expected non-negative sizes, got negative dimension {n} in "
+                f"[{', '.join(map(str, shape))}]"
+            )
+    strides = geometry.contiguous_strides(shape) if strides is None else strides
+    return Fake(dtype, shape, strides, device or flambeau.device("cpu"), number=number)

@@ -1,0 +1,129 @@
+"""The recorder of the primitive level: composites run their bodies, nothing is changed in place.
+
+Functionalisation follows memories. A write to a tensor gives it a new value; a write to a view
+gives one to the tensor it is a view of, through the chain of views. A view whose memory was written
+to since is made again when it is read.
+
+Note [Writing through views]
+The new value of the tensor below a view is `NAME_scatter` of the table where that exists, the
+view's own derivative where the view is a bijection (it undoes a permutation), and
+`as_strided_scatter` of everything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._build.model import Op
+from .._ir.entries import entries, record, updated
+from . import geometry
+from .fake import Fake, View
+from .interp import Interpreter
+from .record import Recorder, fakes_of
+from .table import body, evaluate, evaluate_call, fits, is_primitive, vjp
+
+
+class PrimitiveRecorder(Recorder):
+    """Records a functional graph of primitives."""
+
+    def call(self, op: Op, inplace: bool, args: list[Any]) -> Any:
+        if inplace:
+            result = self.call(op, False, args)
+            fits(op, args[0], result)
+            self.write(args[0], result)
+            self.propagate(op, args, args[:1])
+            return args[0]
+        if op.mutates and op.kind == "structured":
+            return self.mutate(op, args)
+        if not is_primitive(op.uid):
+            function = body(op.uid)
+            assert function is not None
+            return Interpreter(self.call).run(function, args)
+        result = evaluate(op, args, evaluate_call)
+        results = fakes_of(result)
+        self.propagate(op, args, results)
+        changed = [args[i] for i in updated(op, args)]
+        made = [Fake(x.dtype, x.shape, x.strides, x.device) for x in changed]
+        self.add(f"{op.uid}.new" if changed else op.uid, args, [*results, *made])
+        for x, value in zip(changed, made, strict=True):
+            self.write(x, value)
+        if op.kind == "view":
+            result.view_of = View(op, args, self.grad)
+            result.seen = result.memory.version
+        return result
+
+    def mutate(self, op: Op, args: list[Any]) -> Any:
+        """A mutating entry: its form that makes a new tensor, written back."""
+        if op.mutated_lists:
+            raise NotImplementedError(f"{op.name}: not traced; it changes lists of tensors")
+        target = args[0]
+        evaluate(op, args, evaluate_call)
+        made = Fake(target.dtype, target.shape, target.strides, target.device)
+        self.add(f"{op.uid}.new", args, [made])
+        self.write(target, made)
+        self.propagate(op, args, [target])
+        return target
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def read(self, x: Fake) -> Any:
+        if x.wrapped and x.value is None:
+            return self.arg(x.number)
+        if x.value is None:  # memory that a body took for itself
+            kind = record("empty_strided")
+            self.add(kind.uid, [list(x.shape), list(x.strides), x.dtype, x.device], [x])
+            x.seen = x.memory.version
+        elif x.seen < x.memory.version:
+            self.refresh(x)
+        return x.value
+
+    def refresh(self, x: Fake) -> None:
+        """Makes a view of what its memory holds now."""
+        if x.view_of is None:
+            raise RuntimeError("a tensor was changed through memory that it does not own")
+        grad, self.grad = self.grad, x.view_of.grad
+        self.add(x.view_of.op.uid, x.view_of.args, [x])
+        self.grad = grad
+        x.seen = x.memory.version
+
+    def write(self, x: Fake, new: Fake) -> None:
+        """`x` holds the values of `new` from now on."""
+        new = self.conform(new, x)
+        if x.view_of is None:
+            x.memory.version += 1
+            x.value = self.read(new)
+        else:
+            below = x.view_of.below
+            if below.requires_grad and not x.view_of.grad and self.grad:
+                raise NotImplementedError(
+                    "a detached view of a tensor that requires grad was changed in place; "
+                    "change a clone of it"
+                )
+            self.write(below, self.scatter(x.view_of, new))
+            x.value = self.read(new)
+        x.seen = x.memory.version
+
+    def conform(self, new: Fake, x: Fake) -> Fake:
+        """`new` in the dtype and layout of `x`."""
+        if new.dtype is x.dtype and geometry.same(new.strides, x.strides):
+            if not (new.wrapped and new.value is None):
+                return new
+        made = Fake(x.dtype, x.shape, x.strides, x.device)
+        self.add("copy_.new", [x, new, False], [made])
+        return made
+
+    def scatter(self, made: View, new: Fake) -> Fake:
+        """The tensor below a view once the view holds `new`, see Note [Writing through views]."""
+        op, args, below = made.op, made.args, made.below
+        own = f"{op.uid}_scatter"
+        if own in entries():
+            return self.call(record(own), False, [below, new, *args[1:]])
+        rule = vjp(op.uid)
+        if rule is not None and op.name != "expand" and below.numel() == new.numel():
+            given = {"g": new, **{p.name: a for p, a in zip(op.params, args, strict=True)}}
+            given[op.params[0].name] = below
+            values = [given[p.name] for p in rule.params]
+            return Interpreter(self.call).run(rule.function, values)[0]
+        view = evaluate(op, list(args), evaluate_call)
+        place = [list(view.shape), list(view.strides), view.offset]
+        return self.call(record("as_strided_scatter"), False, [below, new, *place])

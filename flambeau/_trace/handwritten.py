@@ -1,0 +1,173 @@
+"""Functions and methods that are no entries: what they mean under a trace, made of entries.
+
+Each stands for the hand-written C++ of csrc/python of the same name. `FUNCTIONS` maps the name of a
+binding to a function of the session, the name and the bound arguments in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import flambeau
+from flambeau import _C
+
+from .indexing import get_item, set_item
+from .session import _PYTHON_DTYPES
+from .tensor import FakeTensor
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+def converted(
+    session: Session, x: Any, dtype: Any, copy: bool = False, memory_format: Any = None
+) -> Any:
+    """x.to(...): itself when nothing changes."""
+    return session.shown(
+        session.op("to", session.fake(x), _PYTHON_DTYPES.get(dtype, dtype), copy, memory_format)
+    )
+
+
+def to(session: Session, name: str, x: Any, *args: Any) -> Any:
+    """The three signatures of x.to, told apart by what the arguments are."""
+    dtype = copy = memory_format = None
+    for a in args:
+        if isinstance(a, flambeau.Tensor):
+            dtype = a.dtype
+        elif isinstance(a, flambeau.dtype) or a in _PYTHON_DTYPES:
+            dtype = a
+        elif isinstance(a, flambeau.memory_format):
+            memory_format = a
+    # Booleans are non_blocking, then copy.
+    flags = [a for a in args if isinstance(a, bool)]
+    copy = len(flags) > 1 and flags[1]
+    return converted(session, x, dtype, bool(copy), memory_format)
+
+
+def _as(dtype: Any) -> Callable[..., Any]:
+    def convert(session: Session, name: str, x: Any, memory_format: Any = None) -> Any:
+        return converted(session, x, dtype, False, memory_format)
+
+    return convert
+
+
+def type_as(session: Session, name: str, x: Any, other: Any) -> Any:
+    return converted(session, x, other.dtype)
+
+
+def type_(session: Session, name: str, x: Any, dtype: Any = None, *rest: Any) -> Any:
+    if dtype is None:
+        return flambeau.empty(0, dtype=x.dtype).type()
+    if isinstance(dtype, str):
+        dtype = flambeau.empty(0).type(dtype).dtype
+    return converted(session, x, getattr(dtype, "dtype", dtype))
+
+
+def view(session: Session, name: str, x: Any, size: Any) -> Any:
+    if isinstance(size, flambeau.dtype):
+        return session.shown(session.op("view_dtype", session.fake(x), size))
+    sizes = list(size) if isinstance(size, (list, tuple)) else [size]
+    return session.shown(session.op("view", session.fake(x), sizes))
+
+
+def tensor(session: Session, name: str, data: Any, *args: Any) -> Any:
+    """Data of Python: made once, copied anew in every run."""
+    dtype = next((a for a in args if isinstance(a, flambeau.dtype)), None)
+    if _has_fakes(data):
+        return stacked(session, data, dtype)
+    made = flambeau.tensor(data, dtype=dtype)
+    return session.shown(session.op("clone", session.attach(made).fake, None))
+
+
+def _has_fakes(x: Any) -> bool:
+    if isinstance(x, (list, tuple)):
+        return any(map(_has_fakes, x))
+    return isinstance(x, FakeTensor)
+
+
+def stacked(session: Session, data: Any, dtype: Any) -> Any:
+    """Nested sequences with traced tensors in them."""
+
+    def make(x: Any) -> Any:
+        if isinstance(x, (list, tuple)):
+            return session.op("stack", [make(item) for item in x], 0)
+        return session.op("clone", session.tensor(x).fake, None)
+
+    made = session.shown(make(data))
+    return converted(session, made, dtype) if dtype is not None else made
+
+
+def as_tensor(session: Session, name: str, data: Any, dtype: Any = None, *rest: Any) -> Any:
+    if isinstance(data, flambeau.Tensor):
+        return converted(session, data, dtype)
+    return tensor(session, name, data, *([dtype] if isinstance(dtype, flambeau.dtype) else []))
+
+
+def scalar_tensor(session: Session, name: str, number: Any, dtype: Any = None, *rest: Any) -> Any:
+    dtype = dtype if isinstance(dtype, flambeau.dtype) else flambeau.get_default_dtype()
+    return session.shown(session.op("full", [], number, dtype, None))
+
+
+def transposed(session: Session, name: str, x: Any) -> Any:
+    """T, mT, H, mH, real and imag."""
+    fake = session.fake(x)
+    if name == "T":
+        return session.shown(session.op("permute", fake, list(range(fake.ndim))[::-1]))
+    if name in ("real", "imag"):
+        return session.shown(session.op(name, fake))
+    if name == "H" and fake.ndim not in (0, 2) or name != "H" and fake.ndim < 2:
+        raise RuntimeError(f"tensor.{name} is only supported on matrices, got {fake.ndim}-D tensor")
+    if fake.ndim:
+        fake = session.op("transpose", fake, -2, -1)
+    if name in ("H", "mH") and fake.dtype.is_complex:
+        fake = session.op("conj", fake)
+    return session.shown(fake)
+
+
+def detach(session: Session, name: str, x: Any) -> Any:
+    """The same data without history."""
+    session.recorder.grad = False
+    return session.shown(session.op("alias", session.fake(x)))
+
+
+def metadata(session: Session, name: str, *args: Any) -> Any:
+    """Functions whose result is not traced: of dtypes and sizes alone."""
+    return getattr(_C, name)(*args)
+
+
+def numel(session: Session, name: str, x: Any) -> Any:
+    return x.numel()
+
+
+def unknown(session: Session, name: str, *args: Any) -> Any:
+    raise NotImplementedError(f"{name}(): not traced")
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "__getitem__": get_item,
+    "__setitem__": set_item,
+    "to": to,
+    "type": type_,
+    "type_as": type_as,
+    "view": view,
+    "tensor": tensor,
+    "as_tensor": as_tensor,
+    "asarray": as_tensor,
+    "scalar_tensor": scalar_tensor,
+    "promote_types": metadata,
+    "can_cast": metadata,
+    "numel": numel,
+    "detach": detach,
+    "cpu": _as(None),
+    **{
+        f"as_{name}": _as(getattr(flambeau, dtype))
+        for name, dtype in (
+            ("float", "float32"), ("double", "float64"), ("half", "float16"),
+            ("bfloat16", "bfloat16"), ("long", "int64"), ("int", "int32"), ("short", "int16"),
+            ("char", "int8"), ("byte", "uint8"), ("bool", "bool"), ("cfloat", "complex64"),
+            ("cdouble", "complex128"),
+        )
+    },
+    **dict.fromkeys(("T", "mT", "H", "mH", "real", "imag"), transposed),
+}  # fmt: skip

@@ -1,0 +1,174 @@
+"""x[key] and x[key] = value under a trace, as views and calls of `index` and `index_put_`.
+
+The order of parts and the dims they stand for are those of csrc/python/indexing.cpp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import flambeau
+
+from .._ir.symbols import SymInt
+from .fake import Fake
+from .geometry import Dim
+from .meanings import DataDependent
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+def _is_tuple_like(key: Any) -> bool:
+    if isinstance(key, tuple):
+        return True
+    if not isinstance(key, list) or len(key) >= 32:
+        return False
+    kinds = (flambeau.Tensor, list, tuple, slice, type(Ellipsis), type(None))
+    return any(isinstance(x, kinds) for x in key)
+
+
+def _covers(session: Session, part: Any) -> int:
+    """How many dims of the tensor a part stands for."""
+    if part is None or part is Ellipsis or isinstance(part, bool):
+        return 0
+    if isinstance(part, flambeau.Tensor):
+        fake = session.fake(part)
+        return fake.ndim if _is_mask(fake) else 1
+    return 1
+
+
+def _is_mask(x: Fake) -> bool:
+    return x.dtype in (flambeau.bool, flambeau.uint8)
+
+
+class Indexer:
+    """One key applied to one tensor: views at once, index tensors collected."""
+
+    def __init__(self, session: Session, x: Fake) -> None:
+        self.session = session
+        self.view = x
+        self.indices: list[Fake | None] = []
+        self.dim = self.extra = self.left_over = 0
+
+    def run(self, key: Any) -> None:
+        parts = list(key) if _is_tuple_like(key) else [key]
+        given = sum(_covers(self.session, p) for p in parts)
+        ndim = self.view.ndim
+        if ndim == 0 and len(parts) == 1 and isinstance(key, (int, SymInt)) and given:
+            raise IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+            )
+        if given > ndim:
+            raise IndexError(f"too many indices for tensor of dimension {ndim}")
+        self.left_over = ndim - given
+        for p in parts:
+            self.part(p)
+
+    def part(self, p: Any) -> None:
+        if p is None:
+            self.view = self.session.op("unsqueeze", self.view, self.dim)
+            self.dim += 1
+        elif p is Ellipsis:
+            self.dim += self.left_over
+            self.left_over = 0
+        elif isinstance(p, bool):
+            self.truth(p)
+        elif isinstance(p, slice):
+            self.slice(p)
+        elif isinstance(p, flambeau.Tensor):
+            self.tensor(self.session.fake(p))
+        elif isinstance(p, (np.ndarray, list, tuple)):
+            made = flambeau.tensor(p)
+            if made.numel() == 0 and made.is_floating_point():
+                made = made.to(flambeau.int64)
+            self.tensor(self.session.attach(made).fake)
+        elif isinstance(p, (int, SymInt)) or hasattr(p, "__index__"):
+            self.select(p if isinstance(p, SymInt) else p.__index__())
+        else:
+            raise IndexError(
+                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
+                f"are valid indices (got {type(p).__name__})"
+            )
+
+    def select(self, i: Dim) -> None:
+        n = self.view.shape[self.dim]
+        if not (i >= -n and i < n):
+            raise IndexError(f"index {i} is out of bounds for dimension {self.dim} with size {n}")
+        self.view = self.session.op("select", self.view, self.dim, i)
+
+    def slice(self, s: slice) -> None:
+        n = self.view.shape[self.dim]
+        step = 1 if s.step is None else s.step
+        if not step > 0:
+            raise ValueError("step must be greater than zero")
+        whole = (s.start is None or (isinstance(s.start, int) and s.start == 0)) and s.stop is None
+        if not (whole and step == 1):
+            start, stop = _clamped(s.start, 0, n), _clamped(s.stop, n, n)
+            if stop < start:
+                stop = start
+            if not (start == 0 and stop == n and step == 1):
+                self.view = self.session.op("slice", self.view, self.dim, start, stop, step)
+        self.dim += 1
+
+    def truth(self, on: bool) -> None:
+        self.view = self.session.op("unsqueeze", self.view, self.dim)
+        self.at(self.session.op("zeros", [int(on)], flambeau.int64, None))
+        self.dim += 1
+
+    def tensor(self, t: Fake) -> None:
+        if t.ndim == 0 and _is_mask(t):
+            raise DataDependent("a mask that is a traced 0-d tensor")
+        covered = t.ndim if _is_mask(t) else 1
+        self.at(t)
+        self.dim += covered
+        self.extra += covered - 1
+
+    def at(self, t: Fake) -> None:
+        at = self.dim - self.extra
+        self.indices += [None] * (at - len(self.indices))
+        self.indices.append(t)
+
+
+def _clamped(i: Any, default: Dim, n: Dim) -> Dim:
+    """An end of a slice within [0, n]."""
+    if i is None:
+        return default
+    i = i if isinstance(i, SymInt) else i.__index__()
+    if i < 0:
+        i = i + n
+        return i if i >= 0 else 0
+    return i if i <= n else n
+
+
+def get_item(session: Session, name: str, x: Any, key: Any) -> Any:
+    fake = session.fake(x)
+    indexer = Indexer(session, fake)
+    indexer.run(key)
+    if indexer.indices:
+        return session.shown(session.op("index", indexer.view, indexer.indices))
+    view = session.op("alias", fake) if indexer.view is fake else indexer.view
+    return session.shown(view)
+
+
+def set_item(session: Session, name: str, x: Any, key: Any, value: Any) -> None:
+    fake = session.fake(x)
+    indexer = Indexer(session, fake)
+    indexer.run(key)
+    view = indexer.view
+    number = not isinstance(value, flambeau.Tensor)
+    if indexer.indices:
+        v = session.op("full", [], value, fake.dtype, None) if number else session.fake(value)
+        session.op("index_put_", view, indexer.indices, v, False)
+    elif number:
+        session.op("fill_", view, value)
+    else:
+        v = session.fake(value)
+        shape = list(v.shape)
+        while len(shape) > view.ndim and shape[0] == 1:
+            shape.pop(0)
+        if len(shape) != v.ndim:
+            v = session.op("view", v, shape)
+        session.op("copy_", view, v, False)

@@ -1,0 +1,191 @@
+"""Recorders: who is called with fakes, and what of it becomes nodes.
+
+`CapturedRecorder` puts down the user's calls as they are: one node each, in-place forms too. The
+primitive level is `functional.PrimitiveRecorder`'s. `trace` runs a Python function under either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import flambeau
+
+from .._build.model import Op
+from .._ir.graph import Builder, Graph
+from .._ir.symbols import ShapeEnv, Source, SymInt
+from .._ir.symfloat import SymFloat
+from .fake import Fake, plain
+from .table import evaluate_call
+
+
+def is_inexact(d: Any) -> bool:
+    return bool(d.is_floating_point or d.is_complex)
+
+
+def fakes_of(x: Any) -> list[Fake]:
+    """All fakes in an argument or a result."""
+    if isinstance(x, Fake):
+        return [x]
+    if isinstance(x, (list, tuple)):
+        return [f for item in x for f in fakes_of(item)]
+    return []
+
+
+class Recorder:
+    """What recorders share: the graph under construction, arguments as graphs have them."""
+
+    def __init__(self, env: ShapeEnv | None = None) -> None:
+        self.env = env or ShapeEnv()
+        self.builder = Builder(self.env)
+        self.grad = True
+
+    @property
+    def graph(self) -> Graph:
+        return self.builder.graph
+
+    def input(self, x: Fake) -> Fake:
+        """The fake as a new input of the graph."""
+        x.value = self.builder.input(x.type)
+        return x
+
+    def read(self, x: Fake) -> Any:
+        """What stands for the tensor in a node's arguments."""
+        raise NotImplementedError
+
+    def call(self, op: Op, inplace: bool, args: list[Any]) -> Any:
+        """The result of a call, recorded."""
+        raise NotImplementedError
+
+    def arg(self, x: Any) -> Any:
+        """An argument as it stands in nodes."""
+        if isinstance(x, Fake):
+            return self.read(x)
+        if isinstance(x, (list, tuple)):
+            return tuple(self.arg(a) for a in x)
+        if isinstance(x, SymInt):
+            return plain(x)
+        return x.expr if isinstance(x, SymFloat) else x
+
+    def add(self, target: str, args: Sequence[Any], results: Sequence[Fake]) -> None:
+        """Records a node that defines the results."""
+        read = tuple(self.arg(a) for a in args)
+        types = tuple(r.type for r in results)
+        node = self.builder.add(target, read, types, self.env.locate(), self.grad)
+        for r, v in zip(results, node.outs, strict=True):
+            r.value = v
+
+    def propagate(self, op: Op, args: list[Any], results: Sequence[Fake]) -> None:
+        """Which results require grad."""
+        wanted = self.grad and bool(op.option("differentiable", True))
+        wanted = wanted and any(x.requires_grad for x in fakes_of(args))
+        for r in results:
+            r.requires_grad = r.requires_grad or (wanted and is_inexact(r.dtype))
+
+
+class CapturedRecorder(Recorder):
+    """One node for each call that the user's code makes."""
+
+    def read(self, x: Fake) -> Any:
+        if x.wrapped:
+            return self.arg(x.number)
+        if x.value is None:
+            raise RuntimeError("a tensor of another trace was used in this one")
+        return x.value
+
+    def call(self, op: Op, inplace: bool, args: list[Any]) -> Any:
+        before = [self.arg(a) for a in args]
+        result = evaluate_call(op, inplace, args)
+        mutates = inplace or op.mutates
+        given = {id(x) for x in fakes_of(args)}
+        results = fakes_of(result)
+        if not mutates and results and all(id(r) in given for r in results):
+            return result  # the arguments themselves: nothing was computed
+        self.propagate(op, args, results)
+        types = tuple(r.type for r in results)
+        target = op.inplace_uid if inplace else op.uid
+        node = self.builder.add(target, tuple(before), types, self.env.locate(), self.grad)
+        for r, v in zip(results, node.outs, strict=True):
+            r.value = v
+        if mutates:
+            for x in fakes_of(args[:1]):
+                x.memory.version += 1
+        return result
+
+
+def fake_input(x: Any, env: ShapeEnv, index: int, dynamic: Any) -> Fake:
+    """A fake of an example tensor; sizes that vary become symbols.
+
+    Args:
+        x: the example.
+        env: where symbols are made.
+        index: number of the input, where its sizes are found.
+        dynamic: False, True (all sizes), or the dims that vary.
+    """
+    dims = range(x.dim()) if dynamic is True else dynamic or ()
+    wanted = {d % x.dim() for d in dims} if x.dim() else set()
+    shape = tuple(
+        env.symbol(n, Source(index, "size", d)) if d in wanted else n for d, n in enumerate(x.shape)
+    )
+    fake = Fake(x.dtype, shape, _strides(x, shape), x.device, x.storage_offset())
+    fake.requires_grad = x.requires_grad
+    return fake
+
+
+def _strides(x: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Strides of the example over symbolic sizes: products of sizes where they are dense."""
+    order = sorted(range(x.dim()), key=lambda d: (x.stride(d), x.shape[d] > 1, -d))
+    out: list[Any] = list(x.stride())
+    step: Any = 1
+    plain_step = 1
+    for d in order:
+        if x.stride(d) == plain_step:
+            out[d] = step
+        if x.stride(d) != 0:
+            step, plain_step = out[d] * shape[d], x.stride(d) * x.shape[d]
+    return tuple(out)
+
+
+def trace(
+    f: Callable[..., Any],
+    example_inputs: Sequence[Any],
+    level: str = "captured",
+    dynamic: Any = False,
+) -> Graph:
+    """The graph of what `f` does with inputs like these.
+
+    Tensors that `f` reaches by itself (parameters of a module, globals) become further inputs of
+    the graph, to which they are attached.
+
+    Args:
+        f: a function or module of tensors and plain values.
+        example_inputs: its arguments; tensors vary, everything else is a constant, lists too.
+        level: "captured", or "primitive" for a functional graph of primitives, in which changes
+            of the inputs are not seen (`flambeau._aot` keeps them).
+        dynamic: True makes all sizes of the inputs symbols; a dict maps the number of an argument
+            to its dims that vary.
+
+    Returns:
+        The graph; its outputs are the results of `f`, nested as tuples.
+
+    Raises:
+        DataDependent: `f` asks for the values of a tensor.
+    """
+    from .functional import PrimitiveRecorder
+    from .session import Session
+
+    if level not in ("captured", "primitive"):
+        raise ValueError(f"trace: expected level 'captured' or 'primitive', got {level!r}")
+    recorder = CapturedRecorder() if level == "captured" else PrimitiveRecorder()
+    session = Session(recorder)
+    args = []
+    for i, x in enumerate(example_inputs):
+        if isinstance(x, flambeau.Tensor):
+            varying = dynamic.get(i) if isinstance(dynamic, dict) else dynamic
+            x = session.input(fake_input(x, recorder.env, len(recorder.graph.inputs), varying))
+        args.append(x)
+    result = session.run(f, args)
+    outputs = session.outputs(result)
+    recorder.graph.outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    recorder.graph.attached = tuple(session.attached)
+    return recorder.graph

@@ -1,0 +1,224 @@
+"""One run of a user's code under a recorder: bound calls of Python turned into calls of entries.
+
+The bindings call a session with what they bound (csrc/python/trace_hook.h). Arguments become fakes,
+numbers and lists; results become `FakeTensor`s. Tensors with data that the code brings along are
+attached to the graph as further inputs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import flambeau
+from flambeau import _C
+
+from .._build.model import Op
+from .._ir.entries import record, resolve
+from .._ir.symbols import SymInt
+from .._ir.symfloat import SymFloat
+from .._ir.types import Param
+from .fake import Fake
+from .interp import wrapped
+from .record import Recorder, fake_input
+from .tensor import FakeTensor
+
+_PYTHON_DTYPES = {
+    float: flambeau.float64, int: flambeau.int64, bool: flambeau.bool,
+    complex: flambeau.complex128,
+}  # fmt: skip
+
+
+@cache
+def default(uid: str, name: str) -> Any:
+    """Value of a parameter that was not given."""
+    p = next(p for p in record(uid).params if p.name == name)
+    if p.default is None:
+        raise TypeError(f"{record(uid).name}() missing required argument {name!r}")
+    if isinstance(p.default, ast.Name):
+        return getattr(flambeau, p.default.id)
+    return ast.literal_eval(p.default)
+
+
+@cache
+def result_fields(uid: str) -> Any:
+    """The type of a named result; None: results are plain."""
+    op = record(uid)
+    names = op.option("fields")
+    return namedtuple(op.name, names) if names else None  # type: ignore[call-overload]
+
+
+@contextmanager
+def traced_by(session: Session | None) -> Iterator[None]:
+    """Hands this thread's calls to a session, or to none."""
+    before = _C._set_tracer(session, SymInt, SymFloat)
+    try:
+        yield
+    finally:
+        _C._set_tracer(before, SymInt, SymFloat)
+
+
+class Session:
+    """Calls of one thread, recorded."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.attached: list[Any] = []
+        self.of_tensor: dict[int, FakeTensor] = {}  # fakes of attached tensors
+        self.of_fake: dict[int, FakeTensor] = {}
+
+    # -- running --------------------------------------------------------------------------------
+
+    def run(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """The result of `f`, whose calls are recorded."""
+        functions = _C._set_torch_function_enabled(False)
+        try:
+            with traced_by(self):
+                return f(*args)
+        finally:
+            _C._set_torch_function_enabled(functions)
+
+    def input(self, fake: Fake) -> FakeTensor:
+        """A new input of the graph."""
+        return self.shown(self.recorder.input(fake))
+
+    def attach(self, x: Any) -> FakeTensor:
+        """The fake of a tensor with data."""
+        if id(x) not in self.of_tensor:
+            index = len(self.recorder.graph.inputs)
+            self.of_tensor[id(x)] = self.input(fake_input(x, self.recorder.env, index, False))
+            self.attached.append(x)
+        return self.of_tensor[id(x)]
+
+    def outputs(self, result: Any) -> Any:
+        """A result as outputs of the graph."""
+        if isinstance(result, flambeau.Tensor):
+            return self.recorder.arg(self.fake(result))
+        if isinstance(result, dict):
+            return tuple(map(self.outputs, result.values()))
+        if isinstance(result, (list, tuple)):
+            return tuple(map(self.outputs, result))
+        return self.recorder.arg(result)
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def shown(self, x: Any) -> Any:
+        """A result as the user's code gets it."""
+        if isinstance(x, Fake):
+            made = self.of_fake.get(id(x))
+            if made is None:
+                with traced_by(None):
+                    made = FakeTensor._make_subclass(FakeTensor, flambeau.empty(0, dtype=x.dtype))
+                made.fake, made.session = x, self
+                self.of_fake[id(x)] = made
+            return made
+        if isinstance(x, (list, tuple)):
+            return tuple(map(self.shown, x))
+        return x
+
+    def fake(self, x: Any) -> Fake:
+        """A tensor of either sort as a fake."""
+        if isinstance(x, FakeTensor):
+            if x.session is not self:
+                raise RuntimeError("a tensor of another trace was used in this one")
+            return x.fake
+        return self.attach(x).fake
+
+    def tensor(self, x: Any) -> FakeTensor:
+        """A tensor or a number as a traced tensor."""
+        if isinstance(x, flambeau.Tensor):
+            return x if isinstance(x, FakeTensor) else self.attach(x)
+        return self.shown(wrapped(_number(x)))
+
+    # -- calls ----------------------------------------------------------------------------------
+
+    def __call__(self, name: str, target: str | None, named: dict[str, Any]) -> Any:
+        """A call as the bindings hand it over."""
+        with traced_by(None):
+            self.recorder.grad = flambeau.is_grad_enabled()
+            if target is None:
+                from .handwritten import FUNCTIONS, unknown
+
+                return FUNCTIONS.get(name, unknown)(self, name, *named.values())
+            form = resolve(target)
+            return self.entry(form.op, form.form == "inplace", named)
+
+    def entry(self, op: Op, inplace: bool, named: dict[str, Any]) -> Any:
+        """A call of an entry with arguments by name."""
+        if any(named.get(n) for n in ("requires_grad", "pin_memory")):
+            raise NotImplementedError(f"{op.name}(): requires_grad=True is not traced")
+        args = [
+            self.bound(op, p, named[p.name] if p.name in named else default(op.uid, p.name))
+            for p in op.params
+        ]
+        result = self.recorder.call(op, inplace, args)
+        out = named.get("out")
+        if out is not None:
+            return self.into(result, out)
+        shown = self.shown(result)
+        fields = result_fields(op.uid)
+        return fields(*shown) if fields is not None and not inplace else shown
+
+    def into(self, result: Any, out: Any) -> Any:
+        """Results written to the tensors of `out=`."""
+        pairs = [(result, out)] if isinstance(result, Fake) else zip(result, out, strict=True)
+        for r, o in pairs:
+            self.recorder.call(record("copy_"), False, [self.fake(o), r, False])
+        return out
+
+    def op(self, name: str, *args: Any) -> Any:
+        """A call of the only entry of a name, over fakes."""
+        return self.recorder.call(record(name), False, list(args))
+
+    def method(self, name: str, *args: Any) -> Any:
+        """A method as operators call it: the overload that the bindings choose."""
+        with traced_by(self):
+            return getattr(flambeau.Tensor, name)(*args)
+
+    def bound(self, op: Op, p: Param, x: Any) -> Any:
+        """A bound argument as entries take it."""
+        if x is None:
+            return None
+        match p.type.base:
+            case "Tensor":
+                return self.tensor(x).fake
+            case "Tensors" | "OptTensors":
+                return [None if t is None else self.fake(t) for t in x]
+            case "int":
+                return _integer(x)
+            case "Ints":
+                given = list(x) if _is_list(x) else [x] * (p.type.length or 1)
+                return [_integer(i) for i in given]
+            case "Floats" | "Numbers":
+                return [_number(i) for i in x] if _is_list(x) else [_number(x)]
+            case "float" | "Number":
+                return _number(x)
+            case "bool":
+                return bool(x)
+            case "Bools":
+                return list(x)
+            case "DType":
+                return _PYTHON_DTYPES.get(x, x)
+            case "Device":
+                return flambeau.device(x)
+            case "Generator":
+                raise NotImplementedError(f"{op.name}(): generator= is not traced")
+        return x
+
+
+def _is_list(x: Any) -> bool:
+    return isinstance(x, (list, tuple))
+
+
+def _integer(x: Any) -> Any:
+    return x if isinstance(x, SymInt) else x.__index__()
+
+
+def _number(x: Any) -> Any:
+    if isinstance(x, (bool, int, float, complex, SymInt, SymFloat)):
+        return x
+    return x.item()  # a NumPy scalar, a tensor of one element

@@ -1,0 +1,132 @@
+"""The table run over fakes: entries compiled to typed IR on first use, and their results.
+
+`evaluate` gives what a call of an entry gives, as fakes, and raises what it raises. Who records
+what is not decided here: nested calls go to the function that is handed in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from .._build.compiler import body_returns, makes_alias, tensor_slots
+from .._build.model import Op, Rule
+from .._build.rules import RuleParam, compile_rule, grad_type
+from .._ir import ir
+from .._ir.entries import file_constants, overloads, record
+from .._ir.frontend import compile_function
+from .._ir.types import INT, parse_params
+from . import geometry, meanings, pointwise
+from .dtypes import can_cast
+from .fake import Fake
+from .interp import Call, Interpreter, wrapped
+from .meanings import CORE, DataDependent
+
+
+@cache
+def body(uid: str) -> ir.Function | None:
+    """Typed IR of an entry's body; of a pointwise entry, its checks."""
+    op = record(uid)
+    constants = file_constants(op.file)
+    if op.kind == "pointwise":
+        selector = pointwise.plan(uid).selector
+        if selector is None:
+            return None
+        return compile_function(selector, op.params, INT, op.file, overloads, constants)
+    return compile_function(op.node, op.params, body_returns(op), op.file, overloads, constants)
+
+
+@dataclass
+class VjpRule:
+    """A derivative rule: its function, what its parameters stand for, the slots it fills."""
+
+    function: ir.Function
+    params: list[RuleParam]
+    slots: list[int]  # positions of the tensor parameters
+    undefined: bool
+
+
+@cache
+def vjp(uid: str) -> VjpRule | None:
+    """The rule of a primitive; None where it has none."""
+    op = record(uid)
+    rule = op.rules.get("vjp")
+    if op.kind == "pointwise":
+        node = pointwise.plan(uid).composite_vjp
+        if node is None:
+            return None
+        rule = Rule(parse_params(node, op.file, typed=False), node)
+    if rule is None:
+        return None
+    slots = tensor_slots(op)
+    wanted = [grad_type(op.params[i].type) for i in slots]
+    function, params = compile_rule(op, rule, wanted, overloads, file_constants(op.file))
+    return VjpRule(function, params, slots, bool(rule.options.get("undefined")))
+
+
+@cache
+def is_primitive(uid: str) -> bool:
+    """Neither a composite nor a view that is made of other views."""
+    op = record(uid)
+    if op.kind == "view":
+        function = body(uid)
+        return function is not None and makes_alias(function)
+    return op.kind != "composite"
+
+
+def evaluate(op: Op, args: list[Any], call: Call) -> Any:
+    """Results of the plain form of an entry."""
+    function = body(op.uid)
+    if op.kind == "pointwise":
+        if function is not None:
+            Interpreter(call).run(function, args)
+        tensors = [
+            wrapped(a) for p, a in zip(op.params, args, strict=True) if p.type.base == "Tensor"
+        ]
+        made = pointwise.results(op, tensors)
+        return made[0] if len(made) == 1 else tuple(made)
+    assert function is not None
+    if op.kind == "structured":
+        made = Interpreter(evaluate_call).run(function, args)
+        if op.option("dynamic"):
+            raise DataDependent(f"{op.name}: the size of the result depends on the data")
+        if op.option("inplace_kernel"):
+            return args[0]
+        return made
+    return Interpreter(call).run(function, args)
+
+
+def evaluate_call(op: Op, inplace: bool, args: list[Any]) -> Any:
+    """A call that nobody records."""
+    if not inplace:
+        return evaluate(op, args, evaluate_call)
+    fits(op, args[0], evaluate(op, args, evaluate_call))
+    return args[0]
+
+
+def fits(op: Op, target: Fake, result: Fake) -> None:
+    """Refuses an in-place form whose result the tensor cannot hold."""
+    if not can_cast(result.dtype, target.dtype):
+        names = [CORE["scalar_type_name"](x.dtype) for x in (result, target)]
+        raise RuntimeError(
+            f"result type {names[0]} can't be cast to the desired output type {names[1]}"
+        )
+    if not geometry.same(result.shape, target.shape):
+        raise RuntimeError(
+            f"output with shape {meanings.text(target.shape)} doesn't match the broadcast shape "
+            f"{meanings.text(result.shape)}"
+        )
+
+
+def sum_to(call: Call, x: Fake, shape: Any) -> Any:
+    """Sums over the dims that broadcasting from `shape` would have added or repeated."""
+    if geometry.same(x.shape, shape):
+        return x
+    lead = x.ndim - len(shape)
+    dims = [d for d in range(x.ndim) if d < lead or (shape[d - lead] == 1 and x.shape[d] != 1)]
+    y = call(record("sum"), False, [x, dims, True, None]) if dims else x
+    return call(record("view"), False, [y, list(shape)]) if lead > 0 else y
+
+
+meanings.OPERATIONS["sum_to"] = sum_to
