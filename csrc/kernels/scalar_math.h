@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "kernels/pointwise.h"
+#include "kernels/isa_types.h"
 #include "kernels/scalar_exp.h"
 #include "kernels/special.h"
 #include "kernels/vector_math.h"
@@ -46,16 +46,6 @@ FB_INLINE To lift(From x) {
   else
     return static_cast<To>(x);
 }
-template <class T>
-FB_INLINE T number(const Param& p) {
-  if constexpr (is_complex_v<T>)
-    return {static_cast<real_of<T>>(p.re), static_cast<real_of<T>>(p.im)};
-  else if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(p.i);
-  else
-    return static_cast<T>(p.re);
-}
-
 // Elements in memory: complex ones part by part, bools as bytes, as the vectoriser wants them.
 template <class To, class From>
 FB_INLINE To read(const From* p) {

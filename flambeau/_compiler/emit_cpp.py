@@ -1,0 +1,597 @@
+"""C++ of loop nests: one function each, plain loops that the compiler vectorises.
+
+A nest is emitted by one of four strategies. `flat`: nothing is reduced; dims that lie together in
+every access become one, the last is the vector. `rows`: the last dim is reduced; each row is swept
+stage by stage while it is in the cache. `columns`: the last dim is kept; a tile of it is the
+vector, and accumulators are arrays. `split`: few rows and much to reduce; every sweep is cut into
+a fixed number of pieces, so that results do not depend on the number of threads.
+The arithmetic is that of csrc/kernels/scalar_math.h, the same as eager's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .._ir.graph import Dim
+from .._ir.symexpr import Atom, Expr, expr
+from . import indexing
+from .nest import Accumulate, Nest, Stage, Store
+from .scalar import Scalar, walk
+
+TILE = 64  # columns swept together
+PIECES = 32  # parts of a split sweep
+GRAIN = 16384  # elements that are worth a second thread
+BLOCK = 4096  # elements added up before they join the sum: keeps rounding errors small
+_COLD = "__attribute__((cold, noinline)) "
+_TRIG = ("sin", "cos", "tan", "sinc")
+
+
+def c_expr(e: Dim) -> str:
+    """An integer expression in C; all divisions are of non-negative numbers by positive ones."""
+    e = expr(e)
+    if not e.terms:
+        return "0"
+    parts = []
+    for monomial, c in e.terms:
+        factors = [_atom(a) for a, n in monomial for _ in range(n)]
+        if abs(c) != 1 or not factors:
+            factors.insert(0, str(abs(c)))
+        text = " * ".join(factors)
+        parts.append(("- " if c < 0 else "+ ") + text)
+    return " ".join(parts).removeprefix("+ ")
+
+
+def _atom(a: Atom) -> str:
+    if a.kind == "sym":
+        return a.name
+    x, y = (f"({c_expr(arg)})" for arg in a.args[:2])
+    match a.kind:
+        case "div":
+            return f"({x} / {y})"
+        case "mod":
+            return f"({x} % {y})"
+    rest = a.args[2:]
+    text = f"({x} {'<' if a.kind == 'min' else '>'} {y} ? {x} : {y})"
+    for arg in rest:
+        z = f"({c_expr(arg)})"
+        text = f"({text} {'<' if a.kind == 'min' else '>'} {z} ? {text} : {z})"
+    return text
+
+
+def literal(value: Any, type: str) -> str:
+    """A constant of a register type."""
+    real = {"C64": "float", "C128": "double"}.get(type, type)
+    if isinstance(value, complex):
+        return f"{type}{{{literal(value.real, real)}, {literal(value.imag, real)}}}"
+    if value in ("lowest", "highest"):
+        return _extreme(value, type)
+    if type == "bool":
+        return "true" if value else "false"
+    if type in ("int64_t", "uint64_t"):
+        v = int(value)
+        return f"{type}({v}ll)" if v > -(2**63) else "int64_t(-9223372036854775807ll - 1)"
+    if value != value:
+        text = '__builtin_nan("")'
+    elif value in (float("inf"), float("-inf")):
+        text = "-__builtin_inf()" if value < 0 else "__builtin_inf()"
+    else:
+        text = float(value).hex() if value else repr(float(value))
+    number = f"{real}({text})"
+    return f"{type}{{{number}, 0}}" if type != real else number
+
+
+def _extreme(which: str, type: str) -> str:
+    if type in ("float", "double"):
+        return f"{type}({'-' if which == 'lowest' else ''}__builtin_inf())"
+    if type == "bool":
+        return "false" if which == "lowest" else "true"
+    if type == "uint64_t":
+        return "uint64_t(0)" if which == "lowest" else "~uint64_t(0)"
+    big = "9223372036854775807ll"
+    return f"int64_t(-{big} - 1)" if which == "lowest" else f"int64_t({big})"
+
+
+def strategy(nest: Nest) -> str:
+    """How a nest is emitted: flat, rows, columns or split."""
+    if not nest.reduced:
+        return "flat"
+    rows = _product(n for d, n in enumerate(nest.domain) if d not in nest.reduced)
+    if isinstance(rows, int) or rows.constant is not None:
+        few = (rows if isinstance(rows, int) else rows.constant) or 0
+        if few < 4:
+            return "split"
+    real = [d for d, n in enumerate(nest.domain) if n != 1]
+    return "rows" if not real or real[-1] in nest.reduced else "columns"
+
+
+class Scope:
+    """Names of values that are computed; an inner scope sees those of the outer ones."""
+
+    def __init__(self, outer: Scope | None = None) -> None:
+        self.outer = outer
+        self.names: dict[int, str] = {}
+        self.lines: list[str] = []
+        self.counter: list[int] = outer.counter if outer else [0]
+
+    def find(self, n: Scalar) -> str | None:
+        return self.names.get(id(n)) or (self.outer.find(n) if self.outer else None)
+
+    def fresh(self) -> str:
+        self.counter[0] += 1
+        return f"t{self.counter[0]}"
+
+
+class Emitter:
+    """The C++ of one nest."""
+
+    def __init__(self, name: str, nest: Nest, memory: dict[str, str]) -> None:
+        self.name, self.nest = name, nest
+        self.memory = memory  # buffer -> C++ type in memory
+        self.exact = "true"
+        self.arrays: set[str] = set()  # accumulators that are arrays over the tile
+        self.checked: set[int] = set()  # angles that are compared with the limit as they come
+
+    # Values ---------------------------------------------------------------------------------
+
+    def value(self, n: Scalar, scope: Scope) -> str:
+        """Name or literal of a value; what it needs is computed in the scope first."""
+        if n.op == "const":
+            return literal(n.value, n.type)
+        if n.op == "result":
+            return f"{n.value}[j]" if n.value in self.arrays else str(n.value)
+        for node in walk([n]):
+            if node.op in ("const", "result") or scope.find(node):
+                continue
+            scope.names[id(node)] = name = scope.fresh()
+            scope.lines.append(f"const {node.type} {name} = {self.expression(node, scope)};")
+            if id(node) in self.checked:
+                scope.lines.append(f"bad |= s::beyond_trig({name});")
+        found = scope.find(n)
+        assert found
+        return found
+
+    def expression(self, n: Scalar, scope: Scope) -> str:
+        if n.op == "load":
+            buffer, index, memory = n.value
+            return _read(f"{buffer}[{c_expr(index)}]", memory)
+        if n.op in ("size", "index"):
+            return f"static_cast<int64_t>({c_expr(n.value)})"
+        args = [self.value(a, scope) for a in n.args]
+        if n.op == "cast":
+            return f"lift<{n.type}>({args[0]})"
+        if n.op == "wrap":
+            return f"static_cast<int64_t>(static_cast<{n.value}>({args[0]}))"
+        suffix = f"<{self.exact}>" if n.op in _TRIG else ""
+        if n.op == "where":
+            suffix = f"<{n.type}>"
+        return f"s::{n.op}{suffix}({', '.join(args)})"
+
+    def store(self, s: Store, scope: Scope) -> None:
+        x = self.value(s.value, scope)
+        target = f"{s.buffer}[{c_expr(s.index)}]"
+        register = s.value.type
+        match s.memory:
+            case "F16" | "BF16":
+                x = f"narrow<{s.memory}>(lift<float>({x}))"
+            case "C64" | "C128":
+                x = f"lift<{s.memory}>({x})"
+            case _ if s.memory != register:
+                x = f"static_cast<{s.memory}>({x})"
+        scope.lines.append(f"{target} = {x};")
+
+    # Strategies -----------------------------------------------------------------------------
+
+    def emit(self) -> list[str]:
+        """Lines of the function."""
+        body = {"flat": self.flat, "split": self.split, "rows": self.rows,
+                "columns": self.columns}[strategy(self.nest)]()  # fmt: skip
+        head = [f"// {w}" for w in self.nest.where]
+        return [*head, f"static void {self.name}(void* const* b, const int64_t* n) {{",
+                *_indent(self.prologue()), *_indent(body), "}", ""]  # fmt: skip
+
+    def prologue(self) -> list[str]:
+        lines = []
+        names = {x for x in self.nest.reads | self.nest.writes if x.startswith("b")}
+        for name in sorted(names, key=lambda x: int(x[1:])):
+            const = "" if name in self.nest.writes else "const "
+            t = self.memory[name]
+            lines.append(f"auto* __restrict {name} = static_cast<{const}{t}*>(b[{name[1:]}]);")
+        return lines
+
+    def flat(self) -> list[str]:
+        loops = self.collapsed()
+        total = c_expr(_product(n for _, n, _ in loops))
+        trig = self.angles()
+        inner = loops[-1] if loops else ("i0", 1, {})
+        lines = self.part(loops, inner, "false" if trig else "true", trig)
+        call = "if (!part_false(from, to, p)) part_true(from, to, p);" if trig else (
+            "part_true(from, to, p);")  # fmt: skip
+        if trig:
+            lines += self.part(loops, inner, "true", [])
+        outer = c_expr(_product(n for _, n, _ in loops[:-1]))
+        size = c_expr(inner[1])
+        return [
+            *lines,
+            f"const int64_t outer = {outer}, inner = {size};",
+            f"const int64_t pieces = inner > {GRAIN} ? (inner + {GRAIN // 2 - 1}) / {GRAIN // 2} : 1;",
+            f"const int64_t step = (inner + pieces - 1) / pieces;",
+            f"#pragma omp parallel for if ({total} > {GRAIN})",
+            "for (int64_t q = 0; q < outer * pieces; ++q) {",
+            "  const int64_t p = q / pieces, from = q % pieces * step;",
+            "  const int64_t to = from + step < inner ? from + step : inner;",
+            f"  {call}",
+            "}",
+        ]
+
+    def part(
+        self, loops: Sequence[Any], inner: Any, exact: str, trig: Sequence[Scalar]
+    ) -> list[str]:
+        """A lambda that runs the innermost loop from `from` to `to` at outer position p."""
+        self.exact = exact
+        scope = Scope()
+        checks = []
+        for stage in self.nest.stages:
+            for s in stage.statements:
+                assert isinstance(s, Store)
+                self.store(s, scope)
+        for n in trig:
+            checks.append(f"s::beyond_trig({self.value(n, scope)})")
+        body = list(scope.lines)
+        result = []
+        if checks:
+            body.append(f"bad |= {' | '.join(checks)};")
+            result = ["return !bad;"]
+        return [
+            f"auto part_{exact} = [&]([[maybe_unused]] int64_t from, int64_t to, "
+            f"[[maybe_unused]] int64_t p) {_COLD if exact == 'true' and self.angles() else ''}{{",
+            *_indent(_unflatten("p", loops[:-1])),
+            *(["  int bad = 0;"] if checks else []),
+            "#pragma GCC ivdep",
+            f"  for (int64_t {inner[0]} = from; {inner[0]} < to; ++{inner[0]}) {{",
+            *_indent(_indent(body)),
+            "  }",
+            *_indent(result),
+            "};",
+        ]
+
+    def collapsed(self) -> list[tuple[str, Dim, dict[str, Any]]]:
+        """Loops over dims of size above 1, outermost first; the store decides their order."""
+        dims = [d for d, n in enumerate(self.nest.domain) if n != 1]
+        first = next(s for s in self.nest.statements if isinstance(s, Store))
+
+        def stride(d: int) -> int:
+            c = indexing.coefficient(first.index, f"i{d}")
+            if c is None:
+                return 0
+            return c.evaluate(dict.fromkeys(c.symbols, 1 << 12))
+
+        dims.sort(key=stride, reverse=True)
+        return [(f"i{d}", self.nest.domain[d], {}) for d in dims]
+
+    def rows(self) -> list[str]:
+        """Each point of the kept dims at once, stage by stage."""
+        kept, _ = self.split_dims()
+        trig = self.angles()
+        lines = self.row("false", kept, trig) if trig else []
+        lines += self.row("true", kept, [])
+        call = "if (!part_false(p)) part_true(p);" if trig else "part_true(p);"
+        work = c_expr(_product(n for n in self.nest.domain))
+        return [
+            *lines,
+            f"#pragma omp parallel for if ({work} > {GRAIN})",
+            f"for (int64_t p = 0; p < {c_expr(_product(n for _, n, _ in kept))}; ++p) {{",
+            f"  {call}",
+            "}",
+        ]
+
+    def angles(self) -> list[Scalar]:
+        """Arguments of trigonometric functions, whose fast form is right below a limit alone."""
+        nodes = walk(s.value for s in self.nest.statements)
+        return [n.args[0] for n in nodes if n.op in _TRIG]
+
+    def row(self, exact: str, kept: Sequence[Any], trig: Sequence[Scalar]) -> list[str]:
+        """A lambda that computes the row at position p; false when an angle was too large."""
+        self.exact, self.checked = exact, {id(n) for n in trig}
+        _, reduced = self.split_dims()
+        row = Scope()
+        for stage in self.nest.stages:
+            if stage.kind == "row":
+                for s in stage.statements:
+                    assert isinstance(s, Store)
+                    self.store(s, row)
+            else:
+                row.lines += self.sweep(stage, reduced, row)
+        self.checked = set()
+        return [
+            f"auto part_{exact} = [&](int64_t p) {_COLD if exact == 'true' and self.angles() else ''}{{",
+            *(["  int bad = 0;"] if trig else []),
+            *_indent(_unflatten("p", kept)),
+            *_indent(self.scratch()),
+            *_indent(row.lines),
+            "  return !bad;" if trig else "  return true;",
+            "};",
+        ]
+
+    def scratch(self) -> list[str]:
+        """Local arrays of the row."""
+        found = {}
+        for s in self.nest.statements:
+            if isinstance(s, Store) and s.buffer.startswith("l"):
+                found[s.buffer] = f"{s.memory} {s.buffer}[{self.nest.local[s.buffer]}];"
+        return list(found.values())
+
+    def sweep(self, stage: Stage, reduced: Sequence[Any], row: Scope) -> list[str]:
+        """Loops of a full stage; accumulators are variables of the row."""
+        lines = []
+        for s in _accumulates(stage):
+            lines.append(f"{s.value.type} {s.name} = {literal(s.initial, s.value.type)};")
+            if s.combine in ("maximum", "minimum") and s.value.type in ("float", "double"):
+                lines.append(f"bool {s.name}_nan = false;")
+        inner, last = Scope(self.hoisted(stage, row)), reduced[-1] if reduced else ("i0", 1, {})
+        blocked = any(s.combine == "add" for s in _accumulates(stage))
+        body = self.swept(stage, inner, blocked)
+        name, size = last[0], c_expr(last[1])
+        simd = _simd(stage, blocked, bool(self.checked))
+        if blocked:
+            parts = [s for s in _accumulates(stage) if s.combine == "add"]
+            loop = [
+                f"for (int64_t from = 0; from < {size}; from += {BLOCK}) {{",
+                f"  const int64_t to = from + {BLOCK} < {size} ? from + {BLOCK} : {size};",
+                *(f"  {s.value.type} {s.name}_part{{}};" for s in parts),
+                simd,
+                f"  for (int64_t {name} = from; {name} < to; ++{name}) {{",
+                *_indent(_indent(body)),
+                "  }",
+                *(f"  {s.name} = s::add({s.name}, {s.name}_part);" for s in parts),
+                "}",
+            ]
+        else:
+            loop = [
+                simd,
+                f"for (int64_t {name} = 0; {name} < {size}; ++{name}) {{",
+                *_indent(body),
+                "}",
+            ]
+        for v, n, _ in reversed(reduced[:-1]):
+            loop = [f"for (int64_t {v} = 0; {v} < {c_expr(n)}; ++{v}) {{", *_indent(loop), "}"]
+        lines += loop
+        for s in _accumulates(stage):
+            if s.combine in ("maximum", "minimum") and s.value.type in ("float", "double"):
+                nan = '__builtin_nan("")'
+                lines.append(f"if ({s.name}_nan) {s.name} = {s.value.type}({nan});")
+        return lines
+
+    def swept(self, stage: Stage, scope: Scope, blocked: bool) -> list[str]:
+        for s in stage.statements:
+            if isinstance(s, Store):
+                self.store(s, scope)
+                continue
+            x = self.value(s.value, scope)
+            target = f"{s.name}_part" if s.combine == "add" and blocked else s.name
+            scope.lines += _combined(s, target, x)
+        return scope.lines
+
+    def hoisted(self, stage: Stage, row: Scope) -> Scope:
+        """The row's scope, with all that does not change during the sweep computed in it."""
+        moving = {f"i{d}" for d in self.nest.reduced}
+        fixed: dict[int, bool] = {}
+        for n in walk(s.value for s in stage.statements):
+            fixed[id(n)] = _fixed(n, moving) and all(fixed[id(a)] for a in n.args)
+            if fixed[id(n)] and n.op not in ("const", "result"):
+                self.value(n, row)
+        return row
+
+    def split_dims(self) -> tuple[list[Any], list[Any]]:
+        real = [(f"i{d}", n, {}) for d, n in enumerate(self.nest.domain) if n != 1]
+        kept = [x for x in real if int(x[0][1:]) not in self.nest.reduced]
+        return kept, [x for x in real if int(x[0][1:]) in self.nest.reduced]
+
+    def columns(self) -> list[str]:
+        """Tiles of the last kept dim; accumulators are arrays over the tile."""
+        kept, reduced = self.split_dims()
+        last = kept[-1]
+        body: list[str] = []
+        for stage in self.nest.stages:
+            scope = Scope()
+            for s in _accumulates(stage):
+                self.arrays.add(s.name)
+                start = literal(s.initial, s.value.type)
+                body += [
+                    f"{s.value.type} {s.name}[{TILE}];",
+                    f"for (int64_t j = 0; j < {TILE}; ++j) {s.name}[j] = {start};",
+                ]
+            for s in stage.statements:
+                if isinstance(s, Store):
+                    self.store(s, scope)
+                else:
+                    x = self.value(s.value, scope)
+                    scope.lines.append(f"{s.name}[j] = s::{s.combine}({s.name}[j], {x});")
+            loop = [
+                "#pragma GCC ivdep",
+                "for (int64_t j = 0; j < width; ++j) {",
+                f"  const int64_t {last[0]} = start + j;",
+                *_indent(scope.lines),
+                "}",
+            ]
+            if stage.kind == "full":
+                for v, n, _ in reversed(reduced):
+                    head = f"for (int64_t {v} = 0; {v} < {c_expr(n)}; ++{v}) {{"
+                    loop = [head, *_indent(loop), "}"]
+            body += loop
+        outer = c_expr(_product(n for _, n, _ in kept[:-1]))
+        work = c_expr(_product(self.nest.domain))
+        size = c_expr(last[1])
+        return [
+            f"const int64_t tiles = ({size} + {TILE - 1}) / {TILE};",
+            f"#pragma omp parallel for if ({work} > {GRAIN})",
+            f"for (int64_t q = 0; q < ({outer}) * tiles; ++q) {{",
+            f"  const int64_t p = q / tiles, start = q % tiles * {TILE};",
+            f"  const int64_t width = start + {TILE} < {size} ? {TILE} : {size} - start;",
+            *_indent(_unflatten("p", kept[:-1])),
+            *_indent(body),
+            "}",
+        ]
+
+    def split(self) -> list[str]:
+        """Few rows: the first reduced dim of every sweep is cut into pieces."""
+        kept, reduced = self.split_dims()
+        if not reduced:
+            return self.rows()
+        cut = max(reduced, key=lambda x: x[1] if isinstance(x[1], int) else 1 << 40)
+        row = Scope()
+        for stage in self.nest.stages:
+            if stage.kind == "row":
+                for s in stage.statements:
+                    assert isinstance(s, Store)
+                    self.store(s, row)
+            else:
+                row.lines += self.split_sweep(stage, reduced, cut, row)
+        loops = row.lines
+        for v, n, _ in reversed(kept):
+            loops = [f"for (int64_t {v} = 0; {v} < {c_expr(n)}; ++{v}) {{", *_indent(loops), "}"]
+        return loops
+
+    def split_sweep(self, stage: Stage, reduced: Sequence[Any], cut: Any, row: Scope) -> list[str]:
+        accumulates = _accumulates(stage)
+        self.hoisted(stage, row)
+        inner = Scope(row)
+        for s in stage.statements:
+            if isinstance(s, Store):
+                self.store(s, inner)
+            else:
+                inner.lines += _combined(s, f"{s.name}_part", self.value(s.value, inner))
+        names = [s.name for s in accumulates]
+        loop = inner.lines
+        size = c_expr(cut[1])
+        position = list(reduced).index(cut)
+        for k in range(len(reduced) - 1, -1, -1):
+            v, n, _ = reduced[k]
+            begin, end = ("from", "to") if k == position else ("0", c_expr(n))
+            simd = [_simd(stage, True)] if k == len(reduced) - 1 else []
+            loop = [
+                *simd,
+                f"for (int64_t {v} = {begin}; {v} < {end}; ++{v}) {{",
+                *_indent(loop),
+                "}",
+            ]
+        lines = []
+        for s in accumulates:
+            t, start = s.value.type, literal(s.initial, s.value.type)
+            lines.append(f"{t} {s.name} = {start};")
+            lines.append(f"{t} {s.name}_pieces[{PIECES}];")
+        lines += [
+            f"#pragma omp parallel for if ({c_expr(_product(self.nest.domain))} > {GRAIN})",
+            f"for (int64_t q = 0; q < {PIECES}; ++q) {{",
+            f"  const int64_t from = ({size}) * q / {PIECES}, to = ({size}) * (q + 1) / {PIECES};",
+            *(
+                f"  {s.value.type} {s.name}_part = {literal(s.initial, s.value.type)};"
+                for s in accumulates
+            ),
+            *(f"  [[maybe_unused]] bool {n}_nan = false;" for n in names),
+            *_indent(loop),
+            *(
+                f'  if ({s.name}_nan) {s.name}_part = {s.value.type}(__builtin_nan(""));'
+                for s in accumulates
+                if s.combine in ("maximum", "minimum") and s.value.type in ("float", "double")
+            ),
+            *(f"  {n}_pieces[q] = {n}_part;" for n in names),
+            "}",
+            f"for (int64_t q = 0; q < {PIECES}; ++q) {{" if names else "",
+            *(f"  {s.name} = s::{s.combine}({s.name}, {s.name}_pieces[q]);" for s in accumulates),
+            "}" if names else "",
+        ]
+        return lines
+
+
+def _accumulates(stage: Stage) -> list[Accumulate]:
+    return [s for s in stage.statements if isinstance(s, Accumulate)]
+
+
+def _combined(s: Accumulate, target: str, x: str) -> list[str]:
+    """Statements that combine a value into an accumulator; loops over them vectorise."""
+    if s.value.type in ("float", "double"):
+        if s.combine == "maximum":
+            nan = target.removesuffix("_part") + "_nan"
+            return [f"{nan} |= {x} != {x};", f"{target} = {x} > {target} ? {x} : {target};"]
+        if s.combine == "minimum":
+            nan = target.removesuffix("_part") + "_nan"
+            return [f"{nan} |= {x} != {x};", f"{target} = {x} < {target} ? {x} : {target};"]
+        if s.combine in ("add", "mul"):
+            return [f"{target} {'+' if s.combine == 'add' else '*'}= {x};"]
+    return [f"{target} = s::{s.combine}({target}, {x});"]
+
+
+def _simd(stage: Stage, parts: bool, checks: bool = False) -> str:
+    """The pragma that lets sums and extremes be reordered."""
+    clauses = ["reduction(| : bad)"] if checks else []
+    for s in _accumulates(stage):
+        if s.value.type not in ("float", "double"):
+            return ""
+        name = f"{s.name}_part" if parts and (s.combine == "add" or parts) else s.name
+        match s.combine:
+            case "add" | "mul":
+                clauses.append(f"reduction({'+' if s.combine == 'add' else '*'} : {name})")
+            case "maximum" | "minimum":
+                clauses.append(f"reduction({s.combine[:3]} : {name}) reduction(| : {s.name}_nan)")
+            case _:
+                return ""
+    if not _accumulates(stage):
+        return "#pragma GCC ivdep"
+    return f"#pragma omp simd {' '.join(clauses)}"
+
+
+def _fixed(n: Scalar, moving: set[str]) -> bool:
+    if n.op == "load":
+        return not (n.value[1].symbols & moving)
+    return n.op != "index" or not (n.value.symbols & moving)
+
+
+def _product(sizes: Iterable[Dim]) -> Dim:
+    total = expr(1)
+    for n in sizes:
+        total = total * expr(n)
+    return total
+
+
+def _unflatten(p: str, loops: Sequence[Any]) -> list[str]:
+    """Loop variables from a flat position."""
+    lines: list[str] = []
+    rest = p
+    for k, (v, n, _) in enumerate(reversed(loops)):
+        if k == len(loops) - 1:
+            lines.append(f"const int64_t {v} = {rest};")
+        else:
+            lines.append(f"const int64_t {v} = {rest} % ({c_expr(n)});")
+            rest = f"({rest} / ({c_expr(n)}))"
+    return lines
+
+
+def _read(place: str, memory: str) -> str:
+    match memory:
+        case "F16" | "BF16":
+            return f"widen({place})"
+        case "C64" | "C128" | "float" | "double" | "int64_t" | "uint64_t":
+            return place
+        case "bool":
+            return place
+    return f"static_cast<int64_t>({place})"
+
+
+def _indent(lines: Iterable[str]) -> list[str]:
+    return [x if x.startswith("#") or not x else f"  {x}" for x in lines]
+
+
+def source(nests: Sequence[Nest], memory: dict[str, str], symbols: Sequence[str]) -> str:
+    """A whole translation unit: every nest, and `run`, which calls them by number."""
+    lines = ['#include "kernels/scalar_math.h"', "", "using namespace flambeau::kernels::FB_ISA;",
+             "namespace {", ""]  # fmt: skip
+    for i, nest in enumerate(nests):
+        text = Emitter(f"nest{i}", nest, memory).emit()
+        used = [f"  [[maybe_unused]] const int64_t {s} = n[{k}];" for k, s in enumerate(symbols)]
+        at = next(k for k, x in enumerate(text) if x.startswith("static void"))
+        lines += [*text[: at + 1], *used, *text[at + 1 :]]
+    lines += ["}  // namespace", "", 'extern "C" __attribute__((visibility("default")))',
+              "void run(int k, void* const* b, const int64_t* n) {", "  switch (k) {"]  # fmt: skip
+    lines += [f"    case {i}: return nest{i}(b, n);" for i in range(len(nests))]
+    return "\n".join([*lines, "  }", "}", ""])

@@ -1,0 +1,77 @@
+"""A pointwise entry as scalar nodes: its own expression, with the loop's values put in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._build import scalar_expr
+from .._build.emit_kernels import Kernel
+from .._build.model import Op
+from .._trace import pointwise, table
+from .._trace.fake import Fake
+from .._trace.interp import Interpreter, wrapped
+from .scalar import COMPLEX, REAL, REGISTER, Body, Scalar
+
+
+def kernel_of(op: Op, args: Sequence[Any]) -> Kernel:
+    """The kernel that a call takes: entries with tests in their body have several."""
+    variants = pointwise.plan(op.uid).variants
+    if len(variants) == 1:
+        return variants[0].kernel
+    selector = table.body(op.uid)
+    assert selector is not None
+    given = [
+        wrapped(a) if p.type.base == "Tensor" and a is not None else a
+        for p, a in zip(op.params, args, strict=True)
+    ]
+    return variants[Interpreter(table.evaluate_call).run(selector, given)].kernel
+
+
+def apply(
+    body: Body, op: Op, kernel: Kernel, fakes: Sequence[Fake], tensors: Sequence[Scalar],
+    params: Sequence[Scalar],
+) -> list[Scalar]:  # fmt: skip
+    """Results of an entry at one point.
+
+    Args:
+        fakes: the tensor operands' types, which decide what the entry computes in.
+        tensors: their elements.
+        params: values of the kernel's number parameters.
+    """
+    compute = REGISTER[pointwise.computed_dtype(op, fakes)]
+    types = {
+        "same": compute,
+        "real": REAL.get(compute, compute),
+        "complex": COMPLEX.get(compute, compute),
+        "bool": "bool",
+    }
+    done: dict[int, Scalar] = {}
+    for n in scalar_expr.topological(kernel.outputs):
+        if n.op == "input":
+            x = tensors[kernel.inputs.index(str(n.value))]
+            done[id(n)] = body.cast(x, types[n.kind])
+        elif n.op == "param":
+            done[id(n)] = body.cast(params[kernel.params.index(str(n.value))], types["real"])
+        elif n.op == "const":
+            done[id(n)] = body.const(n.value, types[n.kind])
+        else:
+            wanted = _argument_types(n, types)
+            args = [body.cast(done[id(a)], t) for a, t in zip(n.args, wanted, strict=True)]
+            done[id(n)] = body.make(n.op, types[n.kind], args)
+    return [done[id(n)] for n in kernel.outputs]
+
+
+def _argument_types(n: scalar_expr.Node, types: dict[str, str]) -> list[str]:
+    """Types to which the arguments of a primitive are brought."""
+    if n.op == "where":
+        return ["bool", types[n.kind], types[n.kind]]
+    if n.op.startswith("logical_"):
+        return ["bool"] * len(n.args)
+    if n.op == "complex":
+        return [types["real"]] * len(n.args)
+    kinds = {a.kind for a in n.args if a.op != "const"}
+    for kind in ("same", "complex", "real"):
+        if kind in kinds:
+            return [types[kind]] * len(n.args)
+    return [types["same" if kinds else "real"]] * len(n.args)

@@ -1,0 +1,231 @@
+"""A graph of primitives as a program of loop nests and calls.
+
+Values are lazy: a pointwise result is a function from an index to a scalar, a view another index
+into what it views; memory is given to what must have it (results, arguments of calls, what several
+nodes read) and each such value becomes a nest of its own. `fuse` merges nests later. Lowering
+decides nothing about speed beyond that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._ir.entries import resolve
+from .._ir.graph import Arg, Graph, Node, ScalarType, TensorType, Value, dim
+from .._ir.symexpr import Expr, expr
+from .._trace import fake as fakes
+from .._trace import table
+from .._trace.interp import wrapped
+from . import indexing, inline, reductions
+from .nest import Buffer, Call, Nest, Program, Stage, Store, View, variable
+from .scalar import MEMORY, Body, Scalar
+
+Index = Sequence[Expr]
+
+
+@dataclass(eq=False)
+class Lazy:
+    """A tensor during lowering: its fake, and where its elements come from.
+
+    In memory: `view` tells where. Else `at(index)` computes an element.
+    """
+
+    fake: fakes.Fake
+    view: View | None = None
+    at: Callable[[Index], Scalar] | None = None
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return tuple(map(fakes.plain, self.fake.shape))
+
+
+class Lowering:
+    """One graph on its way; `program` grows."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.body = Body()
+        self.values: dict[Value, Any] = {}
+        self.uses = {v: len(nodes) for v, nodes in graph.uses().items()}
+        symbols = list(graph.env.symbols)
+        self.program = Program({}, [], [], [], symbols)
+
+    # Values ---------------------------------------------------------------------------------
+
+    def element(self, x: Any, index: Index) -> Scalar:
+        """Element of an operand at a point of the result's shape."""
+        if isinstance(x, Lazy):
+            return self.load(x, indexing.broadcast(index, x.shape))
+        if isinstance(x, Expr):
+            return self.body.make("size", "int64_t", (), x)
+        kind = "bool" if isinstance(x, bool) else "int64_t" if isinstance(x, int) else "double"
+        return self.body.const(x, "C128" if isinstance(x, complex) else kind)
+
+    def load(self, x: Lazy, index: Index) -> Scalar:
+        if x.view is not None:
+            at = indexing.linear(index, x.view.strides, x.view.offset)
+            return self.body.load(x.view.buffer, at, x.fake.dtype)
+        assert x.at is not None
+        return x.at(index)
+
+    def buffer(self, t: TensorType, kind: str = "temporary") -> Buffer:
+        b = Buffer(f"b{len(self.program.buffers)}", t.dtype, t.shape, t.strides, kind)
+        self.program.buffers[b.name] = b
+        return b
+
+    def realise(self, x: Lazy, where: Any = None) -> View:
+        """The tensor in memory; made so, in its own layout, if it is not."""
+        if x.view is None:
+            t = x.fake.type
+            b = self.buffer(t)
+            index = self.point(t.shape)
+            value = self.load(x, index)
+            store = Store(b.name, indexing.linear(index, b.strides, 0), value, MEMORY[b.dtype])
+            places = [str(where)] if where else []
+            self.program.steps.append(Nest(t.shape, frozenset(), [Stage("full", [store])], places))
+            x.view = View(b.name, b.dtype, t.shape, t.strides, 0)
+        return x.view
+
+    @staticmethod
+    def point(shape: Sequence[Any]) -> list[Expr]:
+        """The index of the running point of a nest over `shape`."""
+        return [expr(0) if n == 1 else variable(i) for i, n in enumerate(shape)]
+
+    # Nodes ----------------------------------------------------------------------------------
+
+    def run(self) -> Program:
+        for v in self.graph.inputs:
+            self.values[v] = self.take(v)
+        for node in self.graph.nodes:
+            self.lower(node)
+        self.program.outputs = [self.result(a) for a in self.graph.outputs]
+        return self.program
+
+    def take(self, v: Value) -> Any:
+        if isinstance(v.type, ScalarType):
+            self.program.inputs.append(None)
+            raise NotImplementedError("numbers as inputs of compiled graphs")
+        b = self.buffer(v.type, "input")
+        self.program.inputs.append(b.name)
+        fake = fakes.of_type(v.type, self.graph.env)
+        return Lazy(fake, View(b.name, b.dtype, b.shape, b.strides, 0))
+
+    def result(self, a: Arg) -> Any:
+        x = self.value(a)
+        if isinstance(x, Lazy):
+            view = self.realise(x)
+            if self.program.buffers[view.buffer].kind == "temporary":
+                self.program.buffers[view.buffer].kind = "output"
+            return view
+        return x
+
+    def value(self, a: Arg) -> Any:
+        if isinstance(a, Value):
+            return self.values[a]
+        return tuple(map(self.value, a)) if isinstance(a, tuple) else a
+
+    def lower(self, node: Node) -> None:
+        target = resolve(node.target)
+        op = target.op
+        args = [self.value(a) for a in node.args]
+        if target.form:
+            return self.call(node, args)
+        if op.kind == "pointwise" and self.plain_pointwise(op, args):
+            self.pointwise(node, op, args)
+        elif op.kind == "view":
+            self.view(node, op, args)
+        elif op.uid in reductions.RULES:
+            reductions.RULES[op.uid](self, node, args)
+        else:
+            self.call(node, args)
+        for v in node.outs:
+            x = self.values[v]
+            if isinstance(x, Lazy) and x.view is None and self.uses.get(v, 0) > 1:
+                self.realise(x, node.where)
+
+    def plain_pointwise(self, op: Any, args: Sequence[Any]) -> bool:
+        """Every operand is a tensor or a number that can stand in a loop."""
+        return all(isinstance(a, (Lazy, Expr, int, float, complex, str)) or a is None for a in args)
+
+    def fakes_of(self, args: Any) -> Any:
+        if isinstance(args, Lazy):
+            return args.fake
+        if isinstance(args, (tuple, list)):
+            return [self.fakes_of(a) for a in args]
+        return fakes.symbolic(args, self.graph.env) if isinstance(args, Expr) else args
+
+    def pointwise(self, node: Node, op: Any, args: list[Any]) -> None:
+        kernel = inline.kernel_of(op, self.fakes_of(args))
+        given = dict(zip((p.name for p in op.params), args, strict=True))
+        operands = [given[name] for name in kernel.inputs]
+        types = [wrapped(self.fakes_of(x)) for x in operands]
+        numbers = [given[name] for name in kernel.params]
+        results = [fakes.of_type(v.type, self.graph.env) for v in node.outs]
+
+        def at(index: Index, k: int) -> Scalar:
+            elements = [self.element(x, index) for x in operands]
+            params = [self.element(x, ()) for x in numbers]
+            value = inline.apply(self.body, op, kernel, types, elements, params)[k]
+            return self.body.stored_as(value, results[k].dtype)
+
+        for k, v in enumerate(node.outs):
+            self.values[v] = Lazy(results[k], at=lambda index, k=k: at(index, k))
+
+    def view(self, node: Node, op: Any, args: list[Any]) -> None:
+        base = next(a for a in args if isinstance(a, Lazy))
+        flat = self.fakes_of(args)
+        made = table.evaluate(op, flat, table.evaluate_call)
+        for v, fake in zip(node.outs, made if isinstance(made, (tuple, list)) else [made]):
+            self.values[v] = self.viewed(base, fake, node)
+
+    def viewed(self, base: Lazy, fake: fakes.Fake, node: Node) -> Lazy:
+        shape = tuple(map(fakes.plain, fake.shape))
+        strides = tuple(map(fakes.plain, fake.strides))
+        offset = fakes.plain(fake.offset)
+        if base.view is None and fake.dtype == base.fake.dtype:
+            b = base.fake.type
+            probe = indexing.through_view(
+                self.point(shape), shape, strides, offset, b.shape, b.strides
+            )
+            if probe is not None:
+                own = _detached(fake)
+
+                def at(index: Index) -> Scalar:
+                    inner = indexing.through_view(index, shape, strides, offset, b.shape, b.strides)
+                    assert inner is not None
+                    return self.load(base, inner)
+
+                return Lazy(own, at=at)
+        below = self.realise(base, node.where)
+        start = dim(expr(below.offset) + expr(offset) - expr(fakes.plain(base.fake.offset)))
+        view = View(below.buffer, fake.dtype, shape, strides, start)
+        return Lazy(fake, view)
+
+    def call(self, node: Node, args: list[Any]) -> None:
+        """An operation that runs as it does eagerly."""
+        given = tuple(self.argument(a) for a in args)
+        outs = []
+        for v in node.outs:
+            assert isinstance(v.type, TensorType)
+            b = self.buffer(v.type)
+            outs.append(b.name)
+            fake = fakes.of_type(v.type, self.graph.env)
+            self.values[v] = Lazy(fake, View(b.name, b.dtype, b.shape, b.strides, 0))
+        self.program.steps.append(Call(node, given, tuple(outs)))
+
+    def argument(self, a: Any) -> Any:
+        if isinstance(a, Lazy):
+            return self.realise(a)
+        return tuple(map(self.argument, a)) if isinstance(a, tuple) else a
+
+
+def _detached(fake: fakes.Fake) -> fakes.Fake:
+    """A dense tensor of the same type: what a computed view is to its own views."""
+    return fakes.new(fake.shape, fake.dtype, fake.device)
+
+
+def lower(graph: Graph) -> Program:
+    """The program of a graph of primitives."""
+    return Lowering(graph).run()
