@@ -16,7 +16,7 @@ from .._ir.types import parse_params, parse_type
 from .model import Op, Rule
 
 KINDS = ("pointwise", "reduction", "view", "structured", "composite")
-RULES = ("vjp", "jvp", "vmap", "samples")
+RULES = ("vjp", "jvp", "vmap", "samples", "decompose")
 
 
 class TableError(CompileError):

@@ -8,11 +8,16 @@ from typing import Any
 
 import flambeau
 
-from .._ir.entries import resolve
-from .._ir.symexpr import Expr
+from .._ir.graph import Graph
+from .._ir.graph_run import _caller, bindings
 from .._ir.symbols import ShapeEnv
+from .._ir.symexpr import Expr
 from . import emit_cpp, toolchain
+from .decompose import decompose
+from .fuse import fuse
+from .lower import Lowering
 from .nest import Buffer, Nest, Program, View
+from .scratch import localise
 from .scalar import MEMORY
 
 
@@ -30,7 +35,7 @@ class Executable:
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs for tensors of the types that the program was made for."""
-        values = self.symbol_values(inputs)
+        values = bindings(self.env, inputs)
         buffers: dict[str, Any] = {}
         for name, x in zip(self.program.inputs, inputs, strict=True):
             if name is not None:
@@ -52,28 +57,13 @@ class Executable:
                 self.call(step, buffers, pointers, values)
         return [self.output(o, buffers, values) for o in self.program.outputs]
 
-    def symbol_values(self, inputs: Sequence[Any]) -> dict[str, int]:
-        out = {}
-        for name, s in self.env.symbols.items():
-            assert s.source is not None
-            x = inputs[s.source.input]
-            read: dict[str, Callable[[], int]] = {
-                "size": lambda: x.shape[s.source.dim],  # noqa: B023
-                "stride": lambda: x.stride()[s.source.dim],  # noqa: B023
-                "offset": lambda: x.storage_offset(),  # noqa: B023
-                "value": lambda: x,  # noqa: B023
-            }
-            out[name] = read[s.source.kind]()
-        return out
-
     def allocate(self, b: Buffer, values: dict[str, int]) -> Any:
         shape, strides = (tuple(_int(n, values) for n in x) for x in (b.shape, b.strides))
         return flambeau.empty_strided(shape, strides, dtype=b.dtype)
 
     def call(self, step: Any, buffers: dict[str, Any], pointers: Any, values: Any) -> None:
-        args = [self.output(a, buffers, values) for a in step.args]
-        made = invoke(step.node.target, args)
-        for name, x in zip(step.outs, made if isinstance(made, (tuple, list)) else [made]):
+        args = tuple(self.output(a, buffers, values) for a in step.args)
+        for name, x in zip(step.outs, _caller(step.node, False)(args), strict=True):
             buffers[name] = x
             pointers[int(name[1:])] = x.data_ptr()
 
@@ -94,8 +84,10 @@ def _int(n: Any, values: dict[str, int]) -> int:
     return n.evaluate(values) if isinstance(n, Expr) else n
 
 
-def invoke(target: str, args: Sequence[Any]) -> Any:
-    """Calls an entry by its target with all its arguments."""
-    from .._ir.graph_run import call_target
-
-    return call_target(resolve(target), args)
+def back_end(graph: Graph) -> Callable[..., list[Any]]:
+    """A graph of primitives as a function of its inputs, in native code."""
+    written = decompose(graph)
+    lowering = Lowering(written)
+    program = localise(fuse(lowering.run(), lowering.body), lowering.body)
+    run = Executable(program, written.env)
+    return lambda *inputs: run([*inputs, *written.attached])

@@ -14,11 +14,11 @@ from typing import Any
 
 from .._ir.entries import resolve
 from .._ir.graph import Arg, Graph, Node, ScalarType, TensorType, Value, dim
-from .._ir.symexpr import Expr, expr
+from .._ir.symexpr import Expr, expr, symbol
 from .._trace import fake as fakes
 from .._trace import table
 from .._trace.interp import wrapped
-from . import indexing, inline, reductions
+from . import indexing, inline, movement, reductions
 from .nest import Buffer, Call, Nest, Program, Stage, Store, View, variable
 from .scalar import MEMORY, Body, Scalar
 
@@ -106,15 +106,32 @@ class Lowering:
     def take(self, v: Value) -> Any:
         if isinstance(v.type, ScalarType):
             self.program.inputs.append(None)
-            raise NotImplementedError("numbers as inputs of compiled graphs")
+            return self.number(len(self.program.inputs) - 1)
         b = self.buffer(v.type, "input")
         self.program.inputs.append(b.name)
         fake = fakes.of_type(v.type, self.graph.env)
         return Lazy(fake, View(b.name, b.dtype, b.shape, b.strides, 0))
 
+    def number(self, position: int) -> Expr:
+        """The symbol that an input of the graph gives the value of."""
+        for name, s in self.graph.env.symbols.items():
+            if s.source is not None and (s.source.kind, s.source.input) == ("value", position):
+                return symbol(name)
+        raise NotImplementedError("compile: a number that is no size as an input of a graph")
+
+    def define(self, v: Value, fake: fakes.Fake, made: View | Callable[[Index], Scalar]) -> None:
+        """What a value of the graph stands for: memory, or a function of the index."""
+        in_memory = isinstance(made, View)
+        self.values[v] = Lazy(fake, made) if in_memory else Lazy(fake, at=made)
+
+    def add_nest(self, nest: Nest) -> None:
+        self.program.steps.append(nest)
+
     def result(self, a: Arg) -> Any:
         x = self.value(a)
         if isinstance(x, Lazy):
+            if x.view is None and isinstance(a, Value):
+                x.fake = fakes.of_type(a.type, self.graph.env)  # type: ignore[arg-type]
             view = self.realise(x)
             if self.program.buffers[view.buffer].kind == "temporary":
                 self.program.buffers[view.buffer].kind = "output"
@@ -130,9 +147,14 @@ class Lowering:
         target = resolve(node.target)
         op = target.op
         args = [self.value(a) for a in node.args]
-        if target.form:
-            return self.call(node, args)
-        if op.kind == "pointwise" and self.plain_pointwise(op, args):
+        if self.empty(node):
+            self.call(node, args)
+        elif node.target in movement.RULES:
+            if movement.RULES[node.target](self, node, args):
+                self.call(node, args)
+        elif target.form:
+            self.call(node, args)
+        elif op.kind == "pointwise" and self.plain_pointwise(args):
             self.pointwise(node, op, args)
         elif op.kind == "view":
             self.view(node, op, args)
@@ -145,7 +167,14 @@ class Lowering:
             if isinstance(x, Lazy) and x.view is None and self.uses.get(v, 0) > 1:
                 self.realise(x, node.where)
 
-    def plain_pointwise(self, op: Any, args: Sequence[Any]) -> bool:
+    @staticmethod
+    def empty(node: Node) -> bool:
+        """A tensor without elements is involved: left to the kernels, which know that case."""
+        tensors = [v.type for v in (*node.inputs, *node.outs) if isinstance(v.type, TensorType)]
+        viewed = resolve(node.target).op.kind == "view"
+        return not viewed and any(n == 0 for t in tensors for n in t.shape)
+
+    def plain_pointwise(self, args: Sequence[Any]) -> bool:
         """Every operand is a tensor or a number that can stand in a loop."""
         return all(isinstance(a, (Lazy, Expr, int, float, complex, str)) or a is None for a in args)
 
@@ -177,7 +206,8 @@ class Lowering:
         base = next(a for a in args if isinstance(a, Lazy))
         flat = self.fakes_of(args)
         made = table.evaluate(op, flat, table.evaluate_call)
-        for v, fake in zip(node.outs, made if isinstance(made, (tuple, list)) else [made]):
+        several = made if isinstance(made, (tuple, list)) else [made]
+        for v, fake in zip(node.outs, several, strict=True):
             self.values[v] = self.viewed(base, fake, node)
 
     def viewed(self, base: Lazy, fake: fakes.Fake, node: Node) -> Lazy:

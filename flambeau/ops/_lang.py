@@ -79,6 +79,9 @@ class Entry:
     def samples(self, function: F | None = None, /, **options: Any) -> Any:
         return self._rule("samples", function, options)
 
+    def decompose(self, function: F | None = None, **options: Any) -> Any:
+        return self._rule("decompose", function, options)
+
     def overload(self, function: F | None = None, /, **options: Any) -> Any:
         def add(f: F) -> Entry:
             return _file_all(f, self.kind, options)

@@ -53,6 +53,21 @@ def native_layer_norm(
     return empty(input.shape, dtype=input.dtype, like=input), mean, rstd
 
 
+@native_layer_norm.decompose
+def _(input, normalized_shape, weight, bias, eps):
+    tail = list(range(input.ndim - len(normalized_shape), input.ndim))
+    x = input.to(opmath(input.dtype))
+    mean = x.mean(tail, True)
+    centred = x - mean
+    rstd = ((centred * centred).mean(tail, True) + eps).rsqrt()
+    y = centred * rstd
+    if weight is not None:
+        y = y * weight
+    if bias is not None:
+        y = y + bias
+    return y.to(input.dtype), mean, rstd
+
+
 @native_layer_norm.vjp
 def _(g0, g1, g2, input, normalized_shape, weight, bias, result1, result2):
     if not grad_mode():
@@ -122,6 +137,20 @@ def _(
         d_weight = d_weight.sum(lead)
         d_bias = d_bias.sum(lead)
     return d_input, d_weight, d_bias
+
+
+@layer_norm_backward.decompose
+def _(g, input, normalized_shape, weight, mean, rstd):
+    lead = input.ndim - len(normalized_shape)
+    tail = list(range(lead, input.ndim))
+    h = g.to(rstd.dtype)
+    x = (input.to(rstd.dtype) - mean) * rstd
+    gx = h if weight is None else h * weight.to(rstd.dtype)
+    d = (gx - gx.mean(tail, True) - x * (gx * x).mean(tail, True)) * rstd
+    if lead == 0:
+        return d.to(input.dtype), h * x, h
+    before = list(range(lead))
+    return d.to(input.dtype), (h * x).sum(before), h.sum(before)
 
 
 @composite(namespaces=("torch", "nn.functional"), method=False)

@@ -35,6 +35,16 @@ def _var_mean(
     return empty(shape, like=input), empty(shape, like=input)
 
 
+@_var_mean.decompose
+def _(input, dim, correction, keepdim):
+    dims = _reduced_dims(dim, input.ndim)
+    x = input.to(opmath(input.dtype))
+    centred = x - x.mean(dims, True)
+    freedom = max(float(_count_reduced(input, dim)) - correction, 0.0)
+    variance = (centred * centred).sum(dims, keepdim) / freedom
+    return variance.to(input.dtype), x.mean(dims, keepdim).to(input.dtype)
+
+
 @_var_mean.vjp(undefined=True)
 def _(g0: Tensor | None, g1: Tensor | None, input, dim, correction: float, keepdim: bool):
     out = zeros([], dtype=input.dtype)

@@ -37,6 +37,14 @@ def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     return empty(input.shape, dtype=_softmax_dtype(input, dim, dtype, "softmax"), like=input)
 
 
+@softmax.decompose
+def _(input, dim, dtype):
+    kind = input.dtype if dtype is None else dtype
+    x = input.to(kind).to(opmath(kind))
+    e = (x - x.amax([dim], True)).exp()
+    return (e / e.sum([dim], True)).to(kind)
+
+
 @softmax.vjp
 def _(g, input, dim, result):
     return softmax_backward(g, result, dim, input.dtype)
@@ -49,6 +57,13 @@ def softmax_backward(grad: Tensor, output: Tensor, dim: int, dtype: DType) -> Te
     >>> torch.softmax(torch.zeros(2, requires_grad=True), 0).sum().backward()
     """
     return empty(output.shape, dtype=dtype, like=output)
+
+
+@softmax_backward.decompose
+def _(grad, output, dim, dtype):
+    y = output.to(opmath(output.dtype))
+    gy = grad.to(y.dtype) * y
+    return (gy - y * gy.sum([dim], True)).to(dtype)
 
 
 @softmax_backward.vjp
@@ -74,6 +89,14 @@ def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     return empty(input.shape, dtype=_softmax_dtype(input, dim, dtype, "log_softmax"), like=input)
 
 
+@log_softmax.decompose
+def _(input, dim, dtype):
+    kind = input.dtype if dtype is None else dtype
+    x = input.to(kind).to(opmath(kind))
+    y = x - x.amax([dim], True)
+    return (y - y.exp().sum([dim], True).log()).to(kind)
+
+
 @log_softmax.vjp
 def _(g, input, dim, result):
     return log_softmax_backward(g, result, dim, input.dtype)
@@ -86,6 +109,13 @@ def log_softmax_backward(grad: Tensor, output: Tensor, dim: int, dtype: DType) -
     >>> torch.log_softmax(torch.zeros(2, requires_grad=True), 0).sum().backward()
     """
     return empty(output.shape, dtype=dtype, like=output)
+
+
+@log_softmax_backward.decompose
+def _(grad, output, dim, dtype):
+    y = output.to(opmath(output.dtype))
+    g = grad.to(y.dtype)
+    return (g - y.exp() * g.sum([dim], True)).to(dtype)
 
 
 @log_softmax_backward.vjp

@@ -1,0 +1,80 @@
+"""Fused operations written out: entries with a `decompose` rule become what the rule says.
+
+Eager has one kernel for them; written out, they fuse with their neighbours.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from .._build.model import Op
+from .._ir import ir
+from .._ir.entries import file_constants, overloads, record, resolve
+from .._ir.frontend import compile_function
+from .._ir.graph import Graph, Node, Value, map_values
+from .._ir.symexpr import Expr
+from .._trace import fake as fakes
+from .._trace.functional import PrimitiveRecorder
+from .._trace.interp import Interpreter
+
+
+@cache
+def rule(uid: str) -> ir.Function | None:
+    """The rule of an entry, or None."""
+    op = record(uid)
+    found = op.rules.get("decompose")
+    if found is None:
+        return None
+    return compile_function(
+        found.node, op.params, op.returns, op.file, overloads, file_constants(op.file)
+    )
+
+
+def decompose(graph: Graph) -> Graph:
+    """The same function; every node that has a rule is written out."""
+    recorder = PrimitiveRecorder(graph.env)
+    recorder.grad = False
+    values: dict[Value, Any] = {}
+    for v in graph.inputs:
+        values[v] = recorder.builder.input(v.type)
+    for node in graph.nodes:
+        target = resolve(node.target)
+        written = None if target.form else rule(target.op.uid)
+        if written is not None and _has_elements(node):
+            _write_out(recorder, node, target.op, written, values)
+        else:
+            args = map_values(node.args, lambda v: values[v])
+            types = tuple(v.type for v in node.outs)
+            new = recorder.builder.add(node.target, args, types, node.where, node.grad)
+            values.update(zip(node.outs, new.outs, strict=True))
+    out = recorder.graph
+    out.outputs = map_values(graph.outputs, lambda v: values[v])
+    out.attached = graph.attached
+    return out
+
+
+def _has_elements(node: Node) -> bool:
+    """Not known to be empty: reductions of nothing are the kernels' business."""
+    return all(n != 0 for v in node.inputs for n in getattr(v.type, "shape", ()))
+
+
+def _write_out(
+    recorder: PrimitiveRecorder, node: Node, op: Op, f: ir.Function, values: dict[Value, Any]
+) -> None:
+    def operand(a: Any) -> Any:
+        if isinstance(a, Value):
+            made = fakes.of_type(a.type, recorder.env)  # type: ignore[arg-type]
+            made.value = values[a]
+            return made
+        if isinstance(a, tuple):
+            return [operand(x) for x in a]
+        return fakes.symbolic(a, recorder.env) if isinstance(a, Expr) else a
+
+    first = len(recorder.graph.nodes)
+    result = Interpreter(recorder.call).run(f, [operand(a) for a in node.args])
+    for made in recorder.graph.nodes[first:]:
+        made.where = node.where
+    results = result if isinstance(result, (tuple, list)) else [result]
+    for v, r in zip(node.outs, results, strict=True):
+        values[v] = recorder.read(r)

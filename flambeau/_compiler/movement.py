@@ -1,0 +1,127 @@
+"""Operations that move, convert or make elements, as lazies and nests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .._ir.graph import Node, TensorType
+from .._ir.symexpr import Expr, expr
+from .._trace import fake as fakes
+from . import indexing
+from .nest import Nest, Stage, Store, View
+from .scalar import MEMORY, REGISTER, Scalar
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+Index = Sequence[Expr]
+At = Callable[[Index], Scalar]
+#: True where the rule could not be applied: the operation is called as eager does it
+Rule = Callable[["Lowering", Node, list[Any]], bool | None]
+
+
+def _define(lowering: Lowering, node: Node, at: At) -> None:
+    """The node's result is computed by `at`, in the result's dtype."""
+    fake = fakes.of_type(node.out.type, lowering.graph.env)  # type: ignore[arg-type]
+    lowering.define(node.out, fake, lambda index: lowering.body.stored_as(at(index), fake.dtype))
+
+
+def _copy(lowering: Lowering, node: Node, args: list[Any]) -> None:
+    x = args[0]
+    _define(lowering, node, lambda index: lowering.load(x, index))
+
+
+def _copied_into(lowering: Lowering, node: Node, args: list[Any]) -> None:
+    src = args[1]
+    _define(lowering, node, lambda index: lowering.element(src, index))
+
+
+def _filled(position: int) -> Rule:
+    def rule(lowering: Lowering, node: Node, args: list[Any]) -> None:
+        value = args[position] if position >= 0 else 0
+        _define(lowering, node, lambda index: lowering.element(value, ()))
+
+    return rule
+
+
+def _arange(lowering: Lowering, node: Node, args: list[Any]) -> bool | None:
+    whole = node.target == "arange_1"
+    start, step = (0, 1) if whole else (args[0], args[2])
+    given = (args[0],) if whole else args[:3]
+    if not all(isinstance(x, (int, Expr)) for x in given) or REGISTER[node.out.dtype] != "int64_t":
+        return True
+
+    def at(index: Index) -> Scalar:
+        place = expr(start) + index[0] * expr(step)
+        return lowering.body.make("index", "int64_t", (), place)
+
+    _define(lowering, node, at)
+    return None
+
+
+def _flip(lowering: Lowering, node: Node, args: list[Any]) -> None:
+    x, ndim = args[0], len(args[0].shape)
+    dims = {d % ndim for d in args[1]} if ndim else set()
+
+    def at(index: Index) -> Scalar:
+        moved = [
+            expr(n) - 1 - i if d in dims and n != 1 else i
+            for d, (i, n) in enumerate(zip(index, x.shape, strict=True))
+        ]
+        return lowering.load(x, moved)
+
+    _define(lowering, node, at)
+
+
+def _triangle(keep: str) -> Rule:
+    def rule(lowering: Lowering, node: Node, args: list[Any]) -> None:
+        x, body = args[0], lowering.body
+
+        def at(index: Index) -> Scalar:
+            value = lowering.load(x, index)
+            gap = body.make("index", "int64_t", (), index[-1] - index[-2] - expr(args[1]))
+            inside = body.make(keep, "bool", (gap, body.const(0, "int64_t")))
+            zero = body.const(0, value.type)
+            return body.make("where", value.type, (inside, value, zero))
+
+        _define(lowering, node, at)
+
+    return rule
+
+
+def _cat(lowering: Lowering, node: Node, args: list[Any]) -> bool | None:
+    """Each operand is written into its part of the result by a nest of its own."""
+    tensors = [x for x in args[0] if x.shape != (0,)]
+    t = node.out.type
+    assert isinstance(t, TensorType)
+    dim = args[1] % len(t.shape) if t.shape else 0
+    b = lowering.buffer(t)
+    start: Expr = expr(0)
+    for x in tensors:
+        index = lowering.point(x.shape)
+        value = lowering.body.stored_as(lowering.load(x, index), t.dtype)
+        place = [i + start if d == dim else i for d, i in enumerate(index)]
+        store = Store(b.name, indexing.linear(place, b.strides, 0), value, MEMORY[t.dtype])
+        where = [str(node.where)] if node.where else []
+        lowering.add_nest(Nest(x.shape, frozenset(), [Stage("full", [store])], where))
+        start = start + expr(x.shape[dim])
+    fake = fakes.of_type(t, lowering.graph.env)
+    lowering.define(node.out, fake, View(b.name, b.dtype, b.shape, b.strides, 0))
+    return None
+
+
+#: target of a node -> how it is lowered
+RULES: dict[str, Rule] = {
+    "_to_copy": _copy,
+    "copy_.new": _copied_into,
+    "fill_.new": _filled(1),
+    "full": _filled(1),
+    "zeros": _filled(-1),
+    "arange": _arange,
+    "arange_1": _arange,
+    "flip": _flip,
+    "tril": _triangle("le"),
+    "triu": _triangle("ge"),
+    "cat": _cat,
+}
