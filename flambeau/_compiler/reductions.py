@@ -37,7 +37,9 @@ class _Reduction:
         self.element = lowering.load(x, self.point)
 
     def accumulate(self, combine: str, initial: Any, value: Scalar) -> Scalar:
-        """Sweeps the reduced dims; the result."""
+        """Sweeps the reduced dims; the result. Without any, a value is its own result."""
+        if not self.dims:
+            return value
         name = f"r{self.node.outs[0].id}_{len(self.stages)}"
         self.stages.append(Stage("full", [Accumulate(name, combine, initial, value)]))
         return self.body.make("result", value.type, (), name)
@@ -62,7 +64,7 @@ class _Reduction:
             fake = fakes.of_type(v.type, self.lowering.graph.env)  # type: ignore[arg-type]
             view = View(b.name, b.dtype, b.shape, b.strides, 0)
             self.lowering.values[v] = type(self.x)(fake, view)
-        self.stages.append(Stage("row", list(statements)))
+        self.stages.append(Stage("row" if self.dims else "full", list(statements)))
         where = [str(self.node.where)] if self.node.where else []
         nest = Nest(self.shape, frozenset(self.dims), self.stages, where)
         self.lowering.program.steps.append(nest)
