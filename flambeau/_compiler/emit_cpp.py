@@ -10,6 +10,7 @@ The arithmetic is that of csrc/kernels/scalar_math.h, the same as eager's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -125,8 +126,8 @@ class Scope:
 class Emitter:
     """The C++ of one nest."""
 
-    def __init__(self, name: str, nest: Nest, memory: dict[str, str]) -> None:
-        self.name, self.nest = name, nest
+    def __init__(self, nest: Nest, memory: dict[str, str]) -> None:
+        self.nest = nest
         self.memory = memory  # buffer -> C++ type in memory
         self.exact = "true"
         self.arrays: set[str] = set()  # accumulators that are arrays over the tile
@@ -187,7 +188,7 @@ class Emitter:
         body = {"flat": self.flat, "split": self.split, "rows": self.rows,
                 "columns": self.columns}[strategy(self.nest)]()  # fmt: skip
         head = [f"// {w}" for w in self.nest.where]
-        return [*head, f"static void {self.name}(void* const* b, const int64_t* n) {{",
+        return [*head, f"static void NEST(void* const* a, const int64_t* n) {{",
                 *_indent(self.prologue()), *_indent(body), "}", ""]  # fmt: skip
 
     def prologue(self) -> list[str]:
@@ -196,7 +197,7 @@ class Emitter:
         for name in sorted(names, key=lambda x: int(x[1:])):
             const = "" if name in self.nest.writes else "const "
             t = self.memory[name]
-            lines.append(f"auto* __restrict {name} = static_cast<{const}{t}*>(b[{name[1:]}]);")
+            lines.append(f"auto* __restrict {name} = static_cast<{const}{t}*>(a[@{name}]);")
         return lines
 
     def flat(self) -> list[str]:
@@ -582,16 +583,59 @@ def _indent(lines: Iterable[str]) -> list[str]:
     return [x if x.startswith("#") or not x else f"  {x}" for x in lines]
 
 
+_NAMES = re.compile(r"\b(?:b\d+|l\d+|r\d+_\d+(?=_|\b))")
+
+
+def _canonical(lines: list[str]) -> tuple[list[str], list[str]]:
+    """A nest's text with names by order of appearance, and the buffers that they stand for.
+
+    Nests that differ in their buffers alone, as those of a model's equal layers do, become equal.
+    """
+    order: dict[str, dict[str, str]] = {"b": {}, "l": {}, "r": {}}
+
+    def rename(match: re.Match[str]) -> str:
+        names = order[match[0][0]]
+        return names.setdefault(match[0], f"{match[0][0]}{len(names)}")
+
+    out = [_NAMES.sub(rename, x) for x in lines]
+    return [x.replace("@b", "") for x in out], list(order["b"])
+
+
 def source(nests: Sequence[Nest], memory: dict[str, str], symbols: Sequence[str]) -> str:
-    """A whole translation unit: every nest, and `run`, which calls them by number."""
-    lines = ['#include "kernels/scalar_math.h"', "", "using namespace flambeau::kernels::FB_ISA;",
-             "namespace {", ""]  # fmt: skip
-    for i, nest in enumerate(nests):
-        text = Emitter(f"nest{i}", nest, memory).emit()
-        used = [f"  [[maybe_unused]] const int64_t {s} = n[{k}];" for k, s in enumerate(symbols)]
-        at = next(k for k, x in enumerate(text) if x.startswith("static void"))
-        lines += [*text[: at + 1], *used, *text[at + 1 :]]
-    lines += ["}  // namespace", "", 'extern "C" __attribute__((visibility("default")))',
-              "void run(int k, void* const* b, const int64_t* n) {", "  switch (k) {"]  # fmt: skip
-    lines += [f"    case {i}: return nest{i}(b, n);" for i in range(len(nests))]
-    return "\n".join([*lines, "  }", "}", ""])
+    """A whole translation unit: the nests' functions, and `run`, which calls nest k."""
+    functions: dict[str, int] = {}
+    text: list[str] = []
+    cases: list[str] = []
+    for k, nest in enumerate(nests):
+        lines = Emitter(nest, memory).emit()
+        head = [x for x in lines if x.startswith("//")]
+        body = lines[len(head) :]
+        used = [f"  [[maybe_unused]] const int64_t {s} = n[{i}];" for i, s in enumerate(symbols)]
+        body, buffers = _canonical([body[0], *used, *body[1:]])
+        key = "\n".join(body)
+        if key not in functions:
+            functions[key] = len(functions)
+            text += [*head, *(x.replace("NEST", f"nest{functions[key]}") for x in body)]
+        pointers = ", ".join(f"b[{name[1:]}]" for name in buffers)
+        cases.append(
+            f"    case {k}: {{ void* const a[] = {{{pointers}}}; return nest{functions[key]}(a, n); }}"
+        )
+    return "\n".join(
+        [
+            '#include "kernels/scalar_math.h"',
+            "",
+            "using namespace flambeau::kernels::FB_ISA;",
+            "namespace {",
+            "",
+            *text,
+            "}  // namespace",
+            "",
+            'extern "C" __attribute__((visibility("default")))',
+            "void run(int k, void* const* b, const int64_t* n) {",
+            "  switch (k) {",
+            *cases,
+            "  }",
+            "}",
+            "",
+        ]  # fmt: skip
+    )
