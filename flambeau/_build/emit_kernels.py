@@ -240,7 +240,7 @@ def isa_source(kernels: Sequence[Kernel], name: str) -> str:
     """Text of a gen/*.isa.cpp: the loops of some kernels."""
     lines = [
         "// Generated from flambeau/ops by flambeau._build; do not edit.",
-        '#include "kernels/scalar_math.h"',
+        '#include "kernels/loop_params.h"',
         "",
         "namespace flambeau::kernels::FB_ISA {",
         "namespace {",
