@@ -1,5 +1,6 @@
 #include "kernels/reduce_loops.h"
 
+#include "kernels/pointwise.h"
 #include "kernels/scalar_math.h"
 
 namespace flambeau::kernels::FB_ISA {
