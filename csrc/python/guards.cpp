@@ -1,0 +1,532 @@
+// See guards.h. The tree is described by nested tuples, see `Guards::parse`; flambeau/_capture/guards.py
+// writes them, and the texts that name a failed check.
+#include "python/guards.h"
+
+#include <bit>
+#include <string>
+#include <unordered_set>
+
+#include "core/promotion.h"
+#include "dispatch/modes.h"
+#include "python/tensor_object.h"
+#include "python/types.h"
+
+namespace flambeau::python {
+namespace {
+
+enum class Access : uint8_t {
+  Local,      // key: index
+  Closure,    // key: index; the cell itself
+  Contents,   // of a cell
+  Globals,    // the frame's dictionary
+  Constant,   // key: the object
+  Dict,       // key: any hashable
+  Instance,   // the instance dictionary; of a class, its own
+  Item,       // key: index in a list or tuple
+  Attribute,  // key: name
+};
+
+enum class Kind : uint8_t { Type, Identity, Constant, Length, Keys, Absent, Equal, Tensor, Truth };
+
+struct TensorFacts {
+  DType dtype;
+  Device device;
+  bool requires_grad;
+  Ints sizes, strides;  // -1 (sizes) and kAny (strides): free
+  int64_t offset;
+};
+constexpr int64_t kAny = INT64_MIN;
+
+struct Check {
+  Kind kind;
+  PyRef value, text;
+  int64_t number = 0;
+  std::unique_ptr<TensorFacts> tensor;
+  uint64_t version = 0;  // Absent: of the dictionary when it was last looked at
+};
+
+struct Place {
+  Access access;
+  int64_t index = 0;
+  int slot = -1;
+  PyRef key, text;
+  std::vector<Check> checks;
+  std::vector<Place> children;
+  // Dict: what was found last, and in which state of which dictionary. A version is unique.
+  uint64_t version = 0;
+  PyObject* last = nullptr;
+};
+
+uint64_t version_of(PyObject* dict) {
+  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+}
+
+// A comparison of an integer expression with zero, as a program for a stack of integers.
+struct Relation {
+  enum Op : uint8_t { Push, Load, Add, Mul, Div, Mod, Min, Max };
+  struct Step {
+    Op op;
+    int64_t number;
+  };
+  std::vector<Step> steps;
+  int compare;  // 0: == 0, 1: != 0, 2: >= 0
+  PyRef text;
+};
+
+// Where a symbol's value is found.
+struct SymbolPlace {
+  int slot;
+  enum Kind : uint8_t { Size, Stride, Offset, Value } kind;
+  int64_t dim;
+};
+
+int64_t floor_div(int64_t a, int64_t b) {
+  int64_t q = a / b;
+  return q - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
+}  // namespace
+
+class Guards {
+ public:
+  // (roots, slots, same, distinct, symbols, relations, modes)
+  explicit Guards(PyObject* spec);
+  bool run(const FrameValues& frame, std::vector<PyRef>& slots);
+  PyRef failed;  // what the last failed run stumbled over (borrowed by no one)
+
+ private:
+  static Place parse(PyObject* spec);
+  bool visit(Place& place, PyObject* parent, const FrameValues& frame, std::vector<PyRef>& slots);
+  bool check(Check& c, PyObject* value);
+  bool related(const std::vector<PyRef>& slots);
+  bool modes_match() const;
+
+  std::vector<Place> roots_;
+  int slots_;
+  std::vector<std::pair<int, int>> same_;
+  std::vector<int> distinct_;
+  std::vector<SymbolPlace> symbols_;
+  std::vector<Relation> relations_;
+  Modes modes_;
+  DType default_dtype_;
+  std::vector<int64_t> values_;
+};
+
+namespace {
+
+PyObject* item(PyObject* tuple, Py_ssize_t i) {
+  if (!PyTuple_Check(tuple) || i >= PyTuple_GET_SIZE(tuple)) {
+    PyErr_SetString(PyExc_TypeError, "_Guards: expected a longer tuple");
+    throw PythonError();
+  }
+  return PyTuple_GET_ITEM(tuple, i);
+}
+
+int64_t integer(PyObject* o) {
+  int64_t v = PyLong_AsLongLong(o);
+  if (v == -1 && PyErr_Occurred()) throw PythonError();
+  return v;
+}
+
+template <class F>
+void each(PyObject* sequence, F&& f) {
+  PyRef fast = checked(PySequence_Fast(sequence, "_Guards: expected a sequence"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i)
+    f(PySequence_Fast_GET_ITEM(fast.get(), i));
+}
+
+Ints optional_ints(PyObject* sequence, int64_t free) {
+  Ints out;
+  each(sequence, [&](PyObject* o) { out.push_back(o == Py_None ? free : integer(o)); });
+  return out;
+}
+
+Check parse_check(PyObject* spec) {
+  Check c;
+  c.kind = static_cast<Kind>(integer(item(spec, 0)));
+  PyObject* value = item(spec, 1);
+  c.value = PyRef::borrow(value);
+  c.text = PyRef::borrow(item(spec, 2));
+  if (c.kind == Kind::Length) c.number = integer(value);
+  if (c.kind == Kind::Tensor) {  // (type, example, sizes, strides, offset, requires_grad)
+    PyObject* example = item(value, 1);
+    const Tensor& t = expect_tensor(example, "_Guards", "example");
+    int64_t offset = item(value, 4) == Py_None ? kAny : integer(item(value, 4));
+    c.tensor = std::make_unique<TensorFacts>(
+        TensorFacts{t.dtype(), t.device(), item(value, 5) == Py_True,
+                    optional_ints(item(value, 2), -1), optional_ints(item(value, 3), kAny), offset});
+    c.value = PyRef::borrow(item(value, 0));
+  }
+  return c;
+}
+
+bool constants_equal(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyFloat_CheckExact(a))  // tells 0.0 from -0.0, and finds nan equal to itself
+    return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(a)) ==
+           std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(b));
+  return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+}
+
+// Are the keys these, in this order?
+bool keys_equal(PyObject* dict, PyObject* keys) {
+  if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
+  Py_ssize_t at = 0, i = 0;
+  PyObject* key;
+  while (PyDict_Next(dict, &at, &key, nullptr))
+    if (!constants_equal(key, PyTuple_GET_ITEM(keys, i++))) return false;
+  return true;
+}
+
+bool facts_hold(const TensorFacts& f, PyObject* type, PyObject* o) {
+  if (reinterpret_cast<PyObject*>(Py_TYPE(o)) != type || !is_tensor(o)) return false;
+  const Tensor& t = unwrap(o);
+  if (t.dtype() != f.dtype || t.requires_grad() != f.requires_grad || t.device() != f.device ||
+      t.sizes().size() != f.sizes.size() || (t->flags & (kHasTangent | kWrapper)))
+    return false;
+  for (size_t i = 0; i < f.sizes.size(); ++i)
+    if ((f.sizes[i] >= 0 && t.sizes()[i] != f.sizes[i]) ||
+        (f.strides[i] != kAny && t.strides()[i] != f.strides[i]))
+      return false;
+  return f.offset == kAny || t.offset() == f.offset;
+}
+
+Relation parse_relation(PyObject* spec) {
+  Relation r;
+  each(item(spec, 0), [&](PyObject* step) {
+    r.steps.push_back({static_cast<Relation::Op>(integer(item(step, 0))), integer(item(step, 1))});
+  });
+  r.compare = static_cast<int>(integer(item(spec, 1)));
+  r.text = PyRef::borrow(item(spec, 2));
+  return r;
+}
+
+// False where the value does not exist: a division by zero or an overflow.
+bool evaluate(const Relation& r, const std::vector<int64_t>& symbols, int64_t& out) {
+  SmallVector<int64_t, 16> stack;
+  for (const Relation::Step& s : r.steps) {
+    if (s.op == Relation::Push || s.op == Relation::Load) {
+      stack.push_back(s.op == Relation::Push ? s.number : symbols[static_cast<size_t>(s.number)]);
+      continue;
+    }
+    int64_t b = stack.back();
+    stack.pop_back();
+    int64_t& a = stack.back();
+    switch (s.op) {
+      case Relation::Add:
+        if (__builtin_add_overflow(a, b, &a)) return false;
+        break;
+      case Relation::Mul:
+        if (__builtin_mul_overflow(a, b, &a)) return false;
+        break;
+      case Relation::Div:
+      case Relation::Mod:
+        if (b == 0) return false;
+        a = s.op == Relation::Div ? floor_div(a, b) : a - floor_div(a, b) * b;
+        break;
+      case Relation::Min:
+        a = std::min(a, b);
+        break;
+      default:
+        a = std::max(a, b);
+        break;
+    }
+  }
+  out = stack.back();
+  return true;
+}
+
+}  // namespace
+
+Place Guards::parse(PyObject* spec) {  // (access, key, slot, text, checks, children)
+  Place p;
+  p.access = static_cast<Access>(integer(item(spec, 0)));
+  p.key = PyRef::borrow(item(spec, 1));
+  if (p.access == Access::Local || p.access == Access::Closure || p.access == Access::Item)
+    p.index = integer(p.key.get());
+  p.slot = static_cast<int>(integer(item(spec, 2)));
+  p.text = PyRef::borrow(item(spec, 3));
+  each(item(spec, 4), [&](PyObject* c) { p.checks.push_back(parse_check(c)); });
+  each(item(spec, 5), [&](PyObject* c) { p.children.push_back(parse(c)); });
+  return p;
+}
+
+Guards::Guards(PyObject* spec) {
+  each(item(spec, 0), [&](PyObject* p) { roots_.push_back(parse(p)); });
+  slots_ = static_cast<int>(integer(item(spec, 1)));
+  each(item(spec, 2), [&](PyObject* pair) {
+    same_.emplace_back(integer(item(pair, 0)), integer(item(pair, 1)));
+  });
+  each(item(spec, 3), [&](PyObject* o) { distinct_.push_back(static_cast<int>(integer(o))); });
+  each(item(spec, 4), [&](PyObject* s) {
+    symbols_.push_back({static_cast<int>(integer(item(s, 0))),
+                        static_cast<SymbolPlace::Kind>(integer(item(s, 1))), integer(item(s, 2))});
+  });
+  each(item(spec, 5), [&](PyObject* r) { relations_.push_back(parse_relation(r)); });
+  modes_ = modes;
+  default_dtype_ = default_dtype();
+  values_.resize(symbols_.size());
+}
+
+bool Guards::modes_match() const {
+  const Modes& now = modes;
+  return now.grad == modes_.grad && now.inference == modes_.inference &&
+         now.forward_grad == modes_.forward_grad && now.autocast_cpu == modes_.autocast_cpu &&
+         now.autocast_dtype == modes_.autocast_dtype &&
+         now.autocast_cache == modes_.autocast_cache && now.active == modes_.active &&
+         default_dtype() == default_dtype_;
+}
+
+bool Guards::check(Check& c, PyObject* value) {
+  switch (c.kind) {
+    case Kind::Type:
+      return reinterpret_cast<PyObject*>(Py_TYPE(value)) == c.value.get();
+    case Kind::Identity:
+      return value == c.value.get();
+    case Kind::Constant:
+      return constants_equal(value, c.value.get());
+    case Kind::Length: {
+      Py_ssize_t n = PyTuple_CheckExact(value)  ? PyTuple_GET_SIZE(value)
+                     : PyList_CheckExact(value) ? PyList_GET_SIZE(value)
+                                                : PyObject_Size(value);
+      return n == c.number;
+    }
+    case Kind::Keys:
+      return keys_equal(value, c.value.get());
+    case Kind::Absent:
+      if (!PyDict_Check(value)) return false;
+      if (version_of(value) == c.version) return true;
+      if (PyDict_Contains(value, c.value.get()) != 0) return false;
+      c.version = version_of(value);
+      return true;
+    case Kind::Equal:
+      return Py_TYPE(value) == Py_TYPE(c.value.get()) &&
+             PyObject_RichCompareBool(value, c.value.get(), Py_EQ) == 1;
+    case Kind::Tensor:
+      return facts_hold(*c.tensor, c.value.get(), value);
+    case Kind::Truth: {
+      PyRef result = PyRef::steal(PyObject_CallOneArg(c.value.get(), value));
+      return result && PyObject_IsTrue(result.get()) == 1;
+    }
+  }
+  return false;
+}
+
+bool Guards::visit(Place& p, PyObject* parent, const FrameValues& frame,
+                   std::vector<PyRef>& slots) {
+  PyObject* value = nullptr;  // borrowed
+  PyRef held;
+  switch (p.access) {
+    case Access::Local:
+      if (p.index < frame.nlocals) value = frame.locals[p.index];
+      break;
+    case Access::Closure: {
+      PyObject* closure = PyFunction_GET_CLOSURE(frame.function);
+      if (closure && p.index < PyTuple_GET_SIZE(closure))
+        value = PyTuple_GET_ITEM(closure, p.index);
+      break;
+    }
+    case Access::Contents:
+      if (PyCell_Check(parent)) value = PyCell_GET(parent);
+      break;
+    case Access::Globals:
+      value = frame.globals;
+      break;
+    case Access::Constant:
+      value = p.key.get();
+      break;
+    case Access::Dict:
+      if (!PyDict_Check(parent)) break;
+      if (p.last && version_of(parent) == p.version) {
+        value = p.last;
+        break;
+      }
+      value = PyDict_GetItemWithError(parent, p.key.get());
+      p.last = value;
+      p.version = version_of(parent);
+      break;
+    case Access::Instance:
+      if (PyType_Check(parent)) {
+        value = reinterpret_cast<PyTypeObject*>(parent)->tp_dict;
+      } else if (PyObject** dict = _PyObject_GetDictPtr(parent)) {
+        value = *dict;
+      }
+      break;
+    case Access::Item:
+      if (PyTuple_Check(parent) && p.index < PyTuple_GET_SIZE(parent))
+        value = PyTuple_GET_ITEM(parent, p.index);
+      else if (PyList_Check(parent) && p.index < PyList_GET_SIZE(parent))
+        value = PyList_GET_ITEM(parent, p.index);
+      break;
+    case Access::Attribute:
+      held = PyRef::steal(PyObject_GetAttr(parent, p.key.get()));
+      value = held.get();
+      break;
+  }
+  if (!value) {
+    failed = p.text;
+    return false;
+  }
+  for (Check& c : p.checks)
+    if (!check(c, value)) [[unlikely]] {
+      failed = c.text;
+      return false;
+    }
+  if (p.slot >= 0) slots[static_cast<size_t>(p.slot)] = PyRef::borrow(value);
+  for (Place& child : p.children)
+    if (!visit(child, value, frame, slots)) return false;
+  return true;
+}
+
+bool Guards::related(const std::vector<PyRef>& slots) {
+  auto at = [&](int i) { return slots[static_cast<size_t>(i)].get(); };
+  for (auto [a, b] : same_)
+    if (at(a) != at(b)) {
+      failed = checked(PyUnicode_FromString("two places that held one object hold two"));
+      return false;
+    }
+  if (distinct_.size() > 1) {
+    bool repeated = false;
+    if (distinct_.size() <= 16) {
+      for (size_t i = 1; i < distinct_.size(); ++i)
+        for (size_t j = 0; j < i; ++j) repeated |= at(distinct_[i]) == at(distinct_[j]);
+    } else {
+      std::unordered_set<PyObject*> seen(2 * distinct_.size());
+      for (int i : distinct_) repeated |= !seen.insert(at(i)).second;
+    }
+    if (repeated) {
+      failed = checked(PyUnicode_FromString("two places that held different objects hold one"));
+      return false;
+    }
+  }
+  for (size_t i = 0; i < symbols_.size(); ++i) {
+    const SymbolPlace& s = symbols_[i];
+    PyObject* o = at(s.slot);
+    switch (s.kind) {
+      case SymbolPlace::Size:
+        values_[i] = unwrap(o).size(s.dim);
+        break;
+      case SymbolPlace::Stride:
+        values_[i] = unwrap(o).stride(s.dim);
+        break;
+      case SymbolPlace::Offset:
+        values_[i] = unwrap(o).offset();
+        break;
+      case SymbolPlace::Value:
+        values_[i] = PyLong_AsLongLong(o);
+        if (values_[i] == -1 && PyErr_Occurred()) {
+          failed = checked(PyUnicode_FromString("an integer is too large"));
+          return false;
+        }
+        break;
+    }
+  }
+  for (const Relation& r : relations_) {
+    int64_t v;
+    if (!evaluate(r, values_, v) ||
+        !(r.compare == 0 ? v == 0 : r.compare == 1 ? v != 0 : v >= 0)) {
+      failed = r.text;
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Guards::run(const FrameValues& frame, std::vector<PyRef>& slots) {
+  if (!modes_match()) {
+    failed = checked(PyUnicode_FromString("gradient, inference or autocast mode, or default dtype"));
+    return false;
+  }
+  slots.resize(static_cast<size_t>(slots_));
+  for (Place& p : roots_)
+    if (!visit(p, nullptr, frame, slots)) return false;
+  return related(slots);
+}
+
+namespace {
+
+struct GuardsObject {
+  PyObject_HEAD Guards* guards;
+};
+PyTypeObject* GuardsType = nullptr;
+
+PyObject* guards_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject* spec;
+  if (!PyArg_ParseTuple(args, "O!:_Guards", &PyTuple_Type, &spec)) return nullptr;
+  try {
+    auto guards = std::make_unique<Guards>(spec);
+    PyRef self = checked(type->tp_alloc(type, 0));
+    reinterpret_cast<GuardsObject*>(self.get())->guards = guards.release();
+    return self.release();
+  } catch (...) {
+    return raise_current();
+  }
+}
+
+void guards_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  delete reinterpret_cast<GuardsObject*>(self)->guards;
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+// run(function, globals, locals): the slots as a tuple, or the text of what failed.
+PyObject* guards_run(PyObject* self, PyObject* args) {
+  PyObject *function, *globals, *locals;
+  if (!PyArg_ParseTuple(args, "OOO!:run", &function, &globals, &PyTuple_Type, &locals))
+    return nullptr;
+  try {
+    FrameValues frame{function, globals, reinterpret_cast<PyTupleObject*>(locals)->ob_item,
+                      PyTuple_GET_SIZE(locals)};
+    Guards& guards = *reinterpret_cast<GuardsObject*>(self)->guards;
+    std::vector<PyRef> slots;
+    if (!run_guards(guards, frame, slots)) return PyRef(guards.failed).release();
+    PyRef out = checked(PyTuple_New(static_cast<Py_ssize_t>(slots.size())));
+    for (size_t i = 0; i < slots.size(); ++i)
+      PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i),
+                       slots[i] ? slots[i].release() : Py_NewRef(Py_None));
+    return out.release();
+  } catch (...) {
+    return raise_current();
+  }
+}
+
+PyMethodDef guards_methods[] = {
+    {"run", guards_run, METH_VARARGS,
+     "run(function, globals, locals): the slots, or the text of the check that failed."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+Guards* guards_of(PyObject* object) {
+  if (Py_TYPE(object) == GuardsType) return reinterpret_cast<GuardsObject*>(object)->guards;
+  PyErr_Format(PyExc_TypeError, "expected _Guards, got %s", Py_TYPE(object)->tp_name);
+  return nullptr;
+}
+
+bool run_guards(Guards& guards, const FrameValues& frame, std::vector<PyRef>& slots) {
+  bool ok = guards.run(frame, slots);
+  if (PyErr_Occurred()) {  // looking may fail in user code: that is a failed guard
+    PyErr_Clear();
+    ok = false;
+  }
+  return ok;
+}
+
+bool init_guards(PyObject* module) {
+  PyType_Slot slots[] = {
+      {Py_tp_doc, const_cast<char*>("Checks on a frame's values, run natively.")},
+      {Py_tp_new, reinterpret_cast<void*>(guards_new)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(guards_dealloc)},
+      {Py_tp_methods, guards_methods},
+      {0, nullptr},
+  };
+  PyType_Spec spec = {"flambeau._C._Guards", sizeof(GuardsObject), 0, Py_TPFLAGS_DEFAULT, slots};
+  GuardsType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return GuardsType &&
+         PyModule_AddObjectRef(module, "_Guards", reinterpret_cast<PyObject*>(GuardsType)) == 0;
+}
+
+}  // namespace flambeau::python

@@ -1,0 +1,361 @@
+"""Builtins that need to know what is followed: they ask for attributes, classes, iteration."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from . import calls, kinds, objects
+from .errors import Break, Raised
+from .interpreter import Frame, Generator
+from .kinds import UNSET, mro_lookup
+
+Special = Callable[[Frame, list[Any], dict[str, Any]], Any]
+
+
+def means(*functions: Any) -> Callable[[Special], Special]:
+    """Files the meaning of builtins."""
+
+    def file(special: Special) -> Special:
+        for function in functions:
+            calls.SPECIAL[function] = special
+        return special
+
+    return file
+
+
+def _breaks(name: str) -> Special:
+    def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        raise Break(f"a call of {name}")
+
+    return special
+
+
+for _name in "print input open exec eval compile breakpoint globals locals dir id __import__".split():
+    means(getattr(builtins, _name))(_breaks(_name))
+
+
+def class_of(f: Frame, value: Any) -> type:
+    """`type(value)` as the program sees it."""
+    if kinds.is_tensor(value):
+        return f.interpreter.tensors.real_class(value)
+    if f.interpreter.tensors.is_symbol(value):
+        return f.interpreter.tensors.symbol_class(value)
+    if type(value) is Generator:
+        return types.GeneratorType
+    return type(value)
+
+
+@means(isinstance)
+def isinstance_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    value, classes = args
+    if isinstance(classes, tuple):
+        return any(isinstance_(f, [value, c], {}) for c in classes)
+    if isinstance(classes, types.UnionType):
+        return any(isinstance_(f, [value, c], {}) for c in classes.__args__)
+    if not isinstance(classes, type):
+        return f.interpreter.direct(isinstance, value, classes)
+    cls = class_of(f, value)
+    check, _ = mro_lookup(type(classes), "__instancecheck__")
+    if isinstance(check, types.FunctionType) and not kinds.in_library(check.__code__.co_filename):
+        return objects.truth(f, f.call(check, [classes, value], {}))
+    if cls is not type(value):
+        if kinds.is_tensor(value):
+            return f.interpreter.tensors.is_instance(value, classes)
+        return f.interpreter.direct(issubclass, cls, classes)
+    return f.interpreter.direct(isinstance, value, classes)
+
+
+@means(issubclass)
+def issubclass_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return f.interpreter.direct(issubclass, *args)
+
+
+@means(type)
+def type_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if len(args) != 1:
+        raise Break("a class is made")
+    return class_of(f, args[0])
+
+
+@means(callable)
+def callable_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return callable(args[0])
+
+
+@means(getattr)
+def getattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if len(args) == 3:
+        return objects.load_attr_or(f, args[0], args[1], args[2])
+    return objects.load_attr(f, *args)
+
+
+@means(hasattr)
+def hasattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return objects.load_attr_or(f, args[0], args[1], UNSET) is not UNSET
+
+
+@means(setattr)
+def setattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    objects.store_attr(f, *args)
+
+
+@means(delattr)
+def delattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    objects.delete_attr(f, *args)
+
+
+@means(object.__setattr__)
+def object_setattr(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    target, name, value = args
+    objects.generic_store(f, target, type(target), name, value)
+
+
+@means(object.__getattribute__)
+def object_getattribute(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return objects.generic_attr(f, args[0], type(args[0]), args[1])
+
+
+@means(vars)
+def vars_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not args:
+        raise Break("a call of vars")
+    return objects.load_attr(f, args[0], "__dict__")
+
+
+@means(super)
+def super_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if args:
+        return super(*args)
+    names = f.decoded.names
+    if "__class__" not in names:
+        raise Raised(RuntimeError("super(): __class__ cell not found"))
+    cls = f.world.read_cell(f.slots[names.index("__class__")])
+    first = f.load(0)
+    if isinstance(first, types.CellType):
+        first = f.world.read_cell(first)
+    return super(cls, first)
+
+
+@means(iter)
+def iter_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if len(args) == 2:
+        return calls.run_c(f, iter, args, {})
+    return objects.get_iter(f, args[0])
+
+
+@means(next)
+def next_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if type(args[0]) is Generator:
+        try:
+            return args[0].__next__()
+        except StopIteration as stop:
+            if len(args) == 2:
+                return args[1]
+            raise Raised(stop) from None
+    value = objects.next_of(f, args[0])
+    if value is not UNSET:
+        return value
+    if len(args) == 2:
+        return args[1]
+    raise Raised(StopIteration())
+
+
+def _through(function: Any, method: str) -> None:
+    """A builtin that is a special method of its argument."""
+
+    def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if args and objects.python_special(args[0], method):
+            return f.call(objects.special(f, args[0], method), args[1:], kwargs)
+        if isinstance(function, type):
+            return calls.instantiate(f, function, args, kwargs)
+        return calls.run_c(f, function, calls.specialised_for(f, function, args), kwargs)
+
+    means(function)(special)
+
+
+for _function, _method in (
+    (len, "__len__"),
+    (abs, "__abs__"),
+    (hash, "__hash__"),
+    (int, "__int__"),
+    (float, "__float__"),
+    (round, "__round__"),
+    (reversed, "__reversed__"),
+    (divmod, "__divmod__"),
+    (repr, "__repr__"),
+):
+    _through(_function, _method)
+
+
+@means(bool)
+def bool_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return objects.truth(f, args[0]) if args else False
+
+
+@means(str)
+def str_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    for method in ("__str__", "__repr__"):
+        if len(args) == 1 and objects.python_special(args[0], method):
+            return f.call(objects.special(f, args[0], method), [], {})
+        if args and mro_lookup(type(args[0]), method)[1] is not object:
+            break
+    _shown(f, args)
+    return calls.instantiate(f, str, calls.specialised(f, args), kwargs)
+
+
+@means(format)
+def format_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    value, spec = args if len(args) == 2 else (args[0], "")
+    if objects.python_special(value, "__format__"):
+        return f.call(objects.special(f, value, "__format__"), [spec], {})
+    if spec == "" and not objects.is_plain(value):
+        return str_(f, [value], {})
+    _shown(f, args)
+    return calls.run_c(f, format, calls.specialised(f, [value, spec]), {})
+
+
+def _shown(f: Frame, args: list[Any]) -> None:
+    for a in args:
+        if kinds.is_tensor(a):
+            raise Break("a tensor is turned into text")
+        text = mro_lookup(type(a), "__repr__")[1]
+        if text is object and not f.world.is_created(a):
+            raise Break(f"the address of {kinds.describe(a)} is shown")
+
+
+def _consumes(function: Any) -> None:
+    """A builtin that iterates over its arguments and calls what it is given."""
+
+    def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        args = [objects.iterable(f, a) if calls._has_python_iter(a) else a for a in args]
+        return calls.run_c(f, function, args, kwargs)
+
+    means(function)(special)
+
+
+for _function in (list, tuple, set, frozenset, sorted, any, all, zip, enumerate, map, filter):
+    _consumes(_function)
+_consumes(functools.reduce)
+
+
+def _any_all(function: Any, stop_at: bool) -> None:
+    def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        iterator = objects.get_iter(f, args[0])
+        while (item := objects.next_of(f, iterator)) is not UNSET:
+            if objects.truth(f, item) == stop_at:
+                return stop_at
+        return not stop_at
+
+    means(function)(special)
+
+
+_any_all(any, True)
+_any_all(all, False)
+
+
+@means(sum)
+def sum_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    total = args[1] if len(args) > 1 else kwargs.get("start", 0)
+    iterator = objects.get_iter(f, args[0])
+    while (item := objects.next_of(f, iterator)) is not UNSET:
+        total = objects.binary(f, 0, total, item)
+    return total
+
+
+def _extreme(function: Any, sign: str) -> None:
+    def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        key = kwargs.get("key")
+        items = args if len(args) > 1 else None
+        if items is None:
+            iterator = objects.get_iter(f, args[0])
+            items = []
+            while (item := objects.next_of(f, iterator)) is not UNSET:
+                items.append(item)
+        if not items:
+            if "default" in kwargs:
+                return kwargs["default"]
+            raise Raised(ValueError(f"{function.__name__}() arg is an empty sequence"))
+        tensors = f.interpreter.tensors
+        if key is None and any(tensors.is_symbol(v) for v in items):
+            return tensors.extreme(function, items)
+        best = items[0]
+        best_key = best if key is None else f.call(key, [best], {})
+        for item in items[1:]:
+            item_key = item if key is None else f.call(key, [item], {})
+            if objects.truth(f, objects.compare(f, sign, item_key, best_key)):
+                best, best_key = item, item_key
+        return best
+
+    means(function)(special)
+
+
+_extreme(min, "<")
+_extreme(max, ">")
+
+
+@means(dict)
+def dict_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if args and not objects.is_plain(args[0]):
+        if objects.load_attr_or(f, args[0], "keys", UNSET) is not UNSET:
+            args = [objects.mapping(f, args[0])]
+        else:
+            args = [objects.iterable(f, args[0])]
+    return calls.run_c(f, dict, args, kwargs)
+
+
+def _operators() -> None:
+    """Functions of `operator` are the operators."""
+    for n, (function, _) in enumerate(objects._BINARY):
+        means(function)(lambda f, args, kwargs, n=n: objects.binary(f, n, *args))
+    for n, function in enumerate(objects._INPLACE):
+        means(function)(
+            lambda f, args, kwargs, n=n: objects.binary(f, n + len(objects._BINARY), *args)
+        )
+    for sign, (function, _, _) in objects._COMPARISONS.items():
+        means(function)(lambda f, args, kwargs, sign=sign: objects.compare(f, sign, *args))
+    means(operator.getitem)(lambda f, args, kwargs: objects.get_item(f, *args))
+    means(operator.setitem)(lambda f, args, kwargs: objects.set_item(f, *args))
+    means(operator.truth)(lambda f, args, kwargs: objects.truth(f, args[0]))
+    means(operator.not_)(lambda f, args, kwargs: not objects.truth(f, args[0]))
+    means(operator.contains)(lambda f, args, kwargs: objects.contains(f, *args))
+    means(operator.is_)(lambda f, args, kwargs: args[0] is args[1])
+    means(operator.is_not)(lambda f, args, kwargs: args[0] is not args[1])
+
+
+_operators()
+
+
+@means(list.sort)
+def list_sort(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    items = calls.run_c(f, sorted, args, kwargs)
+    args[0][:] = items
+
+
+def _searches(function: Any) -> None:
+    def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if any(kinds.is_tensor(v) for v in (*args[0], args[1])):
+            raise Break(f"tensors are compared by {function.__qualname__}")
+        return calls.run_c(f, function, args, kwargs)
+
+    means(function)(special)
+
+
+for _function in (list.index, list.count, list.remove, tuple.index, tuple.count):
+    _searches(_function)
+
+
+@means(type.__call__)
+def type_call(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return calls.build(f, args[0], args[1:], kwargs)
+
+
+@means(warnings.warn)
+def warn(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Given when the function is captured, not at each call."""
+    warnings.warn(*args, **{**kwargs, "stacklevel": 1})

@@ -1,0 +1,473 @@
+"""Calling things: functions of the program are followed, classes instantiated, C code that only
+works on its arguments runs directly, everything else ends the graph.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import functools
+import inspect
+import itertools
+import sys
+import types
+from typing import Any
+
+import numpy as np
+
+import flambeau
+from flambeau import _C
+
+from . import kinds, objects
+from .errors import Break, Raised
+from .interpreter import Followed, Frame, Generator
+from .kinds import UNSET, mro_lookup
+
+#: builtin callable -> function(frame, args, kwargs); filled by `builtin_calls`
+SPECIAL: dict[Any, Any] = {}
+#: functions that users allowed in graphs, and those they excluded, by code
+ALLOWED: set[Any] = set()
+
+ITERATORS = frozenset(
+    v for v in vars(itertools).values() if isinstance(v, type) and v is not itertools.tee
+)
+_PURE_MODULES = ("math", "_operator", "itertools", "_functools")
+_PURE = frozenset(
+    getattr(builtins, n)
+    for n in (
+        "abs all any ascii bin bool bytes chr complex dict divmod enumerate filter float format "
+        "frozenset hash hex int iter len list map max min next oct ord pow range repr reversed "
+        "round set slice sorted str sum tuple zip object property staticmethod classmethod"
+    ).split()
+)
+_MODES = (flambeau.no_grad, flambeau.enable_grad, flambeau.set_grad_enabled, flambeau.inference_mode)
+_GENERATOR, _OTHER_SUSPENDED = inspect.CO_GENERATOR, inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`function(*args, **kwargs)`"""
+    kind = type(function)
+    if kind is types.MethodType:
+        return call(f, function.__func__, [function.__self__, *args], kwargs)
+    if kind is types.FunctionType:
+        return call_function(f, function, args, kwargs)
+    special = _special(function)
+    if special is not None:
+        return special(f, args, kwargs)
+    if kind is types.BuiltinFunctionType or kind is types.MethodWrapperType:
+        return call_builtin(f, function, args, kwargs)
+    if isinstance(function, type):
+        return instantiate(f, function, args, kwargs)
+    if kind in kinds.METHOD_WRAPPERS:
+        return call_descriptor(f, function, args, kwargs)
+    if kind is functools.partial:
+        return call_partial(f, function, args, kwargs)
+    if kind is Followed:
+        return call(f, function.function, args, kwargs)
+    if isinstance(function, np.ufunc) and all(
+        isinstance(a, (np.generic, int, float)) for a in args
+    ):
+        return f.interpreter.direct(function, *args, **kwargs)
+    method = objects.special(f, function, "__call__")
+    if method is UNSET:
+        raise Raised(TypeError(f"'{kind.__name__}' object is not callable"))
+    if not isinstance(method, types.MethodType):
+        raise Break(f"a call of {kinds.describe(function)}, which is not followed")
+    return call(f, method, args, kwargs)
+
+
+def _special(function: Any) -> Any:
+    try:
+        return SPECIAL.get(function)
+    except TypeError:  # not hashable
+        return None
+
+
+# Functions of Python ----------------------------------------------------------------------------------
+
+
+def call_function(
+    f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    special = SPECIAL.get(function)
+    if special is not None:
+        return special(f, args, kwargs)
+    store = function.__dict__
+    if store:
+        if "_flambeau_disabled" in store:
+            raise Break(f"{kinds.describe(function)} is disabled")
+        inner = store.get("_flambeau_compiled")
+        if inner is not None:
+            return call(f, inner, args, kwargs)
+    if function in ALLOWED:
+        return f.interpreter.direct(function, *args, **kwargs)
+    if kinds.runs_directly(function) and not any(
+        isinstance(a, (types.FunctionType, types.MethodType)) for a in args
+    ):
+        return f.interpreter.direct(function, *args, **kwargs)
+    frame = frame_of(f, function, args, kwargs)
+    flags = function.__code__.co_flags
+    if flags & _GENERATOR:
+        return Generator(frame)
+    if flags & _OTHER_SUSPENDED:
+        raise Break(f"{kinds.describe(function)} is a coroutine")
+    return frame.run()
+
+
+def frame_of(
+    f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict[str, Any]
+) -> Frame:
+    """A frame with the arguments bound."""
+    code = function.__code__
+    slots = bind_arguments(f, function, code, args, kwargs)
+    free = code.co_freevars
+    if free:
+        cells = function.__closure__ or ()
+        if not f.world.is_created(function):
+            place = f.world.place_of(function).attribute("__closure__")
+            cells = tuple(f.world.outside_cell(c, place.item(n)) for n, c in enumerate(cells))
+        slots[len(slots) - len(free) :] = cells
+    namespace = function.__globals__
+    found = namespace.get("__builtins__", builtins.__dict__)
+    names = found if isinstance(found, dict) else found.__dict__
+    return Frame(f.interpreter, code, namespace, names, slots, function)
+
+
+def bind_arguments(
+    f: Frame,
+    function: types.FunctionType,
+    code: types.CodeType,
+    args: list[Any],
+    kwargs: dict[str, Any],
+) -> list[Any]:
+    """The slots of a new frame."""
+    from .opcodes import decoded
+
+    names = decoded(code).names
+    slots: list[Any] = [UNSET] * len(names)
+    n, kwonly = code.co_argcount, code.co_kwonlyargcount
+    flags = code.co_flags
+    slots[: min(len(args), n)] = args[:n]
+    at = n + kwonly
+    if flags & inspect.CO_VARARGS:
+        slots[at] = tuple(args[n:])
+        at += 1
+    elif len(args) > n:
+        _refuse(function, f"takes {_count(n, function)} but {len(args)} were given")
+    rest: dict[str, Any] = {}
+    for name, value in kwargs.items():
+        try:
+            index = names.index(name, code.co_posonlyargcount, n + kwonly)
+        except ValueError:
+            if not flags & inspect.CO_VARKEYWORDS:
+                _refuse(function, f"got an unexpected keyword argument '{name}'")
+            rest[name] = value
+            continue
+        if slots[index] is not UNSET:
+            _refuse(function, f"got multiple values for argument '{name}'")
+        slots[index] = value
+    if flags & inspect.CO_VARKEYWORDS:
+        slots[at] = rest
+    _fill_defaults(f, function, names, slots, n, kwonly)
+    return slots
+
+
+def _fill_defaults(
+    f: Frame,
+    function: types.FunctionType,
+    names: tuple[str, ...],
+    slots: list[Any],
+    n: int,
+    kwonly: int,
+) -> None:
+    defaults = function.__defaults__ or ()
+    first = n - len(defaults)
+    missing = [names[k] for k in range(first) if slots[k] is UNSET]
+    if missing:
+        listed = ", ".join(repr(m) for m in missing)
+        _refuse(function, f"missing {len(missing)} required positional arguments: {listed}")
+    for k in range(max(first, 0), n):
+        if slots[k] is UNSET:
+            slots[k] = _default(f, function, "__defaults__", k - first, defaults[k - first])
+    keyword_defaults = function.__kwdefaults__ or {}
+    for k in range(n, n + kwonly):
+        if slots[k] is UNSET:
+            if names[k] not in keyword_defaults:
+                _refuse(function, f"missing 1 required keyword-only argument: '{names[k]}'")
+            slots[k] = _default(
+                f, function, "__kwdefaults__", names[k], keyword_defaults[names[k]]
+            )
+
+
+def _default(f: Frame, function: Any, attribute: str, key: Any, value: Any) -> Any:
+    if f.world.is_created(function):
+        return value
+    if type(value) in kinds.CONSTANT_TYPES and kinds.library_module(function.__module__):
+        return value
+    place = f.world.place_of(function).attribute(attribute)
+    return f.world.wrap(value, place.item(key) if isinstance(key, int) else place.entry(key))
+
+
+def _count(n: int, function: types.FunctionType) -> str:
+    least = n - len(function.__defaults__ or ())
+    words = f"{n}" if least == n else f"from {least} to {n}"
+    return f"{words} positional argument{'' if n == 1 else 's'}"
+
+
+def _refuse(function: types.FunctionType, words: str) -> None:
+    raise Raised(TypeError(f"{function.__qualname__}() {words}"))
+
+
+def _get_all(sequence: Any) -> Any:
+    at = 0
+    while True:
+        try:
+            value = sequence[at]
+        except IndexError:
+            return
+        yield value
+        at += 1
+
+
+def sequence_frame(f: Frame, sequence: Any) -> Frame:
+    """Iteration over an object that has only `__getitem__`."""
+    return frame_of(f, _get_all, [sequence], {})  # type: ignore[arg-type]
+
+
+def call_partial(f: Frame, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if f.world.is_created(value):
+        return call(f, value.func, [*value.args, *args], {**value.keywords, **kwargs})
+    place = f.world.place_of(value)
+    function, bound, keywords = (
+        f.world.wrap(getattr(value, n), place.attribute(n)) for n in ("func", "args", "keywords")
+    )
+    return call(f, function, [*bound, *args], {**keywords, **kwargs})
+
+
+# C code -----------------------------------------------------------------------------------------------
+
+
+def may_be_read(f: Frame, value: Any, depth: int = 3) -> bool:
+    """Whether C code may look into a value: everything in it is guarded, or made here."""
+    cls = type(value)
+    if cls in (list, tuple, set, frozenset):
+        return depth == 0 or all(may_be_read(f, v, depth - 1) for v in value)
+    if cls in (dict, *kinds.MAPPINGS):
+        return depth == 0 or all(may_be_read(f, v, depth - 1) for v in value.values())
+    if objects.is_plain(value) or cls in ITERATORS or f.interpreter.tensors.is_symbol(value):
+        return True
+    if f.world.is_created(value) or id(value) in f.world.shadows:
+        return True
+    if isinstance(value, (type, types.ModuleType, BaseException, Generator, Followed, super)):
+        return True
+    return cls in _SAFE_KINDS or _python_class(cls)
+
+
+_SAFE_KINDS = (
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinFunctionType,
+    types.CellType,
+    functools.partial,
+    property,
+    *kinds.METHOD_WRAPPERS,
+    *_MODES,
+)
+
+
+@functools.lru_cache(maxsize=4096)
+def _python_class(cls: type) -> bool:
+    """A class written in Python, down to `object` or a plain type."""
+    return all(_written_in_python(b) or b is object or b in _PLAIN_BASES for b in cls.__mro__)
+
+
+_PLAIN_BASES = kinds.PLAIN_TYPES | {enum.Enum, BaseException, Exception}
+
+
+def _written_in_python(cls: type) -> bool:
+    module = sys.modules.get(cls.__module__)
+    file = getattr(module, "__file__", None)
+    heap = cls.__flags__ & (1 << 9)
+    return bool(heap) and module is not None and not (file or "").endswith(".so")
+
+
+def prepared(f: Frame, value: Any) -> Any:
+    """An argument for C code: functions of the program become callables that are followed."""
+    if isinstance(value, types.FunctionType):
+        return value if kinds.runs_directly(value) else Followed(f, value)
+    if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
+        return Followed(f, value)
+    if isinstance(value, functools.partial):
+        return Followed(f, value)
+    return value
+
+
+def run_c(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Runs C code on values that it may read."""
+    for value in (*args, *kwargs.values()):
+        if not may_be_read(f, value):
+            raise Break(
+                f"a call of {kinds.describe(function)} with {kinds.describe(value)}"
+            )
+    return f.interpreter.direct(
+        function,
+        *(prepared(f, a) for a in args),
+        **{k: prepared(f, v) for k, v in kwargs.items()},
+    )
+
+
+def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    owner = getattr(function, "__self__", None)
+    if owner is None or isinstance(owner, types.ModuleType):
+        module = getattr(function, "__module__", None) or ""
+        if module.startswith("flambeau"):
+            return f.interpreter.tensors.call(f, function, args, kwargs)
+        if module in _PURE_MODULES or function in _PURE:
+            return run_c(f, function, specialised_for(f, function, args), kwargs)
+        raise Break(f"a call of {kinds.describe(function)}")
+    if isinstance(owner, _MODES):
+        return f.interpreter.direct(function, *args, **kwargs)
+    if kinds.is_tensor(owner):
+        return f.interpreter.tensors.call(f, function, args, kwargs)
+    name = function.__name__
+    if isinstance(owner, type):
+        if name == "__new__":
+            return new_object(f, owner, args, kwargs)
+        if owner in kinds.PLAIN_TYPES or owner is object or kinds.library_class(owner):
+            return run_c(f, function, args, kwargs)
+        raise Break(f"a call of {kinds.describe(function)}")
+    descriptor, _ = mro_lookup(type(owner), name)
+    if type(descriptor) in kinds.METHOD_WRAPPERS:
+        return call_descriptor(f, descriptor, [owner, *args], kwargs)
+    if objects.is_plain(owner):
+        return run_c(f, function, args, kwargs)
+    raise Break(f"a call of {kinds.describe(function)}")
+
+
+def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """An unbound method of C: `str.join`, `object.__setattr__`, `Tensor.add`."""
+    special = _special(function)
+    if special is not None:
+        return special(f, args, kwargs)
+    owner = function.__objclass__
+    if kinds.is_tensor(args[0]) if args else False:
+        return f.interpreter.tensors.call(f, function, args, kwargs)
+    if owner in kinds.PLAIN_TYPES or owner in (object, BaseException, Exception, type):
+        subject = args[0] if args else None
+        readable = not args or may_be_read(f, subject)
+        if readable and owner is object and function.__name__ not in _OBJECT_METHODS:
+            raise Break(f"a call of {kinds.describe(function)}")
+        if readable:
+            if owner is str:
+                args = specialised(f, args)
+            return run_c(f, function, [args[0], *_iterables(f, args[1:])] if args else [], kwargs)
+    raise Break(f"a call of {kinds.describe(function)}")
+
+
+_OBJECT_METHODS = ("__init__", "__init_subclass__", "__eq__", "__ne__", "__hash__", "__repr__")
+
+
+def _iterables(f: Frame, args: list[Any]) -> list[Any]:
+    """Objects of the program that iterate become iterators that C code can use."""
+    return [
+        a
+        if objects.is_plain(a) or not objects.python_special(a, "__iter__")
+        else objects.iterable(f, a)
+        for a in args
+    ]
+
+
+def specialised(f: Frame, value: Any) -> Any:
+    """The value with symbolic numbers decided, for code that shows or converts them."""
+    tensors = f.interpreter.tensors
+    if tensors.is_symbol(value):
+        return tensors.decide(value)
+    if type(value) in (tuple, list):
+        items = [specialised(f, v) for v in value]
+        if all(a is b for a, b in zip(items, value, strict=True)):
+            return value
+        return type(value)(items)
+    return value
+
+
+_SYMBOLIC = frozenset((abs, min, max, sum, divmod, pow, round, list, tuple, zip, enumerate, len))
+
+
+def specialised_for(f: Frame, function: Any, args: list[Any]) -> list[Any]:
+    return args if function in _SYMBOLIC else specialised(f, args)
+
+
+# Classes ----------------------------------------------------------------------------------------------
+
+
+def instantiate(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if cls in _PURE or cls in ITERATORS or cls in kinds.PLAIN_TYPES or cls is functools.partial:
+        if cls is functools.partial and args:
+            return f.world.create(functools.partial(*args, **kwargs))
+        args = [objects.iterable(f, a) if _has_python_iter(a) else a for a in args]
+        args = specialised_for(f, cls, args)
+        result = run_c(f, cls, args, kwargs)
+        return result
+    if cls in _MODES:
+        if args and callable(args[0]):
+            raise Break(f"{cls.__name__} is used as a decorator")
+        return f.world.create(f.interpreter.direct(cls, *args, **kwargs))
+    if issubclass(cls, _C.Tensor):
+        return f.interpreter.tensors.call(f, cls, args, kwargs)
+    if isinstance(cls, enum.EnumMeta):
+        return run_c(f, cls, args, kwargs)
+    if issubclass(cls, np.generic):
+        return run_c(f, cls, specialised(f, args), kwargs)
+    meta_call, _ = mro_lookup(type(cls), "__call__")
+    if isinstance(meta_call, types.FunctionType):
+        return call(f, meta_call, [cls, *args], kwargs)
+    if issubclass(cls, flambeau.nn.Module):
+        raise Break(f"the module {cls.__qualname__} is made")
+    return build(f, cls, args, kwargs)
+
+
+def build(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """type.__call__"""
+    maker, owner = mro_lookup(cls, "__new__")
+    if isinstance(maker, staticmethod):
+        maker = maker.__func__
+    if isinstance(maker, types.FunctionType):
+        value = call(f, maker, [cls, *args], kwargs)
+    else:
+        value = new_object(f, owner, [cls, *args], kwargs)  # type: ignore[arg-type]
+    if not isinstance(value, cls):
+        return value
+    start, owner = mro_lookup(type(value), "__init__")
+    if isinstance(start, types.FunctionType):
+        place = objects.class_place(f, owner, "__init__")  # type: ignore[arg-type]
+        if place is not None:
+            f.world.wrap(start, place)
+        if call(f, start, [value, *args], kwargs) is not None:
+            raise Raised(TypeError("__init__() should return None"))
+    elif start is not object.__init__:
+        f.interpreter.direct(start, value, *_iterables(f, args), **kwargs)
+    return value
+
+
+def new_object(f: Frame, owner: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`owner.__new__(cls, ...)` for a class whose memory C lays out."""
+    cls, rest = args[0], args[1:]
+    if owner is object:
+        if rest or kwargs:
+            has_init = mro_lookup(cls, "__init__")[0] is not object.__init__
+            if not has_init:
+                raise Raised(TypeError(f"{cls.__name__}() takes no arguments"))
+        return f.world.create(f.interpreter.direct(object.__new__, cls))
+    if owner in kinds.PLAIN_TYPES or issubclass(owner, BaseException):
+        rest = [objects.iterable(f, a) if _has_python_iter(a) else a for a in rest]
+        value = run_c(f, owner.__new__, [cls, *specialised_for(f, owner, rest)], kwargs)
+        return value if type(value) in kinds.PLAIN_TYPES else f.world.create(value)
+    raise Break(f"an object of {kinds.describe(cls)} is made by C code")
+
+
+def _has_python_iter(value: Any) -> bool:
+    return objects.python_special(value, "__iter__") or (
+        objects.python_special(value, "__getitem__")
+        and mro_lookup(type(value), "__iter__")[0] is UNSET
+    )
+

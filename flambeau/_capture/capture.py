@@ -1,0 +1,299 @@
+"""Capture of one frame: follows it, restarts where the graph has to end, and makes the entry that
+the hook will run. Owns the order of attempts; knows no instruction.
+
+A graph that must end before step n of the root frame is found by trying: the attempt that meets the
+obstacle is thrown away with all it changed, the next one stops before that step.
+"""
+
+from __future__ import annotations
+
+import threading
+import types
+from dataclasses import dataclass, field
+from typing import Any
+
+import flambeau
+from flambeau import _C
+
+from . import kinds, opcodes, resume
+from .entry import Entry
+from .errors import Break, End, Raised, Skip, Unsupported
+from .interpreter import Frame, Interpreter, Pending, Position
+from .kinds import UNSET
+from .logs import log
+from .places import Places
+from .world import World
+
+_lock = threading.RLock()
+
+
+@dataclass
+class Captured:
+    """One compiled part of a frame, as `explain` shows it."""
+
+    name: str
+    graph: Any
+    guards: list[str]
+    symbols: list[str]
+    reason: str | None  # why it ended; None: at the end of the frame
+    where: Position | None
+    because: str | None = None  # which guard failed, for a recompile
+    text: str = field(default="", repr=False)
+
+    @property
+    def nodes(self) -> int:
+        return 0 if self.graph is None else len(self.graph.nodes)
+
+
+def capture(
+    config: Any,
+    code: types.CodeType,
+    function: Any,
+    namespace: dict[str, Any],
+    values: tuple[Any, ...],
+) -> tuple[Any, Any] | None:
+    """What the hook asks for on a miss: (guards, callable), or None to run the frame plainly."""
+    if kinds.never_captured(code):
+        _C._skip_code(code)
+        return None
+    with _lock:
+        because = _why_again(config, code, function, namespace, values)
+        if because is not None and not config.may_recompile(code, because):
+            return None
+        state = _State()
+        try:
+            return _capture(config, code, function, namespace, values, because)
+        except Unsupported:
+            raise
+        except Skip as skip:
+            _left(config, code, skip.reason, skip.where)
+        except Exception as error:
+            if config.strict:
+                raise
+            log("graph_breaks", f"{code.co_qualname}: capture failed: {error!r}")
+            _left(config, code, f"capture failed: {error!r}", None)
+        finally:
+            state.restore()
+    return None
+
+
+def _left(config: Any, code: types.CodeType, reason: str, where: Any) -> None:
+    """The frame runs in plain Python from now on, and that is reported."""
+    at = where or Position(code.co_filename, code.co_firstlineno, code.co_qualname)
+    if config.fullgraph:
+        raise Unsupported(f"compile(fullgraph=True): {reason}\n  at {at}") from None
+    log("graph_breaks", f"{code.co_qualname} runs in plain Python: {reason} ({at})")
+    config.report(Captured(code.co_qualname, None, [], [], reason, at))
+    config.leave(code)
+
+
+class _State:
+    """The modes that following a program changes while it lasts."""
+
+    def __init__(self) -> None:
+        self.grad, self.device = flambeau.is_grad_enabled(), "cpu"
+        self.autocast = (
+            flambeau.is_autocast_enabled("cpu"),
+            flambeau.get_autocast_dtype("cpu"),
+            flambeau.is_autocast_cache_enabled(),
+        )
+
+    def current(self) -> tuple[Any, ...]:
+        return (
+            flambeau.is_grad_enabled(),
+            flambeau.is_autocast_enabled("cpu"),
+            flambeau.get_autocast_dtype("cpu"),
+            flambeau.is_autocast_cache_enabled(),
+        )
+
+    def restore(self) -> None:
+        _C._set_grad_enabled(self.grad)
+        flambeau.set_autocast_enabled("cpu", self.autocast[0])
+        flambeau.set_autocast_dtype("cpu", self.autocast[1])
+        flambeau.set_autocast_cache_enabled(self.autocast[2])
+
+
+def _why_again(
+    config: Any, code: types.CodeType, function: Any, namespace: Any, values: Any
+) -> str | None:
+    """Which guard of what was compiled before failed; None the first time."""
+    locals_ = tuple(None if v is NotImplemented else v for v in values)
+    for owner, guards, _ in _C._code_entries(code):
+        if owner is config:
+            failed = guards.run(function, namespace, locals_)
+            return failed if isinstance(failed, str) else "a guard that changed meanwhile"
+    return None
+
+
+def _capture(
+    config: Any,
+    code: types.CodeType,
+    function: Any,
+    namespace: dict[str, Any],
+    values: tuple[Any, ...],
+    because: str | None,
+) -> tuple[Any, Any] | None:
+    stop_at, broken = -1, None
+    state = _State()
+    for _ in range(8):
+        attempt = Attempt(config, code, function, namespace, values, stop_at)
+        try:
+            return attempt.run(broken, because)
+        except Break as b:
+            if config.fullgraph and (b.reason or broken is None):
+                at = b.where or attempt.interpreter.where
+                raise Unsupported(f"compile(fullgraph=True): {b.reason}\n  at {at}") from None
+            stop_at, broken = attempt.interpreter.steps - 1, b
+        finally:
+            state.restore()
+            attempt.clear()
+    raise Skip("the frame does not behave the same each time it is followed")
+
+
+class Attempt:
+    """One try at following a frame, up to its end or to step `stop_at`."""
+
+    def __init__(
+        self,
+        config: Any,
+        code: types.CodeType,
+        function: Any,
+        namespace: dict[str, Any],
+        values: tuple[Any, ...],
+        stop_at: int,
+    ) -> None:
+        from .tensors import Tensors
+
+        self.config, self.code, self.namespace = config, code, namespace
+        self.places = Places()
+        self.tensors = Tensors(self.places, config.varying(code))
+        self.world = World(self.places, self.tensors)
+        self.world.home = namespace
+        self.interpreter = Interpreter(self.world, config)
+        self.interpreter.stop_at = stop_at
+        self.tensors.interpreter = self.interpreter
+        self.state = _State()
+        self.frame = self._frame(function, values)
+
+    def _frame(self, function: Any, values: tuple[Any, ...]) -> Frame:
+        code, names = self.code, opcodes.decoded(self.code).names
+        slots: list[Any] = [
+            UNSET if v is NotImplemented else Pending(v, self.places.local(k, names[k]))
+            for k, v in enumerate(values)
+        ]
+        free = code.co_freevars
+        for k, (name, cell) in enumerate(zip(free, function.__closure__ or (), strict=True)):
+            place = self.places.closure(k, name)
+            slots[len(slots) - len(free) + k] = self.world.outside_cell(cell, place)
+        found = self.namespace.get("__builtins__", __builtins__)
+        builtins = found if isinstance(found, dict) else found.__dict__
+        frame = Frame(self.interpreter, code, self.namespace, builtins, slots, function)
+        frame.is_root = True
+        return frame
+
+    def run(self, broken: Break | None, because: str | None) -> tuple[Any, Any] | None:
+        frame = self.frame
+        entry = Entry(self.world)
+        try:
+            result = frame.run()
+        except Raised as raised:
+            raise Break(f"{type(raised.error).__name__}: {raised.error}") from None
+        except End:
+            assert broken is not None
+            text = self._go_on(entry, broken)
+            reason, where = broken.reason, broken.where
+        else:
+            if broken is not None:
+                raise Skip("the frame does not behave the same each time it is followed")
+            reason = where = None
+            text = entry.value(result)
+            if not self.tensors.inputs and not self.tensors.graph.nodes:
+                if not self.config.is_root(self.code):
+                    _C._skip_code(self.code)
+                    return None
+        self._mode_effects(entry)
+        entry.side_effects()
+        return self._finish(entry, text, reason, where, because)
+
+    def _go_on(self, entry: Entry, broken: Break) -> str:
+        """The call of the step that runs the instruction before which the graph ended."""
+        frame = self.frame
+        code, at = self.code, frame.pc
+        at_start = next(
+            n for n, i in enumerate(frame.decoded.instructions) if i.name == "RESUME"
+        )
+        self._check_place(at, at_start, broken)
+        live = resume.live_slots(code, at)
+        slots = [v if k in live else UNSET for k, v in enumerate(frame.slots)]
+        self.frame.slots = slots
+        state = resume.State(
+            len(frame.stack),
+            frozenset(k for k, v in enumerate(frame.stack) if v is kinds.NULL),
+            frozenset(k for k, v in enumerate(slots) if v is UNSET),
+        )
+        function = resume.step(code, self.namespace, at, state)
+        return f"{entry.constant(function)}({entry.values((*slots, *frame.stack))})"
+
+    def _check_place(self, at: int, first: int, broken: Break) -> None:
+        """Raises Skip where a graph cannot end."""
+        because = f"{broken.reason}; a graph cannot end here: "
+        if at <= first:
+            raise Skip(because + "the frame has not begun", broken.where)
+        if self.frame.decoded.in_loop(at):
+            raise Skip(because + "inside a loop", broken.where)
+        if self.interpreter.handling is not None:
+            raise Skip(because + "an exception is being handled", broken.where)
+        if resume.uses_super(self.code, at):
+            raise Skip(because + "super() is used after it", broken.where)
+
+    def _mode_effects(self, entry: Entry) -> None:
+        now, before = self.state.current(), self.state
+        if now[0] != before.grad:
+            entry.effects.append(f"set_grad({now[0]})")
+        for value, was, setter in zip(
+            now[1:],
+            before.autocast,
+            ("set_autocast_enabled", "set_autocast_dtype", "set_autocast_cache_enabled"),
+            strict=True,
+        ):
+            if value != was:
+                function = entry.constant(getattr(flambeau, setter))
+                device = "" if "cache" in setter else "'cpu', "
+                entry.effects.append(f"{function}({device}{entry.value(value)})")
+
+    def _finish(
+        self, entry: Entry, text: str, reason: str | None, where: Any, because: str | None
+    ) -> tuple[Any, Any]:
+        tensors = self.tensors
+        graph = tensors.finish(entry.outputs)
+        compiled = None
+        if graph.nodes or entry.outputs:
+            examples = [v for _, v in tensors.inputs]
+            compiled = self.config.compile(graph, examples)
+        symbols, relations = tensors.relations()
+        self.places.globals().is_object(self.namespace)
+        guards = _C._Guards(self.places.spec(symbols, relations))
+        callable_ = entry.function(text, compiled, len(self.places.slots))
+        self.config.report(
+            Captured(
+                self.code.co_qualname,
+                graph,
+                self.places.texts() + [r[2] for r in relations],
+                tensors.symbol_texts(),
+                reason,
+                where,
+                because,
+                entry.text,
+            )
+        )
+        return guards, callable_
+
+    def clear(self) -> None:
+        """Lets go of the user's objects: frames and interpreter refer to each other."""
+        self.frame.slots, self.frame.stack = [], []
+        self.world.memo.clear()
+        self.world.created.clear()
+        self.world.shadows.clear()
+        self.world.attributes.clear()
+        self.tensors.clear()
+

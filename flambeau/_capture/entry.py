@@ -1,0 +1,401 @@
+"""The code that runs in place of a captured frame: calls the graph, puts side effects in place,
+rebuilds the result (or the state that a step goes on from).
+
+It is written as Python text over slots: `a0, a1, ...` are what the guards found at the places that
+were asked for.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+import flambeau
+from flambeau import _C
+
+from . import calls, kinds
+from .errors import Skip
+from .interpreter import Generator, Pending
+from .kinds import DELETED, NULL, UNSET
+from .places import CONSTANT
+from .world import World, contents
+
+_LITERAL = (int, bool, type(None), str)
+
+
+class Entry:
+    """Builds the text, value by value."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.tensors = world, world.tensors
+        self.lines: list[str] = []
+        self.constants: dict[str, Any] = {}
+        self._constant_of: dict[int, str] = {}
+        self.built: dict[int, str] = {}
+        self.outputs: list[Any] = []  # fakes the graph must return
+        self._output_of: dict[int, str] = {}
+        self._keep: list[Any] = []
+        self._temporaries = 0
+        self.effects: list[str] = []
+
+    # -- pieces -----------------------------------------------------------------------------------
+
+    def constant(self, value: Any) -> str:
+        name = self._constant_of.get(id(value))
+        if name is None:
+            name = self._constant_of[id(value)] = f"c{len(self.constants)}"
+            self.constants[name] = value
+        return name
+
+    def slot(self, place: Any) -> str:
+        if place.access == CONSTANT:
+            return self.constant(place.key)
+        return f"a{place.take()}"
+
+    def temporary(self, expression: str) -> str:
+        name = f"t{self._temporaries}"
+        self._temporaries += 1
+        self.lines.append(f"{name} = {expression}")
+        return name
+
+    def output(self, fake: Any) -> str:
+        """A tensor that the graph computes."""
+        name = self._output_of.get(id(fake))
+        if name is None:
+            name = self._output_of[id(fake)] = f"g[{len(self.outputs)}]"
+            self.outputs.append(fake)
+        return name
+
+    # -- values -----------------------------------------------------------------------------------
+
+    def value(self, v: Any) -> str:
+        """An expression that gives what the program's value stands for."""
+        cls = type(v)
+        if v is UNSET or v is NULL:
+            return "None"
+        if cls is Pending:
+            return self.slot(v.place)
+        if cls in _LITERAL:
+            return repr(v)
+        if kinds.is_tensor(v):
+            place = self.world.origin.get(id(v))
+            return self.slot(place) if place is not None else self.output(v)
+        if self.tensors.is_symbol(v):
+            return self.symbol(v)
+        if cls in kinds.CONSTANT_TYPES:
+            return self.constant(v)
+        known = self.built.get(id(v))
+        if known is not None:
+            return known
+        self._keep.append(v)
+        place = self.world.origin.get(id(v))
+        if place is not None and not self.world.is_created(v):
+            return self.slot(place)
+        shadow = self.world.shadows.get(id(v))
+        if shadow is not None:
+            return self.slot(shadow.place)
+        return self._build(v, cls)
+
+    def values(self, vs: Iterable[Any]) -> str:
+        return "".join(f"{self.value(v)}, " for v in vs)
+
+    def symbol(self, v: Any) -> str:
+        """An expression over symbols, computed from where they are found."""
+        text = repr(v)
+        names = sorted(v.expr.symbols)
+        env = self.tensors.env
+        parts = []
+        for n in names:
+            source = env.symbols[n].source
+            if source is None:
+                raise Skip(f"the symbol {n} is known only inside the graph")
+            slot = self.slot(self.tensors.inputs[source.input][0])
+            found = slot if source.kind == "value" else f"{slot}.{source.kind}({source.dim})"
+            parts.append(f"{n}={found}")
+        function = f"(lambda {', '.join(names)}: {text})"
+        return self.temporary(f"{function}({', '.join(parts)})")
+
+    def _build(self, v: Any, cls: type) -> str:
+        if cls is tuple:
+            return f"({self.values(v)})"
+        if cls is list:
+            return self._fill(v, "[]", "{0} += [{1}]", v)
+        if cls is dict:
+            return self._fill_dict(v, "{}")
+        if cls is set:
+            return self._fill(v, "set()", "{0}.update([{1}])", v)
+        if cls is frozenset:
+            return f"{self.constant(frozenset)}([{self.values(v)}])"
+        if isinstance(v, flambeau.Size):
+            return f"{self.constant(flambeau.Size)}([{self.values(v)}])"
+        if cls.__name__ == "SymSize":
+            return f"{self.constant(flambeau.Size)}([{self.values(v)}])"
+        if cls is slice:
+            return f"slice({self.value(v.start)}, {self.value(v.stop)}, {self.value(v.step)})"
+        if cls is types.MethodType:
+            owner = self.value(v.__self__)
+            return self.temporary(
+                f"{self.constant(types.MethodType)}({self.value(v.__func__)}, {owner})"
+            )
+        if cls is types.CellType:
+            return self._build_cell(v)
+        if cls is types.FunctionType and self.world.is_created(v):
+            return self._build_function(v)
+        if cls is types.BuiltinFunctionType:
+            return self._build_builtin(v)
+        if cls is functools.partial and self.world.is_created(v):
+            keywords = self.value(dict(v.keywords))
+            made = f"{self.constant(functools.partial)}({self.value(v.func)}, *({self.values(v.args)}), **{keywords})"
+            return self._named(v, made)
+        if cls in calls._MODES:
+            return self._build_mode(v)
+        if cls is super:
+            inner = f"{self.value(v.__thisclass__)}, {self.value(v.__self__)}"
+            return f"{self.constant(super)}({inner})"
+        if cls is types.MethodWrapperType:
+            return f"{self.constant(getattr)}({self.value(v.__self__)}, {v.__name__!r})"
+        if isinstance(
+            v, (type, types.ModuleType, types.FunctionType, enum.Enum, np.generic, property)
+        ) or cls in (*kinds.METHOD_WRAPPERS, types.GetSetDescriptorType):
+            return self.constant(v)
+        if cls in _ITERATORS:
+            return self._build_iterator(v)
+        if isinstance(v, dict) and cls in kinds.MAPPINGS:
+            if cls is kinds.collections.defaultdict:
+                factory = self.value(v.default_factory)
+                return self._fill_dict(v, f"{self.constant(cls)}({factory})")
+            return self._fill_dict(v, f"{self.constant(cls)}()")
+        if isinstance(v, kinds.collections.deque) and cls is kinds.collections.deque:
+            start = f"{self.constant(cls)}(maxlen={v.maxlen!r})"
+            return self._fill(v, start, "{0}.extend([{1}])", v)
+        if isinstance(v, tuple) and hasattr(cls, "_fields"):
+            return self._named(v, f"tuple.__new__({self.constant(cls)}, ({self.values(v)}))")
+        if self.world.is_created(v) or isinstance(v, BaseException):
+            return self._build_instance(v, cls)
+        if not self.world.is_created(v) and isinstance(v, object) and self._ambient(v):
+            return self.constant(v)
+        raise Skip(f"an object of type {cls.__qualname__} is alive where the graph ends")
+
+    def _ambient(self, v: Any) -> bool:
+        """A lasting object of a library, such as a sentinel."""
+        return kinds.library_class(type(v)) and not isinstance(v, (Generator, Iterable))
+
+    def _named(self, v: Any, expression: str) -> str:
+        name = self.built[id(v)] = self.temporary(expression)
+        return name
+
+    def _fill(self, v: Any, start: str, fill: str, items: Iterable[Any]) -> str:
+        name = self._named(v, start)
+        inner = self.values(items)
+        if inner:
+            self.lines.append(fill.format(name, inner))
+        return name
+
+    def _fill_dict(self, v: dict[Any, Any], start: str) -> str:
+        name = self._named(v, start)
+        for key, item in dict.items(v):
+            self.lines.append(f"{name}[{self.value(key)}] = {self.value(item)}")
+        return name
+
+    def _build_cell(self, cell: Any) -> str:
+        outside = self.world.cells.get(id(cell))
+        if outside is not None:
+            return self.slot(outside.place)
+        name = self._named(cell, f"{self.constant(types.CellType)}()")
+        value = self.world.read_cell(cell)
+        if value is not UNSET:
+            self.lines.append(f"{name}.cell_contents = {self.value(value)}")
+        return name
+
+    def _build_function(self, v: types.FunctionType) -> str:
+        closure = "None"
+        if v.__closure__:
+            closure = f"({self.values(v.__closure__)})"
+        defaults = self.value(v.__defaults__)
+        name = self._named(
+            v,
+            f"{self.constant(types.FunctionType)}({self.constant(v.__code__)}, "
+            f"{self.constant(v.__globals__)}, {v.__name__!r}, {defaults}, {closure})",
+        )
+        for attribute in ("__kwdefaults__", "__annotations__", "__dict__"):
+            found = getattr(v, attribute)
+            if found:
+                target = f"{name}.{attribute}"
+                if attribute == "__dict__":
+                    self.lines.append(f"{target}.update({self.value(dict(found))})")
+                else:
+                    self.lines.append(f"{target} = {self.value(dict(found))}")
+        return name
+
+    def _build_builtin(self, v: Any) -> str:
+        owner = v.__self__
+        if owner is None or isinstance(owner, (types.ModuleType, type)):
+            return self.constant(v)
+        return f"{self.constant(getattr)}({self.value(owner)}, {v.__name__!r})"
+
+    def _build_mode(self, v: Any) -> str:
+        """A context of a grad mode, as it was when it was entered."""
+        if isinstance(v, flambeau.inference_mode):
+            raise Skip("inference_mode is entered where the graph ends")
+        self.lines.append(f"set_grad({v.prev})")
+        args = f"{v.mode}" if isinstance(v, flambeau.set_grad_enabled) else ""
+        name = self._named(v, f"{self.constant(type(v))}({args})")
+        self.lines.append(f"{name}.__enter__()")
+        self.effects.append(f"set_grad({flambeau.is_grad_enabled()})")
+        return name
+
+    def _build_iterator(self, v: Any) -> str:
+        make, args, *state = v.__reduce__()
+        made = f"{self.constant(make)}({self.values(args)})"
+        name = self._named(v, made)
+        if state and state[0] is not None:
+            self.lines.append(f"{name}.__setstate__({self.value(state[0])})")
+        return name
+
+    def _build_instance(self, v: Any, cls: type) -> str:
+        """An object the program made: its memory first, so that it may refer to itself."""
+        made = self.constant(cls)
+        if isinstance(v, BaseException):
+            name = self._named(v, f"{made}.__new__({made}, {self.values(v.args)})")
+        elif isinstance(v, tuple):
+            name = self._named(v, f"tuple.__new__({made}, ({self.values(v)}))")
+        elif isinstance(v, (int, float, str)):
+            name = self._named(v, f"{made}.__new__({made}, {cls.__mro__[-2].__name__}({v!r}))")
+        else:
+            base = next(b for b in cls.__mro__ if not b.__flags__ & (1 << 9))
+            if base not in (object, dict, list, set, kinds.collections.OrderedDict):
+                raise Skip(f"an object of type {cls.__qualname__} is alive where the graph ends")
+            name = self._named(v, f"{self.constant(base)}.__new__({made})")
+            if isinstance(v, dict):
+                if isinstance(v, kinds.collections.OrderedDict):
+                    self.lines.append(f"{self.constant(kinds.collections.OrderedDict)}.__init__({name})")
+                put = f"{self.constant(base)}.__setitem__"
+                for key, item in dict.items(v):
+                    self.lines.append(f"{put}({name}, {self.value(key)}, {self.value(item)})")
+            elif isinstance(v, list):
+                self.lines.append(f"list.extend({name}, [{self.values(list.__iter__(v))}])")
+            elif isinstance(v, set):
+                self.lines.append(f"set.update({name}, [{self.values(set.__iter__(v))}])")
+        store = dict(getattr(v, "__dict__", {}))
+        for base in cls.__mro__:
+            for n, d in base.__dict__.items():
+                if type(d) is types.MemberDescriptorType and not isinstance(v, BaseException):
+                    if hasattr(v, n):
+                        store[n] = d.__get__(v)
+        for n, item in store.items():
+            self.lines.append(f"set_attribute({name}, {n!r}, {self.value(item)})")
+        return name
+
+    # -- side effects -----------------------------------------------------------------------------
+
+    def side_effects(self) -> None:
+        """What the program changed outside. All values first, then all changes."""
+        world = self.world
+        changed = [s for s in world.shadows.values() if s.changed()]
+        for s in changed:
+            target = self.slot(s.place)
+            if isinstance(s.original, dict):
+                new = self._copy_of(s.copy)
+                clear, update = self._dict_methods(s.original)
+                self.effects += [f"{clear}({target})", f"{update}({target}, {new})"]
+            elif isinstance(s.original, list):
+                items = self.temporary(f"[{self.values(contents(s.copy))}]")
+                self.effects.append(f"list.__setitem__({target}, slice(None), {items})")
+            else:
+                items = self.temporary(f"[{self.values(contents(s.copy))}]")
+                self.effects += [f"{target}.clear()", f"{target}.update({items})"]
+        for value, names in world.attributes.values():
+            self._attribute_effects(value, names)
+        if changed or world.attributes:
+            self._tell_apart()
+        for namespace, names in world.names.values():
+            target = self.constant(namespace)
+            for n, v in names.items():
+                if v is DELETED:
+                    self.effects.append(f"{target}.pop({n!r}, None)")
+                else:
+                    self.effects.append(f"{target}[{n!r}] = {self.temporary(self.value(v))}")
+        for outside in world.cells.values():
+            now = world.read_cell(outside.cell) if outside.before is not _unread() else UNSET
+            if outside.before is not _unread() and now is not outside.before:
+                target = self.slot(outside.place)
+                new = self.temporary(self.value(now))
+                self.effects.append(f"{target}.cell_contents = {new}")
+
+    def _copy_of(self, mapping: dict[Any, Any]) -> str:
+        pairs = "".join(f"({self.value(k)}, {self.value(v)}), " for k, v in dict.items(mapping))
+        return self.temporary(f"[{pairs}]")
+
+    def _dict_methods(self, original: Any) -> tuple[str, str]:
+        base = kinds.collections.OrderedDict
+        owner = base if isinstance(original, base) else dict
+        return f"{self.constant(owner)}.clear", f"{self.constant(owner)}.update"
+
+    def _attribute_effects(self, value: Any, names: dict[str, Any]) -> None:
+        target = self.slot(self.world.place_of(value))
+        module = isinstance(value, flambeau.nn.Module)
+        for n, v in names.items():
+            if v is DELETED:
+                self.effects.append(f"delattr({target}, {n!r})")
+                continue
+            setter = "setattr" if module else "set_attribute"
+            self.effects.append(f"{setter}({target}, {n!r}, {self.temporary(self.value(v))})")
+
+    def _tell_apart(self) -> None:
+        """Something changed: objects that were two must not be one in a later call."""
+        world = self.world
+        world.places.distinct += [s.place for s in world.shadows.values()]
+        world.places.distinct += [world.place_of(v) for v, _ in world.attributes.values()]
+
+    # -- the whole --------------------------------------------------------------------------------
+
+    def function(self, result: str, graph: Any, slots: int) -> Any:
+        """The function; `graph` computes the outputs from the inputs."""
+        args = ", ".join(f"a{k}" for k in range(slots))
+        lines = [f"def compiled({args}):"]
+        if graph is not None:
+            inputs = "".join(f"{self.slot(p)}, " for p, _ in self.tensors.inputs)
+            lines.append(f"    g = run(None, graph, ({inputs}), None)")
+        lines += [f"    {line}" for line in (*self.lines, *self.effects)]
+        lines.append(f"    return {result}")
+        namespace = {
+            **self.constants,
+            "graph": graph,
+            "run": _C._call_captured,
+            "set_grad": _C._set_grad_enabled,
+            "set_attribute": object.__setattr__,
+        }
+        self.text = "\n".join(lines) + "\n"
+        exec(compile(self.text, "<captured>", "exec"), namespace)
+        function = namespace["compiled"]
+        _C._skip_code(function.__code__)
+        return function
+
+
+def _unread() -> Any:
+    from .world import _LAZY
+
+    return _LAZY
+
+
+_ITERATORS = (
+    type(iter([])),
+    type(iter(())),
+    type(iter({})),
+    type(iter({}.values())),
+    type(iter({}.items())),
+    type(iter(set())),
+    type(iter("")),
+    type(iter(range(0))),
+    type(reversed([])),
+    enumerate,
+    zip,
+    map,
+    filter,
+    *(t for t in calls.ITERATORS if hasattr(t, "__reduce__")),
+)

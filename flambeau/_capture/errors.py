@@ -1,0 +1,38 @@
+"""The ways in which following a frame may end early. All derive from BaseException, so that
+`except Exception` in code that is being followed or called never sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Break(BaseException):
+    """Here the graph must end: `reason` says why, in words for the user."""
+
+    def __init__(self, reason: str = "", where: Any = None) -> None:
+        super().__init__(reason)
+        self.reason, self.where = reason, where
+
+
+class End(BaseException):
+    """The step has come before which this attempt was told to stop."""
+
+
+class Skip(BaseException):
+    """The frame is left to CPython as a whole."""
+
+    def __init__(self, reason: str, where: Any = None) -> None:
+        super().__init__(reason)
+        self.reason, self.where = reason, where
+
+
+class Raised(BaseException):
+    """An exception of the user's program, on its way through interpreted frames."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Unsupported(RuntimeError):
+    """`compile(fullgraph=True)` met something that ends a graph."""

@@ -1,0 +1,326 @@
+"""The interpreter of bytecode: a `Frame` runs one code object over wrapped values.
+
+Owns the loop, the stack, exceptions and suspension (generators). What an instruction means is in
+`ops_*.py`, which fill `HANDLERS`; how objects behave is in `objects` and `calls`. An `Interpreter`
+is one attempt to follow one root frame.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from flambeau import _C
+
+from . import opcodes
+from .errors import Break, End, Raised
+from .kinds import NULL, UNSET
+from .opcodes import Instruction
+from .world import World
+
+Handler = Callable[["Frame", Instruction], int | None]
+HANDLERS: dict[str, Handler] = {}
+
+_DEEPEST = 90  # frames; each takes several of CPython's
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    """Files a function as the meaning of instructions."""
+
+    def file(function: Handler) -> Handler:
+        for name in names:
+            HANDLERS[name] = function
+        return function
+
+    return file
+
+
+def _unknown(frame: Frame, i: Instruction) -> None:
+    raise Break(f"the instruction {i.name} is not followed")
+
+
+class Pending:
+    """An argument of the root frame that nobody has read yet."""
+
+    __slots__ = ("place", "value")
+
+    def __init__(self, value: Any, place: Any) -> None:
+        self.value, self.place = value, place
+
+
+class Position:
+    """A line of the user's program."""
+
+    __slots__ = ("file", "function", "line")
+
+    def __init__(self, file: str, line: int, function: str) -> None:
+        self.file, self.line, self.function = file, line, function
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}"
+
+
+class Interpreter:
+    """One attempt: the world it sees, the frames that run, the exception being handled."""
+
+    def __init__(self, world: World, config: Any) -> None:
+        self.world, self.tensors, self.config = world, world.tensors, config
+        self.frames: list[Frame] = []
+        self.handling: BaseException | None = None
+        self.steps = 0  # instructions of the root frame so far
+        self.stop_at = -1  # the step before which the graph is to end
+
+    @property
+    def where(self) -> Position | None:
+        """The line that runs."""
+        if not self.frames:
+            return None
+        frame = self.frames[-1]
+        code = frame.code
+        return Position(code.co_filename, frame.line, code.co_qualname)
+
+    def direct(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Runs C code on the values as they are; what it raises is the program's exception."""
+        try:
+            return _C._call_strict(function, args, kwargs)
+        except self.tensors.refusals as e:
+            raise Break(str(e)) from None
+        except Exception as e:
+            raise Raised(e) from None
+
+    def throw(self, error: BaseException) -> Any:
+        """Raises an exception in the program."""
+        raise Raised(error)
+
+
+class Frame:
+    """A frame of the program that is followed."""
+
+    def __init__(
+        self,
+        interpreter: Interpreter,
+        code: types.CodeType,
+        namespace: dict[str, Any],
+        builtins: dict[str, Any],
+        slots: list[Any],
+        function: Any = None,
+    ) -> None:
+        self.interpreter, self.world = interpreter, interpreter.world
+        self.code, self.globals, self.builtins = code, namespace, builtins
+        self.function = function
+        self.decoded = opcodes.decoded(code)
+        self.slots = slots
+        self.stack: list[Any] = []
+        self.pc = 0
+        self.keywords: tuple[str, ...] = ()
+        self.result: Any = UNSET
+        self.yielded: Any = UNSET
+        self.is_root = False
+
+    # -- the stack --------------------------------------------------------------------------------
+
+    def push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def pop(self) -> Any:
+        return self.stack.pop()
+
+    def pop_many(self, n: int) -> list[Any]:
+        if not n:
+            return []
+        out = self.stack[-n:]
+        del self.stack[-n:]
+        return out
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.decoded.instructions[self.pc - 1]
+
+    @property
+    def line(self) -> int:
+        return self.instruction.line if self.pc else self.code.co_firstlineno
+
+    # -- locals -----------------------------------------------------------------------------------
+
+    def load(self, index: int) -> Any:
+        value = self.slots[index]
+        if type(value) is Pending:
+            value = self.slots[index] = self.world.wrap(value.value, value.place)
+        if value is UNSET:
+            name = self.decoded.names[index]
+            raise Raised(
+                UnboundLocalError(
+                    f"cannot access local variable '{name}' where it is not associated with a value"
+                )
+            )
+        return value
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def run(self) -> Any:
+        """Runs to the end, or to the next yield; the result is what was returned or yielded."""
+        interpreter = self.interpreter
+        if len(interpreter.frames) > _DEEPEST:
+            raise Break("calls are nested too deeply")
+        interpreter.frames.append(self)
+        instructions = self.decoded.instructions
+        handling = interpreter.handling
+        try:
+            while True:
+                i = instructions[self.pc]
+                if self.is_root:
+                    if interpreter.steps == interpreter.stop_at:
+                        raise End
+                    interpreter.steps += 1
+                self.pc += 1
+                try:
+                    run = i.run
+                    if run is None:
+                        run = i.run = HANDLERS.get(i.name, _unknown)
+                    jump = run(self, i)
+                    if jump is not None:
+                        if jump < 0:
+                            break
+                        self.pc = jump
+                except Raised as raised:
+                    self.unwind(i, raised)
+        except Break as e:
+            if e.where is None:
+                e.where = interpreter.where
+            raise
+        finally:
+            interpreter.frames.pop()
+            interpreter.handling = handling
+        if self.yielded is not UNSET:
+            value, self.yielded = self.yielded, UNSET
+            return value
+        return self.result
+
+    def unwind(self, i: Instruction, raised: Raised) -> None:
+        """Goes to the handler of an exception, or leaves the frame with it."""
+        handler = self.decoded.handler(i.offset)
+        if handler is None:
+            raise raised
+        error = raised.error
+        handling = self.interpreter.handling
+        if error.__context__ is None and handling is not None and handling is not error:
+            error.__context__ = handling
+        error.__traceback__ = None
+        del self.stack[handler.depth :]
+        if handler.lasti:
+            self.push(i.offset // 2)
+        self.push(error)
+        self.pc = self.decoded.index[handler.target]
+
+    def call(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        from .calls import call
+
+        return call(self, function, args, kwargs)
+
+
+class Generator:
+    """A generator of the program: a suspended frame, iterable by C code as well."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame: Frame | None = frame
+        self._name = frame.code.co_qualname
+        self._started = False
+
+    def __iter__(self) -> Generator:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, value: Any) -> Any:
+        """Resumes with the value of the yield; StopIteration at the end."""
+        frame = self._frame
+        if frame is None:
+            raise StopIteration
+        if self._started:
+            frame.push(value)
+        elif value is not None:
+            raise TypeError("can't send non-None value to a just-started generator")
+        self._started = True
+        return self._resume(frame.run)
+
+    def throw(self, error: Any, *rest: Any) -> Any:
+        """Raises an exception where the generator stands."""
+        if rest and rest[0] is not None:
+            error = rest[0]
+        if isinstance(error, type):
+            error = error()
+        frame = self._frame
+        if frame is None or not self._started:
+            self._frame = None
+            raise Raised(error)
+        following = frame.decoded.instructions[frame.pc]
+        if following.name == "RESUME" and following.arg & 3 == 2:
+            raise Break("an exception is thrown into a generator that delegates to another")
+
+        def resume() -> Any:
+            frame.unwind(frame.decoded.instructions[frame.pc - 1], Raised(error))
+            return frame.run()
+
+        return self._resume(resume)
+
+    def close(self) -> None:
+        """Raises GeneratorExit where it stands."""
+        if self._frame is not None and self._started:
+            try:
+                self.throw(GeneratorExit())
+            except Raised as raised:
+                if not isinstance(raised.error, (GeneratorExit, StopIteration)):
+                    raise
+            except StopIteration:
+                pass
+            else:
+                raise Raised(RuntimeError("generator ignored GeneratorExit"))
+        self._frame = None
+
+    def _resume(self, run: Callable[[], Any]) -> Any:
+        frame = self._frame
+        assert frame is not None
+        strict = _C._set_strict(False)
+        self._frame = None  # while it runs it cannot be entered again
+        try:
+            value = run()
+        except Raised as raised:
+            if isinstance(raised.error, StopIteration):
+                error = RuntimeError("generator raised StopIteration")
+                error.__cause__ = raised.error
+                raise Raised(error) from None
+            raise
+        finally:
+            _C._set_strict(strict)
+        if frame.result is not UNSET:
+            raise StopIteration(frame.result)
+        self._frame = frame
+        return value
+
+
+class Followed:
+    """A function of the program, given to C code: calling it is followed."""
+
+    def __init__(self, frame: Frame, function: Any) -> None:
+        self.frame, self.function = frame, function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        strict = _C._set_strict(False)
+        try:
+            return self.frame.call(self.function, list(args), kwargs)
+        finally:
+            _C._set_strict(strict)
+
+
+__all__ = [
+    "HANDLERS",
+    "NULL",
+    "Followed",
+    "Frame",
+    "Generator",
+    "Interpreter",
+    "Pending",
+    "handles",
+]

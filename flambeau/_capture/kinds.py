@@ -1,0 +1,162 @@
+"""What sort of object a value is, as far as following code is concerned. Facts only, no state."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import os
+import sys
+import sysconfig
+import types
+from pathlib import Path
+from typing import Any
+
+import flambeau
+from flambeau import _C
+
+#: a missing value: a local that is not set, NULL on CPython's stack
+UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>", "__slots__": ()})()
+NULL: Any = type("Null", (), {"__repr__": lambda self: "<null>", "__slots__": ()})()
+#: an entry of an overlay that stands for a deleted attribute
+DELETED: Any = type("Deleted", (), {"__repr__": lambda self: "<deleted>", "__slots__": ()})()
+
+_OWN_CONSTANTS = tuple(
+    type(v) for v in (flambeau.float32, flambeau.device("cpu"), flambeau.strided)
+) + (type(flambeau.contiguous_format),)
+
+#: immutable, compared by value, safe to keep in code
+CONSTANT_TYPES = frozenset(
+    (
+        int,
+        float,
+        complex,
+        bool,
+        str,
+        bytes,
+        type(None),
+        type(...),
+        type(NotImplemented),
+        range,
+        types.CodeType,
+        *_OWN_CONSTANTS,
+    )
+)
+#: containers that are rebuilt with wrapped elements
+SEQUENCES = (list, tuple, set, frozenset, collections.deque)
+MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
+#: types whose C methods may run on values as they are
+PLAIN_TYPES = CONSTANT_TYPES | frozenset(
+    (
+        *SEQUENCES,
+        *MAPPINGS,
+        slice,
+        bytearray,
+        type({}.keys()),
+        type({}.values()),
+        type({}.items()),
+        flambeau.Size,
+        flambeau.Generator,
+        enumerate,
+        zip,
+        reversed,
+        map,
+        filter,
+        type(iter([])),
+        type(iter(())),
+        type(iter({})),
+        type(iter({}.values())),
+        type(iter({}.items())),
+        type(iter(set())),
+        type(iter("")),
+        type(iter(range(0))),
+        type(iter(range(2**70))),
+        type(reversed([])),
+        type(iter(collections.deque())),
+        collections.Counter,
+    )
+)
+BUILTIN = types.BuiltinFunctionType
+METHOD_WRAPPERS = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+
+_PACKAGE = str(Path(flambeau.__file__).parent) + os.sep
+_STDLIB = tuple(
+    {
+        str(Path(p).resolve()) + os.sep
+        for p in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+    }
+)
+_SITE = tuple(
+    str(Path(p).resolve()) + os.sep
+    for p in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+)
+#: parts of the package that are followed like a user's code
+_FOLLOWED = tuple(_PACKAGE + p for p in ("nn/modules", "nn/utils", "utils", "optim", "amp"))
+
+
+@functools.lru_cache(maxsize=4096)
+def in_library(file: str) -> bool:
+    """Whether a file belongs to Flambeau, NumPy or Python's own library, assumed unchanging."""
+    if file.startswith(("<frozen", _PACKAGE)):
+        return True
+    if file.startswith(tuple(s + "numpy" + os.sep for s in _SITE)):
+        return True
+    return file.startswith(_STDLIB) and not file.startswith(_SITE)
+
+
+@functools.lru_cache(maxsize=4096)
+def library_module(name: str | None) -> bool:
+    """The same for a module, by name."""
+    if not name:
+        return False
+    top = name.partition(".")[0]
+    if top in ("flambeau", "numpy", "builtins"):
+        return True
+    return top in sys.stdlib_module_names
+
+
+def never_captured(code: types.CodeType) -> bool:
+    """Frames of the library run as they are, but for modules and what users call like their own."""
+    file = code.co_filename
+    return in_library(file) and not file.startswith(_FOLLOWED)
+
+
+def runs_directly(function: types.FunctionType) -> bool:
+    """Functions of Flambeau that compute from their arguments alone: called, not followed."""
+    module = function.__module__ or ""
+    return module.startswith(
+        ("flambeau.nn.functional", "flambeau.nn._functional", "flambeau.functional")
+    ) or module in ("flambeau._contractions", "flambeau.nn._reduction", "flambeau._limits")
+
+
+def trusted(code: types.CodeType) -> bool:
+    """Whether a frame may run while C code is called directly."""
+    return in_library(code.co_filename)
+
+
+def library_class(cls: type) -> bool:
+    return library_module(cls.__module__)
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, _C.Tensor)
+
+
+def mro_lookup(cls: type, name: str) -> tuple[Any, type | None]:
+    """A name in the dictionaries of a class and its bases, and the class that has it."""
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name], base
+    return UNSET, None
+
+
+def describe(value: Any) -> str:
+    """A callable or value, as messages name it."""
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    if not isinstance(name, str):
+        return f"an object of type {type(value).__qualname__}"
+    module = getattr(value, "__module__", None)
+    return f"{module}.{name}" if module and module != "builtins" else name

@@ -1,0 +1,668 @@
+"""How objects behave: attributes, operators, truth, iteration, items, as CPython defines them.
+
+Methods written in Python are followed; what C defines on plain values runs directly.
+"""
+
+from __future__ import annotations
+
+import importlib
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from flambeau import _C
+
+from . import calls, kinds
+from .errors import Break, Raised
+from .interpreter import Frame, Generator
+from .kinds import DELETED, UNSET, mro_lookup
+from .places import DICT, Place
+
+_FUNCTION_TYPES = (types.FunctionType,)
+_PLAIN = kinds.PLAIN_TYPES
+
+
+def is_plain(value: Any) -> bool:
+    """Whether C code may work on the value as it is."""
+    return type(value) in _PLAIN or kinds.is_tensor(value) or isinstance(value, np.generic)
+
+
+def special(f: Frame, value: Any, name: str) -> Any:
+    """A special method, bound; looked up on the class alone. UNSET when there is none."""
+    cls = type(value)
+    found, owner = mro_lookup(cls, name)
+    if found is UNSET or found is None:
+        return UNSET
+    return bind(f, found, owner, value, cls, name)
+
+
+def python_special(value: Any, name: str) -> bool:
+    """Whether a special method of the value's class is written in Python."""
+    if is_plain(value):
+        return False
+    found, _ = mro_lookup(type(value), name)
+    return isinstance(found, _FUNCTION_TYPES)
+
+
+def class_place(f: Frame, owner: type, name: str) -> Place | None:
+    """Where an entry of a class is guarded; None for classes of libraries."""
+    if kinds.library_class(owner):
+        return None
+    place = f.world.place_of(owner)
+    return place.instance().child(DICT, name, f"{owner.__qualname__}.{name}")
+
+
+def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: str) -> Any:
+    """The descriptor protocol for something found in class `owner`, read through `value`."""
+    assert owner is not None
+    place = class_place(f, owner, name)
+    kind = type(found)
+    if kind is types.FunctionType:
+        if place is not None:
+            f.world.wrap(found, place)
+        return found if value is UNSET else types.MethodType(found, value)
+    if kind is staticmethod or kind is classmethod:
+        inner = found.__func__
+        if place is not None:
+            place.is_object(found)
+        if kind is staticmethod:
+            return inner
+        if isinstance(inner, types.FunctionType):
+            return types.MethodType(inner, cls)
+        return inner.__get__(value, cls)
+    if kind is property:
+        if place is not None:
+            place.is_object(found)
+        if value is UNSET:
+            return found
+        if found.fget is None:
+            raise Raised(AttributeError(f"property '{name}' of '{cls.__name__}' object has no getter"))
+        return f.call(found.fget, [value], {})
+    if kind in kinds.METHOD_WRAPPERS or kind is types.BuiltinFunctionType:
+        return found.__get__(None if value is UNSET else value, cls)
+    if kind in (types.MemberDescriptorType, types.GetSetDescriptorType):
+        if value is UNSET:
+            return found
+        return c_attribute(f, found, value, name)
+    getter, getter_owner = mro_lookup(kind, "__get__")
+    if getter is not UNSET:
+        if not isinstance(getter, types.FunctionType):
+            raise Break(f"the descriptor {kinds.describe(kind)} is not followed")
+        if place is not None:
+            found = f.world.wrap(found, place)
+        return f.call(getter, [found, None if value is UNSET else value, cls], {})
+    if place is not None:
+        return f.world.wrap(found, place)
+    if type(found) in kinds.CONSTANT_TYPES or isinstance(found, type):
+        return found
+    place = f.world.place_of(owner).instance().child(DICT, name, f"{owner.__qualname__}.{name}")
+    return f.world.wrap(found, place)
+
+
+def c_attribute(f: Frame, descriptor: Any, value: Any, name: str) -> Any:
+    """A slot or a computed attribute defined by C."""
+    world = f.world
+    if is_plain(value) or world.is_created(value):
+        return f.interpreter.direct(descriptor.__get__, value, type(value))
+    if name == "__dict__":
+        return instance_dict(f, value)
+    if name == "__class__":
+        return type(value)
+    stored = world.written(value, name)
+    if stored is not UNSET:
+        if stored is DELETED:
+            raise Raised(AttributeError(name))
+        return stored
+    found = f.interpreter.direct(descriptor.__get__, value, type(value))
+    return world.wrap(found, world.place_of(value).attribute(name))
+
+
+def instance_dict(f: Frame, value: Any) -> Any:
+    """`value.__dict__` as a copy that may be read."""
+    world = f.world
+    if world.is_created(value):
+        return value.__dict__
+    store = getattr(value, "__dict__", None)
+    if type(store) is not dict:
+        raise Break(f"__dict__ of {kinds.describe(value)} is read")
+    if id(value) in world.attributes:
+        raise Break(f"__dict__ of {kinds.describe(value)} is read after a change")
+    return world.wrap(store, world.place_of(value).instance())
+
+
+# Attributes -----------------------------------------------------------------------------------------
+
+
+def load_attr(f: Frame, value: Any, name: str) -> Any:
+    cls = type(value)
+    if cls in _PLAIN:
+        return _plain_attr(f, value, name)
+    if kinds.is_tensor(value):
+        return f.interpreter.tensors.attribute(f, value, name)
+    if cls is types.ModuleType:
+        return module_attr(f, value, name)
+    if cls is super:
+        return super_attr(f, value, name)
+    if isinstance(value, type):
+        return type_attr(f, value, name)
+    if cls is types.MethodType and name not in ("__self__", "__func__", "__call__"):
+        return load_attr(f, value.__func__, name)
+    if cls is Generator or isinstance(value, (np.generic, BaseException)) or cls in _DIRECT:
+        if isinstance(value, BaseException) and not kinds.library_class(cls):
+            return instance_attr(f, value, cls, name)
+        return _plain_attr(f, value, name)
+    return instance_attr(f, value, cls, name)
+
+
+def _plain_attr(f: Frame, value: Any, name: str) -> Any:
+    return f.interpreter.direct(getattr, value, name)
+
+
+_DIRECT = (types.MethodType, types.BuiltinFunctionType, *kinds.METHOD_WRAPPERS, types.CellType)
+
+
+def load_attr_or(f: Frame, value: Any, name: str, default: Any) -> Any:
+    """The attribute, or the default where reading it raises AttributeError."""
+    try:
+        return load_attr(f, value, name)
+    except Raised as raised:
+        if isinstance(raised.error, AttributeError):
+            return default
+        raise
+
+
+def module_attr(f: Frame, module: types.ModuleType, name: str) -> Any:
+    namespace = module.__dict__
+    written = f.world.names.get(id(namespace))
+    if name in namespace or (written and name in written[1]):
+        return f.world.read_global(namespace, name, {})
+    if name == "__dict__":
+        raise Break(f"__dict__ of the module {module.__name__} is read")
+    if kinds.library_module(module.__name__) or module.__name__ in _lazy_packages():
+        return f.interpreter.direct(getattr, module, name)  # may import a submodule
+    raise Raised(AttributeError(f"module {module.__name__!r} has no attribute {name!r}"))
+
+
+def _lazy_packages() -> tuple[str, ...]:
+    return ("flambeau",)
+
+
+def type_attr(f: Frame, cls: type, name: str) -> Any:
+    meta = type(cls)
+    on_meta, meta_owner = mro_lookup(meta, name)
+    if on_meta is not UNSET and mro_lookup(type(on_meta), "__set__")[0] is not UNSET:
+        if kinds.library_class(meta_owner):  # type: ignore[arg-type]
+            return f.interpreter.direct(getattr, cls, name)
+        return bind(f, on_meta, meta_owner, cls, meta, name)
+    written = f.world.written(cls, name)
+    if written is not UNSET:
+        if written is DELETED:
+            raise Raised(AttributeError(name))
+        return written
+    found, owner = mro_lookup(cls, name)
+    if found is not UNSET:
+        return bind(f, found, owner, UNSET, cls, name)
+    if on_meta is not UNSET:
+        return bind(f, on_meta, meta_owner, cls, meta, name)
+    if kinds.library_class(cls):
+        return f.interpreter.direct(getattr, cls, name)
+    getter, owner = mro_lookup(meta, "__getattr__")
+    if getter is not UNSET and not kinds.library_class(meta):
+        return f.call(getter, [cls, name], {})
+    raise Raised(AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'"))
+
+
+def super_attr(f: Frame, proxy: Any, name: str) -> Any:
+    if name == "__class__":
+        return super
+    value, after = proxy.__self__, proxy.__thisclass__
+    cls = proxy.__self_class__
+    mro = cls.__mro__
+    for owner in mro[mro.index(after) + 1 :]:
+        if name in owner.__dict__:
+            found = owner.__dict__[name]
+            return bind(f, found, owner, UNSET if value is cls else value, cls, name)
+    raise Raised(AttributeError(f"'super' object has no attribute '{name}'"))
+
+
+def instance_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
+    lookup, owner = mro_lookup(cls, "__getattribute__")
+    if isinstance(lookup, types.FunctionType):
+        return f.call(lookup, [value, name], {})
+    if lookup is not object.__getattribute__ and lookup not in _GENERIC:
+        raise Break(f"attributes of {kinds.describe(value)} are computed by C code")
+    try:
+        return generic_attr(f, value, cls, name)
+    except Raised as raised:
+        if not isinstance(raised.error, AttributeError):
+            raise
+        fallback, owner = mro_lookup(cls, "__getattr__")
+        if fallback is UNSET:
+            raise
+        if fallback is _module_getattr():
+            return submodule_attr(f, value, cls, name)
+        if not isinstance(fallback, types.FunctionType):
+            raise Break(f"attributes of {kinds.describe(value)} are computed by C code") from None
+        return f.call(fallback, [value, name], {})
+
+
+_GENERIC = (types.FunctionType.__getattribute__, BaseException.__getattribute__)
+
+
+def generic_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
+    """object.__getattribute__"""
+    world = f.world
+    found, owner = mro_lookup(cls, name)
+    if found is not UNSET and type(found) is not types.FunctionType:
+        if mro_lookup(type(found), "__set__")[0] is not UNSET:
+            return bind(f, found, owner, value, cls, name)
+    created = world.is_created(value)
+    if not created:
+        stored = world.written(value, name)
+        if stored is not UNSET and stored is not DELETED:
+            return stored
+    else:
+        stored = UNSET
+    store = getattr(value, "__dict__", None) if cls.__dictoffset__ else None
+    if store is not None and stored is not DELETED:
+        if name in store:
+            if created:
+                return store[name]
+            return world.wrap(store[name], world.place_of(value).in_instance(name))
+        if not created:
+            world.place_of(value).instance().absent(name)
+    if found is not UNSET:
+        return bind(f, found, owner, value, cls, name)
+    raise Raised(AttributeError(f"'{cls.__name__}' object has no attribute '{name}'"))
+
+
+def _module_getattr() -> Any:
+    from flambeau.nn import Module
+
+    return Module.__dict__["__getattr__"]
+
+
+def submodule_attr(f: Frame, module: Any, cls: type, name: str) -> Any:
+    """`nn.Module.__getattr__`: parameters, buffers, children."""
+    world = f.world
+    store = module.__dict__
+    for registry in ("_parameters", "_buffers", "_modules"):
+        found = store.get(registry)
+        if type(found) is not dict or world.is_created(module):
+            return f.call(_module_getattr(), [module, name], {})
+        if name in found:
+            place = world.place_of(module).in_instance(registry)
+            return world.wrap(found[name], place.child(DICT, name, f"{_shown(world, module)}.{name}"))
+        world.place_of(module).in_instance(registry).absent(name)
+    return f.call(_module_getattr(), [module, name], {})
+
+
+def _shown(world: Any, value: Any) -> str:
+    return world.place_of(value).name
+
+
+def store_attr(f: Frame, target: Any, name: str, value: Any) -> None:
+    cls = type(target)
+    world = f.world
+    if kinds.is_tensor(target):
+        f.interpreter.tensors.store_attribute(f, target, name, value)
+        return
+    if cls is types.ModuleType:
+        world.write_global(target.__dict__, name, value)
+        return
+    if isinstance(target, type):
+        if cls.__setattr__ is not type.__setattr__:
+            raise Break(f"an attribute of the class {target.__qualname__} is set")
+        if mro_lookup(cls, name)[0] is not UNSET or name[:2] == "__":
+            raise Break(f"{name} of the class {target.__qualname__} is set")
+        raise Break(f"an attribute of the class {target.__qualname__} is set")
+    setter, _ = mro_lookup(cls, "__setattr__")
+    if setter is _module_setattr():
+        _store_in_module(f, target, cls, name, value)
+    elif isinstance(setter, types.FunctionType):
+        f.call(setter, [target, name, value], {})
+    else:
+        generic_store(f, target, cls, name, value)
+
+
+def _module_setattr() -> Any:
+    from flambeau.nn import Module
+
+    return Module.__dict__["__setattr__"]
+
+
+def _store_in_module(f: Frame, module: Any, cls: type, name: str, value: Any) -> None:
+    """Kept in the overlay; putting it back runs `Module.__setattr__` itself."""
+    from flambeau.nn import Module
+
+    if f.world.is_created(module):
+        f.call(_module_setattr(), [module, name, value], {})
+        return
+    store = module.__dict__
+    if isinstance(value, Module) or name in store["_parameters"] or name in store["_modules"]:
+        raise Break(f"the parameter or module {name} is replaced")
+    if kinds.is_tensor(value) and f.interpreter.tensors.real_class(value) is not _C.Tensor:
+        raise Break(f"a parameter or buffer object is stored as {name}")
+    if name in store["_buffers"]:
+        if not (value is None or kinds.is_tensor(value)):
+            raise Break(f"the buffer {name} is replaced by {kinds.describe(value)}")
+        f.world.write(module, name, value)
+        return
+    generic_store(f, module, cls, name, value)
+
+
+def generic_store(f: Frame, target: Any, cls: type, name: str, value: Any) -> None:
+    """object.__setattr__"""
+    found, owner = mro_lookup(cls, name)
+    if found is not UNSET:
+        setter, _ = mro_lookup(type(found), "__set__")
+        if type(found) is property:
+            if found.fset is None:
+                raise Raised(
+                    AttributeError(f"property '{name}' of '{cls.__name__}' object has no setter")
+                )
+            f.call(found.fset, [target, value], {})
+            return
+        if isinstance(setter, types.FunctionType):
+            f.call(setter, [found, target, value], {})
+            return
+    world = f.world
+    if world.is_created(target) or (isinstance(target, BaseException) and _made_here(f, target)):
+        f.interpreter.direct(object.__setattr__, target, name, value)
+    elif type(found) is types.MemberDescriptorType or (
+        cls.__dictoffset__ and (found is UNSET or type(found) is not types.GetSetDescriptorType)
+    ):
+        world.write(target, name, value)
+    else:
+        raise Break(f"the attribute {name} of {kinds.describe(target)} is set")
+
+
+def _made_here(f: Frame, target: Any) -> bool:
+    return id(target) not in f.world.origin
+
+
+def delete_attr(f: Frame, target: Any, name: str) -> None:
+    cls = type(target)
+    setter, _ = mro_lookup(cls, "__delattr__")
+    if f.world.is_created(target) and setter is object.__delattr__:
+        f.interpreter.direct(object.__delattr__, target, name)
+        return
+    if setter is not object.__delattr__ or cls in _PLAIN or kinds.is_tensor(target):
+        raise Break(f"the attribute {name} of {kinds.describe(target)} is deleted")
+    if name not in getattr(target, "__dict__", ()) and f.world.written(target, name) is UNSET:
+        raise Raised(AttributeError(name))
+    load_attr(f, target, name)  # guarded, and an error if it is gone already
+    f.world.write(target, name, DELETED)
+
+
+# Operators ------------------------------------------------------------------------------------------
+
+_BINARY: list[tuple[Callable[..., Any], str]] = [
+    (operator.add, "add"),
+    (operator.and_, "and"),
+    (operator.floordiv, "floordiv"),
+    (operator.lshift, "lshift"),
+    (operator.matmul, "matmul"),
+    (operator.mul, "mul"),
+    (operator.mod, "mod"),
+    (operator.or_, "or"),
+    (operator.pow, "pow"),
+    (operator.rshift, "rshift"),
+    (operator.sub, "sub"),
+    (operator.truediv, "truediv"),
+    (operator.xor, "xor"),
+]
+_INPLACE = [getattr(operator, f"i{name}") for _, name in _BINARY]
+
+
+def binary(f: Frame, op: int, a: Any, b: Any) -> Any:
+    """`a op b`, or `a op= b` from 13 on."""
+    inplace = op >= len(_BINARY)
+    function, name = _BINARY[op - len(_BINARY) if inplace else op]
+    if inplace:
+        function = _INPLACE[op - len(_BINARY)]
+        if python_special(a, f"__i{name}__"):
+            result = f.call(special(f, a, f"__i{name}__"), [b], {})
+            if result is not NotImplemented:
+                return result
+    return _two(f, function, f"__{name}__", f"__r{name}__", a, b)
+
+
+def _two(f: Frame, function: Any, name: str, reflected: str, a: Any, b: Any) -> Any:
+    left, right = python_special(a, name), python_special(b, reflected)
+    if not (left or right):
+        check_operand(f, a)
+        check_operand(f, b)
+        if function is operator.mod and type(a) is str:
+            b = calls.specialised(f, b)
+        return f.interpreter.direct(function, a, b)
+    if right and type(a) is not type(b) and isinstance(b, type(a)):
+        result = f.call(special(f, b, reflected), [a], {})
+        if result is not NotImplemented:
+            return result
+        right = False
+    if left:
+        result = f.call(special(f, a, name), [b], {})
+        if result is not NotImplemented:
+            return result
+    elif not is_plain(a) and mro_lookup(type(a), name)[0] is not UNSET:
+        raise Break(f"{name} of {kinds.describe(a)} with {kinds.describe(b)}")
+    elif is_plain(a) and not right:
+        raise Break(f"{name} of {kinds.describe(a)} with {kinds.describe(b)}")
+    if right and type(a) is not type(b):
+        result = f.call(special(f, b, reflected), [a], {})
+        if result is not NotImplemented:
+            return result
+    if function in (operator.eq, operator.ne):
+        return (a is b) == (function is operator.eq)
+    sign = name.strip("_")
+    raise Raised(
+        TypeError(
+            f"unsupported operand type(s) for {sign}: '{type(a).__name__}' and '{type(b).__name__}'"
+        )
+    )
+
+
+def check_operand(f: Frame, value: Any) -> None:
+    """C code may look into this value: it must be one whose contents are guarded."""
+    if not calls.may_be_read(f, value):
+        raise Break(f"an operation of C code on {kinds.describe(value)}")
+
+
+def unary(f: Frame, function: Callable[..., Any], name: str, value: Any) -> Any:
+    if python_special(value, name):
+        return f.call(special(f, value, name), [], {})
+    check_operand(f, value)
+    return f.interpreter.direct(function, value)
+
+
+_COMPARISONS = {
+    "<": (operator.lt, "__lt__", "__gt__"),
+    "<=": (operator.le, "__le__", "__ge__"),
+    "==": (operator.eq, "__eq__", "__eq__"),
+    "!=": (operator.ne, "__ne__", "__ne__"),
+    ">": (operator.gt, "__gt__", "__lt__"),
+    ">=": (operator.ge, "__ge__", "__le__"),
+}
+
+
+def compare(f: Frame, sign: str, a: Any, b: Any) -> Any:
+    function, name, reflected = _COMPARISONS[sign]
+    if sign == "!=" and not python_special(a, "__ne__") and python_special(a, "__eq__"):
+        result = f.call(special(f, a, "__eq__"), [b], {})
+        return result if result is NotImplemented else not truth(f, result)
+    return _two(f, function, name, reflected, a, b)
+
+
+def same(a: Any, b: Any) -> bool:
+    """`a is b` for wrapped values."""
+    if type(a) is types.MethodType and type(b) is types.MethodType:
+        return a is b
+    return a is b
+
+
+def truth(f: Frame, value: Any) -> bool:
+    if value is True or value is False or value is None:
+        return bool(value)
+    cls = type(value)
+    if kinds.is_tensor(value):
+        raise Break("a branch depends on the values of a tensor")
+    if cls in _PLAIN:
+        return bool(value)
+    for name in ("__bool__", "__len__"):
+        found, _ = mro_lookup(cls, name)
+        if found is not UNSET:
+            if isinstance(found, types.FunctionType) and not f.interpreter.tensors.is_symbol(value):
+                return truth(f, f.call(special(f, value, name), [], {}))
+            check_operand(f, value)
+            return bool(f.interpreter.direct(bool, value))
+    return True
+
+
+def contains(f: Frame, container: Any, value: Any) -> bool:
+    if python_special(container, "__contains__"):
+        return truth(f, f.call(special(f, container, "__contains__"), [value], {}))
+    if not is_plain(container) and mro_lookup(type(container), "__contains__")[0] is UNSET:
+        iterator = get_iter(f, container)
+        while (item := next_of(f, iterator)) is not UNSET:
+            if item is value or truth(f, compare(f, "==", item, value)):
+                return True
+        return False
+    check_operand(f, container)
+    if type(container) in (list, tuple) and (
+        kinds.is_tensor(value) or any(kinds.is_tensor(x) for x in container)
+    ):
+        return any(x is value or truth(f, compare(f, "==", x, value)) for x in container)
+    return bool(f.interpreter.direct(operator.contains, container, value))
+
+
+def get_item(f: Frame, container: Any, key: Any) -> Any:
+    if type(container) in (list, tuple) and type(key) is int:
+        try:
+            return container[key]
+        except IndexError as e:
+            raise Raised(e) from None
+    if python_special(container, "__getitem__"):
+        return f.call(special(f, container, "__getitem__"), [key], {})
+    if isinstance(container, type):
+        return calls.call(f, load_attr(f, container, "__class_getitem__"), [key], {})
+    check_operand(f, container)
+    if isinstance(container, dict) and mro_lookup(type(container), "__missing__")[0] is not UNSET:
+        return _missing_item(f, container, key)
+    return f.interpreter.direct(operator.getitem, container, key)
+
+
+def _missing_item(f: Frame, container: Any, key: Any) -> Any:
+    if f.interpreter.direct(dict.__contains__, container, key):
+        return f.interpreter.direct(dict.__getitem__, container, key)
+    factory = getattr(container, "default_factory", None)
+    if factory is not None:
+        value = f.call(factory, [], {})
+        f.interpreter.direct(operator.setitem, container, key, value)
+        return value
+    if python_special(container, "__missing__"):
+        return f.call(special(f, container, "__missing__"), [key], {})
+    return f.interpreter.direct(operator.getitem, container, key)
+
+
+def set_item(f: Frame, container: Any, key: Any, value: Any) -> None:
+    if python_special(container, "__setitem__"):
+        f.call(special(f, container, "__setitem__"), [key, value], {})
+        return
+    check_operand(f, container)
+    f.interpreter.direct(operator.setitem, container, key, value)
+
+
+def del_item(f: Frame, container: Any, key: Any) -> None:
+    if python_special(container, "__delitem__"):
+        f.call(special(f, container, "__delitem__"), [key], {})
+        return
+    check_operand(f, container)
+    f.interpreter.direct(operator.delitem, container, key)
+
+
+# Iteration ------------------------------------------------------------------------------------------
+
+
+def get_iter(f: Frame, value: Any) -> Any:
+    if type(value) is Generator or type(value) in calls.ITERATORS:
+        return value
+    if is_plain(value):
+        return f.interpreter.direct(iter, value)
+    method, _ = mro_lookup(type(value), "__iter__")
+    if isinstance(method, types.FunctionType):
+        return f.call(special(f, value, "__iter__"), [], {})
+    if method is UNSET and python_special(value, "__getitem__"):
+        return Generator(calls.sequence_frame(f, value))
+    check_operand(f, value)
+    return f.interpreter.direct(iter, value)
+
+
+def next_of(f: Frame, iterator: Any) -> Any:
+    """The next element; UNSET at the end."""
+    if type(iterator) is Generator:
+        try:
+            return iterator.__next__()
+        except StopIteration:
+            return UNSET
+    try:
+        if python_special(iterator, "__next__"):
+            return f.call(special(f, iterator, "__next__"), [], {})
+        check_operand(f, iterator)
+        return f.interpreter.direct(next, iterator)
+    except Raised as raised:
+        if isinstance(raised.error, StopIteration):
+            return UNSET
+        raise
+
+
+def iterable(f: Frame, value: Any) -> Any:
+    """The value, or an iterator over it, that C code may consume."""
+    if is_plain(value) or type(value) is Generator:
+        return value
+    iterator = get_iter(f, value)
+    if python_special(iterator, "__next__") and type(iterator) is not Generator:
+        items = []
+        while (item := next_of(f, iterator)) is not UNSET:
+            items.append(item)
+        return items
+    return iterator
+
+
+def mapping(f: Frame, value: Any) -> dict[Any, Any]:
+    """What `**value` gives."""
+    if isinstance(value, dict) and not python_special(value, "keys"):
+        check_operand(f, value)
+        return dict(value)
+    keys = f.call(load_attr(f, value, "keys"), [], {})
+    iterator = get_iter(f, keys)
+    out = {}
+    while (key := next_of(f, iterator)) is not UNSET:
+        out[key] = get_item(f, value, key)
+    return out
+
+
+def import_module(f: Frame, name: str, names: Any, level: int) -> Any:
+    if level:
+        package = f.globals.get("__package__") or f.globals.get("__name__", "").rpartition(".")[0]
+        name = "." * level + name
+    else:
+        package = None
+    full = importlib.util.resolve_name(name, package) if level else name
+    import sys
+
+    if full not in sys.modules and not kinds.library_module(full):
+        raise Break(f"the module {full} is imported")
+    module = importlib.import_module(full)
+    if names:
+        for n in names:
+            if not hasattr(module, n):
+                try:
+                    importlib.import_module(f"{full}.{n}")
+                except ImportError:
+                    pass
+        return module
+    return sys.modules[full.partition(".")[0]] if not level else module

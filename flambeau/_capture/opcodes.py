@@ -1,0 +1,160 @@
+"""Bytecode of CPython 3.11 and 3.12 as a list of instructions. All knowledge of how the versions
+encode code objects (caches, extended arguments, directions of jumps, exception tables) is here;
+what the instructions mean is in `ops_*`.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+PY312 = sys.version_info >= (3, 12)
+_EXTENDED = dis.opmap["EXTENDED_ARG"]
+_CACHES: list[int] = dis._inline_cache_entries  # type: ignore[attr-defined]
+_BACKWARD = frozenset(op for name, op in dis.opmap.items() if "JUMP_BACKWARD" in name)
+_RELATIVE = frozenset(dis.hasjrel)
+# They prepare the CALL that follows and leave the stack alone: a group with it.
+_BEFORE_CALL = frozenset(dis.opmap[n] for n in ("KW_NAMES", "PRECALL") if n in dis.opmap)
+
+
+class Instruction:
+    """One instruction with its argument. `start` is where its group begins (prefixes, KW_NAMES)."""
+
+    __slots__ = ("arg", "end", "line", "name", "offset", "op", "run", "start", "target")
+
+    def __init__(self, op: int, arg: int, start: int, offset: int, line: int) -> None:
+        self.op, self.arg, self.start, self.offset, self.line = op, arg, start, offset, line
+        self.name = dis.opname[op]
+        self.end = offset + 2 + 2 * _CACHES[op]
+        self.target = -1  # index of the instruction that it may jump to
+        self.run: Any = None  # its handler, filled in by the interpreter
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A row of the exception table, offsets in bytes."""
+
+    start: int
+    end: int
+    target: int
+    depth: int
+    lasti: bool
+
+
+class Decoded:
+    """A code object, decoded."""
+
+    def __init__(self, code: CodeType) -> None:
+        self.instructions = list(_decode(code))
+        self.index = {i.offset: n for n, i in enumerate(self.instructions)}
+        for n, i in enumerate(self.instructions):  # a jump may lead to a prefix
+            for at in range(i.offset - 2, -1, -2):
+                if at in self.index or code.co_code[at] != _EXTENDED:
+                    break
+                self.index[at] = n
+        for i in self.instructions:
+            if i.op in _RELATIVE:
+                i.target = self.index[jump_target(i.op, i.arg, i.offset)]
+        self.handlers = list(parse_exception_table(code.co_exceptiontable))
+        self.names = local_names(code)
+
+    def handler(self, offset: int) -> Handler | None:
+        """The row that covers an instruction."""
+        for h in self.handlers:
+            if h.start <= offset < h.end:
+                return h
+        return None
+
+    def in_loop(self, n: int) -> bool:
+        """Whether instruction n may run again after it ran."""
+        return any(
+            i.op in _BACKWARD and m >= n >= i.target for m, i in enumerate(self.instructions)
+        )
+
+
+def local_names(code: CodeType) -> tuple[str, ...]:
+    """Names of the frame's slots: arguments and locals, then cells that are neither, then free."""
+    extra = [c for c in code.co_cellvars if c not in code.co_varnames]
+    return (*code.co_varnames, *extra, *code.co_freevars)
+
+
+def jump_target(op: int, arg: int, offset: int) -> int:
+    base = offset + 2 + (2 * _CACHES[op] if PY312 else 0)
+    return base + 2 * (-arg if op in _BACKWARD else arg)
+
+
+def _decode(code: CodeType) -> Iterator[Instruction]:
+    raw = code.co_code
+    lines: dict[int, int] = {}
+    for start, end, line in code.co_lines():
+        for at in range(start, end, 2):
+            lines[at] = line or 0
+    at, arg, start = 0, 0, None
+    group: int | None = None
+    while at < len(raw):
+        op = raw[at]
+        start = at if start is None else start
+        arg |= raw[at + 1]
+        if op == _EXTENDED:
+            arg <<= 8
+            at += 2
+            continue
+        if op in _BEFORE_CALL and group is None:
+            group = start
+        yield Instruction(op, arg, start if group is None else group, at, lines.get(at, 0))
+        if op not in _BEFORE_CALL:
+            group = None
+        at += 2 + 2 * _CACHES[op]
+        arg, start = 0, None
+
+
+def _varints(table: bytes) -> Iterator[int]:
+    value = 0
+    for byte in table:
+        value = value << 6 | byte & 63
+        if not byte & 64:
+            yield value
+            value = 0
+
+
+def parse_exception_table(table: bytes) -> Iterator[Handler]:
+    numbers = _varints(table)
+    for start in numbers:
+        length, target, flags = next(numbers), next(numbers), next(numbers)
+        yield Handler(2 * start, 2 * (start + length), 2 * target, flags >> 1, bool(flags & 1))
+
+
+def _varint(value: int, first: bool) -> bytes:
+    digits = [value & 63]
+    while value := value >> 6:
+        digits.append(value & 63)
+    digits.reverse()
+    out = [d | 64 for d in digits[:-1]] + [digits[-1]]
+    if first:
+        out[0] |= 128
+    return bytes(out)
+
+
+def write_exception_table(handlers: list[Handler]) -> bytes:
+    out = b""
+    for h in sorted(handlers, key=lambda h: h.start):
+        flags = h.depth << 1 | h.lasti
+        numbers = (h.start // 2, (h.end - h.start) // 2, h.target // 2, flags)
+        out += b"".join(_varint(v, n == 0) for n, v in enumerate(numbers))
+    return out
+
+
+_known: weakref.WeakKeyDictionary[CodeType, Decoded] = weakref.WeakKeyDictionary()
+
+
+def decoded(code: CodeType) -> Decoded:
+    """The instructions of a code object, decoded once."""
+    found = _known.get(code)
+    if found is None:
+        found = _known[code] = Decoded(code)
+    return found

@@ -1,0 +1,147 @@
+"""Where a value came from: local 0, its item 2, the attribute of that. A place carries the checks
+on what was found there and, when the compiled code needs the value itself, a slot.
+
+The tree of places is what the native guards walk on each call (csrc/python/guards.cpp; the numbers
+of accesses and checks are its enumerations).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+LOCAL, CLOSURE, CONTENTS, GLOBALS, CONSTANT, DICT, INSTANCE, ITEM, ATTRIBUTE = range(9)
+TYPE, IDENTITY, EQUAL_CONSTANT, LENGTH, KEYS, ABSENT, EQUAL, TENSOR, TRUTH = range(9)
+
+
+class Place:
+    """A node of the tree; `name` is how a user would write it."""
+
+    __slots__ = ("access", "checks", "children", "key", "name", "slot", "tree")
+
+    def __init__(self, tree: Places, access: int, key: Any, name: str) -> None:
+        self.tree, self.access, self.key, self.name = tree, access, key, name
+        self.slot = -1
+        self.checks: dict[Any, tuple[int, Any, str]] = {}
+        self.children: dict[Any, Place] = {}
+
+    def child(self, access: int, key: Any, name: str) -> Place:
+        at = (access, key if access != CONSTANT and _plain(key) else id(key), type(key))
+        found = self.children.get(at)
+        if found is None:
+            found = self.children[at] = Place(self.tree, access, key, name)
+        return found
+
+    def attribute(self, name: str) -> Place:
+        return self.child(ATTRIBUTE, name, f"{self.name}.{name}")
+
+    def instance(self) -> Place:
+        return self.child(INSTANCE, None, self.name)
+
+    def in_instance(self, name: str) -> Place:
+        """An entry of the instance dictionary."""
+        return self.instance().child(DICT, name, f"{self.name}.{name}")
+
+    def entry(self, key: Any) -> Place:
+        """An entry of a dictionary."""
+        return self.child(DICT, key, f"{self.name}[{_short(key)}]")
+
+    def item(self, index: int) -> Place:
+        return self.child(ITEM, index, f"{self.name}[{index}]")
+
+    def contents(self) -> Place:
+        return self.child(CONTENTS, None, self.name)
+
+    def check(self, kind: int, value: Any, words: str) -> None:
+        key = (kind, value) if kind in (ABSENT, LENGTH) else kind
+        self.checks.setdefault(key, (kind, value, words))
+
+    def type_is(self, cls: type) -> None:
+        self.check(TYPE, cls, f"type({self.name}) is {cls.__qualname__}")
+
+    def is_object(self, value: Any) -> None:
+        self.check(IDENTITY, value, f"{self.name} is {_short(value)}")
+
+    def equals(self, value: Any) -> None:
+        if value is None or value is True or value is False or value is ...:
+            self.is_object(value)
+        else:
+            self.check(EQUAL_CONSTANT, value, f"{self.name} == {_short(value)}")
+
+    def absent(self, key: str) -> None:
+        """An instance dictionary or a namespace lacks a name."""
+        self.check(ABSENT, key, f"{key!r} is not set in {self.name}")
+
+    def take(self) -> int:
+        """Its slot: the compiled code is given what is found here."""
+        if self.slot < 0:
+            self.slot = len(self.tree.slots)
+            self.tree.slots.append(self)
+        return self.slot
+
+    def spec(self) -> tuple[Any, ...]:
+        return (
+            self.access,
+            self.key,
+            self.slot,
+            f"{self.name} exists",
+            tuple(self.checks.values()),
+            tuple(c.spec() for c in self.children.values()),
+        )
+
+    def texts(self) -> list[str]:
+        """The checks here and below, in words."""
+        out = [words for _, _, words in self.checks.values()]
+        for c in self.children.values():
+            out += c.texts()
+        return out
+
+
+class Places:
+    """All places of one captured frame, and the relations between them."""
+
+    def __init__(self) -> None:
+        self.root = Place(self, -1, None, "")
+        self.slots: list[Place] = []
+        self.same: list[tuple[Place, Place]] = []
+        self.distinct: list[Place] = []
+
+    def local(self, index: int, name: str) -> Place:
+        return self.root.child(LOCAL, index, name)
+
+    def closure(self, index: int, name: str) -> Place:
+        return self.root.child(CLOSURE, index, name)
+
+    def globals(self) -> Place:
+        return self.root.child(GLOBALS, None, "globals()")
+
+    def constant(self, value: Any, name: str) -> Place:
+        return self.root.child(CONSTANT, value, name)
+
+    def spec(
+        self, symbols: tuple[Any, ...] = (), relations: tuple[Any, ...] = ()
+    ) -> tuple[Any, ...]:
+        """What `_C._Guards` takes."""
+        same = tuple((a.take(), b.take()) for a, b in self.same)
+        distinct = tuple(dict.fromkeys(p.take() for p in self.distinct))
+        roots = tuple(c.spec() for c in self.root.children.values())
+        return (roots, len(self.slots), same, distinct, symbols, relations)
+
+    def texts(self) -> list[str]:
+        out = self.root.texts()
+        out += [f"{a.name} is {b.name}" for a, b in self.same]
+        return out
+
+
+def _plain(key: Any) -> bool:
+    return key is None or type(key) in (str, int)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, type) or hasattr(value, "__qualname__"):
+        return value.__qualname__
+    name = getattr(value, "co_qualname", None)
+    if name is not None:
+        return f"code of {name}"
+    builtin = type(value).__module__ in ("builtins", "flambeau")
+    text = repr(value) if builtin else object.__repr__(value)  # no code of users runs here
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,301 @@
+"""Code objects that continue a frame in the middle.
+
+When a graph ends before an instruction, the compiled code hands the frame's state to a *step*: code
+that puts the stack back, runs that one instruction as CPython does, and passes the state on to a
+*rest*: the original bytecode behind a prologue that puts the stack back and jumps. The rest is an
+ordinary function, captured in its turn. All slots of the original frame (cells too) keep their
+numbers, so the bytecode is used as it is.
+"""
+
+from __future__ import annotations
+
+import dis
+import types
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from flambeau import _C
+
+from .errors import Skip
+from .opcodes import PY312, Decoded, Handler, Instruction, decoded, write_exception_table
+
+_OP = dis.opmap
+_CACHES: list[int] = dis._inline_cache_entries  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class State:
+    """A frame between two instructions: which slots are not set, where the stack holds NULL."""
+
+    depth: int
+    nulls: frozenset[int]
+    unset: frozenset[int]
+
+
+def encode(op: str, arg: int = 0) -> bytes:
+    out = b""
+    for shift in (24, 16, 8):
+        if arg >> shift:
+            out += bytes((_OP["EXTENDED_ARG"], arg >> shift & 255))
+    code = _OP[op]
+    return out + bytes((code, arg & 255)) + bytes(2 * _CACHES[code])
+
+
+def _varint(v: int) -> bytes:
+    out = b""
+    while v >= 64:
+        out += bytes((v & 63 | 64,))
+        v >>= 6
+    return out + bytes((v,))
+
+
+def _lines(units: int, delta: int) -> bytes:
+    """Rows of a line table: `units` code units, `delta` lines on; no columns."""
+    out = b""
+    while units:
+        n = min(units, 8)
+        out += bytes((0x80 | 13 << 3 | n - 1,))
+        out += _varint(-delta << 1 | 1 if delta < 0 else delta << 1)
+        units -= n
+        delta = 0
+    return out
+
+
+class _Names:
+    """Slots of new code: those of the original frame, then the stack."""
+
+    def __init__(self, code: types.CodeType, depth: int) -> None:
+        self.slots = decoded(code).names
+        prefix = "_stack"
+        while any(n.startswith(prefix) for n in self.slots):
+            prefix = "_" + prefix
+        self.stack = tuple(f"{prefix}{k}" for k in range(depth))
+        self.n = len(self.slots)
+
+
+def _restore(names: _Names, state: State) -> bytes:
+    """A prologue: unset what is not set, put the stack back."""
+    out = encode("RESUME", 0)
+    for slot in sorted(state.unset):
+        out += encode("DELETE_FAST", slot)
+    for k in range(state.depth):
+        out += encode("PUSH_NULL") if k in state.nulls else encode("LOAD_FAST", names.n + k)
+    return out
+
+
+def _replace(
+    code: types.CodeType, names: _Names, raw: bytes, prologue: int, line: int, body: bool,
+    handlers: list[Handler], consts: tuple[Any, ...], args: int,
+) -> types.CodeType:  # fmt: skip
+    units = prologue // 2
+    first = code.co_firstlineno
+    table = _lines(units - 1, line - first) + _lines(1, first - line)
+    if body:
+        table += code.co_linetable
+    else:
+        table = _lines(units, line - first)
+    flags = code.co_flags & ~(0x04 | 0x08)
+    return code.replace(
+        co_code=raw,
+        co_argcount=args,
+        co_posonlyargcount=0,
+        co_kwonlyargcount=0,
+        co_varnames=(*names.slots, *names.stack),
+        co_nlocals=names.n + len(names.stack),
+        co_cellvars=(),
+        co_freevars=(),
+        co_flags=flags,
+        co_consts=consts,
+        co_linetable=table,
+        co_exceptiontable=write_exception_table(handlers),
+        co_stacksize=max(code.co_stacksize, len(names.stack)) + names.n + 8,
+    )
+
+
+def _shifted(handlers: list[Handler], by: int) -> list[Handler]:
+    return [
+        Handler(h.start + by, h.end + by, h.target + by, h.depth, h.lasti) for h in handlers
+    ]
+
+
+class Rests:
+    """Steps and rests of one code object, made once: what was compiled for them stays."""
+
+    def __init__(self) -> None:
+        self.rests: dict[tuple[int, State], types.FunctionType] = {}
+        self.steps: dict[tuple[int, State], types.FunctionType] = {}
+
+
+_known: weakref.WeakKeyDictionary[types.CodeType, dict[int, Rests]]
+_known = weakref.WeakKeyDictionary()
+
+
+def rests_of(code: types.CodeType, namespace: dict[str, Any]) -> Rests:
+    return _known.setdefault(code, {}).setdefault(id(namespace), Rests())
+
+
+def forget() -> None:
+    """Drops all steps and rests."""
+    _known.clear()
+
+
+def rest(
+    code: types.CodeType, namespace: dict[str, Any], at: int, state: State
+) -> types.FunctionType:
+    """A function that goes on before instruction `at`; all stack positions are arguments."""
+    known = rests_of(code, namespace).rests
+    found = known.get((at, state))
+    if found is None:
+        names = _Names(code, state.depth)
+        target = decoded(code).instructions[at]
+        prologue = _restore(names, state)
+        jump = encode("JUMP_FORWARD", target.start // 2 + 1)  # over the NOP below
+        prologue += jump + encode("NOP")
+        raw = prologue + code.co_code
+        handlers = _shifted(decoded(code).handlers, len(prologue))
+        new = _replace(
+            code, names, raw, len(prologue), target.line, True, handlers, code.co_consts,
+            names.n + state.depth,
+        )  # fmt: skip
+        found = known[at, state] = types.FunctionType(new, namespace, code.co_name)
+    return found
+
+
+def _after(i: Instruction, state: State, jumps: bool) -> State:
+    effect = dis.stack_effect(i.op, i.arg if i.op >= dis.HAVE_ARGUMENT else None, jump=jumps)
+    if i.name == "CALL" and not PY312:
+        effect = -i.arg - 1  # PRECALL's part included
+    depth = state.depth + effect
+    nulls = set(state.nulls)
+    if i.name in ("CALL", "CALL_FUNCTION_EX"):
+        nulls.discard(depth - 1)
+    if i.name == "LOAD_METHOD" or (i.name == "LOAD_GLOBAL" and i.arg & 1):
+        nulls.add(depth - 2)
+    if PY312 and i.name == "LOAD_ATTR" and i.arg & 1:
+        nulls.add(depth - 2)
+    return State(depth, frozenset(k for k in nulls if k < depth), state.unset)
+
+
+def _copied(code: types.CodeType, d: Decoded, at: int, jump: int) -> bytes:
+    """The instruction with what belongs to it; a jump leads `jump` units on."""
+    i = d.instructions[at]
+    if i.name == "LOAD_METHOD" or (PY312 and i.name == "LOAD_ATTR" and i.arg & 1):
+        # Whether a method or NULL lies below would be unknown: NULL, always.
+        arg = i.arg & ~1 if PY312 else i.arg
+        return encode("PUSH_NULL") + encode("SWAP", 2) + encode("LOAD_ATTR", arg)
+    if i.target >= 0:
+        name = i.name.replace("_BACKWARD_", "_FORWARD_")
+        return encode(name, jump)
+    return code.co_code[i.start : i.end]
+
+
+def _pass_on(names: _Names, state: State, const: int) -> bytes:
+    """The end of a step: the state as arguments of a rest."""
+    out = b"".join(encode("STORE_FAST", names.n + k) for k in reversed(range(state.depth)))
+    out += encode("PUSH_NULL") + encode("LOAD_CONST", const)
+    none = const + 1
+    for slot in range(names.n):
+        unset = slot in state.unset
+        out += encode("LOAD_CONST", none) if unset else encode("LOAD_FAST", slot)
+    for k in range(state.depth):
+        null = k in state.nulls
+        out += encode("LOAD_CONST", none) if null else encode("LOAD_FAST", names.n + k)
+    n = names.n + state.depth
+    if "PRECALL" in _OP:
+        out += encode("PRECALL", n)
+    return out + encode("CALL", n) + encode("RETURN_VALUE")
+
+
+def step(
+    code: types.CodeType, namespace: dict[str, Any], at: int, state: State
+) -> types.FunctionType:
+    """A function that runs instruction `at` plainly and goes on with the rest."""
+    known = rests_of(code, namespace).steps
+    found = known.get((at, state))
+    if found is not None:
+        return found
+    d = decoded(code)
+    i = d.instructions[at]
+    if i.name in ("SEND", "YIELD_VALUE", "RETURN_GENERATOR", "BEFORE_ASYNC_WITH"):
+        raise Skip(f"a graph cannot end before {i.name}")
+    returns = i.name in ("RETURN_VALUE", "RERAISE", "RAISE_VARARGS", "RETURN_CONST")
+    through, jumped = _after(i, state, False), _after(i, state, True)
+    names = _Names(code, max(state.depth, through.depth, jumped.depth))
+    consts: list[Any] = list(code.co_consts)
+
+    def exit_to(index: int, after: State) -> bytes:
+        const = len(consts)
+        consts.extend((rest(code, namespace, index, after), None))
+        return _pass_on(names, after, const)
+
+    fall = b"" if returns else exit_to(at + 1, through)
+    taken = exit_to(i.target, jumped) if i.target >= 0 else b""
+    prologue = _restore(names, state)
+    copied = _copied(code, d, at, len(fall) // 2)
+    raw = prologue + copied + fall + taken + encode("NOP")
+    handlers: list[Handler] = []
+    covered = d.handler(i.offset)
+    length = len(raw)
+    if covered is not None:  # its handler runs plainly, to the end of the frame
+        raw += code.co_code
+        start = len(prologue)
+        handlers = _shifted(d.handlers, length)
+        handlers.append(
+            Handler(start, start + len(copied), covered.target + length, covered.depth, covered.lasti)
+        )
+    new = _replace(
+        code, names, raw, length, i.line, covered is not None, handlers, tuple(consts),
+        names.n + state.depth,
+    )  # fmt: skip
+    _C._skip_code(new)
+    found = known[at, state] = types.FunctionType(new, namespace, code.co_name)
+    return found
+
+
+def reachable(code: types.CodeType, at: int) -> set[int]:
+    """Instructions that may run after instruction `at`, itself included."""
+    d = decoded(code)
+    seen: set[int] = set()
+    todo = [at]
+    while todo:
+        n = todo.pop()
+        if n in seen or n >= len(d.instructions):
+            continue
+        seen.add(n)
+        i = d.instructions[n]
+        if i.target >= 0:
+            todo.append(i.target)
+        handler = d.handler(i.offset)
+        if handler is not None:
+            todo.append(d.index[handler.target])
+        if i.name not in ("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS",
+                          "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):  # fmt: skip
+            todo.append(n + 1)
+    return seen
+
+
+_READS = ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "DELETE_FAST", "LOAD_CLOSURE",
+          "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLASSDEREF")  # fmt: skip
+
+
+def live_slots(code: types.CodeType, at: int) -> set[int]:
+    """Slots that may be read from instruction `at` on."""
+    d = decoded(code)
+    names = code.co_names
+    if any(n in names for n in ("locals", "vars", "eval", "exec", "dir")):
+        return set(range(len(d.names)))
+    after = (d.instructions[n] for n in reachable(code, at))
+    return {i.arg for i in after if i.name in _READS}
+
+
+def uses_super(code: types.CodeType, at: int) -> bool:
+    """Whether what follows may call `super()` without arguments."""
+    if "__class__" not in decoded(code).names:
+        return False
+    names = (decoded(code).instructions[n] for n in reachable(code, at))
+    return any(
+        (i.name == "LOAD_GLOBAL" and code.co_names[i.arg >> 1] == "super")
+        or i.name == "LOAD_SUPER_ATTR"
+        for i in names
+    )
