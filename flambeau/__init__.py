@@ -62,6 +62,7 @@ _HOMES = {
     ),
     "_limits": ("finfo", "iinfo"),
     "_tensor_str": ("get_printoptions", "printoptions", "set_printoptions"),
+    "compiler": ("compile",),
     "amp": ("GradScaler", "autocast", "is_autocast_available"),
     "func": ("vmap",),
     "random": ("fork_rng",),

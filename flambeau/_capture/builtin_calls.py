@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import flambeau.compiler
+
 from . import calls, kinds, objects
 from .errors import Break, Raised
 from .interpreter import Frame, Generator
@@ -135,8 +137,8 @@ def super_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     names = f.decoded.names
     if "__class__" not in names:
         raise Raised(RuntimeError("super(): __class__ cell not found"))
-    cls = f.world.read_cell(f.slots[names.index("__class__")])
-    first = f.load(0)
+    cls = f.world.read_cell(f.resolve(f.slots[names.index("__class__")]))
+    first = f.resolve(f.load(0))
     if isinstance(first, types.CellType):
         first = f.world.read_cell(first)
     return super(cls, first)
@@ -359,3 +361,8 @@ def type_call(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def warn(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Given when the function is captured, not at each call."""
     warnings.warn(*args, **{**kwargs, "stacklevel": 1})
+
+
+@means(flambeau.compiler.is_compiling)
+def is_compiling(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return True

@@ -9,6 +9,7 @@ import enum
 import functools
 import inspect
 import itertools
+import operator
 import sys
 import types
 from typing import Any
@@ -20,7 +21,7 @@ from flambeau import _C
 
 from . import kinds, objects
 from .errors import Break, Raised
-from .interpreter import Followed, Frame, Generator
+from .interpreter import Followed, Frame, Generator, TensorMethod
 from .kinds import UNSET, mro_lookup
 
 #: builtin callable -> function(frame, args, kwargs); filled by `builtin_calls`
@@ -40,6 +41,7 @@ _PURE = frozenset(
         "round set slice sorted str sum tuple zip object property staticmethod classmethod"
     ).split()
 )
+_GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 _MODES = (flambeau.no_grad, flambeau.enable_grad, flambeau.set_grad_enabled, flambeau.inference_mode)
 _GENERATOR, _OTHER_SUSPENDED = inspect.CO_GENERATOR, inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -48,6 +50,8 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
     """`function(*args, **kwargs)`"""
     kind = type(function)
     if kind is types.MethodType:
+        if type(function.__self__) is Generator:
+            return resume_generator(function, args, kwargs)
         return call(f, function.__func__, [function.__self__, *args], kwargs)
     if kind is types.FunctionType:
         return call_function(f, function, args, kwargs)
@@ -62,8 +66,12 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
         return call_descriptor(f, function, args, kwargs)
     if kind is functools.partial:
         return call_partial(f, function, args, kwargs)
+    if kind is TensorMethod:
+        return f.interpreter.tensors.call(f, function, args, kwargs)
     if kind is Followed:
         return call(f, function.function, args, kwargs)
+    if kind in _GETTERS:
+        return run_c(f, function, args, kwargs)
     if isinstance(function, np.ufunc) and all(
         isinstance(a, (np.generic, int, float)) for a in args
     ):
@@ -74,6 +82,14 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
     if not isinstance(method, types.MethodType):
         raise Break(f"a call of {kinds.describe(function)}, which is not followed")
     return call(f, method, args, kwargs)
+
+
+def resume_generator(method: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`g.send(...)` and its like, on a generator of the program."""
+    try:
+        return method(*args, **kwargs)
+    except (StopIteration, TypeError) as e:
+        raise Raised(e) from None
 
 
 def _special(function: Any) -> Any:
@@ -250,6 +266,8 @@ def call_partial(f: Frame, value: Any, args: list[Any], kwargs: dict[str, Any]) 
 def may_be_read(f: Frame, value: Any, depth: int = 3) -> bool:
     """Whether C code may look into a value: everything in it is guarded, or made here."""
     cls = type(value)
+    if cls in kinds.STATEFUL and id(value) in f.world.origin:
+        return False  # what comes next is not guarded, and reading it would consume it
     if cls in (list, tuple, set, frozenset):
         return depth == 0 or all(may_be_read(f, v, depth - 1) for v in value)
     if cls in (dict, *kinds.MAPPINGS):
@@ -271,6 +289,7 @@ _SAFE_KINDS = (
     functools.partial,
     property,
     *kinds.METHOD_WRAPPERS,
+    *_GETTERS,
     *_MODES,
 )
 
@@ -336,7 +355,10 @@ def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any
         if owner in kinds.PLAIN_TYPES or owner is object or kinds.library_class(owner):
             return run_c(f, function, args, kwargs)
         raise Break(f"a call of {kinds.describe(function)}")
-    descriptor, _ = mro_lookup(type(owner), name)
+    if type(function) is types.MethodWrapperType:
+        descriptor = function.__objclass__.__dict__[name]
+    else:
+        descriptor, _ = mro_lookup(type(owner), name)
     if type(descriptor) in kinds.METHOD_WRAPPERS:
         return call_descriptor(f, descriptor, [owner, *args], kwargs)
     if objects.is_plain(owner):
@@ -352,7 +374,7 @@ def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, 
     owner = function.__objclass__
     if kinds.is_tensor(args[0]) if args else False:
         return f.interpreter.tensors.call(f, function, args, kwargs)
-    if owner in kinds.PLAIN_TYPES or owner in (object, BaseException, Exception, type):
+    if owner in kinds.PLAIN_TYPES or owner in (object, type) or issubclass(owner, BaseException):
         subject = args[0] if args else None
         readable = not args or may_be_read(f, subject)
         if readable and owner is object and function.__name__ not in _OBJECT_METHODS:
@@ -408,6 +430,8 @@ def instantiate(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) ->
         args = specialised_for(f, cls, args)
         result = run_c(f, cls, args, kwargs)
         return result
+    if cls in _GETTERS:
+        return run_c(f, cls, args, kwargs)
     if cls in _MODES:
         if args and callable(args[0]):
             raise Break(f"{cls.__name__} is used as a decorator")

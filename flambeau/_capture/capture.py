@@ -15,16 +15,18 @@ from typing import Any
 import flambeau
 from flambeau import _C
 
-from . import kinds, opcodes, resume
+from . import builtin_calls, kinds, opcodes, ops_control, ops_stack, resume
 from .entry import Entry
 from .errors import Break, End, Raised, Skip, Unsupported
 from .interpreter import Frame, Interpreter, Pending, Position
 from .kinds import UNSET
 from .logs import log
-from .places import Places
+from .places import IDENTITY, Places
 from .world import World
 
 _lock = threading.RLock()
+# They fill the tables of handlers.
+_LOADED = (builtin_calls, ops_control, ops_stack)
 
 
 @dataclass
@@ -239,6 +241,8 @@ class Attempt:
         because = f"{broken.reason}; a graph cannot end here: "
         if at <= first:
             raise Skip(because + "the frame has not begun", broken.where)
+        if self.frame.decoded.instructions[at].name in ("LOAD_FAST", "LOAD_CLOSURE"):
+            raise Skip(because + "a local cannot be followed", broken.where)
         if self.frame.decoded.in_loop(at):
             raise Skip(because + "inside a loop", broken.where)
         if self.interpreter.handling is not None:
@@ -271,7 +275,7 @@ class Attempt:
             examples = [v for _, v in tensors.inputs]
             compiled = self.config.compile(graph, examples)
         symbols, relations = tensors.relations()
-        self.places.globals().is_object(self.namespace)
+        self.places.globals().check(IDENTITY, self.namespace, "globals() is the same")
         guards = _C._Guards(self.places.spec(symbols, relations))
         callable_ = entry.function(text, compiled, len(self.places.slots))
         self.config.report(

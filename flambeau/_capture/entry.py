@@ -20,7 +20,7 @@ from flambeau import _C
 
 from . import calls, kinds
 from .errors import Skip
-from .interpreter import Generator, Pending
+from .interpreter import Pending, TensorMethod
 from .kinds import DELETED, NULL, UNSET
 from .places import CONSTANT
 from .world import World, contents
@@ -158,7 +158,13 @@ class Entry:
             inner = f"{self.value(v.__thisclass__)}, {self.value(v.__self__)}"
             return f"{self.constant(super)}({inner})"
         if cls is types.MethodWrapperType:
+            descriptor = v.__objclass__.__dict__[v.__name__]
+            return f"{self.constant(descriptor)}.__get__({self.value(v.__self__)})"
+        if cls is TensorMethod:
             return f"{self.constant(getattr)}({self.value(v.__self__)}, {v.__name__!r})"
+        if cls in calls._GETTERS:
+            make, args = v.__reduce__()[:2]
+            return f"{self.constant(make)}({self.values(args)})"
         if isinstance(
             v, (type, types.ModuleType, types.FunctionType, enum.Enum, np.generic, property)
         ) or cls in (*kinds.METHOD_WRAPPERS, types.GetSetDescriptorType):
@@ -177,13 +183,9 @@ class Entry:
             return self._named(v, f"tuple.__new__({self.constant(cls)}, ({self.values(v)}))")
         if self.world.is_created(v) or isinstance(v, BaseException):
             return self._build_instance(v, cls)
-        if not self.world.is_created(v) and isinstance(v, object) and self._ambient(v):
+        if type(v).__module__ == "flambeau._limits":
             return self.constant(v)
         raise Skip(f"an object of type {cls.__qualname__} is alive where the graph ends")
-
-    def _ambient(self, v: Any) -> bool:
-        """A lasting object of a library, such as a sentinel."""
-        return kinds.library_class(type(v)) and not isinstance(v, (Generator, Iterable))
 
     def _named(self, v: Any, expression: str) -> str:
         name = self.built[id(v)] = self.temporary(expression)
@@ -236,7 +238,11 @@ class Entry:
         owner = v.__self__
         if owner is None or isinstance(owner, (types.ModuleType, type)):
             return self.constant(v)
-        return f"{self.constant(getattr)}({self.value(owner)}, {v.__name__!r})"
+        for base in type(owner).__mro__:  # not getattr: a subclass may have one of its own
+            descriptor = base.__dict__.get(v.__name__)
+            if type(descriptor) in kinds.METHOD_WRAPPERS and descriptor.__get__(owner) == v:
+                return f"{self.constant(descriptor)}.__get__({self.value(owner)})"
+        raise Skip(f"the method {v.__qualname__} is alive where the graph ends")
 
     def _build_mode(self, v: Any) -> str:
         """A context of a grad mode, as it was when it was entered."""

@@ -83,7 +83,7 @@ class Interpreter:
     def direct(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Runs C code on the values as they are; what it raises is the program's exception."""
         try:
-            return _C._call_strict(function, args, kwargs)
+            return self.tensors.traced(function, args, kwargs)
         except self.tensors.refusals as e:
             raise Break(str(e)) from None
         except Exception as e:
@@ -123,15 +123,25 @@ class Frame:
     def push(self, value: Any) -> None:
         self.stack.append(value)
 
+    def resolve(self, value: Any) -> Any:
+        """A value that is about to be used; arguments are guarded only then."""
+        if type(value) is Pending:
+            return self.world.wrap(value.value, value.place)
+        return value
+
     def pop(self) -> Any:
-        return self.stack.pop()
+        return self.resolve(self.stack.pop())
+
+    def top(self) -> Any:
+        value = self.stack[-1] = self.resolve(self.stack[-1])
+        return value
 
     def pop_many(self, n: int) -> list[Any]:
         if not n:
             return []
         out = self.stack[-n:]
         del self.stack[-n:]
-        return out
+        return [self.resolve(v) for v in out] if self.is_root else out
 
     @property
     def instruction(self) -> Instruction:
@@ -145,8 +155,6 @@ class Frame:
 
     def load(self, index: int) -> Any:
         value = self.slots[index]
-        if type(value) is Pending:
-            value = self.slots[index] = self.world.wrap(value.value, value.place)
         if value is UNSET:
             name = self.decoded.names[index]
             raise Raised(
@@ -314,6 +322,22 @@ class Followed:
             _C._set_strict(strict)
 
 
+class TensorMethod:
+    """A method of a fake, to be run by the tracer."""
+
+    __slots__ = ("__name__", "bound")
+
+    def __init__(self, bound: types.MethodType, name: str) -> None:
+        self.bound, self.__name__ = bound, name
+
+    @property
+    def __self__(self) -> Any:
+        return self.bound.__self__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.bound(*args, **kwargs)
+
+
 __all__ = [
     "HANDLERS",
     "NULL",
@@ -322,5 +346,6 @@ __all__ = [
     "Generator",
     "Interpreter",
     "Pending",
+    "TensorMethod",
     "handles",
 ]

@@ -13,6 +13,8 @@ from typing import Any
 
 import flambeau
 from flambeau import _C
+from flambeau._ir.symbols import SymInt
+from flambeau._ir.symfloat import SymFloat
 
 #: a missing value: a local that is not set, NULL on CPython's stack
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>", "__slots__": ()})()
@@ -73,6 +75,12 @@ PLAIN_TYPES = CONSTANT_TYPES | frozenset(
         type(reversed([])),
         type(iter(collections.deque())),
         collections.Counter,
+        type(collections.OrderedDict().keys()),
+        type(collections.OrderedDict().values()),
+        type(collections.OrderedDict().items()),
+        type(iter(collections.OrderedDict())),
+        SymInt,
+        SymFloat,
     )
 )
 BUILTIN = types.BuiltinFunctionType
@@ -93,6 +101,8 @@ _SITE = tuple(
     str(Path(p).resolve()) + os.sep
     for p in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 )
+#: state that lasts beyond a call, or may be consumed: never read from outside
+STATEFUL = PLAIN_TYPES - CONSTANT_TYPES - {*SEQUENCES, *MAPPINGS, slice, flambeau.Size}
 #: parts of the package that are followed like a user's code
 _FOLLOWED = tuple(_PACKAGE + p for p in ("nn/modules", "nn/utils", "utils", "optim", "amp"))
 
@@ -134,7 +144,15 @@ def runs_directly(function: types.FunctionType) -> bool:
 
 def trusted(code: types.CodeType) -> bool:
     """Whether a frame may run while C code is called directly."""
-    return in_library(code.co_filename)
+    if in_library(code.co_filename):
+        return True
+    caller = sys._getframe(1).f_code
+    if caller.co_filename.startswith("<frozen importlib"):
+        return True
+    if code.co_filename != "<string>":
+        return False
+    # Methods that `dataclass` and `namedtuple` write: as the one who calls them.
+    return in_library(caller.co_filename) and caller.co_name != "traced"
 
 
 def library_class(cls: type) -> bool:

@@ -5,6 +5,7 @@ Methods written in Python are followed; what C defines on plain values runs dire
 
 from __future__ import annotations
 
+import collections
 import importlib
 import operator
 import types
@@ -83,7 +84,7 @@ def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: 
         return f.call(found.fget, [value], {})
     if kind in kinds.METHOD_WRAPPERS or kind is types.BuiltinFunctionType:
         return found.__get__(None if value is UNSET else value, cls)
-    if kind in (types.MemberDescriptorType, types.GetSetDescriptorType):
+    if kind in _C_ATTRIBUTES:
         if value is UNSET:
             return found
         return c_attribute(f, found, value, name)
@@ -102,10 +103,17 @@ def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: 
     return f.world.wrap(found, place)
 
 
+_C_ATTRIBUTES = (
+    types.MemberDescriptorType,
+    types.GetSetDescriptorType,
+    type(collections.namedtuple("_N", "x").x),  # type: ignore[attr-defined]
+)
+
+
 def c_attribute(f: Frame, descriptor: Any, value: Any, name: str) -> Any:
     """A slot or a computed attribute defined by C."""
     world = f.world
-    if is_plain(value) or world.is_created(value):
+    if is_plain(value) or world.is_created(value) or isinstance(value, tuple):
         return f.interpreter.direct(descriptor.__get__, value, type(value))
     if name == "__dict__":
         return instance_dict(f, value)
@@ -232,7 +240,7 @@ def instance_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
     lookup, owner = mro_lookup(cls, "__getattribute__")
     if isinstance(lookup, types.FunctionType):
         return f.call(lookup, [value, name], {})
-    if lookup is not object.__getattribute__ and lookup not in _GENERIC:
+    if owner not in _GENERIC:
         raise Break(f"attributes of {kinds.describe(value)} are computed by C code")
     try:
         return generic_attr(f, value, cls, name)
@@ -249,7 +257,10 @@ def instance_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
         return f.call(fallback, [value, name], {})
 
 
-_GENERIC = (types.FunctionType.__getattribute__, BaseException.__getattribute__)
+#: classes whose `__getattribute__` is the ordinary one
+_GENERIC = frozenset(
+    (object, BaseException, types.FunctionType, tuple, list, dict, set, frozenset, int, float, str)
+)
 
 
 def generic_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
@@ -622,6 +633,7 @@ def next_of(f: Frame, iterator: Any) -> Any:
 def iterable(f: Frame, value: Any) -> Any:
     """The value, or an iterator over it, that C code may consume."""
     if is_plain(value) or type(value) is Generator:
+        check_operand(f, value)
         return value
     iterator = get_iter(f, value)
     if python_special(iterator, "__next__") and type(iterator) is not Generator:

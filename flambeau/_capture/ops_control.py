@@ -170,7 +170,7 @@ def pop_jump_if_not_none(f: Frame, i: Instruction) -> int | None:
 
 @handles("JUMP_IF_TRUE_OR_POP")
 def jump_if_true_or_pop(f: Frame, i: Instruction) -> int | None:
-    if objects.truth(f, f.stack[-1]):
+    if objects.truth(f, f.top()):
         return i.target
     f.pop()
     return None
@@ -178,7 +178,7 @@ def jump_if_true_or_pop(f: Frame, i: Instruction) -> int | None:
 
 @handles("JUMP_IF_FALSE_OR_POP")
 def jump_if_false_or_pop(f: Frame, i: Instruction) -> int | None:
-    if not objects.truth(f, f.stack[-1]):
+    if not objects.truth(f, f.top()):
         return i.target
     f.pop()
     return None
@@ -194,7 +194,7 @@ def get_iter(f: Frame, i: Instruction) -> None:
 
 @handles("FOR_ITER")
 def for_iter(f: Frame, i: Instruction) -> int | None:
-    value = objects.next_of(f, f.stack[-1])
+    value = objects.next_of(f, f.top())
     if value is not UNSET:
         f.push(value)
         return None
@@ -212,14 +212,14 @@ def return_generator(f: Frame, i: Instruction) -> None:
 
 @handles("GET_YIELD_FROM_ITER")
 def get_yield_from_iter(f: Frame, i: Instruction) -> None:
-    if type(f.stack[-1]) is not Generator:
+    if type(f.top()) is not Generator:
         f.push(objects.get_iter(f, f.pop()))
 
 
 @handles("SEND")
 def send(f: Frame, i: Instruction) -> int | None:
     value = f.pop()
-    receiver = f.stack[-1]
+    receiver = f.top()
     try:
         if type(receiver) is Generator:
             result = receiver.send(value)
@@ -245,7 +245,7 @@ def yield_value(f: Frame, i: Instruction) -> int:
 
 @handles("RETURN_VALUE")
 def return_value(f: Frame, i: Instruction) -> int:
-    f.result = f.pop()
+    f.result = f.stack.pop()
     return -1
 
 
@@ -351,7 +351,7 @@ def check_exc_match(f: Frame, i: Instruction) -> None:
             raise Raised(
                 TypeError("catching classes that do not inherit from BaseException is not allowed")
             )
-    f.push(isinstance(f.stack[-1], kinds))
+    f.push(isinstance(f.top(), kinds))
 
 
 @handles("BEFORE_WITH")
@@ -371,7 +371,7 @@ def before_with(f: Frame, i: Instruction) -> None:
 
 @handles("WITH_EXCEPT_START")
 def with_except_start(f: Frame, i: Instruction) -> None:
-    error, leave = f.stack[-1], f.stack[-4]
+    error, leave = f.stack[-1], f.resolve(f.stack[-4])
     f.push(calls.call(f, leave, [type(error), error, None], {}))
 
 
@@ -380,22 +380,22 @@ def with_except_start(f: Frame, i: Instruction) -> None:
 
 @handles("GET_LEN")
 def get_len(f: Frame, i: Instruction) -> None:
-    f.push(calls.call(f, len, [f.stack[-1]], {}))
+    f.push(calls.call(f, len, [f.top()], {}))
 
 
 @handles("MATCH_SEQUENCE")
 def match_sequence(f: Frame, i: Instruction) -> None:
-    f.push(isinstance(f.stack[-1], (list, tuple)))
+    f.push(isinstance(f.top(), (list, tuple)))
 
 
 @handles("MATCH_MAPPING")
 def match_mapping(f: Frame, i: Instruction) -> None:
-    f.push(isinstance(f.stack[-1], dict))
+    f.push(isinstance(f.top(), dict))
 
 
 @handles("MATCH_KEYS")
 def match_keys(f: Frame, i: Instruction) -> None:
-    subject, keys = f.stack[-2], f.stack[-1]
+    subject, keys = f.resolve(f.stack[-2]), f.stack[-1]
     if type(subject) is not dict:
         raise Break("a pattern is matched against a mapping that is no dict")
     found: Any = tuple(subject[k] for k in keys) if all(k in subject for k in keys) else None

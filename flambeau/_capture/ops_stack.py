@@ -66,7 +66,7 @@ def load_fast_and_clear(f: Frame, i: Instruction) -> None:
 
 @handles("LOAD_CLOSURE")
 def load_closure(f: Frame, i: Instruction) -> None:
-    f.push(f.slots[i.arg])
+    f.push(f.load(i.arg))
 
 
 @handles("STORE_FAST")
@@ -76,7 +76,7 @@ def store_fast(f: Frame, i: Instruction) -> None:
 
 @handles("DELETE_FAST")
 def delete_fast(f: Frame, i: Instruction) -> None:
-    f.load(i.arg)
+    f.load(i.arg)  # an error when it is not set
     f.slots[i.arg] = UNSET
 
 
@@ -84,7 +84,7 @@ def delete_fast(f: Frame, i: Instruction) -> None:
 def make_cell(f: Frame, i: Instruction) -> None:
     value = f.slots[i.arg]
     if value is not UNSET:
-        value = f.load(i.arg)
+        value = f.resolve(f.load(i.arg))
     cell = types.CellType() if value is UNSET else types.CellType(value)
     f.slots[i.arg] = f.world.create(cell)
 
@@ -96,7 +96,7 @@ def copy_free_vars(f: Frame, i: Instruction) -> None:
 
 @handles("LOAD_DEREF", "LOAD_CLASSDEREF")
 def load_deref(f: Frame, i: Instruction) -> None:
-    value = f.world.read_cell(f.slots[i.arg])
+    value = f.world.read_cell(f.resolve(f.load(i.arg)))
     if value is UNSET:
         name = f.decoded.names[i.arg]
         if name in f.code.co_freevars:
@@ -116,7 +116,7 @@ def load_deref(f: Frame, i: Instruction) -> None:
 
 @handles("STORE_DEREF")
 def store_deref(f: Frame, i: Instruction) -> None:
-    cell = f.slots[i.arg]
+    cell = f.resolve(f.load(i.arg))
     if id(cell) in f.world.cells:
         f.world.read_cell(cell)  # what was there is compared with at the end
     cell.cell_contents = f.pop()
@@ -124,7 +124,7 @@ def store_deref(f: Frame, i: Instruction) -> None:
 
 @handles("DELETE_DEREF")
 def delete_deref(f: Frame, i: Instruction) -> None:
-    cell = f.slots[i.arg]
+    cell = f.resolve(f.load(i.arg))
     if id(cell) in f.world.cells:
         raise Break("a variable of an enclosing function is deleted")
     load_deref(f, i)
@@ -317,5 +317,5 @@ def import_name(f: Frame, i: Instruction) -> None:
 
 @handles("IMPORT_FROM")
 def import_from(f: Frame, i: Instruction) -> None:
-    f.push(objects.load_attr(f, f.stack[-1], f.code.co_names[i.arg]))
+    f.push(objects.load_attr(f, f.top(), f.code.co_names[i.arg]))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import flambeau
 from flambeau import _C
-from flambeau._ir.graph import Graph
+from flambeau._ir.graph import Graph, ScalarType
 from flambeau._ir.symbols import Source, SymInt, sym_max, sym_min
 from flambeau._ir.symfloat import SymFloat
 from flambeau._ir.where import Where
@@ -23,7 +23,7 @@ from flambeau._trace.tensor import FakeTensor
 
 from . import calls, kinds
 from .errors import Break
-from .interpreter import Frame
+from .interpreter import Frame, TensorMethod
 from .places import TENSOR, TYPE, Place
 
 #: functions of the core that read a state which guards cover, or none
@@ -131,7 +131,7 @@ class Tensors:
             place.take()
             known = self.env.symbol(value, Source(len(self.inputs), "value"))
             if isinstance(known, SymInt):
-                self.recorder.builder.input("int")
+                self.recorder.builder.input(ScalarType("int"))
                 self.inputs.append((place, value))
             else:
                 place.equals(value)
@@ -227,7 +227,7 @@ class Tensors:
             return types.MethodType(found, value)
         bound = f.interpreter.direct(getattr, value, name)
         if isinstance(bound, types.MethodType):
-            return _Method(bound)
+            return TensorMethod(bound, name)
         return bound
 
     def store_attribute(self, f: Frame, target: Any, name: str, value: Any) -> None:
@@ -249,11 +249,80 @@ class Tensors:
 
     # -- the end ----------------------------------------------------------------------------------
 
+    def relations(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Where symbols are found, and what must hold of them, as native guards take it."""
+        places: list[tuple[int, int, int]] = []
+        names: dict[str, int] = {}
+        for s in self.env.symbols.values():
+            if s.source is not None:
+                names[s.name] = len(places)
+                slot = self.inputs[s.source.input][0].take()
+                places.append((slot, _KINDS.index(s.source.kind), s.source.dim))
+        rows = [
+            (program(g.expr, names), _RELATIONS.index(g.relation), str(g))
+            for g in self.env.conditions()
+        ]
+        for index, d, n in self.strides:
+            place = self.inputs[index][0]
+            places.append((place.take(), _KINDS.index("stride"), d))
+            steps = (*program(self.env.simplify(n.expr) * -1, names), (_LOAD, len(places) - 1), (_ADD, 0))
+            rows.append((steps, 0, f"{place.name}.stride({d}) == {n}"))
+        return tuple(places), tuple(rows)
+
+    def symbol_texts(self) -> list[str]:
+        """Symbols in words: what each stands for."""
+        out = []
+        for s in self.env.symbols.values():
+            if s.source is not None:
+                name = self.inputs[s.source.input][0].name
+                part = "" if s.source.kind == "value" else f".{s.source.kind}({s.source.dim})"
+                out.append(f"{s.name} = {name}{part} (was {s.hint})")
+        return out
+
+    def clear(self) -> None:
+        """Lets go of the user's tensors."""
+        self.real.clear()
+        self.inputs = []
+        self.session.of_tensor.clear()
+        self.session.of_fake.clear()
+        self.session.attached.clear()
+        self.env.locate = _nowhere
+
     def finish(self, outputs: list[Any]) -> Graph:
         """The graph with these fakes as outputs."""
         graph = self.recorder.graph
         graph.outputs = tuple(self.recorder.arg(self.session.fake(x)) for x in outputs)
         return graph
+
+
+_KINDS = ("size", "stride", "offset", "value")
+_RELATIONS = ("==", "!=", ">=")
+_PUSH, _LOAD, _ADD, _MUL, _DIV, _MOD, _MIN, _MAX = range(8)
+_ATOMS = {"div": _DIV, "mod": _MOD, "min": _MIN, "max": _MAX}
+
+
+def program(e: Any, names: dict[str, int]) -> tuple[tuple[int, int], ...]:
+    """An integer expression as steps of a stack machine (csrc/python/guards.cpp)."""
+    steps: list[tuple[int, int]] = [(_PUSH, 0)]
+    for monomial, factor in e.terms:
+        steps.append((_PUSH, factor))
+        for atom, power in monomial:
+            for _ in range(power):
+                if atom.kind == "sym":
+                    steps.append((_LOAD, names[atom.name]))
+                else:
+                    first, *others = atom.args
+                    steps += program(first, names)
+                    for other in others:
+                        steps += program(other, names)
+                        steps.append((_ATOMS[atom.kind], 0))
+                steps.append((_MUL, 0))
+        steps.append((_ADD, 0))
+    return tuple(steps)
+
+
+def _nowhere() -> None:
+    return None
 
 
 class _Context:
@@ -269,26 +338,6 @@ class _Context:
 
     def set_materialize_grads(self, value: bool) -> None:
         """There are none."""
-
-
-class _Method:
-    """A method of a fake, to be run by the tracer."""
-
-    __slots__ = ("bound",)
-
-    def __init__(self, bound: types.MethodType) -> None:
-        self.bound = bound
-
-    @property
-    def __name__(self) -> str:
-        return self.bound.__func__.__name__
-
-    @property
-    def __self__(self) -> Any:
-        return self.bound.__self__
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.bound(*args, **kwargs)
 
 
 def has_tensor(value: Any) -> bool:

@@ -1,0 +1,113 @@
+"""`Config`: one `compile(...)`: its options, what was compiled under it, its back end. The hook asks
+it on every miss (`capture`)."""
+
+from __future__ import annotations
+
+import types
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from flambeau import _C
+
+from . import capture as _capture
+from .capture import Captured
+from .errors import Break
+from .kinds import trusted
+from .logs import enabled, log
+from .varying import Varying
+
+_C._set_capture_callbacks(Break, trusted)
+
+#: compiled forms of one code object under one `compile`
+RECOMPILE_LIMIT = 8
+
+
+_all: weakref.WeakSet[Config] = weakref.WeakSet()
+
+
+def forget_all() -> None:
+    """What `reset` does to compilations: they start anew."""
+    for config in list(_all):
+        config.forget()
+
+
+class Config:
+    """One compilation and all it led to."""
+
+    def __init__(
+        self,
+        backend: Callable[..., Any],
+        fullgraph: bool = False,
+        dynamic: bool | None = None,
+        limit: int = RECOMPILE_LIMIT,
+        strict: bool = False,
+    ) -> None:
+        self.backend, self.fullgraph, self.dynamic, self.limit = backend, fullgraph, dynamic, limit
+        self.strict = strict  # errors of capture itself are raised, not reported
+        self.parts: list[Captured] = []
+        self.roots: list[types.CodeType] = []
+        self._varying: dict[int, tuple[types.CodeType, Varying]] = {}
+        self._left: dict[int, types.CodeType] = {}
+        _all.add(self)
+
+    def capture(
+        self, code: types.CodeType, function: Any, namespace: dict[str, Any], values: Any
+    ) -> tuple[Any, Any] | None:
+        """Called by the hook: (guards, callable), or None to run the frame as it is."""
+        if id(code) in self._left:
+            return None
+        return _capture.capture(self, code, function, namespace, values)
+
+    def leave(self, code: types.CodeType) -> None:
+        """Frames of this code run plainly from now on."""
+        self._left[id(code)] = code
+
+    def is_root(self, code: types.CodeType) -> bool:
+        return any(code is r for r in self.roots)
+
+    def varying(self, code: types.CodeType) -> Varying:
+        return self._varying.setdefault(id(code), (code, Varying(self.dynamic)))[1]
+
+    def may_recompile(self, code: types.CodeType, because: str) -> bool:
+        """Whether one more form of a code object may be compiled."""
+        count = sum(owner is self for owner, _, _ in _C._code_entries(code))
+        if count < self.limit:
+            log("recompiles", f"{code.co_qualname} is compiled again: not so any more: {because}")
+            return True
+        message = (
+            f"compile: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) was compiled "
+            f"{count} times, which is the limit; other calls of it run in plain Python. The last "
+            f"reason: not so any more: {because}"
+        )
+        if self.fullgraph:
+            raise _capture.Unsupported(message)
+        self.leave(code)
+        warnings.warn(message, stacklevel=2)
+        return False
+
+    def compile(self, graph: Any, examples: list[Any]) -> Callable[..., Any]:
+        """What the back end makes of a graph."""
+        if enabled("graph_code"):
+            log("graph_code", f"captured graph\n{graph}")
+        return self.backend(graph, examples)
+
+    def report(self, part: Captured) -> None:
+        self.parts.append(part)
+        if part.reason is not None and part.graph is not None:
+            log("graph_breaks", f"{part.name}: {part.reason} ({part.where})")
+        if part.text:
+            log("bytecode", f"{part.name}\n{part.text}")
+            log("guards", f"{part.name}\n  " + "\n  ".join(part.guards))
+
+    def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call with this compilation in force."""
+        return _C._call_captured(self, function, args, kwargs)
+
+    def forget(self) -> None:
+        """Drops all that was compiled."""
+        _C._drop_captures(self)
+        self.parts.clear()
+        self._varying.clear()
+        self._left.clear()

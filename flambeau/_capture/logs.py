@@ -1,0 +1,30 @@
+"""Logging of the compiler, switched by the environment variable FLAMBEAU_LOGS.
+
+It is a comma-separated list of what to print to standard error: `graph_breaks`, `recompiles`,
+`guards`, `graph_code` (captured graphs), `bytecode` (the code that runs in place of a frame),
+`output_code` (generated kernels), or `all`. `+` before a name changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+TOPICS = ("graph_breaks", "recompiles", "guards", "graph_code", "bytecode", "output_code")
+
+
+def enabled(topic: str) -> bool:
+    """Whether a topic is to be printed."""
+    wanted = os.environ.get("FLAMBEAU_LOGS", "")
+    if not wanted:
+        return False
+    names = [name.strip().lstrip("+") for name in wanted.split(",")]
+    return topic in names or "all" in names
+
+
+def log(topic: str, message: str | Callable[[], str]) -> None:
+    """Prints a message of a topic that is enabled."""
+    if enabled(topic):
+        text = message() if callable(message) else message
+        print(f"[{topic}] {text}", file=sys.stderr)

@@ -1,0 +1,54 @@
+"""Which sizes and integers become symbols: `dynamic=True`, `False`, or what was seen to vary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .places import LOCAL, Place
+
+_VARIES: Any = object()
+
+
+class Varying:
+    """What one code object was called with so far, under one compilation."""
+
+    def __init__(self, dynamic: bool | None) -> None:
+        self.dynamic = dynamic
+        self.sizes: dict[str, list[Any]] = {}
+        self.integers: dict[str, Any] = {}
+
+    def dims(self, tensor: Any, place: Place) -> Any:
+        """Dims that are symbols."""
+        marked = set(getattr(tensor, "_flambeau_dynamic_dims", ()))
+        if self.dynamic is False:
+            return marked
+        if self.dynamic:
+            return True
+        if isinstance(tensor, _parameter()):
+            return marked
+        now = list(tensor.shape)
+        known = self.sizes.get(place.name)
+        if known is None or len(known) != len(now):
+            self.sizes[place.name] = now
+            return marked
+        for d, (a, b) in enumerate(zip(known, now, strict=True)):
+            if a is not _VARIES and a != b:
+                known[d] = _VARIES
+        return marked | {d for d, n in enumerate(known) if n is _VARIES}
+
+    def integer(self, value: int, place: Place) -> bool:
+        """Whether an integer from outside is a symbol."""
+        if self.dynamic is False or value in (0, 1):
+            return False
+        if self.dynamic:
+            return place.access == LOCAL
+        known = self.integers.setdefault(place.name, value)
+        if known is not _VARIES and known != value:
+            self.integers[place.name] = _VARIES
+        return self.integers[place.name] is _VARIES
+
+
+def _parameter() -> type:
+    from flambeau.nn import Parameter
+
+    return Parameter

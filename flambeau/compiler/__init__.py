@@ -1,0 +1,31 @@
+"""The compiler's public face: `compile`, and what helps to understand and steer it.
+
+Owns options, back ends by name and the forms in which things can be compiled (functions, modules,
+decorators). Capture itself is loaded when something is compiled.
+"""
+
+from __future__ import annotations
+
+from ._backends import list_backends, register_backend
+from ._compile import (
+    allow_in_graph,
+    compile,
+    disable,
+    is_compiling,
+    mark_dynamic,
+    reset,
+)
+from ._explain import Explanation, explain
+
+__all__ = [
+    "Explanation",
+    "allow_in_graph",
+    "compile",
+    "disable",
+    "explain",
+    "is_compiling",
+    "list_backends",
+    "mark_dynamic",
+    "register_backend",
+    "reset",
+]

@@ -1,0 +1,87 @@
+"""Back ends by name. A back end is `f(graph, example_inputs) -> callable`; the callable takes the
+graph's inputs and returns a tuple of its outputs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+Backend = Callable[..., Callable[..., Any]]
+
+_BUILT_IN = {
+    "eager": "flambeau._capture.eager:run_eagerly",
+    "aot_eager": "flambeau._aot:eager_backend",
+    "inductor": "flambeau._compiler:compile_graph",
+}
+_registered: dict[str, Backend] = {}
+
+
+def list_backends() -> list[str]:
+    """Names that `compile(backend=...)` takes.
+
+    >>> "eager" in torch.compiler.list_backends()
+    True
+    """
+    return sorted({*_BUILT_IN, *_registered})
+
+
+def register_backend(
+    compiler_fn: Backend | None = None, *, name: str | None = None
+) -> Backend | Callable[[Backend], Backend]:
+    """Files a back end under a name; also a decorator.
+
+    Args:
+        compiler_fn: `f(graph, example_inputs)`, which returns a callable.
+        name: its name; by default the function's.
+
+    Raises:
+        ValueError: the name is taken.
+
+    >>> @torch.compiler.register_backend(name="shown_in_docs")
+    ... def backend(graph, example_inputs):
+    ...     raise NotImplementedError
+    >>> "shown_in_docs" in torch.compiler.list_backends()
+    True
+    """
+    if compiler_fn is None:
+        return lambda f: register_backend(f, name=name)  # type: ignore[return-value]
+    key = name or compiler_fn.__name__
+    known = _registered.get(key)
+    same = known is not None and known.__qualname__ == compiler_fn.__qualname__
+    if key in _BUILT_IN or (known is not None and not same):
+        raise ValueError(f"register_backend: the name {key!r} is taken")
+    _registered[key] = compiler_fn
+    return compiler_fn
+
+
+def find(backend: str | Backend, mode: str | None, options: dict[str, Any] | None) -> Backend:
+    """The back end of a name, or the function itself.
+
+    Raises:
+        ValueError: there is none of that name.
+        RuntimeError: this build has no such back end.
+    """
+    if not isinstance(backend, str):
+        return backend
+    if backend in _registered:
+        return _registered[backend]
+    if backend not in _BUILT_IN:
+        raise ValueError(
+            f"compile: expected backend to be one of {', '.join(list_backends())} or a function, "
+            f"got {backend!r}"
+        )
+    home, name = _BUILT_IN[backend].split(":")
+    try:
+        module = importlib.import_module(home)
+    except ModuleNotFoundError as e:
+        if e.name != home:
+            raise
+        raise RuntimeError(
+            f"compile: the back end {backend!r} is not part of this build; backend='eager' runs "
+            "captured graphs without compiling them"
+        ) from None
+    found: Backend = getattr(module, name)
+    if backend == "inductor" and (mode or options):
+        return lambda graph, examples: found(graph, examples, mode=mode, options=options)
+    return found

@@ -1,0 +1,208 @@
+"""`compile` in its forms, and the switches around it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import flambeau as fb
+from flambeau import _C
+
+from . import _backends
+
+_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_local = threading.local()
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable[..., Any] = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """A function or module that runs compiled.
+
+    The first call follows the Python code, turns what it does with tensors into graphs and compiles
+    them; later calls check that what was relied on still holds and run what was compiled.
+
+    Args:
+        model: a function or module; None makes a decorator.
+        fullgraph: raise instead of ending a graph before something that cannot be captured.
+        dynamic: True makes sizes symbols from the start, False never, None those that are seen to
+            vary.
+        backend: a name of `flambeau.compiler.list_backends()`, or a function of (graph,
+            example_inputs).
+        mode: "default", "reduce-overhead" or "max-autotune"; for the back end.
+        options: settings of the back end.
+        disable: return the model as it is.
+
+    Raises:
+        ValueError: an unknown back end or mode.
+        RuntimeError: mode and options together; Python that is not supported.
+
+    >>> f = torch.compile(lambda x: torch.sin(x) + torch.cos(x), backend="eager")
+    >>> f(torch.zeros(2))
+    tensor([1., 1.])
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError("compile: expected mode or options, got both")
+    if mode not in _MODES:
+        raise ValueError(f"compile: expected mode to be one of {_MODES[1:]}, got {mode!r}")
+    if model is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
+            options=options, disable=disable,
+        )  # fmt: skip
+    if disable:
+        return model
+    if not callable(model):
+        raise TypeError(f"compile: expected a function or a module, got {type(model).__name__}")
+    found = _backends.find(backend, mode, options)
+    return compiled_form(model, found, fullgraph, dynamic)
+
+
+def compiled_form(
+    model: Any,
+    backend: Callable[..., Any],
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    **more: Any,
+) -> Any:
+    """The wrapper of a model; its `_flambeau_config` tells what became of it."""
+    from flambeau._capture.config import Config
+
+    config = Config(backend, fullgraph, dynamic, **more)
+    if isinstance(model, fb.nn.Module):
+        from ._module import OptimizedModule
+
+        config.roots.append(_code_of(type(model).forward))
+        made = OptimizedModule(model, config)
+        weakref.finalize(made, config.forget)
+        return made
+    if isinstance(model, type):
+        raise TypeError(f"compile: expected a function or a module, got the class {model.__name__}")
+    inner = getattr(model, "_flambeau_compiled", None)
+    if inner is not None:
+        model = inner
+    code = _code_of(model)
+    if code is not None:
+        config.roots.append(code)
+
+    @functools.wraps(model, updated=())
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        return run(config, model, args, kwargs)
+
+    compiled._flambeau_compiled = model  # type: ignore[attr-defined]
+    compiled._flambeau_config = config  # type: ignore[attr-defined]
+    _C._skip_code(compiled.__code__)
+    weakref.finalize(compiled, config.forget)
+    return compiled
+
+
+def run(config: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of compiled code."""
+    return _C._call_captured(config, function, args, kwargs)
+
+
+def _code_of(model: Any) -> types.CodeType | None:
+    function = getattr(model, "__func__", model)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        code = getattr(getattr(type(model), "__call__", None), "__code__", None)
+    return code
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """A function that is never captured, nor what it calls; also a decorator.
+
+    Args:
+        fn: the function; None makes a decorator.
+        recursive: False lets the functions that it calls be captured.
+        reason: shown where a graph ends because of it.
+
+    >>> @torch.compiler.disable
+    ... def show(x):
+    ...     print(float(x))
+    """
+    if fn is None:
+        return functools.partial(disable, recursive=recursive, reason=reason)
+    if isinstance(fn, fb.nn.Module):
+        fn.forward = disable(fn.forward, recursive, reason=reason)
+        return fn
+    if not recursive:
+        _C._skip_code(fn.__code__)
+
+    @functools.wraps(fn)
+    def disabled(*args: Any, **kwargs: Any) -> Any:
+        if not recursive:
+            return fn(*args, **kwargs)
+        return _C._call_captured(None, fn, args, kwargs)
+
+    disabled._flambeau_disabled = reason or "disabled"  # type: ignore[attr-defined]
+    _C._skip_code(disabled.__code__)
+    return disabled
+
+
+def reset() -> None:
+    """Forgets all that was compiled, and what was learned about sizes that vary."""
+    _C._reset_captures()
+    import sys
+
+    resume = sys.modules.get("flambeau._capture.resume")
+    if resume is not None:
+        resume.forget()
+    config = sys.modules.get("flambeau._capture.config")
+    if config is not None:
+        config.forget_all()
+
+
+def is_compiling() -> bool:
+    """Whether the calling code is being captured.
+
+    >>> torch.compiler.is_compiling()
+    False
+    """
+    return False
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Calls `fn` on traced tensors instead of following its Python code.
+
+    It must compute from its arguments alone; also a decorator, and it takes lists.
+    """
+    from flambeau._capture.calls import ALLOWED
+
+    if isinstance(fn, (list, tuple)):
+        return [allow_in_graph(f) for f in fn]
+    if not callable(fn):
+        raise TypeError(f"allow_in_graph: expected a function, got {type(fn).__name__}")
+    ALLOWED.add(fn)
+    return fn
+
+
+def mark_dynamic(t: Any, index: int | tuple[int, ...] | list[int]) -> None:
+    """Says that a dim of an input varies, so that its size is a symbol from the first capture on.
+
+    Args:
+        t: the tensor that will be passed.
+        index: a dim, or several.
+
+    Raises:
+        IndexError: there is no such dim.
+    """
+    dims = index if isinstance(index, (tuple, list)) else (index,)
+    for d in dims:
+        if not -t.dim() <= d < t.dim():
+            raise IndexError(
+                f"mark_dynamic: expected a dim in [{-t.dim()}, {t.dim() - 1}], got {d}"
+            )
+    marked = {d % t.dim() for d in dims}
+    t._flambeau_dynamic_dims = marked | getattr(t, "_flambeau_dynamic_dims", set())
