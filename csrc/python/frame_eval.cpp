@@ -42,7 +42,7 @@ struct CodeState {
 CodeState all_states;  // head of the ring's list
 Py_ssize_t extra_index = -1;
 PyObject* strict_error = nullptr;   // class raised for a frame in strict state
-PyObject* trust_question = nullptr;  // code -> bool
+PyObject* trust_question = nullptr;  // code -> bool, or None: yes, but ask again
 
 void free_state(void* p) {
   auto* state = static_cast<CodeState*>(p);
@@ -179,6 +179,7 @@ PyObject* strict_frame(PyThreadState* thread, _PyInterpreterFrame* f, int throwi
     if (state->trust == Trust::Unknown) {
       Paused paused;
       PyRef answer = checked(PyObject_CallOneArg(trust_question, code));
+      if (answer.get() == Py_None) return run_default(thread, f, throwing);  // this time
       state->trust = answer.get() == Py_True ? Trust::Yes : Trust::No;
     }
     if (state->trust == Trust::Yes) return run_default(thread, f, throwing);

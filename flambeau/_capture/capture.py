@@ -58,6 +58,8 @@ def capture(
     if kinds.never_captured(code):
         _C._skip_code(code)
         return None
+    if kinds.importing():
+        return None
     with _lock:
         because = _why_again(config, code, function, namespace, values)
         if because is not None and not config.may_recompile(code, because):

@@ -142,17 +142,26 @@ def runs_directly(function: types.FunctionType) -> bool:
     ) or module in ("flambeau._contractions", "flambeau.nn._reduction", "flambeau._limits")
 
 
-def trusted(code: types.CodeType) -> bool:
-    """Whether a frame may run while C code is called directly."""
+def trusted(code: types.CodeType) -> bool | None:
+    """Whether a frame may run while C code is called directly; None: yes, this time."""
     if in_library(code.co_filename):
         return True
-    caller = sys._getframe(1).f_code
-    if caller.co_filename.startswith("<frozen importlib"):
-        return True
-    if code.co_filename != "<string>":
-        return False
+    if importing():
+        return None
     # Methods that `dataclass` and `namedtuple` write: as the one who calls them.
-    return in_library(caller.co_filename) and caller.co_name != "traced"
+    caller = sys._getframe(1).f_code
+    written = code.co_filename == "<string>"
+    return written and in_library(caller.co_filename) and caller.co_name != "traced"
+
+
+def importing() -> bool:
+    """Whether an import statement is what led here."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def library_class(cls: type) -> bool:

@@ -82,7 +82,9 @@ def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: 
         if found.fget is None:
             raise Raised(AttributeError(f"property '{name}' of '{cls.__name__}' object has no getter"))
         return f.call(found.fget, [value], {})
-    if kind in kinds.METHOD_WRAPPERS or kind is types.BuiltinFunctionType:
+    if kind is types.BuiltinFunctionType:
+        return found
+    if kind in kinds.METHOD_WRAPPERS:
         return found.__get__(None if value is UNSET else value, cls)
     if kind in _C_ATTRIBUTES:
         if value is UNSET:
