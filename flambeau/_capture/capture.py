@@ -122,11 +122,12 @@ def _why_again(
 ) -> str | None:
     """Which guard of what was compiled before failed; None the first time."""
     locals_ = tuple(None if v is NotImplemented else v for v in values)
+    reasons: dict[str, None] = {}
     for owner, guards, _ in _C._code_entries(code):
         if owner is config:
             failed = guards.run(function, namespace, locals_)
-            return failed if isinstance(failed, str) else "a guard that changed meanwhile"
-    return None
+            reasons[failed if isinstance(failed, str) else "a guard that changed meanwhile"] = None
+    return "; ".join(reasons) or None
 
 
 def _capture(

@@ -347,10 +347,13 @@ class Entry:
         module = isinstance(value, flambeau.nn.Module)
         for n, v in names.items():
             if v is DELETED:
-                self.effects.append(f"delattr({target}, {n!r})")
+                self.effects.append(f"run(None, delattr, ({target}, {n!r}), None)")
                 continue
-            setter = "setattr" if module else "set_attribute"
-            self.effects.append(f"{setter}({target}, {n!r}, {self.temporary(self.value(v))})")
+            new = self.temporary(self.value(v))
+            if module:  # in plain Python: it is no part of the program that is captured
+                self.effects.append(f"run(None, setattr, ({target}, {n!r}, {new}), None)")
+            else:
+                self.effects.append(f"set_attribute({target}, {n!r}, {new})")
 
     def _tell_apart(self) -> None:
         """Something changed: objects that were two must not be one in a later call."""

@@ -169,12 +169,14 @@ class Tensors:
 
     # -- running ----------------------------------------------------------------------------------
 
-    def traced(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """A call under the tracer, on which no user code may run."""
+    def traced(
+        self, function: Any, args: Any, kwargs: Any, call: Any = _C._call_strict
+    ) -> Any:
+        """A call under the tracer, in which no user code may run."""
         before = _C._set_tracer(self.session, SymInt, SymFloat)
         enabled = _C._set_torch_function_enabled(False)
         try:
-            return _C._call_strict(function, args, kwargs)
+            return call(function, args, kwargs)
         finally:
             _C._set_torch_function_enabled(enabled)
             _C._set_tracer(before, SymInt, SymFloat)
@@ -338,6 +340,15 @@ class _Context:
 
     def set_materialize_grads(self, value: bool) -> None:
         """There are none."""
+
+
+def freely(function: Any, args: Any, kwargs: Any) -> Any:
+    """A call in which any code may run: what the user vouches for."""
+    strict = _C._set_strict(False)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _C._set_strict(strict)
 
 
 def has_tensor(value: Any) -> bool:

@@ -11,7 +11,7 @@ Backend = Callable[..., Callable[..., Any]]
 
 _BUILT_IN = {
     "eager": "flambeau._capture.eager:run_eagerly",
-    "aot_eager": "flambeau._aot:eager_backend",
+    "aot_eager": "flambeau._capture.eager:run_ahead_of_time",
     "inductor": "flambeau._compiler:compile_graph",
 }
 _registered: dict[str, Backend] = {}

@@ -1,0 +1,184 @@
+"""The public face: forms of compile, back ends, explain, disable, errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import flambeau as torch
+from flambeau import nn
+
+
+def test_call_decorator_and_module():
+    @torch.compile(backend="eager")
+    def f(x, k=1):
+        """Docs."""
+        return x + k
+
+    assert f(torch.ones(2), k=2).tolist() == [3.0, 3.0]
+    assert f.__name__ == "f" and f.__doc__ == "Docs."
+    layer = nn.Linear(2, 2)
+    compiled = torch.compile(layer, backend="eager")
+    x = torch.ones(1, 2)
+    assert torch.equal(compiled(x), layer(x))
+    assert isinstance(compiled, nn.Module)
+    assert list(compiled.state_dict()) == ["_orig_mod.weight", "_orig_mod.bias"]
+    assert [id(p) for p in compiled.parameters()] == [id(p) for p in layer.parameters()]
+    compiled.eval()
+    assert not layer.training
+    assert compiled.in_features == 2
+    layer.compile(backend="eager")
+    assert torch.equal(layer(x), compiled(x))
+
+
+def test_wrong_options():
+    with pytest.raises(ValueError, match="expected backend to be one of"):
+        torch.compile(lambda x: x, backend="nothing")
+    with pytest.raises(ValueError, match="mode"):
+        torch.compile(lambda x: x, backend="eager", mode="fastest")
+    with pytest.raises(RuntimeError, match="mode or options"):
+        torch.compile(lambda x: x, backend="eager", mode="default", options={})
+    with pytest.raises(TypeError, match="function or a module"):
+        torch.compile(3, backend="eager")
+    f = lambda x: x
+    assert torch.compile(f, disable=True) is f
+
+
+def test_custom_back_end_sees_the_graph():
+    seen = []
+
+    def backend(graph, example_inputs):
+        seen.append((graph, example_inputs))
+        from flambeau._capture.eager import run_eagerly
+
+        return run_eagerly(graph)
+
+    f = torch.compile(lambda x: x.sin() + 1, backend=backend)
+    x = torch.ones(2)
+    assert torch.equal(f(x), x.sin() + 1)
+    ((graph, examples),) = seen
+    assert [n.target for n in graph.nodes] == ["sin", "add"]
+    assert examples[0] is x
+
+
+def test_registered_back_end():
+    @torch.compiler.register_backend
+    def my_test_backend(graph, example_inputs):
+        return lambda *inputs: (torch.full((1,), 7.0),)
+
+    assert "my_test_backend" in torch.compiler.list_backends()
+    assert torch.compile(lambda x: x + 1, backend="my_test_backend")(torch.ones(1)).item() == 7
+    with pytest.raises(ValueError, match="taken"):
+        torch.compiler.register_backend(lambda g, e: None, name="eager")
+
+
+def test_ahead_of_time_back_end():
+    def f(x, w):
+        return torch.tanh(x @ w).sum()
+
+    x, w = torch.randn(3, 4), torch.randn(4, 2, requires_grad=True)
+    compiled = torch.compile(f, backend="aot_eager")
+    compiled(x, w).backward()
+    expected = torch.autograd.grad(f(x, w), w)[0]
+    assert torch.allclose(w.grad, expected)
+
+
+def test_disable():
+    calls = []
+
+    @torch.compiler.disable(reason="has side effects")
+    def noted(x):
+        calls.append(torch.compiler.is_compiling())
+        return x + 1
+
+    def f(x):
+        return noted(x * 2) * 3
+
+    compiled = torch.compile(f, backend="eager")
+    for _ in range(3):
+        assert compiled(torch.ones(1)).item() == 9
+    assert calls == [False] * 3
+
+
+def test_is_compiling_and_allow_in_graph():
+    def f(x):
+        return x + (1 if torch.compiler.is_compiling() else 2)
+
+    assert torch.compile(f, backend="eager")(torch.zeros(1)).item() == 1
+    assert f(torch.zeros(1)).item() == 2
+
+    @torch.compiler.allow_in_graph
+    def allowed(x):
+        return x * 2
+
+    g = torch.compile(lambda x: allowed(x) + 1, backend="eager", fullgraph=True)
+    assert g(torch.ones(1)).item() == 3
+
+
+def test_explain():
+    def f(x):
+        y = x.sin()
+        print(end="")
+        if y.sum() > 0:
+            return y.cos()
+        return y
+
+    e = torch.compiler.explain(f)(torch.ones(2))
+    assert e.graph_count >= 2 and e.graph_break_count == 2
+    assert all("test_compile.py" in r for r in e.break_reasons)
+    assert any("x is a torch.float32 tensor of shape [2]" in g for g in e.out_guards)
+    assert "ends because of" in str(e)
+
+
+def test_nested_compiled_functions():
+    inner = torch.compile(lambda x: x * 2, backend="eager")
+
+    def f(x):
+        return inner(x) + 1
+
+    assert torch.compile(f, backend="eager", fullgraph=True)(torch.ones(1)).item() == 3
+
+
+def test_methods_and_partial_objects():
+    class Model:
+        def __init__(self):
+            self.k = 3
+
+        def run(self, x):
+            return x * self.k
+
+        @torch.compile(backend="eager")
+        def compiled(self, x):
+            return x + self.k
+
+    m = Model()
+    assert torch.compile(m.run, backend="eager")(torch.ones(1)).item() == 3
+    assert m.compiled(torch.ones(1)).item() == 4
+
+
+def test_logging(monkeypatch, capsys):
+    monkeypatch.setenv("FLAMBEAU_LOGS", "graph_breaks,graph_code,recompiles")
+
+    def f(x, word):
+        print(end="")
+        return x * len(word)
+
+    compiled = torch.compile(f, backend="eager")
+    compiled(torch.ones(1), "a")
+    compiled(torch.ones(1), "bb")
+    err = capsys.readouterr().err
+    assert "[graph_breaks] " in err and "a call of print" in err
+    assert "[graph_code] " in err and "mul" in err
+    assert "[recompiles] " in err and "word == 'a'" in err
+
+
+def test_import_is_lazy():
+    code = (
+        "import sys, flambeau; "
+        "assert not [m for m in sys.modules if m.startswith(('flambeau._capture', "
+        "'flambeau.compiler', 'flambeau._trace'))]; "
+        "flambeau.compiler; assert 'flambeau._capture' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,389 @@
+"""Each kind of guard: what it is about changes, the frame is captured again, the reason is told."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import warnings
+import weakref
+
+import pytest
+
+import flambeau as torch
+from flambeau import nn
+
+from .test_interpreter import captured
+
+SCALE = 2
+TABLE = {"k": 3}
+
+
+def helper(x):
+    return x + 1
+
+
+def count(compiled):
+    return len(compiled._flambeau_config.parts)
+
+
+def last_reason(compiled):
+    return compiled._flambeau_config.parts[-1].because
+
+
+def check(compiled, f, *args, new, reason=""):
+    """The call is right, and was captured anew (or not) for this reason."""
+    before = count(compiled)
+    assert torch.equal(compiled(*args), f(*args))
+    assert (count(compiled) > before) == new
+    if new and reason:
+        assert reason in last_reason(compiled)
+
+
+def test_tensor_properties():
+    def f(x):
+        return x * 2
+
+    compiled = captured(f, dynamic=False)
+    compiled(torch.ones(2, 3))
+    check(compiled, f, torch.zeros(2, 3), new=False)
+    check(compiled, f, torch.ones(2, 3, dtype=torch.float64), new=True, reason="float32")
+    check(compiled, f, torch.ones(3, 3), new=True, reason="x is a")
+    check(compiled, f, torch.ones(3, 2).T, new=True)
+    check(compiled, f, torch.ones(2, 3, requires_grad=True), new=True)
+    check(compiled, f, nn.Parameter(torch.ones(2, 3)), new=True)
+    check(compiled, f, torch.ones(2, 3), new=False)
+
+
+def test_constants_and_types():
+    def f(x, a):
+        return x * (a if isinstance(a, (int, float)) else len(a))
+
+    compiled = captured(f, dynamic=False)
+    x = torch.ones(2)
+    compiled(x, 3)
+    check(compiled, f, x, 3, new=False)
+    check(compiled, f, x, 4, new=True, reason="a == 3")
+    check(compiled, f, x, 3.0, new=True)
+    check(compiled, f, x, "abc", new=True)
+    check(compiled, f, x, True, new=True)
+    check(compiled, f, x, 0.0, new=True)
+    check(compiled, f, x, -0.0, new=True)
+
+
+def test_containers():
+    def f(x, items):
+        total = x
+        for v in items.values() if isinstance(items, dict) else items:
+            total = total + v
+        return total
+
+    compiled = captured(f, dynamic=False)
+    x = torch.ones(2)
+    compiled(x, [1, 2])
+    check(compiled, f, x, [1, 2], new=False)
+    check(compiled, f, x, [1, 2, 3], new=True, reason="len(items)")
+    check(compiled, f, x, (1, 2), new=True)
+    check(compiled, f, x, [1, x], new=True)
+    check(compiled, f, x, {"a": 1}, new=True)
+    check(compiled, f, x, {"a": 1, "b": 2}, new=True)
+    check(compiled, f, x, {"a": 1}, new=False)
+
+
+def test_globals_and_functions(monkeypatch):
+    def f(x):
+        return helper(x) * SCALE + TABLE["k"]
+
+    compiled = captured(f, dynamic=False)
+    x = torch.ones(2)
+    compiled(x)
+    check(compiled, f, x, new=False)
+    monkeypatch.setitem(globals(), "SCALE", 5)
+    check(compiled, f, x, new=True, reason="SCALE == 2")
+    monkeypatch.setitem(TABLE, "k", 7)
+    check(compiled, f, x, new=True, reason="TABLE")
+    monkeypatch.setitem(globals(), "helper", lambda x: x - 1)
+    check(compiled, f, x, new=True, reason="helper")
+
+
+def test_a_builtin_is_hidden(monkeypatch):
+    def f(x):
+        return x * max([1, 2])
+
+    compiled = captured(f)
+    compiled(torch.ones(2))
+    monkeypatch.setitem(globals(), "max", lambda x: 5)
+    check(compiled, f, torch.ones(2), new=True, reason="'max'")
+
+
+def test_closures_and_defaults():
+    def make(k):
+        def f(x, by=[1]):  # noqa: B006
+            return x * k + by[0]
+
+        def change(v):
+            nonlocal k
+            k = v
+
+        return f, change
+
+    f, change = make(2)
+    compiled = captured(f, dynamic=False)
+    x = torch.ones(2)
+    compiled(x)
+    check(compiled, f, x, new=False)
+    change(3)
+    check(compiled, f, x, new=True, reason="k == 2")
+    f.__defaults__[0][0] = 5
+    check(compiled, f, x, new=True)
+
+
+class Thing:
+    factor = 2
+
+    def __init__(self, v):
+        self.v = v
+
+    def method(self, x):
+        return x * self.v * self.factor
+
+
+def test_objects_and_classes(monkeypatch):
+    def f(x, o):
+        return o.method(x)
+
+    compiled = captured(f, dynamic=False)
+    x, o = torch.ones(2), Thing(3)
+    compiled(x, o)
+    check(compiled, f, x, Thing(3), new=False)
+    check(compiled, f, x, Thing(4), new=True, reason="o.v == 3")
+    monkeypatch.setattr(Thing, "factor", 7)
+    check(compiled, f, x, o, new=True, reason="factor")
+    o.factor = 9
+    check(compiled, f, x, o, new=True)
+    monkeypatch.setattr(Thing, "method", lambda self, x: x - self.v)
+    check(compiled, f, x, o, new=True)
+    o.method = lambda x: x + 100
+    check(compiled, f, x, o, new=True)
+
+
+def test_modules():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    compiled = captured(model)
+    x = torch.ones(3, 2)
+    model.eval()
+    compiled(x)
+    check(compiled, model, x, new=False)
+    model.train()
+    compiled(x)
+    assert "training" in last_reason(compiled)
+    model.eval()
+    check(compiled, model, x, new=False)
+    model[0].weight = nn.Parameter(torch.zeros(2, 2))
+    check(compiled, model, x, new=False)
+    model[0].weight.data = torch.ones(2, 2)
+    check(compiled, model, x, new=False)
+    model[0].weight.requires_grad_(False)
+    check(compiled, model, x, new=True, reason="weight")
+    model.append(nn.Identity())
+    check(compiled, model, x, new=True)
+    model[0].forward = lambda x: x * 5
+    check(compiled, model, x, new=True)
+
+
+def test_modes():
+    def f(x):
+        return x * 2
+
+    compiled = captured(f)
+    x = torch.ones(2, requires_grad=True)
+    compiled(x)
+    with torch.no_grad():
+        check(compiled, f, x, new=True, reason="mode")
+        assert not compiled(x).requires_grad
+    assert compiled(x).requires_grad
+
+
+def test_two_arguments_that_become_one():
+    def f(x, y):
+        x.add_(1)
+        return x + y
+
+    compiled = captured(f)
+    compiled(torch.ones(2), torch.ones(2))
+    x = torch.ones(2)
+    result = compiled(x, x)
+    assert result.tolist() == [4.0, 4.0]
+    assert "two places" in last_reason(compiled)
+
+    def g(xs, ys):
+        xs.append(1)
+        return len(ys)
+
+    compiled = captured(g)
+    assert compiled([1], [1]) == 1
+    xs = [1]
+    assert compiled(xs, xs) == 2
+    assert compiled([1], [1]) == 1
+
+
+def test_same_object_twice_is_one_input():
+    def f(x, y):
+        return x + y, x is y
+
+    compiled = captured(f)
+    x = torch.ones(2)
+    assert compiled(x, x)[1] is True
+    assert compiled(torch.ones(2), torch.ones(2))[1] is False
+
+
+# Sizes ------------------------------------------------------------------------------------------------
+
+
+def test_second_size_becomes_a_symbol():
+    def f(x):
+        return x.sum() * x.shape[0] + x.view(-1)[0]
+
+    compiled = captured(f)
+    for n in (3, 4, 5, 6, 7, 8):
+        x = torch.randn(n, 2)
+        assert torch.equal(compiled(x), f(x))
+    assert count(compiled) == 2
+    assert compiled._flambeau_config.parts[1].symbols[0].startswith("s0 = x.size(0)")
+
+
+def test_dynamic_true_false_and_marked():
+    def f(x):
+        return x * 2, x.shape[0]
+
+    always, never, marked = captured(f, dynamic=True), captured(f, dynamic=False), captured(f)
+    for n in (3, 4, 5):
+        for compiled in (always, never):
+            assert compiled(torch.ones(n))[1] == n
+        x = torch.ones(n)
+        torch.compiler.mark_dynamic(x, 0)
+        assert marked(x)[1] == n
+    assert (count(always), count(never), count(marked)) == (1, 3, 1)
+
+
+def test_guards_on_symbols():
+    def f(x):
+        return x * 2 if x.shape[0] > 5 else x * 3
+
+    compiled = captured(f, dynamic=True)
+    for n in (8, 9, 3, 4, 10, 7):
+        x = torch.ones(n)
+        assert torch.equal(compiled(x), f(x))
+    assert count(compiled) == 2
+
+
+def test_zero_and_one_are_not_symbols():
+    def f(x):
+        return x.sum() + x.shape[0]
+
+    compiled = captured(f, dynamic=True)
+    for n in (4, 1, 0, 2, 1):
+        x = torch.ones(n)
+        assert torch.equal(compiled(x), f(x))
+    assert count(compiled) == 3
+
+
+def test_integer_argument_varies():
+    def f(x, n):
+        return x * n, n + 1
+
+    compiled = captured(f)
+    x = torch.ones(2)
+    for n in (3, 4, 5, 6, 7):
+        a, b = compiled(x, n)
+        assert a.tolist() == [n, n] and b == n + 1 and type(b) is int
+    assert count(compiled) == 2
+
+
+# Limits, reset, threads, memory ---------------------------------------------------------------------------
+
+
+def test_recompile_limit_is_reported():
+    def f(x, word):
+        return x * len(word)
+
+    compiled = captured(f, limit=3)
+    x = torch.ones(2)
+    for n in range(3):
+        compiled(x, f"word{n}")
+    with pytest.warns(UserWarning, match="compiled 3 times.*word == 'word"):
+        compiled(x, "another")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert compiled(x, "five5").tolist() == [5.0, 5.0]
+        compiled(x, "word1")
+    assert count(compiled) == 3
+
+
+def test_reset():
+    def f(x):
+        return x + 1
+
+    compiled = captured(f)
+    compiled(torch.ones(2))
+    torch.compiler.reset()
+    assert count(compiled) == 0
+    compiled(torch.ones(2))
+    assert count(compiled) == 1
+
+
+def test_threads():
+    def f(x, n):
+        for _ in range(n):
+            x = x + 1
+        return x
+
+    compiled = captured(f, dynamic=False, limit=100)
+    failures = []
+
+    def work(seed):
+        try:
+            for i in range(20):
+                n = (seed + i) % 5
+                assert compiled(torch.zeros(2), n).tolist() == [n, n]
+        except BaseException as e:
+            failures.append(e)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
+def test_arguments_are_not_kept():
+    class Holder:
+        pass
+
+    def f(x, h):
+        h.seen = x * 2
+        return x + 1
+
+    compiled = captured(f)
+    h, x = Holder(), torch.ones(3)
+    compiled(x, h)
+    refs = [weakref.ref(h), weakref.ref(x)]
+    del h, x
+    gc.collect()
+    assert [r() for r in refs] == [None, None]
+
+
+def test_wrapper_and_its_code_are_released():
+    def make():
+        big = torch.ones(10)
+
+        def f(x):
+            return x + big
+
+        return captured(f), weakref.ref(big)
+
+    compiled, ref = make()
+    compiled(torch.ones(10))
+    del compiled
+    gc.collect()
+    assert ref() is None
