@@ -98,7 +98,9 @@ FB_INLINE X part_of(__m512 (*f)(__m512), X x) {
 }  // namespace
 }  // namespace flambeau::kernels::FB_ISA
 
-// NaN and infinite angles do not get here: loops run such chunks through the C library.
+// NaN and infinite angles do not get here: loops run such chunks through the C library. Visible to
+// what is compiled at run time, whose loops call them too.
+#pragma GCC visibility push(default)
 extern "C" {
 #define FB_DEFINE(NAME)                                                              \
   __m512 _ZGVeN16v_flambeau_##NAME##_v4(__m512 x) {                                  \
@@ -117,4 +119,5 @@ extern "C" {
 FB_VECTOR_FUNCTIONS(FB_DEFINE)
 #undef FB_DEFINE
 }
+#pragma GCC visibility pop
 #endif

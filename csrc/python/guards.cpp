@@ -272,7 +272,7 @@ Guards::Guards(PyObject* spec) {
 bool Guards::modes_match() const {
   const Modes& now = modes;
   return now.grad == modes_.grad && now.inference == modes_.inference &&
-         now.forward_grad == modes_.forward_grad && now.autocast_cpu == modes_.autocast_cpu &&
+         now.forward_grad == modes_.forward_grad &&
          now.autocast_dtype == modes_.autocast_dtype &&
          now.autocast_cache == modes_.autocast_cache && now.active == modes_.active &&
          default_dtype() == default_dtype_;

@@ -170,7 +170,7 @@ def _built(
         if v in unsafe:
             made = Value(count, v.type)
             count += 1
-            copies_made.append(Node("_to_copy", (v, None, flambeau.preserve_format), (made,)))
+            copies_made.append(Node("_to_copy", (v, None, flambeau.preserve_format, None), (made,)))
             v = made
         safe.append(v)
     outputs = (*graph.outputs[:results], *safe)

@@ -16,6 +16,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from .. import _C
+
 _HERE = Path(__file__).resolve().parent
 _SOURCES = _HERE.parents[1] / "csrc"
 BOUND = 1 << 30  # bytes that the cache may take
@@ -26,6 +28,7 @@ _HEADERS = (
     "special.h",
     "isa_types.h",
     "isa.h",
+    "vector_math.h",
 )
 
 
@@ -93,7 +96,14 @@ def load(text: str) -> ctypes.CDLL:
         _compile(text, path)
         _trim(folder)
     os.utime(path)
+    _core()
     return ctypes.CDLL(str(path))
+
+
+@cache
+def _core() -> ctypes.CDLL:
+    """The extension, its vector functions made visible to the libraries that call them."""
+    return ctypes.CDLL(_C.__file__, mode=os.RTLD_GLOBAL | os.RTLD_NOLOAD)
 
 
 def _compile(text: str, path: Path) -> None:

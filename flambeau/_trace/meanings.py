@@ -57,13 +57,13 @@ def empty(shape: Any, dtype: Any, like: Fake | None, device: Any, memory_format:
     return new(shape, dtype, device, geometry.format_strides(shape, name))
 
 
-def empty_as(like: Fake, dtype: Any, memory_format: Any) -> Fake:
+def empty_as(like: Fake, dtype: Any, memory_format: Any, device: Any) -> Fake:
     name = format_name(memory_format or "preserve_format")
     if name == "preserve_format":
         strides = geometry.empty_like_strides(like.shape, like.strides)
     else:
         strides = geometry.format_strides(like.shape, name)
-    return new(like.shape, dtype or like.dtype, like.device, strides)
+    return new(like.shape, dtype or like.dtype, device or like.device, strides)
 
 
 def empty_strided_as(shape: Any, strides: Any, dtype: Any, like: Fake | None, device: Any) -> Fake:
@@ -251,6 +251,10 @@ CORE: dict[str, Callable[..., Any]] = {
     "defined": lambda x: x is not None,
     "is_wrapped": lambda x: x.wrapped,
     "wrapped": wrapped,
+    # What depends on values, of which there are none yet.
+    "truth": lambda x, otherwise: otherwise,
+    "underivable": lambda g, op: g,
+    "multi_views": lambda xs, function: xs,
     "grad_mode": lambda: False,
     "same_tensor": same_tensor,
     "overlaps": overlaps,
@@ -269,7 +273,9 @@ CORE: dict[str, Callable[..., Any]] = {
     "largest": _largest,
     "epsilon": _epsilon,
     "cpu": lambda: _CPU,
+    "device_of": lambda *xs: next((x.device for x in xs if x is not None and not x.wrapped), _CPU),
     "default_device": lambda: _CPU,
+    "device_or": lambda x, default: default if x is None else x,
     "prod": geometry.prod,
     "contains": lambda xs, x: any(x == y for y in xs) if isinstance(xs, list) else x in xs,
     "sum": _sum,

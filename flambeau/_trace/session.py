@@ -171,8 +171,10 @@ class Session:
         return out
 
     def op(self, name: str, *args: Any) -> Any:
-        """A call of the only entry of a name, over fakes."""
-        return self.recorder.call(record(name), False, list(args))
+        """A call of the only entry of a name, over fakes; parameters left out take defaults."""
+        entry = record(name)
+        rest = [default(name, p.name) for p in entry.params[len(args) :]]
+        return self.recorder.call(entry, False, [*args, *rest])
 
     def method(self, name: str, *args: Any) -> Any:
         """A method as operators call it: the overload that the bindings choose."""
