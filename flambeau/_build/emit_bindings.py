@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .._ir.types import Param, Type
+from .._ir.types import TENSOR, Param, Type
 from . import declare
 from .compiler import Unit
 from .emit_op import default_text
@@ -139,7 +139,25 @@ def groups(ops: Sequence[Op]) -> list[Group]:
                 g.functions.append(form)
                 g.spaces.update(dict.fromkeys(op.namespaces))
             g.aliases.update({a + suffix: None for a in aliases if not suffix or "." not in a})
+    for g in found.values():
+        g.functions, g.methods = _tensors_first(g.functions), _tensors_first(g.methods)
     return [g for g in found.values() if g.functions or g.methods]
+
+
+def _tensors_first(forms: Sequence[Form]) -> list[Form]:
+    """Overloads in order, but none after one that takes its tensor for a number (0-d ones pass)."""
+    out: list[Form] = []
+    for form in forms:
+        at = next((i for i, before in enumerate(out) if _hides(before, form)), len(out))
+        out.insert(at, form)
+    return out
+
+
+def _hides(a: Form, b: Form) -> bool:
+    pairs = zip(a.params, b.params, strict=False)
+    return any(
+        p.type.base == "Number" and q.type == TENSOR and not q.type.or_number for p, q in pairs
+    )
 
 
 def _converted(p: Param, i: int) -> str:

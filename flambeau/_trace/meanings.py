@@ -7,6 +7,7 @@ holds those that call operations of the table.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -83,6 +84,15 @@ def alias_of(x: Fake, dtype: Any) -> Fake:
 
 def wrapped(x: Any) -> Fake:
     return new((), wrapped_dtype(x), number=x)
+
+
+def device_of(*operands: Any) -> Any:
+    """The first device that is not the CPU, else the CPU."""
+    for x in operands:
+        for t in x if isinstance(x, (list, tuple)) else [x]:
+            if t is not None and t.device.type != "cpu":
+                return t.device
+    return _CPU
 
 
 # Geometry ---------------------------------------------------------------------------------------
@@ -236,6 +246,8 @@ def _result_type(*xs: Any) -> Any:
 
 
 CORE: dict[str, Callable[..., Any]] = {
+    "device_of": device_of,
+    "warn": lambda message: warnings.warn(message, stacklevel=2),
     "wrap_dim": geometry.wrap_dim,
     "wrap_dims": geometry.wrap_dims,
     "broadcast_shapes": lambda a, b: list(geometry.broadcast_shapes(a, b)),

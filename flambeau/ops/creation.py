@@ -233,7 +233,13 @@ def _(self, size, stride, dtype, device, batch):
 
 
 @structured(
-    kernel="new_full", namespaces=(), factory=True, method=True, differentiable=False, out=False
+    kernel="new_full",
+    namespaces=(),
+    factory=True,
+    method=True,
+    differentiable=False,
+    out=False,
+    unread=("self",),
 )
 def new_full(
     self: Tensor,
@@ -257,7 +263,13 @@ def _(self, size, fill_value, dtype, device, batch):
 
 
 @structured(
-    kernel="new_zeros", namespaces=(), factory=True, method=True, differentiable=False, out=False
+    kernel="new_zeros",
+    namespaces=(),
+    factory=True,
+    method=True,
+    differentiable=False,
+    out=False,
+    unread=("self",),
 )
 def new_zeros(
     self: Tensor, size: Ints, *, dtype: DType | None = None, device: Device | None = None

@@ -223,6 +223,8 @@ def index_put_(
             f"{dtype_name(values.dtype)}",
         )
         source = values.to(self.dtype)
+    if source.ndim == 0 and source.device != self.device:
+        source = source.to(device=self.device)
     if len(given) == 0:
         if accumulate:
             self.add_(source)

@@ -89,11 +89,7 @@ def _(grad, input_size, mode, align_corners, scales, grad_b, batch):
 def _grid_sample(
     input: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool
 ) -> Tensor:
-    """Values of `input` at the points of `grid`, modes and paddings numbered as `grid_sampler`'s.
-
-    >>> torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2)).shape
-    torch.Size([1, 1, 1, 1])
-    """
+    """Values of `input` at the points of `grid`, modes and paddings numbered as `grid_sampler`'s."""
     n = input.ndim - 2
     return empty(input.shape[:2] + grid.shape[1 : n + 1], dtype=input.dtype, like=input)
 
@@ -122,11 +118,7 @@ def _(input, grid, mode, padding, align_corners, input_b, grid_b, batch):
 def _grid_sample_backward(
     grad: Tensor, input: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool
 ) -> Tuple[Tensor, Tensor]:
-    """Cotangents of `input` and `grid` of `_grid_sample`.
-
-    >>> torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2)).item()
-    1.0
-    """
+    """Cotangents of `input` and `grid` of `_grid_sample`."""
     return empty(input.shape, dtype=input.dtype, like=input), empty(
         grid.shape, dtype=grid.dtype, like=grid
     )

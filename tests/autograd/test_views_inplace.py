@@ -220,7 +220,7 @@ def test_several_views_of_one_function_stay_as_they_are(views, name):
     with pytest.raises(RuntimeError, match="returns multiple views"):
         views(x)[1].view(-1).mul_(2)
     views(x.detach())[1].mul_(2)  # nothing is recorded
-    assert x.detach().sum() == 16
+    assert x[1].tolist() == [4.0, 4.0]
     part = x.tensor_split(3)[1]  # slices: each by itself
     part.mul_(2)
     x.sum().backward()

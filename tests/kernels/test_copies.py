@@ -31,7 +31,12 @@ def test_conversion(dtype, to):
     want = (
         x.real.astype(to) if to != "bool" and x.dtype.kind == "c" and to[0] != "c" else x.astype(to)
     )
-    got = torch.from_numpy(x).to(getattr(torch, to))
+    given = torch.from_numpy(x)
+    if x.dtype.kind == "c" and to != "bool" and to[0] != "c":
+        with pytest.warns(UserWarning, match="discards the imaginary part"):
+            got = given.to(getattr(torch, to))
+    else:
+        got = given.to(getattr(torch, to))
     assert got.dtype == getattr(torch, to)
     assert (got.numpy() == want).all()
 
@@ -69,7 +74,8 @@ def test_fill_refuses_what_does_not_fit():
 
 
 def test_copy_refuses_other_shapes():
-    with pytest.raises(RuntimeError, match="shape"):
+    message = r"The size of tensor a \(3\) must match the size of tensor b \(4\)"
+    with pytest.raises(RuntimeError, match=message):
         torch.zeros(3).copy_(torch.zeros(4))
 
 

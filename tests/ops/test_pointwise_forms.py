@@ -91,12 +91,14 @@ def test_half_types_round_once(uid, dtype):
     try:
         got = call(op, *xs)
     except (RuntimeError, NotImplementedError) as e:
-        assert "not implemented" in str(e)
+        assert "not implemented" in str(e) or "Expected both inputs to be Half" in str(e)
         return
     want = call(op, *(x.float() for x in xs))
     for g, w in zip(got, want, strict=True):
+        assert g.is_complex() == w.is_complex()
         w = w.to(g.dtype)
-        np.testing.assert_array_equal(g.float().numpy(), w.float().numpy())
+        g, w = (x if x.is_complex() else x.float() for x in (g, w))
+        np.testing.assert_array_equal(g.numpy(), w.numpy())
 
 
 def refuses(op, xs, k) -> bool:
@@ -104,7 +106,9 @@ def refuses(op, xs, k) -> bool:
     xs = [x.detach().requires_grad_(i == k) for i, x in enumerate(xs)]
     out = [o for o in call(op, *xs) if o.requires_grad]
     try:
-        torch.autograd.grad(out, xs[k], [torch.ones_like(o) for o in out])
+        if out:
+            ones = [torch.ones_like(o) for o in out]
+            torch.autograd.grad(out, xs[k], ones, allow_unused=True)
     except NotImplementedError as e:
         assert str(e) == f"the derivative for '{op.name}' is not implemented"
         return True

@@ -12,7 +12,7 @@ ELSEWHERE = (
 
 
 def out(*shape, dtype=torch.float32, device=None):
-    return torch.zeros(*shape, dtype=dtype, device=device)
+    return torch.zeros(shape, dtype=dtype, device=device)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_refused(call, message):
 
 @pytest.mark.parametrize("f", [lambda o: torch.add(torch.ones(3), 1, out=o),
                                lambda o: torch.cumsum(torch.ones(3), 0, out=o),
-                               lambda o: torch.stack([torch.ones(3)], out=o)])  # fmt: skip
+                               lambda o: torch.cat([torch.ones(3)], out=o)])  # fmt: skip
 def test_resized(f):
     with pytest.warns(UserWarning, match=r"resized since it had shape \[2\], which does not match"):
         f(out(2))
