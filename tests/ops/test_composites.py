@@ -242,6 +242,18 @@ def test_filling_is_differentiable():
     assert torch.fill(leaf(2), 1.0).requires_grad
 
 
+@pytest.mark.parametrize("name", ["round", "floor", "ceil", "trunc", "sign"])
+def test_steps_have_the_derivative_zero(name):
+    x = leaf(4)
+    step = getattr(torch, name)
+    (step(x) + x).sum().backward()
+    assert x.grad.tolist() == [1] * 4
+    assert gradcheck(step, (leaf(4),)) and torch.autograd.gradgradcheck(step, (leaf(4),))
+    y = leaf(4) * 1
+    getattr(y, name + "_")()
+    assert y.requires_grad
+
+
 def test_power_zero_is_differentiable():
     x = leaf(2, 2)
     torch.linalg.matrix_power(x, 0).sum().backward()
