@@ -396,3 +396,11 @@ def test_second_derivatives_of_bessel_functions_at_zero(name):
     (g,) = torch.autograd.grad(getattr(torch.special, name)(x), x, create_graph=True)
     (gg,) = torch.autograd.grad(g, x)
     assert g.item() == 0.5 and gg.item() == 0
+
+
+def test_missing_derivatives_are_refused():
+    x, grid = leaf(1, 1, 3, 3), (doubles(1, 2, 2, 2, seed=1) / 4).requires_grad_()
+    out = F.grid_sample(x, grid, align_corners=False)
+    (g,) = torch.autograd.grad(out.sum(), grid, create_graph=True)
+    with pytest.raises(NotImplementedError, match="_grid_sample_backward"):
+        torch.autograd.grad(g.sum(), x, allow_unused=True)
