@@ -130,7 +130,7 @@ def groups(ops: Sequence[Op]) -> list[Group]:
                 reorder = moved and _self_index(op) > 0
                 g.methods.append(Form(op, method=True) if reorder else form)
             suffix = "_" if form.inplace else ""
-            aliases = [str(a) for a in op.option("aliases", ())]  # type: ignore[attr-defined]
+            aliases = [str(a) for a in op.option("aliases", ())]
             if op.is_method:
                 g.alias_methods.update({a + suffix: None for a in aliases if "." not in a})
             if not op.option("function", True) or (form.inplace and not _one_tensor(op)):

@@ -224,8 +224,13 @@ def recording(entry: Entry) -> list[str]:
     results = results_of(op)
     if entry.vjp is None:
         history = results[0] if len(results) == 1 else f"Tensors{{{', '.join(results)}}}"
+        # Linked to the inputs, so that a derivative asked of them is refused, not left out.
         return [
-            f'  if ({test}) [[unlikely]] set_history({history}, not_differentiable("{op.name}"));'
+            f"  if ({test}) [[unlikely]] {{",
+            f'    auto node = not_differentiable("{op.name}");',
+            *(f"    node->add_next({name});" for name in _tensors(op)),
+            f"    set_history({history}, node);",
+            "  }",
         ]
     return [f"  if ({test}) {op.uid}_record({plus(', '.join(results), cpp_args(op))});"]
 

@@ -48,6 +48,11 @@ def rule_param(op: Op, p: Param, undefined: bool, file: str, node: ast.AST) -> R
     """Meaning of the rule's parameter `p`."""
     names = [q.name for q in op.params]
     if p.name in names:
+        if _RESERVED.match(p.name):
+            raise CompileError(
+                f"{op.name}: its parameter {p.name!r} hides what {p.name!r} means in a rule; "
+                "rename it", file, node,
+            )  # fmt: skip
         i = names.index(p.name)
         return RuleParam(p.name, "input", i, op.params[i].type.plain())
     if p.name.endswith("_t") and p.name[:-2] in names:

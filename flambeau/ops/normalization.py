@@ -68,9 +68,20 @@ def _(input, normalized_shape, weight, bias, eps):
     return y.to(input.dtype), mean, rstd
 
 
-@native_layer_norm.vjp
-def _(g0, g1, g2, input, normalized_shape, weight, bias, result1, result2):
-    if not grad_mode():
+@native_layer_norm.vjp(undefined=True)
+def _(
+    g0: Tensor | None,
+    g1: Tensor | None,
+    g2: Tensor | None,
+    input,
+    normalized_shape,
+    weight,
+    bias,
+    result1,
+    result2,
+):
+    # Derivatives of derivatives reach the statistics, which the fused kernel knows nothing of.
+    if g0 is not None and g1 is None and g2 is None and not grad_mode():
         gx, gw, gb = layer_norm_backward(g0, input, normalized_shape, weight, result1, result2)
         d_w = None if weight is None else gw.to(weight.dtype)
         d_b = None if bias is None else gb.to(bias.dtype)
@@ -78,12 +89,17 @@ def _(g0, g1, g2, input, normalized_shape, weight, bias, result1, result2):
     n = float(prod(normalized_shape))
     tail = list(range(input.ndim - len(normalized_shape), input.ndim))
     x = (input - result1) * result2
-    gx = g0 if weight is None else g0 * weight
+    gy = zeros(input.shape, dtype=input.dtype) if g0 is None else g0
+    gx = gy if weight is None else gy * weight
     # Through the output, then through the statistics themselves.
     centred = gx - gx.mean(tail, keepdim=True) - x * (gx * x).mean(tail, keepdim=True)
-    d_input = centred * result2 + g1 / n - g2 * x * (result2 * result2) / n
-    d_weight = None if weight is None else sum_to(g0 * x, weight.shape).to(weight.dtype)
-    d_bias = None if bias is None else sum_to(g0, bias.shape).to(bias.dtype)
+    d_input = centred * result2
+    if g1 is not None:
+        d_input = d_input + g1 / n
+    if g2 is not None:
+        d_input = d_input - g2 * x * (result2 * result2) / n
+    d_weight = None if weight is None else sum_to(gy * x, weight.shape).to(weight.dtype)
+    d_bias = None if bias is None else sum_to(gy, bias.shape).to(bias.dtype)
     return d_input.to(input.dtype), d_weight, d_bias
 
 

@@ -51,6 +51,11 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return s.round(input * 10.0**decimals) / 10.0**decimals
 
 
+@round.vjp
+def _(g):
+    return s.minimum(s.abs(g), 0)
+
+
 @composite()
 def conj(input: Tensor) -> Tensor:
     """Complex conjugate; a real tensor is its own.

@@ -305,6 +305,11 @@ def floor(input: Tensor) -> Tensor:
     return s.floor(input)
 
 
+@floor.vjp
+def _(g):
+    return s.minimum(s.abs(g), 0)
+
+
 @pointwise(dtypes="if", label="ceil_vml_cpu")
 def ceil(input: Tensor) -> Tensor:
     """Smallest whole number not below.
@@ -315,6 +320,11 @@ def ceil(input: Tensor) -> Tensor:
     return s.ceil(input)
 
 
+@ceil.vjp
+def _(g):
+    return s.minimum(s.abs(g), 0)
+
+
 @pointwise(dtypes="if", aliases=("fix",), label="trunc_vml_cpu")
 def trunc(input: Tensor) -> Tensor:
     """Whole part, towards 0.
@@ -323,6 +333,11 @@ def trunc(input: Tensor) -> Tensor:
     tensor([-1.])
     """
     return s.trunc(input)
+
+
+@trunc.vjp
+def _(g):
+    return s.minimum(s.abs(g), 0)
 
 
 @pointwise(dtypes="f", label="frac_cpu")
@@ -358,6 +373,11 @@ def sign(input: Tensor) -> Tensor:
     tensor([-1.,  0.])
     """
     return s.sign(input)
+
+
+@sign.vjp
+def _(g):
+    return s.minimum(s.abs(g), 0)
 
 
 @pointwise()

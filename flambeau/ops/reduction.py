@@ -136,7 +136,7 @@ def _prod_of_others(input: Tensor, dim: int) -> Tensor:
 def _prod_cotangent(g: Tensor, input: Tensor, result: Tensor, dim: int) -> Tensor:
     """Cotangent of a product along `dim`; g and result broadcast to input."""
     if input.numel() == 0:
-        return zeros(input.shape, dtype=input.dtype)
+        return (g * input).to(input.dtype)
     if truth((input != 0).all(), False):
         return (g * result.conj() / input.conj()).to(input.dtype)
     if input.ndim == 0:

@@ -40,7 +40,7 @@ def _(input, size, stride, storage_offset, batch):
 
 @structured(kernel="as_strided_backward", method=False, function=False, out=False, linear=True)
 def as_strided_backward(
-    g: Tensor,
+    grad: Tensor,
     input_size: Ints,
     input_stride: Ints,
     input_offset: int,
@@ -52,7 +52,7 @@ def as_strided_backward(
 
     >>> torch.ones(2).requires_grad_().as_strided((2, 2), (0, 1)).sum().backward()
     """
-    return empty(input_size, dtype=g.dtype, like=g)
+    return empty(input_size, dtype=grad.dtype, like=grad)
 
 
 @as_strided_backward.vjp
@@ -63,11 +63,11 @@ def _(g, input_size, input_stride, input_offset, size, stride, offset):
 
 
 @as_strided_backward.vmap
-def _(g, input_size, input_stride, input_offset, size, stride, offset, batch):
+def _(grad, input_size, input_stride, input_offset, size, stride, offset, batch):
     lead = offset - input_offset
     step = max(_extent(input_size, input_stride), lead + _extent(size, stride))
     return as_strided_backward(
-        g,
+        grad,
         [batch] + input_size,
         [step] + input_stride,
         input_offset,

@@ -284,6 +284,9 @@ def test_view_and_dynamic(make_unit: MakeUnit) -> None:
         ("@structured(kernel='f')\ndef f(x: Tensor) -> Tensor:\n    '''F.'''\n"
          "    return empty([1], like=x)\n\n\n@f.vjp\ndef _(g, y):\n    return g\n",
          "f: rule parameter 'y' is no parameter of the operation, no result and no cotangent"),
+        ("@structured(kernel='f')\ndef f(g: Tensor) -> Tensor:\n    '''F.'''\n"
+         "    return empty([1], like=g)\n\n\n@f.vjp\ndef _(g):\n    return g\n",
+         "f: its parameter 'g' hides what 'g' means in a rule; rename it"),
         ("@structured(kernel='f')\ndef f(x: Tensor, y: Tensor) -> Tensor:\n    '''F.'''\n"
          "    return empty([1], like=x)\n\n\n@f.vjp\ndef _(g):\n    return g, g, g\n",
          "return: expected 2 values, one for each tensor parameter, got 3"),

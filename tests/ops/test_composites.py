@@ -242,6 +242,18 @@ def test_filling_is_differentiable():
     assert torch.fill(leaf(2), 1.0).requires_grad
 
 
+@pytest.mark.parametrize("name", ["round", "floor", "ceil", "trunc", "sign"])
+def test_steps_have_the_derivative_zero(name):
+    x = leaf(4)
+    step = getattr(torch, name)
+    (step(x) + x).sum().backward()
+    assert x.grad.tolist() == [1] * 4
+    assert gradcheck(step, (leaf(4),)) and torch.autograd.gradgradcheck(step, (leaf(4),))
+    y = leaf(4) * 1
+    getattr(y, name + "_")()
+    assert y.requires_grad
+
+
 def test_power_zero_is_differentiable():
     x = leaf(2, 2)
     torch.linalg.matrix_power(x, 0).sum().backward()
@@ -350,3 +362,45 @@ def test_mask_fills_with_what_fits():
         with pytest.raises(RuntimeError, match="without overflow"):
             x.masked_fill(mask, fill)
     assert x.to(torch.complex64).masked_fill(mask, 1j).tolist() == [1j, 0]
+
+
+# Derivatives of derivatives -----------------------------------------------------------------------
+
+
+def test_second_derivatives_of_layer_norm():
+    x, w, b = leaf(2, 3), leaf(3, seed=1), leaf(3, seed=2)
+    assert torch.autograd.gradgradcheck(lambda x, w, b: F.layer_norm(x, (3,), w, b, 0.5), (x, w, b))
+    for output in range(3):
+
+        def one(x, output=output):
+            return torch.native_layer_norm(x, (3,), None, None, 0.5)[output]
+
+        assert gradcheck(one, (x,)) and torch.autograd.gradgradcheck(one, (x,))
+
+
+@pytest.mark.parametrize("geometry", [((2, 2), (3, 1)), ((2, 3), (1, 1), 1), ((2, 2), (0, 2))])
+def test_second_derivatives_of_any_view(geometry):
+    x = leaf(3, 3)
+    assert torch.autograd.gradgradcheck(lambda x: x.as_strided(*geometry), (x,))
+
+
+def test_second_derivatives_of_empty_products():
+    x = leaf(0)
+    (g,) = torch.autograd.grad(x.prod(), x, create_graph=True)
+    assert g.requires_grad and g.shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["i1", "i1e"])
+def test_second_derivatives_of_bessel_functions_at_zero(name):
+    x = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+    (g,) = torch.autograd.grad(getattr(torch.special, name)(x), x, create_graph=True)
+    (gg,) = torch.autograd.grad(g, x)
+    assert g.item() == 0.5 and gg.item() == 0
+
+
+def test_missing_derivatives_are_refused():
+    x, grid = leaf(1, 1, 3, 3), (doubles(1, 2, 2, 2, seed=1) / 4).requires_grad_()
+    out = F.grid_sample(x, grid, align_corners=False)
+    (g,) = torch.autograd.grad(out.sum(), grid, create_graph=True)
+    with pytest.raises(NotImplementedError, match="_grid_sample_backward"):
+        torch.autograd.grad(g.sum(), x, allow_unused=True)
