@@ -1,8 +1,9 @@
-"""Masks and index tensors against NumPy: blocks of every size, element sizes, layouts, bad indices."""
+"""Masks and index tensors against NumPy: blocks, element sizes, layouts, indices out of range."""
 
-import flambeau as torch
 import numpy as np
 import pytest
+
+import flambeau as torch
 
 SIZES = [0, 1, 7, 16, 100, 16384, 50007]
 DTYPES = ["bool", "int8", "int16", "int32", "float32", "int64", "float64", "complex128"]
@@ -45,7 +46,9 @@ def test_index_by_a_mask():
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "float32", "complex64"])
-@pytest.mark.parametrize("shape", [(50007,), (300, 257), (3, 1, 7001), (40, 33, 29), (0, 4), (5, 0)])
+@pytest.mark.parametrize(
+    "shape", [(50007,), (300, 257), (3, 1, 7001), (40, 33, 29), (0, 4), (5, 0)]
+)
 def test_nonzero(shape, dtype):
     r = np.random.default_rng(2)
     for density in (0.0, 0.1, 1.0):
