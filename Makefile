@@ -6,7 +6,7 @@ PYTEST_ARGS ?= -n 2
 OUT ?= demo_out
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench conformance lint format docs asan wheel clean distclean
+.PHONY: help build demo test bench conformance lint format docs asan guard plain wheel clean distclean
 
 help:
 	@echo "make demo         build, train two small models, show the results (about three minutes)"
@@ -15,7 +15,7 @@ help:
 	@echo "make bench        speed beside NumPy; with TOOLS=folder beside PyTorch"
 	@echo "make conformance  agreement with PyTorch (needs TOOLS=folder)"
 	@echo "make docs         make the reference of operations, run every example of the documentation"
-	@echo "make lint asan wheel format clean distclean"
+	@echo "make lint asan guard plain wheel format clean distclean"
 
 build:
 	@scripts/setup.sh
@@ -59,9 +59,14 @@ docs:
 	@$(PY) tools/opdocs.py docs/ops
 	@$(PY) tools/rundocs.py README.md CONTRIBUTING.md docs
 
-asan:
+asan guard:
 	@scripts/setup.sh test demo
-	@scripts/asan.sh $(PYTEST_ARGS)
+	@scripts/$@.sh $(PYTEST_ARGS)
+
+plain:
+	@scripts/setup.sh test demo
+	@scripts/build.sh
+	@scripts/plain.sh
 
 wheel:
 	@scripts/setup.sh

@@ -224,6 +224,8 @@ def _unequal(call: Call, got: Any, args: list[Any], share: float) -> str | None:
     try:
         want, twin, _ = perform(call, dense)
     except REFUSALS as e:
+        if "not enough memory" in str(e):  # the first result still has it
+            return None
         return f"strided arguments gave a result, dense ones {type(e).__name__}: {str(e)[:200]}"
     if differ(got, want):
         return "strided and dense arguments give different results"
@@ -243,7 +245,10 @@ def _not_as_numpy(call: Call, got: Any, args: list[Any]) -> str | None:
     if not all(isinstance(a, torch.Tensor) and a.dtype == torch.float64 for a in args):
         return None
     with np.errstate(all="ignore"):
-        want = reference(*(a.numpy() for a in args))
+        try:
+            want = reference(*(a.numpy() for a in args))
+        except TypeError:  # NumPy's function is for other types
+            return None
     if not isinstance(got, torch.Tensor) or want.dtype.kind != "f":
         return None
     x = got.numpy()

@@ -1,5 +1,6 @@
 #include "kernels/pointwise.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/allocator.h"
@@ -329,8 +330,8 @@ bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params p
   if (c < 0 || n > 4096 || (c == int(Compute::Int64) && k.promote == Promote::Float)) return false;
   Loop loop = k.builds[isa_index]->loops[c];
   if (!loop || !(k.classes & class_bit(d))) return false;
-  if (into && (!on_cpu(*into) ||
-               !fits_into(*into, *lead, result_dtype(k.results[0], d), inputs, k.inputs)))
+  if (into &&
+      (!on_cpu(*into) || !fits_into(*into, *lead, result_dtype(k.results[0], d), inputs, k.inputs)))
     return false;
   constexpr int64_t kRoom = 512;
   alignas(64) char numbers[2][kRoom * 8];
@@ -397,16 +398,32 @@ void call_general(const PointwiseKernel& k, const Tensor* const* inputs, Params 
   apply(k, computed, nest, inputs, results, params);
 }
 
+constexpr const char* kOverlap =
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+    "single memory location. Please clone() the tensor before performing the operation.";
+
 void check_overlaps(const Tensor& out, const Tensor* const* inputs, int count) {
   FB_CHECK(!has_internal_overlap(out),
            "unsupported operation: more than one element of the written-to tensor refers to a "
            "single memory location. "
            "Please clone() the tensor before performing the operation.");
-  for (int i = 0; i < count; ++i)
-    FB_CHECK(overlap(out, *inputs[i]) != Overlap::Partial,
-             "unsupported operation: some elements of the input tensor and the written-to tensor "
-             "refer to a single "
-             "memory location. Please clone() the tensor before performing the operation.");
+  for (int i = 0; i < count; ++i) FB_CHECK(overlap(out, *inputs[i]) != Overlap::Partial, kOverlap);
+}
+
+void check_result(DType d, const Tensor& out) {
+  FB_CHECK(can_cast(d, out.dtype()), "result type ", scalar_type_name(d),
+           " can't be cast to the desired output type ", scalar_type_name(out.dtype()));
+}
+
+// Loops over whole numbers refuse zeros as divisors, which come last, in the middle of their work.
+// So with zeros in the last input, memory that somebody holds is written to when the result is
+// there.
+bool may_refuse(const PointwiseKernel& k, const Tensor* const* inputs) {
+  const Tensor& last = *inputs[k.inputs - 1];
+  if (k.inputs < 2 || !last.is_integral() || !on_cpu(last)) return false;
+  Tensor x = contiguous(to_dtype(last, DType::Int64));
+  const int64_t* p = x.data<int64_t>();
+  return std::find(p, p + x.numel(), 0) != p + x.numel();
 }
 
 // Writes into tensors of the right shape.
@@ -437,14 +454,22 @@ void pointwise_many(const PointwiseKernel& k, Inputs inputs, Params params, Tens
 Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs,
                          Params params) {
   const Tensor* const* in = inputs.begin();
+  if (self.is_integral() && on_cpu(self) && may_refuse(k, in)) {
+    Tensor result = pointwise_call(k, inputs, params);
+    check_result(result.dtype(), self);
+    FB_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
+             " doesn't match the broadcast shape ", result.sizes());
+    check_overlaps(self, in, k.inputs);
+    copy(self, result);
+    self.bump_version();
+    return self;
+  }
   if (call_simple(k, in, params, nullptr, &self)) {
     self.bump_version();
     return self;
   }
   DType computed = promoted(k, in);
-  DType d = result_dtype(k.results[0], computed);
-  FB_CHECK(can_cast(d, self.dtype()), "result type ", scalar_type_name(d),
-           " can't be cast to the desired output type ", scalar_type_name(self.dtype()));
+  check_result(result_dtype(k.results[0], computed), self);
   Ints shape = broadcast_all(in, k.inputs);
   FB_CHECK(shape == self.sizes(), "output with shape ", self.sizes(),
            " doesn't match the broadcast shape ", shape);
@@ -460,18 +485,23 @@ void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params,
   DType computed = promoted(k, in);
   Ints shape = broadcast_all(in, k.inputs);
   Device device = device_for(k, in, nullptr);
-  Tensor targets[kMaxOutputs];
+  Tensor targets[kMaxOutputs], results[kMaxOutputs];
   int i = 0;
   for (const Tensor* out : outs) {
-    DType d = result_dtype(k.results[i], computed);
-    FB_CHECK(can_cast(d, out->dtype()), "result type ", scalar_type_name(d),
-             " can't be cast to the desired output type ", scalar_type_name(out->dtype()));
+    check_result(result_dtype(k.results[i], computed), *out);
     check_out_device(device, *out);
-    resize_output(*out, shape, k.name);
-    check_overlaps(*out, in, k.inputs);
+    bool resized = out->sizes() != shape;
+    for (int j = 0; j < k.inputs && resized; ++j) FB_CHECK(!out->shares_storage(*in[j]), kOverlap);
+    if (!resized) check_overlaps(*out, in, k.inputs);
     targets[i++] = *out;
   }
-  write_into(k, computed, shape, in, params, targets);
+  bool apart = is_integral(computed) && may_refuse(k, in);
+  if (apart) pointwise_many(k, inputs, params, results);
+  for (int j = 0; j < k.outputs; ++j) resize_output(targets[j], shape, k.name);
+  if (apart)
+    for (int j = 0; j < k.outputs; ++j) copy(targets[j], results[j]);
+  else
+    write_into(k, computed, shape, in, params, targets);
   for (int j = 0; j < k.outputs; ++j) targets[j].bump_version();
 }
 
