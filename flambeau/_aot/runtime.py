@@ -100,6 +100,8 @@ def callable_of(compiled: Compiled, back_end: BackEnd = prepare) -> Callable[...
 
     def call(*inputs: Any) -> Any:
         given = (*inputs, *attached)
+        if meta.mutated:
+            _refuse_shared(given, meta.mutated)
         if compiled.backward is None:
             with flambeau.no_grad():
                 results = run(*inputs)
@@ -111,6 +113,20 @@ def callable_of(compiled: Compiled, back_end: BackEnd = prepare) -> Callable[...
         return tuple(_output(a, given, results, sizes) for a in meta.outputs)
 
     return call
+
+
+def _refuse_shared(inputs: Sequence[Any], mutated: Sequence[int]) -> None:
+    """The graphs were made for inputs in memories of their own."""
+    places: dict[int, int] = {}
+    for i, x in enumerate(inputs):
+        if not isinstance(x, flambeau.Tensor) or not x.numel():
+            continue
+        j = places.setdefault(x.untyped_storage().data_ptr(), i)
+        if j != i and (i in mutated or j in mutated):
+            raise RuntimeError(
+                f"inputs {j} and {i} share memory, and the function changes one of them in place; "
+                "pass a clone of one"
+            )
 
 
 def _assign(x: Any, new: Any) -> None:

@@ -258,6 +258,13 @@ def test_changed_inputs():
     check(f, lambda: [*doubles((2, 3), grad=False)(), *doubles((2, 3))()])
 
 
+def test_changed_inputs_that_share_memory_are_refused():
+    g, _ = compiled(lambda x, y: x.add_(y), doubles((2, 3), (2, 3), grad=False)())
+    (x,) = doubles((4, 3), grad=False)()
+    with pytest.raises(RuntimeError, match="inputs 0 and 1 share memory"):
+        g(x[:2], x[2:])
+
+
 def test_outputs_that_share_memory():
     def f(x):
         y = x * 2
