@@ -5,7 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 failed=0
 check() {
-    say "$*"
+    say "${*:1:6}"
     "$@" || failed=1
 }
 check "$PY" -m ruff check .
