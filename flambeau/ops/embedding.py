@@ -263,8 +263,8 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between vectors along `dim`; lengths are at least `eps`.
 
-    >>> F.cosine_similarity(torch.ones(1, 2), torch.ones(1, 2))
-    tensor([1.])
+    >>> F.cosine_similarity(torch.eye(2), torch.ones(2, 2))
+    tensor([0.7071, 0.7071])
     """
     kind = result_type(x1, x2)
     check(

@@ -79,8 +79,8 @@ def i1e(input: Tensor) -> Tensor:
 def entr(input: Tensor) -> Tensor:
     """-x * log(x), 0 at 0, -inf below.
 
-    >>> torch.special.entr(torch.tensor([1.0]))
-    tensor([0.])
+    >>> torch.special.entr(torch.tensor([0.5]))
+    tensor([0.3466])
     """
     return s.entr(input)
 
