@@ -51,7 +51,7 @@ format:
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
 	@if command -v clang-format >/dev/null; then \
-	find csrc -name '*.cpp' -o -name '*.h' | xargs clang-format -i; fi
+	find csrc -name '*.cpp' -o -name '*.h' | grep -vxFf scripts/unformatted.txt | xargs clang-format -i; fi
 
 docs:
 	@scripts/setup.sh test demo

@@ -137,11 +137,12 @@ void normal_group(double* d, double mean, double std) {
 template <class T>
 void normal_groups_of(T* data, int64_t groups, double mean, double std) {
   parallel_for(0, groups, kGrain / 64, [&](int64_t a, int64_t b) {
-    if constexpr (std::is_same_v<T, float>)
-      FB_ISA_DISPATCH(normal_groups)
-      (data + 16 * a, b - a, static_cast<float>(mean), static_cast<float>(std));
-    else
+    if constexpr (std::is_same_v<T, float>) {
+      auto fill = FB_ISA_DISPATCH(normal_groups);
+      fill(data + 16 * a, b - a, static_cast<float>(mean), static_cast<float>(std));
+    } else {
       for (int64_t i = a; i < b; ++i) normal_group(data + 16 * i, mean, std);
+    }
   });
 }
 
@@ -157,9 +158,7 @@ void normal_fill(const Tensor& t, GeneratorImpl& g, double mean, double std) {
     normal_groups_of(drawn.data<Draw>(), groups, mean, std);
     if constexpr (half) copy(places, drawn);
   };
-  auto run = [&](int64_t from, int64_t count) {
-    return alias(t, {count}, {1}, t.offset() + from);
-  };
+  auto run = [&](int64_t from, int64_t count) { return alias(t, {count}, {1}, t.offset() + from); };
   int64_t groups = n / 16;
   fill(run(0, half ? groups * 16 : n), groups);
   if (n % 16 != 0) fill(run(n - 16, 16), 1);  // the last 16 places are drawn anew

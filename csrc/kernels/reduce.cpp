@@ -310,11 +310,11 @@ class Reducer {
         for_spans(first + done, batch, [&](int64_t i, int64_t m, int64_t at) {
           char* to = out_[k].data + kept_.offset(nest_, 1 + k, 0, at);
           int64_t stride = kept_.n ? nest_.strides[1 + k][kept_.at[0]] : size;
+          auto move = FB_ISA_DISPATCH(move_tile);
           if (stride == size)
             std::memcpy(to, converted + i * size, m * size);
           else
-            FB_ISA_DISPATCH(move_tile)
-            (int(size), {converted + i * size, 0, size}, {to, 0, stride}, 1, m);
+            move(int(size), {converted + i * size, 0, size}, {to, 0, stride}, 1, m);
         });
       }
     }

@@ -14,7 +14,7 @@ struct Namespace {
   PyMethodDef* functions;
 };
 std::string module_of(const char* space);  // what its functions are imported from
-extern Namespace generated_namespaces[];  // ends with a null name
+extern Namespace generated_namespaces[];   // ends with a null name
 extern PyMethodDef generated_methods[];
 struct Binding;
 struct NamedBinding {

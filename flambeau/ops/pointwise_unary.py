@@ -49,8 +49,8 @@ def log2(input: Tensor) -> Tensor:
 def log10(input: Tensor) -> Tensor:
     """Logarithm to base 10.
 
-    >>> torch.log10(torch.tensor([100.0]))
-    tensor([2.])
+    >>> torch.log10(torch.tensor([10.0]))
+    tensor([1.])
     """
     return s.log10(input)
 
