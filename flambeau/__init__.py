@@ -30,11 +30,6 @@ e, inf, nan, pi, newaxis = math.e, math.inf, math.nan, math.pi, None
 
 #: where names live that are loaded on first use
 _HOMES = {
-    "amp._state": (
-        "autocast_decrement_nesting",
-        "autocast_increment_nesting",
-        "clear_autocast_cache",
-    ),
     "_config": (
         "are_deterministic_algorithms_enabled",
         "compiled_with_cxx11_abi",
@@ -70,6 +65,7 @@ _HOMES = {
     "_limits": ("finfo", "iinfo"),
     "_tensor_str": ("get_printoptions", "printoptions", "set_printoptions"),
     "amp": ("GradScaler", "autocast", "is_autocast_available"),
+    "func": ("vmap",),
     "random": ("fork_rng",),
     "serialization": ("load", "save"),
     "storage": ("TypedStorage",),

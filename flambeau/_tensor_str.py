@@ -269,6 +269,10 @@ def _str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         tensor: any tensor.
         tensor_contents: shown in place of the values.
     """
+    batch = fb._C._vmap_info(tensor)
+    if batch is not None:
+        depth, batched, value = batch
+        return f"BatchedTensor(lvl={depth}, bdim={0 if batched else None}, value=\n{_str(value)}\n)"
     plain = type(tensor) is fb.Tensor or type(tensor) is fb.nn.Parameter
     prefix = "tensor(" if plain else f"{type(tensor).__name__}("
     with fb.no_grad():

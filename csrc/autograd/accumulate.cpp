@@ -45,10 +45,10 @@ Tensors AccumulateGrad::apply(Tensors&& grads) {
     std::lock_guard guard(adding_);
     Tensor old = grad_of(leaf);
     if (!old.defined()) {
-      if (modes.grad || modes.active || !can_keep(grad, leaf))
+      if (modes.grad || intercepted() || !can_keep(grad, leaf))
         grad = grad_ops::clone_for(grad, leaf);
       set_grad(leaf, grad);
-    } else if (modes.grad || modes.active) {
+    } else if (modes.grad || intercepted()) {
       set_grad(leaf, grad_ops::add(old, grad));
     } else {
       grad_ops::add_(old, grad);

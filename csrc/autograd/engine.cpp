@@ -136,7 +136,7 @@ Tensor root_cotangent(const Tensor& root, const Tensor& given, size_t i, bool cr
     FB_CHECK(root.numel() == 1, "grad can be implicitly created only for scalar outputs");
     FB_CHECK(root.is_floating_point(),
              "grad can be implicitly created only for real scalar outputs but got ", root.dtype());
-    return grad_ops::ones(root.sizes(), root.dtype(), root.device());
+    return grad_ops::ones_for(root);
   }
   FB_CHECK(given.sizes() == root.sizes(), "Mismatch in shape: grad_output[", i,
            "] has a shape of torch.Size(", given.sizes(), ") and output[", i,

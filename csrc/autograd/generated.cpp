@@ -1,5 +1,6 @@
 #include "autograd/generated.h"
 
+#include "autograd/grad_ops.h"
 #include "gen/ops.h"
 
 namespace flambeau {
@@ -21,7 +22,7 @@ Tensor cotangent(const Node& node, const Tensors& grads, size_t i) {
 }
 
 Tensor cotangent_like(const Tensor& grad, const Tensor& result) {
-  return grad.defined() ? grad : ops::zeros(result.sizes(), result.dtype(), result.device());
+  return grad.defined() ? grad : grad_ops::zeros_for(result);
 }
 
 Tensor tangent_like(const Tensor& tangent, const Tensor& x) {
@@ -98,7 +99,7 @@ static bool alike(const Tensor& a, const Tensor& b) {
 }
 
 bool alike(const Tensors& a, const Tensors& b, const Tensors& c) {
-  if (modes.active) return false;
+  if (intercepted()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
     const Tensor& x = a[i];
     if (!x.is_floating_point() || !x.is_contiguous() || needs_grad(x) || x.has_flag(kWrapper))

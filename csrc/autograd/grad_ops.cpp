@@ -18,10 +18,20 @@ void add_(const Tensor& a, const Tensor& b) {
   ops::add_(a, b);
 }
 
-Tensor ones(const Ints& sizes, DType dtype, Device device) {
-  Tensor out = empty(sizes, dtype, MemoryFormat::Contiguous, device);
+Tensor ones_for(const Tensor& x) {
+  if (x.has_flag(kWrapper)) return ops::ones_like(x);
+  Tensor out = empty(x.sizes(), x.dtype(), MemoryFormat::Contiguous, x.device());
   kernels::fill(out, Scalar(int64_t{1}));
   return out;
+}
+
+Tensor zeros_for(const Tensor& x) {
+  return x.has_flag(kWrapper) ? ops::zeros_like(x) : zeros(x.sizes(), x.dtype(), x.device());
+}
+
+Tensor empty_strided_for(const Tensor& x, const Ints& sizes, const Ints& strides) {
+  if (intercepted()) return ops::new_empty_strided(x, sizes, strides);
+  return empty_strided(sizes, strides, x.dtype(), x.device());
 }
 
 Tensor zeros(const Ints& sizes, DType dtype, Device device) {
@@ -37,6 +47,7 @@ Tensor sum_to(const Tensor& x, const Ints& shape) {
 Tensor to_dtype(const Tensor& x, DType dtype) {
   const Tensor y = x.is_complex() && !is_complex(dtype) ? ops::real(x) : x;
   if (y.dtype() == dtype) return y;
+  if (intercepted()) return ops::_to_copy(y, dtype);
   return ops::copy_(empty_like(y, dtype), y);
 }
 
@@ -50,7 +61,7 @@ Tensor clone_for(const Tensor& x, const Tensor& leaf) {
 }
 
 Tensor copy_strided(const Tensor& x, const Ints& sizes, const Ints& strides) {
-  return ops::copy_(empty_strided(sizes, strides, x.dtype(), x.device()), x);
+  return ops::copy_(empty_strided_for(x, sizes, strides), x);
 }
 
 // A view of another type over complex numbers sees them as pairs.

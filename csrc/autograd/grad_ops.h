@@ -9,8 +9,12 @@ namespace flambeau::grad_ops {
 
 Tensor add(const Tensor& a, const Tensor& b);
 void add_(const Tensor& a, const Tensor& b);  // below autograd; bumps the version
-Tensor ones(const Ints& sizes, DType dtype, Device device);
+// Constants for x: batched where x is.
+Tensor ones_for(const Tensor& x);
+Tensor zeros_for(const Tensor& x);
 Tensor zeros(const Ints& sizes, DType dtype, Device device);
+// Memory of that geometry for values like those of x.
+Tensor empty_strided_for(const Tensor& x, const Ints& sizes, const Ints& strides);
 Tensor sum_to(const Tensor& x, const Ints& shape);
 Tensor to_dtype(const Tensor& x, DType dtype);  // complex to real takes the real part
 Tensor clone(const Tensor& x);

@@ -10,6 +10,12 @@ AutogradMeta& materialize_meta(const Tensor& t) {
   return *t->autograd;
 }
 
+AutogradMeta* copy_wrapper(const AutogradMeta* meta) {
+  auto* copy = new AutogradMeta;
+  copy->wrapped = meta->wrapped;
+  return copy;
+}
+
 void destroy_autograd_meta(AutogradMeta* meta) noexcept {
   if (meta->retained) {
     std::lock_guard guard(meta->retained->mutex);

@@ -33,7 +33,16 @@ struct RetainCell {
 struct Tangent final : Packed {
   Tensor value;
   int64_t level = -1;
+  std::shared_ptr<Tangent> outer;  // of a level further out
   Tensor unpack() override { return value; }
+};
+
+// What a wrapper of a transform (kWrapper) stands for: see func/vmap.h.
+struct Wrapped {
+  Tensor value;
+  int64_t level;  // identifies the level that made it
+  int64_t depth;  // how deep that level is nested
+  bool batched;   // the value has a batch in dim 0
 };
 
 struct AutogradMeta {
@@ -46,7 +55,8 @@ struct AutogradMeta {
   std::optional<ViewInfo> view;
   std::shared_ptr<TensorHooks> hooks;    // hooks of a leaf, and post-accumulate hooks
   std::shared_ptr<RetainCell> retained;  // of a result that keeps its gradient
-  std::shared_ptr<Tangent> tangent;      // forward mode
+  std::shared_ptr<Tangent> tangent;      // forward mode: of the innermost level that gave one
+  std::shared_ptr<const Wrapped> wrapped;  // of wrappers
 
   static void* operator new(size_t bytes) { return Node::operator new(bytes); }
   static void operator delete(void* p, size_t bytes) noexcept { Node::operator delete(p, bytes); }

@@ -74,7 +74,7 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output, Node*, uint32_t output
   }
   // A leaf is kept itself: it cannot change in place while its gradient is wanted. Anything else
   // might, and would then lead back to the node that saved it.
-  itself_ = leaf || t.has_flag(kWrapper) || (itself && !is_output);
+  itself_ = leaf || (itself && !is_output);
   if (hooks_active && !t.is_wrapped_number()) [[unlikely]] {
     if (leaf) {
       grad_fn_ = gradient_edge(t).node;
@@ -115,7 +115,7 @@ void SavedTensor::reset() {
 // Beside data_, packed_ is the cell of its tangent. That of an output is filled only after the
 // output was saved.
 static Tensor with_tangent(Tensor x, std::shared_ptr<Tangent> tangent) {
-  if (!tangent->value.defined() || tangent->level != dual_level()) return x;
+  if (!has_live_tangent(*tangent)) return x;
   materialize_meta(x).tangent = std::move(tangent);
   x.set_flag(kHasTangent);
   return x;

@@ -154,7 +154,7 @@ void Task::give(uint32_t i, uint32_t nr, Tensor&& grad) {
     sum = std::move(grad);
     return;
   }
-  bool ours = !modes.grad && !modes.active && sum->use_count() == 1 &&
+  bool ours = !modes.grad && !intercepted() && sum->use_count() == 1 &&
               sum.storage()->use_count() == 1 && sum.dtype() == grad.dtype() && sum.is_dense();
   if (ours)
     grad_ops::add_(sum, grad);

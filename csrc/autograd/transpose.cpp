@@ -1,6 +1,7 @@
 #include "autograd/transpose.h"
 
 #include "autograd/engine.h"
+#include "autograd/grad_ops.h"
 #include "autograd/meta.h"
 #include "gen/ops.h"
 
@@ -36,12 +37,12 @@ Tensors transposed_jvp(const OpDesc& op, const Values& args, const Tensors& tang
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined() || !is_inexact(outputs[i].dtype())) continue;
     // Any point will do, the vjp is linear there.
-    cotangents[i] = ops::zeros(outputs[i].sizes(), outputs[i].dtype(), outputs[i].device());
+    cotangents[i] = grad_ops::zeros_for(outputs[i]);
     set_requires_grad(cotangents[i], true);
     edges.push_back(gradient_edge(cotangents[i]));
     places.push_back(i);
   }
-  Tensors pulled = op.vjp(args, cotangents, results), roots, seeds;
+  Tensors pulled = op.vjp(args, cotangents, results, ~0u), roots, seeds;
   for (size_t i = 0; i < pulled.size() && i < tangents.size(); ++i) {
     if (!tangents[i].defined() || !pulled[i].defined() || !pulled[i].requires_grad()) continue;
     roots.push_back(pulled[i]);

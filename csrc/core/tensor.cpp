@@ -7,6 +7,9 @@
 
 namespace flambeau {
 
+// A wrapper's alias stands for the same; defined in autograd/meta.cpp.
+AutogradMeta* copy_wrapper(const AutogradMeta* meta);
+
 // Impl: a free list per thread
 // ---------------------------------------------------------------------------------------
 
@@ -177,6 +180,9 @@ bool Tensor::is_dense() const {
 }
 
 Scalar Tensor::item() const {
+  FB_CHECK(!has_flag(kWrapper),
+           "vmap: .item() was called on a batched tensor, or it was used in data-dependent control "
+           "flow: it has one value for each sample; use tensor operations, such as torch.where");
   FB_CHECK(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
   return visit(dtype(), [&]<class T>() -> Scalar {
     T x = *data<T>();
@@ -305,13 +311,15 @@ Tensor alias(const Tensor& x, const Ints& sizes, const Ints& strides, int64_t of
 Tensor alias(const Tensor& x) {
   auto* impl = TensorImpl::make();
   impl->dtype = x->dtype;
-  impl->flags = x->flags & (kContiguous | kWrappedNumber | kInference);
+  impl->flags = x->flags & (kContiguous | kWrappedNumber | kInference | kWrapper);
   impl->sizes = x->sizes;
   impl->strides = x->strides;
   impl->numel = x->numel;
   impl->offset = x->offset;
   impl->storage = x->storage;
   impl->own_version = x->own_version;
+  if (x->flags & kWrapper) [[unlikely]]
+    impl->autograd = copy_wrapper(x->autograd);
   return Tensor(Ref<TensorImpl>::adopt(impl));
 }
 

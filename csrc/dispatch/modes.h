@@ -1,6 +1,7 @@
 // Modes: the thread's mutable state that changes what an operation call does. The call path of a
-// primitive reads two fields of it: `grad` when an input requires gradients, and `active`, non-zero
-// while any mode intercepts calls.
+// primitive reads two fields of it: `grad` when an input requires gradients, and `active`, which
+// counts the interceptors and has a bit for autocast: operations that autocast does not know look
+// for interceptors alone, so that it costs them nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,29 @@ struct Modes {
   bool grad = true;          // record for backward
   bool inference = false;    // inference_mode
   bool forward_grad = true;  // dual numbers are followed
-  bool autocast_cpu = false;
   bool autocast_cache = true;
   bool multithreading = true;  // set_multithreading_enabled
   bool view_replay = false;
   DType autocast_dtype = DType::BFloat16;
-  uint32_t active = 0;         // number of interceptors that see calls (0: the fast path)
+  uint32_t autocast_depth = 0;  // contexts that are open
+  uint32_t active = 0;          // kAutocast, and kIntercept for each interceptor (0: the fast path)
   Interceptor* top = nullptr;  // innermost interceptor
 };
 
+constexpr uint32_t kAutocast = 1, kIntercept = 2;
+
 inline thread_local constinit Modes modes{};
+
+// Does an interceptor see calls?
+inline bool intercepted() noexcept {
+  return modes.active >= kIntercept;
+}
+inline bool autocast_enabled() noexcept {
+  return modes.active & kAutocast;
+}
+inline void set_autocast_enabled(bool on) noexcept {
+  modes.active = on ? modes.active | kAutocast : modes.active & ~kAutocast;
+}
 
 // Sets one field for a scope.
 template <class T>
@@ -46,6 +60,17 @@ struct NoGradGuard : ModeGuard<bool> {
 };
 struct GradGuard : ModeGuard<bool> {
   explicit GradGuard(bool on) : ModeGuard(&Modes::grad, on) {}
+};
+
+// Inside, calls run in the dtypes they are given.
+class NoAutocastGuard {
+ public:
+  NoAutocastGuard() : on_(autocast_enabled()) { set_autocast_enabled(false); }
+  ~NoAutocastGuard() { set_autocast_enabled(on_); }
+  NoAutocastGuard(const NoAutocastGuard&) = delete;
+
+ private:
+  bool on_;
 };
 
 }  // namespace flambeau

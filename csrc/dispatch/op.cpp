@@ -2,19 +2,24 @@
 
 #include <unordered_map>
 
+#include "dispatch/autocast.h"
+
 namespace flambeau {
 
 Values dispatch_boxed(const OpDesc& op, Values args) {
+  if (autocast_enabled() && op.autocast != Autocast::None)
+    return autocast_call(op, std::move(args));
+  if (!intercepted()) return op.call(args);
   Interceptor* mode = modes.top;
   struct Restore {
     Interceptor* mode;
     ~Restore() {
       modes.top = mode;
-      ++modes.active;
+      modes.active += kIntercept;
     }
   } restore{mode};
   modes.top = mode->outer;
-  --modes.active;
+  modes.active -= kIntercept;
   return mode->call(op, std::move(args));
 }
 

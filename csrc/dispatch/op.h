@@ -1,12 +1,13 @@
 // Boxed calls: every operation has a descriptor through which it can be called with a vector of
-// Values. Transforms (vmap, forward mode, tracing, autocast) are interceptors on a stack: a
-// primitive called while one is active boxes its arguments once and hands them to the innermost,
-// which runs with itself off the stack. See Note [One slow path].
+// Values. Transforms (vmap, forward mode, tracing) are interceptors on a stack: a primitive called
+// while one is active boxes its arguments once and hands them to the innermost, which runs with
+// itself off the stack. See Note [One slow path].
 //
 // Note [One slow path]
 // The fast path of a primitive tests `modes.active` and nothing else. Whatever changes the meaning
 // of a call (a batch dimension, a tangent, a recording) is an Interceptor, written once over
-// descriptors and not once per operation.
+// descriptors and not once per operation. Autocast is no interceptor but a step before them: what
+// it does to a call depends on the operation alone, see dispatch/autocast.h.
 #pragma once
 
 #include <span>
@@ -32,6 +33,9 @@ struct ParamDesc {
   bool kwonly;
 };
 
+// Which dtype autocast runs an operation in.
+enum class Autocast : uint8_t { None, Lower, Float32, Widest };
+
 struct OpDesc {
   const char* name;  // public name
   const char* uid;   // unique: name, or name_1 for an overload
@@ -40,17 +44,25 @@ struct OpDesc {
   int outputs;
   Values (*call)(const Values& args);  // all parameters, in order
   // Rules of primitives; null when there is none.
-  // args, cotangents of the results (undefined Tensor: zero), results -> cotangents of the tensor
-  // parameters
-  Tensors (*vjp)(const Values& args, const Tensors& cotangents, const Values& results) = nullptr;
+  // args, cotangents of the results (undefined Tensor: zero), results, which tensor parameters'
+  // cotangents are wanted (bit k: the k-th) -> cotangents of the tensor parameters
+  Tensors (*vjp)(const Values& args, const Tensors& cotangents, const Values& results,
+                 uint32_t wanted) = nullptr;
   // args, tangents of the tensor parameters (undefined: zero), results -> tangents of the results
   Tensors (*jvp)(const Values& args, const Tensors& tangents, const Values& results) = nullptr;
-  // args, batch dim of each tensor parameter (-1: none) -> results, each with the batch in dim 0
-  // (or -1: none)
-  Values (*vmap)(const Values& args, const std::vector<int>& dims, int64_t batch,
-                 std::vector<int>& out_dims) = nullptr;
+  // args, of which those in `batched` (bit i: parameter i) have the batch in front -> results, all
+  // with the batch in front. Taken when the derived rule, below, does not apply.
+  Values (*vmap)(const Values& args, uint32_t batched, int64_t batch) = nullptr;
+  // Derived rule: the tensor parameters in `batchable` may all have one more dim in front, when
+  // those in `dims` (which number dims) are shifted. Others must not be batched.
+  uint32_t batchable = 0;
+  uint32_t dims = 0;
+  uint32_t keeps = 0;          // tensor parameters whose values the vjp needs
+  uint32_t keeps_results = 0;  // results whose values it needs
   bool mutates = false;
   bool linear = false;
+  bool differentiable = true;
+  Autocast autocast = Autocast::None;
 };
 
 class Interceptor {
@@ -66,16 +78,17 @@ class InterceptorScope {
   explicit InterceptorScope(Interceptor* i) {
     i->outer = modes.top;
     modes.top = i;
-    ++modes.active;
+    modes.active += kIntercept;
   }
   ~InterceptorScope() {
     modes.top = modes.top->outer;
-    --modes.active;
+    modes.active -= kIntercept;
   }
   InterceptorScope(const InterceptorScope&) = delete;
 };
 
-// Hands a call to the innermost interceptor, with that one off the stack meanwhile.
+// Casts as autocast asks, then hands the call to the innermost interceptor, with that one off the
+// stack meanwhile.
 Values dispatch_boxed(const OpDesc& op, Values args);
 
 const OpDesc* find_op(const std::string& uid);  // null when there is none

@@ -13,6 +13,12 @@ using OptDevice = std::optional<Device>;
 void fill_value(Tensor& out, const Ints&, const Scalar& value, OptDType, OptDevice) {
   fill(out, value);
 }
+void new_full(Tensor& out, const Tensor&, const Ints&, const Scalar& value, OptDType, OptDevice) {
+  fill(out, value);
+}
+void new_zeros(Tensor& out, const Tensor&, const Ints&, OptDType, OptDevice) {
+  fill(out, Scalar(0));
+}
 void fill_zeros(Tensor& out, const Ints&, OptDType, OptDevice) {
   fill(out, Scalar(0));
 }

@@ -57,7 +57,7 @@ PyObject* requires_grad_method(PyObject* self, PyObject* const* args, Py_ssize_t
 
 // A level of a transform sees the detaching as an operation; there, too, nothing is recorded.
 Tensor detached(const Tensor& t) {
-  if (!modes.active) return detach(t);
+  if (!intercepted()) return detach(t);
   NoGradGuard no_grad;
   ModeGuard no_tangents(&Modes::forward_grad, false);
   Tensor out = ops::alias(t);

@@ -173,7 +173,7 @@ PyGetSetDef context_properties[] = {
 struct Inputs {
   Tensors tensors;
   std::vector<bool> is_tensor_input;
-  bool any_grad = false, any_tangent = false;
+  bool any_grad = false, any_tangent = false, any_wrapper = false;
 };
 
 Inputs read_inputs(PyObject* args, ContextObject* c) {
@@ -187,10 +187,17 @@ Inputs read_inputs(PyObject* args, ContextObject* c) {
     if (tensor) in.tensors.push_back(unwrap(o));
     in.any_grad |= grad;
     in.any_tangent |= tensor && unwrap(o).has_flag(kHasTangent);
+    in.any_wrapper |= tensor && unwrap(o).has_flag(kWrapper);
     PyTuple_SET_ITEM(needs.get(), i, Py_NewRef(grad ? Py_True : Py_False));
   }
   Py_XSETREF(c->needs_input_grad, needs.release());
   return in;
+}
+
+// The result for batched arguments; NotImplemented where the function runs over them as it is.
+PyRef apply_batched(PyObject* cls, PyObject* args) {
+  PyRef module = checked(PyImport_ImportModule("flambeau.func._functions"));
+  return checked(PyObject_CallMethod(module.get(), "apply", "OO", cls, args));
 }
 
 PyRef call_forward(PyObject* cls, PyObject* setup, PyObject* ctx, PyObject* args) {
@@ -246,6 +253,10 @@ PyObject* apply_function(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                   "_function_apply: expected a subclass of autograd.Function");
     auto* c = self_of(ctx.get());
     Inputs in = read_inputs(inputs, c);
+    if (in.any_wrapper) [[unlikely]] {
+      PyRef batched = apply_batched(cls, inputs);
+      if (batched.get() != Py_NotImplemented) return batched.release();
+    }
     Ref<FunctionNode> node;
     if (modes.grad && in.any_grad) {
       node = Ref<FunctionNode>::adopt(new FunctionNode(c));

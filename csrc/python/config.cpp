@@ -3,7 +3,7 @@
 #include "core/allocator.h"
 #include "core/parallel.h"
 #include "core/promotion.h"
-#include "dispatch/modes.h"
+#include "dispatch/autocast.h"
 #include "python/argparse.h"
 #include "python/factories.h"
 #include "python/module.h"
@@ -115,23 +115,29 @@ PyObject* set_rng_state(PyObject*, PyObject* state) {
 // Autocast state of the thread
 // ----------------------------------------------------------------------------------------
 
+bool is_cpu(PyObject* device_type) {
+  return PyUnicode_Check(device_type) &&
+         PyUnicode_CompareWithASCIIString(device_type, "cpu") == 0;
+}
 PyObject* is_autocast_enabled(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  bool cpu =
-      n > 0 && PyUnicode_Check(args[0]) && PyUnicode_CompareWithASCIIString(args[0], "cpu") == 0;
-  return PyBool_FromLong(cpu && modes.autocast_cpu);
+  return PyBool_FromLong(n > 0 && is_cpu(args[0]) && autocast_enabled());
 }
 PyObject* is_autocast_cpu_enabled(PyObject*, PyObject*) {
-  return PyBool_FromLong(modes.autocast_cpu);
+  return PyBool_FromLong(autocast_enabled());
 }
-PyObject* set_autocast_enabled(PyObject*, PyObject* const* args, Py_ssize_t n) {
+PyObject* py_set_autocast_enabled(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&] {
     FB_CHECK_TYPE(n == 2 && PyUnicode_Check(args[0]),
                   "set_autocast_enabled() expects a device type and a bool");
-    if (to_str(args[0]) == "cpu") modes.autocast_cpu = to_bool(args[1]);
+    if (is_cpu(args[0])) set_autocast_enabled(to_bool(args[1]));
     return none();
   });
 }
-PyObject* get_autocast_dtype(PyObject*, PyObject*) {
+// Without devices other than the CPU, theirs is what they start with.
+PyObject* get_autocast_dtype(PyObject*, PyObject* device_type) {
+  return wrap_dtype(is_cpu(device_type) ? modes.autocast_dtype : DType::Float16);
+}
+PyObject* get_autocast_cpu_dtype(PyObject*, PyObject*) {
   return wrap_dtype(modes.autocast_dtype);
 }
 PyObject* set_autocast_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
@@ -148,6 +154,18 @@ PyObject* is_autocast_cache_enabled(PyObject*, PyObject*) {
 }
 PyObject* set_autocast_cache_enabled(PyObject*, PyObject* on) {
   return guarded([&] { return modes.autocast_cache = to_bool(on), none(); });
+}
+PyObject* autocast_increment_nesting(PyObject*, PyObject*) {
+  return PyLong_FromUnsignedLong(++modes.autocast_depth);
+}
+PyObject* autocast_decrement_nesting(PyObject*, PyObject*) {
+  return guarded([&] {
+    FB_CHECK(modes.autocast_depth > 0, "autocast_decrement_nesting: no autocast context is open");
+    return PyLong_FromUnsignedLong(--modes.autocast_depth);
+  });
+}
+PyObject* py_clear_autocast_cache(PyObject*, PyObject*) {
+  return clear_autocast_cache(), none();
 }
 
 // Questions
@@ -253,10 +271,10 @@ PyMethodDef config_functions[] = {
      "Is autocast on for a device type?"},
     {"is_autocast_cpu_enabled", is_autocast_cpu_enabled, METH_NOARGS,
      "Is autocast on for the CPU?"},
-    {"set_autocast_enabled", many(set_autocast_enabled), METH_FASTCALL,
+    {"set_autocast_enabled", many(py_set_autocast_enabled), METH_FASTCALL,
      "Turns autocast on or off for a device type."},
     {"get_autocast_dtype", get_autocast_dtype, METH_O, "The dtype to which autocast lowers."},
-    {"get_autocast_cpu_dtype", get_autocast_dtype, METH_NOARGS,
+    {"get_autocast_cpu_dtype", get_autocast_cpu_dtype, METH_NOARGS,
      "The dtype to which autocast lowers."},
     {"set_autocast_dtype", many(set_autocast_dtype), METH_FASTCALL,
      "Sets the dtype to which autocast lowers."},
@@ -264,6 +282,11 @@ PyMethodDef config_functions[] = {
      "Are lowered weights kept?"},
     {"set_autocast_cache_enabled", set_autocast_cache_enabled, METH_O,
      "Sets whether lowered weights are kept."},
+    {"autocast_increment_nesting", autocast_increment_nesting, METH_NOARGS,
+     "Enters an autocast context; the depth after."},
+    {"autocast_decrement_nesting", autocast_decrement_nesting, METH_NOARGS,
+     "Leaves an autocast context; the depth after."},
+    {"clear_autocast_cache", py_clear_autocast_cache, METH_NOARGS, "Forgets lowered weights."},
     {"promote_types", named(promote_types), kNamed, "The smallest dtype to which both can go."},
     {"can_cast", named(py_can_cast), kNamed,
      "Does the conversion keep the class (bool, int, float, complex)?"},

@@ -225,6 +225,9 @@ PyObject* is_anomaly_check_nan_enabled(PyObject*, PyObject*) {
 PyObject* enter_level(PyObject*, PyObject*) {
   return guarded([&] { return PyLong_FromLongLong(enter_dual_level()); });
 }
+PyObject* enter_nested_level(PyObject*, PyObject*) {
+  return guarded([&] { return PyLong_FromLongLong(enter_dual_level(/*nested=*/true)); });
+}
 PyObject* exit_level(PyObject*, PyObject* level) {
   return guarded([&] {
     exit_dual_level(PyLong_AsLongLong(level));
@@ -352,6 +355,7 @@ PyMethodDef engine_functions[] = {
     {"is_anomaly_check_nan_enabled", is_anomaly_check_nan_enabled, METH_NOARGS,
      "Does anomaly mode look for NaN?"},
     {"_enter_dual_level", enter_level, METH_NOARGS, nullptr},
+    {"_enter_nested_dual_level", enter_nested_level, METH_NOARGS, nullptr},
     {"_exit_dual_level", exit_level, METH_O, nullptr},
     {"_make_dual", many(make_dual_function), METH_FASTCALL, nullptr},
     {"_unpack_dual", unpack_dual_function, METH_O, nullptr},

@@ -22,7 +22,7 @@ namespace {
 // The result of the views of a key so far.
 class ViewBuilder {
  public:
-  explicit ViewBuilder(const Tensor& x) : base_(x), stepwise_(modes.active || needs_grad(x)) {
+  explicit ViewBuilder(const Tensor& x) : base_(x), stepwise_(intercepted() || needs_grad(x)) {
     if (stepwise_)
       current_ = x;
     else

@@ -47,6 +47,7 @@ extern PyMethodDef factory_functions[];  // factories.cpp: tensor, as_tensor, fr
 extern PyMethodDef
     config_functions[];  // config.cpp: threads, default dtype, seeds, memory, autocast
 extern PyMethodDef dlpack_functions[];
+bool init_func(PyObject* module);  // func.cpp: levels of vmap
 bool init_storage(PyObject* module);
 
 // Slots of Tensor, one list per file, each ended by {0, nullptr}.

@@ -178,9 +178,6 @@ PyObject* to_python_index(PyObject* x) {
 }  // namespace
 
 Scalar item_of(const Tensor& t) {
-  FB_CHECK(!t.has_flag(kWrapper),
-           "item(): the value of a tensor inside vmap or another transform is not one number; "
-           "data-dependent control flow is not possible there");
   return t.item();
 }
 

@@ -17,7 +17,7 @@ from .._ir.frontend import compile_function
 from .._ir.types import INT, NONE, Type, parse_params
 from . import table
 from .analysis import SlotUses, metadata_type, take_metadata
-from .model import Op, Rule
+from .model import AUTOCAST, Op, Rule
 from .rules import RuleParam, compile_rule, grad_type, never
 
 
@@ -55,6 +55,14 @@ class Jvp:
 
 
 @dataclass
+class Batching:
+    """A `@op.vmap` rule ready for emission."""
+
+    function: ir.Function
+    params: list[RuleParam]
+
+
+@dataclass
 class Entry:
     """One operation, compiled."""
 
@@ -62,6 +70,7 @@ class Entry:
     body: ir.Function | None = None
     vjp: Vjp | None = None
     jvp: Jvp | None = None
+    batching: Batching | None = None
     plan: Any = None  # kernels of a pointwise operation or reduction, by `pointwise.plan`
 
     @property
@@ -151,13 +160,31 @@ def _entry(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Entry:
         if "jvp" in op.rules:
             entry.jvp = _jvp(op, op.rules["jvp"], unit, constants)
         _refuse_useless_rules(entry)
+    if "vmap" in op.rules:
+        slots = [t.plain() for t in op.outputs]
+        f, meanings = compile_rule(
+            op, op.rules["vmap"], slots, unit.lookup, constants, batching=True
+        )
+        entry.batching = Batching(f, meanings)
+    _check_options(op)
     return entry
+
+
+def _check_options(op: Op) -> None:
+    known = {p.name for p in op.tensor_params}
+    strange = [n for n in op.batchable if n not in known]
+    if strange:
+        raise CompileError(f"{op.name}: batch= names no tensor: {strange}", op.file, op.node)
+    autocast = op.option("autocast")
+    if autocast is not None and autocast not in AUTOCAST:
+        message = f"{op.name}: autocast= is one of {', '.join(AUTOCAST)}, got {autocast!r}"
+        raise CompileError(message, op.file, op.node)
 
 
 def _refuse_useless_rules(entry: Entry) -> None:
     if entry.is_primitive:
         return
-    for kind in ("vjp", "jvp"):
+    for kind in ("vjp", "jvp", "vmap"):
         if kind in entry.op.rules:
             raise CompileError(
                 f"{entry.op.name}: made of other operations, whose derivatives it has; "

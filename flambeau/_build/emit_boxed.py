@@ -10,10 +10,10 @@ import json
 from collections.abc import Callable
 
 from .compiler import Entry
-from .emit_op import cpp_name
+from .emit_op import cpp_name, needs_test
 from .emit_stmt import BodyEmitter
 from .emit_vjp import forward_value
-from .model import Op, cpp_param, cpp_value
+from .model import AUTOCAST, DIM_NAMES, Op, cpp_param, cpp_value
 
 
 def _unbox(op: Op, i: int) -> str:
@@ -45,6 +45,8 @@ def _rule_head(op: Op, rule: str, given: str) -> str:
         f"[[maybe_unused]] const {t}& {name}"
         for t, name in (("Values", "args"), ("Tensors", given), ("Values", "results"))
     )
+    if rule == "vjp":
+        params += ", [[maybe_unused]] uint32_t wanted"
     return f"static Tensors {op.uid}_boxed_{rule}({params}) {{"
 
 
@@ -67,7 +69,7 @@ def boxed_vjp(entry: Entry) -> list[str]:
     for k in vjp.differentiable:
         p = op.params[vjp.slots[k]]
         count = "1" if p.type.base == "Tensor" else f"count_of({cpp_name(p.name)})"
-        needs.append(f"Need{{true, {count}}}")
+        needs.append(f"Need{{bool(wanted >> {k} & 1), {count}}}")
     lines.append(f"  Needs<{len(needs)}> need{{{{{', '.join(needs)}}}}};")
     call = ["need"]
     for g in vjp.grads:
@@ -79,9 +81,9 @@ def boxed_vjp(entry: Entry) -> list[str]:
             like = f"unbox<Tensor>(results[{g.index}])"
             call.append(f"cotangent_like(grads[{g.index}], {like})")
     call += [forward_value(s, lambda _: False) for s in vjp.saved]
-    lines.append(f"  Tensors wanted = {op.uid}_vjp({', '.join(call)});")
+    lines.append(f"  Tensors found = {op.uid}_vjp({', '.join(call)});")
     if len(vjp.differentiable) == len(vjp.slots):
-        return [*lines, "  return wanted;", "}"]
+        return [*lines, "  return found;", "}"]
     return [*lines, *_spread(entry), "  return all;", "}"]
 
 
@@ -89,7 +91,7 @@ def _spread(entry: Entry) -> list[str]:
     """Undefined cotangents put in for parameters that have none."""
     op, vjp = entry.op, entry.vjp
     assert vjp is not None
-    lines = ["  Tensors all;", "  auto next = wanted.begin();"]
+    lines = ["  Tensors all;", "  auto next = found.begin();"]
     for k, i in enumerate(vjp.slots):
         p = op.params[i]
         count = "1" if p.type.base == "Tensor" else f"count_of({cpp_name(p.name)})"
@@ -138,6 +140,78 @@ def jvp_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
     ]
 
 
+class BatchingEmitter(BodyEmitter):
+    """Body of a batching rule: returns the results boxed."""
+
+    def _return(self, s) -> None:  # type: ignore[no-untyped-def]
+        if s.value.op == "tuple":
+            self.put(f"return box_all({', '.join(self.exactly(a) for a in s.value.args)});")
+        else:
+            self.put(f"return box_results({self.expr(s.value)});")
+
+
+def batching_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
+    """A batching rule and its boxed form."""
+    op, rule = entry.op, entry.batching
+    assert rule is not None
+    e = BatchingEmitter(rule.function, overloaded)
+    params = ", ".join(
+        f"[[maybe_unused]] {cpp_param(p.type)} {e.var(p.name)}" for p in rule.function.params
+    )
+    args = []
+    for m in rule.params:
+        if m.kind == "input":
+            args.append(_unbox(op, m.index))
+        elif m.kind == "batched":
+            args.append(f"(batched >> {m.index} & 1)")
+        else:
+            args.append("batch")
+    return [
+        f"static Values {op.uid}_batched({params}) {{",
+        *e.body(),
+        "}",
+        "@restore",
+        f"static Values {op.uid}_boxed_batched([[maybe_unused]] const Values& args, "
+        "[[maybe_unused]] uint32_t batched, [[maybe_unused]] int64_t batch) {",
+        f"  return {op.uid}_batched({', '.join(args)});",
+        "}",
+    ]
+
+
+def _mask(positions: Sequence[int]) -> str:
+    return f"{sum(1 << i for i in set(positions)):#x}"
+
+
+def _batch_fields(op: Op) -> list[str]:
+    """The derived batching rule."""
+    names = [p.name for p in op.params]
+    batchable = [names.index(n) for n in op.batchable]
+    if not batchable:
+        return []
+    fields = [f".batchable = {_mask(batchable)}"]
+    dims = [
+        i for i, p in enumerate(op.params)
+        if p.name in DIM_NAMES and p.type.base in ("int", "Ints")
+    ]  # fmt: skip
+    return [*fields, f".dims = {_mask(dims)}"] if dims else fields
+
+
+def _keep_fields(entry: Entry) -> list[str]:
+    """Whose values, not only shapes, the vjp uses."""
+    assert entry.vjp is not None
+    op = entry.op
+    names = [p.name for p in op.params]
+    kept = [s.origin for s in entry.vjp.saved if s.kind != "value"]
+    inputs = [names.index(n) for n in kept if n in names]
+    results = [int(n[6:] or 0) for n in kept if n not in names]
+    fields = []
+    if inputs:
+        fields.append(f".keeps = {_mask(inputs)}")
+    if results:
+        fields.append(f".keeps_results = {_mask(results)}")
+    return fields
+
+
 def _slot_at(op: Op, index: int) -> int:
     """Position among the flattened tangents (a list must be the only tensor parameter before)."""
     return sum(p.type.base in ("Tensor",) for p in op.params[:index])
@@ -181,10 +255,20 @@ def descriptor(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
     elif is_linear(op):
         lines += linear_jvp(op)
         fields.append(f".jvp = {op.uid}_boxed_jvp")
+    if entry.batching is not None:
+        lines += batching_function(entry, overloaded)
+        fields.append(f".vmap = {op.uid}_boxed_batched")
+    fields += _batch_fields(op)
+    if entry.vjp is not None:
+        fields += _keep_fields(entry)
     if op.mutates:
         fields.append(".mutates = true")
     if op.option("linear"):
         fields.append(".linear = true")
+    if not needs_test(entry):
+        fields.append(".differentiable = false")
+    if op.option("autocast"):
+        fields.append(f".autocast = {AUTOCAST[str(op.option('autocast'))]}")
     return [*lines, f"const OpDesc desc::{op.uid} = {{", f"    {', '.join(fields)}}};"]
 
 

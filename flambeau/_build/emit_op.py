@@ -116,7 +116,10 @@ def composite(entry: Entry, overloaded: Overloaded) -> list[str]:
     op = entry.op
     assert entry.body is not None
     e = BodyEmitter(entry.body, overloaded)
-    return [f"{cpp_value(op.returns)} {op.name}({e.params()}) {{", *e.body(), "}", "@restore"]
+    head = [f"{cpp_value(op.returns)} {op.name}({e.params()}) {{"]
+    if op.option("autocast"):
+        head.append(f"  if (autocast_enabled()) [[unlikely]] return {boxed(op)};")
+    return [*head, *e.body(), "}", "@restore"]
 
 
 def derivative(entry: Entry, overloaded: Overloaded, fused: Sequence[str] = ()) -> list[str]:
@@ -181,9 +184,18 @@ def _unused(op: Op) -> str:
     return ", ".join(f"[[maybe_unused]] {cpp_param(p.type)} {cpp_name(p.name)}" for p in op.params)
 
 
+def boxed(op: Op) -> str:
+    return f"call_boxed<{cpp_value(op.returns)}>({plus(f'desc::{op.uid}', cpp_args(op))})"
+
+
 def modes(op: Op) -> str:
-    call = f"call_boxed<{cpp_value(op.returns)}>({plus(f'desc::{op.uid}', cpp_args(op))})"
-    return f"  if (modes.active) [[unlikely]] return {call};"
+    test = "modes.active" if op.option("autocast") else "intercepted()"
+    return f"  if ({test}) [[unlikely]] return {boxed(op)};"
+
+
+def no_autocast(op: Op) -> list[str]:
+    """First line of in-place and out= forms: autocast leaves them alone."""
+    return ["  NoAutocastGuard no_autocast;"] if op.option("autocast") else []
 
 
 def recording(entry: Entry) -> list[str]:
@@ -282,6 +294,7 @@ def inplace_by_copy(op: Op) -> list[str]:
     call = f"{op.name}({cpp_args(op)})"
     return [
         f"Tensor {op.name}_({cpp_params(op)}) {{",
+        *no_autocast(op),
         f'  return assign_inplace({self}, {call}, "{op.name}_");',
         "}",
     ]
@@ -294,14 +307,14 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     out_params = ", ".join(f"const Tensor& {o}" for o in outs)
     head = f"{cpp_value(op.returns)} {op.name}_out({plus(cpp_params(op), out_params)}) {{"
     test = needs_test(entry) or "false"
-    lines = [head]
+    lines = [head, *no_autocast(op)]
     lines += [f'  check_out({o}, {test}, "{op.name}");' for o in outs]
     lines.append("  NoGradGuard no_grad;")
     simple = op.option("dynamic") or op.option("kernel") == "nothing"
     if simple or op.kind == "composite" or not entry.is_primitive:
         lines += bind_results(op, f"{op.name}({cpp_args(op)})")
     else:
-        lines.append("  if (modes.active) [[unlikely]] {")
+        lines.append("  if (intercepted()) [[unlikely]] {")
         lines += ["  " + x for x in bind_results(op, f"{op.name}({cpp_args(op)})")]
         lines += [
             f'    assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)

@@ -18,6 +18,7 @@ from .emit_op import (
     derivative,
     modes,
     needs_test,
+    no_autocast,
     out_names,
     plus,
     rebase,
@@ -63,7 +64,7 @@ def _fused(entry: Entry) -> list[str]:
     statements = entry.plan.backward([g.name for g in vjp.grads], needed)
     if not statements:
         return []
-    return ["  if (!modes.grad && !modes.active) {", *("    " + s for s in statements), "  }"]
+    return ["  if (!modes.grad && !intercepted()) {", *("    " + s for s in statements), "  }"]
 
 
 def _function(entry: Entry) -> list[str]:
@@ -90,7 +91,8 @@ def _inplace(entry: Entry, overloaded: Overloaded) -> list[str]:
         lines += [*record_before(entry, overloaded, function, overwritten=op.params[0].name), ""]
     lines += [
         f"Tensor {op.name}_({cpp_params(op)}) {{",
-        "  if (modes.active) [[unlikely]] {",
+        *no_autocast(op),
+        "  if (intercepted()) [[unlikely]] {",
         f'    return assign_inplace({self}, ops::{op.name}({cpp_args(op)}), "{op.name}_");',
         "  }",
         f"  bool record = {test};",
@@ -116,9 +118,9 @@ def _out(entry: Entry) -> list[str]:
     args = [cpp_name(p.name) for p in op.params]
     ret = "out" if len(outs) == 1 else f"{{{', '.join(outs)}}}"
     params = plus(cpp_params(op), ", ".join(f"const Tensor& {o}" for o in outs))
-    lines = [f"{cpp_value(op.returns)} {op.name}_out({params}) {{"]
+    lines = [f"{cpp_value(op.returns)} {op.name}_out({params}) {{", *no_autocast(op)]
     lines += [f'  check_out({o}, {needs_test(entry) or "false"}, "{op.name}");' for o in outs]
-    lines.append("  if (modes.active) [[unlikely]] {")
+    lines.append("  if (intercepted()) [[unlikely]] {")
     lines += ["  " + x for x in bind_results(op, f"ops::{op.name}({cpp_args(op)})")]
     named = zip(outs, results_of(op), strict=True)
     lines += [f'    assign_out({o}, {r}, "{op.name}");' for o, r in named]

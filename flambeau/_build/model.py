@@ -34,6 +34,15 @@ CPP_TYPES = {
     "None": ("void", "void"),
 }
 
+#: `autocast=` option -> C++
+AUTOCAST = {
+    "lower": "Autocast::Lower",
+    "float32": "Autocast::Float32",
+    "widest": "Autocast::Widest",
+}
+#: parameters of these names number dims: they move by one when a batch comes in front
+DIM_NAMES = frozenset({"dim", "dims", "dim0", "dim1", "dim2", "dimension"})
+
 
 def cpp_value(t: Type) -> str:
     """C++ type of a local or a result of subset type `t`."""
@@ -120,6 +129,14 @@ class Op:
 
     def option(self, name: str, default: Any = None) -> Any:
         return self.options.get(name, default)
+
+    @property
+    def batchable(self) -> tuple[str, ...]:
+        """Tensor parameters that may have a batch in front, all of them together (`batch=`)."""
+        named = self.options.get("batch", ())
+        if named is True:
+            return tuple(p.name for p in self.tensor_params)
+        return tuple(map(str, named)) if isinstance(named, tuple) else ()
 
     @property
     def namespaces(self) -> tuple[str, ...]:

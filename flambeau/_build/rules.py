@@ -1,7 +1,10 @@
-"""Typing of rules: what the names in a `@op.vjp` or `@op.jvp` stand for, and what it must return.
+"""Typing of rules: what the names in a `@op.vjp`, `@op.jvp` or `@op.vmap` stand for, and what it
+must return.
 
 Parameter names choose what is saved: parameters of the operation by name, `result` or `result0`,
-`result1`…, cotangents `g` or `g0`, `g1`…, tangents `NAME_t`.
+`result1`…, cotangents `g` or `g0`, `g1`…, tangents `NAME_t`. A batching rule takes parameters by
+name, those that are batched with the batch in front, `NAME_b` (is it batched?) and `batch` (its
+size).
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from .._ir.coerce import convert, cost
 from .._ir.errors import CompileError
 from .._ir.expr import Lookup
 from .._ir.frontend import FunctionTyper
-from .._ir.types import TENSOR, Param, Type
+from .._ir.types import BOOL, INT, TENSOR, Param, Type
 from .model import Op, Rule
 
 _RESERVED = re.compile(r"(g|result)(\d*)$")
@@ -27,7 +30,7 @@ class RuleParam:
     """What one parameter of a rule stands for."""
 
     name: str
-    kind: str  # grad | result | input | tangent
+    kind: str  # grad | result | input | tangent | batched | batch
     index: int  # output number, or position among the op's parameters
     type: Type
 
@@ -66,6 +69,21 @@ def rule_param(op: Op, p: Param, undefined: bool, file: str, node: ast.AST) -> R
     if kind == "grad" and undefined:
         t = t.or_none()
     return RuleParam(p.name, kind, i, t)
+
+
+def batching_param(op: Op, p: Param, file: str, node: ast.AST) -> RuleParam:
+    """Meaning of the parameter `p` of a batching rule."""
+    names = [q.name for q in op.params]
+    if p.name in names:
+        i = names.index(p.name)
+        return RuleParam(p.name, "input", i, op.params[i].type.plain())
+    if p.name.endswith("_b") and p.name[:-2] in names:
+        return RuleParam(p.name, "batched", names.index(p.name[:-2]), BOOL)
+    if p.name == "batch":
+        return RuleParam(p.name, "batch", 0, INT)
+    known = ", ".join([*names, *(f"{q.name}_b" for q in op.tensor_params), "batch"])
+    message = f"{op.name}: unknown parameter {p.name!r} of a batching rule; known are {known}"
+    raise CompileError(message, file, node)
 
 
 class RuleTyper(FunctionTyper):
@@ -107,11 +125,19 @@ class RuleTyper(FunctionTyper):
 
 
 def compile_rule(
-    op: Op, rule: Rule, slots: Sequence[Type], lookup: Lookup, constants: Mapping[str, ast.expr]
+    op: Op,
+    rule: Rule,
+    slots: Sequence[Type],
+    lookup: Lookup,
+    constants: Mapping[str, ast.expr],
+    batching: bool = False,
 ) -> tuple[ir.Function, list[RuleParam]]:
     """IR of a rule whose `return` fills `slots`, and what its parameters stand for."""
     undefined = bool(rule.options.get("undefined"))
-    meanings = [rule_param(op, p, undefined, op.file, rule.node) for p in rule.params]
+    if batching:
+        meanings = [batching_param(op, p, op.file, rule.node) for p in rule.params]
+    else:
+        meanings = [rule_param(op, p, undefined, op.file, rule.node) for p in rule.params]
     params = [Param(m.name, m.type) for m in meanings]
     # A rule never sees None for the function's result: `slots` is what `return` is checked by.
     typer = RuleTyper(rule.node, params, Type("Tuple"), op.file, lookup, constants)

@@ -185,22 +185,26 @@ def _batched(
     roots: tuple[Any, ...], cotangents: tuple[Any, ...], keep: bool, create: bool,
     wanted: tuple[Any, ...], unused: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """One run per gradient of the batch; the results are stacked."""
+    """One run for all gradients of the batch, as ``vmap`` has it."""
     sizes = {c.shape[0] for c in cotangents if c is not None}
     if len(sizes) != 1:
         raise ValueError(
             f"is_grads_batched=True: expected grad_outputs with one batch size, got {sorted(sizes)}"
         )
-    (count,) = sizes
-    rows = []
-    for i in range(count):
-        row = tuple(None if c is None else c[i] for c in cotangents)
-        last = i == count - 1
-        rows.append(_C._run_backward(roots, row, keep or not last, create, wanted, unused, False))
-    if not rows:
-        return tuple(_C.zeros((0, *x.shape), dtype=x.dtype, device=x.device) for x in wanted)
-    columns = zip(*rows, strict=True)
-    return tuple(None if column[0] is None else _C.stack(column) for column in columns)
+    from flambeau.func import vmap
+
+    given = [c for c in cotangents if c is not None]
+    found: list[int] = []  # places of the gradients that there are
+
+    def gradients(*rows: Any) -> tuple[Any, ...]:
+        each = iter(rows)
+        seeds = tuple(None if c is None else next(each) for c in cotangents)
+        results = _C._run_backward(roots, seeds, keep, create, wanted, unused, False)
+        found[:] = [i for i, g in enumerate(results) if g is not None]
+        return tuple(results[i] for i in found)
+
+    batched = iter(vmap(gradients)(*given))
+    return tuple(next(batched) if i in found else None for i in range(len(wanted)))
 
 
 def _is_checkpoint_valid() -> bool:

@@ -2,8 +2,8 @@
 
 Owns the functions of ``flambeau.autograd.functional``. Invariant: the given inputs are not
 touched; without ``create_graph`` results carry no graph. Products with the Jacobian from the
-right come from differentiating backward itself. Must not know function transforms:
-``flambeau.func`` is the composable face of the same.
+right come from differentiating backward itself; with ``vectorize`` the passes are one under
+``vmap``. ``flambeau.func`` is the composable face of the same.
 """
 
 from __future__ import annotations
@@ -330,8 +330,7 @@ def jacobian(
         inputs: a tensor or a tuple.
         create_graph: make the result differentiable (reverse mode only).
         strict: refuse outputs that do not depend on an input, in place of zeros.
-        vectorize: accepted; the result is the same. ``flambeau.func.jacrev`` is the vectorised
-            form.
+        vectorize: one pass for all rows (or columns), under ``vmap``.
         strategy: ``"reverse-mode"``, or with ``vectorize`` ``"forward-mode"``, for few inputs and
             many outputs.
 
@@ -364,7 +363,10 @@ def jacobian(
                 "jacobian: expected real outputs, got a complex one, whose Jacobian backward "
                 "alone does not determine"
             )
-        blocks = [_rows(out, xs, create_graph, strict) for out in outputs]
+        if vectorize:
+            blocks = [_rows_at_once(out, xs, create_graph) for out in outputs]
+        else:
+            blocks = [_rows(out, xs, create_graph, strict) for out in outputs]
     return _nested(blocks, many_out, many_in, create_graph)
 
 
@@ -384,6 +386,30 @@ def _rows(out: Tensor, xs: Tensors, create_graph: bool, strict: bool) -> Tensors
     )
 
 
+def _basis(x: Tensor) -> Tensor:
+    """A batch of the unit tensors of the shape of ``x``."""
+    return fb.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(x.numel(), *x.shape)
+
+
+def _rows_at_once(out: Tensor, xs: Tensors, create_graph: bool) -> Tensors:
+    """One backward under ``vmap`` for all entries of ``out``."""
+    if not out.requires_grad or out.numel() == 0:
+        return tuple(x.new_zeros(out.shape + x.shape) for x in xs)
+    grads = fb.autograd.grad(
+        out,
+        xs,
+        _basis(out),
+        retain_graph=True,
+        create_graph=create_graph,
+        allow_unused=True,
+        is_grads_batched=True,
+    )
+    return tuple(
+        x.new_zeros(out.shape + x.shape) if g is None else g.reshape(out.shape + x.shape)
+        for g, x in zip(grads, xs, strict=True)
+    )
+
+
 def _forward_jacobian(func: Callable[..., Any], inputs: Any, vectorize: bool) -> Any:
     """One forward pass with a tangent per entry of the inputs."""
     if not vectorize:
@@ -392,39 +418,33 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, vectorize: bool) ->
         )
     many_in, given = _as_tuple(inputs, "inputs", "jacobian")
     primals = tuple(x.detach() for x in given)
-    columns = [_columns(func, primals, i) for i in range(len(primals))]
     many_out, outs = _as_tuple(func(*primals), "outputs of the user-provided function", "jacobian")
-    blocks = []
-    for k, out in enumerate(outs):
-        block = []
-        for i, x in enumerate(primals):
+    blocks: list[list[Tensor]] = [[] for _ in outs]
+    for i, x in enumerate(primals):
+        columns = _columns(func, primals, i) if x.numel() else outs
+        for block, out, column in zip(blocks, outs, columns, strict=True):
             if x.numel() == 0:
                 block.append(out.new_zeros(out.shape + x.shape))
-                continue
-            stacked = fb.stack([column[k] for column in columns[i]], dim=-1)
-            block.append(stacked.reshape(out.shape + x.shape))
-        blocks.append(tuple(block))
-    return _nested(blocks, many_out, many_in, create_graph=False)
+            else:
+                block.append(column.movedim(0, -1).reshape(out.shape + x.shape))
+    return _nested([tuple(block) for block in blocks], many_out, many_in, create_graph=False)
 
 
-def _columns(func: Callable[..., Any], primals: Tensors, i: int) -> list[Tensors]:
+def _columns(func: Callable[..., Any], primals: Tensors, i: int) -> Tensors:
+    """For each output a batch of its tangents, one for each entry of input ``i``."""
     forward_ad = fb.autograd.forward_ad
-    columns = []
-    for j in range(primals[i].numel()):
-        tangent = fb.zeros_like(primals[i]).reshape(-1)
-        tangent[j] = 1
+
+    def push(tangent: Tensor) -> Tensors:
         with forward_ad.dual_level():
             xs = list(primals)
-            xs[i] = forward_ad.make_dual(primals[i], tangent.reshape(primals[i].shape))
+            xs[i] = forward_ad.make_dual(primals[i], tangent)
             _, outs = _as_tuple(func(*xs), "outputs of the user-provided function", "jacobian")
             parts = [forward_ad.unpack_dual(out) for out in outs]
-            columns.append(
-                tuple(
-                    fb.zeros_like(p.primal) if p.tangent is None else p.tangent.clone()
-                    for p in parts
-                )
+            return tuple(
+                fb.zeros_like(p.primal) if p.tangent is None else p.tangent.clone() for p in parts
             )
-    return columns
+
+    return fb.vmap(push)(_basis(primals[i]))
 
 
 def _nested(blocks: list[Tensors], many_out: bool, many_in: bool, create_graph: bool) -> Any:

@@ -34,6 +34,33 @@ def _(g0, query, key, value, mask, causal, scale, result0, result1):
     return gq, gk, gv, None
 
 
+@composite(namespaces=())
+def _folded_mask(
+    mask: Tensor | None, batched: bool, query: Tensor, key: Tensor, batch: int
+) -> Tensor | None:
+    """A mask for queries and keys that have the batch folded into their first dim.
+
+    >>> q = torch.ones(2, 1, 1, 2, 4)
+    >>> torch.vmap(F.scaled_dot_product_attention)(q, q, q).shape
+    torch.Size([2, 1, 1, 2, 4])
+    """
+    if mask is None:
+        return None
+    n = query.size(0) // max(batch, 1)
+    full = [batch, n, query.size(1), query.size(2), key.size(2)]
+    wide = _aligned(mask, batched, 4).expand(full)
+    return wide.reshape([batch * n] + full[2:])
+
+
+@_attention.vmap
+def _(query, key, value, mask, causal, scale, query_b, key_b, value_b, mask_b, batch):
+    q = _folded(query, query_b, batch)
+    k = _folded(key, key_b, batch)
+    v = _folded(value, value_b, batch)
+    out, lse = _attention(q, k, v, _folded_mask(mask, mask_b, q, k, batch), causal, scale)
+    return _unfolded(out, batch), _unfolded(lse, batch)
+
+
 @structured(kernel="attention_fused_backward", namespaces=(), out=False)
 def _attention_backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, output: Tensor,
@@ -76,6 +103,36 @@ def _(g0, g1, g2, grad, query, key, value, mask, output, lse, causal, scale):
     return cgrad, cq, ck, cv, None, None, None
 
 
+@_attention_backward.vmap
+def _(
+    grad,
+    query,
+    key,
+    value,
+    mask,
+    output,
+    lse,
+    causal,
+    scale,
+    grad_b,
+    query_b,
+    key_b,
+    value_b,
+    mask_b,
+    output_b,
+    lse_b,
+    batch,
+):
+    q = _folded(query, query_b, batch)
+    k = _folded(key, key_b, batch)
+    v = _folded(value, value_b, batch)
+    m = _folded_mask(mask, mask_b, q, k, batch)
+    g = _folded(grad, grad_b, batch)
+    y = _folded(output, output_b, batch)
+    gq, gk, gv = _attention_backward(g, q, k, v, m, y, _folded(lse, lse_b, batch), causal, scale)
+    return _unfolded(gq, batch), _unfolded(gk, batch), _unfolded(gv, batch)
+
+
 @composite(namespaces=())
 def _causal_mask(query: Tensor, key: Tensor) -> Tensor:
     """Scores' mask that lets position i see keys up to i.
@@ -100,7 +157,7 @@ def _additive(mask: Tensor, dtype: DType) -> Tensor:
     return zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask.logical_not(), -inf)
 
 
-@composite(method=False, namespaces=("nn.functional",))
+@composite(method=False, namespaces=("nn.functional",), autocast="lower")
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
     dropout_p: float = 0.0, is_causal: bool = False, *, scale: float | None = None,

@@ -85,7 +85,7 @@ def _quantile(
         f"got {interpolation}",
     )
     check(
-        bool(((q >= 0) & (q <= 1)).all().item()), f"{name}() q values must be in the range [0, 1]"
+        truth(((q >= 0) & (q <= 1)).all(), True), f"{name}() q values must be in the range [0, 1]"
     )
     shape = input.shape
     x = input.reshape([-1])
@@ -140,7 +140,7 @@ def _quantile(
     return result
 
 
-@composite(out=True)
+@composite(out=True, autocast="float32")
 def quantile(
     input: Tensor,
     q: Tensor,
@@ -157,7 +157,7 @@ def quantile(
     return _quantile(input, q, dim, keepdim, interpolation, False, "quantile")
 
 
-@quantile.overload(out=True)
+@quantile.overload(out=True, autocast="float32")
 def quantile(
     input: Tensor,
     q: float,
@@ -176,7 +176,7 @@ def quantile(
     return _quantile(input, at, dim, keepdim, interpolation, False, "quantile")
 
 
-@composite(out=True)
+@composite(out=True, autocast="float32")
 def nanquantile(
     input: Tensor,
     q: Tensor,
@@ -193,7 +193,7 @@ def nanquantile(
     return _quantile(input, q, dim, keepdim, interpolation, True, "nanquantile")
 
 
-@nanquantile.overload(out=True)
+@nanquantile.overload(out=True, autocast="float32")
 def nanquantile(
     input: Tensor,
     q: float,

@@ -55,6 +55,25 @@ def _(g, input, weight, bias, stride, padding, dilation, groups):
     return gx, gw, _bias_grad(g)
 
 
+@_conv.vmap
+def _(input, weight, bias, stride, padding, dilation, groups, input_b, weight_b, bias_b, batch):
+    if not weight_b:
+        x = _folded(input, input_b, batch)
+        own = None if bias_b else bias
+        y = _unfolded(_conv(x, weight, own, stride, padding, dilation, groups), batch)
+        if bias is None or not bias_b:
+            return y
+        return y + _per_channel(bias, bias_b, y.ndim - 1)
+    w = weight.reshape([batch * weight.size(1)] + weight.shape[2:])
+    if not input_b and groups == 1:
+        y = _conv(input, w, None, stride, padding, dilation, 1)
+    else:
+        x = _channelled(input, input_b, batch)
+        y = _conv(x, w, None, stride, padding, dilation, groups * batch)
+    out = _unchannelled(y, batch)
+    return out if bias is None else out + _per_channel(bias, bias_b, out.ndim - 1)
+
+
 @structured(kernel="conv_input_product", namespaces=(), out=False)
 def _conv_input(
     grad: Tensor, weight: Tensor, bias: Tensor | None, input_size: Ints, stride: Ints,
@@ -77,6 +96,36 @@ def _(g, grad, weight, bias, stride, padding, dilation, groups):
     return gg, gw, _bias_grad(g)
 
 
+@_conv_input.vmap
+def _(
+    grad,
+    weight,
+    bias,
+    input_size,
+    stride,
+    padding,
+    dilation,
+    groups,
+    grad_b,
+    weight_b,
+    bias_b,
+    batch,
+):
+    size = input_size[:]
+    if not weight_b:
+        size[0] = batch * input_size[0]
+        g = _folded(grad, grad_b, batch)
+        y = _unfolded(_conv_input(g, weight, None, size, stride, padding, dilation, groups), batch)
+    else:
+        size[1] = batch * input_size[1]
+        w = weight.reshape([batch * weight.size(1)] + weight.shape[2:])
+        g = _channelled(grad, grad_b, batch)
+        y = _unchannelled(
+            _conv_input(g, w, None, size, stride, padding, dilation, groups * batch), batch
+        )
+    return y if bias is None else y + _per_channel(bias, bias_b, y.ndim - 1)
+
+
 @structured(kernel="conv_weight_product", namespaces=(), out=False)
 def _conv_weight(
     grad: Tensor, input: Tensor, weight_size: Ints, stride: Ints, padding: Ints, dilation: Ints,
@@ -95,6 +144,15 @@ def _(g, grad, input, stride, padding, dilation, groups):
     gg = _conv(input.conj(), g, None, stride, padding, dilation, groups)
     gx = _conv_input(grad.conj(), g, None, input.shape, stride, padding, dilation, groups)
     return gg, gx
+
+
+@_conv_weight.vmap
+def _(grad, input, weight_size, stride, padding, dilation, groups, grad_b, input_b, batch):
+    g = _channelled(grad, grad_b, batch)
+    x = _channelled(input, input_b, batch)
+    size = weight_size[:]
+    size[0] = batch * weight_size[0]
+    return _unfolded(_conv_weight(g, x, size, stride, padding, dilation, groups * batch), batch)
 
 
 @composite(namespaces=())
@@ -272,7 +330,7 @@ def _convolve_transposed(
     return out.squeeze(0) if unbatched else out
 
 
-@composite(namespaces=("torch", "nn.functional"), method=False)
+@composite(namespaces=("torch", "nn.functional"), method=False, autocast="lower")
 def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1,
     padding: Ints1 = 0, dilation: Ints1 = 1, groups: int = 1,
@@ -290,7 +348,7 @@ def conv1d(
     return _convolve("conv1d", input, weight, bias, stride, padding, dilation, groups, 1)
 
 
-@conv1d.overload(namespaces=("torch", "nn.functional"), method=False)
+@conv1d.overload(namespaces=("torch", "nn.functional"), method=False, autocast="lower")
 def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1,
     padding: str = "valid", dilation: Ints1 = 1, groups: int = 1,
@@ -309,7 +367,7 @@ def _(make):
     yield conv1d, make(2, 4, 7), make(6, 2, 3), make(6), 2, 1, 1, 2
 
 
-@composite(namespaces=("torch", "nn.functional"), method=False)
+@composite(namespaces=("torch", "nn.functional"), method=False, autocast="lower")
 def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints2 = 1,
     padding: Ints2 = 0, dilation: Ints2 = 1, groups: int = 1,
@@ -328,7 +386,7 @@ def conv2d(
     return _convolve("conv2d", input, weight, bias, stride, padding, dilation, groups, 2)
 
 
-@conv2d.overload(namespaces=("torch", "nn.functional"), method=False)
+@conv2d.overload(namespaces=("torch", "nn.functional"), method=False, autocast="lower")
 def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints2 = 1,
     padding: str = "valid", dilation: Ints2 = 1, groups: int = 1,
@@ -348,7 +406,7 @@ def _(make):
     yield conv2d, make(2, 5, 5), make(3, 2, 3, 3)
 
 
-@composite(namespaces=("torch", "nn.functional"), method=False)
+@composite(namespaces=("torch", "nn.functional"), method=False, autocast="lower")
 def conv3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints3 = 1,
     padding: Ints3 = 0, dilation: Ints3 = 1, groups: int = 1,
@@ -365,7 +423,7 @@ def conv3d(
     return _convolve("conv3d", input, weight, bias, stride, padding, dilation, groups, 3)
 
 
-@conv3d.overload(namespaces=("torch", "nn.functional"), method=False)
+@conv3d.overload(namespaces=("torch", "nn.functional"), method=False, autocast="lower")
 def conv3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints3 = 1,
     padding: str = "valid", dilation: Ints3 = 1, groups: int = 1,
@@ -379,7 +437,7 @@ def conv3d(
     return _convolve_named("conv3d", input, weight, bias, stride, padding, dilation, groups, 3)
 
 
-@composite(namespaces=("torch", "nn.functional"), method=False)
+@composite(namespaces=("torch", "nn.functional"), method=False, autocast="lower")
 def conv_transpose1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1,
     padding: Ints1 = 0, output_padding: Ints1 = 0, groups: int = 1, dilation: Ints1 = 1,
@@ -395,7 +453,7 @@ def conv_transpose1d(
     )
 
 
-@composite(namespaces=("torch", "nn.functional"), method=False)
+@composite(namespaces=("torch", "nn.functional"), method=False, autocast="lower")
 def conv_transpose2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints2 = 1,
     padding: Ints2 = 0, output_padding: Ints2 = 0, groups: int = 1, dilation: Ints2 = 1,
@@ -411,7 +469,7 @@ def conv_transpose2d(
     )
 
 
-@composite(namespaces=("torch", "nn.functional"), method=False)
+@composite(namespaces=("torch", "nn.functional"), method=False, autocast="lower")
 def conv_transpose3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints3 = 1,
     padding: Ints3 = 0, output_padding: Ints3 = 0, groups: int = 1, dilation: Ints3 = 1,
@@ -463,7 +521,7 @@ def _per_axis(values: Ints, axes: int) -> Ints:
     return [values[0] for i in range(axes)] if len(values) == 1 else values
 
 
-@composite(namespaces=("torch",), method=False)
+@composite(namespaces=("torch",), method=False, autocast="lower")
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Convolution of signals laid out (time, batch, channel), weight (K, in, out).
 

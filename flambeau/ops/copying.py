@@ -25,7 +25,12 @@ def _(g, src):
     return zeros(g.shape, dtype=g.dtype), sum_to(kind, src.shape).to(src.dtype)
 
 
-@structured(kernel="copy_into", namespaces=(), method=False, out=False)
+@copy_.vmap
+def _(self, src, non_blocking, src_b):
+    return self.copy_(_aligned(src, src_b, self.ndim - 1), non_blocking)
+
+
+@structured(kernel="copy_into", namespaces=(), method=False, out=False, batch=True)
 def _to_copy(
     self: Tensor, dtype: DType | None = None, memory_format: MemoryFormat | None = None
 ) -> Tensor:
@@ -90,7 +95,7 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
     return _to_copy(self, None, memory_format)
 
 
-@structured(kernel="fill_", inplace_kernel=True, namespaces=(), method=True)
+@structured(kernel="fill_", inplace_kernel=True, namespaces=(), method=True, batch=True)
 def fill_(self: Tensor, value: Number) -> Tensor:
     """Sets every entry to `value`.
 
@@ -124,6 +129,11 @@ def fill_(self: Tensor, value: Tensor) -> Tensor:
 @fill_.vjp
 def _(g, value):
     return zeros(g.shape, dtype=g.dtype), g.sum().to(value.dtype)
+
+
+@fill_.vmap
+def _(self, value, value_b):
+    return self.copy_(_aligned(value, value_b, self.ndim - 1))
 
 
 @composite(method=False)

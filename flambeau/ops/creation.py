@@ -37,6 +37,23 @@ def empty_strided(
     return empty_strided_as(size, stride, dtype=dtype, device=device)
 
 
+@structured(kernel="nothing", namespaces=(), method=False, differentiable=False, out=False)
+def _empty_samples(
+    size: Ints, dtype: DType | None, device: Device | None, generator: Generator | None
+) -> Tensor:
+    """Memory that random numbers will fill: inside vmap, different ones for each sample have room.
+
+    >>> torch.rand(2).shape
+    torch.Size([2])
+    """
+    return empty(size, dtype=dtype, device=device)
+
+
+@_empty_samples.vmap
+def _(size, dtype, device, generator, batch):
+    return _empty_samples([batch] + size, dtype, device, generator)
+
+
 @structured(kernel="fill_value", factory=True, method=False, differentiable=False)
 def full(
     size: Ints, fill_value: Number, *, dtype: DType | None = None, device: Device | None = None
@@ -71,7 +88,9 @@ def ones(size: Ints, *, dtype: DType | None = None, device: Device | None = None
     return full(size, 1, dtype=d, device=device)
 
 
-@structured(kernel="nothing", like_factory=True, method=False, differentiable=False, out=False)
+@structured(
+    kernel="nothing", like_factory=True, method=False, differentiable=False, out=False, batch=True
+)
 def empty_like(
     input: Tensor,
     *,
@@ -138,7 +157,9 @@ def ones_like(
     return empty_like(input, dtype=dtype, device=device, memory_format=memory_format).fill_(1)
 
 
-@composite(namespaces=(), factory=True, method=True)
+@structured(
+    kernel="nothing", namespaces=(), factory=True, method=True, differentiable=False, out=False
+)
 def new_empty(
     self: Tensor, size: Ints, *, dtype: DType | None = None, device: Device | None = None
 ) -> Tensor:
@@ -150,7 +171,14 @@ def new_empty(
     return empty(size, dtype=dtype, like=self)
 
 
-@composite(namespaces=(), factory=True, method=True)
+@new_empty.vmap
+def _(self, size, dtype, device, batch):
+    return self.new_empty([batch] + size, dtype=dtype, device=device)
+
+
+@structured(
+    kernel="nothing", namespaces=(), factory=True, method=True, differentiable=False, out=False
+)
 def new_empty_strided(
     self: Tensor,
     size: Ints,
@@ -167,7 +195,15 @@ def new_empty_strided(
     return empty_strided_as(size, stride, dtype=dtype, like=self)
 
 
-@composite(namespaces=(), factory=True, method=True)
+@new_empty_strided.vmap
+def _(self, size, stride, dtype, device, batch):
+    step = _extent(size, stride)
+    return self.new_empty_strided([batch] + size, [step] + stride, dtype=dtype, device=device)
+
+
+@structured(
+    kernel="new_full", namespaces=(), factory=True, method=True, differentiable=False, out=False
+)
 def new_full(
     self: Tensor,
     size: Ints,
@@ -181,10 +217,17 @@ def new_full(
     >>> torch.ones(1).new_full((2,), 3)
     tensor([3., 3.])
     """
-    return full(size, fill_value, dtype=dtype if dtype is not None else self.dtype)
+    return empty(size, dtype=dtype, like=self)
 
 
-@composite(namespaces=(), factory=True, method=True)
+@new_full.vmap
+def _(self, size, fill_value, dtype, device, batch):
+    return self.new_full([batch] + size, fill_value, dtype=dtype, device=device)
+
+
+@structured(
+    kernel="new_zeros", namespaces=(), factory=True, method=True, differentiable=False, out=False
+)
 def new_zeros(
     self: Tensor, size: Ints, *, dtype: DType | None = None, device: Device | None = None
 ) -> Tensor:
@@ -193,7 +236,12 @@ def new_zeros(
     >>> torch.ones(1).new_zeros(2)
     tensor([0., 0.])
     """
-    return zeros(size, dtype=dtype if dtype is not None else self.dtype)
+    return empty(size, dtype=dtype, like=self)
+
+
+@new_zeros.vmap
+def _(self, size, dtype, device, batch):
+    return self.new_zeros([batch] + size, dtype=dtype, device=device)
 
 
 @composite(namespaces=(), factory=True, method=True)
@@ -205,7 +253,7 @@ def new_ones(
     >>> torch.zeros(1).new_ones(2)
     tensor([1., 1.])
     """
-    return full(size, 1, dtype=dtype if dtype is not None else self.dtype)
+    return self.new_full(size, 1, dtype=dtype, device=device)
 
 
 @structured(kernel="arange", factory=True, method=False, differentiable=False)

@@ -26,7 +26,7 @@ def _check_indices(indices: Tensor, op: str) -> None:
 # embedding --------------------------------------------------------------------------------------
 
 
-@structured(kernel="embedding", namespaces=("torch",), method=False, out=False)
+@structured(kernel="embedding", namespaces=("torch",), method=False, out=False, batch=("indices",))
 def embedding(
     weight: Tensor,
     indices: Tensor,
@@ -56,6 +56,21 @@ def _(g, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     )
     d = embedding_dense_backward(g, indices, weight.size(0), padding_idx, scale_grad_by_freq)
     return d, None
+
+
+@embedding.vmap
+def _(weight, indices, padding_idx, scale_grad_by_freq, sparse, indices_b, batch):
+    at = _in_front(indices, indices_b, batch)
+    if padding_idx < 0 and not sparse:
+        flat = weight.reshape([batch * weight.size(1), weight.size(2)])
+        rows = at + (arange(batch) * weight.size(1)).view([batch] + [1] * (at.ndim - 1))
+        return embedding(flat, rows, -1, scale_grad_by_freq)
+    out: Tensors = []
+    for b in range(batch):
+        out.append(
+            embedding(weight.select(0, b), at.select(0, b), padding_idx, scale_grad_by_freq, sparse)
+        )
+    return stack(out)
 
 
 @structured(kernel="embedding_dense_backward", namespaces=("torch",), method=False, out=False)
@@ -94,6 +109,26 @@ def _(g, indices, num_weights, padding_idx, scale_grad_by_freq):
         count = zeros([num_weights], dtype=int64).index_add(0, flat, ones_like(flat))
         rows = rows / count.index_select(0, flat).reshape(indices.shape).unsqueeze(-1).to(g.dtype)
     return rows, None
+
+
+@embedding_dense_backward.vmap
+def _(
+    grad_output,
+    indices,
+    num_weights,
+    padding_idx,
+    scale_grad_by_freq,
+    grad_output_b,
+    indices_b,
+    batch,
+):
+    at = _in_front(indices, indices_b, batch)
+    g = _in_front(grad_output, grad_output_b, batch)
+    if padding_idx >= 0:
+        g = g.masked_fill((at == padding_idx).unsqueeze(-1), 0)
+    rows = at + (arange(batch) * num_weights).view([batch] + [1] * (at.ndim - 1))
+    d = embedding_dense_backward(g, rows, batch * num_weights, -1, scale_grad_by_freq)
+    return d.view([batch, num_weights, d.size(1)])
 
 
 @structured(
@@ -246,12 +281,12 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if input.numel() == 0:
         check(num_classes > 0, "Can not infer total number of classes from empty tensor.")
         return empty(input.shape + [num_classes], dtype=int64, like=input)
-    check(bool((input >= 0).all().item()), "Class values must be non-negative.")
+    check(truth((input >= 0).all(), True), "Class values must be non-negative.")
     n = num_classes
     if n == -1:
         n = int(input.amax().item()) + 1
     else:
-        inside = bool((input < num_classes).all().item())
+        inside = truth((input < num_classes).all(), True)
         check(inside, "Class values must be smaller than num_classes.")
     return zeros(input.shape + [n], dtype=int64).scatter(-1, input.unsqueeze(-1), 1)
 

@@ -49,7 +49,7 @@ def _fft_empty(input: Tensor, dims: Ints, shape: Ints, dtype: DType, last: bool)
     return empty_strided_as(shape, _fft_strides(input, dims, shape, last), dtype=dtype, like=input)
 
 
-@structured(kernel="fft_c2c", namespaces=(), method=False, out=False)
+@structured(kernel="fft_c2c", namespaces=(), method=False, out=False, batch=True)
 def _fft_c2c(input: Tensor, dims: Ints, scale: float, forward: bool) -> Tensor:
     """Complex to complex, over dims counted from 0.
 
@@ -64,7 +64,7 @@ def _(g, dims: Ints, scale: float, forward: bool):
     return _fft_c2c(g, dims, scale, not forward)
 
 
-@structured(kernel="fft_r2c", namespaces=(), method=False, out=False)
+@structured(kernel="fft_r2c", namespaces=(), method=False, out=False, batch=True)
 def _fft_r2c(input: Tensor, dims: Ints, scale: float) -> Tensor:
     """Real to complex; of the last of `dims` only the first half of the spectrum, and one.
 
@@ -83,7 +83,7 @@ def _(g, input, dims: Ints, scale: float):
     return real(_fft_c2c(_fft_fit(g, d, input.size(d)), dims, scale, False))
 
 
-@structured(kernel="fft_c2r", namespaces=(), method=False, out=False)
+@structured(kernel="fft_c2r", namespaces=(), method=False, out=False, batch=True)
 def _fft_c2r(input: Tensor, dims: Ints, n: int, scale: float) -> Tensor:
     """Complex to real: the inverse of what gives half of a spectrum; `n` long in the last dim.
 
@@ -319,7 +319,9 @@ def _fft_whole(
 # One dim ------------------------------------------------------------------------------------------
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.fft",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.fft",), method=False, out=True, autocast="float32"
+)
 def fft_fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along `dim`, of the input cut or zero-filled to length n.
 
@@ -332,7 +334,9 @@ def fft_fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None
     return _fft_c2c(_fft_fit(x, d, length), [d], _fft_scale(norm, length, True), True)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.ifft",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.ifft",), method=False, out=True, autocast="float32"
+)
 def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of fft.
 
@@ -345,7 +349,9 @@ def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | Non
     return _fft_c2c(_fft_fit(x, d, length), [d], _fft_scale(norm, length, False), False)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.rfft",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.rfft",), method=False, out=True, autocast="float32"
+)
 def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform of a real signal: the n // 2 + 1 entries that the others follow from.
 
@@ -376,7 +382,9 @@ def _fft_to_real(input: Tensor, n: int | None, dim: int, norm: str | None, forwa
     return _fft_c2r(x.conj() if forward else x, [d], length, scale)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.irfft",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.irfft",), method=False, out=True, autocast="float32"
+)
 def fft_irfft(
     input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
 ) -> Tensor:
@@ -388,7 +396,9 @@ def fft_irfft(
     return _fft_to_real(input, n, dim, norm, False)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.hfft",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.hfft",), method=False, out=True, autocast="float32"
+)
 def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform of a Hermitian signal, of which one half is given: real.
 
@@ -398,7 +408,9 @@ def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | Non
     return _fft_to_real(input, n, dim, norm, True)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.ihfft",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.ihfft",), method=False, out=True, autocast="float32"
+)
 def fft_ihfft(
     input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
 ) -> Tensor:
@@ -416,7 +428,9 @@ def fft_ihfft(
 # Several dims -------------------------------------------------------------------------------------
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.fftn",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.fftn",), method=False, out=True, autocast="float32"
+)
 def fft_fftn(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None
 ) -> Tensor:
@@ -428,7 +442,9 @@ def fft_fftn(
     return _fft_many(input, s, dim, norm, True)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.fft2",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.fft2",), method=False, out=True, autocast="float32"
+)
 def fft_fft2(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -440,7 +456,9 @@ def fft_fft2(
     return fft_fftn(input, s, dim, norm)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.ifftn",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.ifftn",), method=False, out=True, autocast="float32"
+)
 def fft_ifftn(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None
 ) -> Tensor:
@@ -452,7 +470,9 @@ def fft_ifftn(
     return _fft_many(input, s, dim, norm, False)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.ifft2",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.ifft2",), method=False, out=True, autocast="float32"
+)
 def fft_ifft2(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -464,7 +484,9 @@ def fft_ifft2(
     return fft_ifftn(input, s, dim, norm)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.rfftn",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.rfftn",), method=False, out=True, autocast="float32"
+)
 def fft_rfftn(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None
 ) -> Tensor:
@@ -476,7 +498,9 @@ def fft_rfftn(
     return _fft_half("rfftn", input, s, dim, norm, True)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.rfft2",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.rfft2",), method=False, out=True, autocast="float32"
+)
 def fft_rfft2(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -488,7 +512,9 @@ def fft_rfft2(
     return fft_rfftn(input, s, dim, norm)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.irfftn",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.irfftn",), method=False, out=True, autocast="float32"
+)
 def fft_irfftn(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None
 ) -> Tensor:
@@ -500,7 +526,9 @@ def fft_irfftn(
     return _fft_whole("irfftn", input, s, dim, norm, False)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.irfft2",), method=False, out=True)
+@composite(
+    namespaces=("_C._fft",), aliases=("fft.irfft2",), method=False, out=True, autocast="float32"
+)
 def fft_irfft2(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
 ) -> Tensor:

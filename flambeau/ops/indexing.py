@@ -148,8 +148,54 @@ def index_block(self: Tensor, indices: Tensors, start: int) -> Tensor:
 
 @index_block.vjp
 def _(g, self, indices, start: int):
-    out = zeros(self.shape, dtype=self.dtype)
+    out = g.new_zeros(self.shape, dtype=self.dtype)
     return index_block_put_(out, indices, start, g, True), None
+
+
+@composite(namespaces=(), method=False)
+def _block_in_front(ndim: int, start: int, k: int) -> Ints:
+    """Order of the dims of a batch that has the `k` dims from `start` behind the batch.
+
+    >>> torch.vmap(lambda x, i: x[:, i])(torch.ones(4, 2, 3), torch.zeros(4, 1).long()).shape
+    torch.Size([4, 2, 1])
+    """
+    out: Ints = [0]
+    out.extend(list(range(start, start + k)))
+    out.extend(list(range(1, start)))
+    out.extend(list(range(start + k, ndim)))
+    return out
+
+
+@composite(namespaces=(), method=False)
+def _with_sample_index(indices: Tensors, batch: int) -> Tensors:
+    """Indices with the number of the sample before them.
+
+    >>> torch.vmap(lambda x, i: x[i])(torch.tensor([[1, 2], [3, 4]]), torch.tensor([0, 1]))
+    tensor([1, 4])
+    """
+    shape = [1] * indices[0].ndim
+    shape[0] = batch
+    out: Tensors = [arange(batch).view(shape).expand(indices[0].shape)]
+    out.extend(indices)
+    return out
+
+
+@index_block.vmap
+def _(self, indices, start, self_b, indices_b, batch):
+    if not indices_b:
+        return index_block(self, indices, start + 1)
+    k = len(indices)
+    if not self_b:
+        return index_block(self, indices, start).movedim([start], [0])
+    order = _block_in_front(self.ndim, start + 1, k)
+    y = index_block(self.permute(order), _with_sample_index(indices, batch), 0)
+    # From (batch, *indexed, before, after) to (batch, before, *indexed, after).
+    n = indices[0].ndim - 1
+    back: Ints = [0]
+    back.extend(list(range(n + 1, n + 1 + start)))
+    back.extend(list(range(1, n + 1)))
+    back.extend(list(range(n + 1 + start, y.ndim)))
+    return y.permute(back)
 
 
 @composite(namespaces=(), method=True)
@@ -243,6 +289,23 @@ def _(g, indices, start: int, values, accumulate: bool):
     return to_self, None, index_block(g, indices, start)
 
 
+@index_block_put_.vmap
+def _(self, indices, start, values, accumulate, indices_b, values_b, batch):
+    v = _in_front(values, values_b, batch)
+    if not indices_b:
+        index_block_put_(self, indices, start + 1, v, accumulate)
+        return self
+    k = len(indices)
+    n = indices[0].ndim - 1
+    target = self.permute(_block_in_front(self.ndim, start + 1, k))
+    order: Ints = [0]
+    order.extend(list(range(start + 1, start + 1 + n)))
+    order.extend(list(range(1, start + 1)))
+    order.extend(list(range(start + 1 + n, v.ndim)))
+    index_block_put_(target, _with_sample_index(indices, batch), 0, v.permute(order), accumulate)
+    return self
+
+
 @composite(namespaces=(), method=False)
 def _pad_corner(x: Tensor, shape: Ints) -> Tensor:
     """`x` in the corner of a zero tensor of a larger shape.
@@ -252,7 +315,7 @@ def _pad_corner(x: Tensor, shape: Ints) -> Tensor:
     """
     if x.shape == shape:
         return x
-    out = zeros(shape, dtype=x.dtype)
+    out = x.new_zeros(shape)
     corner = out
     for k in range(x.ndim):
         corner = corner.narrow(k, 0, x.size(k))
@@ -288,7 +351,7 @@ def _check_scatter(input: Tensor, dim: int, index: Tensor, src: Ints, op: str) -
         )
 
 
-@structured(kernel="gather")
+@structured(kernel="gather", batch=True)
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """out[i][j] = input[index[i][j]][j] for dim 0, and so on. Shape: that of `index`.
 
@@ -320,7 +383,7 @@ def _(g, input, dim: int, index):
     return zeros(input.shape, dtype=input.dtype).scatter_add(dim, index, g), None
 
 
-@structured(kernel="scatter", inplace=True)
+@structured(kernel="scatter", inplace=True, batch=True)
 def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Copy of `input` with out[index[i][j]][j] = src[i][j] (for dim 0).
 
@@ -340,7 +403,7 @@ def _(g, dim: int, index, src):
     return g.scatter(dim, index, 0), None, _pad_corner(g.gather(dim, index), src.shape)
 
 
-@scatter.overload(kernel="scatter_value", inplace=True)
+@scatter.overload(kernel="scatter_value", inplace=True, batch=True)
 def scatter(input: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
     """Copy of `input` with `value` at the places of `index`.
 
@@ -376,7 +439,7 @@ def scatter_reduce(
     return _scatter_reduce(input, dim, index, src, reduce, include_self)
 
 
-@structured(kernel="scatter_reduce", namespaces=(), method=False, out=False)
+@structured(kernel="scatter_reduce", namespaces=(), method=False, out=False, batch=True)
 def _scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool
 ) -> Tensor:
@@ -454,7 +517,7 @@ def _corner(x: Tensor, shape: Ints) -> Tensor:
     return out
 
 
-@structured(kernel="scatter_add", inplace=True)
+@structured(kernel="scatter_add", inplace=True, batch=True)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Copy of `input` with out[index[i][j]][j] += src[i][j] (for dim 0).
 
@@ -471,7 +534,7 @@ def _(g, dim: int, index, src):
     return g, None, _pad_corner(g.gather(dim, index), src.shape)
 
 
-@structured(kernel="index_select")
+@structured(kernel="index_select", batch=("input",))
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Entries `index` of dim `dim`, as a copy.
 
@@ -497,7 +560,16 @@ def _(g, input, dim: int, index):
     return zeros(input.shape, dtype=input.dtype).index_add(dim, index, g), None
 
 
-@structured(kernel="index_add", inplace=True)
+@index_select.vmap
+def _(input, dim, index, input_b, index_b, batch):
+    x = _in_front(input, input_b, batch)
+    d = wrap_dim(dim, x.ndim - 1) + 1
+    if x.ndim == 1:
+        return x.unsqueeze(1).gather(1, index.reshape([batch, -1])).squeeze([1])
+    return x.gather(d, _index_like(index, index_b, x, d))
+
+
+@structured(kernel="index_add", inplace=True, batch=("input", "source"))
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1
 ) -> Tensor:
@@ -516,7 +588,16 @@ def _(g, dim: int, index, source, alpha: Number):
     return g, None, to_source
 
 
-@structured(kernel="index_copy", inplace=True)
+@index_add.vmap
+def _(input, dim, index, source, alpha, input_b, index_b, source_b, batch):
+    x = _in_front(input, input_b, batch)
+    y = _in_front(source, source_b, batch)
+    d = wrap_dim(dim, x.ndim - 1) + 1
+    scaled = y if alpha == 1 else y * wrapped(alpha)
+    return x.scatter_add(d, _index_like(index, index_b, y, d), scaled)
+
+
+@structured(kernel="index_copy", inplace=True, autocast="widest", batch=("input", "source"))
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Copy of `input` with entries `index` of dim `dim` replaced by those of `source`.
 
@@ -530,6 +611,14 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 @index_copy.vjp
 def _(g, dim: int, index, source):
     return g.index_fill(dim, index, 0), None, g.index_select(dim, index).reshape(source.shape)
+
+
+@index_copy.vmap
+def _(input, dim, index, source, input_b, index_b, source_b, batch):
+    x = _in_front(input, input_b, batch)
+    y = _in_front(source, source_b, batch)
+    d = wrap_dim(dim, x.ndim - 1) + 1
+    return x.scatter(d, _index_like(index, index_b, y, d), y)
 
 
 @composite(namespaces=(), method=False)
@@ -574,7 +663,7 @@ def _check_index_source(input: Tensor, dim: int, index: Tensor, source: Tensor, 
         )
 
 
-@structured(kernel="index_fill", inplace=True)
+@structured(kernel="index_fill", inplace=True, batch=("input",))
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
     """Copy of `input` with the entries `index` of dim `dim` set to `value`.
 
@@ -596,7 +685,14 @@ def _(g, dim: int, index):
     return g.index_fill(dim, index, 0), None
 
 
-@index_fill.overload(kernel="index_fill_tensor", inplace=True)
+@index_fill.vmap
+def _(input, dim, index, value, input_b, index_b, batch):
+    x = _in_front(input, input_b, batch)
+    d = wrap_dim(dim, x.ndim - 1) + 1
+    return x.scatter(d, _index_like(index, index_b, x, d), value)
+
+
+@index_fill.overload(kernel="index_fill_tensor", inplace=True, batch=("input",))
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
     """The value given as a 0-d tensor.
 
@@ -616,6 +712,14 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
 @index_fill.vjp
 def _(g, dim: int, index, value):
     return g.index_fill(dim, index, 0), None, g.index_select(dim, index).sum().to(value.dtype)
+
+
+@index_fill.vmap
+def _(input, dim, index, value, input_b, index_b, value_b, batch):
+    x = _in_front(input, input_b, batch)
+    d = wrap_dim(dim, x.ndim - 1) + 1
+    chosen = zeros(x.shape, dtype=bool_).scatter(d, _index_like(index, index_b, x, d), 1)
+    return where(chosen, _aligned(value, value_b, x.ndim - 1).to(x.dtype), x)
 
 
 @structured(kernel="masked_select", dynamic=True, out=False)
@@ -683,6 +787,17 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 @take.vjp
 def _(g, input, index):
     return zeros(input.shape, dtype=input.dtype).put(index, g, True), None
+
+
+@take.vmap
+def _(input, index, input_b, index_b, batch):
+    if not input_b:
+        return input.take(index)
+    flat = input.reshape([batch, -1])
+    at = _in_front(index, index_b, batch).reshape([batch, -1])
+    return flat.gather(1, where(at < 0, at + flat.size(1), at)).reshape(
+        index.shape if index_b else [batch] + index.shape
+    )
 
 
 @structured(kernel="put", inplace=True, out=False)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="cat", aliases=("concat", "concatenate"), method=False)
+@structured(
+    kernel="cat", aliases=("concat", "concatenate"), method=False, autocast="widest", batch=True
+)
 def cat(tensors: Tensors, dim: int = 0) -> Tensor:
     """Tensors joined along an existing dim; other sizes must agree. Shapes (0,) are skipped.
 
@@ -65,7 +67,7 @@ def _(g, tensors: Tensors, dim: int):
     return out
 
 
-@structured(kernel="flip", linear=True, out=False)
+@structured(kernel="flip", linear=True, out=False, batch=True)
 def flip(input: Tensor, dims: Ints) -> Tensor:
     """Copy with the order of entries reversed along `dims`.
 
@@ -105,7 +107,14 @@ def _(g, shifts: Ints, dims: Ints):
     return g.roll([-s for s in shifts], dims)
 
 
-@structured(kernel="tril", inplace=True, linear=True)
+@roll.vmap
+def _(input, shifts, dims, batch):
+    if len(dims) == 0:
+        return input.reshape([batch, -1]).roll(shifts, [1]).reshape(input.shape)
+    return input.roll(shifts, [wrap_dim(d, input.ndim - 1) + 1 for d in dims])
+
+
+@structured(kernel="tril", inplace=True, linear=True, batch=True)
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """Lower triangle of the last two dims; the rest is zero.
 
@@ -122,7 +131,7 @@ def _(g, diagonal: int):
     return g.tril(diagonal)
 
 
-@structured(kernel="triu", inplace=True, linear=True)
+@structured(kernel="triu", inplace=True, linear=True, batch=True)
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """Upper triangle of the last two dims; the rest is zero.
 
@@ -187,7 +196,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
         else:
             shape.append(rest[k])
             k += 1
-    out = zeros(shape, dtype=input.dtype)
+    out = input.new_zeros(shape)
     out.diagonal(offset, a, b).copy_(input)
     return out
 
@@ -254,7 +263,7 @@ def slice_scatter(
     return out
 
 
-@composite()
+@composite(autocast="float32")
 def trace(input: Tensor) -> Tensor:
     """Sum of the diagonal of a matrix.
 

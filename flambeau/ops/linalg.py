@@ -93,6 +93,7 @@ def _check_same_dtype(name: str, a: Tensor, b: Tensor, what: str, other: str) ->
 @structured(
     kernel="linalg_check_errors", dynamic=True, method=False, differentiable=False, out=False,
     name="_linalg_check_errors",
+    batch=True,
 )  # fmt: skip
 def _linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> Tensor:
     """Raises LinAlgError for the first matrix whose `info` is not 0; returns `info`.
@@ -123,6 +124,8 @@ def _linalg_use_builtin(on: bool) -> bool:
 @structured(
     kernel="linalg_cholesky_ex", namespaces=("_C._linalg",), aliases=("linalg.cholesky_ex",),
     fields=("L", "info"), method=False,
+    autocast="float32",
+    batch=True,
 )  # fmt: skip
 def linalg_cholesky_ex(
     input: Tensor, *, upper: bool = False, check_errors: bool = False
@@ -148,7 +151,13 @@ def _(g0, upper: bool, result0):
     return 0.5 * (phi + phi.adjoint())
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.cholesky",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",),
+    aliases=("linalg.cholesky",),
+    method=False,
+    out=True,
+    autocast="float32",
+)
 def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     """L with input = L L^H for a Hermitian positive-definite input, or its adjoint.
 
@@ -161,7 +170,7 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     return factor
 
 
-@composite(out=True)
+@composite(out=True, autocast="float32")
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """The older form of linalg.cholesky.
 
@@ -174,7 +183,7 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     return factor
 
 
-@structured(kernel="cholesky_solve", namespaces=(), method=False, out=False)
+@structured(kernel="cholesky_solve", namespaces=(), method=False, out=False, batch=True)
 def _cholesky_solve(input: Tensor, factor: Tensor, upper: bool) -> Tensor:
     """The kernel of cholesky_solve.
 
@@ -194,7 +203,7 @@ def _(g, input, factor, upper: bool, result):
     return sum_to(g_input, input.shape), sum_to(g_factor, factor.shape)
 
 
-@composite(out=True)
+@composite(out=True, autocast="float32")
 def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """X with A X = input, from the Cholesky factor of A.
 
@@ -220,7 +229,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     return _cholesky_solve(input, L, upper)
 
 
-@composite(out=True)
+@composite(out=True, autocast="float32")
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of A, from its Cholesky factor.
 

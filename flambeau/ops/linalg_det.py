@@ -9,7 +9,11 @@ from flambeau.ops._lang import *
 
 
 @structured(
-    kernel="linalg_det", method=False, name="_linalg_det", fields=("result", "LU", "pivots")
+    kernel="linalg_det",
+    method=False,
+    name="_linalg_det",
+    fields=("result", "LU", "pivots"),
+    batch=True,
 )
 def _linalg_det(A: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     """The determinant and the factors that it was made of.
@@ -59,7 +63,7 @@ def _well_conditioned(A: Tensor, det: Tensor) -> bool:
     n = A.size(-1)
     scale = linalg_matrix_norm(A, "fro", [-2, -1]) / sqrt(float(n))
     smallest_det = scale.pow(n) * (epsilon(A.dtype) * 64.0)
-    return bool((det.abs() > smallest_det).all().item())
+    return truth((det.abs() > smallest_det).all(), False)
 
 
 @composite(namespaces=(), method=False)
@@ -73,7 +77,14 @@ def _det(A: Tensor) -> Tensor:
     return d
 
 
-@structured(kernel="linalg_cofactor", namespaces=(), method=False, out=False, differentiable=False)
+@structured(
+    kernel="linalg_cofactor",
+    namespaces=(),
+    method=False,
+    out=False,
+    differentiable=False,
+    batch=True,
+)
 def _linalg_cofactor(A: Tensor) -> Tensor:
     """Conjugated cofactors by singular values: the derivative of det, singular or not.
 
@@ -106,6 +117,7 @@ def det(input: Tensor) -> Tensor:
 @structured(
     kernel="linalg_slogdet", method=False, name="_linalg_slogdet",
     fields=("sign", "logabsdet", "LU", "pivots"),
+    batch=True,
 )  # fmt: skip
 def _linalg_slogdet(A: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sign and logarithm of the determinant, and the factors that they were made of.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="linalg_eigh", namespaces=(), method=False, out=False)
+@structured(kernel="linalg_eigh", namespaces=(), method=False, out=False, batch=True)
 def _linalg_eigh(A: Tensor, upper: bool, vectors: bool) -> Tuple[Tensor, Tensor]:
     """Eigenvalues in ascending order, and (or nothing) eigenvectors, of Hermitian matrices.
 
@@ -50,7 +50,7 @@ def _ignores_phase(inner: Tensor, size: Tensor) -> bool:
     if phase.numel() == 0:
         return True
     bound = 0.01 + 0.01 * size.abs().amax()
-    return bool((phase.abs() <= bound).all().item())
+    return truth((phase.abs() <= bound).all(), True)
 
 
 @composite(namespaces=(), method=False)
@@ -83,6 +83,7 @@ def _is_upper(UPLO: str) -> bool:
 @composite(
     namespaces=("_C._linalg",), aliases=("linalg.eigh",), method=False, out=True,
     fields=("eigenvalues", "eigenvectors"),
+    autocast="float32",
 )  # fmt: skip
 def linalg_eigh(A: Tensor, UPLO: str = "L") -> Tuple[Tensor, Tensor]:
     """Eigenvalues in ascending order and orthonormal eigenvectors of Hermitian matrices, of which
@@ -96,7 +97,13 @@ def linalg_eigh(A: Tensor, UPLO: str = "L") -> Tuple[Tensor, Tensor]:
     return _linalg_eigh(A, _is_upper(UPLO), True)
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.eigvalsh",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",),
+    aliases=("linalg.eigvalsh",),
+    method=False,
+    out=True,
+    autocast="float32",
+)
 def linalg_eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """Eigenvalues of Hermitian matrices, in ascending order.
 
@@ -110,7 +117,7 @@ def linalg_eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     return values
 
 
-@structured(kernel="linalg_eig", namespaces=(), method=False, out=False)
+@structured(kernel="linalg_eig", namespaces=(), method=False, out=False, batch=True)
 def _linalg_eig(A: Tensor, vectors: bool) -> Tuple[Tensor, Tensor]:
     """Eigenvalues, and (or nothing) eigenvectors, of any square matrices; complex.
 
@@ -146,6 +153,7 @@ def _(g0: Tensor | None, g1: Tensor | None, A, result0, result1):
 @composite(
     namespaces=("_C._linalg",), aliases=("linalg.eig",), method=False, out=True,
     fields=("eigenvalues", "eigenvectors"),
+    autocast="float32",
 )  # fmt: skip
 def linalg_eig(A: Tensor) -> Tuple[Tensor, Tensor]:
     """Eigenvalues, in no order, and eigenvectors of length 1 of square matrices; complex.
@@ -158,7 +166,13 @@ def linalg_eig(A: Tensor) -> Tuple[Tensor, Tensor]:
     return _linalg_eig(A, True)
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.eigvals",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",),
+    aliases=("linalg.eigvals",),
+    method=False,
+    out=True,
+    autocast="float32",
+)
 def linalg_eigvals(A: Tensor) -> Tensor:
     """Eigenvalues of square matrices, in no order; complex.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="linalg_lstsq", namespaces=(), method=False, out=False)
+@structured(kernel="linalg_lstsq", namespaces=(), method=False, out=False, batch=True)
 def _linalg_lstsq(
     input: Tensor, other: Tensor, rcond: float, driver: int
 ) -> Tuple[Tensor, Tensor, Tensor]:
@@ -42,6 +42,7 @@ def _(g0, input, other, rcond: float):
 @composite(
     namespaces=("_C._linalg",), aliases=("linalg.lstsq",), method=False, out=True,
     fields=("solution", "residuals", "rank", "singular_values"),
+    autocast="float32",
 )  # fmt: skip
 def linalg_lstsq(
     input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None
@@ -99,7 +100,7 @@ def linalg_lstsq(
     x, rank, s = _linalg_lstsq(input, rhs, tolerance, number)
     residuals = x.reshape([-1]).narrow(0, 0, 0).abs()
     if m > n and number != 1:
-        full = number == 0 or bool((rank == n).all().item())
+        full = number == 0 or truth((rank == n).all(), False)
         if full:
             residuals = (input @ x - rhs).abs().pow(2.0).sum(-2)
     return x.squeeze(-1) if vector else x, residuals, rank, s
@@ -124,7 +125,7 @@ def _pinv_backward(g: Tensor, back: Tensor, A: Tensor) -> Tensor:
     return bk - (k @ back).adjoint() + ((gh - A @ k) @ back) @ bh - (bk @ back) @ A
 
 
-@structured(kernel="linalg_pinv", namespaces=(), method=False, out=False)
+@structured(kernel="linalg_pinv", namespaces=(), method=False, out=False, batch=True)
 def _linalg_pinv(input: Tensor, atol: Tensor, rtol: Tensor, hermitian: bool) -> Tensor:
     """The kernel of pinv; tolerances are of the real dtype.
 
@@ -267,7 +268,7 @@ def linalg_pinv(input: Tensor, rcond: Tensor, hermitian: bool = False) -> Tensor
     return _linalg_pinv(input, absolute, relative, hermitian)
 
 
-@composite()
+@composite(autocast="float32")
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """The older form of linalg.pinv.
 
@@ -291,7 +292,13 @@ def _rank(input: Tensor, atol: Tensor, rtol: Tensor, hermitian: bool) -> Tensor:
     return (s > limit.unsqueeze(-1)).sum(-1)
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.matrix_rank",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",),
+    aliases=("linalg.matrix_rank",),
+    method=False,
+    out=True,
+    autocast="float32",
+)
 def linalg_matrix_rank(
     input: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
 ) -> Tensor:
@@ -306,7 +313,11 @@ def linalg_matrix_rank(
 
 
 @linalg_matrix_rank.overload(
-    namespaces=("_C._linalg",), aliases=("linalg.matrix_rank",), method=False, out=True
+    namespaces=("_C._linalg",),
+    aliases=("linalg.matrix_rank",),
+    method=False,
+    out=True,
+    autocast="float32",
 )
 def linalg_matrix_rank(
     input: Tensor,
@@ -326,7 +337,11 @@ def linalg_matrix_rank(
 
 
 @linalg_matrix_rank.overload(
-    namespaces=("_C._linalg",), aliases=("linalg.matrix_rank",), method=False, out=True
+    namespaces=("_C._linalg",),
+    aliases=("linalg.matrix_rank",),
+    method=False,
+    out=True,
+    autocast="float32",
 )
 def linalg_matrix_rank(input: Tensor, tol: float, hermitian: bool = False) -> Tensor:
     """With an absolute tolerance under its older name.
@@ -338,7 +353,11 @@ def linalg_matrix_rank(input: Tensor, tol: float, hermitian: bool = False) -> Te
 
 
 @linalg_matrix_rank.overload(
-    namespaces=("_C._linalg",), aliases=("linalg.matrix_rank",), method=False, out=True
+    namespaces=("_C._linalg",),
+    aliases=("linalg.matrix_rank",),
+    method=False,
+    out=True,
+    autocast="float32",
 )
 def linalg_matrix_rank(input: Tensor, tol: Tensor, hermitian: bool = False) -> Tensor:
     """With absolute tolerances under their older name.

@@ -8,6 +8,7 @@ from flambeau.ops._lang import *
 @structured(
     kernel="linalg_lu_factor_ex", namespaces=("_C._linalg",), aliases=("linalg.lu_factor_ex",),
     fields=("LU", "pivots", "info"), method=False,
+    batch=True,
 )  # fmt: skip
 def linalg_lu_factor_ex(
     A: Tensor, *, pivot: bool = True, check_errors: bool = False
@@ -40,7 +41,12 @@ def _(g0, result0, result1):
 
 
 @structured(
-    kernel="pivots_to_permutation", namespaces=(), method=False, out=False, differentiable=False
+    kernel="pivots_to_permutation",
+    namespaces=(),
+    method=False,
+    out=False,
+    differentiable=False,
+    batch=True,
 )
 def _pivots_to_permutation(pivots: Tensor, n: int) -> Tensor:
     """For each row of L U, the row of A that it is.
@@ -182,7 +188,11 @@ def linalg_lu(A: Tensor, *, pivot: bool = True) -> Tuple[Tensor, Tensor, Tensor]
 
 
 @composite(
-    namespaces=("torch",), method=True, name="_lu_with_info", fields=("LU", "pivots", "info")
+    namespaces=("torch",),
+    method=True,
+    name="_lu_with_info",
+    fields=("LU", "pivots", "info"),
+    autocast="float32",
 )
 def _lu_with_info(
     input: Tensor, pivot: bool = True, check_errors: bool = True
@@ -196,7 +206,11 @@ def _lu_with_info(
 
 
 @structured(
-    kernel="linalg_lu_solve", namespaces=("_C._linalg",), aliases=("linalg.lu_solve",), method=False
+    kernel="linalg_lu_solve",
+    namespaces=("_C._linalg",),
+    aliases=("linalg.lu_solve",),
+    method=False,
+    batch=True,
 )
 def linalg_lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
@@ -263,7 +277,7 @@ def _solution(name: str, A: Tensor, B: Tensor, left: bool) -> Tensor:
     return _columns(shape, B.dtype, B) if left else empty(shape, like=B)
 
 
-@composite(out=True)
+@composite(out=True, autocast="float32")
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """The older form of linalg.lu_solve.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="vector_norm", namespaces=(), method=False, out=False)
+@structured(kernel="vector_norm", namespaces=(), method=False, out=False, batch=True)
 def _vector_norm(input: Tensor, order: float, dims: Ints, keepdim: bool) -> Tensor:
     """The kernel of vector_norm; no dims are all dims.
 
@@ -333,7 +333,9 @@ def frobenius_norm(input: Tensor, dim: Ints1, keepdim: bool = False) -> Tensor:
     return linalg_vector_norm(input, 2.0, dim, keepdim)
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.cond",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",), aliases=("linalg.cond",), method=False, out=True, autocast="float32"
+)
 def linalg_cond(input: Tensor, p: Number | None = None) -> Tensor:
     """Condition numbers: norms of matrices times those of their inverses, in the norm `p` (2).
 
@@ -355,7 +357,9 @@ def linalg_cond(input: Tensor, p: Number | None = None) -> Tensor:
     return _cond_of_inverse(input, linalg_matrix_norm(input, order), order)
 
 
-@linalg_cond.overload(namespaces=("_C._linalg",), aliases=("linalg.cond",), method=False, out=True)
+@linalg_cond.overload(
+    namespaces=("_C._linalg",), aliases=("linalg.cond",), method=False, out=True, autocast="float32"
+)
 def linalg_cond(input: Tensor, p: str) -> Tensor:
     """In the Frobenius or nuclear norm.
 

@@ -8,7 +8,11 @@ from flambeau.ops._lang import *
 
 
 @structured(
-    kernel="linalg_cross", namespaces=("_C._linalg",), aliases=("linalg.cross",), method=False
+    kernel="linalg_cross",
+    namespaces=("_C._linalg",),
+    aliases=("linalg.cross",),
+    method=False,
+    batch=True,
 )
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Cross products of vectors of length 3 along `dim`.
@@ -55,7 +59,9 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     raise RuntimeError("no dimension of size 3 in input")
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.vecdot",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",), aliases=("linalg.vecdot",), method=False, out=True, autocast="lower"
+)
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Sums of products along `dim`, the first factor conjugated.
 
@@ -130,7 +136,13 @@ def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -
     return A.diagonal(offset, dim1, dim2)
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.tensorinv",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",),
+    aliases=("linalg.tensorinv",),
+    method=False,
+    out=True,
+    autocast="float32",
+)
 def linalg_tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     """The inverse under tensordot of an input whose first `ind` dims make the rows of a matrix.
 
@@ -153,7 +165,13 @@ def linalg_tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     return x.reshape(columns + rows)
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.tensorsolve",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",),
+    aliases=("linalg.tensorsolve",),
+    method=False,
+    out=True,
+    autocast="float32",
+)
 def linalg_tensorsolve(input: Tensor, other: Tensor, dims: Ints | None = None) -> Tensor:
     """X with tensordot(input, X, X.ndim) = other.
 
@@ -179,6 +197,7 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: Ints | None = None) -
 @structured(
     kernel="linalg_matrix_exp", namespaces=("_C._linalg",), aliases=("linalg.matrix_exp",),
     method=False, out=False,
+    batch=True,
 )  # fmt: skip
 def linalg_matrix_exp(A: Tensor) -> Tensor:
     """Matrix exponentials.
@@ -220,6 +239,7 @@ def matrix_exp(input: Tensor) -> Tensor:
 @structured(
     kernel="linalg_ldl_factor_ex", namespaces=("_C._linalg",), aliases=("linalg.ldl_factor_ex",),
     fields=("LD", "pivots", "info"), method=False,
+    batch=True,
 )  # fmt: skip
 def linalg_ldl_factor_ex(
     input: Tensor, *, hermitian: bool = False, check_errors: bool = False
@@ -258,6 +278,7 @@ def linalg_ldl_factor(input: Tensor, *, hermitian: bool = False) -> Tuple[Tensor
     namespaces=("_C._linalg",),
     aliases=("linalg.ldl_solve",),
     method=False,
+    batch=True,
 )
 def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
     """X with A X = B, from the factors of A.

@@ -8,6 +8,8 @@ from flambeau.ops._lang import *
 @structured(
     kernel="linalg_qr", namespaces=("_C._linalg",), aliases=("linalg.qr",), fields=("Q", "R"),
     method=False,
+    autocast="float32",
+    batch=True,
 )  # fmt: skip
 def linalg_qr(A: Tensor, mode: str = "reduced") -> Tuple[Tensor, Tensor]:
     """A = Q R with orthonormal columns in Q and an upper triangular R.
@@ -73,7 +75,7 @@ def _square_qr_backward(g_q: Tensor, g_r: Tensor, q: Tensor, r: Tensor) -> Tenso
     return linalg_solve_triangular(r.adjoint(), g, upper=False, left=False)
 
 
-@composite(fields=("Q", "R"), out=True)
+@composite(fields=("Q", "R"), out=True, autocast="float32")
 def qr(input: Tensor, some: bool = True) -> Tuple[Tensor, Tensor]:
     """The older form of linalg.qr.
 
@@ -83,7 +85,7 @@ def qr(input: Tensor, some: bool = True) -> Tuple[Tensor, Tensor]:
     return linalg_qr(input, "reduced" if some else "complete")
 
 
-@structured(kernel="geqrf", fields=("a", "tau"))
+@structured(kernel="geqrf", fields=("a", "tau"), autocast="float32", batch=True)
 def geqrf(input: Tensor) -> Tuple[Tensor, Tensor]:
     """R, the reflectors that make Q below its diagonal, and their scales.
 
@@ -140,6 +142,8 @@ def _reflect_all(input: Tensor, tau: Tensor, other: Tensor, left: bool, adjoint:
 @structured(
     kernel="linalg_householder_product", namespaces=("_C._linalg",),
     aliases=("linalg.householder_product",), method=False,
+    autocast="float32",
+    batch=True,
 )  # fmt: skip
 def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The leading columns of Q, from reflectors as geqrf gives them.
@@ -267,7 +271,7 @@ def _(g, input, tau):
     return g_input, g_tau
 
 
-@composite(out=True)
+@composite(out=True, autocast="float32")
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """Another name of linalg.householder_product.
 
@@ -277,7 +281,7 @@ def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     return linalg_householder_product(input, input2)
 
 
-@structured(kernel="ormqr")
+@structured(kernel="ormqr", autocast="float32", batch=True)
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:

@@ -9,7 +9,12 @@ from flambeau.ops._lang import *
 
 
 @structured(
-    kernel="linalg_solve_ex", namespaces=(), method=False, out=False, name="_linalg_solve_matrices"
+    kernel="linalg_solve_ex",
+    namespaces=(),
+    method=False,
+    out=False,
+    name="_linalg_solve_matrices",
+    batch=True,
 )
 def _linalg_solve_matrices(
     A: Tensor, B: Tensor, left: bool, vector: bool
@@ -111,7 +116,13 @@ def linalg_solve_ex(
     return x, info
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.solve",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",),
+    aliases=("linalg.solve",),
+    method=False,
+    out=True,
+    autocast="float32",
+)
 def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X with A X = B (or X A = B), for square A.
 
@@ -126,6 +137,7 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 @structured(
     kernel="linalg_solve_triangular", namespaces=("_C._linalg",),
     aliases=("linalg.solve_triangular",), method=False,
+    batch=True,
 )  # fmt: skip
 def linalg_solve_triangular(
     input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
@@ -154,7 +166,7 @@ def _(g, input, B, upper: bool, left: bool, unitriangular: bool, result):
     return sum_to(g_a, input.shape), sum_to(g_b, B.shape)
 
 
-@composite(fields=("solution", "cloned_coefficient"), out=True)
+@composite(fields=("solution", "cloned_coefficient"), out=True, autocast="float32")
 def triangular_solve(
     input: Tensor,
     A: Tensor,
@@ -194,6 +206,8 @@ def triangular_solve(
 @structured(
     kernel="linalg_inv_ex", namespaces=("_C._linalg",), aliases=("linalg.inv_ex",),
     fields=("inverse", "info"), method=False,
+    autocast="float32",
+    batch=True,
 )  # fmt: skip
 def linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> Tuple[Tensor, Tensor]:
     """The inverse, and for each matrix the place of its first zero pivot (0: none).
@@ -212,7 +226,9 @@ def _(g0, result0):
     return -(back @ (g0 @ back))
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.inv",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",), aliases=("linalg.inv",), method=False, out=True, autocast="float32"
+)
 def linalg_inv(A: Tensor) -> Tensor:
     """The inverse of each matrix.
 
@@ -224,7 +240,7 @@ def linalg_inv(A: Tensor) -> Tensor:
     return x
 
 
-@composite(out=True)
+@composite(out=True, autocast="float32")
 def inverse(input: Tensor) -> Tensor:
     """Another name of linalg.inv.
 

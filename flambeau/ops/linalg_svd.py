@@ -10,7 +10,12 @@ from flambeau.ops._lang import *
 
 
 @structured(
-    kernel="linalg_svd", method=False, fields=("U", "S", "Vh"), name="_linalg_svd", out=False
+    kernel="linalg_svd",
+    method=False,
+    fields=("U", "S", "Vh"),
+    name="_linalg_svd",
+    out=False,
+    batch=True,
 )
 def _linalg_svd(A: Tensor, full_matrices: bool, compute_uv: bool) -> Tuple[Tensor, Tensor, Tensor]:
     """Singular values, and (or nothing) singular vectors.
@@ -84,6 +89,7 @@ def _(g0: Tensor | None, g1: Tensor | None, g2: Tensor | None, A, result0, resul
 @composite(
     namespaces=("_C._linalg",), aliases=("linalg.svd",), fields=("U", "S", "Vh"), method=False,
     out=True,
+    autocast="float32",
 )  # fmt: skip
 def linalg_svd(
     A: Tensor, full_matrices: bool = True, *, driver: str | None = None
@@ -113,7 +119,13 @@ def _check_svd(A: Tensor, driver: str | None) -> None:
     )
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.svdvals",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",),
+    aliases=("linalg.svdvals",),
+    method=False,
+    out=True,
+    autocast="float32",
+)
 def linalg_svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """Singular values, in descending order.
 
@@ -125,7 +137,7 @@ def linalg_svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     return s
 
 
-@composite(fields=("U", "S", "V"), out=True)
+@composite(fields=("U", "S", "V"), out=True, autocast="float32")
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Tuple[Tensor, Tensor, Tensor]:
     """The older form of linalg.svd: V instead of its adjoint, and zeros where nothing is wanted.
 

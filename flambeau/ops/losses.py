@@ -50,7 +50,7 @@ def _squared_error(input: Tensor, target: Tensor) -> Tensor:
     return d * d
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def mse_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
 ) -> Tensor:
@@ -62,7 +62,7 @@ def mse_loss(
     return _weighted(_squared_error(input, target), input, weight, reduction)
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def l1_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
 ) -> Tensor:
@@ -92,7 +92,7 @@ def _(g, input, target, beta):
     return g * slope, -g * slope
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def smooth_l1_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
@@ -124,7 +124,7 @@ def _(g, input, target, delta):
     return g * slope, -g * slope
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -166,11 +166,11 @@ def _check_unit_interval(x: Tensor, name: str) -> None:
     >>> F.binary_cross_entropy(torch.ones(1), torch.ones(1))
     tensor(0.)
     """
-    inside = bool(((x >= 0) & (x <= 1)).all().item())
+    inside = truth(((x >= 0) & (x <= 1)).all(), True)
     check(inside, f"all elements of {name} should be between 0 and 1")
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -222,7 +222,7 @@ def _bce_with_pos_weight(input: Tensor, target: Tensor, pos_weight: Tensor) -> T
     return (1 - target) * input - (1 + (pos_weight - 1) * target) * s.logsigmoid(input)
 
 
-@composite(namespaces=("nn.functional", "torch"), method=False)
+@composite(namespaces=("nn.functional", "torch"), method=False, autocast="float32")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -267,7 +267,7 @@ def _kl_div(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
     return s.xlogy(target, target) - target * input
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def kl_div(
     input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
@@ -313,7 +313,7 @@ def _stirling(target: Tensor) -> Tensor:
     return value if target > 1 else 0
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -354,7 +354,7 @@ def _(g, input, target):
     return -g * target * z, -g * input * z
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target input)) for targets 1 and -1.
 
@@ -381,7 +381,7 @@ def _(g, input, target, margin):
     return s.where(target == -1, 0, g) - far, None
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -393,7 +393,7 @@ def hinge_embedding_loss(
     return _reduced(_hinge_embedding(input, target.to(input.dtype), margin), reduction)
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -411,7 +411,7 @@ def margin_ranking_loss(
     return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -436,7 +436,7 @@ def cosine_embedding_loss(
     return _reduced(near + far, reduction)
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,

@@ -104,6 +104,38 @@ def _(g0, input, target, weight, reduction, ignore_index, result1):
     return d_input, None, None
 
 
+@composite(namespaces=(), method=False)
+def _target_weights(
+    target: Tensor, weight: Tensor | None, weight_b: bool, ignore_index: int, dtype: DType
+) -> Tensor:
+    """The weight of each target of a batch, 0 for those that do not count.
+
+    >>> torch.vmap(F.nll_loss)(torch.zeros(3, 2, 4), torch.ones(3, 2).long()).shape
+    torch.Size([3])
+    """
+    valid = target != ignore_index
+    if weight is None:
+        return valid.to(dtype)
+    at = where(valid, target, 0).to(int64)
+    rows = at.reshape([at.size(0), -1])
+    of_class = weight if weight_b else weight.unsqueeze(0).expand([at.size(0), weight.size(0)])
+    return of_class.gather(1, rows).reshape(at.shape).to(dtype) * valid.to(dtype)
+
+
+@_nll_loss.vmap
+def _(input, target, weight, reduction, ignore_index, input_b, target_b, weight_b, batch):
+    x = _folded(input, input_b, batch)
+    t = _in_front(target, target_b, batch)
+    own = _target_weights(t, weight, weight_b, ignore_index, input.dtype)
+    each, _ = _nll_loss(x, _folded(t, True, batch), None, 0, ignore_index)
+    terms = each.reshape(t.shape) * own
+    total = own.reshape([batch, -1]).sum([1])
+    if reduction == 0:
+        return terms, total
+    loss = terms.reshape([batch, -1]).sum([1])
+    return (loss / total if reduction == 1 else loss), total
+
+
 @structured(kernel="nll_loss_backward", namespaces=(), method=False, out=False)
 def _nll_loss_backward(
     grad: Tensor,
@@ -130,7 +162,36 @@ def _(g, target, weight, reduction, ignore_index):
     return loss, None, None, None
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@_nll_loss_backward.vmap
+def _(
+    grad,
+    shape,
+    target,
+    weight,
+    reduction,
+    ignore_index,
+    total,
+    grad_b,
+    target_b,
+    weight_b,
+    total_b,
+    batch,
+):
+    t = _in_front(target, target_b, batch)
+    own = _target_weights(t, weight, weight_b, ignore_index, grad.dtype)
+    g = _in_front(grad, grad_b, batch)
+    if reduction == 1:
+        g = g / total
+    terms = _aligned(g, True, t.ndim - 1) * own
+    size = [batch * shape[0]] + shape[1:]
+    flat = terms.reshape([batch * shape[0]] + t.shape[2:])
+    d = _nll_loss_backward(
+        flat, size, _folded(t, True, batch), None, 0, ignore_index, ones([], dtype=grad.dtype)
+    )
+    return _unfolded(d, batch)
+
+
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -217,6 +278,49 @@ def _(
     return d.to(input.dtype), None, None
 
 
+@_cross_entropy_rows.vmap
+def _(
+    input,
+    target,
+    weight,
+    reduction,
+    ignore_index,
+    label_smoothing,
+    input_b,
+    target_b,
+    weight_b,
+    batch,
+):
+    t = _in_front(target, target_b, batch)
+    x = _in_front(input, input_b, batch)
+    kind = opmath(input.dtype)
+    total = _target_weights(t, weight, weight_b, ignore_index, kind).sum([1])
+    if weight is not None and weight_b:
+        losses: Tensors = []
+        sums: Tensors = []
+        for b in range(batch):
+            one, lse, _ = _cross_entropy_rows(
+                x.select(0, b),
+                t.select(0, b),
+                weight.select(0, b),
+                reduction,
+                ignore_index,
+                label_smoothing,
+            )
+            losses.append(one)
+            sums.append(lse)
+        return stack(losses), stack(sums), total
+    each, lse, _ = _cross_entropy_rows(
+        _folded(x, True, batch), _folded(t, True, batch), weight, 0, ignore_index, label_smoothing
+    )
+    terms = _unfolded(each, batch)
+    rows = _unfolded(lse, batch)
+    if reduction == 0:
+        return terms, rows, total
+    loss = terms.to(kind).sum([1])
+    return (loss / total if reduction == 1 else loss).to(input.dtype), rows, total
+
+
 @structured(
     kernel="cross_entropy_backward", namespaces=(), method=False, out=False, differentiable=False
 )
@@ -239,6 +343,65 @@ def _cross_entropy_backward(
     tensor([[ 0.5000, -0.5000]])
     """
     return empty(input.shape, like=input)
+
+
+@_cross_entropy_backward.vmap
+def _(
+    grad,
+    input,
+    target,
+    weight,
+    reduction,
+    ignore_index,
+    label_smoothing,
+    lse,
+    total,
+    grad_b,
+    input_b,
+    target_b,
+    weight_b,
+    lse_b,
+    total_b,
+    batch,
+):
+    t = _in_front(target, target_b, batch)
+    x = _in_front(input, input_b, batch)
+    rows = _in_front(lse, lse_b, batch)
+    g = _in_front(grad, grad_b, batch)
+    if reduction == 1:
+        g = (g / _in_front(total, total_b, batch)).to(grad.dtype)
+    if reduction != 0:
+        g = g.unsqueeze(1).expand(t.shape)
+    one = ones([], dtype=total.dtype)
+    if weight is not None and weight_b:
+        parts: Tensors = []
+        for b in range(batch):
+            parts.append(
+                _cross_entropy_backward(
+                    g.select(0, b),
+                    x.select(0, b),
+                    t.select(0, b),
+                    weight.select(0, b),
+                    0,
+                    ignore_index,
+                    label_smoothing,
+                    rows.select(0, b),
+                    one,
+                )
+            )
+        return stack(parts)
+    d = _cross_entropy_backward(
+        _folded(g, True, batch),
+        _folded(x, True, batch),
+        _folded(t, True, batch),
+        weight,
+        0,
+        ignore_index,
+        label_smoothing,
+        _folded(rows, True, batch),
+        one,
+    )
+    return _unfolded(d, batch)
 
 
 @composite(namespaces=(), method=False)
@@ -279,7 +442,7 @@ def _cross_entropy_probabilities(
     return loss / float(input.numel()) * float(c) if input.numel() > 0 else loss * nan
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -340,7 +503,7 @@ def _check_scores(name: str, input: Tensor) -> None:
     )
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -378,7 +541,7 @@ def multi_margin_loss(
     )
     at = target.reshape([n, 1])
     inside = ((at >= 0) & (at < c)).all()
-    check(bool(inside.item()), "multi_margin_loss: target out of range")
+    check(truth(inside, True), "multi_margin_loss: target out of range")
     excess = (margin - rows.gather(1, at) + rows).clamp_min(0)
     if p == 2:
         excess = excess * excess
@@ -396,7 +559,7 @@ def multi_margin_loss(
     return loss.mean() if mode == 1 else loss.sum()
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Hinge between the scores of a sample's classes and those of all others.
 
@@ -425,7 +588,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     at = target.reshape(rows.shape)
     c = rows.size(1)
     inside = ((at >= -1) & (at < c)).all()
-    check(bool(inside.item()), "multilabel_margin_loss: argument #2 'target' is out of range")
+    check(truth(inside, True), "multilabel_margin_loss: argument #2 'target' is out of range")
     # Everything from the first -1 on does not count.
     listed = (at < 0).cumsum(1) == 0
     index = at.clamp_min(0)

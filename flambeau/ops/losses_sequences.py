@@ -93,7 +93,7 @@ def _ctc_loss_backward(
     return empty(log_probs.shape, like=log_probs)
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast="float32")
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -34,7 +34,7 @@ def _product_dtype(op: str, a: Tensor, b: Tensor) -> DType:
     return a.dtype
 
 
-@structured(kernel="mm")
+@structured(kernel="mm", autocast="lower")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Matrix product of two matrices, without broadcasting.
 
@@ -66,7 +66,12 @@ def _(make):
     yield mm, make(3, 0), make(0, 5)
 
 
-@structured(kernel="bmm")
+@mm.vmap
+def _(input, mat2):
+    return matmul(input, mat2)
+
+
+@structured(kernel="bmm", autocast="lower")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Matrix products of two batches of matrices, pair by pair.
 
@@ -97,6 +102,11 @@ def _(make):
     yield bmm, make(0, 3, 4), make(0, 4, 5)
 
 
+@bmm.vmap
+def _(input, mat2):
+    return matmul(input, mat2)
+
+
 @structured(kernel="mv")
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Product of a matrix and a vector.
@@ -125,6 +135,11 @@ def _(g, input, vec):
 @mv.samples
 def _(make):
     yield mv, make(3, 4), make(4)
+
+
+@mv.vmap
+def _(input, vec, input_b, vec_b):
+    return _mv_batched(input, vec, input_b, vec_b)
 
 
 @structured(kernel="dot")
@@ -163,6 +178,13 @@ def _(make):
     yield dot, make(5), make(5)
 
 
+@dot.vmap
+def _(input, tensor, input_b, tensor_b):
+    if input_b and tensor_b:
+        return matmul(input.unsqueeze(1), tensor.unsqueeze(2)).reshape([input.size(0)])
+    return matmul(input, tensor)
+
+
 @composite
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Inner product of two vectors, the first conjugated.
@@ -173,7 +195,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return dot(input.conj(), other)
 
 
-@structured(kernel="addmm", inplace=True)
+@structured(kernel="addmm", inplace=True, autocast="lower")
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -192,6 +214,12 @@ def addmm(
     )
     d = _product_dtype("addmm", mat1, mat2)
     return _added("addmm", input, [n, mat2.shape[1]], d, beta, alpha)
+
+
+@addmm.vmap
+def _(input, mat1, mat2, beta, alpha, input_b, mat1_b, mat2_b, batch):
+    product = _in_front(matmul(mat1, mat2), mat1_b or mat2_b, batch)
+    return _plus_batched(input, input_b, product, beta, alpha)
 
 
 @composite(namespaces=())
@@ -263,6 +291,16 @@ def _(g, input, mat, vec, beta, alpha):
     return sum_to(_scaled(g, beta), input.shape), a, b
 
 
+@addmv.vmap
+def _(input, mat, vec, beta, alpha, input_b, mat_b, vec_b, batch):
+    product = (
+        mv(mat, vec).unsqueeze(0).expand([batch, mat.size(0)])
+        if not mat_b and not vec_b
+        else _mv_batched(mat, vec, mat_b, vec_b)
+    )
+    return _plus_batched(input, input_b, product, beta, alpha)
+
+
 @structured(kernel="addr", inplace=True)
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
@@ -292,7 +330,13 @@ def _(g, input, vec1, vec2, beta, alpha):
     return sum_to(_scaled(g, beta), input.shape), a, b
 
 
-@structured(kernel="baddbmm", inplace=True)
+@addr.vmap
+def _(input, vec1, vec2, beta, alpha, input_b, vec1_b, vec2_b, batch):
+    product = vec1.unsqueeze(-1) * vec2.unsqueeze(-2)
+    return _plus_batched(input, input_b, _in_front(product, vec1_b or vec2_b, batch), beta, alpha)
+
+
+@structured(kernel="baddbmm", inplace=True, autocast="lower")
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -304,6 +348,12 @@ def baddbmm(
     d = _batch_dtype("baddbmm", batch1, batch2)
     shape = [batch1.shape[0], batch1.shape[1], batch2.shape[2]]
     return _added("baddbmm", input, shape, d, beta, alpha)
+
+
+@baddbmm.vmap
+def _(input, batch1, batch2, beta, alpha, input_b, batch1_b, batch2_b, batch):
+    product = _in_front(matmul(batch1, batch2), batch1_b or batch2_b, batch)
+    return _plus_batched(input, input_b, product, beta, alpha)
 
 
 @composite(namespaces=())
@@ -335,7 +385,7 @@ def _(g, input, batch1, batch2, beta, alpha):
     return sum_to(_scaled(g, beta), input.shape), a, b
 
 
-@structured(kernel="addbmm", inplace=True)
+@structured(kernel="addbmm", inplace=True, autocast="lower")
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -354,6 +404,12 @@ def _(g, input, batch1, batch2, beta, alpha):
     a = _scaled(bmm(gs, batch2.transpose(1, 2).conj()), alpha)
     b = _scaled(bmm(batch1.transpose(1, 2).conj(), gs), alpha)
     return sum_to(_scaled(g, beta), input.shape), a, b
+
+
+@addbmm.vmap
+def _(input, batch1, batch2, beta, alpha, input_b, batch1_b, batch2_b, batch):
+    product = _in_front(matmul(batch1, batch2), batch1_b or batch2_b, batch).sum([1])
+    return _plus_batched(input, input_b, product, beta, alpha)
 
 
 @structured(kernel="outer", aliases=("ger",), alias_methods=("ger",))
@@ -382,6 +438,42 @@ def _(g, input, vec2):
     return mv(g, vec2.conj()), mv(g.transpose(0, 1), input.conj())
 
 
+@composite(namespaces=(), method=False)
+def _mv_batched(matrix: Tensor, vec: Tensor, matrix_b: bool, vec_b: bool) -> Tensor:
+    """Products of matrices and vectors, one for each sample.
+
+    >>> torch.vmap(torch.mv)(torch.ones(4, 2, 3), torch.ones(4, 3)).shape
+    torch.Size([4, 2])
+    """
+    if matrix_b and vec_b:
+        return matmul(matrix, vec.unsqueeze(2)).squeeze([2])
+    if matrix_b:
+        return matmul(matrix, vec)
+    return matmul(vec, matrix.transpose(0, 1))
+
+
+@composite(namespaces=(), method=False)
+def _plus_batched(
+    input: Tensor, input_b: bool, product: Tensor, beta: Number, alpha: Number
+) -> Tensor:
+    """`beta * input + alpha * product` for a product with the batch in front.
+
+    >>> x, y = torch.ones(4, 2, 3), torch.ones(4, 3)
+    >>> torch.vmap(torch.addmv)(torch.ones(4, 2), x, y).shape
+    torch.Size([4, 2])
+    """
+    p = product if alpha == 1 else product * wrapped(alpha)
+    if beta == 0:
+        return p
+    x = _aligned(input, input_b, product.ndim - 1)
+    return p + (x if beta == 1 else x * wrapped(beta))
+
+
+@outer.vmap
+def _(input, vec2):
+    return input.unsqueeze(-1) * vec2.unsqueeze(-2)
+
+
 @composite
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sums of products over the last dimension of both; a 0-d argument just multiplies.
@@ -405,7 +497,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return out.reshape(input.shape[:-1] + other.shape[:-1])
 
 
-@composite
+@composite(autocast="lower")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Matrix product over the last two dimensions; the others broadcast, vectors are contracted.
 
@@ -473,7 +565,26 @@ def _(g, input, weight, bias):
     return gx, gw, g2.sum([0])
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@_linear.vmap
+def _(input, weight, bias, input_b, weight_b, bias_b, batch):
+    if not weight_b:
+        y = linear(_in_front(input, input_b, batch), weight, None if bias_b else bias)
+        if bias is None or not bias_b:
+            return y
+        return y + _aligned(bias, bias_b, y.ndim - 1)
+    n = weight.size(1)
+    lead = input.shape[1:-1] if input_b else input.shape[:-1]
+    if input_b:
+        y = matmul(input.reshape([batch, -1, weight.size(2)]), weight.transpose(1, 2))
+        y = y.reshape([batch] + lead + [n])
+    else:
+        # One wide product for all samples.
+        wide = linear(input, weight.reshape([batch * n, weight.size(2)])).reshape(lead + [batch, n])
+        y = wide.movedim([wide.ndim - 2], [0])
+    return y if bias is None else y + _aligned(bias, bias_b, y.ndim - 1)
+
+
+@composite(namespaces=("nn.functional",), method=False, autocast="lower")
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias` over the last dimension of `input`.
 
@@ -605,7 +716,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return (input.reshape(a) * other.reshape(b)).reshape(out)
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def cdist(
     x1: Tensor, x2: Tensor, p: float = 2.0,
     compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary",

@@ -72,6 +72,19 @@ def _(g0, g1, g2, input, normalized_shape, weight, bias, result1, result2):
     return d_input.to(input.dtype), d_weight, d_bias
 
 
+@native_layer_norm.vmap
+def _(input, normalized_shape, weight, bias, eps, input_b, weight_b, bias_b, batch):
+    x = _in_front(input, input_b, batch)
+    if not weight_b and not bias_b:
+        return native_layer_norm(x, normalized_shape, weight, bias, eps)
+    y, mean, rstd = native_layer_norm(x, normalized_shape, None, None, eps)
+    if weight is not None:
+        y = y * _aligned(weight, weight_b, y.ndim - 1)
+    if bias is not None:
+        y = y + _aligned(bias, bias_b, y.ndim - 1)
+    return y, mean, rstd
+
+
 @structured(
     kernel="layer_norm_backward", namespaces=(), method=False, out=False, differentiable=False
 )
@@ -94,6 +107,25 @@ def layer_norm_backward(
         empty(normalized_shape, dtype=kind),
         empty(normalized_shape, dtype=kind),
     )
+
+
+@layer_norm_backward.vmap
+def _(
+    g, input, normalized_shape, weight, mean, rstd, g_b, input_b, weight_b, mean_b, rstd_b, batch
+):
+    gs = _in_front(g, g_b, batch)
+    x = _in_front(input, input_b, batch)
+    m = _in_front(mean, mean_b, batch)
+    r = _in_front(rstd, rstd_b, batch)
+    scaled = gs if weight is None else gs * _aligned(weight, weight_b, x.ndim - 1)
+    d_input, _, _ = layer_norm_backward(scaled, x, normalized_shape, None, m, r)
+    d_weight = gs.to(m.dtype) * (x.to(m.dtype) - m) * r
+    d_bias = gs.to(m.dtype)
+    lead = list(range(1, x.ndim - len(normalized_shape)))
+    if len(lead) > 0:
+        d_weight = d_weight.sum(lead)
+        d_bias = d_bias.sum(lead)
+    return d_input, d_weight, d_bias
 
 
 @composite(namespaces=("torch", "nn.functional"), method=False)
@@ -201,6 +233,45 @@ def _(g0, input, weight, bias, running_mean, running_var, training, eps, result1
     return d_input.to(input.dtype), d_weight, d_bias, None, None
 
 
+@native_batch_norm.vmap
+def _(
+    input,
+    weight,
+    bias,
+    running_mean,
+    running_var,
+    training,
+    momentum,
+    eps,
+    input_b,
+    weight_b,
+    bias_b,
+    running_mean_b,
+    running_var_b,
+    batch,
+):
+    check(
+        not training or running_mean is None or (running_mean_b and running_var_b),
+        "vmap: batch_norm: the input is batched and the running statistics, which are changed in "
+        "place, are not; batch them, or use track_running_stats=False",
+    )
+    x = _channelled(input, input_b, batch)
+    w = None if weight is None else _in_front(weight, weight_b, batch).reshape([-1])
+    b = None if bias is None else _in_front(bias, bias_b, batch).reshape([-1])
+    rm = running_mean
+    rv = running_var
+    if running_mean is not None and running_var is not None:
+        if running_mean_b and running_var_b:
+            rm = running_mean.view([-1])
+            rv = running_var.view([-1])
+        else:
+            rm = _in_front(running_mean, running_mean_b, batch).reshape([-1])
+            rv = _in_front(running_var, running_var_b, batch).reshape([-1])
+    y, mean, rstd = native_batch_norm(x, w, b, rm, rv, training, momentum, eps)
+    c = mean.size(0) // max(batch, 1)
+    return _unchannelled(y, batch), mean.view([batch, c]), rstd.view([batch, c])
+
+
 @structured(
     kernel="batch_norm_backward", namespaces=(), method=False, out=False, differentiable=False
 )
@@ -222,6 +293,42 @@ def batch_norm_backward(
     """
     kind = opmath(input.dtype)
     return empty_as(input), empty([input.size(1)], dtype=kind), empty([input.size(1)], dtype=kind)
+
+
+@batch_norm_backward.vmap
+def _(
+    g,
+    input,
+    weight,
+    running_mean,
+    running_var,
+    mean,
+    rstd,
+    training,
+    eps,
+    g_b,
+    input_b,
+    weight_b,
+    running_mean_b,
+    running_var_b,
+    mean_b,
+    rstd_b,
+    batch,
+):
+    gs = _channelled(g, g_b, batch)
+    x = _channelled(input, input_b, batch)
+    w = None if weight is None else _in_front(weight, weight_b, batch).reshape([-1])
+    rm = (
+        None
+        if running_mean is None
+        else _in_front(running_mean, running_mean_b, batch).reshape([-1])
+    )
+    rv = None if running_var is None else _in_front(running_var, running_var_b, batch).reshape([-1])
+    m = _in_front(mean, mean_b, batch).reshape([-1])
+    r = _in_front(rstd, rstd_b, batch).reshape([-1])
+    gx, gw, gb = batch_norm_backward(gs, x, w, rm, rv, m, r, training, eps)
+    c = gw.size(0) // max(batch, 1)
+    return _unchannelled(gx, batch), gw.view([batch, c]), gb.view([batch, c])
 
 
 @composite(namespaces=("torch",), method=False, name="_batch_norm")
@@ -344,6 +451,21 @@ def _(g0, input, weight, bias, num_groups, eps, result1, result2):
     return d_input.reshape(input.shape).to(input.dtype), d_weight, d_bias
 
 
+@native_group_norm.vmap
+def _(input, weight, bias, num_groups, eps, input_b, weight_b, bias_b, batch):
+    x = _folded(input, input_b, batch)
+    if not weight_b and not bias_b:
+        y, mean, rstd = native_group_norm(x, weight, bias, num_groups, eps)
+        return _unfolded(y, batch), _unfolded(mean, batch), _unfolded(rstd, batch)
+    y, mean, rstd = native_group_norm(x, None, None, num_groups, eps)
+    out = _unfolded(y, batch)
+    if weight is not None:
+        out = out * _per_channel(weight, weight_b, out.ndim - 1)
+    if bias is not None:
+        out = out + _per_channel(bias, bias_b, out.ndim - 1)
+    return out, _unfolded(mean, batch), _unfolded(rstd, batch)
+
+
 @structured(
     kernel="group_norm_backward", namespaces=(), method=False, out=False, differentiable=False
 )
@@ -358,6 +480,21 @@ def group_norm_backward(
     kind = opmath(input.dtype)
     c = input.size(1)
     return empty(input.shape, like=input), empty([c], dtype=kind), empty([c], dtype=kind)
+
+
+@group_norm_backward.vmap
+def _(g, input, weight, num_groups, mean, rstd, g_b, input_b, weight_b, mean_b, rstd_b, batch):
+    gs = _in_front(g, g_b, batch)
+    x = _folded(input, input_b, batch)
+    m = _folded(mean, mean_b, batch)
+    r = _folded(rstd, rstd_b, batch)
+    scaled = gs if weight is None else gs * _per_channel(weight, weight_b, gs.ndim - 1)
+    d_input, _, _ = group_norm_backward(_folded(scaled, True, batch), x, None, num_groups, m, r)
+    groups = x.to(m.dtype).reshape([x.size(0), num_groups, -1])
+    hat = ((groups - m.unsqueeze(2)) * r.unsqueeze(2)).reshape(gs.shape)
+    dims = [1] + list(range(3, gs.ndim))
+    d_weight = (gs.to(m.dtype) * hat).sum(dims)
+    return _unfolded(d_input, batch), d_weight, gs.to(m.dtype).sum(dims)
 
 
 @composite(namespaces=("nn.functional", "torch"), method=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="constant_pad", method=False)
+@structured(kernel="constant_pad", method=False, batch=True)
 def constant_pad_nd(input: Tensor, pad: Ints, value: Number = 0) -> Tensor:
     """Input with `value` around it.
 
@@ -102,6 +102,11 @@ def _(g, input, pad, mode):
     return _index_pad_backward(g, input.shape, pad, mode)
 
 
+@_index_pad.vmap
+def _(input, pad, mode, input_b, batch):
+    return _unfolded(_index_pad(_folded(input, input_b, batch), pad, mode), batch)
+
+
 @structured(kernel="index_pad_backward", namespaces=(), out=False)
 def _index_pad_backward(grad: Tensor, input_size: Ints, pad: Ints, mode: str) -> Tensor:
     """Cotangent of the input of `_index_pad`.
@@ -115,6 +120,16 @@ def _index_pad_backward(grad: Tensor, input_size: Ints, pad: Ints, mode: str) ->
 @_index_pad_backward.vjp
 def _(g, pad, mode):
     return _index_pad(g, pad, mode)
+
+
+@_index_pad_backward.vmap
+def _(grad, input_size, pad, mode, grad_b, batch):
+    return _unfolded(
+        _index_pad_backward(
+            _folded(grad, grad_b, batch), [batch * input_size[0]] + input_size[1:], pad, mode
+        ),
+        batch,
+    )
 
 
 @composite(namespaces=("nn.functional",), method=False)
@@ -216,6 +231,13 @@ def _(g, input, kernel_size, dilation, padding, stride):
     return col2im(g, input.shape[2:], kernel_size, dilation, padding, stride)
 
 
+@im2col.vmap
+def _(input, kernel_size, dilation, padding, stride, input_b, batch):
+    return _unfolded(
+        im2col(_folded(input, input_b, batch), kernel_size, dilation, padding, stride), batch
+    )
+
+
 @structured(kernel="col2im", method=False, namespaces=())
 def col2im(
     input: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
@@ -254,6 +276,14 @@ def col2im(
 @col2im.vjp
 def _(g, kernel_size, dilation, padding, stride):
     return im2col(g, kernel_size, dilation, padding, stride)
+
+
+@col2im.vmap
+def _(input, output_size, kernel_size, dilation, padding, stride, input_b, batch):
+    return _unfolded(
+        col2im(_folded(input, input_b, batch), output_size, kernel_size, dilation, padding, stride),
+        batch,
+    )
 
 
 @composite(method=False, namespaces=(), aliases=("nn.functional.unfold",))

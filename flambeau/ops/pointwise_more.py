@@ -147,7 +147,7 @@ def nan_to_num(
     return where(x == -inf, low, x)
 
 
-@composite(method=True, namespaces=("torch", "nn.functional"))
+@composite(method=True, namespaces=("torch", "nn.functional"), autocast="lower")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x above 0, `weight` times x below: one weight for all or one per channel (dim 1).
 

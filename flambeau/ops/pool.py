@@ -126,6 +126,14 @@ def _(g, input, kernel, stride, padding, dilation, ceil_mode):
     return _max_pool_backward(g, input, kernel, stride, padding, dilation, ceil_mode)
 
 
+@_max_pool.vmap
+def _(input, kernel, stride, padding, dilation, ceil_mode, input_b, batch):
+    return _unfolded(
+        _max_pool(_folded(input, input_b, batch), kernel, stride, padding, dilation, ceil_mode),
+        batch,
+    )
+
+
 @structured(kernel="max_pool_backward", namespaces=(), out=False)
 def _max_pool_backward(
     grad: Tensor,
@@ -150,6 +158,22 @@ def _max_pool_backward(
 def _(g, grad, input, kernel, stride, padding, dilation, ceil_mode):
     _, at = _max_pool_both(input, kernel, stride, padding, dilation, ceil_mode)
     return _pick(g, at, len(kernel)), None
+
+
+@_max_pool_backward.vmap
+def _(grad, input, kernel, stride, padding, dilation, ceil_mode, grad_b, input_b, batch):
+    return _unfolded(
+        _max_pool_backward(
+            _folded(grad, grad_b, batch),
+            _folded(input, input_b, batch),
+            kernel,
+            stride,
+            padding,
+            dilation,
+            ceil_mode,
+        ),
+        batch,
+    )
 
 
 @composite(namespaces=())
@@ -182,6 +206,19 @@ def _(g, grad, at, axes):
     return _pick(g, at, axes), None
 
 
+@_plane_scatter.vmap
+def _(grad, at, input_size, axes, grad_b, at_b, batch):
+    return _unfolded(
+        _plane_scatter(
+            _folded(grad, grad_b, batch),
+            _folded(at, at_b, batch),
+            [batch * input_size[0]] + input_size[1:],
+            axes,
+        ),
+        batch,
+    )
+
+
 @structured(kernel="max_pool_both", method=False, out=False)
 def _max_pool_both(
     input: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
@@ -206,6 +243,14 @@ def _max_pool_both(
 @_max_pool_both.vjp
 def _(g0, input, kernel, result1):
     return _plane_scatter(g0, result1, input.shape, len(kernel))
+
+
+@_max_pool_both.vmap
+def _(input, kernel, stride, padding, dilation, ceil_mode, input_b, batch):
+    a, b = _max_pool_both(
+        _folded(input, input_b, batch), kernel, stride, padding, dilation, ceil_mode
+    )
+    return _unfolded(a, batch), _unfolded(b, batch)
 
 
 @composite(method=False)
@@ -259,7 +304,7 @@ def _(make):
     yield max_pool2d, make(3, 6, 6), 2
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def max_pool3d(
     input: Tensor, kernel_size: Ints3, stride: Ints | None = None, padding: Ints3 = 0,
     dilation: Ints3 = 1, ceil_mode: bool = False,
@@ -350,6 +395,22 @@ def _(g, input, kernel, stride, padding, ceil_mode, count_include_pad, divisor):
     )
 
 
+@_avg_pool.vmap
+def _(input, kernel, stride, padding, ceil_mode, count_include_pad, divisor, input_b, batch):
+    return _unfolded(
+        _avg_pool(
+            _folded(input, input_b, batch),
+            kernel,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor,
+        ),
+        batch,
+    )
+
+
 @structured(kernel="avg_pool_backward", namespaces=(), out=False)
 def _avg_pool_backward(
     grad: Tensor, input_size: Ints, kernel: Ints, stride: Ints, padding: Ints, ceil_mode: bool,
@@ -368,6 +429,25 @@ def _avg_pool_backward(
 @_avg_pool_backward.vjp
 def _(g, kernel, stride, padding, ceil_mode, count_include_pad, divisor):
     return _avg_pool(g, kernel, stride, padding, ceil_mode, count_include_pad, divisor)
+
+
+@_avg_pool_backward.vmap
+def _(
+    grad, input_size, kernel, stride, padding, ceil_mode, count_include_pad, divisor, grad_b, batch
+):
+    return _unfolded(
+        _avg_pool_backward(
+            _folded(grad, grad_b, batch),
+            [batch * input_size[0]] + input_size[1:],
+            kernel,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor,
+        ),
+        batch,
+    )
 
 
 @composite(method=False, namespaces=("torch", "nn.functional"))
@@ -404,7 +484,7 @@ def _(make):
     yield avg_pool2d, make(3, 6, 6), 2, None, 0, False, True, 3
 
 
-@composite(method=False, namespaces=("nn.functional",))
+@composite(method=False, namespaces=("nn.functional",), autocast="float32")
 def avg_pool3d(
     input: Tensor, kernel_size: Ints3, stride: Ints | None = None, padding: Ints3 = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
@@ -468,6 +548,11 @@ def _(g, input, size):
     return _adaptive_avg_pool_backward(g, input.shape, len(size))
 
 
+@_adaptive_avg_pool.vmap
+def _(input, size, input_b, batch):
+    return _unfolded(_adaptive_avg_pool(_folded(input, input_b, batch), size), batch)
+
+
 @structured(kernel="adaptive_avg_backward", namespaces=(), out=False)
 def _adaptive_avg_pool_backward(grad: Tensor, input_size: Ints, axes: int) -> Tensor:
     """Cotangent of the input of `_adaptive_avg_pool`.
@@ -483,6 +568,16 @@ def _adaptive_avg_pool_backward(grad: Tensor, input_size: Ints, axes: int) -> Te
 @_adaptive_avg_pool_backward.vjp
 def _(g, grad, axes):
     return _adaptive_avg_pool(g, grad.shape[grad.ndim - axes :])
+
+
+@_adaptive_avg_pool_backward.vmap
+def _(grad, input_size, axes, grad_b, batch):
+    return _unfolded(
+        _adaptive_avg_pool_backward(
+            _folded(grad, grad_b, batch), [batch * input_size[0]] + input_size[1:], axes
+        ),
+        batch,
+    )
 
 
 @structured(kernel="adaptive_max_both", method=False, out=False)
@@ -505,6 +600,12 @@ def _adaptive_max_both(input: Tensor, size: Ints) -> Tuple[Tensor, Tensor]:
 @_adaptive_max_both.vjp
 def _(g0, input, size, result1):
     return _plane_scatter(g0, result1, input.shape, len(size))
+
+
+@_adaptive_max_both.vmap
+def _(input, size, input_b, batch):
+    a, b = _adaptive_max_both(_folded(input, input_b, batch), size)
+    return _unfolded(a, batch), _unfolded(b, batch)
 
 
 @composite(method=False, namespaces=("torch", "nn.functional"))

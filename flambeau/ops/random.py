@@ -7,7 +7,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="uniform_", inplace_kernel=True, namespaces=(), method=True)
+@structured(kernel="uniform_", inplace_kernel=True, namespaces=(), method=True, batch=True)
 def uniform_(
     self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -36,7 +36,7 @@ def _(g):
     return zeros(g.shape, dtype=g.dtype)
 
 
-@structured(kernel="normal_", inplace_kernel=True, namespaces=(), method=True)
+@structured(kernel="normal_", inplace_kernel=True, namespaces=(), method=True, batch=True)
 def normal_(
     self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -57,7 +57,14 @@ def _(g):
     return zeros(g.shape, dtype=g.dtype)
 
 
-@structured(kernel="random_", inplace_kernel=True, namespaces=(), method=True, differentiable=False)
+@structured(
+    kernel="random_",
+    inplace_kernel=True,
+    namespaces=(),
+    method=True,
+    differentiable=False,
+    batch=True,
+)
 def random_(self: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Fills with whole numbers over the range that the dtype holds exactly.
 
@@ -67,7 +74,12 @@ def random_(self: Tensor, *, generator: Generator | None = None) -> Tensor:
 
 
 @random_.overload(
-    kernel="random_to_", inplace_kernel=True, namespaces=(), method=True, differentiable=False
+    kernel="random_to_",
+    inplace_kernel=True,
+    namespaces=(),
+    method=True,
+    differentiable=False,
+    batch=True,
 )
 def random_(self: Tensor, to: int, *, generator: Generator | None = None) -> Tensor:
     """Fills with whole numbers from [0, to).
@@ -79,7 +91,12 @@ def random_(self: Tensor, to: int, *, generator: Generator | None = None) -> Ten
 
 
 @random_.overload(
-    kernel="random_from_to_", inplace_kernel=True, namespaces=(), method=True, differentiable=False
+    kernel="random_from_to_",
+    inplace_kernel=True,
+    namespaces=(),
+    method=True,
+    differentiable=False,
+    batch=True,
 )
 def random_(
     self: Tensor, from_: int, to: int | None, *, generator: Generator | None = None
@@ -96,7 +113,7 @@ def random_(
         )
 
 
-@structured(kernel="bernoulli_", inplace_kernel=True, namespaces=(), method=True)
+@structured(kernel="bernoulli_", inplace_kernel=True, namespaces=(), method=True, batch=True)
 def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fills with ones with probability p, else zeros.
 
@@ -129,7 +146,12 @@ def _(g, p):
     return zeros(g.shape, dtype=g.dtype), zeros(p.shape, dtype=p.dtype)
 
 
-@structured(kernel="exponential_", inplace_kernel=True, namespaces=(), method=True)
+@bernoulli_.vmap
+def _(self, p, generator, p_b):
+    return self.bernoulli_(_aligned(p, p_b, self.ndim - 1), generator=generator)
+
+
+@structured(kernel="exponential_", inplace_kernel=True, namespaces=(), method=True, batch=True)
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fills with numbers drawn from the exponential distribution of rate lambd.
 
@@ -148,7 +170,7 @@ def _(g):
     return zeros(g.shape, dtype=g.dtype)
 
 
-@structured(kernel="geometric_", inplace_kernel=True, namespaces=(), method=True)
+@structured(kernel="geometric_", inplace_kernel=True, namespaces=(), method=True, batch=True)
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fills with the number of trials until the first success of probability p.
 
@@ -163,7 +185,7 @@ def _(g):
     return zeros(g.shape, dtype=g.dtype)
 
 
-@structured(kernel="log_normal_", inplace_kernel=True, namespaces=(), method=True)
+@structured(kernel="log_normal_", inplace_kernel=True, namespaces=(), method=True, batch=True)
 def log_normal_(
     self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -184,7 +206,7 @@ def _(g):
     return zeros(g.shape, dtype=g.dtype)
 
 
-@structured(kernel="cauchy_", inplace_kernel=True, namespaces=(), method=True)
+@structured(kernel="cauchy_", inplace_kernel=True, namespaces=(), method=True, batch=True)
 def cauchy_(
     self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -218,7 +240,7 @@ def rand(
     >>> torch.rand(2, 3).shape
     torch.Size([2, 3])
     """
-    return empty(size, dtype=dtype, device=device).uniform_(0.0, 1.0, generator=generator)
+    return _empty_samples(size, dtype, device, generator).uniform_(0.0, 1.0, generator=generator)
 
 
 @composite(factory=True, method=False, out=True)
@@ -234,7 +256,7 @@ def randn(
     >>> torch.randn(2, 3).shape
     torch.Size([2, 3])
     """
-    return empty(size, dtype=dtype, device=device).normal_(0.0, 1.0, generator=generator)
+    return _empty_samples(size, dtype, device, generator).normal_(0.0, 1.0, generator=generator)
 
 
 @composite(factory=True, method=False, out=True)
@@ -253,7 +275,7 @@ def randint(
     tensor([3, 3])
     """
     d = dtype if dtype is not None else int64
-    return empty(size, dtype=d, device=device).random_(low, high, generator=generator)
+    return _empty_samples(size, d, device, generator).random_(low, high, generator=generator)
 
 
 @randint.overload(factory=True, method=False, out=True)
@@ -271,7 +293,7 @@ def randint(
     tensor([0, 0])
     """
     d = dtype if dtype is not None else int64
-    return empty(size, dtype=d, device=device).random_(0, high, generator=generator)
+    return _empty_samples(size, d, device, generator).random_(0, high, generator=generator)
 
 
 @structured(kernel="randperm", factory=True, method=False, differentiable=False)
@@ -384,7 +406,7 @@ def normal(mean: Tensor, std: Tensor, *, generator: Generator | None = None) -> 
     """
     shape = broadcast_shapes(mean.shape, std.shape)
     check(
-        std.numel() == 0 or bool((std >= 0).all().item()),
+        std.numel() == 0 or truth((std >= 0).all(), True),
         "normal expects all elements of std >= 0.0",
     )
     return empty(shape, like=mean).normal_(0.0, 1.0, generator=generator).mul_(std).add_(mean)
@@ -408,7 +430,7 @@ def normal(mean: float, std: Tensor, *, generator: Generator | None = None) -> T
     tensor([1., 1.])
     """
     check(
-        std.numel() == 0 or bool((std >= 0).all().item()),
+        std.numel() == 0 or truth((std >= 0).all(), True),
         "normal expects all elements of std >= 0.0",
     )
     return empty_like(std).normal_(0.0, 1.0, generator=generator).mul_(std).add_(mean)
@@ -424,7 +446,7 @@ def normal(
     >>> torch.normal(1.0, 0.0, (2,))
     tensor([1., 1.])
     """
-    return empty(size, dtype=dtype, device=device).normal_(mean, std, generator=generator)
+    return _empty_samples(size, dtype, device, generator).normal_(mean, std, generator=generator)
 
 
 @composite(out=True)
@@ -453,11 +475,11 @@ def multinomial(
     if not replacement or num_samples == 1:
         bad = ((input < 0) | input.isinf() | input.isnan()).any()
         check(
-            not bool(bad.item()), "probability tensor contains either `inf`, `nan` or element < 0"
+            not truth(bad, False), "probability tensor contains either `inf`, `nan` or element < 0"
         )
         empty_row = (input.sum(-1) == 0).any()
         check(
-            not bool(empty_row.item()),
+            not truth(empty_row, False),
             "invalid multinomial distribution (sum of probabilities <= 0)",
         )
         race = input / empty_like(input).exponential_(1.0, generator=generator)
@@ -488,7 +510,7 @@ def _multinomial_with_replacement(
     return empty(shape, dtype=int64)
 
 
-@structured(kernel="poisson", method=False, out=False)
+@structured(kernel="poisson", method=False, out=False, batch=True)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Counts of the Poisson distribution with the rates `input`.
 
@@ -509,7 +531,9 @@ def _(g):
     return zeros(g.shape, dtype=g.dtype)
 
 
-@structured(kernel="dropout", namespaces=(), method=False, out=False, fields=("output", "mask"))
+@structured(
+    kernel="dropout", namespaces=(), method=False, out=False, fields=("output", "mask"), batch=True
+)
 def _dropout(input: Tensor, p: float, generator: Generator | None) -> Tuple[Tensor, Tensor]:
     """The kernel of dropout in training: scaled survivors, and the mask of who survived.
 

@@ -66,7 +66,7 @@ def _count_reduced(input: Tensor, dim: Ints | None) -> int:
     return n
 
 
-@structured(kernel="sum", linear=True)
+@structured(kernel="sum", linear=True, batch=True)
 def sum(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -86,7 +86,7 @@ def _(g, input, dim, keepdim):
     return wide if g.dtype == input.dtype else wide.to(input.dtype)
 
 
-@structured(kernel="mean", linear=True)
+@structured(kernel="mean", linear=True, batch=True)
 def mean(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -112,7 +112,7 @@ def _(g, input, dim, keepdim):
     return part if g.dtype == input.dtype else part.to(input.dtype)
 
 
-@structured(kernel="any", differentiable=False)
+@structured(kernel="any", differentiable=False, batch=True)
 def any(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tensor:
     """Is any entry along `dim` other than zero? bool, but uint8 for uint8.
 
@@ -124,7 +124,7 @@ def any(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tenso
     return empty(_shape_without(input.shape, dims, keepdim), dtype=kind, like=input)
 
 
-@structured(kernel="all", differentiable=False)
+@structured(kernel="all", differentiable=False, batch=True)
 def all(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tensor:
     """Are all entries along `dim` other than zero? bool, but uint8 for uint8.
 
@@ -161,14 +161,14 @@ def _prod_cotangent(g: Tensor, input: Tensor, result: Tensor, dim: int) -> Tenso
     """
     if input.numel() == 0:
         return zeros(input.shape, dtype=input.dtype)
-    if not bool((input == 0).any().item()):
+    if truth((input != 0).all(), False):
         return (g * result.conj() / input.conj()).to(input.dtype)
     if input.ndim == 0:
         return g.to(input.dtype)
     return (g * _prod_of_others(input, dim).conj()).to(input.dtype)
 
 
-@structured(kernel="prod", out=True)
+@structured(kernel="prod", out=True, autocast="float32")
 def prod(input: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Product of all entries. Integers and bool are multiplied in int64.
 
@@ -185,7 +185,12 @@ def _(g, input, result):
     return flat.reshape(input.shape)
 
 
-@prod.overload(kernel="prod", out=True)
+@prod.vmap
+def _(input, dtype, batch):
+    return input.reshape([batch, -1]).prod(1, False, dtype=dtype)
+
+
+@prod.overload(kernel="prod", out=True, autocast="float32", batch=True)
 def prod(input: Tensor, dim: int, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """Products along one dim.
 
@@ -204,7 +209,7 @@ def _(g, input, dim: int, keepdim: bool, result):
     return _prod_cotangent(wide, input, whole, wrap_dim(dim, input.ndim))
 
 
-@structured(kernel="nansum")
+@structured(kernel="nansum", batch=True)
 def nansum(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -242,7 +247,7 @@ def nanmean(
     return nansum(input, dim, keepdim, dtype=dtype) / there
 
 
-@structured(kernel="count_nonzero", differentiable=False, out=False)
+@structured(kernel="count_nonzero", differentiable=False, out=False, batch=True)
 def count_nonzero(input: Tensor, dim: Ints1 | None = None) -> Tensor:
     """How many entries along `dim` are not zero. int64.
 

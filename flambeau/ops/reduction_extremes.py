@@ -52,7 +52,7 @@ def _shared_among_ties(
     return hit * share
 
 
-@structured(kernel="amax")
+@structured(kernel="amax", batch=True)
 def amax(input: Tensor, dim: Ints1 = (), keepdim: bool = False) -> Tensor:
     """Greatest entry along `dim`. Entries that tie share the derivative.
 
@@ -67,7 +67,7 @@ def _(g, input, dim: Ints, keepdim, result):
     return _shared_among_ties(g, input, result, dim, keepdim)
 
 
-@structured(kernel="amin")
+@structured(kernel="amin", batch=True)
 def amin(input: Tensor, dim: Ints1 = (), keepdim: bool = False) -> Tensor:
     """Smallest entry along `dim`. Entries that tie share the derivative.
 
@@ -115,6 +115,14 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     return empty(_position_shape("argmax", input, dim, keepdim), dtype=int64, like=input)
 
 
+@argmax.vmap
+def _(input, dim, keepdim, batch):
+    if dim is not None and input.ndim > 1:
+        return input.argmax(wrap_dim(dim, input.ndim - 1) + 1, keepdim)
+    place = input.reshape([batch, -1]).argmax(1)
+    return place.view([batch] + [1] * (input.ndim - 1)) if keepdim else place
+
+
 @structured(kernel="argmin", differentiable=False)
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Place of the smallest entry along `dim`, or in the flattened tensor. The first of several.
@@ -123,6 +131,14 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     tensor(0)
     """
     return empty(_position_shape("argmin", input, dim, keepdim), dtype=int64, like=input)
+
+
+@argmin.vmap
+def _(input, dim, keepdim, batch):
+    if dim is not None and input.ndim > 1:
+        return input.argmin(wrap_dim(dim, input.ndim - 1) + 1, keepdim)
+    place = input.reshape([batch, -1]).argmin(1)
+    return place.view([batch] + [1] * (input.ndim - 1)) if keepdim else place
 
 
 @composite(namespaces=(), method=False, out=False)
@@ -141,7 +157,9 @@ def _with_place_shape(op: str, input: Tensor, dim: int, keepdim: bool) -> Ints:
     return _shape_without(input.shape, [d], keepdim)
 
 
-@structured(kernel="max_with_place", namespaces=(), method=False, fields=("values", "indices"))
+@structured(
+    kernel="max_with_place", namespaces=(), method=False, fields=("values", "indices"), batch=True
+)
 def _max_with_place(input: Tensor, dim: int, keepdim: bool) -> Tuple[Tensor, Tensor]:
     """Greatest entries along `dim` and their places.
 
@@ -195,7 +213,9 @@ def max(input: Tensor, dim: int, keepdim: bool = False) -> Tuple[Tensor, Tensor]
     return _max_with_place(input, dim, keepdim)
 
 
-@structured(kernel="min_with_place", namespaces=(), method=False, fields=("values", "indices"))
+@structured(
+    kernel="min_with_place", namespaces=(), method=False, fields=("values", "indices"), batch=True
+)
 def _min_with_place(input: Tensor, dim: int, keepdim: bool) -> Tuple[Tensor, Tensor]:
     """Smallest entries along `dim` and their places.
 

@@ -26,7 +26,7 @@ def _var_cotangent(
     return _unreduced(g, input.shape, dim, keepdim) * scale * centred
 
 
-@structured(kernel="var_mean", namespaces=(), method=False, out=False)
+@structured(kernel="var_mean", namespaces=(), method=False, out=False, batch=True)
 def _var_mean(
     input: Tensor, dim: Ints | None, correction: float, keepdim: bool
 ) -> Tuple[Tensor, Tensor]:
@@ -50,7 +50,7 @@ def _(g0: Tensor | None, g1: Tensor | None, input, dim, correction: float, keepd
     return out.expand(input.shape)
 
 
-@structured(kernel="std_mean", namespaces=(), method=False, out=False)
+@structured(kernel="std_mean", namespaces=(), method=False, out=False, batch=True)
 def _std_mean(
     input: Tensor, dim: Ints | None, correction: float, keepdim: bool
 ) -> Tuple[Tensor, Tensor]:
@@ -231,7 +231,7 @@ def NAME_mean(
     return _NAME_and_mean(input, dim, c, keepdim)
 
 
-@structured(kernel="logsumexp", namespaces=(), method=False, out=False)
+@structured(kernel="logsumexp", namespaces=(), method=False, out=False, batch=True)
 def _logsumexp(input: Tensor, dim: Ints, keepdim: bool) -> Tensor:
     """log(sum(exp(x))) of real numbers.
 

@@ -14,7 +14,7 @@ LSTM = 2
 GRU = 3
 
 
-@structured(kernel="rnn_layer", namespaces=(), out=False)
+@structured(kernel="rnn_layer", namespaces=(), out=False, autocast="lower")
 def _rnn_layer(
     x: Tensor, h0: Tensor, c0: Tensor | None, w: Tensor, b: Tensor | None, sizes: Ints, mode: int,
     reverse: bool,

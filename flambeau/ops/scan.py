@@ -24,7 +24,7 @@ def _scan_dtype(input: Tensor, dtype: DType | None, name: str) -> DType:
     return int64
 
 
-@structured(inplace=True, linear=True)
+@structured(inplace=True, linear=True, batch=True)
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Running sums along `dim`; integers add up in int64. float32 is added up in double precision.
 
@@ -43,7 +43,7 @@ def _(g, input, dim: int):
     return x.flip([dim]).cumsum(dim).flip([dim])
 
 
-@structured(inplace=True)
+@structured(inplace=True, batch=True)
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Running products along `dim`; integers multiply in int64.
 
@@ -79,7 +79,7 @@ def _shifted(input: Tensor, dim: int, by: int, value: float) -> Tensor:
     return cat([input.narrow(dim, 1, n - 1), gap], dim)
 
 
-@structured(kernel="linear_recurrence", namespaces=(), method=False, out=False)
+@structured(kernel="linear_recurrence", namespaces=(), method=False, out=False, batch=True)
 def _linear_recurrence(factor: Tensor, input: Tensor, dim: int, backwards: bool) -> Tensor:
     """y[t] = input[t] + factor[t] y[t-1] along `dim` (y[t+1] when backwards); the ends stand alone.
 
@@ -106,7 +106,7 @@ def _(g, factor, dim: int, backwards: bool, result):
     return grad_input * _shifted(result.conj(), dim, on, 0.0), grad_input
 
 
-@structured(fields=("values", "indices"))
+@structured(fields=("values", "indices"), batch=True)
 def cummax(input: Tensor, dim: int) -> Tuple[Tensor, Tensor]:
     """The largest entry so far along `dim` and its place (the last of equal ones); NaN stays.
 
@@ -122,7 +122,7 @@ def _(g0: Tensor | None, input, dim: int, result1):
     return _gathered_back(g0, input, dim, result1)
 
 
-@structured(fields=("values", "indices"))
+@structured(fields=("values", "indices"), batch=True)
 def cummin(input: Tensor, dim: int) -> Tuple[Tensor, Tensor]:
     """The smallest entry so far along `dim` and its place (the last of equal ones); NaN stays.
 
@@ -151,7 +151,7 @@ def _gathered_back(g: Tensor | None, input: Tensor, dim: int, places: Tensor) ->
     return out.scatter_add(dim, places, g)
 
 
-@structured()
+@structured(batch=True)
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Logarithm of the running sums of exponentials along `dim`, without overflow.
 

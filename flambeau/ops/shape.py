@@ -97,7 +97,7 @@ def ravel(input: Tensor) -> Tensor:
     return input.contiguous().view([-1])
 
 
-@composite()
+@composite(autocast="widest")
 def stack(tensors: Tensors, dim: int = 0) -> Tensor:
     """Equal-shaped tensors joined along a new dim.
 

@@ -24,7 +24,7 @@ def _softmax_dtype(input: Tensor, dim: int, dtype: DType | None, what: str) -> D
     return out
 
 
-@structured(kernel="softmax", namespaces=("torch", "special"), method=True)
+@structured(kernel="softmax", namespaces=("torch", "special"), method=True, batch=True)
 def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """Exponentials along `dim`, scaled to sum to 1.
 
@@ -42,7 +42,7 @@ def _(g, input, dim, result):
     return softmax_backward(g, result, dim, input.dtype)
 
 
-@structured(kernel="softmax_backward", namespaces=(), method=False, out=False)
+@structured(kernel="softmax_backward", namespaces=(), method=False, out=False, batch=True)
 def softmax_backward(grad: Tensor, output: Tensor, dim: int, dtype: DType) -> Tensor:
     """Cotangent of the input of softmax, from that of its output.
 
@@ -61,7 +61,7 @@ def _(g, grad, output, dim):
     return hy - output * total, h * (grad - inner) - grad * total
 
 
-@structured(kernel="log_softmax", namespaces=("torch", "special"), method=True)
+@structured(kernel="log_softmax", namespaces=("torch", "special"), method=True, batch=True)
 def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """Logarithm of softmax, computed without overflow.
 
@@ -79,7 +79,7 @@ def _(g, input, dim, result):
     return log_softmax_backward(g, result, dim, input.dtype)
 
 
-@structured(kernel="log_softmax_backward", namespaces=(), method=False, out=False)
+@structured(kernel="log_softmax_backward", namespaces=(), method=False, out=False, batch=True)
 def log_softmax_backward(grad: Tensor, output: Tensor, dim: int, dtype: DType) -> Tensor:
     """Cotangent of the input of log_softmax, from that of its output.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="sort", fields=("values", "indices"), method=False, name="_sort")
+@structured(kernel="sort", fields=("values", "indices"), method=False, name="_sort", batch=True)
 def _sort(input: Tensor, stable: bool, dim: int, descending: bool) -> Tuple[Tensor, Tensor]:
     """The kernel of sort: values and int64 places.
 
@@ -76,7 +76,7 @@ def msort(input: Tensor) -> Tensor:
     return values
 
 
-@structured(kernel="topk", fields=("values", "indices"))
+@structured(kernel="topk", fields=("values", "indices"), batch=True)
 def topk(
     input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> Tuple[Tensor, Tensor]:
@@ -105,7 +105,7 @@ def _(g0: Tensor | None, input, dim: int, result1):
     return zeros(input.shape, dtype=input.dtype).scatter(dim, result1, g0)
 
 
-@structured(kernel="kthvalue", fields=("values", "indices"))
+@structured(kernel="kthvalue", fields=("values", "indices"), batch=True)
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
     """The k-th smallest entry (from 1) along `dim`, and its place.
 
@@ -163,7 +163,7 @@ def _scatter_selected(
     return out.scatter(dim, places.unsqueeze(dim), g.unsqueeze(dim))
 
 
-@structured(kernel="mode", fields=("values", "indices"))
+@structured(kernel="mode", fields=("values", "indices"), batch=True)
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
     """The most frequent entry along `dim` (the smallest of several), and a place of it.
 
@@ -184,7 +184,9 @@ def _(g0: Tensor | None, input, dim: int, keepdim: bool, result1):
     return _scatter_selected(g0, input, dim, keepdim, result1)
 
 
-@structured(kernel="median_dim", fields=("values", "indices"), namespaces=(), method=False)
+@structured(
+    kernel="median_dim", fields=("values", "indices"), namespaces=(), method=False, batch=True
+)
 def _median_dim(input: Tensor, dim: int, keepdim: bool, skip_nan: bool) -> Tuple[Tensor, Tensor]:
     """The kernel of median and nanmedian along a dim.
 
@@ -317,6 +319,31 @@ def searchsorted(
             f"searchsorted: expected sorter of dtype int64, got {dtype_name(sorter.dtype)}",
         )
     return empty(input.shape, dtype=int32 if out_int32 else int64)
+
+
+@searchsorted.vmap
+def _(
+    sorted_sequence,
+    input,
+    out_int32,
+    right,
+    side,
+    sorter,
+    sorted_sequence_b,
+    input_b,
+    sorter_b,
+    batch,
+):
+    if not sorted_sequence_b and not sorter_b and sorted_sequence.ndim == 1:
+        return searchsorted(
+            sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter
+        )
+    s = _in_front(sorted_sequence, sorted_sequence_b, batch)
+    x = _in_front(input, input_b, batch)
+    o = None if sorter is None else _in_front(sorter, sorter_b, batch)
+    flat = x.reshape([batch, -1]) if s.ndim == 2 else x
+    at = searchsorted(s, flat, out_int32=out_int32, right=right, side=side, sorter=o)
+    return at.reshape(x.shape)
 
 
 @composite(method=False, out=True)

@@ -157,7 +157,7 @@ def _frame_window(
     return pad(w, [left, n_fft - length - left])
 
 
-@composite()
+@composite(autocast="float32")
 def stft(
     input: Tensor,
     n_fft: int,
@@ -352,7 +352,7 @@ def istft(
     if envelope.numel() > 0:
         least = envelope.abs().amin()
         check(
-            bool((least > 1e-11).item()),
+            truth(least > 1e-11, True),
             "istft: window overlap add min: 1",
         )
     out = signal / envelope

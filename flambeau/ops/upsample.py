@@ -45,6 +45,13 @@ def _(g, input, mode, align_corners, scales):
     return _resample_transposed(g, input.shape, mode, align_corners, scales)
 
 
+@_resample.vmap
+def _(input, size, mode, align_corners, scales, input_b, batch):
+    return _unfolded(
+        _resample(_folded(input, input_b, batch), size, mode, align_corners, scales), batch
+    )
+
+
 @structured(kernel="resample_transposed", namespaces=(), out=False)
 def _resample_transposed(
     grad: Tensor, input_size: Ints, mode: str, align_corners: bool, scales: Floats
@@ -62,6 +69,20 @@ def _resample_transposed(
 @_resample_transposed.vjp
 def _(g, grad, mode, align_corners, scales):
     return _resample(g, grad.shape[2:], mode, align_corners, scales)
+
+
+@_resample_transposed.vmap
+def _(grad, input_size, mode, align_corners, scales, grad_b, batch):
+    return _unfolded(
+        _resample_transposed(
+            _folded(grad, grad_b, batch),
+            [batch * input_size[0]] + input_size[1:],
+            mode,
+            align_corners,
+            scales,
+        ),
+        batch,
+    )
 
 
 @structured(kernel="grid_sample", namespaces=(), out=False)
@@ -83,6 +104,20 @@ def _(g, input, grid, mode, padding, align_corners):
     return gi, gg
 
 
+@_grid_sample.vmap
+def _(input, grid, mode, padding, align_corners, input_b, grid_b, batch):
+    return _unfolded(
+        _grid_sample(
+            _folded(input, input_b, batch),
+            _folded(grid, grid_b, batch),
+            mode,
+            padding,
+            align_corners,
+        ),
+        batch,
+    )
+
+
 @structured(kernel="grid_sample_backward", namespaces=(), out=False)
 def _grid_sample_backward(
     grad: Tensor, input: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool
@@ -97,7 +132,20 @@ def _grid_sample_backward(
     )
 
 
-@composite(method=False)
+@_grid_sample_backward.vmap
+def _(grad, input, grid, mode, padding, align_corners, grad_b, input_b, grid_b, batch):
+    a, b = _grid_sample_backward(
+        _folded(grad, grad_b, batch),
+        _folded(input, input_b, batch),
+        _folded(grid, grid_b, batch),
+        mode,
+        padding,
+        align_corners,
+    )
+    return _unfolded(a, batch), _unfolded(b, batch)
+
+
+@composite(method=False, autocast="float32")
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:

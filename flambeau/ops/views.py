@@ -33,6 +33,11 @@ def _(g, input, size, stride, storage_offset):
     return as_strided_backward(g, input.shape, input.strides, input.offset, size, stride, offset)
 
 
+@as_strided.vmap
+def _(input, size, stride, storage_offset, batch):
+    return input.as_strided([batch] + size, [input.stride(0)] + stride, storage_offset)
+
+
 @structured(kernel="as_strided_backward", method=False, function=False, out=False, linear=True)
 def as_strided_backward(
     g: Tensor,
@@ -53,11 +58,26 @@ def as_strided_backward(
 @as_strided_backward.vjp
 def _(g, input_size, input_stride, input_offset, size, stride, offset):
     # Linear in the cotangent: its transpose reads the same elements.
-    source = empty_strided_as(input_size, input_stride, dtype=g.dtype, like=g).copy_(g)
+    source = g.new_empty_strided(input_size, input_stride).copy_(g)
     return source.as_strided(size, stride, offset - input_offset)
 
 
-@view
+@as_strided_backward.vmap
+def _(g, input_size, input_stride, input_offset, size, stride, offset, batch):
+    lead = offset - input_offset
+    step = max(_extent(input_size, input_stride), lead + _extent(size, stride))
+    return as_strided_backward(
+        g,
+        [batch] + input_size,
+        [step] + input_stride,
+        input_offset,
+        [batch] + size,
+        [step] + stride,
+        offset,
+    )
+
+
+@view(batch=True)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """View with two dimensions swapped.
 
@@ -103,6 +123,11 @@ def _(g, dims):
     return g.permute(inverse)
 
 
+@permute.vmap
+def _(input, dims):
+    return input.permute([0] + [wrap_dim(d, input.ndim - 1) + 1 for d in dims])
+
+
 @view
 def expand(input: Tensor, size: Ints, *, implicit: bool = False) -> Tensor:
     """View with dimensions of size 1 repeated, and new ones in front; -1 keeps a size.
@@ -141,6 +166,11 @@ def _(g, input):
     return sum_to(g, input.shape)
 
 
+@expand.vmap
+def _(input, size, implicit, batch):
+    return _aligned(input, True, len(size)).expand([batch] + size, implicit=implicit)
+
+
 @view(name="view")
 def view_(input: Tensor, size: Ints) -> Tensor:
     """View of another shape with the same number of elements; one size may be -1.
@@ -163,7 +193,12 @@ def _(g, input):
     return g.reshape(input.shape)
 
 
-@view
+@view_.vmap
+def _(input, size, batch):
+    return input.view([batch] + infer_size(size, prod(input.shape[1:])))
+
+
+@view(batch=True)
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """View of one position along a dimension, which disappears.
 
@@ -190,7 +225,7 @@ def _(g, input, dim, index):
     return out
 
 
-@view
+@view(batch=True)
 def slice(
     input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -243,6 +278,11 @@ def _(g, input):
     return g.reshape(input.shape)
 
 
+@unsqueeze.vmap
+def _(input, dim):
+    return input.unsqueeze(wrap_dim(dim, input.ndim) + 1)
+
+
 @view
 def squeeze(input: Tensor) -> Tensor:
     """View without the dimensions of size 1.
@@ -260,7 +300,12 @@ def _(g, input):
     return g.reshape(input.shape)
 
 
-@squeeze.overload
+@squeeze.vmap
+def _(input):
+    return input.squeeze([d for d in range(1, input.ndim) if input.shape[d] == 1])
+
+
+@squeeze.overload(batch=True)
 def squeeze(input: Tensor, dim: Ints) -> Tensor:
     """View without those of the given dimensions that have size 1.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@view(namespaces=(), method=False)
+@view(namespaces=(), method=False, batch=True)
 def alias(input: Tensor) -> Tensor:
     """View of everything.
 
@@ -20,7 +20,7 @@ def _(g):
     return g
 
 
-@view
+@view(batch=True)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """View of a diagonal of two dims, which become the last dim.
 
@@ -55,7 +55,7 @@ def _(g, input, offset, dim1, dim2):
     return out
 
 
-@view(namespaces=(), method=True)
+@view(namespaces=(), method=True, batch=True)
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """View of all windows of `size` entries along a dim, `step` apart; they become the last dim.
 
@@ -119,7 +119,7 @@ def adjoint(input: Tensor) -> Tensor:
     return input.transpose(-2, -1).conj() if input.ndim > 0 else input.conj()
 
 
-@view(method=False)
+@view(method=False, batch=True)
 def view_as_real(input: Tensor) -> Tensor:
     """View of a complex tensor as pairs (real, imaginary) in a new last dim of size 2.
 
@@ -139,7 +139,7 @@ def _(g):
     return view_as_complex(g.contiguous())
 
 
-@view(method=False)
+@view(method=False, autocast="float32", batch=True)
 def view_as_complex(input: Tensor) -> Tensor:
     """View of pairs in the last dim (of size 2) as complex numbers.
 
@@ -191,7 +191,7 @@ def imag(input: Tensor) -> Tensor:
     return view_as_real(input).select(-1, 1)
 
 
-@view(namespaces=(), method=False)
+@view(namespaces=(), method=False, batch=True)
 def view_dtype(input: Tensor, dtype: DType) -> Tensor:
     """View of the same bytes as elements of another dtype (`Tensor.view(dtype)`).
 

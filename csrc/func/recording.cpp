@@ -1,0 +1,148 @@
+// Recording inside a vmap level: the node of an operation on the level's wrappers. One node type for
+// all operations, since it works through descriptors: it keeps the arguments and calls the boxed vjp.
+#include "autograd/generated.h"
+#include "autograd/views.h"
+#include "func/vmap.h"
+
+namespace flambeau::func {
+
+namespace {
+
+std::string node_name(const OpDesc& op) {
+  std::string out;
+  bool upper = true;
+  for (const char* c = op.name; *c; ++c) {
+    if (*c == '_')
+      upper = true;
+    else
+      out += std::exchange(upper, false) ? static_cast<char>(toupper(*c)) : *c;
+  }
+  return out + "Backward0";
+}
+
+bool is_tensor_param(const ParamDesc& p) {
+  return std::string_view(p.type).starts_with("Tensor") ||
+         std::string_view(p.type).starts_with("OptTensor");
+}
+
+class BatchedBackward final : public Node {
+ public:
+  BatchedBackward(Level& level, const OpDesc& op, const Values& args)
+      : op_(op), level_(level.id), name_(node_name(op)), args_(args) {
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (!is_tensor_param(op.params[i])) continue;
+      size_t before = edges.size();
+      size_t count = 0;
+      for_each_tensor(args_[i], [&](Tensor& x) {
+        ++count;
+        if (level.wrapped(x))
+          add_next(x);
+        else
+          edges.push_back({});
+        if (op.keeps >> i & 1) kept_.emplace_back(x, false);
+        level.foreign |= wants_gradients(level.value(x));
+        x = alias(x);
+      });
+      if (!std::holds_alternative<Tensors>(args_[i]) &&
+          !std::holds_alternative<OptTensors>(args_[i]) && count == 0)
+        edges.push_back({});
+      if (auto* list = std::get_if<OptTensors>(&args_[i]))
+        while (edges.size() - before < list->size()) edges.push_back({});
+      slots_.push_back({before, edges.size() - before});
+    }
+  }
+
+  const char* name() const override { return name_.c_str(); }
+
+  void keep_results(const Values& results) {
+    results_ = results;
+    for (size_t k = 0; k < results_.size(); ++k)
+      for_each_tensor(results_[k], [&](Tensor& y) {
+        if (op_.keeps_results >> k & 1) kept_results_.emplace_back(y, true, this, output_number(y));
+        y = alias(y);
+      });
+  }
+
+  Tensors apply(Tensors&& grads) override {
+    if (none_defined(grads)) return Tensors(edges.size());
+    Level* level = innermost_level();
+    while (level && level->id != level_) level = level->around;
+    FB_CHECK(level, name_, ": the vmap in which it was recorded is over");
+    Values args = args_, results = results_;
+    size_t next = 0;
+    for (size_t i = 0; i < args.size(); ++i)
+      if (is_tensor_param(op_.params[i]) && op_.keeps >> i & 1)
+        for_each_tensor(args[i], [&](Tensor& x) { x = kept_[next++].unpack(*this); });
+    next = 0;
+    for (size_t k = 0; k < results.size(); ++k)
+      if (op_.keeps_results >> k & 1)
+        for_each_tensor(results[k], [&](Tensor& y) { y = kept_results_[next++].unpack(*this); });
+    uint32_t wanted = 0;
+    for (size_t k = 0; k < slots_.size(); ++k)
+      for (size_t e = 0; e < slots_[k].count; ++e)
+        if (needs(slots_[k].first + e)) wanted |= 1u << k;
+    Tensors out = op_.vjp(args, grads, results, wanted);
+    for (size_t e = 0; e < out.size() && e < edges.size(); ++e)
+      if (!edges[e].node) out[e] = Tensor();
+    return out;
+  }
+
+  void release_saved() override {
+    for (auto* list : {&kept_, &kept_results_})
+      for (SavedTensor& s : *list) s.reset();
+  }
+
+ private:
+  struct Slot {
+    size_t first, count;
+  };
+  uint32_t output_number(const Tensor& y) const { return y->autograd ? y->autograd->output_nr : 0; }
+
+  const OpDesc& op_;
+  const int64_t level_;
+  std::string name_;
+  Values args_, results_;  // without history: for shapes and dtypes, unless kept
+  std::vector<SavedTensor> kept_, kept_results_;
+  std::vector<Slot> slots_;  // edges of each tensor parameter
+};
+
+Tensors flat(const Values& results) {
+  Tensors out;
+  for (const Value& r : results) {
+    if (auto* x = std::get_if<Tensor>(&r))
+      out.push_back(*x);
+    else if (auto* xs = std::get_if<Tensors>(&r))
+      out.insert(out.end(), xs->begin(), xs->end());
+  }
+  return out;
+}
+
+}  // namespace
+
+bool wants_record(const Level& level, const OpDesc& op, const Values& args) {
+  if (!modes.grad || !op.differentiable) return false;
+  bool any = false;
+  for (const Value& v : args)
+    for_each_tensor(v, [&](const Tensor& x) { any |= level.wrapped(x) && requires_grad(x); });
+  return any;
+}
+
+Values record(Level& level, const OpDesc& op, const Values& args, Values results) {
+  if (!op.vjp) {
+    Ref<Node> dead = not_differentiable(op.name);
+    if (op.mutates)
+      rebase_history(std::get<Tensor>(results[0]), dead);
+    else
+      set_history(flat(results), dead);
+    return results;
+  }
+  auto node = Ref<BatchedBackward>::adopt(new BatchedBackward(level, op, args));
+  if (op.mutates)
+    rebase_history(std::get<Tensor>(results[0]), node);
+  else
+    set_history(flat(results), node);
+  node->keep_results(results);
+  return results;
+}
+
+}  // namespace flambeau::func

@@ -1,0 +1,219 @@
+#include "func/vmap.h"
+
+#include "autograd/grad_ops.h"
+#include "gen/ops.h"
+
+namespace flambeau::func {
+
+void (*warn)(const std::string& message) = [](const std::string&) {};
+
+namespace {
+
+std::atomic<int64_t> levels{0};
+thread_local constinit Level* innermost = nullptr;
+
+bool is_random(const OpDesc& op) {
+  for (const ParamDesc& p : op.params)
+    if (*p.type == 'G') return true;  // Generator: asked at every call
+  return false;
+}
+
+GeneratorImpl& generator_of(const Values& args) {
+  for (const Value& v : args)
+    if (auto* g = std::get_if<Generator>(&v); g && *g) return **g;
+  return *default_generator();
+}
+
+}  // namespace
+
+// Levels and wrappers
+// -----------------------------------------------------------------------------------------------
+
+Level::Level(int64_t batch, Randomness randomness)
+    : id(levels.fetch_add(1)),
+      depth(innermost ? innermost->depth + 1 : 1),
+      batch(batch),
+      randomness(randomness) {}
+
+Level* innermost_level() noexcept {
+  return innermost;
+}
+
+Level& enter_level(int64_t batch, Randomness randomness) {
+  auto* level = new Level(batch, randomness);
+  level->around = innermost;
+  resume_level(*level);
+  return *level;
+}
+
+Level& suspend_level() {
+  FB_CHECK(innermost && modes.top == innermost,
+           "vmap: a transform that was entered later is still active");
+  Level& level = *innermost;
+  modes.top = level.outer;
+  modes.active -= kIntercept;
+  innermost = level.around;
+  return level;
+}
+
+void resume_level(Level& level) {
+  level.outer = modes.top;
+  modes.top = innermost = &level;
+  modes.active += kIntercept;
+}
+
+void leave_level(const Level& level) {
+  FB_CHECK(innermost == &level, "vmap: a transform that was entered later is still active");
+  delete &suspend_level();
+}
+
+const Wrapped* Level::wrapped(const Tensor& x) const noexcept {
+  if (!x.defined() || !x.has_flag(kWrapper)) return nullptr;
+  const Wrapped* w = x->autograd->wrapped.get();
+  return w->level == id ? w : nullptr;
+}
+
+bool Level::is_batched(const Tensor& x) const noexcept {
+  const Wrapped* w = wrapped(x);
+  return w && w->batched;
+}
+
+const Tensor& Level::value(const Tensor& x) const noexcept {
+  const Wrapped* w = wrapped(x);
+  return w ? w->value : x;
+}
+
+// The wrapper has the geometry of the first sample.
+Tensor Level::wrap(const Tensor& value, bool batched) const {
+  if (!value.defined()) return value;
+  auto* impl = TensorImpl::make();
+  Tensor out(Ref<TensorImpl>::adopt(impl));
+  impl->dtype = value.dtype();
+  impl->flags = kWrapper | (value->flags & (kInference | kWrappedNumber));
+  impl->sizes = value.sizes();
+  impl->strides = value.strides();
+  if (batched) {
+    impl->sizes.erase(impl->sizes.begin());
+    impl->strides.erase(impl->strides.begin());
+  }
+  impl->offset = value.offset();
+  impl->storage = value.storage();
+  impl->own_version = value->own_version;
+  impl->refresh();
+  materialize_meta(out).wrapped = std::make_shared<const Wrapped>(value, id, depth, batched);
+  return out;
+}
+
+Tensor add_batch(const Level& level, const Tensor& x, int64_t dim) {
+  return level.wrap(dim == 0 ? x : ops::movedim(x, Ints{dim}, Ints{0}), true);
+}
+
+Tensor remove_batch(const Level& level, const Tensor& x, int64_t dim) {
+  Tensor value = level.value(x);
+  if (!level.is_batched(x)) {
+    Ints sizes = value.sizes();
+    sizes.insert(sizes.begin(), level.batch);
+    value = ops::expand(value, sizes);
+  }
+  int64_t to = wrap_dim(dim, value.dim());
+  return to == 0 ? value : ops::movedim(value, Ints{0}, Ints{to});
+}
+
+// Tangents of levels inside this one are the wrapper's; those of levels outside it does not hide.
+Tensor lift(const Level& level, const Tensor& x) {
+  if (level.wrapped(x)) return x;
+  Tensor out = level.wrap(x, false);
+  if (x.has_flag(kHasTangent)) {
+    out->autograd->tangent = x->autograd->tangent;
+    out.set_flag(kHasTangent);
+  }
+  return out;
+}
+
+bool wants_gradients(const Tensor& x) noexcept {
+  const Tensor* t = &x;
+  while (!requires_grad(*t) && t->has_flag(kWrapper)) t = &(*t)->autograd->wrapped->value;
+  return requires_grad(*t);
+}
+
+// Calls
+// -----------------------------------------------------------------------------------------------
+
+namespace {
+
+// In a list of which one tensor is batched, all are made so: a bit stands for the whole list.
+Values values_of(const Level& level, const Values& args, uint32_t batched) {
+  Values out = args;
+  for (size_t i = 0; i < out.size(); ++i) {
+    bool list = !std::holds_alternative<Tensor>(out[i]) && batched >> i & 1;
+    for_each_tensor(out[i], [&](Tensor& x) {
+      x = list && !level.is_batched(x) ? remove_batch(level, x, 0) : level.value(x);
+    });
+  }
+  return out;
+}
+
+Values wrap_all(const Level& level, Values results, bool batched) {
+  for (Value& v : results)
+    for_each_tensor(v, [&](Tensor& x) { x = level.wrap(x, batched); });
+  return results;
+}
+
+}  // namespace
+
+Values Level::call(const OpDesc& op, Values args) {
+  uint32_t batched = 0;
+  bool ours = false;
+  for (size_t i = 0; i < args.size(); ++i)
+    for_each_tensor(args[i], [&](const Tensor& x) {
+      const Wrapped* w = wrapped(x);
+      ours |= w != nullptr;
+      if (w && w->batched) batched |= 1u << i;
+    });
+  bool draws = is_random(op);
+  if (!ours && !draws) return op.call(args);
+  bool records = wants_record(*this, op, args);
+  if (records && op.mutates) check_inplace(std::get<Tensor>(args[0]), true, op.name);
+  Values results = draws ? random(op, args, batched) : compute(op, args, batched);
+  if (op.mutates && ours && op.outputs > 0) results = {args[0]};
+  if (std::string_view(op.kind) == "view")
+    for (Value& r : results)
+      for_each_tensor(r, [&](Tensor& y) { mark_view(y, std::get<Tensor>(args[0])); });
+  return records ? record(*this, op, args, std::move(results)) : results;
+}
+
+Values Level::compute(const OpDesc& op, Values& args, uint32_t batched) {
+  if (!batched) return wrap_all(*this, op.call(values_of(*this, args, 0)), false);
+  if (op.mutates && !(batched & 1))
+    fail(ErrorKind::Runtime, "vmap: ", op.name,
+         ": an in-place operation on a tensor that is the same for all samples was given a batched "
+         "tensor, whose values it cannot hold; use the out-of-place operation, or batch the tensor "
+         "(new_zeros of a batched tensor is batched)");
+  if (std::string_view(op.kind) == "pointwise")
+    return wrap_all(*this, batch_pointwise(*this, op, args), true);
+  if (op.batchable && !(batched & ~op.batchable))
+    return wrap_all(*this, batch_derived(*this, op, args), true);
+  Values values = values_of(*this, args, batched);
+  if (op.vmap) return wrap_all(*this, op.vmap(values, batched, batch), true);
+  return wrap_all(*this, batch_loop(op, values, batched, batch, nullptr), true);
+}
+
+// Operations that draw random numbers.
+Values Level::random(const OpDesc& op, Values& args, uint32_t batched) {
+  FB_CHECK(randomness != Randomness::Error, "vmap: called random operation ", op.name,
+           " while in randomness error mode. Use vmap(..., randomness='same') to draw the same "
+           "numbers for all samples, or randomness='different' to draw numbers for each");
+  Values values = values_of(*this, args, batched);
+  if (randomness == Randomness::Same) {
+    if (!batched) return op.call(values);
+    return wrap_all(*this, batch_loop(op, values, batched, batch, &generator_of(args)), true);
+  }
+  if (batched) return compute(op, args, batched);
+  FB_CHECK(!op.mutates, "vmap: ", op.name,
+           ": cannot draw different numbers for each sample in place on a tensor that is the same "
+           "for all of them; use the out-of-place operation, or randomness='same'");
+  if (op.vmap) return wrap_all(*this, op.vmap(values, batched, batch), true);
+  return wrap_all(*this, batch_loop(op, values, batched, batch, nullptr), true);
+}
+
+}  // namespace flambeau::func
