@@ -47,7 +47,7 @@ def _flat_in_dims(in_dims: InDims, args: Sequence[Any], func: Callable[..., Any]
     if dims is None:
         raise ValueError(
             f"{head}in_dims is not compatible with the structure of `inputs`: in_dims has "
-            f"structure {pytree.tree_structure(in_dims)}, inputs have structure {spec}."
+            f"structure {pytree.tree_structure(in_dims)}, inputs have {spec}."
         )
     return leaves, spec, [_checked(head, x, dim) for x, dim in zip(leaves, dims, strict=True)]
 
