@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .compiler import Entry
 from .emit_op import cpp_name, needs_test

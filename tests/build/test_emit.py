@@ -99,7 +99,7 @@ def test_structured_runs_rule_kernel_and_recording(make_unit: MakeUnit) -> None:
     )
     assert function(text, "Tensor scale(") == (
         "Tensor scale(const Tensor& input, const Tensor& factor, int64_t power) {\n"
-        "  if (modes.active) [[unlikely]]"
+        "  if (intercepted()) [[unlikely]]"
         " return call_boxed<Tensor>(desc::scale, input, factor, power);\n"
         "  Tensor result = scale_shape(input, factor, power);\n"
         "  kernels::scale_rows(result, input, factor, power);\n"
@@ -208,7 +208,7 @@ def test_mutation_checks_records_then_bumps(make_unit: MakeUnit) -> None:
     text = source(make_unit(LISTS))
     assert function(text, "Tensor shift_(") == (
         "Tensor shift_(const Tensor& self, const Tensor& other, const Scalar& alpha) {\n"
-        "  if (modes.active) [[unlikely]]"
+        "  if (intercepted()) [[unlikely]]"
         " return call_boxed<Tensor>(desc::shift_, self, other, alpha);\n"
         "  bool record = needs_grad(self) || needs_grad(other);\n"
         '  check_inplace(self, record, "shift_");\n'
@@ -247,7 +247,7 @@ def test_mutated_lists_are_checked_and_bumped(make_unit: MakeUnit) -> None:
     text = source(make_unit(MANY))
     assert function(text, "void _step_(") == (
         "void _step_(const std::vector<Tensor>& params, double lr) {\n"
-        "  if (modes.active) [[unlikely]] return call_boxed<void>(desc::_step_, params, lr);\n"
+        "  if (intercepted()) [[unlikely]] return call_boxed<void>(desc::_step_, params, lr);\n"
         '  check_inplace(params, "_step_");\n'
         "  _step__shape(params, lr);\n"
         "  kernels::step(params, lr);\n"
