@@ -52,9 +52,6 @@ _FORMATS = {
     "undefined": "Tensor()",
     "defined": "{0}.defined()",
     "is_wrapped": "{0}.is_wrapped_number()",
-    # Of one element; `otherwise` where its value cannot be looked at, inside vmap.
-    "truth": "[&](const Tensor& t) {{ return t.has_flag(kWrapper) ? {1} : t.item().to<bool>(); }}"
-    "({0})",
     "wrapped": "flambeau::wrapped_number({0})",
     "grad_mode": "modes.grad",
     "same_tensor": "{0}.is_same({1})",
