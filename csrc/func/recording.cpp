@@ -119,30 +119,23 @@ Tensors flat(const Values& results) {
 
 }  // namespace
 
-bool wants_record(const Level& level, const OpDesc& op, const Values& args) {
-  if (!modes.grad || !op.differentiable) return false;
+Ref<Node> begin_record(Level& level, const OpDesc& op, const Values& args) {
+  if (!modes.grad || !op.differentiable) return {};
   bool any = false;
   for (const Value& v : args)
     for_each_tensor(v, [&](const Tensor& x) { any |= level.wrapped(x) && requires_grad(x); });
-  return any;
+  if (!any) return {};
+  if (op.mutates) check_inplace(std::get<Tensor>(args[0]), true, op.name);
+  if (!op.vjp) return not_differentiable(op.name);
+  return Ref<Node>::adopt(new BatchedBackward(level, op, args));
 }
 
-Values record(Level& level, const OpDesc& op, const Values& args, Values results) {
-  if (!op.vjp) {
-    Ref<Node> dead = not_differentiable(op.name);
-    if (op.mutates)
-      rebase_history(std::get<Tensor>(results[0]), dead);
-    else
-      set_history(flat(results), dead);
-    return results;
-  }
-  auto node = Ref<BatchedBackward>::adopt(new BatchedBackward(level, op, args));
+void end_record(const Ref<Node>& node, const OpDesc& op, const Values& results) {
   if (op.mutates)
     rebase_history(std::get<Tensor>(results[0]), node);
   else
     set_history(flat(results), node);
-  node->keep_results(results);
-  return results;
+  if (op.vjp) static_cast<BatchedBackward*>(node.get())->keep_results(results);
 }
 
 }  // namespace flambeau::func

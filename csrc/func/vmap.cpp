@@ -172,14 +172,14 @@ Values Level::call(const OpDesc& op, Values args) {
     });
   bool draws = is_random(op);
   if (!ours && !draws) return op.call(args);
-  bool records = wants_record(*this, op, args);
-  if (records && op.mutates) check_inplace(std::get<Tensor>(args[0]), true, op.name);
+  Ref<Node> node = begin_record(*this, op, args);
   Values results = draws ? random(op, args, batched) : compute(op, args, batched);
   if (op.mutates && ours && op.outputs > 0) results = {args[0]};
   if (std::string_view(op.kind) == "view")
     for (Value& r : results)
       for_each_tensor(r, [&](Tensor& y) { mark_view(y, std::get<Tensor>(args[0])); });
-  return records ? record(*this, op, args, std::move(results)) : results;
+  if (node) end_record(node, op, results);
+  return results;
 }
 
 Values Level::compute(const OpDesc& op, Values& args, uint32_t batched) {

@@ -64,8 +64,9 @@ Values batch_derived(const Level& level, const OpDesc& op, const Values& args);
 Values batch_loop(const OpDesc& op, const Values& values, uint32_t batched, int64_t batch,
                   GeneratorImpl* same_from);
 // Records a call on wrappers of the level (func/recording.cpp).
-bool wants_record(const Level& level, const OpDesc& op, const Values& args);
-Values record(Level& level, const OpDesc& op, const Values& args, Values results);
+// The node is made before the call, which may change what it keeps; null: nothing is recorded.
+Ref<Node> begin_record(Level& level, const OpDesc& op, const Values& args);
+void end_record(const Ref<Node>& node, const OpDesc& op, const Values& results);
 
 // f on every tensor of the value, with lists flattened and holes left out.
 template <class V, class F>
