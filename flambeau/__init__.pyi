@@ -6,6 +6,7 @@ from ._C import _float
 from . import amp as amp
 from . import autograd as autograd
 from . import backends as backends
+from . import compiler as compiler
 from . import cuda as cuda
 from . import fft as fft
 from . import functional as functional
@@ -78,6 +79,7 @@ from .amp import is_autocast_available as is_autocast_available
 from .amp._state import autocast_decrement_nesting as autocast_decrement_nesting
 from .amp._state import autocast_increment_nesting as autocast_increment_nesting
 from .amp._state import clear_autocast_cache as clear_autocast_cache
+from .compiler import compile as compile
 from .random import fork_rng as fork_rng
 from .serialization import load as load
 from .serialization import save as save

@@ -41,7 +41,7 @@ struct CodeState {
 
 CodeState all_states;  // head of the ring's list
 Py_ssize_t extra_index = -1;
-PyObject* strict_error = nullptr;   // class raised for a frame in strict state
+PyObject* strict_error = nullptr;    // class raised for a frame in strict state
 PyObject* trust_question = nullptr;  // code -> bool, or None: yes, but ask again
 
 void free_state(void* p) {
@@ -68,7 +68,9 @@ CodeState* state_of(PyObject* code, bool make) {
 // Nothing is in force while this lives.
 class Paused {
  public:
-  Paused() : config_(std::exchange(local.config, nullptr)), strict_(std::exchange(local.strict, false)) {}
+  Paused()
+      : config_(std::exchange(local.config, nullptr)),
+        strict_(std::exchange(local.strict, false)) {}
   ~Paused() {
     Py_XDECREF(std::exchange(local.config, config_));
     local.strict = strict_;
@@ -153,8 +155,9 @@ const Entry* find_entry(CodeState& state, PyObject* config, const FrameValues& f
   return nullptr;
 }
 
-// Asks for a compiled form: config.capture(code, function, globals, locals) gives (guards, callable)
-// or None. Locals that are not set yet are NotImplemented there, which no argument ever is.
+// Asks for a compiled form: config.capture(code, function, globals, locals) gives (guards,
+// callable) or None. Locals that are not set yet are NotImplemented there, which no argument ever
+// is.
 bool capture(PyObject* config, CodeState& state, _PyInterpreterFrame* f) {
   FrameValues frame = values_of(f);
   PyRef values = checked(PyTuple_New(frame.nlocals));
@@ -219,18 +222,16 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* f, int throwing) 
   return finish(thread, f, result);
 }
 
-void install() {
-  static bool installed = false;
-  if (installed) return;
-  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluate);
-  installed = true;
+// The hook is installed while some thread needs it: with it, CPython's own calls are slower.
+void install(bool on) {
+  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(),
+                                       on ? evaluate : _PyEval_EvalFrameDefault);
 }
 
 #endif  // FB_HAVE_FRAME_EVAL
 
 bool supported() {
 #ifdef FB_HAVE_FRAME_EVAL
-  install();
   return true;
 #else
   PyErr_Format(PyExc_RuntimeError,
@@ -241,13 +242,24 @@ bool supported() {
 #endif
 }
 
-// _set_capture(config): puts it in force on this thread (None: nothing); returns what was.
-PyObject* set_capture(PyObject*, PyObject* config) {
-  if (config != Py_None && !supported()) return nullptr;
-  PyObject* previous = local.config;
-  local.config = config == Py_None ? nullptr : Py_NewRef(config);
-  return previous ? previous : Py_NewRef(Py_None);
-}
+// Keeps the hook installed.
+class Hooked {
+ public:
+  Hooked() {
+#ifdef FB_HAVE_FRAME_EVAL
+    if (count_++ == 0) install(true);
+#endif
+  }
+  ~Hooked() {
+#ifdef FB_HAVE_FRAME_EVAL
+    if (--count_ == 0) install(false);
+#endif
+  }
+  Hooked(const Hooked&) = delete;
+
+ private:
+  static inline int count_ = 0;  // of all threads; under the GIL
+};
 
 // _call_captured(config, function, args, kwargs): the call with config in force.
 PyObject* call_captured(PyObject*, PyObject* const* args, Py_ssize_t n) {
@@ -256,6 +268,7 @@ PyObject* call_captured(PyObject*, PyObject* const* args, Py_ssize_t n) {
     return nullptr;
   }
   if (args[0] != Py_None && !supported()) return nullptr;
+  Hooked hooked;
   bool strict = std::exchange(local.strict, false);
   PyObject* previous =
       std::exchange(local.config, args[0] == Py_None ? nullptr : Py_NewRef(args[0]));
@@ -272,6 +285,7 @@ PyObject* call_strict(PyObject*, PyObject* const* args, Py_ssize_t n) {
     return nullptr;
   }
   if (!supported()) return nullptr;
+  Hooked hooked;
   bool strict = std::exchange(local.strict, true);
   PyObject* result = PyObject_Call(args[0], args[1], args[2] == Py_None ? nullptr : args[2]);
   local.strict = strict;
@@ -323,13 +337,12 @@ PyObject* code_entries(PyObject*, PyObject* code) {
   }
 }
 
-// _reset_captures(): forgets all that was compiled and all that is skipped.
+// _reset_captures(): forgets all that was compiled.
 PyObject* reset(PyObject*, PyObject*) {
   std::vector<Entry> doomed;  // destroyed last: that may run Python
   for (CodeState* s = all_states.next; s; s = s->next) {
     for (Entry& e : s->entries) doomed.push_back(std::move(e));
     s->entries.clear();
-    s->skip = false;
   }
   Py_RETURN_NONE;
 }
@@ -353,7 +366,6 @@ PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
 }
 
 PyMethodDef functions[] = {
-    {"_set_capture", set_capture, METH_O, "Puts a compilation in force; returns what was."},
     {"_call_captured", fast(call_captured), METH_FASTCALL, "A call with a compilation in force."},
     {"_call_strict", fast(call_strict), METH_FASTCALL, "A call that may not run user code."},
     {"_set_strict", set_strict, METH_O, "Turns the strict state on or off; returns what was."},

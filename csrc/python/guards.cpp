@@ -1,10 +1,10 @@
-// See guards.h. The tree is described by nested tuples, see `Guards::parse`; flambeau/_capture/guards.py
-// writes them, and the texts that name a failed check.
+// See guards.h. The tree is described by nested tuples, see `Guards::parse`;
+// flambeau/_capture/guards.py writes them, and the texts that name a failed check.
 #include "python/guards.h"
 
+#include <algorithm>
 #include <bit>
 #include <string>
-#include <unordered_set>
 
 #include "core/promotion.h"
 #include "dispatch/modes.h"
@@ -152,9 +152,9 @@ Check parse_check(PyObject* spec) {
     PyObject* example = item(value, 1);
     const Tensor& t = expect_tensor(example, "_Guards", "example");
     int64_t offset = item(value, 4) == Py_None ? kAny : integer(item(value, 4));
-    c.tensor = std::make_unique<TensorFacts>(
-        TensorFacts{t.dtype(), t.device(), item(value, 5) == Py_True,
-                    optional_ints(item(value, 2), -1), optional_ints(item(value, 3), kAny), offset});
+    c.tensor = std::make_unique<TensorFacts>(TensorFacts{
+        t.dtype(), t.device(), item(value, 5) == Py_True, optional_ints(item(value, 2), -1),
+        optional_ints(item(value, 3), kAny), offset});
     c.value = PyRef::borrow(item(value, 0));
   }
   return c;
@@ -255,9 +255,8 @@ Place Guards::parse(PyObject* spec) {  // (access, key, slot, text, checks, chil
 Guards::Guards(PyObject* spec) {
   each(item(spec, 0), [&](PyObject* p) { roots_.push_back(parse(p)); });
   slots_ = static_cast<int>(integer(item(spec, 1)));
-  each(item(spec, 2), [&](PyObject* pair) {
-    same_.emplace_back(integer(item(pair, 0)), integer(item(pair, 1)));
-  });
+  each(item(spec, 2),
+       [&](PyObject* pair) { same_.emplace_back(integer(item(pair, 0)), integer(item(pair, 1))); });
   each(item(spec, 3), [&](PyObject* o) { distinct_.push_back(static_cast<int>(integer(o))); });
   each(item(spec, 4), [&](PyObject* s) {
     symbols_.push_back({static_cast<int>(integer(item(s, 0))),
@@ -387,14 +386,10 @@ bool Guards::related(const std::vector<PyRef>& slots) {
       return false;
     }
   if (distinct_.size() > 1) {
-    bool repeated = false;
-    if (distinct_.size() <= 16) {
-      for (size_t i = 1; i < distinct_.size(); ++i)
-        for (size_t j = 0; j < i; ++j) repeated |= at(distinct_[i]) == at(distinct_[j]);
-    } else {
-      std::unordered_set<PyObject*> seen(2 * distinct_.size());
-      for (int i : distinct_) repeated |= !seen.insert(at(i)).second;
-    }
+    SmallVector<PyObject*, 64> found;
+    for (int i : distinct_) found.push_back(at(i));
+    std::sort(found.begin(), found.end());
+    bool repeated = std::adjacent_find(found.begin(), found.end()) != found.end();
     if (repeated) {
       failed = checked(PyUnicode_FromString("two places that held different objects hold one"));
       return false;
@@ -424,8 +419,7 @@ bool Guards::related(const std::vector<PyRef>& slots) {
   }
   for (const Relation& r : relations_) {
     int64_t v;
-    if (!evaluate(r, values_, v) ||
-        !(r.compare == 0 ? v == 0 : r.compare == 1 ? v != 0 : v >= 0)) {
+    if (!evaluate(r, values_, v) || !(r.compare == 0 ? v == 0 : r.compare == 1 ? v != 0 : v >= 0)) {
       failed = r.text;
       return false;
     }
@@ -435,7 +429,8 @@ bool Guards::related(const std::vector<PyRef>& slots) {
 
 bool Guards::run(const FrameValues& frame, std::vector<PyRef>& slots) {
   if (!modes_match()) {
-    failed = checked(PyUnicode_FromString("gradient, inference or autocast mode, or default dtype"));
+    failed =
+        checked(PyUnicode_FromString("gradient, inference or autocast mode, or default dtype"));
     return false;
   }
   slots.resize(static_cast<size_t>(slots_));

@@ -38,7 +38,9 @@ def _breaks(name: str) -> Special:
     return special
 
 
-for _name in "print input open exec eval compile breakpoint globals locals dir id __import__".split():
+for (
+    _name
+) in "print input open exec eval compile breakpoint globals locals dir id __import__".split():
     means(getattr(builtins, _name))(_breaks(_name))
 
 
@@ -181,7 +183,7 @@ def _through(function: Any, method: str) -> None:
     means(function)(special)
 
 
-for _function, _method in (
+_METHODS: tuple[tuple[Any, str], ...] = (
     (len, "__len__"),
     (abs, "__abs__"),
     (hash, "__hash__"),
@@ -191,7 +193,8 @@ for _function, _method in (
     (reversed, "__reversed__"),
     (divmod, "__divmod__"),
     (repr, "__repr__"),
-):
+)
+for _function, _method in _METHODS:
     _through(_function, _method)
 
 
@@ -311,16 +314,22 @@ def dict_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return calls.run_c(f, dict, args, kwargs)
 
 
+def _binary(op: int) -> Special:
+    return lambda f, args, kwargs: objects.binary(f, op, *args)
+
+
+def _comparison(sign: str) -> Special:
+    return lambda f, args, kwargs: objects.compare(f, sign, *args)
+
+
 def _operators() -> None:
     """Functions of `operator` are the operators."""
     for n, (function, _) in enumerate(objects._BINARY):
-        means(function)(lambda f, args, kwargs, n=n: objects.binary(f, n, *args))
+        means(function)(_binary(n))
     for n, function in enumerate(objects._INPLACE):
-        means(function)(
-            lambda f, args, kwargs, n=n: objects.binary(f, n + len(objects._BINARY), *args)
-        )
+        means(function)(_binary(n + len(objects._BINARY)))
     for sign, (function, _, _) in objects._COMPARISONS.items():
-        means(function)(lambda f, args, kwargs, sign=sign: objects.compare(f, sign, *args))
+        means(function)(_comparison(sign))
     means(operator.getitem)(lambda f, args, kwargs: objects.get_item(f, *args))
     means(operator.setitem)(lambda f, args, kwargs: objects.set_item(f, *args))
     means(operator.truth)(lambda f, args, kwargs: objects.truth(f, args[0]))

@@ -5,6 +5,7 @@ works on its arguments runs directly, everything else ends the graph.
 from __future__ import annotations
 
 import builtins
+import collections
 import enum
 import functools
 import inspect
@@ -42,8 +43,16 @@ _PURE = frozenset(
     ).split()
 )
 _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
-_MODES = (flambeau.no_grad, flambeau.enable_grad, flambeau.set_grad_enabled, flambeau.inference_mode)
-_GENERATOR, _OTHER_SUSPENDED = inspect.CO_GENERATOR, inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_MODES = (
+    flambeau.no_grad,
+    flambeau.enable_grad,
+    flambeau.set_grad_enabled,
+    flambeau.inference_mode,
+)
+_GENERATOR, _OTHER_SUSPENDED = (
+    inspect.CO_GENERATOR,
+    inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR,
+)
 
 
 def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -71,7 +80,7 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
     if kind is Followed:
         return call(f, function.function, args, kwargs)
     if kind in _GETTERS:
-        return run_c(f, function, args, kwargs)
+        return call_getter(f, function, args, kwargs)
     if isinstance(function, np.ufunc) and all(
         isinstance(a, (np.generic, int, float)) for a in args
     ):
@@ -92,6 +101,23 @@ def resume_generator(method: Any, args: list[Any], kwargs: dict[str, Any]) -> An
         raise Raised(e) from None
 
 
+def call_getter(f: Frame, getter: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A call of `operator.itemgetter(...)` and its like."""
+    made = getter.__reduce__()
+    if type(getter) is operator.itemgetter:
+        found = [objects.get_item(f, args[0], key) for key in made[1]]
+    elif type(getter) is operator.attrgetter:
+        found = []
+        for path in made[1]:
+            value = args[0]
+            for name in path.split("."):
+                value = objects.load_attr(f, value, name)
+            found.append(value)
+    else:
+        raise Break("a call of operator.methodcaller")
+    return found[0] if len(found) == 1 else tuple(found)
+
+
 def _special(function: Any) -> Any:
     try:
         return SPECIAL.get(function)
@@ -99,7 +125,7 @@ def _special(function: Any) -> Any:
         return None
 
 
-# Functions of Python ----------------------------------------------------------------------------------
+# Functions of Python ------------------------------------------------------------------------------
 
 
 def call_function(
@@ -210,9 +236,7 @@ def _fill_defaults(
         if slots[k] is UNSET:
             if names[k] not in keyword_defaults:
                 _refuse(function, f"missing 1 required keyword-only argument: '{names[k]}'")
-            slots[k] = _default(
-                f, function, "__kwdefaults__", names[k], keyword_defaults[names[k]]
-            )
+            slots[k] = _default(f, function, "__kwdefaults__", names[k], keyword_defaults[names[k]])
 
 
 def _default(f: Frame, function: Any, attribute: str, key: Any, value: Any) -> Any:
@@ -260,7 +284,7 @@ def call_partial(f: Frame, value: Any, args: list[Any], kwargs: dict[str, Any]) 
     return call(f, function, [*bound, *args], {**keywords, **kwargs})
 
 
-# C code -----------------------------------------------------------------------------------------------
+# C code -------------------------------------------------------------------------------------------
 
 
 def may_be_read(f: Frame, value: Any, depth: int = 3) -> bool:
@@ -278,7 +302,7 @@ def may_be_read(f: Frame, value: Any, depth: int = 3) -> bool:
         return True
     if isinstance(value, (type, types.ModuleType, BaseException, Generator, Followed, super)):
         return True
-    return cls in _SAFE_KINDS or _python_class(cls)
+    return cls in _SAFE_KINDS or _python_class(cls)  # type: ignore[arg-type]
 
 
 _SAFE_KINDS = (
@@ -316,8 +340,10 @@ def prepared(f: Frame, value: Any) -> Any:
         return value if kinds.runs_directly(value) else Followed(f, value)
     if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
         return Followed(f, value)
-    if isinstance(value, functools.partial):
+    if isinstance(value, (functools.partial, *_GETTERS)):
         return Followed(f, value)
+    if isinstance(value, types.BuiltinFunctionType) and _special(value) is not None:
+        return Followed(f, value)  # getattr and its like must not look at objects by themselves
     return value
 
 
@@ -325,9 +351,7 @@ def run_c(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     """Runs C code on values that it may read."""
     for value in (*args, *kwargs.values()):
         if not may_be_read(f, value):
-            raise Break(
-                f"a call of {kinds.describe(function)} with {kinds.describe(value)}"
-            )
+            raise Break(f"a call of {kinds.describe(function)} with {kinds.describe(value)}")
     return f.interpreter.direct(
         function,
         *(prepared(f, a) for a in args),
@@ -419,17 +443,18 @@ def specialised_for(f: Frame, function: Any, args: list[Any]) -> list[Any]:
     return args if function in _SYMBOLIC else specialised(f, args)
 
 
-# Classes ----------------------------------------------------------------------------------------------
+# Classes ------------------------------------------------------------------------------------------
 
 
-def instantiate(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if cls in _PURE or cls in ITERATORS or cls in kinds.PLAIN_TYPES or cls is functools.partial:
         if cls is functools.partial and args:
-            return f.world.create(functools.partial(*args, **kwargs))
+            return f.world.create(functools.partial(args[0], *args[1:], **kwargs))
         args = [objects.iterable(f, a) if _has_python_iter(a) else a for a in args]
         args = specialised_for(f, cls, args)
-        result = run_c(f, cls, args, kwargs)
-        return result
+        if cls is collections.defaultdict:  # keeps what it is given
+            return f.interpreter.direct(cls, *args, **kwargs)
+        return run_c(f, cls, args, kwargs)
     if cls in _GETTERS:
         return run_c(f, cls, args, kwargs)
     if cls in _MODES:
@@ -461,6 +486,7 @@ def build(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
         value = new_object(f, owner, [cls, *args], kwargs)  # type: ignore[arg-type]
     if not isinstance(value, cls):
         return value
+    start: Any
     start, owner = mro_lookup(type(value), "__init__")
     if isinstance(start, types.FunctionType):
         place = objects.class_place(f, owner, "__init__")  # type: ignore[arg-type]
@@ -494,4 +520,3 @@ def _has_python_iter(value: Any) -> bool:
         objects.python_special(value, "__getitem__")
         and mro_lookup(type(value), "__iter__")[0] is UNSET
     )
-

@@ -199,6 +199,7 @@ class Attempt:
     def run(self, broken: Break | None, because: str | None) -> tuple[Any, Any] | None:
         frame = self.frame
         entry = Entry(self.world)
+        reason: str | None
         try:
             result = frame.run()
         except Raised as raised:
@@ -210,11 +211,11 @@ class Attempt:
         else:
             if broken is not None:
                 raise Skip("the frame does not behave the same each time it is followed")
-            reason = where = None
+            reason, where = None, None
             text = entry.value(result)
             if not self.tensors.inputs and not self.tensors.graph.nodes:
                 if not self.config.is_root(self.code):
-                    _C._skip_code(self.code)
+                    self.config.leave(self.code)  # nothing to compile
                     return None
         self._mode_effects(entry)
         entry.side_effects()
@@ -224,9 +225,7 @@ class Attempt:
         """The call of the step that runs the instruction before which the graph ended."""
         frame = self.frame
         code, at = self.code, frame.pc
-        at_start = next(
-            n for n, i in enumerate(frame.decoded.instructions) if i.name == "RESUME"
-        )
+        at_start = next(n for n, i in enumerate(frame.decoded.instructions) if i.name == "RESUME")
         self._check_place(at, at_start, broken)
         live = resume.live_slots(code, at)
         slots = [v if k in live else UNSET for k, v in enumerate(frame.slots)]
@@ -303,4 +302,3 @@ class Attempt:
         self.world.shadows.clear()
         self.world.attributes.clear()
         self.tensors.clear()
-

@@ -1,5 +1,5 @@
-"""`Config`: one `compile(...)`: its options, what was compiled under it, its back end. The hook asks
-it on every miss (`capture`)."""
+"""`Config`: one `compile(...)`: its options, what was compiled under it, its back end. The hook
+asks it on every miss (`capture`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flambeau import _C
 
 from . import capture as _capture
 from .capture import Captured
-from .errors import Break
+from .errors import Break, Unsupported
 from .kinds import trusted
 from .logs import enabled, log
 from .varying import Varying
@@ -82,7 +82,7 @@ class Config:
             f"reason: not so any more: {because}"
         )
         if self.fullgraph:
-            raise _capture.Unsupported(message)
+            raise Unsupported(message)
         self.leave(code)
         warnings.warn(message, stacklevel=2)
         return False
@@ -100,10 +100,6 @@ class Config:
         if part.text:
             log("bytecode", f"{part.name}\n{part.text}")
             log("guards", f"{part.name}\n  " + "\n  ".join(part.guards))
-
-    def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call with this compilation in force."""
-        return _C._call_captured(self, function, args, kwargs)
 
     def forget(self) -> None:
         """Drops all that was compiled."""

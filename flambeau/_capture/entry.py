@@ -7,8 +7,10 @@ were asked for.
 
 from __future__ import annotations
 
+import collections
 import enum
 import functools
+import math
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -43,7 +45,7 @@ class Entry:
         self._temporaries = 0
         self.effects: list[str] = []
 
-    # -- pieces -----------------------------------------------------------------------------------
+    # -- pieces ------------------------------------------------------------------------------------
 
     def constant(self, value: Any) -> str:
         name = self._constant_of.get(id(value))
@@ -71,7 +73,7 @@ class Entry:
             self.outputs.append(fake)
         return name
 
-    # -- values -----------------------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------------------
 
     def value(self, v: Any) -> str:
         """An expression that gives what the program's value stands for."""
@@ -120,7 +122,7 @@ class Entry:
         function = f"(lambda {', '.join(names)}: {text})"
         return self.temporary(f"{function}({', '.join(parts)})")
 
-    def _build(self, v: Any, cls: type) -> str:
+    def _build(self, v: Any, cls: Any) -> str:
         if cls is tuple:
             return f"({self.values(v)})"
         if cls is list:
@@ -150,8 +152,10 @@ class Entry:
             return self._build_builtin(v)
         if cls is functools.partial and self.world.is_created(v):
             keywords = self.value(dict(v.keywords))
-            made = f"{self.constant(functools.partial)}({self.value(v.func)}, *({self.values(v.args)}), **{keywords})"
-            return self._named(v, made)
+            made = (
+                f"{self.constant(functools.partial)}({self.value(v.func)}, *({self.values(v.args)})"
+            )
+            return self._named(v, f"{made}, **{keywords})")
         if cls in calls._MODES:
             return self._build_mode(v)
         if cls is super:
@@ -172,11 +176,11 @@ class Entry:
         if cls in _ITERATORS:
             return self._build_iterator(v)
         if isinstance(v, dict) and cls in kinds.MAPPINGS:
-            if cls is kinds.collections.defaultdict:
-                factory = self.value(v.default_factory)
+            if cls is collections.defaultdict:
+                factory = self.value(getattr(v, "default_factory"))  # noqa: B009
                 return self._fill_dict(v, f"{self.constant(cls)}({factory})")
             return self._fill_dict(v, f"{self.constant(cls)}()")
-        if isinstance(v, kinds.collections.deque) and cls is kinds.collections.deque:
+        if isinstance(v, collections.deque) and cls is collections.deque:
             start = f"{self.constant(cls)}(maxlen={v.maxlen!r})"
             return self._fill(v, start, "{0}.extend([{1}])", v)
         if isinstance(v, tuple) and hasattr(cls, "_fields"):
@@ -239,7 +243,7 @@ class Entry:
         if owner is None or isinstance(owner, (types.ModuleType, type)):
             return self.constant(v)
         for base in type(owner).__mro__:  # not getattr: a subclass may have one of its own
-            descriptor = base.__dict__.get(v.__name__)
+            descriptor: Any = base.__dict__.get(v.__name__)
             if type(descriptor) in kinds.METHOD_WRAPPERS and descriptor.__get__(owner) == v:
                 return f"{self.constant(descriptor)}.__get__({self.value(owner)})"
         raise Skip(f"the method {v.__qualname__} is alive where the graph ends")
@@ -274,12 +278,12 @@ class Entry:
             name = self._named(v, f"{made}.__new__({made}, {cls.__mro__[-2].__name__}({v!r}))")
         else:
             base = next(b for b in cls.__mro__ if not b.__flags__ & (1 << 9))
-            if base not in (object, dict, list, set, kinds.collections.OrderedDict):
+            if base not in (object, dict, list, set, collections.OrderedDict):
                 raise Skip(f"an object of type {cls.__qualname__} is alive where the graph ends")
             name = self._named(v, f"{self.constant(base)}.__new__({made})")
             if isinstance(v, dict):
-                if isinstance(v, kinds.collections.OrderedDict):
-                    self.lines.append(f"{self.constant(kinds.collections.OrderedDict)}.__init__({name})")
+                if isinstance(v, collections.OrderedDict):
+                    self.lines.append(f"{self.constant(collections.OrderedDict)}.__init__({name})")
                 put = f"{self.constant(base)}.__setitem__"
                 for key, item in dict.items(v):
                     self.lines.append(f"{put}({name}, {self.value(key)}, {self.value(item)})")
@@ -297,7 +301,7 @@ class Entry:
             self.lines.append(f"set_attribute({name}, {n!r}, {self.value(item)})")
         return name
 
-    # -- side effects -----------------------------------------------------------------------------
+    # -- side effects ------------------------------------------------------------------------------
 
     def side_effects(self) -> None:
         """What the program changed outside. All values first, then all changes."""
@@ -338,7 +342,7 @@ class Entry:
         return self.temporary(f"[{pairs}]")
 
     def _dict_methods(self, original: Any) -> tuple[str, str]:
-        base = kinds.collections.OrderedDict
+        base = collections.OrderedDict
         owner = base if isinstance(original, base) else dict
         return f"{self.constant(owner)}.clear", f"{self.constant(owner)}.update"
 
@@ -361,7 +365,7 @@ class Entry:
         world.places.distinct += [s.place for s in world.shadows.values()]
         world.places.distinct += [world.place_of(v) for v, _ in world.attributes.values()]
 
-    # -- the whole --------------------------------------------------------------------------------
+    # -- the whole ---------------------------------------------------------------------------------
 
     def function(self, result: str, graph: Any, slots: int) -> Any:
         """The function; `graph` computes the outputs from the inputs."""
@@ -378,6 +382,7 @@ class Entry:
             "run": _C._call_captured,
             "set_grad": _C._set_grad_enabled,
             "set_attribute": object.__setattr__,
+            **{name: getattr(math, name) for name in ("sqrt", "exp", "log", "cos", "sin")},
         }
         self.text = "\n".join(lines) + "\n"
         exec(compile(self.text, "<captured>", "exec"), namespace)

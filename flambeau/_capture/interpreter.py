@@ -127,7 +127,7 @@ class Frame:
         self.yielded: Any = UNSET
         self.is_root = False
 
-    # -- the stack --------------------------------------------------------------------------------
+    # -- the stack ---------------------------------------------------------------------------------
 
     def push(self, value: Any) -> None:
         self.stack.append(value)
@@ -160,7 +160,7 @@ class Frame:
     def line(self) -> int:
         return self.instruction.line if self.pc else self.code.co_firstlineno
 
-    # -- locals -----------------------------------------------------------------------------------
+    # -- locals ------------------------------------------------------------------------------------
 
     def load(self, index: int) -> Any:
         value = self.slots[index]
@@ -173,7 +173,7 @@ class Frame:
             )
         return value
 
-    # -- running ----------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------
 
     def run(self) -> Any:
         """Runs to the end, or to the next yield; the result is what was returned or yielded."""

@@ -103,8 +103,7 @@ _SITE = tuple(
 )
 #: state that lasts beyond a call, or may be consumed: never read from outside
 STATEFUL = PLAIN_TYPES - CONSTANT_TYPES - {*SEQUENCES, *MAPPINGS, slice, flambeau.Size}
-#: parts of the package that are followed like a user's code
-_FOLLOWED = tuple(_PACKAGE + p for p in ("nn/modules", "nn/utils", "utils", "optim", "amp"))
+_MODULES = _PACKAGE + "nn/modules"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -129,9 +128,10 @@ def library_module(name: str | None) -> bool:
 
 
 def never_captured(code: types.CodeType) -> bool:
-    """Frames of the library run as they are, but for modules and what users call like their own."""
+    """Frames of the library run as they are, and what they call is captured: `Module.__call__` is
+    code of all modules, whose `forward` is what counts."""
     file = code.co_filename
-    return in_library(file) and not file.startswith(_FOLLOWED)
+    return in_library(file) and not (file.startswith(_MODULES) and code.co_name == "forward")
 
 
 def runs_directly(function: types.FunctionType) -> bool:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import collections
 import importlib
+import importlib.util
 import operator
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -80,7 +82,9 @@ def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: 
         if value is UNSET:
             return found
         if found.fget is None:
-            raise Raised(AttributeError(f"property '{name}' of '{cls.__name__}' object has no getter"))
+            raise Raised(
+                AttributeError(f"property '{name}' of '{cls.__name__}' object has no getter")
+            )
         return f.call(found.fget, [value], {})
     if kind is types.BuiltinFunctionType:
         return found
@@ -143,7 +147,7 @@ def instance_dict(f: Frame, value: Any) -> Any:
     return world.wrap(store, world.place_of(value).instance())
 
 
-# Attributes -----------------------------------------------------------------------------------------
+# Attributes ---------------------------------------------------------------------------------------
 
 
 def load_attr(f: Frame, value: Any, name: str) -> Any:
@@ -282,10 +286,10 @@ def generic_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
     store = getattr(value, "__dict__", None) if cls.__dictoffset__ else None
     if store is not None and stored is not DELETED:
         if name in store:
-            if created:
+            if created or id(value) in world.shadows:
                 return store[name]
             return world.wrap(store[name], world.place_of(value).in_instance(name))
-        if not created:
+        if not created and id(value) not in world.shadows:
             world.place_of(value).instance().absent(name)
     if found is not UNSET:
         return bind(f, found, owner, value, cls, name)
@@ -308,7 +312,9 @@ def submodule_attr(f: Frame, module: Any, cls: type, name: str) -> Any:
             return f.call(_module_getattr(), [module, name], {})
         if name in found:
             place = world.place_of(module).in_instance(registry)
-            return world.wrap(found[name], place.child(DICT, name, f"{_shown(world, module)}.{name}"))
+            return world.wrap(
+                found[name], place.child(DICT, name, f"{_shown(world, module)}.{name}")
+            )
         world.place_of(module).in_instance(registry).absent(name)
     return f.call(_module_getattr(), [module, name], {})
 
@@ -327,10 +333,6 @@ def store_attr(f: Frame, target: Any, name: str, value: Any) -> None:
         world.write_global(target.__dict__, name, value)
         return
     if isinstance(target, type):
-        if cls.__setattr__ is not type.__setattr__:
-            raise Break(f"an attribute of the class {target.__qualname__} is set")
-        if mro_lookup(cls, name)[0] is not UNSET or name[:2] == "__":
-            raise Break(f"{name} of the class {target.__qualname__} is set")
         raise Break(f"an attribute of the class {target.__qualname__} is set")
     setter, _ = mro_lookup(cls, "__setattr__")
     if setter is _module_setattr():
@@ -397,13 +399,16 @@ def _made_here(f: Frame, target: Any) -> bool:
     return id(target) not in f.world.origin
 
 
+_DELATTR: Any = object.__delattr__
+
+
 def delete_attr(f: Frame, target: Any, name: str) -> None:
     cls = type(target)
     setter, _ = mro_lookup(cls, "__delattr__")
-    if f.world.is_created(target) and setter is object.__delattr__:
+    if f.world.is_created(target) and setter is _DELATTR:
         f.interpreter.direct(object.__delattr__, target, name)
         return
-    if setter is not object.__delattr__ or cls in _PLAIN or kinds.is_tensor(target):
+    if setter is not _DELATTR or cls in _PLAIN or kinds.is_tensor(target):
         raise Break(f"the attribute {name} of {kinds.describe(target)} is deleted")
     if name not in getattr(target, "__dict__", ()) and f.world.written(target, name) is UNSET:
         raise Raised(AttributeError(name))
@@ -411,7 +416,7 @@ def delete_attr(f: Frame, target: Any, name: str) -> None:
     f.world.write(target, name, DELETED)
 
 
-# Operators ------------------------------------------------------------------------------------------
+# Operators ----------------------------------------------------------------------------------------
 
 _BINARY: list[tuple[Callable[..., Any], str]] = [
     (operator.add, "add"),
@@ -597,7 +602,7 @@ def del_item(f: Frame, container: Any, key: Any) -> None:
     f.interpreter.direct(operator.delitem, container, key)
 
 
-# Iteration ------------------------------------------------------------------------------------------
+# Iteration ----------------------------------------------------------------------------------------
 
 
 def get_iter(f: Frame, value: Any) -> Any:
@@ -666,8 +671,6 @@ def import_module(f: Frame, name: str, names: Any, level: int) -> Any:
     else:
         package = None
     full = importlib.util.resolve_name(name, package) if level else name
-    import sys
-
     if full not in sys.modules and not kinds.library_module(full):
         raise Break(f"the module {full} is imported")
     module = importlib.import_module(full)

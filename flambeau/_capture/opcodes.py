@@ -91,10 +91,11 @@ def jump_target(op: int, arg: int, offset: int) -> int:
 def _decode(code: CodeType) -> Iterator[Instruction]:
     raw = code.co_code
     lines: dict[int, int] = {}
-    for start, end, line in code.co_lines():
-        for at in range(start, end, 2):
+    for first, end, line in code.co_lines():
+        for at in range(first, end, 2):
             lines[at] = line or 0
-    at, arg, start = 0, 0, None
+    at, arg = 0, 0
+    start: int | None = None
     group: int | None = None
     while at < len(raw):
         op = raw[at]

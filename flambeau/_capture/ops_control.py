@@ -13,7 +13,7 @@ from .opcodes import PY312, Instruction
 
 # Arithmetic and comparison ------------------------------------------------------------------------
 
-_UNARY = {
+_UNARY: dict[str, tuple[Any, str]] = {
     "UNARY_POSITIVE": (operator.pos, "__pos__"),
     "UNARY_NEGATIVE": (operator.neg, "__neg__"),
     "UNARY_INVERT": (operator.invert, "__invert__"),
@@ -96,7 +96,7 @@ def format_value(f: Frame, i: Instruction) -> None:
     f.push(calls.call(f, format, [value, spec], {}))
 
 
-# Attributes -----------------------------------------------------------------------------------------
+# Attributes ---------------------------------------------------------------------------------------
 
 
 @handles("LOAD_ATTR")
@@ -140,7 +140,7 @@ def delete_attr(f: Frame, i: Instruction) -> None:
     objects.delete_attr(f, f.pop(), f.code.co_names[i.arg])
 
 
-# Jumps ----------------------------------------------------------------------------------------------
+# Jumps --------------------------------------------------------------------------------------------
 
 
 @handles("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
@@ -184,7 +184,7 @@ def jump_if_false_or_pop(f: Frame, i: Instruction) -> int | None:
     return None
 
 
-# Iteration and generators -----------------------------------------------------------------------------
+# Iteration and generators -------------------------------------------------------------------------
 
 
 @handles("GET_ITER")
@@ -255,7 +255,7 @@ def return_const(f: Frame, i: Instruction) -> int:
     return -1
 
 
-# Calls ------------------------------------------------------------------------------------------------
+# Calls --------------------------------------------------------------------------------------------
 
 
 @handles("KW_NAMES")
@@ -303,7 +303,7 @@ def call_intrinsic_1(f: Frame, i: Instruction) -> None:
         raise Break(f"the instruction CALL_INTRINSIC_1 {i.arg} is not followed")
 
 
-# Exceptions and with ------------------------------------------------------------------------------------
+# Exceptions and with ------------------------------------------------------------------------------
 
 
 @handles("RAISE_VARARGS")
@@ -375,7 +375,7 @@ def with_except_start(f: Frame, i: Instruction) -> None:
     f.push(calls.call(f, leave, [type(error), error, None], {}))
 
 
-# Patterns ---------------------------------------------------------------------------------------------
+# Patterns -----------------------------------------------------------------------------------------
 
 
 @handles("GET_LEN")

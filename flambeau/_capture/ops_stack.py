@@ -277,9 +277,7 @@ def _unpack(f: Frame, value: Any, least: int, exactly: int) -> list[Any]:
             items.append(item)
     if len(items) < least:
         most = f"{least}" if exactly >= 0 else f"at least {least}"
-        raise Raised(
-            ValueError(f"not enough values to unpack (expected {most}, got {len(items)})")
-        )
+        raise Raised(ValueError(f"not enough values to unpack (expected {most}, got {len(items)})"))
     if 0 <= exactly < len(items):
         raise Raised(ValueError(f"too many values to unpack (expected {exactly})"))
     return items
@@ -318,4 +316,3 @@ def import_name(f: Frame, i: Instruction) -> None:
 @handles("IMPORT_FROM")
 def import_from(f: Frame, i: Instruction) -> None:
     f.push(objects.load_attr(f, f.top(), f.code.co_names[i.arg]))
-

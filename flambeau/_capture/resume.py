@@ -114,9 +114,7 @@ def _replace(
 
 
 def _shifted(handlers: list[Handler], by: int) -> list[Handler]:
-    return [
-        Handler(h.start + by, h.end + by, h.target + by, h.depth, h.lasti) for h in handlers
-    ]
+    return [Handler(h.start + by, h.end + by, h.target + by, h.depth, h.lasti) for h in handlers]
 
 
 class Rests:
@@ -230,7 +228,11 @@ def step(
         return _pass_on(names, after, const)
 
     fall = b"" if returns else exit_to(at + 1, through)
-    taken = exit_to(i.target, jumped) if i.target >= 0 else b""
+    taken = b""
+    if PY312 and i.name == "FOR_ITER":  # it jumps over the END_FOR that it leads to
+        taken = encode("NOP") + exit_to(i.target + 1, jumped)
+    elif i.target >= 0:
+        taken = exit_to(i.target, jumped)
     prologue = _restore(names, state)
     copied = _copied(code, d, at, len(fall) // 2)
     raw = prologue + copied + fall + taken + encode("NOP")
@@ -242,7 +244,9 @@ def step(
         start = len(prologue)
         handlers = _shifted(d.handlers, length)
         handlers.append(
-            Handler(start, start + len(copied), covered.target + length, covered.depth, covered.lasti)
+            Handler(
+                start, start + len(copied), covered.target + length, covered.depth, covered.lasti
+            )
         )
     new = _replace(
         code, names, raw, length, i.line, covered is not None, handlers, tuple(consts),
@@ -251,6 +255,17 @@ def step(
     _C._skip_code(new)
     found = known[at, state] = types.FunctionType(new, namespace, code.co_name)
     return found
+
+
+_NEVER_FALLS_THROUGH = (
+    "RETURN_VALUE",
+    "RETURN_CONST",
+    "RERAISE",
+    "RAISE_VARARGS",
+    "JUMP_FORWARD",
+    "JUMP_BACKWARD",
+    "JUMP_BACKWARD_NO_INTERRUPT",
+)
 
 
 def reachable(code: types.CodeType, at: int) -> set[int]:
@@ -269,8 +284,7 @@ def reachable(code: types.CodeType, at: int) -> set[int]:
         handler = d.handler(i.offset)
         if handler is not None:
             todo.append(d.index[handler.target])
-        if i.name not in ("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS",
-                          "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):  # fmt: skip
+        if i.name not in _NEVER_FALLS_THROUGH:
             todo.append(n + 1)
     return seen
 

@@ -77,7 +77,7 @@ class Tensors:
     def graph(self) -> Graph:
         return self.recorder.graph
 
-    # -- reading ----------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def input(self, value: Any, place: Place) -> Any:
         """The fake of an outside tensor; its facts are guarded."""
@@ -138,7 +138,7 @@ class Tensors:
             self.integers[place] = known
         return known
 
-    # -- what fakes are ---------------------------------------------------------------------------
+    # -- what fakes are ----------------------------------------------------------------------------
 
     def real_class(self, value: Any) -> type:
         known = self.real.get(id(value))
@@ -167,11 +167,9 @@ class Tensors:
             return (sym_min if function is min else sym_max)(*items)
         return function(*items)
 
-    # -- running ----------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------
 
-    def traced(
-        self, function: Any, args: Any, kwargs: Any, call: Any = _C._call_strict
-    ) -> Any:
+    def traced(self, function: Any, args: Any, kwargs: Any, call: Any = _C._call_strict) -> Any:
         """A call under the tracer, in which no user code may run."""
         before = _C._set_tracer(self.session, SymInt, SymFloat)
         enabled = _C._set_torch_function_enabled(False)
@@ -193,7 +191,7 @@ class Tensors:
         on_tensors = on_tensors or kinds.is_tensor(owner)
         if not on_tensors and name not in _QUERIES and not self.makes_tensor(function, name):
             raise Break(f"a call of {kinds.describe(function)}")
-        if name.startswith("_set_") or name.startswith("set_"):
+        if name.startswith(("_set_", "set_")):
             return f.interpreter.direct(function, *args, **kwargs)
         for value in (*args, *kwargs.values()):
             if not calls.may_be_read(f, value):
@@ -249,7 +247,7 @@ class Tensors:
         f.call(setup, [context, tuple(args), out], {})
         return out
 
-    # -- the end ----------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def relations(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Where symbols are found, and what must hold of them, as native guards take it."""
@@ -267,7 +265,11 @@ class Tensors:
         for index, d, n in self.strides:
             place = self.inputs[index][0]
             places.append((place.take(), _KINDS.index("stride"), d))
-            steps = (*program(self.env.simplify(n.expr) * -1, names), (_LOAD, len(places) - 1), (_ADD, 0))
+            steps = (
+                *program(self.env.simplify(n.expr) * -1, names),
+                (_LOAD, len(places) - 1),
+                (_ADD, 0),
+            )
             rows.append((steps, 0, f"{place.name}.stride({d}) == {n}"))
         return tuple(places), tuple(rows)
 

@@ -75,7 +75,7 @@ class World:
         self.home: dict[str, Any] | None = None  # globals of the frame itself
         self._keep: list[Any] = []
 
-    # -- reading ----------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def wrap(self, value: Any, place: Place) -> Any:
         """The value as the program sees it; what is read here becomes a guard."""
@@ -107,7 +107,9 @@ class World:
         if cls is types.MethodType:
             place.type_is(cls)
             function = self.wrap(value.__func__, place.attribute("__func__"))
-            return types.MethodType(function, self.wrap(value.__self__, place.attribute("__self__")))
+            return types.MethodType(
+                function, self.wrap(value.__self__, place.attribute("__self__"))
+            )
         if cls is types.CellType:
             return self.outside_cell(value, place)
         if cls is types.BuiltinFunctionType and not isinstance(
@@ -136,7 +138,16 @@ class World:
             place.type_is(types.FunctionType)
             place.attribute("__code__").is_object(value.__code__)
 
-    def _wrap_container(self, value: Any, cls: type, place: Place) -> Any:
+    def _wrap_container(self, value: Any, cls: Any, place: Place) -> Any:
+        copy = self._wrap_elements(value, cls, place)
+        store = getattr(value, "__dict__", None)
+        if store and copy is not value:  # a subclass with attributes of its own
+            place.instance().check(KEYS, tuple(store), f"attributes of {place.name}")
+            for name, v in store.items():
+                copy.__dict__[name] = self.wrap(v, place.in_instance(name))
+        return copy
+
+    def _wrap_elements(self, value: Any, cls: Any, place: Place) -> Any:
         if len(value) > _LARGEST:
             raise Break(f"{place.name} has {len(value)} elements; too many to guard")
         if isinstance(value, dict):
@@ -165,7 +176,7 @@ class World:
         self.shadows[id(copy)] = Shadow(value, copy, place)
         return copy
 
-    def _wrap_dict(self, value: Any, cls: type, place: Place) -> Any:
+    def _wrap_dict(self, value: Any, cls: Any, place: Place) -> Any:
         keys = tuple(value)
         if not all(type(k) in kinds.CONSTANT_TYPES or _by_identity(k) for k in keys):
             raise Break(f"keys of {place.name} are neither constants nor classes or functions")
@@ -204,7 +215,7 @@ class World:
         self.created[id(value)] = value
         return value
 
-    # -- closures and globals -----------------------------------------------------------------------
+    # -- closures and globals ----------------------------------------------------------------------
 
     def outside_cell(self, cell: Any, place: Place) -> Any:
         """The shadow of a closure's cell; its contents are wrapped when they are read."""
@@ -261,7 +272,7 @@ class World:
     def write_global(self, namespace: dict[str, Any], name: str, value: Any) -> None:
         self.names.setdefault(id(namespace), (namespace, {}))[1][name] = value
 
-    # -- attributes of outside objects ---------------------------------------------------------------
+    # -- attributes of outside objects -------------------------------------------------------------
 
     def written(self, value: Any, name: str) -> Any:
         """What the program stored in an outside object: a value, DELETED, or UNSET."""

@@ -57,6 +57,8 @@ def _caller(node: Node, fresh: bool) -> Callable[[tuple[Any, ...]], tuple[Any, .
     uid = target.op.uid
     if target.form == "inplace":
         return lambda args: (_in_place(target, args),)
+    if uid == "alias" and not node.grad:  # x.detach(); a view that no_grad makes is no such thing
+        return lambda args: (args[0].detach(),)
     if target.form == "new" and target.op.updates:
         places = updated(target.op, node.args)
         return lambda args: _updating(uid, args, places)

@@ -10,9 +10,9 @@ from typing import Any
 Backend = Callable[..., Callable[..., Any]]
 
 _BUILT_IN = {
-    "eager": "flambeau._capture.eager:run_eagerly",
-    "aot_eager": "flambeau._capture.eager:run_ahead_of_time",
-    "inductor": "flambeau._compiler:compile_graph",
+    "eager": "flambeau._capture.back_ends:run_eagerly",
+    "aot_eager": "flambeau._capture.back_ends:run_ahead_of_time",
+    "inductor": "flambeau._capture.back_ends:run_compiled",
 }
 _registered: dict[str, Backend] = {}
 
@@ -45,7 +45,7 @@ def register_backend(
     True
     """
     if compiler_fn is None:
-        return lambda f: register_backend(f, name=name)  # type: ignore[return-value]
+        return lambda f: register_backend(f, name=name)
     key = name or compiler_fn.__name__
     known = _registered.get(key)
     same = known is not None and known.__qualname__ == compiler_fn.__qualname__

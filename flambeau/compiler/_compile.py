@@ -83,7 +83,9 @@ def compiled_form(
     if isinstance(model, fb.nn.Module):
         from ._module import OptimizedModule
 
-        config.roots.append(_code_of(type(model).forward))
+        code = _code_of(type(model).forward)
+        if code is not None:
+            config.roots.append(code)
         made = OptimizedModule(model, config)
         weakref.finalize(made, config.forget)
         return made
@@ -98,25 +100,22 @@ def compiled_form(
 
     @functools.wraps(model, updated=())
     def compiled(*args: Any, **kwargs: Any) -> Any:
-        return run(config, model, args, kwargs)
+        return _C._call_captured(config, model, args, kwargs)
 
-    compiled._flambeau_compiled = model  # type: ignore[attr-defined]
-    compiled._flambeau_config = config  # type: ignore[attr-defined]
-    _C._skip_code(compiled.__code__)
+    wrapper: Any = compiled
+    wrapper._flambeau_compiled = model
+    wrapper._flambeau_config = config
+    _C._skip_code(wrapper.__code__)
     weakref.finalize(compiled, config.forget)
     return compiled
-
-
-def run(config: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call of compiled code."""
-    return _C._call_captured(config, function, args, kwargs)
 
 
 def _code_of(model: Any) -> types.CodeType | None:
     function = getattr(model, "__func__", model)
     code = getattr(function, "__code__", None)
     if code is None:
-        code = getattr(getattr(type(model), "__call__", None), "__code__", None)
+        method = getattr(type(model), "__call__", None)  # noqa: B004
+        code = getattr(method, "__code__", None)
     return code
 
 
@@ -135,7 +134,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
     if isinstance(fn, fb.nn.Module):
-        fn.forward = disable(fn.forward, recursive, reason=reason)
+        fn.__dict__["forward"] = disable(fn.forward, recursive, reason=reason)
         return fn
     if not recursive:
         _C._skip_code(fn.__code__)
@@ -146,9 +145,10 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
             return fn(*args, **kwargs)
         return _C._call_captured(None, fn, args, kwargs)
 
-    disabled._flambeau_disabled = reason or "disabled"  # type: ignore[attr-defined]
-    _C._skip_code(disabled.__code__)
-    return disabled
+    wrapper: Any = disabled
+    wrapper._flambeau_disabled = reason or "disabled"
+    _C._skip_code(wrapper.__code__)
+    return wrapper
 
 
 def reset() -> None:

@@ -85,7 +85,7 @@ def explain(f: Callable[..., Any], **options: Any) -> Callable[..., Explanation]
     """
 
     def explained(*args: Any, **kwargs: Any) -> Explanation:
-        from flambeau._capture.eager import run_eagerly
+        from flambeau._capture.back_ends import run_eagerly
 
         from ._compile import compiled_form
 

@@ -42,7 +42,7 @@ def test_wrong_options():
         torch.compile(lambda x: x, backend="eager", mode="default", options={})
     with pytest.raises(TypeError, match="function or a module"):
         torch.compile(3, backend="eager")
-    f = lambda x: x
+    f = lambda x: x  # noqa: E731
     assert torch.compile(f, disable=True) is f
 
 
@@ -51,7 +51,7 @@ def test_custom_back_end_sees_the_graph():
 
     def backend(graph, example_inputs):
         seen.append((graph, example_inputs))
-        from flambeau._capture.eager import run_eagerly
+        from flambeau._capture.back_ends import run_eagerly
 
         return run_eagerly(graph)
 
@@ -74,12 +74,13 @@ def test_registered_back_end():
         torch.compiler.register_backend(lambda g, e: None, name="eager")
 
 
-def test_ahead_of_time_back_end():
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_back_ends_that_differentiate(backend):
     def f(x, w):
         return torch.tanh(x @ w).sum()
 
     x, w = torch.randn(3, 4), torch.randn(4, 2, requires_grad=True)
-    compiled = torch.compile(f, backend="aot_eager")
+    compiled = torch.compile(f, backend=backend)
     compiled(x, w).backward()
     expected = torch.autograd.grad(f(x, w), w)[0]
     assert torch.allclose(w.grad, expected)

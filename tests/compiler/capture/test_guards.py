@@ -236,7 +236,7 @@ def test_same_object_twice_is_one_input():
     assert compiled(torch.ones(2), torch.ones(2))[1] is False
 
 
-# Sizes ------------------------------------------------------------------------------------------------
+# Sizes --------------------------------------------------------------------------------------------
 
 
 def test_second_size_becomes_a_symbol():
@@ -299,7 +299,7 @@ def test_integer_argument_varies():
     assert count(compiled) == 2
 
 
-# Limits, reset, threads, memory ---------------------------------------------------------------------------
+# Limits, reset, threads, memory -------------------------------------------------------------------
 
 
 def test_recompile_limit_is_reported():

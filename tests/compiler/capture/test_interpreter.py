@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from flambeau._capture.eager import run_eagerly
+from flambeau._capture.back_ends import run_eagerly
 from flambeau.compiler._compile import compiled_form
 
-from .programs import PROGRAMS
+from .programs_objects import PROGRAMS
 
 
 def captured(f: Any, **options: Any) -> Any:
