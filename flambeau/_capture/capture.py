@@ -60,6 +60,10 @@ def capture(
         return None
     if kinds.importing():
         return None
+    if flambeau.is_autocast_enabled("cpu"):  # graphs hold no casts of its; elsewhere it is off
+        if config.fullgraph:
+            _left(config, code, "autocast is on", None)
+        return None
     with _lock:
         because = _why_again(config, code, function, namespace, values)
         if because is not None and not config.may_recompile(code, because):

@@ -42,6 +42,15 @@ _VALUES = frozenset(
 )
 
 
+class _Recorder(CapturedRecorder):
+    """Refuses what graphs cannot say."""
+
+    def call(self, op: Any, inplace: bool, args: list[Any]) -> Any:
+        if _C.is_autocast_enabled("cpu"):
+            raise Break("an operation under autocast")
+        return super().call(op, inplace, args)
+
+
 class _CaptureSession(Session):
     """Tensors with data that library code brings along become constants of the graph."""
 
@@ -58,7 +67,7 @@ class Tensors:
 
     def __init__(self, places: Any, varying: Any) -> None:
         self.places, self.varying = places, varying
-        self.recorder = CapturedRecorder()
+        self.recorder = _Recorder()
         self.env = self.recorder.env
         self.env.locate = self.locate
         self.session = _CaptureSession(self.recorder)

@@ -492,3 +492,19 @@ def test_autocast_state_is_restored():
     x = torch.ones(2)
     same(captured(f)(x), f(x))
     assert not torch.is_autocast_enabled("cpu")
+
+
+def test_operations_under_autocast():
+    def f(x, w):
+        y = x + 1
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = y @ w
+        return y, x * 2
+
+    x, w = torch.randn(2, 3), torch.randn(3, 2)
+    compiled = captured(f)
+    for _ in range(3):
+        same(compiled(x, w), f(x, w))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            same(compiled(x, w), f(x, w))
+    assert any("autocast" in (p.reason or "") for p in compiled._flambeau_config.parts)
