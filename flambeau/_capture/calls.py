@@ -334,6 +334,10 @@ def _written_in_python(cls: type) -> bool:
     return bool(heap) and module is not None and not (file or "").endswith(".so")
 
 
+#: C code that calls what it is given; elsewhere a callable is a value like others
+_CALLERS = ITERATORS | {map, filter, sorted, iter, functools.reduce, functools.cmp_to_key}
+
+
 def prepared(f: Frame, value: Any) -> Any:
     """An argument for C code: functions of the program become callables that are followed."""
     if isinstance(value, types.FunctionType):
@@ -352,11 +356,10 @@ def run_c(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     for value in (*args, *kwargs.values()):
         if not may_be_read(f, value):
             raise Break(f"a call of {kinds.describe(function)} with {kinds.describe(value)}")
-    return f.interpreter.direct(
-        function,
-        *(prepared(f, a) for a in args),
-        **{k: prepared(f, v) for k, v in kwargs.items()},
-    )
+    if function in _CALLERS:
+        args = [prepared(f, a) for a in args]
+        kwargs = {k: prepared(f, v) for k, v in kwargs.items()}
+    return f.interpreter.direct(function, *args, **kwargs)
 
 
 def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -22,7 +22,7 @@ from flambeau import _C
 
 from . import calls, kinds
 from .errors import Skip
-from .interpreter import Pending, TensorMethod
+from .interpreter import Followed, Pending, TensorMethod
 from .kinds import DELETED, NULL, UNSET
 from .places import CONSTANT
 from .world import World, contents
@@ -164,6 +164,8 @@ class Entry:
         if cls is types.MethodWrapperType:
             descriptor = v.__objclass__.__dict__[v.__name__]
             return f"{self.constant(descriptor)}.__get__({self.value(v.__self__)})"
+        if cls is Followed:
+            return self.value(v.function)
         if cls is TensorMethod:
             return f"{self.constant(getattr)}({self.value(v.__self__)}, {v.__name__!r})"
         if cls in calls._GETTERS:

@@ -566,3 +566,20 @@ def default_factories(xs):
     for x in xs:
         d[x % 2].append(x)
     return dict(d), collections.Counter("aab").most_common(1)
+
+
+class Named(dict):
+    def __init__(self, name):
+        super().__init__(a=1)
+        self.name = name
+
+
+@program(Named("n"), [])
+def subclass_of_dict_and_stored_functions(d, fs):
+    def g(x):
+        return x + 1
+
+    fs.append(g)
+    d["b"] = 2
+    d.name += "!"
+    return d.name, d["a"], len(d), hasattr(d, "other"), fs[0] is g, fs[0](3)
