@@ -51,8 +51,7 @@ bool add_all(PyObject* module) {
                       torch_function_functions, trace_functions, entry_functions})
     if (PyModule_AddFunctions(module, table) < 0) return false;
   if (!init_types(module) || !init_torch_function(module) || !init_storage(module)) return false;
-  if (!init_tensor_type(module) || !init_autograd(module) || !init_func(module))
-    return false;
+  if (!init_tensor_type(module) || !init_autograd(module) || !init_func(module)) return false;
   if (!init_guards(module) || !init_frame_eval(module)) return false;
   init_operators();
   PyRef generator = PyRef::steal(wrap_generator(default_generator()));
