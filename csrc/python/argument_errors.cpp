@@ -173,7 +173,9 @@ std::string reason(const Binding& b, Signature& s, PyObject* self, PyObject* con
   if (missing_count)
     return concat(b.name, "() missing ", missing_count,
                   " required positional arguments: ", missing);
-  return concat(b.name, "() got an unexpected keyword argument '", unknown, "'");
+  if (!unknown.empty())
+    return concat(b.name, "() got an unexpected keyword argument '", unknown, "'");
+  return "";  // all fits, but the numbers: one of them must be a tensor
 }
 
 // The signature as a caller sees it: a method's has no self.
@@ -219,9 +221,8 @@ std::string mismatch(Signature& s, PyObject* self, PyObject* const* args, Py_ssi
 void raise_mismatch(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                     PyObject* kwnames) {
   std::string text;
-  if (b.count == 1) {
-    text = reason(b, b.signatures[0], self, args, nargs, kwnames);
-  } else {
+  if (b.count == 1) text = reason(b, b.signatures[0], self, args, nargs, kwnames);
+  if (text.empty()) {
     text = concat(b.name, "() received an invalid combination of arguments - got (");
     for (Py_ssize_t i = 0; i < nargs; ++i) text += (i ? ", " : "") + short_name(args[i]);
     for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)

@@ -27,7 +27,7 @@ CASES = [
 @pytest.mark.parametrize(("name", "args", "_"), CASES)
 def test_copy_of_a_view(name, args, _):
     x = torch.arange(6.0, dtype=torch.float64).view(2, 3)
-    view = getattr(torch.Tensor, name, None) or getattr(torch, name)
+    view = getattr(torch.Tensor, name, None) or (lambda x: x[...])
     want = view(x, *args)
     function = getattr(torch, name + "_copy")
     got = function(x, *args)
