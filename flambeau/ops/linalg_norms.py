@@ -10,7 +10,7 @@ from flambeau.ops._lang import *
 
 
 @structured(kernel="vector_norm", namespaces=(), method=False, out=False, batch=True)
-def _vector_norm(input: Tensor, order: float, dims: Ints, keepdim: bool) -> Tensor:
+def _vector_norm(input: Tensor, order: float, dims: Ints = (), keepdim: bool = False) -> Tensor:
     """The kernel of vector_norm; no dims are all dims.
 
     >>> torch.linalg.vector_norm(torch.tensor([3.0, 4.0]))
