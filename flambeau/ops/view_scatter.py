@@ -11,12 +11,8 @@ from flambeau.ops._lang import *
 
 @composite(namespaces=(), method=False, function=False)
 def _check_view_source(view: Ints, src: Ints, op: str) -> None:
-    """Refuses values that do not fill a view.
-
-    >>> True
-    True
-    """
-    check(view == src, f"{op}: expected src of shape {view}, got {src}")
+    """Refuses values that do not fill a view."""
+    check(view == src, f"{op}: expected src size {view}, that of the view, got src size {src}")
 
 
 @composite(namespaces=(), method=False, function=False)
