@@ -16,6 +16,7 @@ from .._trace.fake import Fake, of_type
 from .._trace.functional import PrimitiveRecorder
 from .._trace.interp import Interpreter
 from .._trace.record import is_inexact
+from .._trace.session import default
 
 
 def active_values(graph: Graph, requires_grad: list[bool]) -> set[Value]:
@@ -72,7 +73,10 @@ class Backward:
         return self.fakes[v]
 
     def call(self, name: str, *args: Any) -> Any:
-        return self.recorder.call(record(name), False, list(args))
+        """A call of an entry; parameters left out take their defaults."""
+        entry = record(name)
+        rest = [default(name, p.name) for p in entry.params[len(args) :]]
+        return self.recorder.call(entry, False, [*args, *rest])
 
     def conformed(self, g: Fake, v: Value) -> Fake:
         """The cotangent in the shape and the type of its value."""
@@ -82,7 +86,7 @@ class Backward:
             g = self.call("real", g)
         if not geometry.same(g.shape, like.shape):
             g = self.call("expand", g, list(like.shape), False)
-        return g if g.dtype is like.dtype else self.call("to", g, like.dtype, False, None)
+        return g if g.dtype is like.dtype else self.call("to", g, like.dtype)
 
     def accumulate(self, v: Value, g: Fake | None) -> None:
         if g is None or v not in self.active:

@@ -293,7 +293,7 @@ CORE: dict[str, Callable[..., Any]] = {
     "sum": _sum,
     "len": len,
     "sorted": sorted,
-    "abs": abs,
+    "abs": lambda x: x if x >= 0 else -x,
     "all": all,
     "any": any,
     "sqrt": _function("sqrt"),
