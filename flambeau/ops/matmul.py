@@ -182,7 +182,7 @@ def _(make):
 def _(input, tensor, input_b, tensor_b):
     if input_b and tensor_b:
         return matmul(input.unsqueeze(1), tensor.unsqueeze(2)).reshape([input.size(0)])
-    return matmul(input, tensor)
+    return matmul(input, tensor) if input_b else matmul(tensor, input)
 
 
 @composite
