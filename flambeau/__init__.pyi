@@ -9,6 +9,7 @@ from . import backends as backends
 from . import compiler as compiler
 from . import cuda as cuda
 from . import fft as fft
+from . import func as func
 from . import functional as functional
 from . import linalg as linalg
 from . import masked as masked
@@ -39,13 +40,11 @@ from .functional import unique as unique
 from .functional import unique_consecutive as unique_consecutive
 from ._config import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from ._config import compiled_with_cxx11_abi as compiled_with_cxx11_abi
-from ._config import get_default_device as get_default_device
 from ._config import get_deterministic_debug_mode as get_deterministic_debug_mode
 from ._config import get_float32_matmul_precision as get_float32_matmul_precision
 from ._config import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from ._config import is_storage as is_storage
 from ._config import is_warn_always_enabled as is_warn_always_enabled
-from ._config import set_default_device as set_default_device
 from ._config import set_default_tensor_type as set_default_tensor_type
 from ._config import set_deterministic_debug_mode as set_deterministic_debug_mode
 from ._config import set_float32_matmul_precision as set_float32_matmul_precision
@@ -76,10 +75,8 @@ from ._tensor_str import set_printoptions as set_printoptions
 from .amp import GradScaler as GradScaler
 from .amp import autocast as autocast
 from .amp import is_autocast_available as is_autocast_available
-from .amp._state import autocast_decrement_nesting as autocast_decrement_nesting
-from .amp._state import autocast_increment_nesting as autocast_increment_nesting
-from .amp._state import clear_autocast_cache as clear_autocast_cache
 from .compiler import compile as compile
+from .func import vmap as vmap
 from .random import fork_rng as fork_rng
 from .serialization import load as load
 from .serialization import save as save

@@ -3,7 +3,7 @@
 # ruff: noqa
 # mypy: disable-error-code="overload-overlap, overload-cannot-match, misc, unused-ignore"
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, overload
 
 from flambeau._C._core import Generator as Generator
@@ -15,6 +15,7 @@ from flambeau._C._core import _Device as _Device
 from flambeau._C._core import _Function as _Function
 from flambeau._C._core import _FunctionBase as _FunctionBase
 from flambeau._C._core import _GradMode as _GradMode
+from flambeau._C._core import _Guards as _Guards
 from flambeau._C._core import _HookHandle as _HookHandle
 from flambeau._C._core import _Ints as _Ints
 from flambeau._C._core import _LinAlgError as _LinAlgError
@@ -25,6 +26,10 @@ from flambeau._C._core import _T as _T
 from flambeau._C._core import _backward_is_restricted as _backward_is_restricted
 from flambeau._C._core import _bool as _bool
 from flambeau._C._core import _bump_version as _bump_version
+from flambeau._C._core import _call_captured as _call_captured
+from flambeau._C._core import _call_entry as _call_entry
+from flambeau._C._core import _call_strict as _call_strict
+from flambeau._C._core import _code_entries as _code_entries
 from flambeau._C._core import _complex as _complex
 from flambeau._C._core import _current_autograd_node as _current_autograd_node
 from flambeau._C._core import _current_graph_task_id as _current_graph_task_id
@@ -32,10 +37,17 @@ from flambeau._C._core import _current_graph_task_keep_graph as _current_graph_t
 from flambeau._C._core import _device as _device
 from flambeau._C._core import _disable_saved_tensors_hooks as _disable_saved_tensors_hooks
 from flambeau._C._core import _disabled_torch_function_impl as _disabled_torch_function_impl
+from flambeau._C._core import _drop_captures as _drop_captures
 from flambeau._C._core import _dtype as _dtype
 from flambeau._C._core import _enter_dual_level as _enter_dual_level
+from flambeau._C._core import _enter_nested_dual_level as _enter_nested_dual_level
 from flambeau._C._core import _exit_dual_level as _exit_dual_level
 from flambeau._C._core import _float as _float
+from flambeau._C._core import _func_fresh as _func_fresh
+from flambeau._C._core import _func_is_foreign as _func_is_foreign
+from flambeau._C._core import _func_leads_elsewhere as _func_leads_elsewhere
+from flambeau._C._core import _func_lift as _func_lift
+from flambeau._C._core import _func_wants_grad as _func_wants_grad
 from flambeau._C._core import _function_apply as _function_apply
 from flambeau._C._core import _gradient_edge as _gradient_edge
 from flambeau._C._core import _has_torch_function as _has_torch_function
@@ -52,19 +64,35 @@ from flambeau._C._core import _memory_format as _memory_format
 from flambeau._C._core import _pop_saved_tensors_hooks as _pop_saved_tensors_hooks
 from flambeau._C._core import _push_saved_tensors_hooks as _push_saved_tensors_hooks
 from flambeau._C._core import _queue_callback as _queue_callback
+from flambeau._C._core import _reset_captures as _reset_captures
 from flambeau._C._core import _run_backward as _run_backward
 from flambeau._C._core import _saved_tensors_hooks_disabled as _saved_tensors_hooks_disabled
 from flambeau._C._core import _set_anomaly_enabled as _set_anomaly_enabled
+from flambeau._C._core import _set_capture_callbacks as _set_capture_callbacks
 from flambeau._C._core import _set_fwd_grad_enabled as _set_fwd_grad_enabled
 from flambeau._C._core import _set_grad_enabled as _set_grad_enabled
 from flambeau._C._core import _set_multithreading_enabled as _set_multithreading_enabled
 from flambeau._C._core import _set_parameter_type as _set_parameter_type
+from flambeau._C._core import _set_strict as _set_strict
 from flambeau._C._core import _set_torch_function_enabled as _set_torch_function_enabled
+from flambeau._C._core import _set_tracer as _set_tracer
 from flambeau._C._core import _set_view_replay_enabled as _set_view_replay_enabled
+from flambeau._C._core import _skip_code as _skip_code
 from flambeau._C._core import _unpack_dual as _unpack_dual
+from flambeau._C._core import _vmap_add as _vmap_add
+from flambeau._C._core import _vmap_enter as _vmap_enter
+from flambeau._C._core import _vmap_info as _vmap_info
+from flambeau._C._core import _vmap_is_batched as _vmap_is_batched
+from flambeau._C._core import _vmap_is_innermost as _vmap_is_innermost
+from flambeau._C._core import _vmap_leave as _vmap_leave
+from flambeau._C._core import _vmap_remove as _vmap_remove
+from flambeau._C._core import _vmap_resume as _vmap_resume
+from flambeau._C._core import _vmap_suspend as _vmap_suspend
 from flambeau._C._core import _will_engine_execute_node as _will_engine_execute_node
 from flambeau._C._core import as_tensor as as_tensor
 from flambeau._C._core import asarray as asarray
+from flambeau._C._core import autocast_decrement_nesting as autocast_decrement_nesting
+from flambeau._C._core import autocast_increment_nesting as autocast_increment_nesting
 from flambeau._C._core import bfloat16 as bfloat16
 from flambeau._C._core import bool as bool
 from flambeau._C._core import can_cast as can_cast
@@ -72,6 +100,7 @@ from flambeau._C._core import cdouble as cdouble
 from flambeau._C._core import cfloat as cfloat
 from flambeau._C._core import channels_last as channels_last
 from flambeau._C._core import channels_last_3d as channels_last_3d
+from flambeau._C._core import clear_autocast_cache as clear_autocast_cache
 from flambeau._C._core import complex128 as complex128
 from flambeau._C._core import complex64 as complex64
 from flambeau._C._core import contiguous_format as contiguous_format
@@ -92,6 +121,7 @@ from flambeau._C._core import from_numpy as from_numpy
 from flambeau._C._core import frombuffer as frombuffer
 from flambeau._C._core import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from flambeau._C._core import get_autocast_dtype as get_autocast_dtype
+from flambeau._C._core import get_default_device as get_default_device
 from flambeau._C._core import get_default_dtype as get_default_dtype
 from flambeau._C._core import get_num_interop_threads as get_num_interop_threads
 from flambeau._C._core import get_num_threads as get_num_threads
@@ -133,6 +163,7 @@ from flambeau._C._core import seed as seed
 from flambeau._C._core import set_autocast_cache_enabled as set_autocast_cache_enabled
 from flambeau._C._core import set_autocast_dtype as set_autocast_dtype
 from flambeau._C._core import set_autocast_enabled as set_autocast_enabled
+from flambeau._C._core import set_default_device as set_default_device
 from flambeau._C._core import set_default_dtype as set_default_dtype
 from flambeau._C._core import set_grad_enabled as set_grad_enabled
 from flambeau._C._core import set_num_interop_threads as set_num_interop_threads
@@ -177,29 +208,30 @@ __all__ = [
     "arcsinh_", "arctan", "arctan2", "arctan_", "arctanh", "arctanh_", "argmax", "argmin",
     "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor",
     "asarray", "asin", "asin_", "asinh", "asinh_", "atan", "atan2", "atan_", "atanh", "atanh_",
-    "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli", "bfloat16", "bilinear",
-    "binary_cross_entropy_with_logits", "bincount", "bitwise_and", "bitwise_left_shift",
-    "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-    "blackman_window", "bmm", "bool", "broadcast_to", "bucketize", "can_cast", "cat", "cdist",
-    "cdouble", "ceil", "ceil_", "celu", "celu_", "cfloat", "channel_shuffle", "channels_last",
-    "channels_last_3d", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp",
-    "clamp_", "clamp_max", "clamp_min", "clip", "clip_", "clone", "column_stack", "combinations",
-    "complex", "complex128", "complex64", "concat", "concatenate", "conj", "conj_physical",
-    "conj_physical_", "constant_pad_nd", "contiguous_format", "conv1d", "conv2d", "conv3d",
-    "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
-    "copysign", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero",
-    "cov", "cross", "cummax", "cummin", "cumprod", "cumprod_", "cumsum", "cumsum_",
-    "cumulative_trapezoid", "default_generator", "deg2rad", "deg2rad_", "det", "detach", "detach_",
-    "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter",
-    "diff", "digamma", "digamma_", "dist", "div", "divide", "dot", "double", "dropout", "dsplit",
-    "dstack", "dtype", "embedding", "embedding_dense_backward", "embedding_renorm_", "empty",
-    "empty_cache", "empty_like", "empty_permuted", "empty_strided", "enable_grad", "eq", "equal",
-    "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand",
-    "expand_copy", "expm1", "expm1_", "eye", "feature_alpha_dropout", "feature_dropout", "fill",
-    "fix", "fix_", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64",
-    "float_power", "floor", "floor_", "floor_divide", "fmax", "fmin", "fmod", "frac", "frac_",
-    "frexp", "frobenius_norm", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like",
-    "gather", "gcd", "ge", "geqrf", "ger", "get_autocast_cpu_dtype", "get_autocast_dtype",
+    "autocast_decrement_nesting", "autocast_increment_nesting", "avg_pool1d", "baddbmm",
+    "bartlett_window", "bernoulli", "bfloat16", "bilinear", "binary_cross_entropy_with_logits",
+    "bincount", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_not_", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "blackman_window", "bmm", "bool", "broadcast_to",
+    "bucketize", "can_cast", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu", "celu_", "cfloat",
+    "channel_shuffle", "channels_last", "channels_last_3d", "cholesky", "cholesky_inverse",
+    "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_min", "clear_autocast_cache",
+    "clip", "clip_", "clone", "column_stack", "combinations", "complex", "complex128", "complex64",
+    "concat", "concatenate", "conj", "conj_physical", "conj_physical_", "constant_pad_nd",
+    "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "convolution", "copysign", "corrcoef", "cos", "cos_",
+    "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin",
+    "cumprod", "cumprod_", "cumsum", "cumsum_", "cumulative_trapezoid", "default_generator",
+    "deg2rad", "deg2rad_", "det", "detach", "detach_", "device", "diag", "diag_embed", "diagflat",
+    "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div",
+    "divide", "dot", "double", "dropout", "dsplit", "dstack", "dtype", "embedding",
+    "embedding_dense_backward", "embedding_renorm_", "empty", "empty_cache", "empty_like",
+    "empty_permuted", "empty_strided", "enable_grad", "eq", "equal", "erf", "erf_", "erfc", "erfc_",
+    "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand", "expand_copy", "expm1", "expm1_",
+    "eye", "feature_alpha_dropout", "feature_dropout", "fill", "fix", "fix_", "flatten", "flip",
+    "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor", "floor_",
+    "floor_divide", "fmax", "fmin", "fmod", "frac", "frac_", "frexp", "frobenius_norm",
+    "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "gather", "gcd", "ge", "geqrf",
+    "ger", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_default_device",
     "get_default_dtype", "get_num_interop_threads", "get_num_threads", "get_rng_state", "gradient",
     "greater", "greater_equal", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "group_norm",
     "gru", "gru_cell", "gt", "half", "hamming_window", "hann_window", "hardshrink", "heaviside",
@@ -234,14 +266,14 @@ __all__ = [
     "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round", "round_", "row_stack", "rsqrt", "rsqrt_",
     "rsub", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed",
     "select", "select_copy", "select_scatter", "selu", "selu_", "set_autocast_cache_enabled",
-    "set_autocast_dtype", "set_autocast_enabled", "set_default_dtype", "set_grad_enabled",
-    "set_num_interop_threads", "set_num_threads", "set_rng_state", "sgn", "sgn_", "short",
-    "sigmoid", "sigmoid_", "sign", "sign_", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh",
-    "sinh_", "slice", "slice_copy", "slice_scatter", "slogdet", "softmax", "sort", "sparse_coo",
-    "sparse_csr", "split", "split_copy", "split_with_sizes", "split_with_sizes_copy", "sqrt",
-    "sqrt_", "square", "square_", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft",
-    "strided", "sub", "subtract", "sum", "svd", "swapaxes", "swapdims", "t", "t_copy", "take",
-    "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "threshold",
+    "set_autocast_dtype", "set_autocast_enabled", "set_default_device", "set_default_dtype",
+    "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_rng_state", "sgn",
+    "sgn_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signbit", "sin", "sin_", "sinc",
+    "sinc_", "sinh", "sinh_", "slice", "slice_copy", "slice_scatter", "slogdet", "softmax", "sort",
+    "sparse_coo", "sparse_csr", "split", "split_copy", "split_with_sizes", "split_with_sizes_copy",
+    "sqrt", "sqrt_", "square", "square_", "squeeze", "squeeze_copy", "stack", "std", "std_mean",
+    "stft", "strided", "sub", "subtract", "sum", "svd", "swapaxes", "swapdims", "t", "t_copy",
+    "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "threshold",
     "threshold_", "tile", "to_dlpack", "topk", "trace", "transpose", "transpose_copy", "trapezoid",
     "trapz", "triangular_solve", "tril", "tril_", "tril_indices", "triu", "triu_", "triu_indices",
     "true_divide", "trunc", "trunc_", "uint16", "uint32", "uint64", "uint8", "unbind",
@@ -257,6 +289,9 @@ class Tensor(TensorBase):
     def unique_consecutive(self, return_inverse: _bool=False, return_counts: _bool=False, dim: _int | None=None) -> Any: ...
     def lu(self, pivot: _bool=True, get_infos: _bool=False, out: Any=None) -> tuple[Tensor, ...]: ...
     def norm(self, p: Any='fro', dim: Any=None, keepdim: _bool=False, out: Tensor | None=None, dtype: Any=None) -> Tensor: ...
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor: ...
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor: ...
+    def map2_(self, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor: ...
     def abs(self, *, out: Tensor | None = None) -> Tensor: ...
     def abs_(self) -> Tensor: ...
     def absolute(self, *, out: Tensor | None = None) -> Tensor: ...
@@ -307,7 +342,7 @@ class Tensor(TensorBase):
     def argsort(self, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor: ...
     def argwhere(self) -> Tensor: ...
     def as_strided(self, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor: ...
-    def as_strided_scatter(self, src: Tensor, size: _Ints, stride: _Ints, storage_offset: _int | None = None, *, out: Tensor | None = None) -> Tensor: ...
+    def as_strided_scatter(self, src: Tensor, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor: ...
     def asin(self, *, out: Tensor | None = None) -> Tensor: ...
     def asin_(self) -> Tensor: ...
     def asinh(self, *, out: Tensor | None = None) -> Tensor: ...
@@ -456,9 +491,9 @@ class Tensor(TensorBase):
     def expm1_(self) -> Tensor: ...
     def exponential_(self, lambd: _float = 1.0, *, generator: Generator | None = None) -> Tensor: ...
     @overload
-    def fill_(self, value: _Number) -> Tensor: ...
-    @overload
     def fill_(self, value: Tensor) -> Tensor: ...
+    @overload
+    def fill_(self, value: _Number) -> Tensor: ...
     def fix(self, *, out: Tensor | None = None) -> Tensor: ...
     def fix_(self) -> Tensor: ...
     def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor: ...
@@ -522,13 +557,13 @@ class Tensor(TensorBase):
     def index_copy(self, dim: _int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor: ...
     def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Tensor: ...
     @overload
-    def index_fill(self, dim: _int, index: Tensor, value: _Number, *, out: Tensor | None = None) -> Tensor: ...
-    @overload
     def index_fill(self, dim: _int, index: Tensor, value: Tensor, *, out: Tensor | None = None) -> Tensor: ...
     @overload
-    def index_fill_(self, dim: _int, index: Tensor, value: _Number) -> Tensor: ...
+    def index_fill(self, dim: _int, index: Tensor, value: _Number, *, out: Tensor | None = None) -> Tensor: ...
     @overload
     def index_fill_(self, dim: _int, index: Tensor, value: Tensor) -> Tensor: ...
+    @overload
+    def index_fill_(self, dim: _int, index: Tensor, value: _Number) -> Tensor: ...
     def index_put(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor: ...
     def index_put_(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor: ...
     def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True, out: Tensor | None = None) -> Tensor: ...
@@ -738,17 +773,17 @@ class Tensor(TensorBase):
     @overload
     def scatter(self, dim: _int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor: ...
     @overload
-    def scatter(self, dim: _int, index: Tensor, value: _Number, *, out: Tensor | None = None) -> Tensor: ...
-    @overload
     def scatter(self, dim: _int, index: Tensor, src: Tensor, *, reduce: str, out: Tensor | None = None) -> Tensor: ...
+    @overload
+    def scatter(self, dim: _int, index: Tensor, value: _Number, *, out: Tensor | None = None) -> Tensor: ...
     @overload
     def scatter(self, dim: _int, index: Tensor, value: _Number, *, reduce: str, out: Tensor | None = None) -> Tensor: ...
     @overload
     def scatter_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor: ...
     @overload
-    def scatter_(self, dim: _int, index: Tensor, value: _Number) -> Tensor: ...
-    @overload
     def scatter_(self, dim: _int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor: ...
+    @overload
+    def scatter_(self, dim: _int, index: Tensor, value: _Number) -> Tensor: ...
     @overload
     def scatter_(self, dim: _int, index: Tensor, value: _Number, *, reduce: str) -> Tensor: ...
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1085,29 +1120,29 @@ def _foreach_add_(self: Sequence[Tensor], other: Tensor, *, alpha: _Number = 1) 
 @overload
 def _foreach_add_(self: Sequence[Tensor], scalar: _Number) -> None: ...
 @overload
+def _foreach_addcdiv(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], scalars: Tensor) -> tuple[Tensor, ...]: ...
+@overload
 def _foreach_addcdiv(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], value: _Number = 1) -> tuple[Tensor, ...]: ...
 @overload
 def _foreach_addcdiv(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], scalars: Sequence[_Number]) -> tuple[Tensor, ...]: ...
 @overload
-def _foreach_addcdiv(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], scalars: Tensor) -> tuple[Tensor, ...]: ...
+def _foreach_addcdiv_(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], scalars: Tensor) -> None: ...
 @overload
 def _foreach_addcdiv_(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], value: _Number = 1) -> None: ...
 @overload
 def _foreach_addcdiv_(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], scalars: Sequence[_Number]) -> None: ...
 @overload
-def _foreach_addcdiv_(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], scalars: Tensor) -> None: ...
+def _foreach_addcmul(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], scalars: Tensor) -> tuple[Tensor, ...]: ...
 @overload
 def _foreach_addcmul(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], value: _Number = 1) -> tuple[Tensor, ...]: ...
 @overload
 def _foreach_addcmul(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], scalars: Sequence[_Number]) -> tuple[Tensor, ...]: ...
 @overload
-def _foreach_addcmul(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], scalars: Tensor) -> tuple[Tensor, ...]: ...
+def _foreach_addcmul_(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], scalars: Tensor) -> None: ...
 @overload
 def _foreach_addcmul_(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], value: _Number = 1) -> None: ...
 @overload
 def _foreach_addcmul_(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], scalars: Sequence[_Number]) -> None: ...
-@overload
-def _foreach_addcmul_(self: Sequence[Tensor], tensor1: Sequence[Tensor], tensor2: Sequence[Tensor], scalars: Tensor) -> None: ...
 def _foreach_asin(self: Sequence[Tensor]) -> tuple[Tensor, ...]: ...
 def _foreach_asin_(self: Sequence[Tensor]) -> None: ...
 def _foreach_atan(self: Sequence[Tensor]) -> tuple[Tensor, ...]: ...
@@ -1358,7 +1393,7 @@ def argsort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _b
 def argwhere(input: Tensor) -> Tensor: ...
 def as_strided(input: Tensor, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor: ...
 def as_strided_copy(input: Tensor, size: _Ints, stride: _Ints, storage_offset: _int | None = None, *, out: Tensor | None = None) -> Tensor: ...
-def as_strided_scatter(input: Tensor, src: Tensor, size: _Ints, stride: _Ints, storage_offset: _int | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def as_strided_scatter(input: Tensor, src: Tensor, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor: ...
 def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def asin_(input: Tensor) -> Tensor: ...
 def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1529,9 +1564,9 @@ def eye(n: _int, m: _int | None = None, *, dtype: _DType | None = None, device: 
 def feature_alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor: ...
 def feature_dropout(input: Tensor, p: _float, train: _bool) -> Tensor: ...
 @overload
-def fill(input: Tensor, value: _Number) -> Tensor: ...
-@overload
 def fill(input: Tensor, value: Tensor) -> Tensor: ...
+@overload
+def fill(input: Tensor, value: _Number) -> Tensor: ...
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def fix_(input: Tensor) -> Tensor: ...
 def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = -1) -> Tensor: ...
@@ -1603,9 +1638,9 @@ def imag(input: Tensor) -> Tensor: ...
 def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ...
 def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
-def index_fill(input: Tensor, dim: _int, index: Tensor, value: _Number, *, out: Tensor | None = None) -> Tensor: ...
-@overload
 def index_fill(input: Tensor, dim: _int, index: Tensor, value: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def index_fill(input: Tensor, dim: _int, index: Tensor, value: _Number, *, out: Tensor | None = None) -> Tensor: ...
 def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor: ...
 def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True, out: Tensor | None = None) -> Tensor: ...
 def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1846,9 +1881,9 @@ def rsub(input: Tensor, other: Tensor | _Number, alpha: _Number = 1, *, out: Ten
 @overload
 def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
-def scatter(input: Tensor, dim: _int, index: Tensor, value: _Number, *, out: Tensor | None = None) -> Tensor: ...
-@overload
 def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, reduce: str, out: Tensor | None = None) -> Tensor: ...
+@overload
+def scatter(input: Tensor, dim: _int, index: Tensor, value: _Number, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def scatter(input: Tensor, dim: _int, index: Tensor, value: _Number, *, reduce: str, out: Tensor | None = None) -> Tensor: ...
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor: ...

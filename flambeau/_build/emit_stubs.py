@@ -242,7 +242,7 @@ def _core(ops: Sequence[Op]) -> str:
     public = {n for n in _defined(hand) | spaces[""].keys() if n[0] != "_"} - {"TensorBase"}
     public |= {n for n in spaces[""] if n.startswith(("_foreach_", "_fused_"))} | {"Tensor"}
     out = [
-        "from collections.abc import Sequence",
+        "from collections.abc import Callable, Sequence",
         "from typing import Any, NamedTuple, overload",
         "",
         *(f"from flambeau._C._core import {n} as {n}" for n in sorted(_defined(hand))),
