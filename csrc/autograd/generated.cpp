@@ -114,6 +114,9 @@ void check_out(const Tensor& out, bool inputs_need_grad, const char* op) {
            "(): functions with out=... arguments don't support automatic differentiation, but one "
            "of the "
            "arguments requires grad.");
+  FB_CHECK(out.is_contiguous() || !has_internal_overlap(out), op,
+           "(): unsupported operation: more than one element of the written-to tensor refers to a "
+           "single memory location. Please clone() the tensor before performing the operation.");
 }
 
 bool writes_directly(const Tensor& out, const Tensor& like) {

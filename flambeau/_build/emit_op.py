@@ -340,8 +340,12 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     lines += _properties_of_out(op, outs[0])
     lines.append("  NoGradGuard no_grad;")
     simple = op.option("dynamic") or op.option("kernel") == "nothing"
+    exact = [
+        f"  check_out_dtype({o}, {r}.dtype());" for o, r in zip(outs, results, strict=True)
+    ]
     if simple or op.kind == "composite" or not entry.is_primitive:
         lines += bind_results(op, f"{op.name}({cpp_args(op)})")
+        lines += exact if op.option("out_exact") else []
     else:
         lines.append("  if (intercepted()) [[unlikely]] {")
         lines += ["  " + x for x in bind_results(op, f"{op.name}({cpp_args(op)})")]
@@ -349,9 +353,7 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
             f'    assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)
         ]
         lines += [f"    return {ret};", "  }", *bind_results(op, rule)]
-        if not op.option("out_cast"):
-            pairs = zip(outs, results, strict=True)
-            lines += [f"  check_out_dtype({o}, {r}.dtype());" for o, r in pairs]
+        lines += [] if op.option("out_cast") else exact
         aliases = _inputs_overlap(op)
         for o, r in zip(outs, results, strict=True):
             lines.append(f"  if (writes_directly({o}, {r}){aliases.format(o)}) {r} = {o};")

@@ -323,8 +323,9 @@ def arange(
         float(end) >= float(start) if float(step) > 0.0 else float(end) <= float(start),
         "upper bound and lower bound inconsistent with step sign",
     )
+    check_value(not d.is_integral or int(step) != 0, "step must be nonzero")
     n = 0
-    if whole or (d.is_integral and int(step) != 0):
+    if whole or d.is_integral:
         n = -((int(start) - int(end)) // int(step))
     else:
         n = ceil((float(end) - float(start)) / float(step))

@@ -449,7 +449,7 @@ def normal(
     return _empty_samples(size, dtype, device, generator).normal_(mean, std, generator=generator)
 
 
-@composite(out=True)
+@composite(out=True, out_exact=True)
 def multinomial(
     input: Tensor,
     num_samples: int,
