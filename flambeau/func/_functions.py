@@ -46,7 +46,8 @@ def apply(cls: type[Function], args: tuple[Any, ...]) -> Any:
             "overriden vmap staticmethod to avoid ambiguity."
         )
     pairs = [_value(x) for x in args]
-    inside = any(isinstance(x, _C.Tensor) and x.requires_grad for x in args)
+    ours = [x for x, (v, _) in zip(args, pairs, strict=True) if v is not x]
+    inside = any(x.requires_grad for x in ours)
     if has_rule and not inside and any(d is not None for _, d in pairs):
         return _by_rule(cls, pairs)
     if any(isinstance(v, _C.Tensor) and _C._func_wants_grad(v) for v, _ in pairs):
