@@ -2,6 +2,7 @@
 
 #include "kernels/conv_taps.h"
 #include "kernels/copy.h"
+#include "kernels/providers/onednn.h"
 
 namespace flambeau::kernels {
 namespace {
@@ -71,6 +72,20 @@ void bilinear(Tensor& out, const Tensor& a, const Tensor& b, const OptTensor& bi
   }
 }
 
+// Windows of several taps over many channels: there oneDNN's layouts win
+// (docs/design/performance.md).
+bool by_provider(int what, DType d, const ConvGeometry& g, const void* a, const void* b,
+                 const void* bias, void* out) {
+  const double work = static_cast<double>(g.batch * g.groups * g.ci * g.co) *
+                      static_cast<double>(g.taps() * g.out_size());
+  if (d != DType::Float32 || g.taps() == 1 || g.ci < 8 || g.co < 8 || work < (1 << 21))
+    return false;
+  const auto convolution = onednn().convolution;
+  return convolution && convolution(what, &g, static_cast<const float*>(a),
+                                    static_cast<const float*>(b), static_cast<const float*>(bias),
+                                    static_cast<float*>(out), onednn_take, onednn_give);
+}
+
 // Nothing to sum over: the result is the bias.
 void only_bias(Tensor& out, const OptTensor& bias) {
   if (!bias) return fill_zero(out);
@@ -89,6 +104,7 @@ void conv_product(Tensor& out, const Tensor& input, const Tensor& weight, const 
       geometry(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, groups);
   bilinear(out, input, weight, bias,
            [&](DType d, Tensor& y, const Tensor& x, const Tensor& w, const void* shift) {
+             if (by_provider(0, d, g, x.data_ptr(), w.data_ptr(), shift, y.data_ptr())) return;
              FB_ISA_DISPATCH(conv_forward)(d, g, x.data_ptr(), w.data_ptr(), shift, y.data_ptr());
            });
 }
@@ -102,6 +118,7 @@ void conv_input_product(Tensor& out, const Tensor& grad, const Tensor& weight,
       geometry(out.sizes(), weight.sizes(), grad.sizes(), stride, padding, dilation, groups);
   bilinear(out, grad, weight, bias,
            [&](DType d, Tensor& gx, const Tensor& gy, const Tensor& w, const void* shift) {
+             if (by_provider(1, d, g, gy.data_ptr(), w.data_ptr(), shift, gx.data_ptr())) return;
              FB_ISA_DISPATCH(conv_input)(d, g, gy.data_ptr(), w.data_ptr(), shift, gx.data_ptr());
            });
 }
@@ -115,6 +132,7 @@ void conv_weight_product(Tensor& out, const Tensor& grad, const Tensor& input, c
       geometry(input.sizes(), out.sizes(), grad.sizes(), stride, padding, dilation, groups);
   bilinear(out, grad, input, {},
            [&](DType d, Tensor& gw, const Tensor& gy, const Tensor& x, const void*) {
+             if (by_provider(2, d, g, gy.data_ptr(), x.data_ptr(), nullptr, gw.data_ptr())) return;
              FB_ISA_DISPATCH(conv_weight)(d, g, gy.data_ptr(), x.data_ptr(), gw.data_ptr());
            });
 }

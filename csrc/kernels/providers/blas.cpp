@@ -1,4 +1,5 @@
 #include "kernels/providers/blas.h"
+#include "kernels/providers/onednn.h"
 
 #include <cstring>
 
@@ -105,9 +106,34 @@ bool try_thin(const Gemm& g, bool allowed) {
   return true;
 }
 
+// Large products of float through oneDNN where it is. It has no biases: rows of them are put into c
+// first and added to.
+bool by_provider(const GemmCall& g) {
+  constexpr double kLarge = 1 << 20;
+  const double work =
+      static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  if (g.dtype != DType::Float32 || work < kLarge || g.row_bias || (g.bias && g.beta != 0))
+    return false;
+  auto leading = [](int64_t rs, int64_t cs, int64_t rows, int64_t columns) -> int64_t {
+    if (cs == 1 && rs >= columns) return rs;
+    return rs == 1 && cs >= rows ? -cs : 0;  // negative: stored transposed
+  };
+  const int64_t a = leading(g.a_rs, g.a_cs, g.m, g.k), b = leading(g.b_rs, g.b_cs, g.k, g.n);
+  if (a == 0 || b == 0 || g.ldc < g.n || !onednn().sgemm) return false;
+  float* c = static_cast<float*>(g.c);
+  if (g.bias)
+    for (int64_t i = 0; i < g.m; ++i)
+      std::memcpy(c + i * g.ldc, g.bias, static_cast<size_t>(g.n) * sizeof(float));
+  return onednn().sgemm(a < 0 ? 'T' : 'N', b < 0 ? 'T' : 'N', g.m, g.n, g.k,
+                        static_cast<float>(g.alpha), static_cast<const float*>(g.a), std::abs(a),
+                        static_cast<const float*>(g.b), std::abs(b),
+                        g.bias ? 1.0f : static_cast<float>(g.beta), c, g.ldc);
+}
+
 void real_product(const Gemm& g, bool allowed) {
   if (try_gemv(g, allowed) || try_thin(g, allowed)) return;
   const GemmCall call = call_of(g, threads_for(g, allowed));
+  if (allowed && by_provider(call)) return;
   if (!is_floating_point(g.dtype)) return FB_ISA_DISPATCH(gemm_integer)(call);
   if (g.dtype == DType::BFloat16 && has_bf16_dot()) return gemm_bf16_dot(call);
   FB_ISA_DISPATCH(gemm_real)(call);
