@@ -125,7 +125,9 @@ void ForwardMode::change(const Tensor& t, const Tensor& tangent) {
     const Tensor& base = meta->view->base;
     Tensor whole = tangent_of(base);
     if (!whole.defined()) {
-      const Tensor& like = base.has_flag(kWrapper) ? base : tangent;
+      // It must hold what differs between samples in the base or in the tangent.
+      bool batched = t.has_flag(kWrapper) || tangent.has_flag(kWrapper);
+      const Tensor like = batched ? ops::add(t, tangent) : tangent;
       whole = grad_ops::empty_strided_for(like, base.sizes(), base.strides());
       grad_ops::zero_(whole);
       set(base, whole);

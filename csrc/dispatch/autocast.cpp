@@ -68,7 +68,8 @@ Values autocast_call(const OpDesc& op, Values args) {
   DType dtype = target(op, args);
   NoAutocastGuard off;
   for_each_tensor(args, [&](Tensor& x) { x = cast(x, dtype); });
-  if (!intercepted()) return op.call(args);
+  // The body of a composite runs where it is called: interceptors see the operations in it.
+  if (!intercepted() || std::string_view(op.kind) == "composite") return op.call(args);
   return dispatch_boxed(op, std::move(args));
 }
 
