@@ -43,7 +43,7 @@ _FORMATS = {
     "device": "{0}.device()",
     "offset": "{0}.offset()",
     "storage_offset": "{0}.offset()",
-    "requires_grad": "{0}.requires_grad()",
+    "requires_grad": "func::wants_gradients({0})",
     "numel": "{0}.numel()",
     "element_size": "{0}.itemsize()",
     "suggest_memory_format": "{0}.suggest_memory_format()",

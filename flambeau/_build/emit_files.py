@@ -109,7 +109,10 @@ def _source(lines: list[str], name: str, known: declare.Names) -> str:
     """A source; `@restore` lines become a #line that points at the generated file again."""
     head = f"{_HEAD}{_INCLUDES}"
     opening = "namespace flambeau {\nnamespace ops {\n"
-    out = [*head.splitlines(), "", *declare.prelude(lines, known), *opening.splitlines(), ""]
+    out = [*head.splitlines(), "", *declare.prelude(lines, known)]
+    if any("func::wants_gradients(" in line for line in lines):
+        out += ["namespace flambeau::func {", "bool wants_gradients(const Tensor& x) noexcept;", "}"]
+    out += [*opening.splitlines(), ""]
     for line in [*lines, "}  // namespace ops", "}  // namespace flambeau"]:
         out.append(f'#line {len(out) + 2} "gen/{name}"' if line == "@restore" else line)
     return "\n".join(out) + "\n"

@@ -687,7 +687,7 @@ def local_response_norm(
         return input
     squares = input * input
     c = input.size(1)
-    total = zeros(input.shape, dtype=input.dtype)
+    total = input.new_zeros(input.shape)
     for shift in range(-(size // 2), size - size // 2):
         n = c - abs(shift)
         if n > 0:
