@@ -46,6 +46,10 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     >>> torch.round(torch.tensor([0.5, 1.5]))
     tensor([0., 2.])
     """
+    check_not_implemented(
+        decimals == 0 or input.is_floating_point(),
+        f"\"round_cpu\" with decimals not implemented for '{scalar_type_name(input.dtype)}'",
+    )
     if decimals == 0:
         return s.round(input)
     return s.round(input * 10.0**decimals) / 10.0**decimals

@@ -77,3 +77,8 @@ def test_memory_that_is_not_aligned():
         x.view(fb.float64)
     with pytest.raises(RuntimeError, match="Could not infer dtype"):
         fb.tensor(np.longdouble(1))
+
+
+def test_whole_numbers_are_not_rounded_to_decimals():
+    with pytest.raises(NotImplementedError, match="with decimals not implemented for 'Long'"):
+        fb.round(fb.tensor([5, 15]), decimals=-1)
