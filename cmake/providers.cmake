@@ -1,5 +1,5 @@
-# Optional native libraries: oneDNN (matrix products, convolutions) and LAPACK out of OpenBLAS. What is found becomes a
-# macro (FB_WITH_ONEDNN, FB_OPENBLAS_LIBRARY); what is not found costs speed, never a feature.
+# Optional native libraries: oneDNN (convolutions, large matrix products), behind a library of its own, and LAPACK out of
+# OpenBLAS. What is not found costs speed, never a feature.
 add_library(flambeau_providers INTERFACE)
 target_link_libraries(flambeau_providers INTERFACE ${CMAKE_DL_LIBS})
 
@@ -7,8 +7,6 @@ if(FLAMBEAU_ONEDNN)
   find_path(ONEDNN_INCLUDE oneapi/dnnl/dnnl.hpp)
   find_library(ONEDNN_LIBRARY NAMES dnnl)
   if(ONEDNN_INCLUDE AND ONEDNN_LIBRARY)
-    target_include_directories(flambeau_options SYSTEM INTERFACE ${ONEDNN_INCLUDE})
-    target_compile_definitions(flambeau_options INTERFACE FB_WITH_ONEDNN=1)
     set(onednn_found yes)
   endif()
 endif()
@@ -22,8 +20,8 @@ if(FLAMBEAU_OPENBLAS)
     list(GET openblas 2 openblas_name)
     # Opened on first use: loading it starts its threads, and importing must start none.
     file(GLOB openblas_file ${openblas_lib}/lib${openblas_name}.so*)
-    set_source_files_properties(csrc/kernels/providers/lapack.cpp PROPERTIES COMPILE_DEFINITIONS
-                                FB_OPENBLAS_LIBRARY="${openblas_file}")
+    set_source_files_properties(csrc/kernels/providers/lapack.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+                                COMPILE_DEFINITIONS FB_OPENBLAS_LIBRARY="${openblas_file}")
     set(openblas_found yes)
   endif()
 endif()

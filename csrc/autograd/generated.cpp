@@ -2,6 +2,7 @@
 
 #include "autograd/grad_ops.h"
 #include "gen/ops.h"
+#include "kernels/copy.h"
 
 namespace flambeau {
 
@@ -119,6 +120,15 @@ void check_out(const Tensor& out, bool inputs_need_grad, const char* op) {
            "single memory location. Please clone() the tensor before performing the operation.");
 }
 
+void check_apart(const Tensor& out, const Ints& sizes, const Tensor& input, const char* op) {
+  if (!out.shares_storage(input)) return;
+  FB_CHECK(out.sizes() == sizes && overlap(out, input) == Overlap::None, op,
+           "(): ", kernels::kOverlap);
+}
+void check_apart(const Tensor& out, const Ints& sizes, const Tensors& inputs, const char* op) {
+  for (const Tensor& x : inputs) check_apart(out, sizes, x, op);
+}
+
 bool writes_directly(const Tensor& out, const Tensor& like) {
   return out.dtype() == like.dtype() && out.sizes() == like.sizes() &&
          out.strides() == like.strides() && out.device() == like.device();
@@ -153,13 +163,22 @@ void check_out_dtype(const Tensor& out, DType result) {
            ", but got ", cpp_type_name(out.dtype()), " instead");
 }
 
+void check_assignable(const Tensor& out, const Tensor& result, const char* op) {
+  check_castable(result.dtype(), out.dtype(), op);
+  check_out_device(result.device(), out);
+  int64_t wanted = (out.offset() + result.numel()) * out.itemsize();
+  FB_CHECK(out.sizes() == result.sizes() || wanted <= out.storage()->nbytes() ||
+               out.storage()->resizable(),
+           op, "(): Trying to resize storage that is not resizable: out has shape ", out.sizes(),
+           ", the result ", result.sizes());
+}
+
 void assign_out(const Tensor& out, const Tensor& result, const char* op) {
   if (out.is_same(result)) {
     out.bump_version();
     return;
   }
-  check_castable(result.dtype(), out.dtype(), op);
-  check_out_device(result.device(), out);
+  check_assignable(out, result, op);
   resize_output(out, result.sizes(), op);
   NoGradGuard no_grad;
   ops::copy_(out, result);

@@ -86,6 +86,10 @@ void bump_versions(const Tensors& xs);
 bool alike(const Tensors& a, const Tensors& b, const Tensors& c);
 // out= forms: no history may be asked for; dtype and device must fit, the shape is the result's.
 void check_out(const Tensor& out, bool inputs_need_grad, const char* op);
+// out= of an operation that reads its inputs at other places than it writes; `sizes` are those that
+// out will have.
+void check_apart(const Tensor& out, const Ints& sizes, const Tensor& input, const char* op);
+void check_apart(const Tensor& out, const Ints& sizes, const Tensors& inputs, const char* op);
 bool writes_directly(const Tensor& out, const Tensor& like);  // same geometry and dtype
 // Might a kernel that writes `out` destroy what it has still to read?
 bool may_overlap(const Tensor& out, const Tensor& x);
@@ -93,6 +97,8 @@ bool may_overlap(const Tensor& out, const OptTensor& x);
 bool may_overlap(const Tensor& out, const Tensors& xs);
 bool may_overlap(const Tensor& out, const OptTensors& xs);
 void assign_out(const Tensor& out, const Tensor& result, const char* op);
+// Raises what assign_out would; asked of every out= before the first is written.
+void check_assignable(const Tensor& out, const Tensor& result, const char* op);
 // out= of entries that do not convert their result.
 void check_out_dtype(const Tensor& out, DType result);
 

@@ -10,6 +10,7 @@
 #include "core/allocator.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -253,6 +254,13 @@ void deallocate(void* p, size_t bytes) noexcept {
   } else {
     large_cache().deallocate(p);
   }
+}
+
+void release_pages(void* from, void* to) noexcept {
+  static const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  uintptr_t first = (reinterpret_cast<uintptr_t>(from) + page - 1) / page * page;
+  uintptr_t last = reinterpret_cast<uintptr_t>(to) / page * page;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
 MemoryStats memory_stats() {

@@ -13,6 +13,8 @@ inline constexpr size_t kAlignment = 64;
 
 void* allocate(size_t bytes);  // uninitialised; Error(OutOfMemory) when there is none
 void deallocate(void* p, size_t bytes) noexcept;
+// Gives the whole pages between two addresses of a block back; they stay valid and read as zeros.
+void release_pages(void* from, void* to) noexcept;
 
 struct MemoryStats {
   uint64_t live_bytes, cached_bytes, peak_bytes, allocations, cache_hits, trims;

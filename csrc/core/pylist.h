@@ -20,8 +20,31 @@ inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // Numbers ----------------------------------------------------------------------------------------
 
+// Whole numbers are Python's as long as they fit; a result that does not is an error, for sizes and
+// bounds are made of them.
+[[noreturn]] void fail_overflow(const char* op, int64_t a, int64_t b);
+
+inline int64_t plus(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_add_overflow(a, b, &r)) [[unlikely]]
+    fail_overflow("+", a, b);
+  return r;
+}
+inline int64_t minus(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_sub_overflow(a, b, &r)) [[unlikely]]
+    fail_overflow("-", a, b);
+  return r;
+}
+inline int64_t times(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_mul_overflow(a, b, &r)) [[unlikely]]
+    fail_overflow("*", a, b);
+  return r;
+}
 inline int64_t floordiv(int64_t a, int64_t b) {
   FB_CHECK(b != 0, "integer division or modulo by zero");
+  if (b == -1) return minus(0, a);
   int64_t q = a / b;
   return q - (a % b != 0 && (a < 0) != (b < 0));
 }
@@ -29,7 +52,7 @@ inline double floordiv(double a, double b) {
   return std::floor(a / b);
 }
 inline int64_t mod(int64_t a, int64_t b) {
-  return a - floordiv(a, b) * b;
+  return b == -1 ? 0 : a - floordiv(a, b) * b;
 }
 inline double mod(double a, double b) {
   double r = std::fmod(a, b);
@@ -38,9 +61,10 @@ inline double mod(double a, double b) {
 inline int64_t pow(int64_t a, int64_t n) {
   FB_CHECK_VALUE(n >= 0, "expected an exponent of 0 or more, got ", n);
   int64_t r = 1;
-  for (; n > 0; n >>= 1, a *= a)
-    if (n & 1) r *= a;
-  return r;
+  for (;; a = times(a, a)) {
+    if (n & 1) r = times(r, a);
+    if ((n >>= 1) == 0) return r;
+  }
 }
 inline double pow(double a, double b) {
   return std::pow(a, b);

@@ -25,13 +25,11 @@ Ref<Storage> Storage::make(int64_t bytes, Device device) {
   s->device_ = device;
   s->inline_ = inside;
   auto ref = Ref<Storage>::adopt(s);
-  if (inside) {
+  if (inside)
     s->data_ = reinterpret_cast<char*>(s) + kHeader;
-  } else if (!no_memory) {
-    s->nbytes_ = 0;  // so that a failed allocation frees nothing
+  else if (!no_memory)
     s->data_ = allocate(bytes);
-    s->nbytes_ = bytes;
-  }
+  if (!no_memory) s->capacity_ = bytes;
   return ref;
 }
 
@@ -51,23 +49,28 @@ void Storage::destroy(Storage* s) noexcept {
   if (s->deleter_)
     s->deleter_(s->context_);
   else if (!s->inline_ && s->data_)
-    deallocate(s->data_, s->nbytes_);
+    deallocate(s->data_, s->capacity_);
   size_t block = s->block_;
   s->~Storage();
   deallocate(s, block);
 }
 
 void Storage::resize(int64_t bytes) {
-  FB_CHECK(resizable(), "resize_: the storage belongs to another library and cannot be resized");
-  if (bytes == nbytes_ || device_.type != DeviceType::CPU) {
-    nbytes_ = bytes;
-    return;
+  FB_CHECK(!deleter_,
+           "resize_: Trying to resize storage that is not resizable: it belongs to another library");
+  FB_CHECK(resizable(),
+           "resize_: Trying to resize storage that is not resizable: an array or a capsule made of "
+           "it is still in use");
+  if (device_.type == DeviceType::CPU && bytes > capacity_) {
+    void* fresh = allocate(bytes);
+    if (nbytes_) std::memcpy(fresh, data_, nbytes_);
+    if (!inline_ && data_) deallocate(data_, capacity_);
+    inline_ = false;
+    data_ = fresh;
+    capacity_ = bytes;
+  } else if (device_.type == DeviceType::CPU && !inline_) {
+    release_pages(static_cast<char*>(data_) + bytes, static_cast<char*>(data_) + capacity_);
   }
-  void* fresh = allocate(bytes);
-  std::memcpy(fresh, data_, std::min(bytes, nbytes_));
-  if (!inline_ && data_) deallocate(data_, nbytes_);
-  inline_ = false;
-  data_ = fresh;
   nbytes_ = bytes;
 }
 

@@ -86,6 +86,7 @@ const Tensor& Level::value(const Tensor& x) const noexcept {
 // The wrapper has the geometry of the first sample.
 Tensor Level::wrap(const Tensor& value, bool batched) const {
   if (!value.defined()) return value;
+  FB_CHECK(!batched || value.dim() > 0, "vmap: expected a value with a batch dim, got a scalar");
   auto* impl = TensorImpl::make();
   Tensor out(Ref<TensorImpl>::adopt(impl));
   impl->dtype = value.dtype();

@@ -54,7 +54,7 @@ bool distinct(const Ints& sizes, const Ints& strides) {
 }
 
 template <class T>
-void gather(Tensor& out, const Tensor& g, const Ints& in_sizes, const Ints& in_strides,
+void add_up(Tensor& out, const Tensor& g, const Ints& in_sizes, const Ints& in_strides,
             int64_t in_offset, const Ints& sizes, const Ints& strides, int64_t offset) {
   using Sum = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
   int64_t from = std::min(in_offset, offset);
@@ -93,7 +93,7 @@ void as_strided_backward(Tensor& out, const Tensor& g, const Ints& input_size,
     if constexpr (std::is_same_v<T, bool>)
       fail(ErrorKind::Runtime, "as_strided_backward: no gradients of bool");
     else
-      gather<T>(out, dense, input_size, input_stride, input_offset, size, stride, offset);
+      add_up<T>(out, dense, input_size, input_stride, input_offset, size, stride, offset);
   });
 }
 

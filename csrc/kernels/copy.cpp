@@ -10,6 +10,10 @@
 #include "kernels/tiles.h"
 
 namespace flambeau::kernels {
+
+const char* const kOverlap =
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+    "single memory location. Please clone() the tensor before performing the operation.";
 namespace {
 
 constexpr int64_t kTile = 2048;           // elements of a tile

@@ -11,6 +11,7 @@ namespace flambeau::kernels {
 // dst[...] = src[...], src broadcast to dst's shape and converted to its dtype. Error(Runtime) when
 // it does not fit.
 void copy(const Tensor& dst, const Tensor& src);
+extern const char* const kOverlap;  // what is said of an out= that lies over an input
 // Sets every element; the number is converted to x's dtype as PyTorch's fill_ does.
 void fill(const Tensor& x, const Scalar& value);
 void fill_zero(const Tensor& x);

@@ -398,10 +398,6 @@ void call_general(const PointwiseKernel& k, const Tensor* const* inputs, Params 
   apply(k, computed, nest, inputs, results, params);
 }
 
-constexpr const char* kOverlap =
-    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
-    "single memory location. Please clone() the tensor before performing the operation.";
-
 void check_overlaps(const Tensor& out, const Tensor* const* inputs, int count) {
   FB_CHECK(!has_internal_overlap(out),
            "unsupported operation: more than one element of the written-to tensor refers to a "

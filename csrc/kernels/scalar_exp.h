@@ -24,6 +24,10 @@ struct FloatTraits<float> {
   static constexpr Int kSqrtHalf = 0x3f3504f3;
   static constexpr float kTiny = 1.17549435e-38f, kTinyScale = 33554432.0f, kTinyShift = 25.0f;
   static constexpr float kTrigLimit = 1e6f;
+  // high parts of few bits: products with the upper half of a number are exact
+  static constexpr Int kLowHalf = 0xfff;
+  static constexpr float kLog10Of2High = 3.0102920532e-01f, kLog10Of2Low = 7.9034151668e-07f;
+  static constexpr float kLog10OfEHigh = 4.3432617188e-01f, kLog10OfELow = -3.1689971365e-05f;
 };
 template <>
 struct FloatTraits<double> {
@@ -39,6 +43,11 @@ struct FloatTraits<double> {
   static constexpr double kTiny = 2.2250738585072014e-308, kTinyScale = 18014398509481984.0,
                           kTinyShift = 54.0;
   static constexpr double kTrigLimit = 1e6;
+  static constexpr Int kLowHalf = 0xffffffff;
+  static constexpr double kLog10Of2High = 3.01029995663611771306e-01,
+                          kLog10Of2Low = 3.69423907715893078616e-13;
+  static constexpr double kLog10OfEHigh = 4.34294481878168880939e-01,
+                          kLog10OfELow = 2.50829467116452752298e-11;
 };
 
 // c0 + c1 x + c2 x^2 + ...; x is a number or a vector of them. In Estrin's order, halves joined by
@@ -123,7 +132,7 @@ FB_INLINE T expm1_of(T x) {
   T p = (exp_tail(r) * r) * r + r;
   T scale = power_of_two<T>(n - 1);
   T y = (scale * p + (scale - T(0.5))) * T(2);
-  return n == 0 ? p : y;
+  return x == 0 ? x : n == 0 ? p : y;  // with the sign of a zero
 }
 
 template <class T>
@@ -194,7 +203,11 @@ FB_INLINE T log2_of(T x) {
 template <class T>
 FB_INLINE T log10_of(T x) {
   auto [k, f, tail] = log_parts<T>(x);
-  return log_edges(x, k * T(0.30102999566398119521) + (f - tail) * T(0.43429448190325182765));
+  // Both products in two parts, the first exact, so that powers of ten give whole numbers.
+  using F = FloatTraits<T>;
+  T high = bits_as<T>(bits_as<typename F::Int>(f - tail) & ~F::kLowHalf), low = (f - high) - tail;
+  T small = k * F::kLog10Of2Low + (low + high) * F::kLog10OfELow + low * F::kLog10OfEHigh;
+  return log_edges(x, (small + high * F::kLog10OfEHigh) + k * F::kLog10Of2High);
 }
 template <class T>
 FB_INLINE T log1p_of(T x) {

@@ -468,10 +468,17 @@ FB_INLINE double sqrt(double x) {
   }                                 \
   FB_INLINE double NAME(double x) { \
     return __builtin_##NAME(x);     \
-  }
-FB_LIBM(asin)
-FB_LIBM(acos)
-FB_LIBM(atan) FB_LIBM(sinh) FB_LIBM(cosh) FB_LIBM(asinh) FB_LIBM(acosh) FB_LIBM(atanh) FB_LIBM(erfc)
+  }                                 \
+  static_assert(true)
+FB_LIBM(asin);
+FB_LIBM(acos);
+FB_LIBM(atan);
+FB_LIBM(sinh);
+FB_LIBM(cosh);
+FB_LIBM(asinh);
+FB_LIBM(acosh);
+FB_LIBM(atanh);
+FB_LIBM(erfc);
 #undef FB_LIBM
 #define FB_VECTOR(NAME)             \
   FB_INLINE float NAME(float x) {   \
@@ -479,9 +486,14 @@ FB_LIBM(atan) FB_LIBM(sinh) FB_LIBM(cosh) FB_LIBM(asinh) FB_LIBM(acosh) FB_LIBM(
   }                                 \
   FB_INLINE double NAME(double x) { \
     return NAME##_of(x);            \
-  }
-    FB_VECTOR(exp2) FB_VECTOR(expm1) FB_VECTOR(log) FB_VECTOR(log2) FB_VECTOR(log10)
-        FB_VECTOR(log1p)
+  }                                 \
+  static_assert(true)
+FB_VECTOR(exp2);
+FB_VECTOR(expm1);
+FB_VECTOR(log);
+FB_VECTOR(log2);
+FB_VECTOR(log10);
+FB_VECTOR(log1p);
 #undef FB_VECTOR
 // float's by hand where the set has them, see kernels/vector_math.h
 #define FB_BY_HAND(NAME)            \
@@ -490,9 +502,11 @@ FB_LIBM(atan) FB_LIBM(sinh) FB_LIBM(cosh) FB_LIBM(asinh) FB_LIBM(acosh) FB_LIBM(
   }                                 \
   FB_INLINE double NAME(double x) { \
     return NAME##_of(x);            \
-  }
-FB_BY_HAND(exp)
-FB_BY_HAND(tanh) FB_BY_HAND(erf)
+  }                                 \
+  static_assert(true)
+FB_BY_HAND(exp);
+FB_BY_HAND(tanh);
+FB_BY_HAND(erf);
 #undef FB_BY_HAND
 template <class T>
 FB_INLINE T sigmoid(T x) {
@@ -513,11 +527,14 @@ FB_INLINE T sigmoid(T x) {
       return __builtin_##NAME(x);    \
     else                             \
       return NAME##_of(x);           \
-  }
-            FB_TRIG(sin) FB_TRIG(cos) FB_TRIG(tan)
+  }                                  \
+  static_assert(true)
+FB_TRIG(sin);
+FB_TRIG(cos);
+FB_TRIG(tan);
 #undef FB_TRIG
-                template <class T>
-                FB_INLINE bool beyond_trig(T x) {
+template <class T>
+FB_INLINE bool beyond_trig(T x) {
   if constexpr (is_float_v<T>)
     return !((x < 0 ? -x : x) <= FloatTraits<T>::kTrigLimit);
   else
@@ -641,39 +658,60 @@ FB_INLINE T ndtr(T x) {
   template <class T>                                                  \
   FB_INLINE T NAME(T x) {                                             \
     return static_cast<T>(special::FUNCTION(static_cast<double>(x))); \
-  }
+  }                                                                   \
+  static_assert(true)
 #define FB_RARE2(NAME, FUNCTION)                                                              \
   template <class T>                                                                          \
   FB_INLINE T NAME(T a, T b) {                                                                \
     return static_cast<T>(special::FUNCTION(static_cast<double>(a), static_cast<double>(b))); \
-  }
-FB_RARE(lgamma, lgamma)
-FB_RARE(digamma, digamma)
-FB_RARE2(polygamma, polygamma) FB_RARE2(zeta, zeta) FB_RARE2(igamma, igamma) FB_RARE2(
-    igammac, igammac) FB_RARE(erfinv, erfinv) FB_RARE(erfcx, erfcx) FB_RARE(ndtri, ndtri)
-    FB_RARE(log_ndtr, log_ndtr) FB_RARE(i0, i0) FB_RARE(i0e, i0e) FB_RARE(i1, i1) FB_RARE(i1e, i1e)
-        FB_RARE(bessel_j0, j0) FB_RARE(bessel_j1, j1) FB_RARE(bessel_y0, y0) FB_RARE(bessel_y1, y1)
-            FB_RARE(modified_bessel_i0, i0) FB_RARE(modified_bessel_i1, i1)
-                FB_RARE(modified_bessel_k0, k0) FB_RARE(modified_bessel_k1, k1)
-                    FB_RARE(scaled_modified_bessel_k0, k0e) FB_RARE(scaled_modified_bessel_k1, k1e)
-                        FB_RARE(spherical_bessel_j0, spherical_j0) FB_RARE(airy_ai, airy_ai)
-                            FB_RARE2(chebyshev_polynomial_t, chebyshev_t)
-                                FB_RARE2(chebyshev_polynomial_u, chebyshev_u)
-                                    FB_RARE2(chebyshev_polynomial_v, chebyshev_v)
-                                        FB_RARE2(chebyshev_polynomial_w, chebyshev_w)
-                                            FB_RARE2(hermite_polynomial_h, hermite_h)
-                                                FB_RARE2(hermite_polynomial_he, hermite_he)
-                                                    FB_RARE2(laguerre_polynomial_l, laguerre_l)
-                                                        FB_RARE2(legendre_polynomial_p, legendre_p)
+  }                                                                                           \
+  static_assert(true)
+FB_RARE(lgamma, lgamma);
+FB_RARE(digamma, digamma);
+FB_RARE2(polygamma, polygamma);
+FB_RARE2(zeta, zeta);
+FB_RARE2(igamma, igamma);
+FB_RARE2(igammac, igammac);
+FB_RARE(erfinv, erfinv);
+FB_RARE(erfcx, erfcx);
+FB_RARE(ndtri, ndtri);
+FB_RARE(log_ndtr, log_ndtr);
+FB_RARE(i0, i0);
+FB_RARE(i0e, i0e);
+FB_RARE(i1, i1);
+FB_RARE(i1e, i1e);
+FB_RARE(bessel_j0, j0);
+FB_RARE(bessel_j1, j1);
+FB_RARE(bessel_y0, y0);
+FB_RARE(bessel_y1, y1);
+FB_RARE(modified_bessel_i0, i0);
+FB_RARE(modified_bessel_i1, i1);
+FB_RARE(modified_bessel_k0, k0);
+FB_RARE(modified_bessel_k1, k1);
+FB_RARE(scaled_modified_bessel_k0, k0e);
+FB_RARE(scaled_modified_bessel_k1, k1e);
+FB_RARE(spherical_bessel_j0, spherical_j0);
+FB_RARE(airy_ai, airy_ai);
+FB_RARE2(chebyshev_polynomial_t, chebyshev_t);
+FB_RARE2(chebyshev_polynomial_u, chebyshev_u);
+FB_RARE2(chebyshev_polynomial_v, chebyshev_v);
+FB_RARE2(chebyshev_polynomial_w, chebyshev_w);
+FB_RARE2(hermite_polynomial_h, hermite_h);
+FB_RARE2(hermite_polynomial_he, hermite_he);
+FB_RARE2(laguerre_polynomial_l, laguerre_l);
+FB_RARE2(legendre_polynomial_p, legendre_p);
 #undef FB_RARE
 #undef FB_RARE2
 #define FB_SHIFTED(KIND)                                      \
   template <class T>                                          \
   FB_INLINE T shifted_chebyshev_polynomial_##KIND(T x, T n) { \
     return chebyshev_polynomial_##KIND(2 * x - 1, n);         \
-  }
-                                                            FB_SHIFTED(t) FB_SHIFTED(u)
-                                                                FB_SHIFTED(v) FB_SHIFTED(w)
+  }                                                           \
+  static_assert(true)
+FB_SHIFTED(t);
+FB_SHIFTED(u);
+FB_SHIFTED(v);
+FB_SHIFTED(w);
 #undef FB_SHIFTED
 
 }  // namespace flambeau::kernels::FB_ISA::s

@@ -182,7 +182,7 @@ PyRef array_of(const Tensor& t) {
   Ints strides = t.strides();
   for (auto& s : strides) s *= t.itemsize();
   PyRef shape = checked(wrap_ints(t.sizes())), steps = checked(wrap_ints(strides));
-  PyRef memory = checked(wrap_storage(t.storage()));
+  PyRef memory = checked(export_storage(t.storage()));
   PyRef offset = checked(PyLong_FromLongLong(t.numel() ? t.offset() * t.itemsize() : 0));
   PyObject* args[] = {shape.get(), np.dtypes[static_cast<int>(t.dtype())].get(), memory.get(),
                       offset.get(), steps.get()};

@@ -82,6 +82,8 @@ DType dtype_of_type(DlType t) {
 // What an exported tensor keeps alive until its consumer is done.
 template <class M>
 struct Export {
+  explicit Export(Tensor t) : tensor(std::move(t)) { tensor.storage()->add_export(); }
+  ~Export() { tensor.storage()->drop_export(); }
   Tensor tensor;
   Ints shape, strides;
   M managed{};
@@ -101,7 +103,7 @@ void capsule_destructor(PyObject* capsule) {  // nobody took it
 
 template <class M>
 PyObject* exported(Tensor t, bool copied) {
-  auto* e = new Export<M>{std::move(t), {}, {}, {}};
+  auto* e = new Export<M>(std::move(t));
   e->shape = e->tensor.sizes();
   e->strides = e->tensor.strides();
   for (size_t i = 0; i < e->shape.size(); ++i)

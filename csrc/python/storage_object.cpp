@@ -56,6 +56,7 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 void storage_dealloc(PyObject* self) {
+  if (reinterpret_cast<StorageObject*>(self)->is_export) storage_of(self).drop_export();
   reinterpret_cast<StorageObject*>(self)->storage.~Ref<Storage>();
   Py_TYPE(self)->tp_free(self);
 }
@@ -67,7 +68,13 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     PyErr_SetString(PyExc_BufferError, "a storage on the meta device has no bytes");
     return -1;
   }
-  return PyBuffer_FillInfo(view, self, s.data() ? s.data() : &nothing, s.nbytes(), 0, flags);
+  if (PyBuffer_FillInfo(view, self, s.data() ? s.data() : &nothing, s.nbytes(), 0, flags) < 0)
+    return -1;
+  s.add_export();
+  return 0;
+}
+void release_buffer(PyObject* self, Py_buffer*) {
+  storage_of(self).drop_export();
 }
 
 Py_ssize_t length(PyObject* self) {
@@ -191,7 +198,7 @@ PyGetSetDef properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PySequenceMethods sequence = {};
-PyBufferProcs buffer = {get_buffer, nullptr};
+PyBufferProcs buffer = {get_buffer, release_buffer};
 }  // namespace
 
 PyTypeObject StorageType = static_type("flambeau.UntypedStorage", sizeof(StorageObject),
@@ -201,7 +208,16 @@ PyObject* wrap_storage(const Ref<Storage>& s) noexcept {
   auto* o = PyObject_New(StorageObject, &StorageType);
   if (!o) return nullptr;
   new (&o->storage) Ref<Storage>(s);
+  o->is_export = false;
   return reinterpret_cast<PyObject*>(o);
+}
+
+PyObject* export_storage(const Ref<Storage>& s) noexcept {
+  PyObject* o = wrap_storage(s);
+  if (!o) return nullptr;
+  reinterpret_cast<StorageObject*>(o)->is_export = true;
+  s->add_export();
+  return o;
 }
 
 bool init_storage(PyObject* module) {

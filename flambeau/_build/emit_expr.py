@@ -23,6 +23,7 @@ CPP_KEYWORDS = frozenset(
     "using virtual void volatile while xor".split()
 )
 
+_CHECKED = {"+": "plus", "-": "minus", "*": "times"}  # of whole numbers
 _SPECIAL_DTYPES = {"bool_": "Bool", "bfloat16": "BFloat16"}
 
 
@@ -308,8 +309,8 @@ class ExprEmitter:
             return f"py::{'floordiv' if e.attr == '//' else 'mod'}({a}, {b})"
         if e.attr == "**":
             return f"py::pow({a}, {b})"
-        if e.attr in ("<<", ">>", "&", "|", "^") and e.type.base == "bool":
-            return f"({a} {e.attr} {b})"
+        if e.attr in _CHECKED and e.type.base == "int":
+            return f"py::{_CHECKED[e.attr]}({a}, {b})"
         return f"({a} {e.attr} {b})"
 
     def _cmp(self, e: ir.Expr) -> str:

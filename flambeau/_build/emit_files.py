@@ -111,7 +111,8 @@ def _source(lines: list[str], name: str, known: declare.Names) -> str:
     opening = "namespace flambeau {\nnamespace ops {\n"
     out = [*head.splitlines(), "", *declare.prelude(lines, known)]
     if any("func::wants_gradients(" in line for line in lines):
-        out += ["namespace flambeau::func {", "bool wants_gradients(const Tensor& x) noexcept;", "}"]
+        declared = "bool wants_gradients(const Tensor& x) noexcept;"
+        out += ["namespace flambeau::func {", declared, "}"]
     out += [*opening.splitlines(), ""]
     for line in [*lines, "}  // namespace ops", "}  // namespace flambeau"]:
         out.append(f'#line {len(out) + 2} "gen/{name}"' if line == "@restore" else line)

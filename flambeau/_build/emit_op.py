@@ -340,12 +340,11 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     lines += _properties_of_out(op, outs[0])
     lines.append("  NoGradGuard no_grad;")
     simple = op.option("dynamic") or op.option("kernel") == "nothing"
-    exact = [
-        f"  check_out_dtype({o}, {r}.dtype());" for o, r in zip(outs, results, strict=True)
-    ]
+    exact = [f"  check_out_dtype({o}, {r}.dtype());" for o, r in zip(outs, results, strict=True)]
     if simple or op.kind == "composite" or not entry.is_primitive:
         lines += bind_results(op, f"{op.name}({cpp_args(op)})")
         lines += exact if op.option("out_exact") else []
+        lines += _all_assignable(op, outs, results)
     else:
         lines.append("  if (intercepted()) [[unlikely]] {")
         lines += ["  " + x for x in bind_results(op, f"{op.name}({cpp_args(op)})")]
@@ -354,6 +353,8 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
         ]
         lines += [f"    return {ret};", "  }", *bind_results(op, rule)]
         lines += [] if op.option("out_cast") else exact
+        lines += _apart(op, outs, results)
+        lines += _all_assignable(op, outs, results)
         aliases = _inputs_overlap(op)
         for o, r in zip(outs, results, strict=True):
             lines.append(f"  if (writes_directly({o}, {r}){aliases.format(o)}) {r} = {o};")
@@ -361,6 +362,25 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
         lines.append(f"    {kernel}({plus(', '.join(results), cpp_args(op))});")
     lines += [f'  assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)]
     return [*lines, f"  return {ret};", "}"]
+
+
+def _apart(op: Op, outs: list[str], results: list[str]) -> list[str]:
+    """Where inputs are read at other places than results are written, they share no memory."""
+    if not op.option("out_apart"):
+        return []
+    return [
+        f'  check_apart({o}, {r}.sizes(), {cpp_name(p.name)}, "{op.name}");'
+        for o, r in zip(outs, results, strict=True)
+        for p in op.tensor_params
+    ]
+
+
+def _all_assignable(op: Op, outs: list[str], results: list[str]) -> list[str]:
+    """Of several results none is written unless all can be."""
+    if len(outs) == 1:
+        return []
+    pairs = zip(outs, results, strict=True)
+    return [f'  check_assignable({o}, {r}, "{op.name}");' for o, r in pairs]
 
 
 def _properties_of_out(op: Op, out: str) -> list[str]:

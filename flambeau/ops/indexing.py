@@ -349,7 +349,7 @@ def _check_scatter(input: Tensor, dim: int, index: Tensor, src: Ints, op: str) -
         )
 
 
-@structured(kernel="gather", batch=True)
+@structured(kernel="gather", batch=True, out_apart=True)
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """out[i][j] = input[index[i][j]][j] for dim 0, and so on. Shape: that of `index`.
 

@@ -15,6 +15,7 @@ from flambeau.ops._lang import *
     autocast="widest",
     batch=True,
     out_cast=True,
+    out_apart=True,
 )
 def cat(tensors: Tensors, dim: int = 0) -> Tensor:
     """Tensors joined along an existing dim; other sizes must agree. Shapes (0,) are skipped.

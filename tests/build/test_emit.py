@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import MakeUnit
 
 from flambeau._build import emit_files
 from flambeau._build.compiler import Unit
+from tests.build.conftest import MakeUnit
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -102,7 +102,8 @@ def test_structured_runs_rule_kernel_and_recording(make_unit: MakeUnit) -> None:
         "  if (intercepted()) [[unlikely]]"
         " return call_boxed<Tensor>(desc::scale, input, factor, power);\n"
         "  Tensor result = scale_shape(input, factor, power);\n"
-        "  kernels::scale_rows(result, input, factor, power);\n"
+        "  if (runs_kernel(std::tie(result), input, factor))\n"
+        "    kernels::scale_rows(result, input, factor, power);\n"
         "  if (needs_grad(input) || needs_grad(factor))"
         " scale_record(result, input, factor, power);\n"
         "  return result;\n"
@@ -215,7 +216,7 @@ def test_mutation_checks_records_then_bumps(make_unit: MakeUnit) -> None:
         "  shift__shape(self, other, alpha);\n"
         "  Ref<ShiftInplaceBackward> node;\n"
         "  if (record) node = shift__record(self, other, alpha);\n"
-        "  kernels::shift_(self, other, alpha);\n"
+        "  if (runs_kernel(std::tie(self), self, other)) kernels::shift_(self, other, alpha);\n"
         "  self.bump_version();\n"
         "  if (record) rebase_history(self, node);\n"
         "  return self;\n"
@@ -250,7 +251,7 @@ def test_mutated_lists_are_checked_and_bumped(make_unit: MakeUnit) -> None:
         "  if (intercepted()) [[unlikely]] return call_boxed<void>(desc::_step_, params, lr);\n"
         '  check_inplace(params, "_step_");\n'
         "  _step__shape(params, lr);\n"
-        "  kernels::step(params, lr);\n"
+        "  if (runs_kernel(std::tie(), params)) kernels::step(params, lr);\n"
         "  bump_versions(params);\n"
         "}"
     )

@@ -47,6 +47,10 @@ COMPLEX_ONLY = {"angle", "imag", "complex"}
 SMOOTH = [p.name for p in PRIMITIVES.values() if p.smooth and p.name not in COMPLEX_ONLY]
 
 
+#: derivatives that nobody has a formula for: (function, argument)
+UNDERIVABLE = {("zeta", 0), ("igamma", 0), ("igammac", 0)}
+
+
 def evaluate(node: Node, values: dict[str, float]) -> float:
     """The value of a graph."""
     done: dict[int, float] = {}
@@ -84,7 +88,9 @@ def test_cotangents_are_differences(name):
     values = dict(zip(args, at, strict=True))
     assert any(c is not None for c in found)
     for i, c in enumerate(found):
-        if c is not None:
+        unknown = c is not None and any(n.op == "underivable" for n in topological([c]))
+        assert unknown == ((name, i) in UNDERIVABLE)
+        if c is not None and not unknown:
             want = 1.5 * difference(name, at, i)
             assert evaluate(c, {**values, "g": 1.5}) == pytest.approx(want, rel=2e-6, abs=1e-8)
 
@@ -96,7 +102,7 @@ def test_tangents_are_differences(name):
     inputs = [g.input(a, "real") for a in args]
     out = g.call(name, *inputs)
     wanted = cotangents(g, [out], [g.input("g", "real")], inputs)
-    moving = [i for i, c in enumerate(wanted) if c is not None]
+    moving = [i for i, c in enumerate(wanted) if c is not None and (name, i) not in UNDERIVABLE]
     given = {id(inputs[i]): g.input(f"{args[i]}_t", "real") for i in moving}
     (t,) = tangents(g, [out], given)
     at = point(name)

@@ -85,8 +85,6 @@ def samples_of(x, i):
     return x.flip(0) if i == 1 and x.dim() and x.dtype != torch.bool else x.clone()
 
 
-
-
 def prepared(op):
     for function, args, kwargs in calls(op):
         leaves, spec = pytree.tree_flatten(args)

@@ -82,3 +82,40 @@ def test_memory_that_is_not_aligned():
 def test_whole_numbers_are_not_rounded_to_decimals():
     with pytest.raises(NotImplementedError, match="with decimals not implemented for 'Long'"):
         fb.round(fb.tensor([5, 15]), decimals=-1)
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [lambda x: x.numpy(), lambda x: x.__dlpack__(), lambda x: memoryview(x.untyped_storage())],
+)
+def test_memory_that_others_look_at_stays_where_it_is(hold):
+    x = fb.arange(4.0)
+    held = hold(x)
+    with pytest.raises(RuntimeError, match="still in use"):
+        x.resize_(1 << 20)
+    assert x.tolist() == [0, 1, 2, 3]
+    del held
+    assert x.resize_(1 << 12)[:4].tolist() == [0, 1, 2, 3]
+
+
+def test_a_storage_that_shrinks_leaves_its_tensors_readable():
+    x = fb.ones(1 << 20)
+    x.untyped_storage().resize_(16)
+    assert x[:4].tolist() == [1] * 4 and x.sum() < 1 << 20  # the pages beyond were given back
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 16"):
+        x.untyped_storage().resize_(16), x.as_strided((5,), (1,))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: fb.nn.functional.pad(fb.zeros(3), (2**62, 2**62)),
+        lambda: fb.arange(10).unfold(0, 2**63 - 1, 1),
+        lambda: fb.zeros(3).as_strided((2,), (1,), 2**62),
+        lambda: fb.zeros(2**40, 2**40),
+        lambda: fb.zeros(3).repeat(2**62, 4),
+    ],
+)
+def test_sizes_that_overflow(call):
+    with pytest.raises(RuntimeError, match=r"overflows|fit in 64 bits|out of bounds|maximum size"):
+        call()

@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 
 import flambeau as torch
@@ -122,3 +123,26 @@ def test_functions_of_python_for_each_entry():
         torch.ones(1, requires_grad=True).apply_(abs)
     with pytest.raises(TypeError, match="map_"):
         x.map_(torch.ones(2).double(), max)
+
+
+def test_none_of_several_results_is_written_unless_all_can_be():
+    values, places = out(2), out(2)
+    with pytest.raises(RuntimeError, match="dtype"):
+        torch.cummin(torch.ones(2), 0, out=(values, places))
+    assert values.tolist() == [0, 0]
+    u, s, v = out(2, 2), out(2), torch.from_numpy(np.zeros(3, np.float32))
+    with pytest.raises(RuntimeError, match="not resizable"):
+        torch.linalg.svd(torch.eye(2), out=(u, s, v))
+    assert u.tolist() == [[0, 0], [0, 0]] and s.tolist() == [0, 0]
+
+
+def test_results_that_lie_over_an_input_read_elsewhere():
+    x, index = torch.arange(3.0), torch.tensor([2, 1, 0])
+    for call in (
+        lambda: torch.gather(x, 0, index, out=x),
+        lambda: torch.gather(index.clone(), 0, index[1:], out=index[:1]),
+        lambda: torch.cat([x, x.clone()], out=x),
+    ):
+        with pytest.raises(RuntimeError, match="single memory location"):
+            call()
+    assert x.tolist() == [0, 1, 2] and index.tolist() == [2, 1, 0]
