@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import threading
 import types
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
 import flambeau
 from flambeau import _C
+from flambeau._dynamo import config as dynamo
 
 from . import builtin_calls, kinds, opcodes, ops_control, ops_stack, resume
 from .entry import Entry
-from .errors import Break, End, Raised, Skip, Unsupported
+from .errors import BackendCompilerFailed, Break, CaptureFailed, End, Raised, Skip, Unsupported
 from .interpreter import Frame, Interpreter, Pending, Position
 from .kinds import UNSET
 from .logs import log
@@ -75,24 +77,43 @@ def capture(
             raise
         except Skip as skip:
             _left(config, code, skip.reason, skip.where)
-        except Exception as error:
-            if config.strict:
+        except BackendCompilerFailed as error:
+            if not dynamo.suppress_errors:
                 raise
-            log("graph_breaks", f"{code.co_qualname}: capture failed: {error!r}")
-            _left(config, code, f"capture failed: {error!r}", None)
+            _left(config, code, str(error), None)
+        except CaptureFailed as error:
+            _gave_up(config, code, error)
         finally:
             state.restore()
     return None
 
 
+def _gave_up(config: Any, code: types.CodeType, error: CaptureFailed) -> None:
+    """A mistake of capture itself costs speed, never the user's program; but it is told."""
+    cause, at = error.__cause__, error.where
+    if config.strict:
+        assert cause is not None
+        raise cause
+    reason = f"capture failed, which is a mistake of the compiler: {type(cause).__name__}: {cause}"
+    if config.fullgraph:
+        raise Unsupported(f"compile(fullgraph=True): {reason}\n  at {at}") from cause
+    _left(config, code, reason, at)
+    message = f"compile: {code.co_qualname} runs in plain Python: {reason} ({at})"
+    warnings.warn_explicit(message, RuntimeWarning, at.file, at.line)
+
+
 def _left(config: Any, code: types.CodeType, reason: str, where: Any) -> None:
     """The frame runs in plain Python from now on, and that is reported."""
-    at = where or Position(code.co_filename, code.co_firstlineno, code.co_qualname)
+    at = where or _origin(code)
     if config.fullgraph:
         raise Unsupported(f"compile(fullgraph=True): {reason}\n  at {at}") from None
     log("graph_breaks", f"{code.co_qualname} runs in plain Python: {reason} ({at})")
     config.report(Captured(code.co_qualname, None, [], [], reason, at))
     config.leave(code)
+
+
+def _origin(code: types.CodeType) -> Position:
+    return Position(code.co_filename, code.co_firstlineno, code.co_qualname)
 
 
 class _State:
@@ -153,6 +174,11 @@ def _capture(
                 at = b.where or attempt.interpreter.where
                 raise Unsupported(f"compile(fullgraph=True): {b.reason}\n  at {at}") from None
             stop_at, broken = attempt.interpreter.steps - 1, b
+        except (BackendCompilerFailed, Unsupported):
+            raise
+        except Exception as error:
+            at = attempt.interpreter.mistake_at(error) or _origin(code)
+            raise CaptureFailed(at) from error
         finally:
             state.restore()
             attempt.clear()
@@ -279,7 +305,7 @@ class Attempt:
         compiled = None
         if graph.nodes or entry.outputs:
             examples = [v for _, v in tensors.inputs]
-            compiled = self.config.compile(graph, examples)
+            compiled = self.config.compile(graph, examples, _origin(self.code))
         symbols, relations = tensors.relations()
         self.places.globals().check(IDENTITY, self.namespace, "globals() is the same")
         guards = _C._Guards(self.places.spec(symbols, relations))

@@ -13,7 +13,7 @@ from flambeau import _C
 
 from . import capture as _capture
 from .capture import Captured
-from .errors import Break, Unsupported
+from .errors import BackendCompilerFailed, Break, Unsupported
 from .kinds import trusted
 from .logs import enabled, log
 from .varying import Varying
@@ -43,8 +43,10 @@ class Config:
         dynamic: bool | None = None,
         limit: int = RECOMPILE_LIMIT,
         strict: bool = False,
+        name: str | None = None,
     ) -> None:
         self.backend, self.fullgraph, self.dynamic, self.limit = backend, fullgraph, dynamic, limit
+        self.name = name or getattr(backend, "__name__", type(backend).__name__)  # for messages
         self.strict = strict  # errors of capture itself are raised, not reported
         self.parts: list[Captured] = []
         self.roots: list[types.CodeType] = []
@@ -87,11 +89,22 @@ class Config:
         warnings.warn(message, stacklevel=2)
         return False
 
-    def compile(self, graph: Any, examples: list[Any]) -> Callable[..., Any]:
-        """What the back end makes of a graph."""
+    def compile(self, graph: Any, examples: list[Any], where: Any) -> Callable[..., Any]:
+        """What the back end makes of a graph that was captured from the function at `where`.
+
+        Raises:
+            BackendCompilerFailed: it raised.
+        """
         if enabled("graph_code"):
             log("graph_code", f"captured graph\n{graph}")
-        return self.backend(graph, examples)
+        place = f"the graph of {len(graph.nodes)} operations captured from {where}"
+        try:
+            made = self.backend(graph, examples)
+            if not callable(made):
+                raise TypeError(f"a back end returns a callable, got {type(made).__name__}")
+        except Exception as error:
+            raise BackendCompilerFailed(self.name, error, place) from error
+        return made
 
     def report(self, part: Captured) -> None:
         self.parts.append(part)

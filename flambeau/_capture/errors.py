@@ -36,3 +36,29 @@ class Raised(BaseException):
 
 class Unsupported(RuntimeError):
     """`compile(fullgraph=True)` met something that ends a graph."""
+
+
+class BackendCompilerFailed(RuntimeError):
+    """A back end raised while it compiled a graph; what it raised is the cause.
+
+    Attributes:
+        backend_name: the name of the back end.
+        inner_exception: what it raised.
+    """
+
+    def __init__(self, backend_name: str, inner: Exception, graph: str) -> None:
+        super().__init__(
+            f"compile: backend={backend_name!r} raised on {graph}:\n"
+            f"{type(inner).__name__}: {inner}\n"
+            "(flambeau._dynamo.config.suppress_errors = True runs such frames in plain Python)"
+        )
+        self.backend_name, self.inner_exception = backend_name, inner
+
+
+class CaptureFailed(Exception):
+    """Following a frame met a mistake of capture itself, which is the cause. Never seen by users,
+    but for fullgraph, where it is the cause of `Unsupported`."""
+
+    def __init__(self, where: Any) -> None:
+        super().__init__(f"capture failed at {where}")
+        self.where = where

@@ -70,6 +70,17 @@ class Interpreter:
         self.handling: BaseException | None = None
         self.steps = 0  # instructions of the root frame so far
         self.stop_at = -1  # the step before which the graph is to end
+        self._mistake: tuple[Exception, Any] | None = None
+
+    def note_mistake(self, error: Exception) -> None:
+        """Remembers the innermost line that an error of capture itself passed."""
+        if self._mistake is None or self._mistake[0] is not error:
+            self._mistake = error, self.where
+
+    def mistake_at(self, error: Exception) -> Any:
+        """The line of the program at which an error arose; None if it was outside any."""
+        found = self._mistake
+        return found[1] if found is not None and found[0] is error else None
 
     @property
     def where(self) -> Position | None:
@@ -205,6 +216,9 @@ class Frame:
         except Break as e:
             if e.where is None:
                 e.where = interpreter.where
+            raise
+        except Exception as e:
+            interpreter.note_mistake(e)
             raise
         finally:
             interpreter.frames.pop()

@@ -66,7 +66,8 @@ def compile(
     if not callable(model):
         raise TypeError(f"compile: expected a function or a module, got {type(model).__name__}")
     found = _backends.find(backend, mode, options)
-    return compiled_form(model, found, fullgraph, dynamic)
+    name = backend if isinstance(backend, str) else None
+    return compiled_form(model, found, fullgraph, dynamic, name=name)
 
 
 def compiled_form(

@@ -1,0 +1,7 @@
+"""Switches of the compiler, one per process; a program sets them as attributes of this module."""
+
+from __future__ import annotations
+
+#: True: a frame whose graph a back end cannot compile runs in plain Python, which is logged
+#: (FLAMBEAU_LOGS=graph_breaks) and nothing else. False: `exc.BackendCompilerFailed` is raised.
+suppress_errors = False
