@@ -61,6 +61,11 @@ def cpp_param(t: Type) -> str:
     return value if by_value else f"const {value}&"
 
 
+def numbered(name: str, overload: int) -> str:
+    """The identifier of an overload of a name."""
+    return f"{name}_{overload}" if overload else name
+
+
 @dataclass
 class Rule:
     """A `@op.vjp`, `@op.jvp` or `@op.vmap` function."""
@@ -90,15 +95,12 @@ class Op:
     @property
     def uid(self) -> str:
         """Unique C++ identifier: node, descriptor and kernel names build on it."""
-        return self._numbered(self.name)
+        return numbered(self.name, self.overload)
 
     @property
     def inplace_uid(self) -> str:
         """The derived in-place form, as graphs name it."""
-        return self._numbered(f"{self.name}_")
-
-    def _numbered(self, name: str) -> str:
-        return f"{name}_{self.overload}" if self.overload else name
+        return numbered(f"{self.name}_", self.overload)
 
     @property
     def primitive(self) -> bool:

@@ -1,22 +1,29 @@
-"""Reads `flambeau/ops/*.py` with `ast` into a list of `Op`; the files are never imported here.
+"""Reads `flambeau/ops/*.py` with `ast` into `Op`s; the files are never imported here.
 
 Owner of the surface syntax of entries: decorators, signature types, rules. Refuses anything it
 does not know, with file and line, so that a typo cannot become a silently missing operation.
+`outline` gives the table as `Draft`s, which become `Op`s one by one; `load` all of it, checked.
 """
 
 from __future__ import annotations
 
 import ast
-import copy
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from .._ir.errors import CompileError
 from .._ir.types import parse_params, parse_type
-from .model import Op, Rule
+from .model import Op, Rule, numbered
+from .outline import Piece, cut, entry_files, written_out
 
 KINDS = ("pointwise", "reduction", "view", "structured", "composite")
 RULES = ("vjp", "jvp", "vmap", "samples", "decompose")
+
+
+_NAMED, _EACH = re.compile(r"\bname\s*="), re.compile(r"\beach\s*=")
 
 
 class TableError(CompileError):
@@ -34,75 +41,122 @@ def _options(call: ast.expr, file: str) -> dict[str, object]:
         raise TableError("decorator options are literals", file, call) from None
 
 
-def _decorator(dec: ast.expr) -> tuple[str, ...]:
-    target = dec.func if isinstance(dec, ast.Call) else dec
-    return tuple(ast.unparse(target).split("."))
+@dataclass(eq=False)
+class Function:
+    """A piece of a file, for one of the names that `each=(...)` gives it."""
+
+    piece: Piece
+    file: str
+    each: str | None = None
+
+    def named(self, text: str) -> str:
+        return text if self.each is None else text.replace("NAME", self.each)
+
+    @cached_property
+    def name(self) -> str:
+        return self.named(self.piece.name)
+
+    @cached_property
+    def decorator(self) -> tuple[str, ...]:
+        return tuple(map(self.named, self.piece.decorator))
+
+    @cached_property
+    def node(self) -> ast.FunctionDef:
+        node = self.piece.node
+        if len(node.decorator_list) != 1:
+            raise TableError(f"{node.name}: exactly one decorator", self.file, node)
+        return node if self.each is None else written_out(node, self.each)
+
+    @property
+    def options(self) -> dict[str, object]:
+        call = self.piece.call
+        return _options(call if self.each is None else written_out(call, self.each), self.file)
+
+    def error(self, message: str) -> TableError:
+        return TableError(message, self.file, self.node)
 
 
-def _named(text: str, name: str) -> str:
-    return text.replace("NAME", name)
+@dataclass(eq=False)
+class Draft:
+    """An entry that is not parsed yet."""
+
+    function: Function
+    family: str
+    first: Draft | None = None  # of an overload: the entry that it is an overload of
+    rules: dict[str, Function] = field(default_factory=dict)
+    overload: int = 0  # place among the entries of its name
+
+    @cached_property
+    def name(self) -> str:
+        """The public name."""
+        f = self.function
+        given = f.options.get("name") if _NAMED.search(f.piece.head) else None
+        return str(given or f.name)
+
+    @property
+    def uid(self) -> str:
+        return numbered(self.name, self.overload)
+
+    @cached_property
+    def op(self) -> Op:
+        f = self.function
+        node, options = f.node, f.options
+        kind = f.decorator[0]
+        if self.first is not None:
+            kind = str(options.pop("kind", self.first.op.kind))
+        made = _entry(node, kind, options, f.file, self.family)
+        made.extra, made.overload = self.first is not None, self.overload
+        for key, rule in self.rules.items():
+            params = parse_params(rule.node, f.file, typed=False)
+            made.rules[key] = Rule(params, rule.node, rule.options)
+        return made
 
 
-def written_out(node: ast.FunctionDef, name: str) -> ast.FunctionDef:
-    """A copy of the entry with `NAME` replaced in names and texts."""
-    new = copy.deepcopy(node)
-    for x in ast.walk(new):
-        for key, value in ast.iter_fields(x):
-            if isinstance(value, str):
-                setattr(x, key, _named(value, name))
-    return new
-
-
-def _nodes(path: Path, file: str) -> Iterator[ast.stmt]:
-    """Statements of the file; an entry with `each=(...)` stands for one entry per name."""
-    for node in ast.parse(path.read_text(), file).body:
+def _functions(pieces: list[Piece], file: str) -> Iterator[Function]:
+    for piece in pieces:
         each: object = ()
-        if isinstance(node, ast.FunctionDef) and len(node.decorator_list) == 1:
-            each = _options(node.decorator_list[0], file).get("each", ())
-        if not each:
-            yield node
-            continue
-        assert isinstance(node, ast.FunctionDef) and isinstance(each, tuple)
-        for name in each:
-            yield written_out(node, name)
+        if _EACH.search(piece.head):
+            each = Function(piece, file).options.get("each", ())
+        assert isinstance(each, tuple)
+        if each:
+            yield from (Function(piece, file, str(name)) for name in each)
+        else:
+            yield Function(piece, file)
 
 
-def parse_file(path: Path, root: Path) -> list[Op]:
+def drafts_of(path: Path, root: Path) -> list[Draft]:
     """Entries of one file, rules attached."""
     file = str(path.relative_to(root))
-    ops: list[Op] = []
-    for node in _nodes(path, file):
-        if not isinstance(node, ast.FunctionDef):
-            if isinstance(node, (ast.Import, ast.ImportFrom, ast.Expr, ast.Assign, ast.AnnAssign)):
-                continue
-            raise TableError(
-                "only entries, rules, constants and imports may stand here", file, node
-            )
-        if len(node.decorator_list) != 1:
-            raise TableError(f"{node.name}: exactly one decorator", file, node)
-        dec = node.decorator_list[0]
-        match _decorator(dec):
+    drafts: list[Draft] = []
+    for f in _functions(cut(path.read_text())[0], file):
+        match f.decorator:
             case (kind,) if kind in KINDS:
-                ops.append(_entry(node, kind, _options(dec, file), file, path.stem))
+                drafts.append(Draft(f, path.stem))
             case (name, "overload"):
-                first = next((o for o in ops if o.node.name == name), None)
-                if first is None or first.node.name != node.name:
-                    raise TableError(f"@{name}.overload: no entry {name!r} above", file, node)
-                options = _options(dec, file)
-                kind = str(options.pop("kind", first.kind))
-                ops.append(_entry(node, kind, options, file, path.stem))
-                ops[-1].extra = True
+                first = next((d for d in drafts if d.function.name == name), None)
+                if first is None or f.name != name:
+                    raise f.error(f"@{name}.overload: no entry {name!r} above")
+                drafts.append(Draft(f, path.stem, first))
             case (name, rule) if rule in RULES:
-                owner = next((o for o in reversed(ops) if o.node.name == name), None)
+                owner = next((d for d in reversed(drafts) if d.function.name == name), None)
                 if owner is None:
-                    raise TableError(f"@{name}.{rule}: no entry {name!r} above", file, node)
+                    raise f.error(f"@{name}.{rule}: no entry {name!r} above")
                 if rule in owner.rules:
-                    raise TableError(f"{name} has two rules {rule!r}", file, node)
-                params = parse_params(node, file, typed=False)
-                owner.rules[rule] = Rule(params, node, _options(dec, file))
+                    raise f.error(f"{name} has two rules {rule!r}")
+                owner.rules[rule] = f
             case other:
-                raise TableError(f"unknown decorator {'.'.join(other)!r}", file, node)
-    return ops
+                raise f.error(f"unknown decorator {'.'.join(other)!r}")
+    return drafts
+
+
+def outline(root: Path) -> list[Draft]:
+    """The whole table unparsed, overloads numbered."""
+    drafts = [d for path in entry_files(root) for d in drafts_of(path, root)]
+    seen: dict[str, int] = {}
+    for d in drafts:
+        d.overload = seen.get(d.name, 0)
+        seen[d.name] = d.overload + 1
+    return drafts
 
 
 def _entry(
@@ -121,23 +175,31 @@ def _entry(
 def constants(path: Path) -> dict[str, ast.expr]:
     """Module-level constants of an entry file (upper-case names), usable in its bodies."""
     out: dict[str, ast.expr] = {}
-    for node in ast.parse(path.read_text()).body:
+    for node in _outside(path):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             out[node.targets[0].id] = node.value
     return out
 
 
-def entry_files(root: Path) -> Iterator[Path]:
-    """Files of the table, in a stable order."""
-    folder = root / "flambeau" / "ops"
-    return (
-        p for p in sorted(folder.glob("*.py")) if not p.stem.startswith("_") and p.stem != "scalar"
-    )
+def _outside(path: Path) -> list[ast.stmt]:
+    """Statements that are no part of an entry."""
+    return ast.parse(cut(path.read_text())[1]).body
+
+
+def _check_outside(path: Path, root: Path) -> None:
+    for node in _outside(path):
+        if not isinstance(node, (ast.Import, ast.ImportFrom, ast.Expr, ast.Assign, ast.AnnAssign)):
+            file = str(path.relative_to(root))
+            raise TableError(
+                "only entries, rules, constants and imports may stand here", file, node
+            )
 
 
 def load(root: Path, errors: list[CompileError] | None = None) -> list[Op]:
     """The whole table, overloads numbered. Errors are raised, or left out and put in `errors`."""
-    ops = [op for path in entry_files(root) for op in parse_file(path, root)]
+    for path in entry_files(root):
+        _check_outside(path, root)
+    ops = [d.op for d in outline(root)]
     seen: dict[str, int] = {}
     kept: list[Op] = []
     for op in ops:

@@ -1,11 +1,13 @@
 """The table at run time: the record of an entry (`Op`: kind, typed parameters, options) by its uid.
 
-The files are read as the build reads them, once in a process and when first asked for.
+The files are read as the build reads them, once in a process; an entry is parsed when it is first
+asked for.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,15 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from .._build.model import Op
-from .._build.table import constants, load
+from .._build.table import Draft, constants, outline
 
+_INPLACE = re.compile(r"^(.*)_(_\d+)?$")  # NAME_ or NAME__1 of NAME or NAME_1
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache
-def entries() -> dict[str, Op]:
-    """All entries by uid."""
-    return {op.uid: op for op in load(_ROOT)}
+def _drafts() -> dict[str, Draft]:
+    return {d.uid: d for d in outline(_ROOT)}
+
+
+def known(uid: str) -> bool:
+    """The table has an entry of that uid."""
+    return uid in _drafts()
 
 
 def record(uid: str) -> Op:
@@ -30,7 +37,12 @@ def record(uid: str) -> Op:
     Raises:
         KeyError: the table has no such entry.
     """
-    return entries()[uid]
+    return _drafts()[uid].op
+
+
+def entries() -> dict[str, Op]:
+    """All entries by uid, parsed."""
+    return {uid: d.op for uid, d in _drafts().items()}
 
 
 @dataclass(frozen=True)
@@ -62,30 +74,28 @@ def resolve(target: str) -> Target:
     Raises:
         KeyError: the table has no such entry, or the entry has no such form.
     """
-    if target in entries():
+    if known(target):
         return Target(record(target))
     name = target.removesuffix(".new")
-    if name != target and name in entries() and (record(name).mutates or record(name).updates):
+    if name != target and known(name) and (record(name).mutates or record(name).updates):
         return Target(record(name), "new")
-    return Target(_inplace_forms()[target], "inplace")
+    plain = _INPLACE.sub(r"\1\2", target)
+    if known(plain) and record(plain).has_inplace and record(plain).inplace_uid == target:
+        return Target(record(plain), "inplace")
+    raise KeyError(target)
 
 
 @cache
-def _inplace_forms() -> dict[str, Op]:
-    return {op.inplace_uid: op for op in entries().values() if op.has_inplace}
-
-
-@cache
-def _by_name() -> dict[str, list[Op]]:
-    out: dict[str, list[Op]] = {}
-    for op in entries().values():
-        out.setdefault(op.name, []).append(op)
+def _by_name() -> dict[str, list[Draft]]:
+    out: dict[str, list[Draft]] = {}
+    for d in _drafts().values():
+        out.setdefault(d.name, []).append(d)
     return out
 
 
 def overloads(name: str) -> list[Op]:
     """Entries of one name, as the front end looks them up."""
-    return _by_name().get(name, [])
+    return [d.op for d in _by_name().get(name, ())]
 
 
 @cache

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._build.model import Op
-from .._ir.entries import entries, record, updated
+from .._ir.entries import known, record, updated
 from . import geometry
 from .fake import Fake, View
 from .interp import Interpreter
@@ -116,7 +116,7 @@ class PrimitiveRecorder(Recorder):
         """The tensor below a view once the view holds `new`, see Note [Writing through views]."""
         op, args, below = made.op, made.args, made.below
         own = f"{op.uid}_scatter"
-        if own in entries():
+        if known(own):
             return self.call(record(own), False, [below, new, *args[1:]])
         rule = vjp(op.uid)
         if rule is not None and op.name != "expand" and below.numel() == new.numel():

@@ -1,0 +1,87 @@
+"""A file of the table cut into its top-level functions, which are parsed when they are asked for.
+
+Owns where a function begins and ends in the text. Most readers want a few entries of the table, and
+parsing is what reading it costs. Nothing is trusted twice: a piece that was cut wrongly does not
+parse, and the build parses every piece, and what lies between them.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+_Tree = TypeVar("_Tree", bound=ast.AST)
+
+# Lines at which a statement begins; others are empty, indented, comments, or close a bracket.
+_START = re.compile(r"^(@[\w.]+|def \w+|[^\s)\]}#])", re.MULTILINE)
+
+
+class Piece:
+    """One decorated function of a file, unparsed.
+
+    Attributes:
+        decorator: the name that follows `@`, split at its dots.
+        name: the function's.
+        head: the text before `def`.
+    """
+
+    def __init__(self, decorator: str, name: str, head: str, body: str, line: int) -> None:
+        self.decorator, self.name, self.head = tuple(decorator.split(".")), name, head
+        self._body, self._line = body, line
+
+    @cached_property
+    def node(self) -> ast.FunctionDef:
+        """The function's syntax tree, with its place in the file."""
+        (node,) = ast.parse("\n" * (self._line - 1) + self.head + self._body).body
+        assert isinstance(node, ast.FunctionDef)
+        return node
+
+    @cached_property
+    def call(self) -> ast.expr:
+        """The decorator's syntax tree alone."""
+        return ast.parse("\n" * (self._line - 1) + self.head[1:], mode="eval").body
+
+
+def cut(text: str) -> tuple[list[Piece], str]:
+    """The pieces of a file in order, and the file without them, lines where they were."""
+    starts = [(m.start(), m[1]) for m in _START.finditer(text)]
+    ends = [at for at, _ in starts[1:]] + [len(text)]
+    pieces: list[Piece] = []
+    rest: list[str] = []
+    line, k = 1, 0
+    while k < len(starts):
+        at, word = starts[k]
+        head = next((n for n in range(k, len(starts)) if starts[n][1][0] != "@"), k)
+        decorated = head > k and starts[head][1].startswith("def ")
+        k = head if decorated else k
+        end = ends[k]
+        if decorated:
+            name, middle = starts[k][1][4:], starts[k][0]
+            pieces.append(Piece(word[1:], name, text[at:middle], text[middle:end], line))
+            rest.append("\n" * text.count("\n", at, end))
+        else:
+            rest.append(text[at:end])
+        line += text.count("\n", at, end)
+        k += 1
+    return pieces, "".join(rest)
+
+
+def written_out(node: _Tree, name: str) -> _Tree:
+    """A copy of the tree with `NAME` replaced in names and texts."""
+    new = copy.deepcopy(node)
+    for x in ast.walk(new):
+        for key, value in ast.iter_fields(x):
+            if isinstance(value, str):
+                setattr(x, key, value.replace("NAME", name))
+    return new
+
+
+def entry_files(root: Path) -> list[Path]:
+    """Files of the table, in a stable order."""
+    folder = root / "flambeau" / "ops"
+    files = sorted(folder.glob("*.py"))
+    return [p for p in files if not p.stem.startswith("_") and p.stem != "scalar"]
