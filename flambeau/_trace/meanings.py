@@ -285,7 +285,6 @@ CORE: dict[str, Callable[..., Any]] = {
     "largest": _largest,
     "epsilon": _epsilon,
     "cpu": lambda: _CPU,
-    "device_of": lambda *xs: next((x.device for x in xs if x is not None and not x.wrapped), _CPU),
     "default_device": lambda: _CPU,
     "device_or": lambda x, default: default if x is None else x,
     "prod": geometry.prod,

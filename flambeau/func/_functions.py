@@ -1,8 +1,8 @@
 """Custom functions (``autograd.Function``) on batched tensors.
 
-Owns what ``apply`` does with wrappers. A ``vmap`` staticmethod is handed the values with the level out of
-the way. Without one, forward runs over wrappers as any code does and is recorded for gradients asked for
-inside; gradients asked for outside would pass it by, so they are refused.
+Owns what ``apply`` does with wrappers. A ``vmap`` staticmethod is handed the values with the level
+out of the way. Without one, forward runs over wrappers as any code does and is recorded for
+gradients asked for inside; gradients asked for outside would pass it by, so they are refused.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def apply(cls: type[Function], args: tuple[Any, ...]) -> Any:
     has_rule = cls.vmap is not Function.vmap
     if has_rule and cls.generate_vmap_rule:
         raise RuntimeError(
-            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an "
-            "overriden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
+            "an overriden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
             "overriden vmap staticmethod to avoid ambiguity."
         )
     pairs = [_value(x) for x in args]
@@ -52,8 +52,9 @@ def apply(cls: type[Function], args: tuple[Any, ...]) -> Any:
         return _by_rule(cls, pairs)
     if any(isinstance(v, _C.Tensor) and _C._func_wants_grad(v) for v, _ in pairs):
         raise RuntimeError(
-            f"You tried to vmap over {cls.__name__} and to differentiate through the vmap, but it does "
-            "not have vmap support for that. Please override and implement the vmap staticmethod."
+            f"You tried to vmap over {cls.__name__} and to differentiate through the vmap, but it "
+            "does not have vmap support for that. Please override and implement the vmap "
+            "staticmethod."
         )
     return NotImplemented
 

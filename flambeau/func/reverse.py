@@ -27,7 +27,7 @@ def grad_and_value(
 
     Args:
         func: returns a tensor of one element without dims, or (that, aux) with ``has_aux``.
-        argnums: by which positional arguments; a tuple gives a tuple. Each may be a tree of tensors.
+        argnums: by which positional arguments; a tuple gives a tuple. Each may be a tree.
         has_aux: ``func`` returns something beside the value, which is passed on.
 
     Returns:
@@ -77,7 +77,7 @@ def grad(
 
     Args:
         func: returns a tensor of one element without dims, or (that, aux) with ``has_aux``.
-        argnums: by which positional arguments; a tuple gives a tuple. Each may be a tree of tensors.
+        argnums: by which positional arguments; a tuple gives a tuple. Each may be a tree.
         has_aux: ``func`` returns something beside the value, which is passed on.
 
     >>> torch.func.grad(torch.func.grad(torch.sin))(torch.tensor(1.0))

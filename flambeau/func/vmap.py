@@ -98,8 +98,8 @@ def _unwrapped(level: Any, outputs: Any, out_dims: OutDims, func: Callable[..., 
     if dims is None or not all(_is_dim(d) for d in dims):
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "
-            f"with the structure of `outputs`: outputs have structure {spec}; `out_dims` must be an "
-            "int, None or a Python collection of them, one for each output."
+            f"with the structure of `outputs`: outputs have structure {spec}; `out_dims` must be "
+            "an int, None or a Python collection of them, one for each output."
         )
     out = [_taken_out(level, y, d, func) for y, d in zip(leaves, dims, strict=True)]
     return pytree.tree_unflatten(out, spec)

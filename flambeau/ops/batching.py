@@ -1,7 +1,7 @@
 """Where a batch goes in batching rules: in front, into the first dim, into the channels.
 
-Rules (`@op.vmap`) get tensors that are batched with the batch in dim 0 and others as they are; these
-helpers bring both to one form. They are for rules alone.
+Rules (`@op.vmap`) get tensors that are batched with the batch in dim 0 and others as they are;
+these helpers bring both to one form. They are for rules alone.
 """
 
 from __future__ import annotations

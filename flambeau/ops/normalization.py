@@ -13,11 +13,7 @@ from flambeau.ops._lang import *
 def _check_normalized(
     input: Tensor, normalized_shape: Ints, scale: Tensor | None, what: str, op: str
 ) -> None:
-    """What norms over the last dims ask of `normalized_shape` and of a weight or bias.
-
-    >>> True
-    True
-    """
+    """What norms over the last dims ask of `normalized_shape` and of a weight or bias."""
     k = len(normalized_shape)
     check(k > 0, f"{op}: expected normalized_shape of at least 1 dim, got {normalized_shape}")
     check(

@@ -122,7 +122,7 @@ def all(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tenso
 
 @composite(namespaces=(), method=False, out=False)
 def _prod_of_others(input: Tensor, dim: int) -> Tensor:
-    """For each entry the product of the other entries along `dim`; no division, so zeros may occur."""
+    """For each entry the product of the others along `dim`; no division, so zeros may occur."""
     shape = input.shape
     shape[dim] = 1
     one = ones(shape, dtype=input.dtype)

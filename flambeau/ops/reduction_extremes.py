@@ -13,7 +13,7 @@ from flambeau.ops.sorting import _scatter_selected
 
 @composite(namespaces=(), method=False, out=False)
 def _extreme_shape(op: str, loop: str, input: Tensor, dim: Ints | None, keepdim: bool) -> Ints:
-    """Shape of a reduction to extremes, which have no value over nothing and no order of complex."""
+    """Shape of a reduction to extremes: there are none of nothing, and complex has no order."""
     dims = _reduced_dims(dim, input.ndim)
     if input.numel() == 0:
         check(

@@ -300,11 +300,7 @@ def gru(
 
 @composite(namespaces=(), method=False)
 def _elman(name: str) -> int:
-    """The mode of an Elman layer by the name of its function.
-
-    >>> True
-    True
-    """
+    """The mode of an Elman layer by the name of its function."""
     return TANH if name == "tanh" else RELU
 
 

@@ -22,7 +22,8 @@ class Primitive:
 
     `kind` is what it gives: "same" as its arguments, "bool", "real" (the real type of a complex
     one), "complex". `partials` has an expression for each argument, None where the derivative is
-    zero everywhere, UNKNOWN where it is not: asking for it is refused. `signed`: differs between int64 and uint64. `cost`: rough operations.
+    zero everywhere, UNKNOWN where it is not: asking for it is refused. `signed`: differs between
+    int64 and uint64. `cost`: rough operations.
     """
 
     name: str

@@ -73,7 +73,7 @@ def _shifted(input: Tensor, dim: int, by: int, value: float) -> Tensor:
 
 @structured(kernel="linear_recurrence", namespaces=(), method=False, out=False, batch=True)
 def _linear_recurrence(factor: Tensor, input: Tensor, dim: int, backwards: bool) -> Tensor:
-    """y[t] = input[t] + factor[t] y[t-1] along `dim` (y[t+1] when backwards); the ends stand alone."""
+    """y[t] = input[t] + factor[t] y[t-1] along `dim` (y[t+1] when backwards)."""
     check(
         factor.shape == input.shape,
         f"_linear_recurrence: expected equal shapes, got {factor.shape} and {input.shape}",

@@ -89,7 +89,7 @@ def _(grad, input_size, mode, align_corners, scales, grad_b, batch):
 def _grid_sample(
     input: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool
 ) -> Tensor:
-    """Values of `input` at the points of `grid`, modes and paddings numbered as `grid_sampler`'s."""
+    """Values of `input` at the points of `grid`; modes and paddings as `grid_sampler`'s."""
     n = input.ndim - 2
     return empty(input.shape[:2] + grid.shape[1 : n + 1], dtype=input.dtype, like=input)
 

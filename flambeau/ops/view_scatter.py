@@ -17,11 +17,7 @@ def _check_view_source(view: Ints, src: Ints, op: str) -> None:
 
 @composite(namespaces=(), method=False, function=False)
 def _replaced(input: Tensor, src: Tensor, dim: int, start: int, end: int) -> Tensor:
-    """Copy of `input` in which the positions from `start` to `end` along `dim` are `src`.
-
-    >>> True
-    True
-    """
+    """Copy of `input` in which the positions from `start` to `end` along `dim` are `src`."""
     parts: Tensors = []
     if start != 0:
         parts.append(input.slice(dim, 0, start))

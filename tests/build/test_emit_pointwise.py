@@ -1,4 +1,4 @@
-"""What a pointwise entry becomes around its kernels: recording, fused backward, the in-place form."""
+"""What a pointwise entry becomes around its kernels: recording, backward, the in-place form."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every operation of the table under vmap: the call in its docstring's example, with its tensors made
-batches, equals the loop over samples; so do gradients through it.
+"""Every operation of the table under vmap: the call in its docstring's example, with its tensors
+made batches, equals the loop over samples; so do gradients through it.
 
 What an example calls is found in its source, so that the table's examples are the samples here.
 """

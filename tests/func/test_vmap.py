@@ -278,7 +278,8 @@ def test_ensembles():
     x = r(7, 3)
     assert close(vmap(call, (0, None))(params, x), fb.stack([m(x) for m in models]))
     assert close(
-        vmap(call)(params, r(5, 7, 3)), fb.stack([m(a) for m, a in zip(models, r(5, 7, 3))])
+        vmap(call)(params, r(5, 7, 3)),
+        fb.stack([m(a) for m, a in zip(models, r(5, 7, 3), strict=True)]),
     )
 
 
