@@ -6,6 +6,10 @@ stage by stage while it is in the cache. `columns`: the last dim is kept; a tile
 vector, and accumulators are arrays. `split`: few rows and much to reduce; every sweep is cut into
 a fixed number of pieces, so that results do not depend on the number of threads.
 The arithmetic is that of csrc/kernels/scalar_math.h, the same as eager's.
+
+Note [Functions for parts]
+What runs inside of a parallel region is a function of its own, or takes its pointers by value:
+reached through a closure, a pointer is read again in every lane of a vector.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._ir.graph import Dim
-from .._ir.symexpr import Atom, Expr, expr
+from .._ir.symexpr import Atom, expr
 from . import indexing
 from .nest import Accumulate, Nest, Stage, Store
 from .scalar import Scalar, walk
@@ -126,12 +130,14 @@ class Scope:
 class Emitter:
     """The C++ of one nest."""
 
-    def __init__(self, nest: Nest, memory: dict[str, str]) -> None:
+    def __init__(self, nest: Nest, memory: dict[str, str], symbols: Sequence[str] = ()) -> None:
         self.nest = nest
         self.memory = memory  # buffer -> C++ type in memory
+        self.symbols = symbols
         self.exact = "true"
         self.arrays: set[str] = set()  # accumulators that are arrays over the tile
         self.checked: set[int] = set()  # angles that are compared with the limit as they come
+        self.parts: list[list[str]] = []  # functions for parts of the work
 
     # Values ---------------------------------------------------------------------------------
 
@@ -184,39 +190,49 @@ class Emitter:
     # Strategies -----------------------------------------------------------------------------
 
     def emit(self) -> list[str]:
-        """Lines of the function."""
+        """Lines of the function, and of those that it calls for a part of its work."""
         body = {"flat": self.flat, "split": self.split, "rows": self.rows,
                 "columns": self.columns}[strategy(self.nest)]()  # fmt: skip
         head = [f"// {w}" for w in self.nest.where]
-        return [*head, f"static void NEST(void* const* a, const int64_t* n) {{",
+        return [*head, *(x for part in self.parts for x in part), *self.function("void", "", body)]
+
+    def function(self, returns: str, suffix: str, body: Iterable[str], more: str = "") -> list[str]:
+        """A function of the nest's buffers and sizes, see Note [Functions for parts]."""
+        return [f"static {returns} NEST{suffix}(void* const* a, const int64_t* n{more}) {{",
                 *_indent(self.prologue()), *_indent(body), "}", ""]  # fmt: skip
 
     def prologue(self) -> list[str]:
-        lines = []
-        names = {x for x in self.nest.reads | self.nest.writes if x.startswith("b")}
-        for name in sorted(names, key=lambda x: int(x[1:])):
+        """Sizes and buffers."""
+        lines = [
+            f"[[maybe_unused]] const int64_t {s} = n[{i}];" for i, s in enumerate(self.symbols)
+        ]
+        for name in self.buffers():
             const = "" if name in self.nest.writes else "const "
-            t = self.memory[name]
-            lines.append(f"auto* __restrict {name} = static_cast<{const}{t}*>(a[@{name}]);")
+            place = f"static_cast<{const}{self.memory[name]}*>(a[@{name}])"
+            lines.append(f"[[maybe_unused]] auto* __restrict {name} = {place};")
         return lines
+
+    def buffers(self) -> list[str]:
+        names = {x for x in self.nest.reads | self.nest.writes if x.startswith("b")}
+        return sorted(names, key=lambda x: int(x[1:]))
 
     def flat(self) -> list[str]:
         loops = self.collapsed()
         total = c_expr(_product(n for _, n, _ in loops))
         trig = self.angles()
         inner = loops[-1] if loops else ("i0", 1, {})
-        lines = self.part(loops, inner, "false" if trig else "true", trig)
-        call = "if (!part_false(from, to, p)) part_true(from, to, p);" if trig else (
-            "part_true(from, to, p);")  # fmt: skip
         if trig:
-            lines += self.part(loops, inner, "true", [])
+            self.stretch(loops, inner, "false", trig)
+        self.stretch(loops, inner, "true", [])
+        call = "NEST_true(a, n, from, to, p);"
+        if trig:
+            call = f"if (!NEST_false(a, n, from, to, p)) {call}"
         outer = c_expr(_product(n for _, n, _ in loops[:-1]))
         size = c_expr(inner[1])
         return [
-            *lines,
             f"const int64_t outer = {outer}, inner = {size};",
-            f"const int64_t pieces = inner > {GRAIN} ? (inner + {GRAIN // 2 - 1}) / {GRAIN // 2} : 1;",
-            f"const int64_t step = (inner + pieces - 1) / pieces;",
+            f"const int64_t pieces = inner > {GRAIN} ? inner / {GRAIN // 2} : 1;",
+            "const int64_t step = (inner + pieces - 1) / pieces;",
             f"#pragma omp parallel for if ({total} > {GRAIN})",
             "for (int64_t q = 0; q < outer * pieces; ++q) {",
             "  const int64_t p = q / pieces, from = q % pieces * step;",
@@ -225,36 +241,35 @@ class Emitter:
             "}",
         ]
 
-    def part(
-        self, loops: Sequence[Any], inner: Any, exact: str, trig: Sequence[Scalar]
-    ) -> list[str]:
-        """A lambda that runs the innermost loop from `from` to `to` at outer position p."""
+    def stretch(self, loops: Sequence[Any], inner: Any, exact: str, trig: Sequence[Scalar]) -> None:
+        """Adds the function for a part of the innermost loop at outer position p."""
         self.exact = exact
         scope = Scope()
-        checks = []
         for stage in self.nest.stages:
             for s in stage.statements:
                 assert isinstance(s, Store)
                 self.store(s, scope)
-        for n in trig:
-            checks.append(f"s::beyond_trig({self.value(n, scope)})")
+        checks = [f"s::beyond_trig({self.value(n, scope)})" for n in trig]
         body = list(scope.lines)
-        result = []
         if checks:
             body.append(f"bad |= {' | '.join(checks)};")
-            result = ["return !bad;"]
-        return [
-            f"auto part_{exact} = [&]([[maybe_unused]] int64_t from, int64_t to, "
-            f"[[maybe_unused]] int64_t p) {_COLD if exact == 'true' and self.angles() else ''}{{",
-            *_indent(_unflatten("p", loops[:-1])),
-            *(["  int bad = 0;"] if checks else []),
+        lines = [
+            *_unflatten("p", loops[:-1]),
+            *(["int bad = 0;"] if checks else []),
             "#pragma GCC ivdep",
-            f"  for (int64_t {inner[0]} = from; {inner[0]} < to; ++{inner[0]}) {{",
-            *_indent(_indent(body)),
-            "  }",
-            *_indent(result),
-            "};",
+            f"for (int64_t {inner[0]} = from; {inner[0]} < to; ++{inner[0]}) {{",
+            *_indent(body),
+            "}",
+            "return !bad;" if checks else "return true;",
         ]
+        self.part(exact, lines, "int64_t from, int64_t to, [[maybe_unused]] int64_t p")
+
+    def part(self, exact: str, body: list[str], params: str) -> None:
+        """Adds a function for a part of the work; the exact one is rarely called where both are."""
+        rare = exact == "true" and self.angles()
+        self.parts.append(
+            self.function(f"{_COLD}bool" if rare else "bool", f"_{exact}", body, f", {params}")
+        )
 
     def collapsed(self) -> list[tuple[str, Dim, dict[str, Any]]]:
         """Loops over dims of size above 1, outermost first; the store decides their order."""
@@ -274,12 +289,14 @@ class Emitter:
         """Each point of the kept dims at once, stage by stage."""
         kept, _ = self.split_dims()
         trig = self.angles()
-        lines = self.row("false", kept, trig) if trig else []
-        lines += self.row("true", kept, [])
-        call = "if (!part_false(p)) part_true(p);" if trig else "part_true(p);"
+        if trig:
+            self.row("false", kept, trig)
+        self.row("true", kept, [])
+        call = "NEST_true(a, n, p);"
+        if trig:
+            call = f"if (!NEST_false(a, n, p)) {call}"
         work = c_expr(_product(n for n in self.nest.domain))
         return [
-            *lines,
             f"#pragma omp parallel for if ({work} > {GRAIN})",
             f"for (int64_t p = 0; p < {c_expr(_product(n for _, n, _ in kept))}; ++p) {{",
             f"  {call}",
@@ -291,8 +308,8 @@ class Emitter:
         nodes = walk(s.value for s in self.nest.statements)
         return [n.args[0] for n in nodes if n.op in _TRIG]
 
-    def row(self, exact: str, kept: Sequence[Any], trig: Sequence[Scalar]) -> list[str]:
-        """A lambda that computes the row at position p; false when an angle was too large."""
+    def row(self, exact: str, kept: Sequence[Any], trig: Sequence[Scalar]) -> None:
+        """Adds the function for the row at position p; false: an angle was too large."""
         self.exact, self.checked = exact, {id(n) for n in trig}
         _, reduced = self.split_dims()
         row = Scope()
@@ -304,15 +321,14 @@ class Emitter:
             else:
                 row.lines += self.sweep(stage, reduced, row)
         self.checked = set()
-        return [
-            f"auto part_{exact} = [&](int64_t p) {_COLD if exact == 'true' and self.angles() else ''}{{",
-            *(["  int bad = 0;"] if trig else []),
-            *_indent(_unflatten("p", kept)),
-            *_indent(self.scratch()),
-            *_indent(row.lines),
-            "  return !bad;" if trig else "  return true;",
-            "};",
+        lines = [
+            *(["int bad = 0;"] if trig else []),
+            *_unflatten("p", kept),
+            *self.scratch(),
+            *row.lines,
+            "return !bad;" if trig else "return true;",
         ]
+        self.part(exact, lines, "[[maybe_unused]] int64_t p")
 
     def scratch(self) -> list[str]:
         """Local arrays of the row."""
@@ -423,14 +439,18 @@ class Emitter:
         outer = c_expr(_product(n for _, n, _ in kept[:-1]))
         work = c_expr(_product(self.nest.domain))
         size = c_expr(last[1])
+        tile = [
+            f"const int64_t width = start + {TILE} < {size} ? {TILE} : {size} - start;",
+            *_unflatten("p", kept[:-1]),
+            *body,
+        ]
+        params = ", [[maybe_unused]] int64_t p, int64_t start"
+        self.parts.append(self.function("void", "_tile", tile, params))
         return [
             f"const int64_t tiles = ({size} + {TILE - 1}) / {TILE};",
             f"#pragma omp parallel for if ({work} > {GRAIN})",
             f"for (int64_t q = 0; q < ({outer}) * tiles; ++q) {{",
-            f"  const int64_t p = q / tiles, start = q % tiles * {TILE};",
-            f"  const int64_t width = start + {TILE} < {size} ? {TILE} : {size} - start;",
-            *_indent(_unflatten("p", kept[:-1])),
-            *_indent(body),
+            f"  NEST_tile(a, n, q / tiles, q % tiles * {TILE});",
             "}",
         ]
 
@@ -481,8 +501,10 @@ class Emitter:
             t, start = s.value.type, literal(s.initial, s.value.type)
             lines.append(f"{t} {s.name} = {start};")
             lines.append(f"{t} {s.name}_pieces[{PIECES}];")
+        own = ", ".join(self.buffers())
         lines += [
-            f"#pragma omp parallel for if ({c_expr(_product(self.nest.domain))} > {GRAIN})",
+            f"#pragma omp parallel for if ({c_expr(_product(self.nest.domain))} > {GRAIN}) "
+            f"firstprivate({own})",
             f"for (int64_t q = 0; q < {PIECES}; ++q) {{",
             f"  const int64_t from = ({size}) * q / {PIECES}, to = ({size}) * (q + 1) / {PIECES};",
             *(
@@ -607,19 +629,16 @@ def source(nests: Sequence[Nest], memory: dict[str, str], symbols: Sequence[str]
     text: list[str] = []
     cases: list[str] = []
     for k, nest in enumerate(nests):
-        lines = Emitter(nest, memory).emit()
+        lines = Emitter(nest, memory, symbols).emit()
         head = [x for x in lines if x.startswith("//")]
-        body = lines[len(head) :]
-        used = [f"  [[maybe_unused]] const int64_t {s} = n[{i}];" for i, s in enumerate(symbols)]
-        body, buffers = _canonical([body[0], *used, *body[1:]])
+        body, buffers = _canonical(lines[len(head) :])
         key = "\n".join(body)
         if key not in functions:
             functions[key] = len(functions)
             text += [*head, *(x.replace("NEST", f"nest{functions[key]}") for x in body)]
         pointers = ", ".join(f"b[{name[1:]}]" for name in buffers)
-        cases.append(
-            f"    case {k}: {{ void* const a[] = {{{pointers}}}; return nest{functions[key]}(a, n); }}"
-        )
+        call = f"return nest{functions[key]}(a, n);"
+        cases.append(f"    case {k}: {{ void* const a[] = {{{pointers}}}; {call} }}")
     return "\n".join(
         [
             '#include "kernels/scalar_math.h"',

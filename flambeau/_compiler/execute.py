@@ -1,4 +1,4 @@
-"""Runs a program: memory for its buffers, its nests in native code, its calls as eager does them."""
+"""Runs a program: memory for its buffers, nests in native code, calls as eager does them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .decompose import decompose
 from .fuse import fuse
 from .lower import Lowering
 from .nest import Buffer, Nest, Program, View
-from .scratch import localise
 from .scalar import MEMORY
+from .scratch import localise
 
 
 class Executable:

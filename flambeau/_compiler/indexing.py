@@ -1,4 +1,4 @@
-"""Index expressions: what a strided view of a dense tensor reads, and how an index depends on loops.
+"""Index expressions: what a strided view of a dense tensor reads, how an index depends on loops.
 
 All functions are exact: where an answer is not certain for every value of the symbols, it is None.
 """
