@@ -6,7 +6,8 @@ them; inputs that the function changes are changed here, and outputs that are vi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import flambeau
@@ -52,7 +53,7 @@ def _function(compiled: Compiled, back_end: BackEnd) -> Any:
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
-            with flambeau.no_grad():
+            with flambeau.no_grad(), _without_autocast():
                 out = Function.gradients(ctx, grads)
             if flambeau.is_grad_enabled():
                 return refused(out, "a compiled function cannot be differentiated twice")
@@ -73,6 +74,19 @@ def _function(compiled: Compiled, back_end: BackEnd) -> Any:
             return tuple(out)
 
     return Function
+
+
+@contextmanager
+def _without_autocast() -> Iterator[None]:
+    """The graphs hold their casts."""
+    before = flambeau.is_autocast_enabled("cpu")
+    if before:
+        flambeau.set_autocast_enabled("cpu", False)
+    try:
+        yield
+    finally:
+        if before:
+            flambeau.set_autocast_enabled("cpu", True)
 
 
 def _laid_out(g: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:

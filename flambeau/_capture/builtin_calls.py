@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import functools
 import operator
+import sys
+import threading
 import types
 import warnings
 from collections.abc import Callable
@@ -38,9 +40,7 @@ def _breaks(name: str) -> Special:
     return special
 
 
-for (
-    _name
-) in "print input open exec eval compile breakpoint globals locals dir id __import__".split():
+for _name in "print input open exec eval compile breakpoint globals locals dir __import__".split():
     means(getattr(builtins, _name))(_breaks(_name))
 
 
@@ -53,6 +53,22 @@ def class_of(f: Frame, value: Any) -> type:
     if type(value) is Generator:
         return types.GeneratorType
     return type(value)
+
+
+def _for_libraries(function: Any) -> None:
+    """Libraries tell objects or threads apart by it; a program's result may depend on the number,
+    which is another one in each call."""
+
+    def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if not kinds.in_library(f.code.co_filename):
+            raise Break(f"a call of {function.__name__}")
+        return function(*args)
+
+    means(function)(special)
+
+
+_for_libraries(id)
+_for_libraries(threading.get_ident)
 
 
 @means(isinstance)
@@ -144,6 +160,13 @@ def super_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if isinstance(first, types.CellType):
         first = f.world.read_cell(first)
     return super(cls, first)
+
+
+@means(sys.exc_info)
+def exc_info(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The exception being handled; it has no traceback while it is followed."""
+    error = f.interpreter.handling
+    return (None, None, None) if error is None else (type(error), error, None)
 
 
 @means(iter)
@@ -375,3 +398,20 @@ def warn(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @means(flambeau.compiler.is_compiling)
 def is_compiling(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return True
+
+
+def _nesting(step: int) -> Special:
+    """Counted by the interpreter, whose recorder has a cache of casts of its own."""
+
+    def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        f.interpreter.autocast_depth += step
+        return f.interpreter.autocast_depth
+
+    return special
+
+
+means(flambeau.autocast_increment_nesting)(_nesting(1))
+means(flambeau.autocast_decrement_nesting)(_nesting(-1))
+means(flambeau.clear_autocast_cache)(
+    lambda f, args, kwargs: f.interpreter.tensors.recorder.kept.clear()
+)

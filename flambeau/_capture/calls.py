@@ -19,6 +19,7 @@ import numpy as np
 
 import flambeau
 from flambeau import _C
+from flambeau.utils._contextlib import context_decorator
 
 from . import kinds, objects
 from .errors import Break, Raised
@@ -49,6 +50,8 @@ _MODES = (
     flambeau.set_grad_enabled,
     flambeau.inference_mode,
 )
+_NUMPY_FUNCTIONS = (np.ufunc, type(np.prod))
+_CACHED = type(functools.lru_cache(lambda: None))
 _GENERATOR, _OTHER_SUSPENDED = (
     inspect.CO_GENERATOR,
     inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR,
@@ -81,10 +84,12 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
         return call(f, function.function, args, kwargs)
     if kind in _GETTERS:
         return call_getter(f, function, args, kwargs)
-    if isinstance(function, np.ufunc) and all(
-        isinstance(a, (np.generic, int, float)) for a in args
-    ):
-        return f.interpreter.direct(function, *args, **kwargs)
+    if kind in _NUMPY_FUNCTIONS:
+        return call_numpy(f, function, args, kwargs)
+    if kind is _CACHED:  # what it computes from is followed, so each graph does it itself
+        return call(f, objects.load_attr(f, function, "__wrapped__"), args, kwargs)
+    if kind in _MODES:
+        return call(f, context_decorator, [function, *args], kwargs)
     method = objects.special(f, function, "__call__")
     if method is UNSET:
         raise Raised(TypeError(f"'{kind.__name__}' object is not callable"))
@@ -114,8 +119,32 @@ def call_getter(f: Frame, getter: Any, args: list[Any], kwargs: dict[str, Any]) 
                 value = objects.load_attr(f, value, name)
             found.append(value)
     else:
-        raise Break("a call of operator.methodcaller")
+        return call_method(f, getter, args[0])
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def call_method(f: Frame, caller: Any, value: Any) -> Any:
+    """A call of `operator.methodcaller(...)`."""
+    make, made = caller.__reduce__()
+    keywords = make.keywords if isinstance(make, functools.partial) else {}
+    name, *rest = (*make.args, *made) if isinstance(make, functools.partial) else made
+    return call(f, objects.load_attr(f, value, name), rest, keywords)
+
+
+def call_numpy(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A function of NumPy on numbers: what it gives is a constant of the graph."""
+    if not all(map(_numbers_alone, (*args, *kwargs.values()))):
+        raise Break(f"a call of {kinds.describe(function)} on arrays or tensors")
+    made = f.interpreter.direct(function, *args, **kwargs)
+    if not _numbers_alone(made):
+        raise Break(f"a call of {kinds.describe(function)} that makes an array")
+    return made
+
+
+def _numbers_alone(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_numbers_alone, value))
+    return isinstance(value, (np.generic, np.dtype)) or type(value) in kinds.CONSTANT_TYPES
 
 
 def _special(function: Any) -> Any:
@@ -372,6 +401,7 @@ def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any
             return run_c(f, function, specialised_for(f, function, args), kwargs)
         raise Break(f"a call of {kinds.describe(function)}")
     if isinstance(owner, _MODES):
+        _guard_mode(f, owner)
         return f.interpreter.direct(function, *args, **kwargs)
     if kinds.is_tensor(owner):
         return f.interpreter.tensors.call(f, function, args, kwargs)
@@ -393,12 +423,24 @@ def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any
     raise Break(f"a call of {kinds.describe(function)}")
 
 
+def _guard_mode(f: Frame, context: Any) -> None:
+    """Leaving a context that was entered before depends on what it found then."""
+    if f.world.is_created(context):
+        return
+    if isinstance(context, flambeau.inference_mode):
+        raise Break("a context of inference_mode that was entered before is used")
+    f.world.wrap(context.prev, f.world.place_of(context).attribute("prev"))
+
+
 def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """An unbound method of C: `str.join`, `object.__setattr__`, `Tensor.add`."""
     special = _special(function)
     if special is not None:
         return special(f, args, kwargs)
     owner = function.__objclass__
+    if owner in _MODES and args and isinstance(args[0], _MODES):
+        _guard_mode(f, args[0])
+        return f.interpreter.direct(function, *args, **kwargs)
     if kinds.is_tensor(args[0]) if args else False:
         return f.interpreter.tensors.call(f, function, args, kwargs)
     if owner in kinds.PLAIN_TYPES or owner in (object, type) or issubclass(owner, BaseException):
@@ -460,9 +502,11 @@ def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> 
         return run_c(f, cls, args, kwargs)
     if cls in _GETTERS:
         return run_c(f, cls, args, kwargs)
+    if cls is types.MethodType:
+        return f.interpreter.direct(cls, *args)
     if cls in _MODES:
         if args and callable(args[0]):
-            raise Break(f"{cls.__name__} is used as a decorator")
+            return call(f, context_decorator, [cls(), *args], kwargs)
         return f.world.create(f.interpreter.direct(cls, *args, **kwargs))
     if issubclass(cls, _C.Tensor):
         return f.interpreter.tensors.call(f, cls, args, kwargs)
@@ -511,6 +555,10 @@ def new_object(f: Frame, owner: type, args: list[Any], kwargs: dict[str, Any]) -
             if not has_init:
                 raise Raised(TypeError(f"{cls.__name__}() takes no arguments"))
         return f.world.create(f.interpreter.direct(object.__new__, cls))
+    if owner is types.SimpleNamespace and not rest:
+        made = f.world.create(owner.__new__(cls))
+        made.__dict__.update(kwargs)
+        return made
     if owner in kinds.PLAIN_TYPES or issubclass(owner, BaseException):
         rest = [objects.iterable(f, a) if _has_python_iter(a) else a for a in rest]
         value = run_c(f, owner.__new__, [cls, *specialised_for(f, owner, rest)], kwargs)

@@ -62,10 +62,6 @@ def capture(
         return None
     if kinds.importing():
         return None
-    if flambeau.is_autocast_enabled("cpu"):  # graphs hold no casts of its; elsewhere it is off
-        if config.fullgraph:
-            _left(config, code, "autocast is on", None)
-        return None
     with _lock:
         because = _why_again(config, code, function, namespace, values)
         if because is not None and not config.may_recompile(code, because):
@@ -116,11 +112,17 @@ def _origin(code: types.CodeType) -> Position:
     return Position(code.co_filename, code.co_firstlineno, code.co_qualname)
 
 
+def _autocast_decrement() -> None:
+    if flambeau.autocast_decrement_nesting() == 0:
+        flambeau.clear_autocast_cache()
+
+
 class _State:
     """The modes that following a program changes while it lasts."""
 
     def __init__(self) -> None:
-        self.grad, self.device = flambeau.is_grad_enabled(), "cpu"
+        self.grad = flambeau.is_grad_enabled()
+        self.inference = flambeau.is_inference_mode_enabled()
         self.autocast = (
             flambeau.is_autocast_enabled("cpu"),
             flambeau.get_autocast_dtype("cpu"),
@@ -136,6 +138,8 @@ class _State:
         )
 
     def restore(self) -> None:
+        if flambeau.is_inference_mode_enabled() != self.inference:
+            flambeau.inference_mode(self.inference).__enter__()
         _C._set_grad_enabled(self.grad)
         flambeau.set_autocast_enabled("cpu", self.autocast[0])
         flambeau.set_autocast_dtype("cpu", self.autocast[1])
@@ -236,7 +240,11 @@ class Attempt:
             raise Break(f"{type(raised.error).__name__}: {raised.error}") from None
         except End:
             assert broken is not None
-            text = self._go_on(entry, broken)
+            try:
+                text = self._go_on(entry, broken)
+            except Skip as skip:
+                words = f"{broken.reason}; a graph cannot end here: {skip.reason}"
+                raise Skip(words, broken.where) from None
             reason, where = broken.reason, broken.where
         else:
             if broken is not None:
@@ -256,7 +264,7 @@ class Attempt:
         frame = self.frame
         code, at = self.code, frame.pc
         at_start = next(n for n, i in enumerate(frame.decoded.instructions) if i.name == "RESUME")
-        self._check_place(at, at_start, broken)
+        self._check_place(at, at_start)
         live = resume.live_slots(code, at)
         slots = [v if k in live else UNSET for k, v in enumerate(frame.slots)]
         self.frame.slots = slots
@@ -268,22 +276,24 @@ class Attempt:
         function = resume.step(code, self.namespace, at, state)
         return f"{entry.constant(function)}({entry.values((*slots, *frame.stack))})"
 
-    def _check_place(self, at: int, first: int, broken: Break) -> None:
+    def _check_place(self, at: int, first: int) -> None:
         """Raises Skip where a graph cannot end."""
-        because = f"{broken.reason}; a graph cannot end here: "
         if at <= first:
-            raise Skip(because + "the frame has not begun", broken.where)
+            raise Skip("the frame has not begun")
         if self.frame.decoded.instructions[at].name in ("LOAD_FAST", "LOAD_CLOSURE"):
-            raise Skip(because + "a local cannot be followed", broken.where)
+            raise Skip("a local cannot be followed")
         if self.frame.decoded.in_loop(at):
-            raise Skip(because + "inside a loop", broken.where)
+            raise Skip("inside a loop")
         if self.interpreter.handling is not None:
-            raise Skip(because + "an exception is being handled", broken.where)
+            raise Skip("an exception is being handled")
         if resume.uses_super(self.code, at):
-            raise Skip(because + "super() is used after it", broken.where)
+            raise Skip("super() is used after it")
 
     def _mode_effects(self, entry: Entry) -> None:
         now, before = self.state.current(), self.state
+        if flambeau.is_inference_mode_enabled() != before.inference:
+            entered = entry.constant(flambeau.inference_mode(not before.inference))
+            entry.effects += [f"{entered}.clone().__enter__()", f"set_grad({now[0]})"]
         if now[0] != before.grad:
             entry.effects.append(f"set_grad({now[0]})")
         for value, was, setter in zip(
@@ -296,6 +306,9 @@ class Attempt:
                 function = entry.constant(getattr(flambeau, setter))
                 device = "" if "cache" in setter else "'cpu', "
                 entry.effects.append(f"{function}({device}{entry.value(value)})")
+        nested = self.interpreter.autocast_depth
+        count = flambeau.autocast_increment_nesting if nested > 0 else _autocast_decrement
+        entry.effects += [f"{entry.constant(count)}()"] * abs(nested)
 
     def _finish(
         self, entry: Entry, text: str, reason: str | None, where: Any, because: str | None
@@ -305,11 +318,15 @@ class Attempt:
         compiled = None
         if graph.nodes or entry.outputs:
             examples = [v for _, v in tensors.inputs]
+            self.state.restore()
+            flambeau.set_autocast_enabled("cpu", False)  # the graph holds its casts
             compiled = self.config.compile(graph, examples, _origin(self.code))
         symbols, relations = tensors.relations()
         self.places.globals().check(IDENTITY, self.namespace, "globals() is the same")
+        self.state.restore()  # the modes of the call are guarded, not those of its end
         guards = _C._Guards(self.places.spec(symbols, relations))
-        callable_ = entry.function(text, compiled, len(self.places.slots))
+        around = self._around(entry, graph)
+        callable_ = entry.function(text, compiled, len(self.places.slots), around)
         self.config.report(
             Captured(
                 self.code.co_qualname,
@@ -323,6 +340,24 @@ class Attempt:
             )
         )
         return guards, callable_
+
+    def _around(self, entry: Entry, graph: Any) -> list[tuple[str, str]]:
+        """What is switched before the graph and back after it, in the modes of the call.
+
+        Each node knows whether it records, and casts are nodes: the graph runs with gradients on
+        where one records, and with autocast off.
+        """
+        out: list[tuple[str, str]] = []
+        start = self.state
+        if not start.grad and any(n.grad for n in graph.nodes):
+            if start.inference:
+                mode = entry.constant(flambeau.inference_mode(False))
+                out.append((f"{mode}.__enter__()", f"{mode}.__exit__(None, None, None)"))
+            out.append(("set_grad(True)", "set_grad(False)"))
+        if start.autocast[0]:
+            setter = entry.constant(flambeau.set_autocast_enabled)
+            out.append((f"{setter}('cpu', False)", f"{setter}('cpu', True)"))
+        return out
 
     def clear(self) -> None:
         """Lets go of the user's objects: frames and interpreter refer to each other."""

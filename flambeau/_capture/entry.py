@@ -252,10 +252,9 @@ class Entry:
 
     def _build_mode(self, v: Any) -> str:
         """A context of a grad mode, as it was when it was entered."""
-        if isinstance(v, flambeau.inference_mode):
-            raise Skip("inference_mode is entered where the graph ends")
         self.lines.append(f"set_grad({v.prev})")
-        args = f"{v.mode}" if isinstance(v, flambeau.set_grad_enabled) else ""
+        asked = isinstance(v, (flambeau.set_grad_enabled, flambeau.inference_mode))
+        args = f"{v.mode}" if asked else ""
         name = self._named(v, f"{self.constant(type(v))}({args})")
         self.lines.append(f"{name}.__enter__()")
         self.effects.append(f"set_grad({flambeau.is_grad_enabled()})")
@@ -369,13 +368,20 @@ class Entry:
 
     # -- the whole ---------------------------------------------------------------------------------
 
-    def function(self, result: str, graph: Any, slots: int) -> Any:
-        """The function; `graph` computes the outputs from the inputs."""
+    def function(self, result: str, graph: Any, slots: int, around: list[tuple[str, str]]) -> Any:
+        """The function; `graph` computes the outputs from the inputs.
+
+        Args:
+            result: an expression for what is returned.
+            graph: what the back end made; None: there is nothing to compute.
+            slots: how many values the guards hand over.
+            around: statements before and after the call of the graph.
+        """
         args = ", ".join(f"a{k}" for k in range(slots))
         lines = [f"def compiled({args}):"]
         if graph is not None:
             inputs = "".join(f"{self.slot(p)}, " for p, _ in self.tensors.inputs)
-            lines.append(f"    g = run(None, graph, ({inputs}), None)")
+            lines += _surrounded(f"g = run(None, graph, ({inputs}), None)", around)
         lines += [f"    {line}" for line in (*self.lines, *self.effects)]
         lines.append(f"    return {result}")
         namespace = {
@@ -391,6 +397,15 @@ class Entry:
         function = namespace["compiled"]
         _C._skip_code(function.__code__)
         return function
+
+
+def _surrounded(line: str, around: list[tuple[str, str]]) -> list[str]:
+    """A statement of a function between others, the last of which run in any case."""
+    if not around:
+        return [f"    {line}"]
+    before = [f"    {first}" for first, _ in around]
+    after = [f"        {last}" for _, last in reversed(around)]
+    return [*before, "    try:", f"        {line}", "    finally:", *after]
 
 
 def _unread() -> Any:

@@ -15,7 +15,7 @@ from flambeau import _C
 
 from . import opcodes
 from .errors import Break, End, Raised
-from .kinds import NULL, UNSET
+from .kinds import NULL, UNSET, in_library
 from .opcodes import Instruction
 from .world import World
 
@@ -70,6 +70,7 @@ class Interpreter:
         self.handling: BaseException | None = None
         self.steps = 0  # instructions of the root frame so far
         self.stop_at = -1  # the step before which the graph is to end
+        self.autocast_depth = 0  # contexts of autocast entered and not left
         self._mistake: tuple[Exception, Any] | None = None
 
     def note_mistake(self, error: Exception) -> None:
@@ -84,10 +85,11 @@ class Interpreter:
 
     @property
     def where(self) -> Position | None:
-        """The line that runs."""
+        """The line of the user's program that runs; of a library, where there is nothing else."""
         if not self.frames:
             return None
-        frame = self.frames[-1]
+        users = (f for f in reversed(self.frames) if not in_library(f.code.co_filename))
+        frame = next(users, self.frames[-1])
         code = frame.code
         return Position(code.co_filename, frame.line, code.co_qualname)
 

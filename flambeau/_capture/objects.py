@@ -6,6 +6,7 @@ Methods written in Python are followed; what C defines on plain values runs dire
 from __future__ import annotations
 
 import collections
+import functools
 import importlib
 import importlib.util
 import operator
@@ -265,7 +266,21 @@ def instance_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
 
 #: classes whose `__getattribute__` is the ordinary one
 _GENERIC = frozenset(
-    (object, BaseException, types.FunctionType, tuple, list, dict, set, frozenset, int, float, str)
+    (
+        object,
+        BaseException,
+        types.FunctionType,
+        types.SimpleNamespace,
+        functools.partial,
+        tuple,
+        list,
+        dict,
+        set,
+        frozenset,
+        int,
+        float,
+        str,
+    )
 )
 
 

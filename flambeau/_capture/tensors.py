@@ -17,11 +17,12 @@ from flambeau._ir.symfloat import SymFloat
 from flambeau._ir.where import Where
 from flambeau._trace.fake import Fake
 from flambeau._trace.meanings import DataDependent
-from flambeau._trace.record import CapturedRecorder, fake_input
+from flambeau._trace.record import fake_input
 from flambeau._trace.session import Session
 from flambeau._trace.tensor import FakeTensor
 
 from . import calls, kinds
+from .autocasting import AutocastRecorder
 from .errors import Break
 from .interpreter import Frame, TensorMethod
 from .places import TENSOR, TYPE, Place
@@ -42,15 +43,6 @@ _VALUES = frozenset(
 )
 
 
-class _Recorder(CapturedRecorder):
-    """Refuses what graphs cannot say."""
-
-    def call(self, op: Any, inplace: bool, args: list[Any]) -> Any:
-        if _C.is_autocast_enabled("cpu"):
-            raise Break("an operation under autocast")
-        return super().call(op, inplace, args)
-
-
 class _CaptureSession(Session):
     """Tensors with data that library code brings along become constants of the graph."""
 
@@ -67,7 +59,7 @@ class Tensors:
 
     def __init__(self, places: Any, varying: Any) -> None:
         self.places, self.varying = places, varying
-        self.recorder = _Recorder()
+        self.recorder = AutocastRecorder()
         self.env = self.recorder.env
         self.env.locate = self.locate
         self.session = _CaptureSession(self.recorder)
@@ -182,9 +174,11 @@ class Tensors:
         """A call under the tracer, in which no user code may run."""
         before = _C._set_tracer(self.session, SymInt, SymFloat)
         enabled = _C._set_torch_function_enabled(False)
+        outer, self.session.in_program = self.session.in_program, True
         try:
             return call(function, args, kwargs)
         finally:
+            self.session.in_program = outer
             _C._set_torch_function_enabled(enabled)
             _C._set_tracer(before, SymInt, SymFloat)
 
@@ -200,6 +194,8 @@ class Tensors:
         on_tensors = on_tensors or kinds.is_tensor(owner)
         if not on_tensors and name not in _QUERIES and not self.makes_tensor(function, name):
             raise Break(f"a call of {kinds.describe(function)}")
+        if kwargs.get("out") is not None and _C.is_autocast_enabled("cpu"):
+            raise Break("an operation with out= under autocast")
         if name.startswith(("_set_", "set_")):
             return f.interpreter.direct(function, *args, **kwargs)
         for value in (*args, *kwargs.values()):

@@ -153,6 +153,26 @@ def get_item(session: Session, name: str, x: Any, key: Any) -> Any:
     return session.shown(view)
 
 
+def _only_mask(indices: list[Fake | None]) -> Fake | None:
+    """The mask, where it is all that an index holds."""
+    last = indices[-1]
+    alone = all(i is None for i in indices[:-1])
+    return last if last is not None and alone and last.dtype is flambeau.bool else None
+
+
+def _fill_where(session: Session, view: Fake, dim: int, mask: Fake, v: Fake) -> None:
+    """`view[..., mask] = v` of one value: how many elements that are need not be known."""
+    for d, n in enumerate(mask.shape):
+        if not n == view.shape[dim + d]:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {d} does not match the shape "
+                f"of the indexed tensor {list(view.shape)} at index {dim + d}"
+            )
+    for _ in range(view.ndim - dim - mask.ndim):
+        mask = session.op("unsqueeze", mask, mask.ndim)
+    session.op("copy_", view, session.op("where", mask, v, view), False)
+
+
 def set_item(session: Session, name: str, x: Any, key: Any, value: Any) -> None:
     fake = session.fake(x)
     indexer = Indexer(session, fake)
@@ -161,7 +181,11 @@ def set_item(session: Session, name: str, x: Any, key: Any, value: Any) -> None:
     number = not isinstance(value, flambeau.Tensor)
     if indexer.indices:
         v = session.op("full", [], value, fake.dtype, None) if number else session.fake(value)
-        session.op("index_put_", view, indexer.indices, v, False)
+        mask = _only_mask(indexer.indices)
+        if mask is not None and v.ndim == 0 and v.dtype is view.dtype:
+            _fill_where(session, view, len(indexer.indices) - 1, mask, v)
+        else:
+            session.op("index_put_", view, indexer.indices, v, False)
     elif number:
         session.op("fill_", view, value)
     else:

@@ -65,6 +65,9 @@ def traced_by(session: Session | None) -> Iterator[None]:
 class Session:
     """Calls of one thread, recorded."""
 
+    #: the user's program runs, which must not see what stands for its tensors
+    in_program = False
+
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.attached: list[Any] = []

@@ -11,6 +11,8 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import flambeau
 
 from .._ir.symbols import SymInt
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 Tensor = flambeau.Tensor
-_NUMBERS = (int, float, complex, SymInt, SymFloat)
+_NUMBERS = (int, float, complex, SymInt, SymFloat, np.generic)
 
 
 class SymSize(tuple):  # type: ignore[type-arg]
@@ -122,6 +124,8 @@ class FakeTensor(Tensor):  # type: ignore[misc, valid-type]
         return operator.index(self.fake.shape[0])
 
     def __repr__(self) -> str:
+        if self.session.in_program:
+            raise DataDependent("a tensor is turned into text")
         return f"FakeTensor({self.fake.value}: {self.fake.type})"
 
     __hash__ = object.__hash__
