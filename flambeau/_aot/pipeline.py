@@ -1,11 +1,11 @@
-"""The whole way: functionalise, differentiate, clean, partition; every stage verified."""
+"""The whole way: functionalise, differentiate, clean, partition; stages are checked on request."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from .._ir.graph import Graph, Value, renumbered
-from .._ir.graph_verify import verify
+from .._ir.graph_verify import checked
 from .functionalise import functionalise
 from .joint import active_values, differentiate
 from .metadata import Metadata
@@ -35,12 +35,12 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
         cotangents to gradients) or None where no result depends on an input that wants gradients,
         and the metadata.
     """
-    verify(graph, "captured")
+    checked(graph, "captured")
     recorder, meta = functionalise(graph, requires_grad)
     joint = recorder.graph
     cleaned = clean(joint)
     joint.nodes, joint.outputs = cleaned.nodes, cleaned.outputs
-    verify(joint, "primitive")
+    checked(joint, "primitive")
     results = list(joint.outputs)
     active = active_values(joint, requires_grad)
     if not any(v in active for v in results):
@@ -54,11 +54,11 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
             meta.grads.append(i)
             wanted.append(recorder.read(total[v]))
     joint.outputs = (*results, *wanted)
-    verify(joint, "primitive")
+    checked(joint, "primitive")
     joint = clean(joint)
     mutated = frozenset(inputs[i] for i in meta.mutated)
     parts = partition(joint, meta.results, tangents, recompute, mutated)
     meta.saved, meta.sizes = len(parts.saved), parts.sizes
-    verify(parts.forward, "primitive")
-    verify(parts.backward, "primitive")
+    checked(parts.forward, "primitive")
+    checked(parts.backward, "primitive")
     return Compiled(renumbered(parts.forward), renumbered(parts.backward), meta)

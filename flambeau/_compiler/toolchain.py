@@ -1,15 +1,16 @@
-"""From C++ text to a loaded library, by way of a cache on disk.
+"""From C++ text to a loaded library, by way of the cache on disk (`cache`).
 
 A library's name is the digest of all that went into it: text, headers, compiler, flags, processor.
-It is written under another name and renamed when complete, so that a killed writer leaves no half a
-library, and two writers of one library do no harm. The oldest go when the cache passes its bound.
+Owns how the compiler is found and called, and which headers generated code sees.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -17,29 +18,15 @@ from functools import cache
 from pathlib import Path
 
 from .. import _C
+from . import cache as disk
 
 _HERE = Path(__file__).resolve().parent
-_SOURCES = _HERE.parents[1] / "csrc"
-BOUND = 1 << 30  # bytes that the cache may take
-_HEADERS = (
-    "scalar_math.h",
-    "scalar_exp.h",
-    "scalar_complex.h",
-    "special.h",
-    "isa_types.h",
-    "isa.h",
-    "vector_math.h",
-)
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+ENTRY = "kernels/scalar_math.h"  # the header that generated code includes
 
 
 class CompilerError(RuntimeError):
     """The C++ compiler is missing, or refused generated code."""
-
-
-def cache_folder() -> Path:
-    """FLAMBEAU_CACHE, else ~/.cache/flambeau."""
-    given = os.environ.get("FLAMBEAU_CACHE")
-    return Path(given) if given else Path.home() / ".cache" / "flambeau"
 
 
 @cache
@@ -56,13 +43,47 @@ def compiler() -> str:
 
 
 @cache
+def sources() -> Path:
+    """The folder of the kernels' headers: in a checkout csrc, else part of the package.
+
+    Raises:
+        CompilerError: neither has them.
+    """
+    places = (_HERE.parents[1] / "csrc", _HERE / "csrc")
+    for place in places:
+        if (place / ENTRY).is_file():
+            return place
+    raise CompilerError(
+        f"compile: expected the header {ENTRY} in {' or '.join(map(str, places))}, found it in "
+        "neither; the installation is not complete"
+    )
+
+
+def headers() -> list[Path]:
+    """All headers of ours that generated code sees, found by following what they include."""
+    found: dict[str, Path] = {}
+    todo = [ENTRY]
+    while todo:
+        name = todo.pop()
+        path = sources() / name
+        if name not in found and path.is_file():
+            found[name] = path
+            todo += _INCLUDE.findall(path.read_text())
+    own = [p for p in (_HERE / "include").iterdir() if p.is_file()]
+    return sorted([*found.values(), *own])
+
+
+@cache
 def flags() -> tuple[str, ...]:
     """All flags but the files."""
+    warnings: tuple[str, ...] = ()
+    if os.environ.get("FLAMBEAU_VERIFY"):  # functions of nests have one signature, used or not
+        warnings = ("-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror")
     return (
         "-std=c++20", "-O3", "-march=native", "-mprefer-vector-width=512", "-fno-math-errno",
         "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC",
-        "-fvisibility=hidden", "-nostdinc++", "-w", f"-I{_HERE / 'include'}", f"-I{_SOURCES}",
-        "-DFB_ISA=native", "-DFB_HAVE_ISA_portable=1",
+        "-fvisibility=hidden", "-nostdinc++", *warnings, f"-I{_HERE / 'include'}",
+        f"-I{sources()}", "-DFB_ISA=native", "-DFB_HAVE_ISA_portable=1",
     )  # fmt: skip
 
 
@@ -70,16 +91,21 @@ def flags() -> tuple[str, ...]:
 def _fixed_digest() -> bytes:
     """What does not depend on the text: compiler, flags, headers, processor."""
     h = hashlib.sha256()
-    version = subprocess.run([compiler(), "--version"], capture_output=True, check=True).stdout
-    h.update(version + "\0".join(flags()).encode())
-    for name in _HEADERS:
-        h.update((_SOURCES / "kernels" / name).read_bytes())
-    for path in sorted((_HERE / "include").iterdir()):
+    h.update(_identity(compiler()) + "\0".join(flags()).encode())
+    for path in headers():
         h.update(path.read_bytes())
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    h.update(next((x for x in lines if x.startswith("flags")), "").encode())
+    for key in ("flags", "model name"):
+        h.update(next((x for x in lines if x.startswith(key)), "").encode())
     return h.digest()
+
+
+def _identity(path: str) -> bytes:
+    """Tells one compiler from another without running it: the file that the name leads to."""
+    real = os.path.realpath(path)
+    found = os.stat(real)
+    return f"{real}\0{found.st_size}\0{found.st_mtime_ns}\0".encode()
 
 
 def load(text: str) -> ctypes.CDLL:
@@ -89,14 +115,16 @@ def load(text: str) -> ctypes.CDLL:
         CompilerError: no compiler, or it fails.
     """
     name = hashlib.sha256(_fixed_digest() + text.encode()).hexdigest()[:40]
-    folder = cache_folder()
-    path = folder / f"{name}.so"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        _compile(text, path)
-        _trim(folder)
-    os.utime(path)
     _core()
+    try:
+        made = disk.fetch(f"{name}.so", lambda work: _compile(text, work), _open)
+    except OSError as error:
+        raise CompilerError(f"compile: no library could be written and loaded: {error}") from error
+    assert isinstance(made, ctypes.CDLL)
+    return made
+
+
+def _open(path: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(path))
 
 
@@ -106,28 +134,32 @@ def _core() -> ctypes.CDLL:
     return ctypes.CDLL(_C.__file__, mode=os.RTLD_GLOBAL | os.RTLD_NOLOAD)
 
 
-def _compile(text: str, path: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix="making-") as work:
-        source, made = Path(work) / "kernels.cpp", Path(work) / "kernels.so"
-        source.write_text(text)
-        command = [compiler(), *flags(), str(source), "-o", str(made)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise CompilerError(f"compile: {compiler()} failed:\n{done.stderr[-4000:]}\n{text}")
-        os.replace(made, path)
+def _compile(text: str, work: Path) -> Path:
+    """The library, made in a folder, which holds what the compiler leaves while it runs."""
+    source, made = work / "kernels.cpp", work / "kernels.so"
+    source.write_text(text)
+    command = [compiler(), *flags(), str(source), "-o", str(made)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "TMPDIR": str(work)}
+        )
+    except OSError as error:
+        raise CompilerError(f"compile: {compiler()} cannot be run: {error.strerror}") from error
+    if done.returncode:
+        if os.strerror(errno.ENOSPC) in done.stderr:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise CompilerError(
+            f"compile: {compiler()} failed with status {done.returncode}{_kept(text)}:\n"
+            f"{done.stderr[-4000:]}"
+        )
+    return made
 
 
-def _trim(folder: Path) -> None:
-    """Removes the libraries that were used longest ago until the cache is within its bound."""
-    files = []
-    for p in folder.glob("*.so"):
-        try:
-            files.append((p.stat().st_mtime, p.stat().st_size, p))
-        except FileNotFoundError:
-            continue
-    total = sum(size for _, size, _ in files)
-    for _, size, p in sorted(files):
-        if total <= BOUND:
-            return
-        p.unlink(missing_ok=True)
-        total -= size
+def _kept(text: str) -> str:
+    """Says where the text that the compiler refused can be read."""
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="flambeau-", suffix=".cpp", delete=False) as f:
+            f.write(text)
+    except OSError:
+        return ""
+    return f" on {f.name}"

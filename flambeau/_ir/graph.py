@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .symbols import ShapeEnv
-from .symexpr import Expr, expr
+from .symexpr import Expr
 from .where import Where
 
 Dim = int | Expr
@@ -27,7 +27,8 @@ def contiguous_strides(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
     step: Dim = 1
     for n in reversed(shape):
         out.append(step)
-        step = dim(expr(step) * (expr(n) if n != 0 else 1))
+        if n != 0:
+            step = dim(step * n)
     return tuple(reversed(out))
 
 

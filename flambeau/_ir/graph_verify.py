@@ -7,6 +7,7 @@ primitive   besides, only entries of the kinds pointwise, view and structured
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import flambeau
@@ -51,6 +52,12 @@ def verify(graph: Graph, level: str = "captured") -> Graph:
     if len(graph.attached) > len(graph.inputs):
         raise GraphError("graph: more tensors attached than there are inputs")
     return graph
+
+
+def checked(graph: Graph, level: str) -> Graph:
+    """The graph, verified where FLAMBEAU_VERIFY asks for it, as the tests do: what the passes make
+    is right by construction, and verifying costs about as much as making it."""
+    return verify(graph, level) if os.environ.get("FLAMBEAU_VERIFY") else graph
 
 
 def _define(v: Value, defined: set[Value], ids: set[int], env: ShapeEnv, text: str) -> None:

@@ -12,7 +12,7 @@ import ast
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 
 Monomial = tuple[tuple["Atom", int], ...]
 
@@ -56,8 +56,19 @@ class Expr:
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
         kept = [(m, c) for m, c in terms.items() if c]
-        kept.sort(key=lambda item: _order(item[0]))
+        if len(kept) > 1:
+            kept.sort(key=lambda item: _order(item[0]))
         self.terms: tuple[tuple[Monomial, int], ...] = tuple(kept)
+
+    def _times(self, n: int) -> Expr:
+        """A multiple; the order of the terms stays."""
+        if n == 1:
+            return self
+        if n == 0:
+            return expr(0)
+        made = Expr.__new__(Expr)
+        made.terms = tuple((m, c * n) for m, c in self.terms)
+        return made
 
     @cached_property
     def text(self) -> str:
@@ -97,21 +108,31 @@ class Expr:
         return self.text
 
     def __add__(self, other: Expr | int) -> Expr:
+        other = expr(other)
+        if not other.terms:
+            return self
+        if not self.terms:
+            return other
         terms = dict(self.terms)
-        for m, c in expr(other).terms:
+        for m, c in other.terms:
             terms[m] = terms.get(m, 0) + c
         return Expr(terms)
 
     def __mul__(self, other: Expr | int) -> Expr:
+        other = expr(other)
+        if other.constant is not None:
+            return self._times(other.constant)
+        if self.constant is not None:
+            return other._times(self.constant)
         terms: dict[Monomial, int] = {}
         for m1, c1 in self.terms:
-            for m2, c2 in expr(other).terms:
+            for m2, c2 in other.terms:
                 m = _times(m1, m2)
                 terms[m] = terms.get(m, 0) + c1 * c2
         return Expr(terms)
 
     def __neg__(self) -> Expr:
-        return Expr({m: -c for m, c in self.terms})
+        return self._times(-1)
 
     def __sub__(self, other: Expr | int) -> Expr:
         return self + -expr(other)
@@ -161,6 +182,8 @@ def _order(m: Monomial) -> tuple[int, list[tuple[str, int]]]:
 
 
 def _times(a: Monomial, b: Monomial) -> Monomial:
+    if not a or not b:
+        return a or b
     powers = dict(a)
     for atom, n in b:
         powers[atom] = powers.get(atom, 0) + n
@@ -190,7 +213,12 @@ def _replaced(a: Atom, by: Mapping[str, Expr]) -> Expr:
 
 def expr(x: Expr | int) -> Expr:
     """An int as an expression."""
-    return x if isinstance(x, Expr) else Expr({(): x} if x else {})
+    return x if isinstance(x, Expr) else _constant(x)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _constant(n: int) -> Expr:
+    return Expr({(): n} if n else {})
 
 
 def symbol(name: str) -> Expr:

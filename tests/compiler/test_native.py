@@ -223,20 +223,7 @@ def test_random_programs(seed):
         pytest.fail("compiled and eager differ:\n" + shrunk(program, fails).text())
 
 
-# The cache --------------------------------------------------------------------------------------
-
-
-def test_the_cache_is_used_and_bounded(monkeypatch, tmp_path):
-    monkeypatch.setenv("FLAMBEAU_CACHE", str(tmp_path))
-    text = 'extern "C" __attribute__((visibility("default"))) int answer() { return 42; }\n'
-    assert toolchain.load(text).answer() == 42
-    (made,) = tmp_path.glob("*.so")
-    before = made.stat().st_ino
-    toolchain.load(text)
-    assert made.stat().st_ino == before
-    monkeypatch.setattr(toolchain, "BOUND", made.stat().st_size)
-    toolchain.load(text.replace("42", "43"))
-    assert len(list(tmp_path.glob("*.so"))) == 1
+# The C++ compiler ------------------------------------------------------------------------------
 
 
 def test_a_missing_compiler_says_what_to_install(monkeypatch):

@@ -1,0 +1,75 @@
+"""Writers of a cache of compiled libraries, killed at random moments.
+
+Used by test_cache.py and by tools/compile_kills.py.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+# Compiles `count` programs, each of which gives its number, into the cache; tells when it begins.
+WRITER = """
+import sys
+from flambeau._compiler import toolchain
+print("ready", flush=True)
+for k in range(int(sys.argv[1])):
+    made = toolchain.load(
+        'extern "C" __attribute__((visibility("default"))) int answer() { return %d; }' % k
+    )
+    if made.answer() != k:
+        sys.exit("wrong answer of program %d" % k)
+print("done", flush=True)
+"""
+
+
+def start(cache: Path, programs: int) -> subprocess.Popen[str]:
+    """A writer, once it has begun."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(programs)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "FLAMBEAU_CACHE": str(cache)},
+    )  # fmt: skip
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    return process
+
+
+def kill_writers(cache: Path, kills: int, seed: int, programs: int = 4, span: float = 0.5) -> int:
+    """Two writers at a time over one cache, killed with what they started after up to `span`
+    seconds. How many had not finished by then.
+
+    Raises:
+        AssertionError: a writer got a wrong answer, or failed.
+    """
+    draw = random.Random(seed)
+    cut = 0
+    for _ in range(0, kills, 2):
+        pair = [start(cache, programs) for _ in range(2)]
+        for process in pair:
+            time.sleep(draw.uniform(0, span))
+            os.killpg(process.pid, signal.SIGKILL)
+        for process in pair:
+            out, errors = process.communicate()
+            if "done" not in out:
+                assert not errors, errors
+                cut += 1
+        for path in cache.glob("*.so"):
+            if draw.random() < 0.5:
+                path.unlink()  # so that the next ones have something to write
+    return cut
+
+
+def run_to_the_end(cache: Path, programs: int = 4) -> None:
+    """A run over what the killed ones left gives right answers.
+
+    Raises:
+        AssertionError: it does not.
+    """
+    process = start(cache, programs)
+    out, errors = process.communicate()
+    assert process.returncode == 0 and out == "done\n", errors
