@@ -1,51 +1,57 @@
 // _C._call_entry(uid, args): any entry of the table by its unique name, with all of its parameters
 // in order. For back ends that run graphs; the public functions go through their own thunks.
+#include "python/call_entry.h"
+
 #include <cstring>
 
-#include "dispatch/op.h"
 #include "python/argparse.h"
 #include "python/module.h"
 #include "python/trace_hook.h"
 
 namespace flambeau::python {
 
-namespace {
-
-// Does the table's spelling of a type begin with this base ("Ints2 | None" with "Ints")?
-bool is(const char* type, const char* base) {
+bool is_type(const char* type, const char* base) {
   size_t n = std::strlen(base);
   if (std::strncmp(type, base, n) != 0) return false;
   char next = type[n];
   return !next || next == ' ' || (next >= '0' && next <= '9');
 }
 
-Tensor tensor_or_number(PyObject* o) {
+static Tensor tensor_or_number(PyObject* o) {
   return is_tensor(o) ? unwrap(o) : wrapped_number(to_number(o));
 }
 
 Value value_of(const ParamDesc& p, PyObject* o) {
   const char* t = p.type;
   if (o == Py_None) return {};
-  if (is(t, "Tensor")) return tensor_or_number(o);
-  if (is(t, "Tensors")) return to_tensors(o);
-  if (is(t, "OptTensors")) return to_opt_tensors(o);
-  if (is(t, "int")) return to_int(o);
-  if (is(t, "float")) return to_float(o);
-  if (is(t, "bool")) return to_bool(o);
-  if (is(t, "str")) return to_str(o);
-  if (is(t, "Number")) return to_number(o);
-  if (is(t, "Ints")) return to_ints(o);
-  if (is(t, "Floats")) return to_floats(o);
-  if (is(t, "Bools")) return to_bools(o);
-  if (is(t, "Numbers")) return to_numbers(o);
-  if (is(t, "DType")) return to_dtype(o);
-  if (is(t, "Device")) return to_device(o);
-  if (is(t, "Layout")) return to_layout(o);
-  if (is(t, "MemoryFormat")) return to_memory_format(o);
-  if (is(t, "Generator")) return to_generator(o);
+  if (is_type(t, "Tensor")) return tensor_or_number(o);
+  if (is_type(t, "Tensors")) return to_tensors(o);
+  if (is_type(t, "OptTensors")) return to_opt_tensors(o);
+  if (is_type(t, "int")) return to_int(o);
+  if (is_type(t, "float")) return to_float(o);
+  if (is_type(t, "bool")) return to_bool(o);
+  if (is_type(t, "str")) return to_str(o);
+  if (is_type(t, "Number")) return to_number(o);
+  if (is_type(t, "Ints")) return to_ints(o);
+  if (is_type(t, "Floats")) return to_floats(o);
+  if (is_type(t, "Bools")) return to_bools(o);
+  if (is_type(t, "Numbers")) return to_numbers(o);
+  if (is_type(t, "DType")) return to_dtype(o);
+  if (is_type(t, "Device")) return to_device(o);
+  if (is_type(t, "Layout")) return to_layout(o);
+  if (is_type(t, "MemoryFormat")) return to_memory_format(o);
+  if (is_type(t, "Generator")) return to_generator(o);
   fail(ErrorKind::Type, "_call_entry: parameter ", p.name, " has the type ", t,
        ", which has no Python form");
 }
+
+const OpDesc& entry_of(PyObject* uid) {
+  const OpDesc* op = find_op(to_str(uid));
+  FB_CHECK_VALUE(op, "_call_entry: the table has no entry ", to_str(uid));
+  return *op;
+}
+
+namespace {
 
 struct ToPython {
   PyObject* operator()(std::monostate) const { Py_RETURN_NONE; }
@@ -67,8 +73,7 @@ PyObject* call_entry(PyObject*, PyObject* const* args, Py_ssize_t n) {
   try {
     FB_CHECK_TYPE(n == 2 && PyUnicode_Check(args[0]) && PyTuple_Check(args[1]),
                   "_call_entry(uid, args): expected a name and a tuple");
-    const OpDesc* op = find_op(to_str(args[0]));
-    FB_CHECK_VALUE(op, "_call_entry: the table has no entry ", to_str(args[0]));
+    const OpDesc* op = &entry_of(args[0]);
     auto count = static_cast<size_t>(PyTuple_GET_SIZE(args[1]));
     FB_CHECK_TYPE(count == op->params.size(), "_call_entry: ", op->uid, " has ", op->params.size(),
                   " parameters, got ", count);

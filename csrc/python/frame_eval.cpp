@@ -65,23 +65,16 @@ CodeState* state_of(PyObject* code, bool make) {
   return state;
 }
 
-// Nothing is in force while this lives.
-class Paused {
- public:
-  Paused()
-      : config_(std::exchange(local.config, nullptr)),
-        strict_(std::exchange(local.strict, false)) {}
-  ~Paused() {
-    Py_XDECREF(std::exchange(local.config, config_));
-    local.strict = strict_;
-  }
-  Paused(const Paused&) = delete;
-  PyObject* config() const { return config_; }
+}  // namespace
 
- private:
-  PyObject* config_;
-  bool strict_;
-};
+CapturePaused::CapturePaused() noexcept
+    : config_(std::exchange(local.config, nullptr)), strict_(std::exchange(local.strict, false)) {}
+CapturePaused::~CapturePaused() {
+  Py_XDECREF(std::exchange(local.config, config_));
+  local.strict = strict_;
+}
+
+namespace {
 
 #ifdef FB_HAVE_FRAME_EVAL
 
@@ -180,7 +173,7 @@ PyObject* strict_frame(PyThreadState* thread, _PyInterpreterFrame* f, int throwi
   try {
     CodeState* state = state_of(code, true);
     if (state->trust == Trust::Unknown) {
-      Paused paused;
+      CapturePaused paused;
       PyRef answer = checked(PyObject_CallOneArg(trust_question, code));
       if (answer.get() == Py_None) return run_default(thread, f, throwing);  // this time
       state->trust = answer.get() == Py_True ? Trust::Yes : Trust::No;
@@ -209,7 +202,7 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* f, int throwing) 
     std::vector<PyRef> slots;
     const Entry* entry;
     {
-      Paused paused;
+      CapturePaused paused;
       entry = find_entry(state, paused.config(), values_of(f), slots);
       if (!entry && capture(paused.config(), state, f))
         entry = find_entry(state, paused.config(), values_of(f), slots);

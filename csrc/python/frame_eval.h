@@ -6,6 +6,19 @@
 
 namespace flambeau::python {
 
+// Nothing is in force on this thread while this lives. Needs the GIL.
+class CapturePaused {
+ public:
+  CapturePaused() noexcept;
+  ~CapturePaused();
+  CapturePaused(const CapturePaused&) = delete;
+  PyObject* config() const noexcept { return config_; }
+
+ private:
+  PyObject* config_;
+  bool strict_;
+};
+
 bool init_frame_eval(PyObject* module);
 
 }  // namespace flambeau::python

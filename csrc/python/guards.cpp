@@ -8,6 +8,7 @@
 
 #include "core/promotion.h"
 #include "dispatch/modes.h"
+#include "python/formula.h"
 #include "python/tensor_object.h"
 #include "python/types.h"
 
@@ -61,29 +62,12 @@ uint64_t version_of(PyObject* dict) {
   return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
 }
 
-// A comparison of an integer expression with zero, as a program for a stack of integers.
-struct Relation {
-  enum Op : uint8_t { Push, Load, Add, Mul, Div, Mod, Min, Max };
-  struct Step {
-    Op op;
-    int64_t number;
-  };
-  std::vector<Step> steps;
-  int compare;  // 0: == 0, 1: != 0, 2: >= 0
-  PyRef text;
-};
-
 // Where a symbol's value is found.
 struct SymbolPlace {
   int slot;
   enum Kind : uint8_t { Size, Stride, Offset, Value } kind;
   int64_t dim;
 };
-
-int64_t floor_div(int64_t a, int64_t b) {
-  int64_t q = a / b;
-  return q - ((a % b != 0) && ((a < 0) != (b < 0)));
-}
 
 }  // namespace
 
@@ -106,34 +90,13 @@ class Guards {
   std::vector<std::pair<int, int>> same_;
   std::vector<int> distinct_;
   std::vector<SymbolPlace> symbols_;
-  std::vector<Relation> relations_;
+  std::vector<Condition> relations_;
   Modes modes_;
   DType default_dtype_;
   std::vector<int64_t> values_;
 };
 
 namespace {
-
-PyObject* item(PyObject* tuple, Py_ssize_t i) {
-  if (!PyTuple_Check(tuple) || i >= PyTuple_GET_SIZE(tuple)) {
-    PyErr_SetString(PyExc_TypeError, "_Guards: expected a longer tuple");
-    throw PythonError();
-  }
-  return PyTuple_GET_ITEM(tuple, i);
-}
-
-int64_t integer(PyObject* o) {
-  int64_t v = PyLong_AsLongLong(o);
-  if (v == -1 && PyErr_Occurred()) throw PythonError();
-  return v;
-}
-
-template <class F>
-void each(PyObject* sequence, F&& f) {
-  PyRef fast = checked(PySequence_Fast(sequence, "_Guards: expected a sequence"));
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i)
-    f(PySequence_Fast_GET_ITEM(fast.get(), i));
-}
 
 Ints optional_ints(PyObject* sequence, int64_t free) {
   Ints out;
@@ -192,51 +155,6 @@ bool facts_hold(const TensorFacts& f, PyObject* type, PyObject* o) {
   return f.offset == kAny || t.offset() == f.offset;
 }
 
-Relation parse_relation(PyObject* spec) {
-  Relation r;
-  each(item(spec, 0), [&](PyObject* step) {
-    r.steps.push_back({static_cast<Relation::Op>(integer(item(step, 0))), integer(item(step, 1))});
-  });
-  r.compare = static_cast<int>(integer(item(spec, 1)));
-  r.text = PyRef::borrow(item(spec, 2));
-  return r;
-}
-
-// False where the value does not exist: a division by zero or an overflow.
-bool evaluate(const Relation& r, const std::vector<int64_t>& symbols, int64_t& out) {
-  SmallVector<int64_t, 16> stack;
-  for (const Relation::Step& s : r.steps) {
-    if (s.op == Relation::Push || s.op == Relation::Load) {
-      stack.push_back(s.op == Relation::Push ? s.number : symbols[static_cast<size_t>(s.number)]);
-      continue;
-    }
-    int64_t b = stack.back();
-    stack.pop_back();
-    int64_t& a = stack.back();
-    switch (s.op) {
-      case Relation::Add:
-        if (__builtin_add_overflow(a, b, &a)) return false;
-        break;
-      case Relation::Mul:
-        if (__builtin_mul_overflow(a, b, &a)) return false;
-        break;
-      case Relation::Div:
-      case Relation::Mod:
-        if (b == 0) return false;
-        a = s.op == Relation::Div ? floor_div(a, b) : a - floor_div(a, b) * b;
-        break;
-      case Relation::Min:
-        a = std::min(a, b);
-        break;
-      default:
-        a = std::max(a, b);
-        break;
-    }
-  }
-  out = stack.back();
-  return true;
-}
-
 }  // namespace
 
 Place Guards::parse(PyObject* spec) {  // (access, key, slot, text, checks, children)
@@ -262,7 +180,7 @@ Guards::Guards(PyObject* spec) {
     symbols_.push_back({static_cast<int>(integer(item(s, 0))),
                         static_cast<SymbolPlace::Kind>(integer(item(s, 1))), integer(item(s, 2))});
   });
-  each(item(spec, 5), [&](PyObject* r) { relations_.push_back(parse_relation(r)); });
+  each(item(spec, 5), [&](PyObject* r) { relations_.emplace_back(r); });
   modes_ = modes;
   default_dtype_ = default_dtype();
   values_.resize(symbols_.size());
@@ -271,8 +189,7 @@ Guards::Guards(PyObject* spec) {
 bool Guards::modes_match() const {
   const Modes& now = modes;
   return now.grad == modes_.grad && now.inference == modes_.inference &&
-         now.forward_grad == modes_.forward_grad &&
-         now.autocast_dtype == modes_.autocast_dtype &&
+         now.forward_grad == modes_.forward_grad && now.autocast_dtype == modes_.autocast_dtype &&
          now.autocast_cache == modes_.autocast_cache && now.active == modes_.active &&
          default_dtype() == default_dtype_;
 }
@@ -417,13 +334,11 @@ bool Guards::related(const std::vector<PyRef>& slots) {
         break;
     }
   }
-  for (const Relation& r : relations_) {
-    int64_t v;
-    if (!evaluate(r, values_, v) || !(r.compare == 0 ? v == 0 : r.compare == 1 ? v != 0 : v >= 0)) {
+  for (const Condition& r : relations_)
+    if (!r.holds(values_)) {
       failed = r.text;
       return false;
     }
-  }
   return true;
 }
 

@@ -10,6 +10,7 @@ from flambeau._C._core import Generator as Generator
 from flambeau._C._core import Size as Size
 from flambeau._C._core import TensorBase as TensorBase
 from flambeau._C._core import UntypedStorage as UntypedStorage
+from flambeau._C._core import _CompiledFunction as _CompiledFunction
 from flambeau._C._core import _DType as _DType
 from flambeau._C._core import _Device as _Device
 from flambeau._C._core import _Function as _Function
@@ -22,6 +23,7 @@ from flambeau._C._core import _LinAlgError as _LinAlgError
 from flambeau._C._core import _Node as _Node
 from flambeau._C._core import _Number as _Number
 from flambeau._C._core import _Operand as _Operand
+from flambeau._C._core import _Program as _Program
 from flambeau._C._core import _T as _T
 from flambeau._C._core import _backward_is_restricted as _backward_is_restricted
 from flambeau._C._core import _bool as _bool

@@ -381,7 +381,9 @@ class Entry:
         lines = [f"def compiled({args}):"]
         if graph is not None:
             inputs = "".join(f"{self.slot(p)}, " for p, _ in self.tensors.inputs)
-            lines += _surrounded(f"g = run(None, graph, ({inputs}), None)", around)
+            native = isinstance(graph, _C._CompiledFunction)  # it runs with nothing in force itself
+            call = f"graph({inputs})" if native else f"run(None, graph, ({inputs}), None)"
+            lines += _surrounded(f"g = {call}", around)
         lines += [f"    {line}" for line in (*self.lines, *self.effects)]
         lines.append(f"    return {result}")
         namespace = {

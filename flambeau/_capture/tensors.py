@@ -11,6 +11,7 @@ from typing import Any
 
 import flambeau
 from flambeau import _C
+from flambeau._ir import formula
 from flambeau._ir.graph import Graph, ScalarType
 from flambeau._ir.symbols import Source, SymInt, sym_max, sym_min
 from flambeau._ir.symfloat import SymFloat
@@ -262,18 +263,18 @@ class Tensors:
             if s.source is not None:
                 names[s.name] = len(places)
                 slot = self.inputs[s.source.input][0].take()
-                places.append((slot, _KINDS.index(s.source.kind), s.source.dim))
+                places.append((slot, formula.KINDS.index(s.source.kind), s.source.dim))
         rows = [
-            (program(g.expr, names), _RELATIONS.index(g.relation), str(g))
+            (formula.steps(g.expr, names), formula.RELATIONS.index(g.relation), str(g))
             for g in self.env.conditions()
         ]
         for index, d, n in self.strides:
             place = self.inputs[index][0]
-            places.append((place.take(), _KINDS.index("stride"), d))
+            places.append((place.take(), formula.KINDS.index("stride"), d))
             steps = (
-                *program(self.env.simplify(n.expr) * -1, names),
-                (_LOAD, len(places) - 1),
-                (_ADD, 0),
+                *formula.steps(self.env.simplify(n.expr) * -1, names),
+                (formula.LOAD, len(places) - 1),
+                (formula.ADD, 0),
             )
             rows.append((steps, 0, f"{place.name}.stride({d}) == {n}"))
         return tuple(places), tuple(rows)
@@ -302,32 +303,6 @@ class Tensors:
         graph = self.recorder.graph
         graph.outputs = tuple(self.recorder.arg(self.session.fake(x)) for x in outputs)
         return graph
-
-
-_KINDS = ("size", "stride", "offset", "value")
-_RELATIONS = ("==", "!=", ">=")
-_PUSH, _LOAD, _ADD, _MUL, _DIV, _MOD, _MIN, _MAX = range(8)
-_ATOMS = {"div": _DIV, "mod": _MOD, "min": _MIN, "max": _MAX}
-
-
-def program(e: Any, names: dict[str, int]) -> tuple[tuple[int, int], ...]:
-    """An integer expression as steps of a stack machine (csrc/python/guards.cpp)."""
-    steps: list[tuple[int, int]] = [(_PUSH, 0)]
-    for monomial, factor in e.terms:
-        steps.append((_PUSH, factor))
-        for atom, power in monomial:
-            for _ in range(power):
-                if atom.kind == "sym":
-                    steps.append((_LOAD, names[atom.name]))
-                else:
-                    first, *others = atom.args
-                    steps += program(first, names)
-                    for other in others:
-                        steps += program(other, names)
-                        steps.append((_ATOMS[atom.kind], 0))
-                steps.append((_MUL, 0))
-        steps.append((_ADD, 0))
-    return tuple(steps)
 
 
 def _nowhere() -> None:

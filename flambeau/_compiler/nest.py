@@ -96,7 +96,7 @@ class Call:
 
     @property
     def reads(self) -> set[str]:
-        return {v.buffer for v in _views(self.args)}
+        return {v.buffer for v in views_of(self.args)}
 
     @property
     def writes(self) -> set[str]:
@@ -114,10 +114,11 @@ class View:
     offset: Dim
 
 
-def _views(x: Any) -> list[View]:
+def views_of(x: Any) -> list[View]:
+    """All views in an argument or a tuple of them."""
     if isinstance(x, View):
         return [x]
-    return [v for y in x for v in _views(y)] if isinstance(x, tuple) else []
+    return [v for y in x for v in views_of(y)] if isinstance(x, tuple) else []
 
 
 Step = Nest | Call

@@ -1,0 +1,16 @@
+// Python values as the parameters of an entry of the table.
+#pragma once
+
+#include "dispatch/op.h"
+#include "python/pybase.h"
+
+namespace flambeau::python {
+
+// The value of a parameter whose type the table spells so; Error(Type) where there is none.
+Value value_of(const ParamDesc& p, PyObject* o);
+// Does the table's spelling of a type begin with this base ("Ints2 | None" with "Ints")?
+bool is_type(const char* type, const char* base);
+// The entry of that name; Error(Value) where there is none.
+const OpDesc& entry_of(PyObject* uid);
+
+}  // namespace flambeau::python

@@ -1,0 +1,239 @@
+#include "python/compiled_function.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+
+#include "autograd/generated.h"
+#include "autograd/meta.h"
+#include "gen/ops.h"
+#include "python/frame_eval.h"
+#include "python/thunks.h"
+
+namespace flambeau::python {
+namespace {
+
+std::vector<uint32_t> indices(PyObject* sequence, size_t below, const char* what) {
+  std::vector<uint32_t> out;
+  each(sequence, [&](PyObject* o) {
+    int64_t i = integer(o);
+    FB_CHECK_VALUE(i >= 0 && static_cast<size_t>(i) < below, "a compiled function: no ", what, " ",
+                   i);
+    out.push_back(static_cast<uint32_t>(i));
+  });
+  return out;
+}
+
+bool is_among(const Tensor& t, const std::vector<Input>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const Input& x) { return x.tensor.is_same(t); });
+}
+
+}  // namespace
+
+// (forward, inputs of a call, attached, sizes, mutated, results, aliases, output, backward), where
+// backward is None or (runner, differentiable, cotangents, grads, numbers)
+CompiledFunction::CompiledFunction(PyObject* spec)
+    : forward_(runner_of(item(spec, 0))),
+      given_(static_cast<size_t>(integer(spec, 1))),
+      sizes_(item(spec, 3)),
+      results_(static_cast<size_t>(integer(spec, 5))),
+      output_(item(spec, 7)) {
+  each(item(spec, 2), [&](PyObject* o) { attached_.push_back(input_of(o, attached_.size())); });
+  size_t inputs = given_ + attached_.size();
+  mutated_ = indices(item(spec, 4), inputs, "input");
+  each(item(spec, 6), [&](PyObject* a) {  // (of an input, index, geometry or None)
+    Alias made{
+        item(a, 0) == Py_True, static_cast<uint32_t>(integer(a, 1)), item(a, 2) == Py_None, {}};
+    FB_CHECK_VALUE(made.index < (made.of_input ? inputs : results_),
+                   "a compiled function: nothing of index ", made.index);
+    if (!made.whole) made.geometry = Geometry(item(a, 2), sizes_.count());
+    aliases_.push_back(std::move(made));
+  });
+  FB_CHECK_VALUE(output_.tensors() <= static_cast<int64_t>(aliases_.size()),
+                 "a compiled function: an output that there is not");
+  PyObject* back = item(spec, 8);
+  if (back == Py_None) return;
+  auto b = std::make_shared<Backward>();
+  b->runner = runner_of(item(back, 0));
+  b->differentiable = indices(item(back, 1), results_, "result");
+  each(item(back, 2), [&](PyObject* g) { b->cotangents.emplace_back(g, sizes_.count()); });
+  FB_CHECK_VALUE(b->cotangents.size() == b->differentiable.size(),
+                 "a compiled function: a cotangent is missing");
+  b->grads = indices(item(back, 3), inputs, "input");
+  b->numbers = indices(item(back, 4), sizes_.count(), "number");
+  backward_ = std::move(b);
+}
+
+Tensors CompiledFunction::forward(std::vector<Input> inputs, Numbers& numbers) const {
+  int64_t elements = 0;
+  for (const Input& x : inputs)
+    if (x.tensor.defined()) elements += x.tensor.numel();
+  NoGradGuard no_grad;
+  NoAutocastGuard no_autocast;  // the graphs hold their casts
+  GilFree free(elements > kUnlockedElements);
+  return forward_->run({inputs.data(), given_}, numbers);
+}
+
+void CompiledFunction::refuse_shared(const std::vector<Input>& inputs) const {
+  std::vector<std::pair<void*, uint32_t>> places;
+  for (uint32_t i = 0; i < inputs.size(); ++i)
+    if (const Tensor& t = inputs[i].tensor; t.defined() && t.numel())
+      places.emplace_back(t.storage()->data(), i);
+  std::sort(places.begin(), places.end());
+  auto changes = [&](uint32_t i) {
+    return std::find(mutated_.begin(), mutated_.end(), i) != mutated_.end();
+  };
+  for (size_t k = 1; k < places.size(); ++k) {
+    auto [place, i] = places[k];
+    auto [before, j] = places[k - 1];
+    FB_CHECK(place != before || !(changes(i) || changes(j)), "inputs ", j, " and ", i,
+             " share memory, and the function changes one of them in place; pass a clone of one");
+  }
+}
+
+void CompiledFunction::record(Tensors& results, const std::vector<Input>& inputs,
+                              const Ref<Node>& node) const {
+  size_t k = 0;
+  for (size_t i = 0; i < results_; ++i) {
+    Tensor& t = results[i];
+    bool differentiable = k < backward_->differentiable.size() && backward_->differentiable[k] == i;
+    bool own = !is_among(t, inputs) &&
+               std::none_of(results.begin(), results.begin() + static_cast<ptrdiff_t>(i),
+                            [&](const Tensor& o) { return o.is_same(t); });
+    if (!own) t = detach(t);
+    if (!differentiable) continue;
+    set_history(t, node);
+    ++k;
+  }
+}
+
+void CompiledFunction::save(CompiledNode& node, const Tensors& made, const Numbers& numbers) const {
+  node.saved_.reserve(made.size() - results_);
+  for (size_t i = results_; i < made.size(); ++i) {
+    const Tensor& t = made[i];
+    const AutogradMeta* meta = t->autograd;
+    bool output = meta && meta->grad_fn.get() == &node;
+    node.saved_.emplace_back(t, output, &node, output ? meta->output_nr : 0, /*itself=*/true);
+  }
+  node.numbers_ = numbers;
+}
+
+void CompiledFunction::assign(const std::vector<Input>& inputs, const Tensors& results) const {
+  for (size_t k = 0; k < mutated_.size(); ++k) {
+    const Tensor& fresh = results[k];
+    GradGuard grad(modes.grad && requires_grad(fresh));
+    ops::copy_(inputs[mutated_[k]].tensor, fresh);
+  }
+}
+
+Tensor CompiledFunction::alias_of(const Alias& a, const std::vector<Input>& inputs,
+                                  const Tensors& results, const Numbers& numbers) const {
+  const Tensor& base = a.of_input ? inputs[a.index].tensor : results[a.index];
+  if (a.whole) return base;
+  Geometry room;
+  const Geometry& g = a.geometry.in(numbers, room);
+  return ops::as_strided(base, g.sizes, g.strides, base.offset() + g.offset);
+}
+
+PyRef CompiledFunction::call(PyObject* const* args, size_t count) const {
+  FB_CHECK_TYPE(count == given_, "compiled function: expected ", given_, " inputs, got ", count);
+  CapturePaused paused;
+  std::vector<Input> inputs;
+  inputs.reserve(count + attached_.size());
+  for (size_t i = 0; i < count; ++i) inputs.push_back(input_of(args[i], i));
+  inputs.insert(inputs.end(), attached_.begin(), attached_.end());
+  if (!mutated_.empty()) refuse_shared(inputs);
+  Numbers numbers;
+  if (!sizes_.empty()) sizes_.evaluate(inputs, numbers);
+  Ref<CompiledNode> node;
+  if (backward_ && modes.grad && std::any_of(inputs.begin(), inputs.end(), [](const Input& x) {
+        return x.tensor.defined() && requires_grad(x.tensor);
+      })) {
+    node = Ref<CompiledNode>::adopt(new CompiledNode(backward_));
+    node->edges.reserve(static_cast<uint32_t>(inputs.size()));
+    for (const Input& x : inputs) node->add_next(x.tensor);
+  }
+  Numbers own;
+  Tensors made = forward(inputs, own);
+  FB_CHECK(made.size() >= results_, "compiled function: forward gave ", made.size(),
+           " results, expected ", results_);
+  if (node) {
+    record(made, inputs, node);
+    save(*node, made, numbers);
+  }
+  made.resize(results_);
+  assign(inputs, made);
+  Tensors outputs;
+  outputs.reserve(aliases_.size());
+  for (const Alias& a : aliases_) outputs.push_back(alias_of(a, inputs, made, numbers));
+  made.clear();
+  return output_.build(outputs, numbers);
+}
+
+// The object
+// ------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct FunctionObject {
+  PyObject_HEAD CompiledFunction* function;
+  vectorcallfunc call;
+};
+
+PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  try {
+    FB_CHECK_TYPE(!kwnames, "compiled function: expected no arguments by name");
+    return reinterpret_cast<FunctionObject*>(self)
+        ->function->call(args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)))
+        .release();
+  } catch (...) {
+    return raise_current();
+  }
+}
+
+PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject* spec;
+  if (!PyArg_ParseTuple(args, "O!:_CompiledFunction", &PyTuple_Type, &spec)) return nullptr;
+  try {
+    auto function = std::make_unique<CompiledFunction>(spec);
+    PyRef self = checked(type->tp_alloc(type, 0));
+    auto* o = reinterpret_cast<FunctionObject*>(self.get());
+    o->function = function.release();
+    o->call = call_function;
+    return self.release();
+  } catch (...) {
+    return raise_current();
+  }
+}
+
+void function_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  delete reinterpret_cast<FunctionObject*>(self)->function;
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMemberDef function_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(FunctionObject, call), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+}  // namespace
+
+bool init_compiled_function(PyObject* module) {
+  PyType_Slot slots[] = {
+      {Py_tp_doc, const_cast<char*>("A captured graph as the user wrote it, compiled.")},
+      {Py_tp_new, reinterpret_cast<void*>(function_new)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(function_dealloc)},
+      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+      {Py_tp_members, function_members},
+      {0, nullptr},
+  };
+  PyType_Spec spec = {"flambeau._C._CompiledFunction", sizeof(FunctionObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  PyObject* type = PyType_FromSpec(&spec);
+  return type && PyModule_AddObjectRef(module, "_CompiledFunction", type) == 0;
+}
+
+}  // namespace flambeau::python

@@ -1,0 +1,78 @@
+// CompiledFunction: what a captured graph is as the user wrote it. It runs the functional forward
+// graph, records one node that runs the backward graph, writes back inputs that the function
+// changes, and makes outputs that are views. The graphs themselves are Runners; the description is
+// written by flambeau/_aot/runtime.py.
+#pragma once
+
+#include <mutex>
+
+#include "autograd/node.h"
+#include "python/program.h"
+
+namespace flambeau::python {
+
+class CompiledNode;
+
+class CompiledFunction {
+ public:
+  explicit CompiledFunction(PyObject* spec);
+  PyRef call(PyObject* const* args, size_t count) const;
+
+ private:
+  friend class CompiledNode;
+  struct Alias {
+    bool of_input;
+    uint32_t index;
+    bool whole;
+    Geometry geometry;  // where it is not: of the view
+  };
+
+  Tensors forward(std::vector<Input> inputs, Numbers& numbers) const;
+  // The results, with their history when `node` is given.
+  void record(Tensors& results, const std::vector<Input>& inputs, const Ref<Node>& node) const;
+  void save(CompiledNode& node, const Tensors& made, const Numbers& numbers) const;
+  void refuse_shared(const std::vector<Input>& inputs) const;
+  void assign(const std::vector<Input>& inputs, const Tensors& results) const;
+  Tensor alias_of(const Alias& a, const std::vector<Input>& inputs, const Tensors& results,
+                  const Numbers& numbers) const;
+
+  std::shared_ptr<const Runner> forward_;
+  size_t given_;                 // inputs of a call
+  std::vector<Input> attached_;  // those after them
+  Sizes sizes_;
+  std::vector<uint32_t> mutated_;  // inputs, in the order of the first results
+  size_t results_;
+  std::vector<Alias> aliases_;
+  Output output_;
+  // Backward: saved values, numbers, cotangents to gradients.
+  struct Backward {
+    std::shared_ptr<const Runner> runner;
+    std::vector<uint32_t> differentiable;  // results that have a cotangent
+    std::vector<Geometry> cotangents;
+    std::vector<uint32_t> grads;    // inputs, in the order of the gradients
+    std::vector<uint32_t> numbers;  // symbols that it takes
+  };
+  std::shared_ptr<const Backward> backward_;  // null: there is none
+};
+
+// The node of one call.
+class CompiledNode final : public Node {
+ public:
+  explicit CompiledNode(std::shared_ptr<const CompiledFunction::Backward> b) : b_(std::move(b)) {}
+  const char* name() const override { return "CompiledFunctionBackward"; }
+  Tensors apply(Tensors&& grads) override;
+  void release_saved() override;
+  bool is_shareable() const override { return true; }  // what it runs may be Python code
+
+ private:
+  friend class CompiledFunction;
+  std::vector<Input> arguments(Tensors&& grads);
+  std::shared_ptr<const CompiledFunction::Backward> b_;
+  std::mutex mutex_;  // of saved_
+  std::vector<SavedTensor> saved_;
+  Numbers numbers_;
+};
+
+bool init_compiled_function(PyObject* module);
+
+}  // namespace flambeau::python

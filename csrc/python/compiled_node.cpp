@@ -1,0 +1,88 @@
+// Backward of compiled functions, see compiled_function.h.
+#include "autograd/engine.h"
+#include "autograd/generated.h"
+#include "autograd/grad_ops.h"
+#include "python/compiled_function.h"
+
+namespace flambeau::python {
+namespace {
+
+// Stands behind gradients that were asked for with create_graph: they are right, and have no
+// derivative.
+struct Refusal final : Node {
+  const char* name() const override { return "CompiledFunctionDoubleBackward"; }
+  Tensors apply(Tensors&&) override {
+    fail(ErrorKind::Runtime, "a compiled function cannot be differentiated twice");
+  }
+};
+
+void refuse(Tensors& made, const Node& node, const Tensors& grads) {
+  auto refusal = new_node<Refusal>();
+  for (const Edge& e : node.edges) refusal->edges.push_back(e);
+  refusal->add_next(grads);
+  for (Tensor& g : made)
+    if (g.defined()) set_history(g = alias(g), refusal);
+}
+
+// A cotangent with the geometry that backward was made for.
+Tensor laid_out(Tensor&& g, const Geometry& want) {
+  if (g.defined() && want.is_laid_out_as(g)) return std::move(g);
+  Tensor made = empty_strided(want.sizes, want.strides, want.dtype);
+  if (g.defined())
+    grad_ops::copy_(made, g);
+  else
+    grad_ops::zero_(made);
+  return made;
+}
+
+}  // namespace
+
+void CompiledNode::release_saved() {
+  std::vector<SavedTensor> gone;  // dies without the lock
+  std::lock_guard guard(mutex_);
+  for (SavedTensor& s : saved_) {
+    gone.push_back(s);
+    s.reset();
+  }
+}
+
+// What backward takes. Saved tensors are given away when nobody will ask for them again.
+std::vector<Input> CompiledNode::arguments(Tensors&& grads) {
+  std::vector<SavedTensor> saved;
+  {
+    std::lock_guard guard(mutex_);
+    saved = saved_;
+    if (!running_keeps_graph())
+      for (SavedTensor& s : saved_) s.reset();
+  }
+  std::vector<Input> out;
+  out.reserve(saved.size() + b_->numbers.size() + b_->cotangents.size());
+  for (SavedTensor& s : saved) out.push_back({s.unpack(*this), 0});
+  for (uint32_t n : b_->numbers) out.push_back({Tensor(), numbers_[n]});
+  Geometry room;
+  for (size_t i = 0; i < b_->cotangents.size(); ++i)
+    out.push_back({laid_out(std::move(grads[i]), b_->cotangents[i].in(numbers_, room)), 0});
+  return out;
+}
+
+Tensors CompiledNode::apply(Tensors&& grads) {
+  Tensors out(edges.size());
+  grads.resize(b_->cotangents.size());
+  if (none_defined(grads)) return out;
+  Tensors given = modes.grad ? grads : Tensors();
+  Tensors made;
+  {
+    NoGradGuard no_grad;
+    NoAutocastGuard no_autocast;  // the graphs hold their casts
+    std::vector<Input> inputs = arguments(std::move(grads));
+    Numbers numbers;
+    made = b_->runner->run(inputs, numbers);
+  }
+  FB_CHECK(made.size() == b_->grads.size(), "compiled function: backward gave ", made.size(),
+           " gradients, expected ", b_->grads.size());
+  if (modes.grad) refuse(made, *this, given);
+  for (size_t i = 0; i < made.size(); ++i) out[b_->grads[i]] = std::move(made[i]);
+  return out;
+}
+
+}  // namespace flambeau::python

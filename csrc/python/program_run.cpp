@@ -1,0 +1,216 @@
+// One run of a program, see program.h.
+#include "autograd/inline_vector.h"
+#include "gen/ops.h"
+#include "python/call_entry.h"
+#include "python/program.h"
+
+namespace flambeau::python {
+
+class Run {
+ public:
+  Run(const Program& p, std::span<Input> inputs, Numbers& numbers) : p_(p), numbers_(numbers) {
+    if (!p.sizes_.empty()) p.sizes_.evaluate(inputs, numbers);
+    pointers_.resize(p.buffers_.size(), nullptr);
+    memory_.reserve(static_cast<uint32_t>(p.buffers_.size()));
+    for (size_t i = 0; i < p.buffers_.size(); ++i) memory_.emplace_back();
+    for (size_t i = 0; i < inputs.size(); ++i) take(inputs[i], i);
+  }
+
+  void step(const Program::Step& s) {
+    switch (s.kind) {
+      case Program::Step::Allocate:
+        allocate(s.buffer);
+        break;
+      case Program::Step::Take:
+        hand_on(s.other, s.buffer);
+        break;
+      case Program::Step::Free:
+        drop(s.buffer);
+        break;
+      case Program::Step::Nest:
+        s.function(static_cast<int>(s.number), pointers_.data(), numbers_.data());
+        break;
+      case Program::Step::Entry:
+        call(p_.calls_[static_cast<size_t>(s.number)]);
+        break;
+    }
+  }
+
+  // The tensor of a view of a buffer.
+  Tensor tensor(const Program::View& v) {
+    if (v.buffer == Program::kNone) return {};
+    Memory& m = memory_[v.buffer];
+    const Geometry& g = v.geometry.in(numbers_, room_);
+    if (m.storage) return tensor_over(g, m.storage, 0);
+    FB_CHECK(m.tensor.defined(), "a program: buffer ", v.buffer, " is read where it is not there");
+    if (!g.offset && g.is_of(m.tensor)) return m.tensor;
+    int64_t first = m.tensor.offset() + g.offset;
+    if (g.dtype != m.tensor.dtype()) return alias_as(m.tensor, g.dtype, g.sizes, g.strides, first);
+    return alias(m.tensor, g.sizes, g.strides, first);
+  }
+
+ private:
+  // One of both: memory that is the program's, a tensor that came from elsewhere.
+  struct Memory {
+    Ref<Storage> storage;
+    Tensor tensor;
+  };
+
+  void take(Input& x, size_t i) {
+    uint32_t b = p_.inputs_[i];
+    if (b == Program::kNone) {
+      FB_CHECK_TYPE(!x.tensor.defined(), "compiled function: expected a number as input ", i,
+                    ", got a tensor");
+      return;
+    }
+    FB_CHECK_TYPE(x.tensor.defined(), "compiled function: expected a tensor as input ", i,
+                  ", got a number");
+    const Geometry& g = p_.buffers_[b].geometry.in(numbers_, room_);
+    const Tensor& t = x.tensor;
+    FB_CHECK(g.is_laid_out_as(t), "compiled function: expected input ", i, " of ", g,
+             ", got shape ", t.sizes(), ", strides ", t.strides(), ", dtype ",
+             dtype_name(t.dtype()));
+    FB_CHECK(t.device().type == DeviceType::CPU, "compiled function: expected input ", i,
+             " on the cpu, got one on ", t.device());
+    FB_CHECK_IMPL(!(t->flags & (kWrapper | kHasTangent)), "compiled function: input ", i,
+                  " is batched, or has a tangent; transform the function before it is compiled");
+    pointers_[b] = t.data_ptr();
+    memory_[b].tensor = std::move(x.tensor);
+  }
+
+  void allocate(uint32_t b) {
+    const Program::Buffer& buffer = p_.buffers_[b];
+    int64_t extent = buffer.extent;
+    if (extent < 0) extent = buffer.geometry.in(numbers_, room_).extent();
+    memory_[b].storage = Storage::make(extent * itemsize(buffer.geometry.dtype));
+    pointers_[b] = memory_[b].storage->data();
+  }
+
+  // Memory of a buffer that nothing needs any more, for another of the same size.
+  void hand_on(uint32_t from, uint32_t to) {
+    Memory& m = memory_[from];
+    if (!m.storage || m.storage->use_count() != 1) {  // an entry kept it
+      drop(from);
+      allocate(to);
+      return;
+    }
+    memory_[to].storage = std::move(m.storage);
+    pointers_[to] = std::exchange(pointers_[from], nullptr);
+  }
+
+  void drop(uint32_t b) {
+    memory_[b].storage = {};
+    memory_[b].tensor = {};
+    pointers_[b] = nullptr;
+  }
+
+  void call(const Program::Call& c) {
+    Values args = c.constants;
+    for (const Program::Argument& a : c.arguments)
+      args[a.parameter] = value(a, c.op->params[a.parameter]);
+    for (uint32_t i : c.copied) args[i] = copied(std::get<Tensor>(args[i]));
+    Values results = c.op->call(args);
+    if (c.spread) results = spread(std::get<Tensors>(results.at(0)));
+    if (c.gives_copies)
+      for (uint32_t i : c.copied) results.push_back(args[i]);
+    FB_CHECK(results.size() == c.outs.size(), "compiled function: ", c.op->uid, " gave ",
+             results.size(), " results, expected ", c.outs.size());
+    for (size_t i = 0; i < results.size(); ++i)
+      define(c.outs[i], std::get<Tensor>(results[i]), c.op->uid);
+  }
+
+  static Values spread(const Tensors& xs) { return Values(xs.begin(), xs.end()); }
+
+  // A result has the layout that the program was made for; if it has not, a copy does.
+  void define(uint32_t b, const Tensor& result, const char* op) {
+    const Geometry& g = p_.buffers_[b].geometry.in(numbers_, room_);
+    FB_CHECK(result.defined() && result.dtype() == g.dtype && result.sizes() == g.sizes,
+             "compiled function: expected ", op, " to give ", g, ", got ",
+             result.defined()
+                 ? concat("shape ", result.sizes(), ", dtype ", dtype_name(result.dtype()))
+                 : "nothing");
+    Tensor t = result;
+    if (!g.is_laid_out_as(t)) {
+      t = empty_strided(g.sizes, g.strides, g.dtype);
+      ops::copy_(t, result);
+    }
+    pointers_[b] = t.data_ptr();
+    memory_[b].tensor = std::move(t);
+  }
+
+  static Tensor copied(const Tensor& x) {
+    Tensor made = empty_strided(x.sizes(), x.strides(), x.dtype());
+    return ops::copy_(made, x);
+  }
+
+  Value value(const Program::Argument& a, const ParamDesc& p);
+  Value views(const Program::Argument& a, const ParamDesc& p);
+  Value number(int64_t n, const ParamDesc& p);
+
+  const Program& p_;
+  Numbers& numbers_;
+  SmallVector<void*, 16> pointers_;
+  InlineVector<Memory, 8> memory_;
+  Geometry room_;
+};
+
+Value Run::value(const Program::Argument& a, const ParamDesc& p) {
+  switch (a.kind) {
+    case Program::Argument::OneView:
+      return tensor(a.views[0]);
+    case Program::Argument::Views:
+      return views(a, p);
+    case Program::Argument::Integer:
+      return number(numbers_[static_cast<size_t>(a.number)], p);
+    case Program::Argument::Integers:
+      return a.integers.in(numbers_, room_).sizes;
+    default: {
+      double x = a.formula[0].evaluate({numbers_.data(), numbers_.size()});
+      if (is_type(p.type, "Tensor")) return wrapped_number(x);
+      return is_type(p.type, "Number") ? Value(Scalar(x)) : Value(x);
+    }
+  }
+}
+
+Value Run::views(const Program::Argument& a, const ParamDesc& p) {
+  if (!is_type(p.type, "OptTensors")) {
+    Tensors out;
+    for (const Program::View& v : a.views) out.push_back(tensor(v));
+    return out;
+  }
+  OptTensors out;
+  for (const Program::View& v : a.views) {
+    Tensor t = tensor(v);
+    out.push_back(t.defined() ? OptTensor(std::move(t)) : std::nullopt);
+  }
+  return out;
+}
+
+Value Run::number(int64_t n, const ParamDesc& p) {
+  if (is_type(p.type, "Tensor")) return wrapped_number(Scalar(n));
+  if (is_type(p.type, "Number")) return Scalar(n);
+  if (is_type(p.type, "float")) return static_cast<double>(n);
+  if (is_type(p.type, "Ints")) return Ints{n};
+  return n;
+}
+
+Tensors Program::run(std::span<Input> inputs, Numbers& numbers) const {
+  FB_CHECK_TYPE(inputs.size() == arity(), "compiled function: expected ", arity(), " inputs, got ",
+                inputs.size());
+  std::vector<Input> all;
+  if (!attached_.empty()) {
+    all.assign(std::make_move_iterator(inputs.begin()), std::make_move_iterator(inputs.end()));
+    all.insert(all.end(), attached_.begin(), attached_.end());
+    inputs = all;
+  }
+  NoGradGuard no_grad;
+  NoAutocastGuard no_autocast;
+  Run run(*this, inputs, numbers);
+  for (const Step& s : steps_) run.step(s);
+  Tensors out;
+  out.reserve(results_.size());
+  for (const View& v : results_) out.push_back(run.tensor(v));
+  return out;
+}
+
+}  // namespace flambeau::python

@@ -1,0 +1,123 @@
+"""A program of nests and calls as the native object that runs it (csrc/python/program.h).
+
+Everything is numbered here: buffers, parameters, sizes that vary. Must not decide anything about
+memory, which is `plan`'s, nor about loops.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from flambeau import _C
+
+from .._ir.entries import resolve, updated
+from .._ir.formula import Numbers
+from .._ir.symbols import ShapeEnv
+from .._ir.symexpr import Expr
+from .._ir.symfloat import FloatExpr
+from .nest import Call, Nest, Program, View
+from .plan import Allocate, Free, Instruction, Run, Take, plan
+
+_ALLOCATE, _TAKE, _FREE, _NEST, _ENTRY = range(5)
+_CONSTANT, _VIEW, _VIEWS, _INTEGER, _INTEGERS, _FLOAT = range(6)
+
+
+def assemble(
+    program: Program, env: ShapeEnv, library: ctypes.CDLL | None, attached: tuple[Any, ...]
+) -> Any:
+    """The native program; `library` has its nests, `attached` are its last inputs."""
+    return _C._Program(_Assembly(program, env, library).spec(), tuple(attached))
+
+
+class _Assembly:
+    def __init__(self, program: Program, env: ShapeEnv, library: ctypes.CDLL | None) -> None:
+        self.program, self.numbers = program, Numbers(env)
+        self.buffers = _filled(program)
+        self.address = 0
+        if library is not None:
+            self.address = ctypes.cast(library.run, ctypes.c_void_p).value or 0
+        self.nests: dict[int, int] = {}
+        for k, s in enumerate(program.steps):
+            if isinstance(s, Nest):
+                self.nests[k] = len(self.nests)
+        self.views: list[Any] = []
+
+    def spec(self) -> tuple[Any, ...]:
+        program, numbers = self.program, self.numbers
+        buffers = tuple(numbers.geometry(b.dtype, b.shape, b.strides) for b in self.buffers)
+        inputs = tuple(None if n is None else _index(n) for n in program.inputs)
+        steps = tuple(map(self.step, plan(program)))
+        output = numbers.output(tuple(program.outputs), self.result)
+        return (numbers.spec(), buffers, inputs, steps, tuple(self.views), output)
+
+    def result(self, a: Any) -> int | None:
+        """The index of an output that is a tensor."""
+        if not isinstance(a, View):
+            return None
+        self.views.append(self.view(a))
+        return len(self.views) - 1
+
+    def view(self, v: View) -> tuple[Any, ...]:
+        return (_index(v.buffer), self.numbers.geometry(v.dtype, v.shape, v.strides, v.offset))
+
+    def step(self, i: Instruction) -> tuple[Any, ...]:
+        match i:
+            case Allocate(name):
+                return (_ALLOCATE, _index(name))
+            case Take(name, other):
+                return (_TAKE, _index(name), _index(other))
+            case Free(name):
+                return (_FREE, _index(name))
+            case Run(k):
+                step = self.program.steps[k]
+                if isinstance(step, Nest):
+                    return (_NEST, self.address, self.nests[k])
+                return self.call(step)
+
+    def call(self, call: Call) -> tuple[Any, ...]:
+        """An entry of the table; what it would change in place it is given copies of."""
+        target = resolve(call.node.target)
+        op = target.op
+        if target.form == "inplace":
+            raise NotImplementedError(f"compile: {call.node.target} in a functional graph")
+        updates = target.form == "new" and bool(op.updates)
+        copied = updated(op, call.node.args) if updates else [0] if target.form == "new" else []
+        for i in copied:
+            if not isinstance(call.args[i], View):
+                raise NotImplementedError(f"compile: {call.node.target} of a number")
+        args = tuple(map(self.argument, call.args))
+        spread = len(op.outputs) == 1 and op.outputs[0].is_list
+        outs = tuple(map(_index, call.outs))
+        return (_ENTRY, op.uid, args, outs, tuple(copied), updates, spread)
+
+    def argument(self, a: Any) -> tuple[int, Any]:
+        if isinstance(a, View):
+            return (_VIEW, self.view(a))
+        if isinstance(a, Expr):
+            return (_INTEGER, self.numbers.index(a)) if a.constant is None else (0, a.constant)
+        if isinstance(a, FloatExpr):
+            return (_FLOAT, self.numbers.floating(a))
+        if isinstance(a, tuple) and any(isinstance(x, View) for x in a):
+            return (_VIEWS, tuple(self.element(x) for x in a))
+        if isinstance(a, tuple) and any(isinstance(x, Expr) for x in a):
+            return (_INTEGERS, self.numbers.geometry(_C.int64, a, (0,) * len(a)))
+        if isinstance(a, tuple) and any(isinstance(x, FloatExpr) for x in a):
+            raise NotImplementedError("compile: a list of numbers that vary")
+        return (_CONSTANT, a)
+
+    def element(self, a: Any) -> tuple[Any, ...] | None:
+        if a is None or isinstance(a, View):
+            return None if a is None else self.view(a)
+        raise NotImplementedError("compile: a list of tensors and numbers")
+
+
+def _index(name: str) -> int:
+    return int(name[1:])
+
+
+def _filled(program: Program) -> list[Any]:
+    """Buffers by number; one that a pass has removed leaves an empty place."""
+    count = 1 + max((_index(n) for n in program.buffers), default=-1)
+    some = next(iter(program.buffers.values()), None)
+    return [program.buffers.get(f"b{i}", some) for i in range(count)]

@@ -1,0 +1,126 @@
+"""Symbolic sizes for native code: programs of a stack machine, and the numbering of what they use.
+
+The machine is csrc/python/formula.cpp, whose enumerations the numbers of operations are; the
+numbering is that of csrc/python/geometry.h: the symbols of an environment, then formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .symbols import ShapeEnv
+from .symexpr import Atom, Expr
+from .symfloat import FloatExpr
+
+#: kinds of places where symbols are found, and what guards say, as native code numbers them
+KINDS = ("size", "stride", "offset", "value")
+RELATIONS = ("==", "!=", ">=")
+PUSH, LOAD, ADD, MUL, DIV, MOD, MIN, MAX = range(8)
+_ATOMS = {"div": DIV, "mod": MOD, "min": MIN, "max": MAX}
+_FLOATS = ("+", "-", "*", "/", "**", "float", "sqrt", "exp", "log", "cos", "sin")
+
+Steps = tuple[tuple[int, Any], ...]
+
+
+def steps(e: Expr, places: dict[str, int]) -> Steps:
+    """An integer expression; `places` numbers the symbols."""
+    out: list[tuple[int, Any]] = [(PUSH, 0)]
+    for monomial, factor in e.terms:
+        out.append((PUSH, factor))
+        for atom, power in monomial:
+            for _ in range(power):
+                out += [*_atom(atom, places), (MUL, 0)]
+        out.append((ADD, 0))
+    return tuple(out)
+
+
+def _atom(atom: Atom, places: dict[str, int]) -> list[tuple[int, Any]]:
+    if atom.kind == "sym":
+        return [(LOAD, places[atom.name])]
+    first, *others = atom.args
+    out = list(steps(first, places))
+    for other in others:
+        out += [*steps(other, places), (_ATOMS[atom.kind], 0)]
+    return out
+
+
+class Numbers:
+    """The numbers of a run: symbols of an environment, and formulas as they are asked for."""
+
+    def __init__(self, env: ShapeEnv) -> None:
+        self.env = env
+        self.names = {name: i for i, name in enumerate(env.symbols)}
+        self.formulas: dict[Expr, int] = {}
+
+    def index(self, e: Expr) -> int:
+        """Where the value of an expression is found.
+
+        Raises:
+            NotImplementedError: it depends on a symbol that no input shows.
+        """
+        for name in sorted(e.symbols):
+            if self.env.symbols[name].source is None:
+                raise NotImplementedError(f"compile: the size {e} is known only inside the graph")
+        for name, i in self.names.items():
+            if e.text == name:
+                return i
+        return self.formulas.setdefault(e, len(self.names) + len(self.formulas))
+
+    def dim(self, n: int | Expr) -> int | tuple[int]:
+        """A size, stride or offset: an int, or a tuple of the index where it is found."""
+        if isinstance(n, Expr):
+            return n.constant if n.constant is not None else (self.index(n),)
+        return n
+
+    def geometry(
+        self, dtype: Any, shape: Sequence[Any], strides: Sequence[Any], offset: Any = 0
+    ) -> tuple[Any, ...]:
+        """What the native `Geometry` is made of."""
+        dims = (tuple(map(self.dim, x)) for x in (shape, strides))
+        return (dtype, *dims, self.dim(offset))
+
+    def floating(self, e: FloatExpr) -> Steps:
+        """A floating-point expression over the numbers of a run."""
+        out: list[tuple[int, Any]] = []
+        for a in e.args:
+            if isinstance(a, FloatExpr):
+                out += self.floating(a)
+            elif isinstance(a, Expr):
+                out.append((LOAD, self.index(a)))
+            else:
+                out.append((PUSH, float(a)))
+        out.append((2 + _FLOATS.index(e.op), 0))
+        return tuple(out)
+
+    def output(self, a: Any, tensor: Any) -> tuple[int, Any]:
+        """A part of an output; `tensor(x)` gives the index of what is a tensor, else None."""
+        index = tensor(a)
+        if index is not None:
+            return (0, index)
+        if isinstance(a, Expr):
+            return (2, self.index(a)) if a.constant is None else (1, a.constant)
+        if isinstance(a, FloatExpr):
+            return (3, self.floating(a))
+        if isinstance(a, tuple):
+            return (4, tuple(self.output(x, tensor) for x in a))
+        return (1, a)
+
+    def spec(self, conditions: bool = True) -> tuple[Any, ...]:
+        """What the native `Sizes` is made of. To be taken last: it has all formulas."""
+        symbols = []
+        for s in self.env.symbols.values():
+            if s.source is None:
+                symbols.append((len(KINDS), 0, 0))
+            else:
+                symbols.append((KINDS.index(s.source.kind), s.source.input, s.source.dim))
+        formulas = tuple(steps(e, self.names) for e in self.formulas)
+        return (tuple(symbols), formulas, self._conditions() if conditions else ())
+
+    def _conditions(self) -> tuple[Any, ...]:
+        known = {n for n, s in self.env.symbols.items() if s.source is not None}
+        return tuple(
+            (steps(g.expr, self.names), RELATIONS.index(g.relation), str(g))
+            for g in self.env.conditions()
+            if g.expr.symbols <= known
+        )
