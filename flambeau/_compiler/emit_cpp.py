@@ -218,7 +218,6 @@ class Emitter:
 
     def flat(self) -> list[str]:
         loops = self.collapsed()
-        total = c_expr(_product(n for _, n, _ in loops))
         trig = self.angles()
         inner = loops[-1] if loops else ("i0", 1, {})
         if trig:
@@ -233,13 +232,14 @@ class Emitter:
             f"const int64_t outer = {outer}, inner = {size};",
             f"const int64_t pieces = inner > {GRAIN} ? inner / {GRAIN // 2} : 1;",
             "const int64_t step = (inner + pieces - 1) / pieces;",
-            f"#pragma omp parallel for if ({total} > {GRAIN})",
-            "for (int64_t q = 0; q < outer * pieces; ++q) {",
-            "  const int64_t p = q / pieces, from = q % pieces * step;",
-            "  const int64_t to = from + step < inner ? from + step : inner;",
-            f"  {call}",
-            "}",
-        ]
+            *_shared(_product(n for _, n, _ in loops), [
+                "for (int64_t q = 0; q < outer * pieces; ++q) {",
+                "  const int64_t p = q / pieces, from = q % pieces * step;",
+                "  const int64_t to = from + step < inner ? from + step : inner;",
+                f"  {call}",
+                "}",
+            ]),
+        ]  # fmt: skip
 
     def stretch(self, loops: Sequence[Any], inner: Any, exact: str, trig: Sequence[Scalar]) -> None:
         """Adds the function for a part of the innermost loop at outer position p."""
@@ -295,13 +295,11 @@ class Emitter:
         call = "NEST_true(a, n, p);"
         if trig:
             call = f"if (!NEST_false(a, n, p)) {call}"
-        work = c_expr(_product(n for n in self.nest.domain))
-        return [
-            f"#pragma omp parallel for if ({work} > {GRAIN})",
-            f"for (int64_t p = 0; p < {c_expr(_product(n for _, n, _ in kept))}; ++p) {{",
-            f"  {call}",
-            "}",
-        ]
+        rows = c_expr(_product(n for _, n, _ in kept))
+        return _shared(
+            _product(self.nest.domain),
+            [f"for (int64_t p = 0; p < {rows}; ++p) {{", f"  {call}", "}"],
+        )
 
     def angles(self) -> list[Scalar]:
         """Arguments of trigonometric functions, whose fast form is right below a limit alone."""
@@ -437,7 +435,6 @@ class Emitter:
                     loop = [head, *_indent(loop), "}"]
             body += loop
         outer = c_expr(_product(n for _, n, _ in kept[:-1]))
-        work = c_expr(_product(self.nest.domain))
         size = c_expr(last[1])
         tile = [
             f"const int64_t width = start + {TILE} < {size} ? {TILE} : {size} - start;",
@@ -448,11 +445,12 @@ class Emitter:
         self.parts.append(self.function("void", "_tile", tile, params))
         return [
             f"const int64_t tiles = ({size} + {TILE - 1}) / {TILE};",
-            f"#pragma omp parallel for if ({work} > {GRAIN})",
-            f"for (int64_t q = 0; q < ({outer}) * tiles; ++q) {{",
-            f"  NEST_tile(a, n, q / tiles, q % tiles * {TILE});",
-            "}",
-        ]
+            *_shared(_product(self.nest.domain), [
+                f"for (int64_t q = 0; q < ({outer}) * tiles; ++q) {{",
+                f"  NEST_tile(a, n, q / tiles, q % tiles * {TILE});",
+                "}",
+            ]),
+        ]  # fmt: skip
 
     def split(self) -> list[str]:
         """Few rows: the first reduced dim of every sweep is cut into pieces."""
@@ -502,9 +500,10 @@ class Emitter:
             lines.append(f"{t} {s.name} = {start};")
             lines.append(f"{t} {s.name}_pieces[{PIECES}];")
         own = ", ".join(self.buffers())
+        work = _product(self.nest.domain)
+        pragma = f"#pragma omp parallel for if ({c_expr(work)} > {GRAIN}) firstprivate({own})"
         lines += [
-            f"#pragma omp parallel for if ({c_expr(_product(self.nest.domain))} > {GRAIN}) "
-            f"firstprivate({own})",
+            *([] if _is_small(work) else [pragma]),
             f"for (int64_t q = 0; q < {PIECES}; ++q) {{",
             f"  const int64_t from = ({size}) * q / {PIECES}, to = ({size}) * (q + 1) / {PIECES};",
             *(
@@ -525,6 +524,25 @@ class Emitter:
             "}" if names else "",
         ]
         return lines
+
+
+def _is_small(work: Dim) -> bool:
+    """Known not to be worth a second thread."""
+    n = expr(work).constant
+    return n is not None and n <= GRAIN
+
+
+def _shared(work: Dim, loop: list[str]) -> list[str]:
+    """A loop over so much work, on all threads if that is enough.
+
+    A parallel region costs a microsecond even where its condition is false, so there is none then.
+    """
+    if _is_small(work):
+        return loop
+    shared = ["#pragma omp parallel for", *loop]
+    if expr(work).constant is not None:
+        return shared
+    return [f"if ({c_expr(work)} > {GRAIN}) {{", *_indent(shared), "} else {", *_indent(loop), "}"]
 
 
 def _accumulates(stage: Stage) -> list[Accumulate]:
