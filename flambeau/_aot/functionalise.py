@@ -50,6 +50,9 @@ def _run(recorder: PrimitiveRecorder, node: Node, values: dict[Value, Any]) -> N
     where = node.where
     recorder.env.locate = lambda: where
     recorder.grad = node.grad
+    if node.rule is not None:
+        _custom(recorder, node, values)
+        return
     target = resolve(node.target)
     args = [_argument(recorder, a, values) for a in node.args]
     for k, p in enumerate(target.op.params):  # a number may stand where a tensor is expected
@@ -63,6 +66,25 @@ def _run(recorder: PrimitiveRecorder, node: Node, values: dict[Value, Any]) -> N
     if node.outs and not results:
         results = [result]
     values.update(zip(node.outs, results, strict=True))
+
+
+def _custom(recorder: PrimitiveRecorder, node: Node, values: dict[Value, Any]) -> None:
+    """A derivative of its own, which the joint graph will follow."""
+    made = [_argument(recorder, a, values) for a in node.args]
+    results = [Fake(x.dtype, x.shape, x.strides, x.device) for x in made[0]]
+    for r in results:
+        r.requires_grad = True
+    recorder.add(node.target, made, results)
+    recorder.graph.nodes[-1].rule = node.rule
+    values.update(zip(node.outs, results, strict=True))
+
+
+def run_rule(recorder: PrimitiveRecorder, rule: Graph, inputs: list[Any]) -> list[Any]:
+    """What a rule's graph makes of tensors; None where it gives no cotangent."""
+    values: dict[Value, Any] = dict(zip(rule.inputs, inputs, strict=True))
+    for node in rule.nodes:
+        _run(recorder, node, values)
+    return [None if v is None else values[v] for v in rule.outputs]
 
 
 def _copy(recorder: PrimitiveRecorder, x: Fake) -> Fake:

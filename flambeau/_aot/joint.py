@@ -17,6 +17,7 @@ from .._trace.functional import PrimitiveRecorder
 from .._trace.interp import Interpreter
 from .._trace.record import is_inexact
 from .._trace.session import default
+from .functionalise import _argument, run_rule
 
 
 def active_values(graph: Graph, requires_grad: list[bool]) -> set[Value]:
@@ -27,6 +28,10 @@ def active_values(graph: Graph, requires_grad: list[bool]) -> set[Value]:
         if wanted and isinstance(v.type, TensorType)
     }
     for node in graph.nodes:
+        if node.rule is not None:
+            if any(v in active for v in node.args[1]):
+                active.update(node.outs)
+            continue
         op = resolve(node.target).op
         if not node.grad or not any(v in active for v in node.inputs):
             continue
@@ -106,6 +111,9 @@ class Backward:
         wanted = [v for v in node.inputs if v in self.active]
         if not wanted or all(g is None for g in got) or not node.grad:
             return
+        if node.rule is not None:
+            self.custom(node, got)
+            return
         op = resolve(node.target).op
         rule = table.vjp(op.uid)
         if rule is None:
@@ -124,6 +132,16 @@ class Backward:
                     if isinstance(v, Value):
                         self.accumulate(v, part)
 
+    def custom(self, node: Node, got: list[Fake | None]) -> None:
+        """See Note [Derivatives of their own]."""
+        assert node.rule is not None
+        _, wanted, given = node.args
+        cotangents = [g or self.zeros(v) for g, v in zip(got, node.outs, strict=True)]
+        made = run_rule(self.recorder, node.rule, [*map(self.fake, given), *cotangents])
+        self.recorder.grad = True
+        for v, g in zip(wanted, made, strict=True):
+            self.accumulate(v, g)
+
     def value(
         self, p: Any, node: Node, got: list[Fake | None], is_list: bool, undefined: bool
     ) -> Any:
@@ -138,8 +156,6 @@ class Backward:
         return g if g is not None or undefined else self.zeros(node.outs[p.index])
 
     def argument(self, a: Any) -> Any:
-        from .functionalise import _argument
-
         if isinstance(a, Value):
             return self.fake(a)
         if isinstance(a, tuple):

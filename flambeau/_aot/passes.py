@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import flambeau
+
 from .._ir.entries import resolve
-from .._ir.graph import Graph, Node, Value, map_values, values_of
+from .._ir.graph import CUSTOM, Graph, Node, Value, map_values, values_of
 
 
 def is_random(node: Node) -> bool:
     """It draws from a generator: it may be neither dropped nor doubled."""
+    if node.target == CUSTOM:
+        return False
     return any(p.type.base == "Generator" for p in resolve(node.target).op.params)
 
 
@@ -40,6 +44,9 @@ def eliminate_common(graph: Graph) -> Graph:
     nodes: list[Node] = []
     for node in graph.nodes:
         args = map_values(node.args, lambda v: same.get(v, v))
+        if node.rule is not None:  # equal values may have derivatives that differ
+            nodes.append(Node(node.target, args, node.outs, node.where, node.grad, node.rule))
+            continue
         key = (node.target, _key(args), node.grad)
         first = seen.get(key)
         if first is not None:
@@ -58,6 +65,19 @@ def _key(a: Any) -> Any:
     if isinstance(a, tuple):
         return tuple(map(_key, a))
     return (type(a), repr(a)) if isinstance(a, (float, complex)) else (type(a), a)
+
+
+def without_rules(graph: Graph) -> Graph:
+    """Derivatives of their own are gone: what is left of their nodes are copies."""
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if node.rule is None:
+            nodes.append(node)
+            continue
+        for made, out in zip(node.args[0], node.outs, strict=True):
+            args = (made, None, flambeau.preserve_format, None)
+            nodes.append(Node("_to_copy", args, (out,), node.where, node.grad))
+    return _like(graph, nodes, graph.outputs)
 
 
 def clean(graph: Graph) -> Graph:

@@ -10,7 +10,7 @@ from .functionalise import functionalise
 from .joint import active_values, differentiate
 from .metadata import Metadata
 from .partition import partition
-from .passes import clean
+from .passes import clean, without_rules
 
 
 @dataclass
@@ -44,7 +44,7 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     results = list(joint.outputs)
     active = active_values(joint, requires_grad)
     if not any(v in active for v in results):
-        return Compiled(renumbered(clean(joint)), None, meta)
+        return Compiled(renumbered(clean(without_rules(joint))), None, meta)
     inputs = joint.inputs
     meta.differentiable, total = differentiate(recorder, active, results)
     tangents = recorder.graph.inputs[len(inputs) :]
@@ -55,7 +55,7 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
             wanted.append(recorder.read(total[v]))
     joint.outputs = (*results, *wanted)
     checked(joint, "primitive")
-    joint = clean(joint)
+    joint = clean(without_rules(joint))
     mutated = frozenset(inputs[i] for i in meta.mutated)
     parts = partition(joint, meta.results, tangents, recompute, mutated)
     meta.saved, meta.sizes = len(parts.saved), parts.sizes

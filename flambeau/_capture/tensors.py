@@ -240,18 +240,10 @@ class Tensors:
         raise Break(f"the attribute {name} of a tensor is set")
 
     def apply(self, f: Frame, cls: Any, setup: Any, args: Any) -> Any:
-        """autograd.Function: its forward is followed where no gradient is wanted."""
-        needs = flambeau.is_grad_enabled() and any(
-            kinds.is_tensor(a) and a.requires_grad for a in args
-        )
-        if needs:
-            raise Break(f"{cls.__qualname__} has a derivative of its own")
-        context = f.world.create(_Context())
-        if setup is None:
-            return f.call(cls.forward, [context, *args], {})
-        out = f.call(cls.forward, list(args), {})
-        f.call(setup, [context, tuple(args), out], {})
-        return out
+        """autograd.Function"""
+        from .functions import apply
+
+        return apply(f, cls, setup, args)
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -307,21 +299,6 @@ class Tensors:
 
 def _nowhere() -> None:
     return None
-
-
-class _Context:
-    """What a `Function` whose gradient nobody wants is given as ctx."""
-
-    def __init__(self) -> None:
-        self.needs_input_grad = ()
-
-    def save_for_backward(self, *tensors: Any) -> None:
-        """Nothing is kept."""
-
-    save_for_forward = mark_dirty = mark_non_differentiable = save_for_backward
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """There are none."""
 
 
 def freely(function: Any, args: Any, kwargs: Any) -> Any:

@@ -215,6 +215,22 @@ class World:
         self.created[id(value)] = value
         return value
 
+    def changes(self) -> Any:
+        """What the program changed outside so far, to compare with later."""
+        shadows = [
+            (k, [id(x) for x in contents(s.copy)]) for k, s in self.shadows.items() if s.changed()
+        ]
+        written = [
+            [(k, n, id(v)) for k, (_, names) in table.items() for n, v in names.items()]
+            for table in (self.attributes, self.names)
+        ]
+        cells = [
+            id(c.cell.cell_contents)
+            for c in self.cells.values()
+            if c.before is not _LAZY and c.cell.cell_contents is not c.before
+        ]
+        return shadows, written, cells
+
     # -- closures and globals ----------------------------------------------------------------------
 
     def outside_cell(self, cell: Any, place: Place) -> Any:

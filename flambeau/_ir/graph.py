@@ -87,15 +87,29 @@ class Value:
 Arg = Any
 
 
+#: The target of nodes that give tensors a derivative of the user's own.
+#:
+#: Note [Derivatives of their own]
+#: `custom_gradient(made, wanted, given)` copies the tensors `made`. Gradients of its results flow
+#: to `wanted` by the node's `rule`: a graph of `given` and of the cotangents of all results, which
+#: gives a cotangent (or None) for each of `wanted`. Such a node is no entry of the table. It
+#: occurs in captured graphs, and in functional ones until they are differentiated.
+CUSTOM = "custom_gradient"
+
+
 @dataclass(eq=False)
 class Node:
-    """One call of an entry; without `grad` it runs as under no_grad."""
+    """One call of an entry; without `grad` it runs as under no_grad.
+
+    `rule` is for the one target that is no entry, see Note [Derivatives of their own].
+    """
 
     target: str
     args: tuple[Arg, ...]
     outs: tuple[Value, ...]
     where: Where | None = None
     grad: bool = True
+    rule: Graph | None = None
 
     @property
     def out(self) -> Value:

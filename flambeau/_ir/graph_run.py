@@ -14,6 +14,7 @@ from flambeau import _C
 
 from .entries import Target, resolve, updated
 from .graph import Graph, Node, Value, values_of
+from .graph_custom import custom_caller
 from .symbols import ShapeEnv
 from .symexpr import Expr
 from .symfloat import FloatExpr
@@ -108,18 +109,24 @@ def _last_uses(graph: Graph) -> list[list[Value]]:
 
 
 def prepare(graph: Graph) -> Callable[..., tuple[Any, ...]]:
-    """A function of the graph's inputs (but for attached ones) that gives its outputs."""
+    """A function of the graph's inputs (but for attached ones) that gives its outputs.
+
+    It also takes the values of symbols, for graphs whose inputs do not tell them.
+    """
     uses = graph.uses()
     empties = {
         n.out for n in graph.nodes if n.target in ("empty", "empty_like", "empty_strided")
     } - set(values_of(graph.outputs))
     steps = []
     for node, dead in zip(graph.nodes, _last_uses(graph), strict=True):
+        if node.rule is not None:
+            steps.append((node, custom_caller(node), dead))
+            continue
         first = node.args[0] if node.args else None
         fresh = isinstance(first, Value) and first in empties and len(uses[first]) == 1
         steps.append((node, _caller(node, fresh), dead))
 
-    def call(*inputs: Any) -> tuple[Any, ...]:
+    def call(*inputs: Any, sizes: Mapping[str, int] | None = None) -> tuple[Any, ...]:
         given = (*inputs, *graph.attached)
         if len(given) != len(graph.inputs):
             raise TypeError(
@@ -127,10 +134,13 @@ def prepare(graph: Graph) -> Callable[..., tuple[Any, ...]]:
                 f"got {len(inputs)}"
             )
         values: Values = dict(zip(graph.inputs, given, strict=True))
-        sizes = bindings(graph.env, given) if graph.env.symbols else {}
+        if not sizes:
+            sizes = bindings(graph.env, given) if graph.env.symbols else {}
         for node, function, dead in steps:
             args = _fetch(node.args, values, sizes)
-            if node.grad:
+            if node.rule is not None:
+                results = function(args, sizes)
+            elif node.grad:
                 results = function(args)
             else:
                 with flambeau.no_grad():

@@ -7,8 +7,10 @@
       return %2
 
 Strides follow the shape in braces where they are not contiguous, a device other than the CPU after
-an `@`, and `no_grad` precedes the target of a node that runs without recording. In arguments,
-strings are quoted, a dtype is written as in types, and other objects of the library by their names.
+an `@`, and `no_grad` precedes the target of a node that runs without recording. The graph of a
+derivative of the user's own follows its node, each line after `backward`; it is not read back. In
+arguments, strings are quoted, a dtype is written as in types, and other objects of the library by
+their names.
 """
 
 from __future__ import annotations
@@ -111,7 +113,11 @@ def show(graph: Graph) -> str:
         lines.append(f"guard {g.expr} {g.relation} 0" + (f"  # {g.where}" if g.where else ""))
     inputs = ", ".join(f"%{v.id}: {show_type(v.type)}" for v in graph.inputs)
     lines.append(f"graph({inputs}):")
-    lines += [f"  {show_node(n)}" for n in graph.nodes]
+    for n in graph.nodes:
+        lines.append(f"  {show_node(n)}")
+        if n.rule is not None:
+            rule = show(n.rule).splitlines()
+            lines += [f"    backward {line}" for line in rule[len(n.rule.env.symbols) :]]
     outputs = ", ".join(map(show_arg, graph.outputs))
     return "\n".join([*lines, f"  return {outputs}".rstrip()]) + "\n"
 
@@ -237,6 +243,8 @@ def parse(text: str) -> Graph:
             continue
         if line.startswith("guard "):
             p.guard(line)
+        elif line.startswith("backward "):
+            raise ValueError("graph text: a derivative of the user's own cannot be read back")
         elif line.startswith("graph("):
             graph.inputs = p.defined(line)
         elif line == "return" or line.startswith("return "):

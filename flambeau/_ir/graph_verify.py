@@ -14,7 +14,7 @@ import flambeau
 
 from .._build.model import Op
 from .entries import resolve, updated
-from .graph import Graph, Node, ScalarType, TensorType, Value, values_of
+from .graph import CUSTOM, Graph, Node, ScalarType, TensorType, Value, values_of
 from .graph_text import show_node, show_type
 from .symbols import ShapeEnv
 from .symexpr import Expr
@@ -43,6 +43,11 @@ def verify(graph: Graph, level: str = "captured") -> Graph:
     for node in graph.nodes:
         text = show_node(node)
         _uses(node.args, defined, text)
+        if node.target == CUSTOM:
+            _custom(node, text)
+            for v in node.outs:
+                _define(v, defined, ids, graph.env, text)
+            continue
         op = _target(node, level, text)
         _arguments(op, node, graph.env, text)
         _results(op, node, updated(op, node.args) if node.target.endswith(".new") else [], text)
@@ -90,6 +95,23 @@ def _uses(args: tuple[Any, ...], defined: set[Value], text: str) -> None:
     for v in values_of(args):
         if v not in defined:
             raise GraphError(f"graph: {v} is used before it is defined: {text}")
+
+
+def _custom(node: Node, text: str) -> None:
+    """See Note [Derivatives of their own]."""
+    rule = node.rule
+    if rule is None:
+        raise GraphError(f"graph: a derivative of its own without a rule: {text}")
+    made, wanted, given = node.args
+    if [v.type for v in made] != [v.type for v in node.outs]:
+        raise GraphError(f"graph: the results are copies of other tensors: {text}")
+    if len(rule.inputs) != len(given) + len(made) or len(rule.outputs) != len(wanted):
+        raise GraphError(f"graph: the rule is one of other values: {text}")
+    defined = set(rule.inputs)
+    for n in rule.nodes:
+        _uses(n.args, defined, text)
+        defined.update(n.outs)
+    _uses(rule.outputs, defined, text)
 
 
 def _target(node: Node, level: str, text: str) -> Op:

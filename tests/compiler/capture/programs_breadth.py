@@ -992,33 +992,33 @@ class Reversal(torch.autograd.Function):
         return -ctx.weight * g, None
 
 
-@program(None)
+@program()
 def function_of_ones_own(x):
     return Cube.apply(x * 2) + 1
 
 
-@program(None)
+@program()
 def function_with_setup(x):
     a, b = Scaled.apply(x, 3.0, x * 2)
     return a * 2 + b
 
 
-@program(None)
+@program()
 def function_straight_through(x):
     return Straight.apply(x) * x
 
 
-@program(None)
+@program()
 def function_gradient_reversal(x):
     return Reversal.apply(x, 0.5).sum()
 
 
-@program(None)
+@program()
 def functions_nested(x):
     return Cube.apply(Straight.apply(x) + Cube.apply(x))
 
 
-@program(None)
+@program()
 def function_result_unused(x):
     a, _ = Scaled.apply(x, 3.0, x)
     return a

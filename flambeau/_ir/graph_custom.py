@@ -1,0 +1,51 @@
+"""Runs a derivative of the user's own, see Note [Derivatives of their own]: an autograd function
+whose backward is the rule's graph. Knows no entry of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .graph import Node
+
+
+def custom_caller(node: Node) -> Callable[..., tuple[Any, ...]]:
+    """A function of the node's arguments and the values of symbols."""
+    import flambeau
+    from flambeau.autograd.function import refused
+
+    from .graph_run import prepare
+
+    assert node.rule is not None
+    rule = prepare(node.rule)
+
+    class Custom(flambeau.autograd.Function):
+        @staticmethod
+        def forward(
+            ctx: Any, sizes: Mapping[str, int], counts: tuple[int, int], *tensors: Any
+        ) -> Any:
+            made, wanted = counts
+            ctx.sizes, ctx.counts = sizes, counts
+            given = tensors[made + wanted :]
+            ctx.save_for_backward(*given)
+            return tuple(t.clone() for t in tensors[:made])
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            made, wanted = ctx.counts
+            with flambeau.no_grad():
+                out = rule(*ctx.saved_tensors, *grads, sizes=ctx.sizes)
+            if flambeau.is_grad_enabled():
+                out = refused(out, "a compiled function cannot be differentiated twice")
+            given = len(ctx.saved_tensors)
+            return (None, None, *[None] * made, *out, *[None] * given)
+
+    def call(args: tuple[Any, ...], sizes: Mapping[str, int]) -> tuple[Any, ...]:
+        made, wanted, given = args
+        results: tuple[Any, ...] = Custom.apply(
+            sizes, (len(made), len(wanted)), *made, *wanted, *given
+        )
+        return results
+
+    return call
