@@ -347,6 +347,9 @@ double airy_ai(double x) {
 // -----------------------------------------------
 
 namespace {
+// Degrees beyond this take longer than anybody waits; their values are not known: NaN.
+constexpr double kHighest = 1 << 22;
+
 template <class F>
 double recur(double n, double p0, double p1, const F& step) {
   if (std::isnan(n)) return kNan;
@@ -354,16 +357,22 @@ double recur(double n, double p0, double p1, const F& step) {
   if (n < 1) return p0;
   double whole = std::floor(n);
   for (double k = 1; k < whole && (std::isfinite(p1) || k < 64); k += 1) {
+    if (k > kHighest) return kNan;
     double next = step(k, p1, p0);
     p0 = p1;
     p1 = next;
   }
   return p1;
 }
-// Chebyshev polynomials differ in p1 alone; inside (-1, 1) high orders are trigonometric.
+// Chebyshev polynomials differ in p1 alone; inside (-1, 1) high orders are trigonometric, at the
+// ends p[k] is linear in k but for its sign.
 template <class F>
 double chebyshev(double x, double n, double p1, const F& trigonometric) {
   if (n > 6 && std::fabs(x) < 1) return trigonometric(std::floor(n), std::acos(x));
+  if (n > 6 && std::fabs(x) == 1) {
+    double k = std::floor(n), size = 1 + k * (x * p1 - 1);
+    return x < 0 && std::fmod(k, 2) == 1 ? -size : size;
+  }
   return recur(n, 1, p1, [x](double, double a, double b) { return 2 * x * a - b; });
 }
 }  // namespace

@@ -260,6 +260,7 @@ def NAME(input: Tensor) -> Tensor:
 )  # fmt: skip
 def NAME(x: Tensor | Number, n: Tensor | Number) -> Tensor:  # noqa: F811
     """The polynomial NAME of degree `n`, truncated to a whole number. Without a derivative.
+    NaN for degrees beyond 2**22, but where a closed form gives Chebyshev's on [-1, 1].
 
     Source: Abramowitz and Stegun, Handbook of Mathematical Functions, chapter 22.
 

@@ -197,6 +197,17 @@ def test_special_functions(name):
     np.testing.assert_allclose(got, UNARY[name](X), rtol=1e-10, atol=1e-14)
 
 
+def test_polynomials_of_absurd_degree_end():
+    k = 2.0**31
+    ends = torch.tensor([1.0, -1.0], dtype=torch.float64)
+    assert torch.special.chebyshev_polynomial_t(ends, k).tolist() == [1, 1]
+    assert torch.special.chebyshev_polynomial_u(ends, k + 1).tolist() == [k + 2, -k - 2]
+    assert torch.special.chebyshev_polynomial_v(ends, k + 1).tolist() == [1, -2 * k - 3]
+    assert torch.special.chebyshev_polynomial_w(ends, k + 1).tolist() == [2 * k + 3, -1]
+    for name in ("laguerre_polynomial_l", "legendre_polynomial_p"):
+        assert getattr(torch.special, name)(torch.tensor([0.5]), k).isnan().all()
+
+
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_special_polynomials(name):
     x = np.linspace(-0.9, 0.9, 11)
