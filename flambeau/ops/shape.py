@@ -234,6 +234,12 @@ def narrow(input: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
     return narrow(input, dim, int(start.item()), length)
 
 
+@composite(namespaces=(), method=False, function=False)
+def _check_count(op: str, views: int) -> None:
+    """Refuses lists of views that no memory holds."""
+    check(views <= 1 << 24, f"{op}: expected at most {1 << 24} views, but {views} were asked for")
+
+
 @composite(aliases=("unsafe_split",))
 def split(self: Tensor, split_size_or_sections: int, dim: int = 0) -> Tensors:
     """Views along `dim`, of `split_size_or_sections` entries each (the last may be smaller), or of
@@ -250,6 +256,7 @@ def split(self: Tensor, split_size_or_sections: int, dim: int = 0) -> Tensors:
         step > 0 or n == 0,
         f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}",
     )
+    _check_count("split", n // max(step, 1))
     out: Tensors = []
     if n == 0:
         out.append(self.slice(dim, 0, 0, 1))
@@ -307,6 +314,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Tensors:
     n = input.size(dim)
     step = (n + chunks - 1) // chunks
     if step == 0:
+        _check_count("chunk", chunks)
         return split_with_sizes(input, [0 for i in range(chunks)], dim)
     return split(input, step, dim)
 
@@ -324,6 +332,7 @@ def tensor_split(input: Tensor, indices_or_sections: int, dim: int = 0) -> Tenso
     )
     k = indices_or_sections
     check(k > 0, f"number of sections must be larger than 0, got {k}")
+    _check_count("tensor_split", k)
     n = input.size(dim)
     out: Tensors = []
     a = 0
@@ -485,6 +494,7 @@ def unbind(input: Tensor, dim: int = 0) -> Tensors:
     (tensor([1., 0.]), tensor([0., 1.]))
     """
     d = wrap_dim(dim, input.ndim)
+    _check_count("unbind", input.size(d))
     out: Tensors = []
     for i in range(input.size(d)):
         out.append(input.select(d, i))

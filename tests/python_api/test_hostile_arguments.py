@@ -109,6 +109,20 @@ def test_a_storage_that_shrinks_leaves_its_tensors_readable():
 @pytest.mark.parametrize(
     "call",
     [
+        lambda: fb.zeros(3).tensor_split(2**62),
+        lambda: fb.zeros(0).chunk(2**62),
+        lambda: fb.zeros(1).expand(2**40).unbind(),
+        lambda: fb.zeros(1).expand(2**40).split(1),
+    ],
+)
+def test_more_views_than_memory_holds(call):
+    with pytest.raises(RuntimeError, match="expected at most 16777216 views"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
         lambda: fb.nn.functional.pad(fb.zeros(3), (2**62, 2**62)),
         lambda: fb.arange(10).unfold(0, 2**63 - 1, 1),
         lambda: fb.zeros(3).as_strided((2,), (1,), 2**62),
