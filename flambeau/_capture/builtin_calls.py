@@ -395,7 +395,7 @@ def warn(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     warnings.warn(*args, **{**kwargs, "stacklevel": 1})
 
 
-@means(flambeau.compiler.is_compiling)
+@means(flambeau.compiler.is_compiling, flambeau.compiler.is_dynamo_compiling)
 def is_compiling(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return True
 
@@ -415,3 +415,8 @@ means(flambeau.autocast_decrement_nesting)(_nesting(-1))
 means(flambeau.clear_autocast_cache)(
     lambda f, args, kwargs: f.interpreter.tensors.recorder.kept.clear()
 )
+
+
+@means(flambeau.compiler.cudagraph_mark_step_begin)
+def step_begins(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Of no meaning here."""

@@ -166,7 +166,9 @@ def call_function(
     store = function.__dict__
     if store:
         if "_flambeau_disabled" in store:
-            raise Break(f"{kinds.describe(function)} is disabled")
+            reason = store["_flambeau_disabled"]
+            words = "" if reason == "disabled" else f": {reason}"
+            raise Break(f"{kinds.describe(function)} is disabled{words}")
         inner = store.get("_flambeau_compiled")
         if inner is not None:
             return call(f, inner, args, kwargs)

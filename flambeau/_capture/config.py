@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau import _C
+from flambeau._dynamo import config as dynamo
 
 from . import capture as _capture
 from .capture import Captured
@@ -19,10 +20,6 @@ from .logs import enabled, log
 from .varying import Varying
 
 _C._set_capture_callbacks(Break, trusted)
-
-#: compiled forms of one code object under one `compile`
-RECOMPILE_LIMIT = 8
-
 
 _all: weakref.WeakSet[Config] = weakref.WeakSet()
 
@@ -41,7 +38,7 @@ class Config:
         backend: Callable[..., Any],
         fullgraph: bool = False,
         dynamic: bool | None = None,
-        limit: int = RECOMPILE_LIMIT,
+        limit: int | None = None,
         strict: bool = False,
         name: str | None = None,
     ) -> None:
@@ -75,18 +72,21 @@ class Config:
     def may_recompile(self, code: types.CodeType, because: str) -> bool:
         """Whether one more form of a code object may be compiled."""
         count = sum(owner is self for owner, _, _ in _C._code_entries(code))
-        if count < self.limit:
+        limit = dynamo.recompile_limit if self.limit is None else self.limit
+        if count < limit:
             log("recompiles", f"{code.co_qualname} is compiled again: not so any more: {because}")
             return True
         message = (
             f"compile: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) was compiled "
-            f"{count} times, which is the limit; other calls of it run in plain Python. The last "
-            f"reason: not so any more: {because}"
+            f"{count} times, which is the limit (flambeau._dynamo.config.recompile_limit); other "
+            f"calls of it run in plain Python. The last reason: not so any more: "
+            f"{because.partition('; ')[0]}. FLAMBEAU_LOGS=recompiles shows all; sizes that vary "
+            "are marked by mark_dynamic, and other values are better tensors than numbers"
         )
         if self.fullgraph:
             raise Unsupported(message)
         self.leave(code)
-        warnings.warn(message, stacklevel=2)
+        warnings.warn_explicit(message, UserWarning, code.co_filename, code.co_firstlineno)
         return False
 
     def compile(self, graph: Any, examples: list[Any], where: Any) -> Callable[..., Any]:

@@ -15,10 +15,12 @@ from flambeau.compiler import (
     register_backend,
     reset,
 )
+from flambeau.compiler._module import OptimizedModule
 
 from . import config, exc
 
 __all__ = [
+    "OptimizedModule",
     "allow_in_graph",
     "config",
     "disable",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import types
 import weakref
@@ -65,9 +66,20 @@ def compile(
         return model
     if not callable(model):
         raise TypeError(f"compile: expected a function or a module, got {type(model).__name__}")
+    _check_python()
     found = _backends.find(backend, mode, options)
     name = backend if isinstance(backend, str) else None
     return compiled_form(model, found, fullgraph, dynamic, name=name)
+
+
+def _check_python() -> None:
+    """Capture knows bytecode and frames of these versions alone."""
+    if not (3, 11) <= tuple(sys.version_info[:2]) <= (3, 12):
+        version = ".".join(map(str, sys.version_info[:3]))
+        raise RuntimeError(
+            f"compile: capture is supported on CPython 3.11 and 3.12, this is {version}; use the "
+            "model without compile (disable=True), or another Python"
+        )
 
 
 def compiled_form(
@@ -155,8 +167,6 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 def reset() -> None:
     """Forgets all that was compiled, and what was learned about sizes that vary."""
     _C._reset_captures()
-    import sys
-
     resume = sys.modules.get("flambeau._capture.resume")
     if resume is not None:
         resume.forget()
@@ -172,6 +182,28 @@ def is_compiling() -> bool:
     False
     """
     return False
+
+
+def is_dynamo_compiling() -> bool:
+    """Whether the calling code is being captured; another name of `is_compiling`.
+
+    >>> torch.compiler.is_dynamo_compiling()
+    False
+    """
+    return False
+
+
+def is_exporting() -> bool:
+    """Whether the calling code is being exported, which `compile` never does.
+
+    >>> torch.compiler.is_exporting()
+    False
+    """
+    return False
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Says that a new step begins, for back ends that reuse memory between steps: none of ours."""
 
 
 def allow_in_graph(fn: Any) -> Any:

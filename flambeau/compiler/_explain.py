@@ -58,6 +58,8 @@ class Explanation:
         ]
         for n, part in enumerate(self.parts, 1):
             lines.append(f"part {n}: {part.name}, {part.nodes} operations")
+            if part.because is not None:
+                lines.append(f"  compiled again, not so any more: {part.because}")
             lines += [f"    {line}" for line in str(part.graph or "").splitlines()]
             if part.reason is not None:
                 lines.append(f"  ends because of: {part.reason}\n    at {part.where}")

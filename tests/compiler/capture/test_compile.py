@@ -183,3 +183,50 @@ def test_import_is_lazy():
         "flambeau.compiler; assert 'flambeau._capture' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_names_of_being_compiled():
+    def f(x):
+        torch.compiler.cudagraph_mark_step_begin()
+        flags = (
+            torch.compiler.is_compiling(),
+            torch.compiler.is_dynamo_compiling(),
+            torch.compiler.is_exporting(),
+            torch._dynamo.is_compiling(),
+        )
+        return x + sum(flags)
+
+    assert torch.compile(f, backend="eager", fullgraph=True)(torch.zeros(1)).item() == 3
+    assert f(torch.zeros(1)).item() == 0
+
+
+def test_recompile_limit_is_a_switch(monkeypatch):
+    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", 2)
+
+    def f(x, word):
+        return x * len(word)
+
+    compiled = torch.compile(f, backend="eager")
+    compiled(torch.ones(1), "a")
+    compiled(torch.ones(1), "bb")
+    with pytest.warns(UserWarning, match=r"was compiled 2 times.*not so any more: word == ") as w:
+        assert compiled(torch.ones(1), "ccc").item() == 3
+    assert w[0].filename == __file__ and w[0].lineno == f.__code__.co_firstlineno
+
+
+def test_reason_of_disable_is_told():
+    @torch.compiler.disable(reason="talks to a server")
+    def noted(x):
+        return x
+
+    e = torch.compiler.explain(lambda x: noted(x * 2) + 1)(torch.ones(1))
+    assert "is disabled: talks to a server" in e.break_reasons[0]
+
+
+@pytest.mark.parametrize("version", [(3, 10, 14), (3, 13, 0), (3, 14, 1)])
+def test_other_pythons_are_refused_clearly(monkeypatch, version):
+    monkeypatch.setattr(sys, "version_info", version)
+    told = f"supported on CPython 3.11 and 3.12, this is {'.'.join(map(str, version))}"
+    with pytest.raises(RuntimeError, match=told):
+        torch.compile(lambda x: x + 1)
+    assert torch.compile(nn.ReLU(), disable=True)(torch.ones(1)).item() == 1
