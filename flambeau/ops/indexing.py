@@ -652,6 +652,11 @@ def _check_index_source(input: Tensor, dim: int, index: Tensor, source: Tensor, 
     )
     if source.ndim == 0 or input.ndim == 0:
         check(
+            input.ndim <= 1 and source.ndim <= 1,
+            f"{op}: expected source of the shape of input {input.shape} apart from dim {d}, got "
+            f"{source.shape}",
+        )
+        check(
             index.numel() == source.numel(),
             f"{op}: expected source of {index.numel()} elements, as many as index, got "
             f"{source.numel()}",

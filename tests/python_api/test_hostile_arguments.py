@@ -79,6 +79,14 @@ def test_memory_that_is_not_aligned():
         fb.tensor(np.longdouble(1))
 
 
+@pytest.mark.parametrize("name", ["index_add", "index_copy"])
+def test_a_source_without_dims_fits_a_vector_alone(name):
+    f, one = getattr(fb, name), fb.tensor([0])
+    assert f(fb.zeros(2), 0, one, fb.tensor(3.0)).tolist() == [3, 0]
+    with pytest.raises(RuntimeError, match="expected source of the shape of input"):
+        f(fb.zeros(3, 4), 0, one, fb.tensor(3.0))
+
+
 def test_whole_numbers_are_not_rounded_to_decimals():
     with pytest.raises(NotImplementedError, match="with decimals not implemented for 'Long'"):
         fb.round(fb.tensor([5, 15]), decimals=-1)
