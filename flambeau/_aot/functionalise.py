@@ -10,16 +10,13 @@ from typing import Any
 
 from .._ir.entries import resolve
 from .._ir.graph import Graph, Node, TensorType, Value, dim
-from .._ir.symbols import SymInt
 from .._ir.symexpr import Expr
 from .._ir.symfloat import FloatExpr, SymFloat
 from .._trace.fake import Fake, of_type, plain, symbolic
 from .._trace.functional import PrimitiveRecorder
-from .._trace.interp import wrapped
+from .._trace.interp import NUMBERS, wrapped
 from .._trace.record import fakes_of
 from .metadata import Alias, Metadata
-
-_NUMBERS = (bool, int, float, complex, SymInt, SymFloat)
 
 
 def functionalise(graph: Graph, requires_grad: list[bool]) -> tuple[PrimitiveRecorder, Metadata]:
@@ -56,7 +53,7 @@ def _run(recorder: PrimitiveRecorder, node: Node, values: dict[Value, Any]) -> N
     target = resolve(node.target)
     args = [_argument(recorder, a, values) for a in node.args]
     for k, p in enumerate(target.op.params):  # a number may stand where a tensor is expected
-        if p.type.base == "Tensor" and isinstance(args[k], _NUMBERS):
+        if p.type.base == "Tensor" and isinstance(args[k], NUMBERS):
             args[k] = wrapped(args[k])
     if target.form == "new":
         result = recorder.mutate(target.op, [_copy(recorder, args[0]), *args[1:]])

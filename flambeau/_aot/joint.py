@@ -14,7 +14,7 @@ from .._ir.graph import Graph, Node, TensorType, Value
 from .._trace import geometry, table
 from .._trace.fake import Fake, of_type
 from .._trace.functional import PrimitiveRecorder
-from .._trace.interp import Interpreter
+from .._trace.interp import NUMBERS, Interpreter, wrapped
 from .._trace.record import is_inexact
 from .._trace.session import default
 from .functionalise import _argument, run_rule
@@ -147,7 +147,9 @@ class Backward:
     ) -> Any:
         """What a parameter of a rule stands for at this node."""
         if p.kind == "input":
-            return self.argument(node.args[p.index])
+            given = self.argument(node.args[p.index])
+            kind = resolve(node.target).op.params[p.index].type.base
+            return wrapped(given) if kind == "Tensor" and isinstance(given, NUMBERS) else given
         if p.kind == "result":
             return [self.fake(v) for v in node.outs] if is_list else self.fake(node.outs[p.index])
         if is_list:

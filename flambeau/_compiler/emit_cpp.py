@@ -342,7 +342,7 @@ class Emitter:
         for s in _accumulates(stage):
             lines.append(f"{s.value.type} {s.name} = {literal(s.initial, s.value.type)};")
             if s.combine in ("maximum", "minimum") and s.value.type in ("float", "double"):
-                lines.append(f"bool {s.name}_nan = false;")
+                lines.append(f"{_flag(s)} {s.name}_nan = 0;")
         inner, last = Scope(self.hoisted(stage, row)), reduced[-1] if reduced else ("i0", 1, {})
         blocked = any(s.combine == "add" for s in _accumulates(stage))
         body = self.swept(stage, inner, blocked)
@@ -510,7 +510,7 @@ class Emitter:
                 f"  {s.value.type} {s.name}_part = {literal(s.initial, s.value.type)};"
                 for s in accumulates
             ),
-            *(f"  [[maybe_unused]] bool {n}_nan = false;" for n in names),
+            *(f"  [[maybe_unused]] {_flag(s)} {s.name}_nan = 0;" for s in accumulates),
             *_indent(loop),
             *(
                 f'  if ({s.name}_nan) {s.name}_part = {s.value.type}(__builtin_nan(""));'
@@ -561,6 +561,11 @@ def _combined(s: Accumulate, target: str, x: str) -> list[str]:
         if s.combine in ("add", "mul"):
             return [f"{target} {'+' if s.combine == 'add' else '*'}= {x};"]
     return [f"{target} = s::{s.combine}({target}, {x});"]
+
+
+def _flag(s: Accumulate) -> str:
+    """Type of the flag that a NaN was seen: as wide as the value, so that both share a vector."""
+    return "int64_t" if s.value.type == "double" else "int32_t"
 
 
 def _simd(stage: Stage, parts: bool, checks: bool = False) -> str:

@@ -9,18 +9,15 @@ from .._ir.graph import Graph
 from . import emit_cpp, toolchain
 from .assemble import assemble
 from .decompose import decompose
-from .fuse import fuse
-from .lower import Lowering
 from .nest import Nest
 from .scalar import MEMORY
-from .scratch import localise
+from .schedule import schedule
 
 
 def back_end(graph: Graph) -> Callable[..., tuple[Any, ...]]:
     """A graph of primitives as a function of its inputs (but for attached ones)."""
     written = decompose(graph)
-    lowering = Lowering(written)
-    program = localise(fuse(lowering.run(), lowering.body), lowering.body)
+    program = schedule(written)
     nests = [s for s in program.steps if isinstance(s, Nest)]
     memory = {name: MEMORY[b.dtype] for name, b in program.buffers.items()}
     text = emit_cpp.source(nests, memory, program.symbols)

@@ -13,7 +13,7 @@ from .._ir.symexpr import Expr
 from .nest import Accumulate, Nest, Program, Stage, Step, Store, variable
 from .scalar import Body, Scalar, cost, rewritten, walk
 
-_FORWARD_COST = 16  # operations; what costs more is kept by the nest and read back, not repeated
+_FORWARD_COST = 8  # operations; what costs more is kept by the nest and read back, not repeated
 
 
 def fuse(program: Program, body: Body) -> Program:

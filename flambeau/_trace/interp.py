@@ -19,6 +19,7 @@ from .dtypes import wrapped_dtype
 from .fake import Fake, new
 
 Call = Callable[[Op, bool, list[Any]], Any]
+NUMBERS = (bool, int, float, complex, SymInt, SymFloat)  # what may stand for a 0-d tensor
 
 ERRORS = {
     "Runtime": RuntimeError,

@@ -11,10 +11,8 @@ from flambeau._aot import aot, callable_of
 from flambeau._compiler import scalar, toolchain
 from flambeau._compiler.decompose import decompose
 from flambeau._compiler.execute import back_end
-from flambeau._compiler.fuse import fuse
-from flambeau._compiler.lower import Lowering
 from flambeau._compiler.nest import Nest, Store
-from flambeau._compiler.scratch import localise
+from flambeau._compiler.schedule import schedule
 from flambeau._ir.graph_text import parse
 from flambeau._trace import trace
 
@@ -29,8 +27,7 @@ def cache(tmp_path_factory):
 
 
 def program_of(text):
-    lowering = Lowering(decompose(parse(text)))
-    return localise(fuse(lowering.run(), lowering.body), lowering.body)
+    return schedule(decompose(parse(text)))
 
 
 def compiled(f, inputs, dynamic=False):
