@@ -33,7 +33,11 @@ def _join(steps: list[Step], nest: Nest, body: Body) -> bool:
         if isinstance(step, Nest) and (reads & (step.writes | step.reads)):
             merged = _merged(step, nest, body)
             if merged is not None:
-                steps[at] = merged
+                rest = steps[at + 1 :]
+                del steps[at:]
+                if not _join(steps, merged, body):  # it may bring two earlier ones together
+                    steps.append(merged)
+                steps += rest
                 return True
         if step.writes & reads:
             return False  # what the nest needs is written here: it cannot go further up
