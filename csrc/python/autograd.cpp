@@ -17,14 +17,6 @@ namespace flambeau::python {
 namespace {
 
 template <class F>
-PyObject* guarded(F f) noexcept {
-  try {
-    return f();
-  } catch (...) {
-    return raise_current();
-  }
-}
-template <class F>
 int guarded_set(F f) noexcept {
   try {
     f();
@@ -206,11 +198,6 @@ PyObject* get_grad_dtype(PyObject* self, void*) {
   return wrap_dtype(unwrap(self).dtype());
 }
 
-template <class F>
-PyCFunction fast(F f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
-}
-constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 // Functions
 // -----------------------------------------------------------------------------------------------------------------

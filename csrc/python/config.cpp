@@ -13,14 +13,6 @@ namespace flambeau::python {
 
 namespace {
 // f() as a Python function: exceptions of C++ become Python's.
-template <class F>
-PyObject* guarded(F f) noexcept {
-  try {
-    return f();
-  } catch (...) {
-    return raise_current();
-  }
-}
 PyObject* none() {
   return Py_NewRef(Py_None);
 }
@@ -248,13 +240,6 @@ PyObject* set_parameter_type(PyObject*, PyObject* type) {
   });
 }
 
-PyCFunction many(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
-}
-PyCFunction named(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
-}
-constexpr int kNamed = METH_FASTCALL | METH_KEYWORDS;
 }  // namespace
 
 PyMethodDef config_functions[] = {
@@ -282,16 +267,16 @@ PyMethodDef config_functions[] = {
     {"get_rng_state", get_rng_state, METH_NOARGS,
      "State of the default generator as a tensor of bytes."},
     {"set_rng_state", set_rng_state, METH_O, "Continues the default generator from a state."},
-    {"is_autocast_enabled", many(is_autocast_enabled), METH_FASTCALL,
+    {"is_autocast_enabled", fast(is_autocast_enabled), METH_FASTCALL,
      "Is autocast on for a device type?"},
     {"is_autocast_cpu_enabled", is_autocast_cpu_enabled, METH_NOARGS,
      "Is autocast on for the CPU?"},
-    {"set_autocast_enabled", many(py_set_autocast_enabled), METH_FASTCALL,
+    {"set_autocast_enabled", fast(py_set_autocast_enabled), METH_FASTCALL,
      "Turns autocast on or off for a device type."},
     {"get_autocast_dtype", get_autocast_dtype, METH_O, "The dtype to which autocast lowers."},
     {"get_autocast_cpu_dtype", get_autocast_cpu_dtype, METH_NOARGS,
      "The dtype to which autocast lowers."},
-    {"set_autocast_dtype", many(set_autocast_dtype), METH_FASTCALL,
+    {"set_autocast_dtype", fast(set_autocast_dtype), METH_FASTCALL,
      "Sets the dtype to which autocast lowers."},
     {"is_autocast_cache_enabled", is_autocast_cache_enabled, METH_NOARGS,
      "Are lowered weights kept?"},
@@ -302,10 +287,10 @@ PyMethodDef config_functions[] = {
     {"autocast_decrement_nesting", autocast_decrement_nesting, METH_NOARGS,
      "Leaves an autocast context; the depth after."},
     {"clear_autocast_cache", py_clear_autocast_cache, METH_NOARGS, "Forgets lowered weights."},
-    {"promote_types", named(promote_types), kNamed, "The smallest dtype to which both can go."},
-    {"can_cast", named(py_can_cast), kNamed,
+    {"promote_types", fast(promote_types), kFast, "The smallest dtype to which both can go."},
+    {"can_cast", fast(py_can_cast), kFast,
      "Does the conversion keep the class (bool, int, float, complex)?"},
-    {"result_type", named(py_result_type), kNamed, "The dtype of arithmetic on both."},
+    {"result_type", fast(py_result_type), kFast, "The dtype of arithmetic on both."},
     {"is_tensor", py_is_tensor, METH_O, "Is the object a tensor?"},
     {"is_floating_point", ask<&Tensor::is_floating_point>, METH_O,
      "Are the elements real floating-point numbers?"},

@@ -13,12 +13,6 @@
 namespace flambeau::python {
 
 namespace {
-constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
-using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-PyCFunction fast(Fast f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
-}
-
 #define FB_METHOD(name, ...)                                                                      \
   Signature name##_signatures[] = {__VA_ARGS__};                                                  \
   const Binding name##_binding = {#name, "", name##_signatures, std::size(name##_signatures),     \
@@ -251,7 +245,7 @@ PyMethodDef conversion_methods[] = {
     {"type_as", fast(type_as_method), kFast, "The tensor with the dtype of another."},
     {"numpy", fast(numpy_method), kFast, "An array over the same memory."},
     {"__array__", fast(array_method), kFast, nullptr},
-    {"__array_wrap__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(array_wrap)),
+    {"__array_wrap__", fast(array_wrap),
      METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

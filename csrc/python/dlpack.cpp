@@ -178,12 +178,6 @@ Tensor from_capsule(PyObject* capsule) {
   return imported<DlManaged>(capsule);
 }
 
-constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
-using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-PyCFunction fast(Fast f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
-}
-
 Param dlpack_params[] = {{"self", Arg::Tensor},
                          {"stream", Arg::Object, true, false},
                          {"max_version", Arg::Object, true, false},

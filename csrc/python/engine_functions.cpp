@@ -13,14 +13,6 @@ namespace flambeau::python {
 
 namespace {
 
-template <class F>
-PyObject* guarded(F f) noexcept {
-  try {
-    return f();
-  } catch (...) {
-    return raise_current();
-  }
-}
 PyObject* none() {
   return Py_NewRef(Py_None);
 }
@@ -268,10 +260,6 @@ void on_python_thread(const std::function<void()>& f) {
   }
 }
 
-PyCFunction many(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
-}
-
 }  // namespace
 
 PyObject* call_backward(const BackwardCall& call) {
@@ -338,7 +326,7 @@ PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, P
 }
 
 PyMethodDef engine_functions[] = {
-    {"_run_backward", many(run_backward_function), METH_FASTCALL, nullptr},
+    {"_run_backward", fast(run_backward_function), METH_FASTCALL, nullptr},
     {"_queue_callback", queue_callback_function, METH_O, nullptr},
     {"_current_graph_task_id", current_task, METH_NOARGS, nullptr},
     {"_current_autograd_node", current_node, METH_NOARGS, nullptr},
@@ -347,18 +335,18 @@ PyMethodDef engine_functions[] = {
     {"_will_engine_execute_node", will_engine_execute, METH_O, nullptr},
     {"_gradient_edge", gradient_edge_function, METH_O, nullptr},
     {"_bump_version", bump_version, METH_O, nullptr},
-    {"_push_saved_tensors_hooks", many(push_hooks), METH_FASTCALL, nullptr},
+    {"_push_saved_tensors_hooks", fast(push_hooks), METH_FASTCALL, nullptr},
     {"_pop_saved_tensors_hooks", pop_hooks, METH_NOARGS, nullptr},
     {"_disable_saved_tensors_hooks", disable_hooks, METH_O, nullptr},
     {"_saved_tensors_hooks_disabled", hooks_disabled, METH_NOARGS, nullptr},
-    {"_set_anomaly_enabled", many(set_anomaly), METH_FASTCALL, nullptr},
+    {"_set_anomaly_enabled", fast(set_anomaly), METH_FASTCALL, nullptr},
     {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS, "Is anomaly mode on?"},
     {"is_anomaly_check_nan_enabled", is_anomaly_check_nan_enabled, METH_NOARGS,
      "Does anomaly mode look for NaN?"},
     {"_enter_dual_level", enter_level, METH_NOARGS, nullptr},
     {"_enter_nested_dual_level", enter_nested_level, METH_NOARGS, nullptr},
     {"_exit_dual_level", exit_level, METH_O, nullptr},
-    {"_make_dual", many(make_dual_function), METH_FASTCALL, nullptr},
+    {"_make_dual", fast(make_dual_function), METH_FASTCALL, nullptr},
     {"_unpack_dual", unpack_dual_function, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -16,12 +16,6 @@
 namespace flambeau::python {
 
 namespace {
-constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
-using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-PyCFunction fast(Fast f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
-}
-
 #define FB_FUNCTION(name, ...)                                                                 \
   Signature name##_signatures[] = {__VA_ARGS__};                                               \
   const Binding name##_binding = {#name, "", name##_signatures, std::size(name##_signatures),  \

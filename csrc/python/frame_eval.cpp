@@ -354,10 +354,6 @@ PyObject* drop(PyObject*, PyObject* config) {
   Py_RETURN_NONE;
 }
 
-PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
-}
-
 PyMethodDef functions[] = {
     {"_call_captured", fast(call_captured), METH_FASTCALL, "A call with a compilation in force."},
     {"_call_strict", fast(call_strict), METH_FASTCALL, "A call that may not run user code."},

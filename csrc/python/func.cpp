@@ -15,15 +15,6 @@ namespace {
 
 using func::Level;
 
-template <class F>
-PyObject* guarded(F f) noexcept {
-  try {
-    return f();
-  } catch (...) {
-    return raise_current();
-  }
-}
-
 Level& level_of(PyObject* capsule) {
   auto* level = static_cast<Level*>(PyCapsule_GetPointer(capsule, "vmap level"));
   if (!level) throw PythonError();
@@ -167,18 +158,14 @@ void warn_user(const std::string& message) {
   if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError();
 }
 
-PyCFunction many(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
-}
-
 }  // namespace
 
 PyMethodDef func_functions[] = {
-    {"_vmap_enter", many(enter), METH_FASTCALL, nullptr},
+    {"_vmap_enter", fast(enter), METH_FASTCALL, nullptr},
     {"_vmap_leave", leave, METH_O, nullptr},
-    {"_vmap_add", many(add), METH_FASTCALL, nullptr},
-    {"_vmap_remove", many(remove), METH_FASTCALL, nullptr},
-    {"_vmap_is_batched", many(is_batched), METH_FASTCALL, nullptr},
+    {"_vmap_add", fast(add), METH_FASTCALL, nullptr},
+    {"_vmap_remove", fast(remove), METH_FASTCALL, nullptr},
+    {"_vmap_is_batched", fast(is_batched), METH_FASTCALL, nullptr},
     {"_vmap_suspend", suspend, METH_NOARGS, nullptr},
     {"_vmap_resume", resume, METH_O, nullptr},
     {"_vmap_is_innermost", is_innermost, METH_O, nullptr},
@@ -187,7 +174,7 @@ PyMethodDef func_functions[] = {
     {"_func_fresh", fresh, METH_O, nullptr},
     {"_func_wants_grad", wants_grad, METH_O, nullptr},
     {"_func_is_foreign", is_foreign, METH_NOARGS, nullptr},
-    {"_func_leads_elsewhere", many(py_leads_elsewhere), METH_FASTCALL, nullptr},
+    {"_func_leads_elsewhere", fast(py_leads_elsewhere), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

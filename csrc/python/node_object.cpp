@@ -63,15 +63,6 @@ PyTypeObject* type_of(const std::string& name) {
 // Methods
 // --------------------------------------------------------------------------------------------------------------
 
-template <class F>
-PyObject* guarded(F f) noexcept {
-  try {
-    return f();
-  } catch (...) {
-    return raise_current();
-  }
-}
-
 PyObject* node_name(PyObject* self, PyObject*) {
   return guarded([&] { return PyUnicode_FromString(unwrap_node(self).name()); });
 }

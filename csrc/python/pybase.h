@@ -56,6 +56,22 @@ class PythonError : public std::exception {
 
 // In a catch (...): sets the Python exception that stands for the one in flight, returns null.
 PyObject* raise_current() noexcept;
+// Runs f for Python: what it throws becomes Python's error.
+template <class F>
+PyObject* guarded(F f) noexcept {
+  try {
+    return f();
+  } catch (...) {
+    return raise_current();
+  }
+}
+
+// A function as a table of methods takes it; the flags tell how it is called.
+template <class F>
+PyCFunction fast(F* f) noexcept {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
+}
+inline constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 // flambeau.linalg.LinAlgError, a RuntimeError; borrowed.
 PyObject* linalg_error();
 

@@ -14,11 +14,6 @@
 namespace flambeau::python {
 
 namespace {
-using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
-PyCFunction fast(Fast f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
-}
 const Tensor& self_of(const Args& a) {
   return unwrap(a[0]);
 }
@@ -381,10 +376,6 @@ PyObject* dir(PyObject* o, PyObject*) {
     return nullptr;
   return names.release();
 }
-
-PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
-}
 }  // namespace
 
 PyObject* tensor_repr(PyObject* o) {
@@ -450,7 +441,7 @@ PyMethodDef tensor_methods[] = {
      "The same tensor as an instance of a subclass; gradients flow through."},
     {"_make_subclass", fast(make_subclass), kFast | METH_STATIC,
      "Instance of a subclass over the data of a tensor."},
-    {"__torch_function__", with_keywords(tensor_torch_function),
+    {"__torch_function__", fast(tensor_torch_function),
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "Default override: runs the function; results become instances of the class."},
     {"__reduce_ex__", reduce_ex, METH_O, nullptr},

@@ -112,7 +112,7 @@ PyObject* py_has_torch_function_unary(PyObject*, PyObject* o) {
 
 PyMethodDef torch_function_functions[] = {
     {"_disabled_torch_function_impl",
-     reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(disabled_call)),
+     fast(disabled_call),
      METH_VARARGS | METH_KEYWORDS,
      "As a class's __torch_function__: its instances act as plain tensors."},
     {"_is_torch_function_enabled", is_enabled, METH_NOARGS,
