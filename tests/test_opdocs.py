@@ -49,3 +49,12 @@ def test_a_section_says_what_the_entry_says(folder):
     assert "def backward(g, input, approximate):" in section
     assert "erf(v0)" in section
     assert "flambeau/ops/pointwise_activation.py" in section
+
+
+def test_primitives_are_listed_with_what_they_are_written_out_as(folder):
+    page = (folder / "primitives.md").read_text()
+    assert "| `mul` | input, other |" in page and "| `transpose` |" in page
+    assert re.search(r"\| `native_layer_norm` \| [\w, ]+ \| yes \| \[", page)
+    assert "| `clone` |" not in page
+    section = (folder / "copying.md").read_text().split("## torch.clone")[1].split("\n## ")[0]
+    assert "composed of `_to_copy`" in section

@@ -101,6 +101,21 @@ def derivative(entry: compiler.Entry) -> tuple[str, str]:
     return "No derivative.", ""
 
 
+def primitive(entry: compiler.Entry) -> tuple[str, str]:
+    """What the compiler makes of an entry: a sentence, and what it is written out as, or ""."""
+    if not entry.is_primitive:
+        shown = ", ".join(f"`{name}`" for name in _called(entry)) or "no other operation"
+        return f"To the compiler it is composed of {shown}.", ""
+    sentence = f"A primitive of the compiler, of the kind {entry.op.kind}"
+    rule = entry.op.rules.get("decompose")
+    if rule is None:
+        return f"{sentence}.", ""
+    node = rule.node
+    written = ast.FunctionDef("decomposition", node.args, node.body, [], node.returns)
+    text = ast.unparse(ast.fix_missing_locations(written))
+    return f"{sentence}; where it is fused with others it is written out:", text
+
+
 def _forms(group: Group, inplace: Group | None) -> str:
     """One line on what exists beside the first signature."""
     rest = _public_names(group)[1:] + (_public_names(inplace) if inplace else [])
@@ -121,6 +136,10 @@ def section(group: Group, inplace: Group | None, entries: dict[str, compiler.Ent
             lines += ["```python", example.rstrip(), "```", ""]
     first: Op = forms[0].op
     sentence, rule = derivative(entries[first.uid])
+    lines += [sentence, ""]
+    if rule:
+        lines += ["```python no-run", rule, "```", ""]
+    sentence, rule = primitive(entries[first.uid])
     lines += [sentence, ""]
     if rule:
         lines += ["```python no-run", rule, "```", ""]
@@ -152,8 +171,37 @@ def pages(unit: compiler.Unit) -> dict[str, str]:
             summary = (g.functions or g.methods)[0].op.doc.splitlines()[0]
             index += [(name, family, summary) for name in _public_names(g)]
         out[f"{family}.md"] = "\n".join(lines)
+    out["primitives.md"] = "\n".join(_primitives(unit, set(families)))
     out["index.md"] = "\n".join(_index(index))
     return out
+
+
+def _primitives(unit: compiler.Unit, pages: set[str]) -> Iterator[str]:
+    """What a back end may meet, a table per kind."""
+    yield "# Primitives"
+    yield ""
+    yield "What is left of a program for a back end. A target is a node's in a graph of primitives;"
+    yield "one that changes its first argument appears as `TARGET.new`, which returns it changed."
+    for kind in ("pointwise", "view", "structured"):
+        found = [e for e in unit.entries if e.is_primitive and e.op.kind == kind]
+        if kind == "structured":
+            found = [
+                e for e in unit.entries if e.is_primitive and e.op.kind not in ("pointwise", "view")
+            ]
+        yield from [
+            "",
+            f"## {kind.capitalize()}: {len(found)}",
+            "",
+            "| target | parameters | written out | page |",
+        ]
+        yield "|---|---|---|---|"
+        for e in sorted(found, key=lambda e: e.op.uid):
+            named = ", ".join(p.name for p in e.op.params)
+            written = "yes" if "decompose" in e.op.rules else ""
+            family = e.op.family
+            page = f"[{family}]({family}.md)" if family in pages else family
+            yield f"| `{e.op.uid}` | {named} | {written} | {page} |"
+    yield ""
 
 
 def _index(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:

@@ -35,5 +35,39 @@ def run_compiled(
     return callable_of(aot(graph, _wanted(example_inputs)), back_end)
 
 
+def aot_autograd(
+    *,
+    fw_compiler: Callable[..., Callable[..., Any]],
+    bw_compiler: Callable[..., Callable[..., Any]] | None = None,
+    decompositions: bool = False,
+) -> Callable[..., Any]:
+    """A back end made of functions that compile graphs of primitives.
+
+    Such a graph changes nothing in place, and its derivative is a graph of the same kind: what is
+    saved for it are further outputs of the first and inputs of the second.
+
+    Args:
+        fw_compiler: `f(graph, graph.inputs)` for what runs forward; gives a function of the graph's
+            inputs that returns a tuple of its outputs.
+        bw_compiler: the same for backward; None: the same function.
+        decompositions: write out the primitives that are fused from others (layer_norm and the
+            like), so that there is less to implement.
+    """
+    from flambeau._aot import aot, callable_of
+    from flambeau._compiler.decompose import decompose
+
+    def back_end(graph: Graph, example_inputs: Any) -> Callable[..., tuple[Any, ...]]:
+        compiled = aot(graph, _wanted(example_inputs))
+
+        def run(part: Graph) -> Callable[..., Any]:
+            compiler = (part is compiled.backward and bw_compiler) or fw_compiler
+            made = decompose(part) if decompositions else part
+            return compiler(made, made.inputs)
+
+        return callable_of(compiled, run)
+
+    return back_end
+
+
 def _wanted(example_inputs: Any) -> list[bool]:
     return [getattr(x, "requires_grad", False) for x in example_inputs]

@@ -16,13 +16,13 @@ from typing import Any
 import flambeau
 from flambeau import _C
 from flambeau._dynamo import config as dynamo
+from flambeau._ir.logs import log
 
 from . import builtin_calls, kinds, opcodes, ops_control, ops_stack, resume
 from .entry import Entry
 from .errors import BackendCompilerFailed, Break, CaptureFailed, End, Raised, Skip, Unsupported
 from .interpreter import Frame, Interpreter, Pending, Position
 from .kinds import UNSET
-from .logs import log
 from .places import IDENTITY, Places
 from .world import World
 

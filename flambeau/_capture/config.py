@@ -11,12 +11,12 @@ from typing import Any
 
 from flambeau import _C
 from flambeau._dynamo import config as dynamo
+from flambeau._ir.logs import enabled, log
 
 from . import capture as _capture
 from .capture import Captured
 from .errors import BackendCompilerFailed, Break, Unsupported
 from .kinds import trusted
-from .logs import enabled, log
 from .varying import Varying
 
 _C._set_capture_callbacks(Break, trusted)

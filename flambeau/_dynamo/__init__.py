@@ -17,10 +17,11 @@ from flambeau.compiler import (
 )
 from flambeau.compiler._module import OptimizedModule
 
-from . import config, exc
+from . import backends, config, exc
 
 __all__ = [
     "OptimizedModule",
+    "backends",
     "allow_in_graph",
     "config",
     "disable",

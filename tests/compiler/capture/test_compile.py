@@ -230,3 +230,45 @@ def test_other_pythons_are_refused_clearly(monkeypatch, version):
     with pytest.raises(RuntimeError, match=told):
         torch.compile(lambda x: x + 1)
     assert torch.compile(nn.ReLU(), disable=True)(torch.ones(1)).item() == 1
+
+
+def test_generated_code_is_listed_with_the_users_lines(monkeypatch, capsys):
+    monkeypatch.setenv("FLAMBEAU_LOGS", "output_code")
+
+    def f(x):
+        y = torch.sin(x) + 1
+        return y.sum(0)
+
+    torch.compile(f)(torch.ones(4, 8))
+    text = capsys.readouterr().err
+    assert text.startswith("[output_code] // graph of primitives (%0: f32[4, 8])")
+    line = f.__code__.co_firstlineno + 1
+    assert f"// {__file__}:{line} in " in text and "//     y = torch.sin(x) + 1" in text
+    assert text.index("y = torch.sin(x)") < text.index("return y.sum(0)") < text.index('extern "C"')
+
+
+def test_back_end_of_primitive_graphs():
+    seen = []
+
+    def compiler(name):
+        def compile(graph, examples):
+            assert examples == graph.inputs
+            seen.append((name, {n.target for n in graph.nodes}))
+            return torch._dynamo.backends.common.prepare(graph)
+
+        return compile
+
+    make = torch._dynamo.backends.common.aot_autograd
+    for written_out in (False, True):
+        back_end = make(
+            fw_compiler=compiler("forward"),
+            bw_compiler=compiler("backward"),
+            decompositions=written_out,
+        )
+        layer = nn.LayerNorm(4)
+        x = torch.randn(3, 4, requires_grad=True)
+        out = torch.compile(layer, backend=back_end)(x)
+        assert torch.allclose(out, layer(x), atol=1e-6)
+        out.sum().backward()
+    assert [name for name, _ in seen] == ["forward", "backward"] * 2
+    assert "native_layer_norm" in seen[0][1] and "native_layer_norm" not in seen[2][1]
