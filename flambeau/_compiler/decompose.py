@@ -14,6 +14,7 @@ from .._ir.entries import file_constants, overloads, record, resolve
 from .._ir.frontend import compile_function
 from .._ir.graph import Graph, Node, Value, map_values
 from .._ir.symexpr import Expr
+from .._ir.symfloat import FloatExpr, SymFloat
 from .._trace import fake as fakes
 from .._trace.functional import PrimitiveRecorder
 from .._trace.interp import Interpreter
@@ -69,6 +70,8 @@ def _write_out(
             return made
         if isinstance(a, tuple):
             return [operand(x) for x in a]
+        if isinstance(a, FloatExpr):
+            return SymFloat(a, recorder.env)
         return fakes.symbolic(a, recorder.env) if isinstance(a, Expr) else a
 
     first = len(recorder.graph.nodes)

@@ -11,6 +11,7 @@ from .._build.model import Op
 from .._trace import pointwise, table
 from .._trace.fake import Fake
 from .._trace.interp import Interpreter, wrapped
+from ..ops.scalar import PRIMITIVES
 from .scalar import COMPLEX, REAL, REGISTER, Body, Scalar
 
 
@@ -26,6 +27,32 @@ def kernel_of(op: Op, args: Sequence[Any]) -> Kernel:
         for p, a in zip(op.params, args, strict=True)
     ]
     return variants[Interpreter(table.evaluate_call).run(selector, given)].kernel
+
+
+#: division of whole numbers; by zero it is an error, which a loop cannot raise
+_DIVISIONS = ("floor_divide", "trunc_divide", "remainder", "fmod")
+
+
+def possible(op: Op, kernel: Kernel, fakes: Sequence[Fake], given: dict[str, Any]) -> bool:
+    """Whether a loop can hold the entry.
+
+    Args:
+        fakes: the tensor operands' types.
+        given: arguments by name; numbers among them are known when the loop is compiled.
+    """
+    nodes = scalar_expr.topological(kernel.outputs)
+    if any(n.op in PRIMITIVES and PRIMITIVES[n.op].library for n in nodes):
+        return False
+    computed = pointwise.computed_dtype(op, fakes)
+    if computed.is_floating_point or computed.is_complex:
+        return True
+    divisors = [n.args[1] for n in nodes if n.op in _DIVISIONS]
+    return all(isinstance(_number(d, given), int) and _number(d, given) for d in divisors)
+
+
+def _number(n: scalar_expr.Node, given: dict[str, Any]) -> Any:
+    """The number that an operand of a division is, if it is one."""
+    return n.value if n.op == "const" else given.get(str(n.value))
 
 
 def apply(

@@ -15,6 +15,7 @@ from typing import Any
 from .._ir.entries import resolve
 from .._ir.graph import Arg, Graph, Node, ScalarType, TensorType, Value, dim
 from .._ir.symexpr import Expr, expr, symbol
+from .._ir.symfloat import FloatExpr, SymFloat
 from .._trace import fake as fakes
 from .._trace import table
 from .._trace.interp import wrapped
@@ -23,6 +24,10 @@ from .nest import Buffer, Call, Nest, Program, Stage, Store, View, variable
 from .scalar import MEMORY, Body, Scalar
 
 Index = Sequence[Expr]
+NUMBERS = (Expr, FloatExpr, int, float, complex, str)
+#: operation of a FloatExpr -> primitive
+FLOAT_OPS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow"}
+FLOAT_OPS |= {name: name for name in ("sqrt", "exp", "log", "cos", "sin")}
 
 
 @dataclass(eq=False)
@@ -60,8 +65,15 @@ class Lowering:
             return self.load(x, indexing.broadcast(index, x.shape))
         if isinstance(x, Expr):
             return self.body.make("size", "int64_t", (), x)
+        if isinstance(x, FloatExpr):
+            return self.float_number(x)
         kind = "bool" if isinstance(x, bool) else "int64_t" if isinstance(x, int) else "double"
         return self.body.const(x, "C128" if isinstance(x, complex) else kind)
+
+    def float_number(self, x: FloatExpr) -> Scalar:
+        """A number made of sizes, computed in double as Python does."""
+        args = [self.body.cast(self.element(a, ()), "double") for a in x.args]
+        return args[0] if x.op == "float" else self.body.make(FLOAT_OPS[x.op], "double", args)
 
     def load(self, x: Lazy, index: Index) -> Scalar:
         if x.view is not None:
@@ -155,7 +167,8 @@ class Lowering:
         elif target.form:
             self.call(node, args)
         elif op.kind == "pointwise" and self.plain_pointwise(args):
-            self.pointwise(node, op, args)
+            if not self.pointwise(node, op, args):
+                self.call(node, args)
         elif op.kind == "view":
             self.view(node, op, args)
         elif op.uid in reductions.RULES:
@@ -176,20 +189,25 @@ class Lowering:
 
     def plain_pointwise(self, args: Sequence[Any]) -> bool:
         """Every operand is a tensor or a number that can stand in a loop."""
-        return all(isinstance(a, (Lazy, Expr, int, float, complex, str)) or a is None for a in args)
+        return all(isinstance(a, (Lazy, *NUMBERS)) or a is None for a in args)
 
     def fakes_of(self, args: Any) -> Any:
         if isinstance(args, Lazy):
             return args.fake
         if isinstance(args, (tuple, list)):
             return [self.fakes_of(a) for a in args]
+        if isinstance(args, FloatExpr):
+            return SymFloat(args, self.graph.env)
         return fakes.symbolic(args, self.graph.env) if isinstance(args, Expr) else args
 
-    def pointwise(self, node: Node, op: Any, args: list[Any]) -> None:
+    def pointwise(self, node: Node, op: Any, args: list[Any]) -> bool:
+        """False where no loop can hold it."""
         kernel = inline.kernel_of(op, self.fakes_of(args))
         given = dict(zip((p.name for p in op.params), args, strict=True))
         operands = [given[name] for name in kernel.inputs]
         types = [wrapped(self.fakes_of(x)) for x in operands]
+        if not inline.possible(op, kernel, types, given):
+            return False
         numbers = [given[name] for name in kernel.params]
         results = [fakes.of_type(v.type, self.graph.env) for v in node.outs]
 
@@ -201,6 +219,7 @@ class Lowering:
 
         for k, v in enumerate(node.outs):
             self.values[v] = Lazy(results[k], at=lambda index, k=k: at(index, k))
+        return True
 
     def view(self, node: Node, op: Any, args: list[Any]) -> None:
         base = next(a for a in args if isinstance(a, Lazy))

@@ -23,7 +23,8 @@ class Primitive:
     `kind` is what it gives: "same" as its arguments, "bool", "real" (the real type of a complex
     one), "complex". `partials` has an expression for each argument, None where the derivative is
     zero everywhere, UNKNOWN where it is not: asking for it is refused. `signed`: differs between
-    int64 and uint64. `cost`: rough operations.
+    int64 and uint64. `cost`: rough operations. `library`: it is a function of the extension
+    (csrc/kernels/special.h), which generated code cannot call.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Primitive:
     kind: str = "same"
     cost: int = 1
     signed: bool = False
+    library: bool = False
     vjp: tuple[str | None, ...] = field(default=())
     jvp: str = ""
 
@@ -186,30 +188,31 @@ _ALL = (
     # Special functions
     _p("erf(x)", "1.1283791670955126 * s.exp(-(x * x))", cost=20),
     _p("erfc(x)", "-1.1283791670955126 * s.exp(-(x * x))", cost=30),
-    _p("erfcx(x)", "2 * x * y - 1.1283791670955126", cost=50),
-    _p("erfinv(x)", "0.886226925452758 * s.exp(y * y)", cost=60),
+    _p("erfcx(x)", "2 * x * y - 1.1283791670955126", cost=50, library=True),
+    _p("erfinv(x)", "0.886226925452758 * s.exp(y * y)", cost=60, library=True),
     _p("ndtr(x)", "0.3989422804014327 * s.exp(-0.5 * x * x)", cost=30),
-    _p("ndtri(x)", "2.5066282746310002 * s.exp(0.5 * y * y)", cost=60),
-    _p("log_ndtr(x)", "0.7978845608028654 / s.erfcx(-0.7071067811865476 * x)", cost=60),
-    _p("lgamma(x)", "s.digamma(x)", cost=60),
-    _p("digamma(x)", "s.zeta(2, x)", cost=60),
-    _p("zeta(a, b)", UNKNOWN, "-a * s.zeta(a + 1, b)", cost=100),
-    _p("polygamma(n, x)", None, "s.polygamma(n + 1, x)", cost=100),
-    _p("igamma(a, x)", UNKNOWN, "s.exp((a - 1) * s.log(x) - x - s.lgamma(a))", cost=100),
-    _p("igammac(a, x)", UNKNOWN, "-s.exp((a - 1) * s.log(x) - x - s.lgamma(a))", cost=100),
-    _p("i0(x)", "s.i1(x)", cost=60),
-    _p("i0e(x)", "s.i1e(x) - s.sign(x) * y", cost=60),
-    _p("i1(x)", "s.where(x == 0, 0.5, s.i0(x) - y / s.where(x == 0, 1, x))", cost=60),
+    _p("ndtri(x)", "2.5066282746310002 * s.exp(0.5 * y * y)", cost=60, library=True),
+    _p("log_ndtr(x)", "0.7978845608028654 / s.erfcx(-0.7071067811865476 * x)", cost=60, library=True),
+    _p("lgamma(x)", "s.digamma(x)", cost=60, library=True),
+    _p("digamma(x)", "s.zeta(2, x)", cost=60, library=True),
+    _p("zeta(a, b)", UNKNOWN, "-a * s.zeta(a + 1, b)", cost=100, library=True),
+    _p("polygamma(n, x)", None, "s.polygamma(n + 1, x)", cost=100, library=True),
+    _p("igamma(a, x)", UNKNOWN, "s.exp((a - 1) * s.log(x) - x - s.lgamma(a))", cost=100, library=True),
+    _p("igammac(a, x)", UNKNOWN, "-s.exp((a - 1) * s.log(x) - x - s.lgamma(a))", cost=100, library=True),
+    _p("i0(x)", "s.i1(x)", cost=60, library=True),
+    _p("i0e(x)", "s.i1e(x) - s.sign(x) * y", cost=60, library=True),
+    _p("i1(x)", "s.where(x == 0, 0.5, s.i0(x) - y / s.where(x == 0, 1, x))", cost=60, library=True),
     _p(
         "i1e(x)",
         "s.where(x == 0, 0.5, s.i0e(x) - y * (s.sign(x) + 1 / s.where(x == 0, 1, x)))",
         cost=60,
+        library=True,
     ),
     _p("entr(x)", "s.where(x > 0, -s.log(x) - 1, s.where(x == 0, s.inf(x), s.nan(x)))", cost=20),
     _p("inf(x)"),
     _p("nan(x)"),
     *(
-        _p(f"{name}(x)", cost=100)
+        _p(f"{name}(x)", cost=100, library=True)
         for name in (
             "bessel_j0",
             "bessel_j1",
@@ -226,7 +229,7 @@ _ALL = (
         )
     ),
     *(
-        _p(f"{name}(x, n)", cost=100)
+        _p(f"{name}(x, n)", cost=100, library=True)
         for name in (
             "chebyshev_polynomial_t",
             "chebyshev_polynomial_u",

@@ -1,0 +1,95 @@
+"""Many graphs, one call of the C++ compiler: what makes checking thousands of programs feasible.
+
+Inside of `Batch`, libraries that the compiler stack asks for are promised: their texts wait until
+the first of their functions is called, and are then compiled together. Texts keep their contents;
+what each exports gets a number behind its name.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import warnings
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from flambeau._compiler import toolchain
+
+_EXPORTED = re.compile(r'extern "C"(?:\s+__attribute__\(\(visibility\("default"\)\)\))?\s+[\w\s*]*?(\w+)\s*\(')
+
+
+class Promised:
+    """A library of a batch, which is made when a function of it is called."""
+
+    def __init__(self, batch: Batch, number: int) -> None:
+        self._batch, self._number = batch, number
+        self._found: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def call(*args: Any) -> Any:
+            if name not in self._found:
+                self._found[name] = self._batch.function(self._number, name)
+            return self._found[name](*args)
+
+        return call
+
+
+class Batch:
+    """Collects translation units while it is entered.
+
+    >>> with Batch() as batch:
+    ...     f = torch.compile(torch.sin)
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.failed = False
+        self._library: ctypes.CDLL | None = None
+        self._load: Callable[[str], Any] = toolchain.load
+
+    def __enter__(self) -> Batch:
+        self._load = toolchain.load
+        toolchain.load = self.promise  # type: ignore[assignment]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
+    ) -> None:
+        toolchain.load = self._load
+
+    def promise(self, text: str) -> Promised:
+        """Stands for `toolchain.load`."""
+        if self._library is not None or self.failed:  # compiled already: what comes late is compiled alone
+            return self._load(text)
+        self.texts.append(text)
+        return Promised(self, len(self.texts) - 1)
+
+    def function(self, number: int, name: str) -> Any:
+        """A function of a unit; when the whole does not compile, each unit is compiled alone."""
+        if self._library is None and not self.failed:
+            try:
+                self._library = self._load(self.source())
+            except (toolchain.CompilerError, OSError) as e:
+                self.failed = True
+                warnings.warn(f"a batch did not compile: {str(e)[:2000]}", stacklevel=2)
+        if self._library is None:
+            return getattr(self._load(self.texts[number]), name)
+        return getattr(self._library, f"{name}_{number}")
+
+    def source(self) -> str:
+        """All texts as one: includes once, every text in a namespace of its own."""
+        includes: dict[str, None] = {}
+        parts: list[str] = []
+        for k, text in enumerate(self.texts):
+            lines = text.splitlines()
+            includes |= dict.fromkeys(x for x in lines if x.startswith("#include"))
+            rest = [x for x in lines if not x.startswith("#include")]
+            names = sorted(set(_EXPORTED.findall(text)))
+            parts += [f"#define {n} {n}_{k}" for n in names]
+            parts += [f"namespace unit{k} {{", *rest, f"}}  // namespace unit{k}"]
+            parts += [f"#undef {n}" for n in names]
+        return "\n".join([*includes, *parts]) + "\n"
