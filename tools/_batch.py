@@ -16,7 +16,9 @@ from typing import Any
 
 from flambeau._compiler import toolchain
 
-_EXPORTED = re.compile(r'extern "C"(?:\s+__attribute__\(\(visibility\("default"\)\)\))?\s+[\w\s*]*?(\w+)\s*\(')
+_EXPORTED = re.compile(
+    r'extern "C"(?:\s+__attribute__\(\(visibility\("default"\)\)\))?\s+[\w\s*]*?(\w+)\s*\('
+)
 
 
 class Promised:
@@ -63,7 +65,9 @@ class Batch:
 
     def promise(self, text: str) -> Promised:
         """Stands for `toolchain.load`."""
-        if self._library is not None or self.failed:  # compiled already: what comes late is compiled alone
+        if (
+            self._library is not None or self.failed
+        ):  # compiled already: what comes late is compiled alone
             return self._load(text)
         self.texts.append(text)
         return Promised(self, len(self.texts) - 1)

@@ -15,7 +15,6 @@ from typing import Any
 
 import flambeau as torch
 from flambeau._capture import back_ends
-
 from flambeau._compiler import toolchain
 
 from ._agreement import difference
@@ -91,7 +90,7 @@ class Trial:
 def optimised(level: str) -> Iterator[None]:
     """Native code compiled at another level: -O1 takes less than half the time of -O3."""
     before = toolchain.flags
-    given = tuple(level if x == "-O3" else x for x in before())
+    given = tuple(level if x.startswith("-O") else x for x in before())
     toolchain.flags = lambda: given  # type: ignore[assignment]
     toolchain._fixed_digest.cache_clear()
     try:

@@ -201,10 +201,12 @@ class Drawer:
             dtype = main if k == 0 or r.random() < 0.8 else r.choice(
                 "float32 float64 int64 int32 uint8 bool complex128 float16 bfloat16 int8".split()
             )  # fmt: skip
-            forms = ["dense"] * 4 + ["swapped"] * (rank > 1) + ["stepped", "expanded", "offset"] * (rank > 0)  # fmt: skip
+            forms = ["dense"] * 4 + ["swapped"] * (rank > 1)
+            forms += ["stepped", "expanded", "offset"] * (rank > 0)
             form = r.choice(forms) if all(all(s) for s in shapes) else "dense"
             inexact = dtype.startswith(("float", "complex", "bfloat"))
-            grad = r.choice(["leaf", "leaf", "leaf", "result", "none"]) if grads and inexact else "none"  # fmt: skip
+            wanted = r.choice(["leaf", "leaf", "leaf", "result", "none"])
+            grad = wanted if grads and inexact else "none"
             out.append(Input(shapes, dtype, form, grad))  # type: ignore[arg-type]
         return out
 
@@ -242,12 +244,13 @@ class Drawer:
         text, computes, statement = self.template()
         floating = lambda x: x.dtype.is_floating_point  # noqa: E731
         anything = lambda x: True  # noqa: E731
-        whole = lambda x: not (floating(x) or x.dtype.is_complex or x.dtype == torch.bool)  # noqa: E731
+        truth = lambda x: x.dtype == torch.bool  # noqa: E731
+        whole = lambda x: not (floating(x) or x.dtype.is_complex or truth(x))  # noqa: E731
         moved = text in steps.VIEWS or text in steps.MOVES
         tests = {
             "a": anything if moved else floating, "b": anything if moved else floating,
-            "i": whole, "j": whole, "m": lambda x: x.dtype == torch.bool,
-            "n2": lambda x: x.dtype == torch.bool, "z": lambda x: x.dtype.is_complex,
+            "i": whole, "j": whole, "m": truth,
+            "n2": truth, "z": lambda x: x.dtype.is_complex,
         }  # fmt: skip
         values: dict[str, Any] = {}
         reads: list[int] = []
@@ -317,13 +320,11 @@ class Drawer:
         program.returns = (*others, last)
         program.draws = any("rand" in s.text or "dropout" in s.text or "bernoulli" in s.text
                             for s in program.steps)  # fmt: skip
+        text = program.text()
         low = {"float32": 1e-4, "float16": 0.05, "bfloat16": 0.1, "complex64": 1e-4}
-        for i in range(self.count):
-            dtype = str(self.spaces[0][f"t{i}"].dtype).split(".")[-1]
-            program.tolerance = max(program.tolerance, low.get(dtype, 0.0))
-        if any(k in s.text for s in program.steps for k in ("bfloat16", "half", "float()", "float32")):  # fmt: skip
-            text = program.text()
-            program.tolerance = max(program.tolerance, 0.1 if "half" in text or "bfloat16" in text else 1e-4)  # fmt: skip
+        dtypes = [str(self.spaces[0][f"t{i}"].dtype).split(".")[-1] for i in range(self.count)]
+        dtypes += ["float32"] * ("float" in text) + ["bfloat16"] * ("half" in text)
+        program.tolerance = max(program.tolerance, *(low.get(d, 0.0) for d in dtypes))
 
 
 class _Spoilt(Exception):

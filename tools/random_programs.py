@@ -58,7 +58,10 @@ def kind(why: str) -> str:
 def small(t: Trial) -> Program:
     """A smaller program that fails like this."""
     want = kind(t.failure)
-    return shrunk(t.program, lambda p: kind(failure(p, (t.dynamic,))) == want)
+    with optimised("-O0"):
+        if kind(failure(t.program, (t.dynamic,))) != want:
+            return t.program
+        return shrunk(t.program, lambda p: kind(failure(p, (t.dynamic,))) == want)
 
 
 def script(program: Program, dynamic: bool) -> str:

@@ -38,9 +38,13 @@ def eliminate_dead(graph: Graph) -> Graph:
 
 
 def eliminate_common(graph: Graph) -> Graph:
-    """Equal calls of equal arguments made once."""
+    """Equal calls of equal arguments made once.
+
+    But two results of the graph are never made one: each is a tensor with memory of its own.
+    """
     seen: dict[Any, Node] = {}
     same: dict[Value, Value] = {}
+    escaping = _memories(graph)
     nodes: list[Node] = []
     for node in graph.nodes:
         args = map_values(node.args, lambda v: same.get(v, v))
@@ -49,7 +53,9 @@ def eliminate_common(graph: Graph) -> Graph:
             continue
         key = (node.target, _key(args), node.grad)
         first = seen.get(key)
-        if first is not None:
+        apart = first is not None and escaping & {*first.outs} and escaping & {*node.outs}
+        if first is not None and not apart:
+            escaping.update(a for a, b in zip(first.outs, node.outs, strict=True) if b in escaping)
             same.update(zip(node.outs, first.outs, strict=True))
             continue
         kept = Node(node.target, args, node.outs, node.where, node.grad)
@@ -58,6 +64,15 @@ def eliminate_common(graph: Graph) -> Graph:
             seen[key] = kept
     outputs = map_values(graph.outputs, lambda v: same.get(v, v))
     return _like(graph, nodes, outputs)
+
+
+def _memories(graph: Graph) -> set[Value]:
+    """The values whose memory the results of the graph lie in."""
+    out = set(values_of(graph.outputs))
+    for node in reversed(graph.nodes):
+        if resolve(node.target).op.kind == "view" and any(v in out for v in node.outs):
+            out.update(node.inputs)
+    return out
 
 
 def _key(a: Any) -> Any:

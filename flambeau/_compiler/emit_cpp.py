@@ -628,7 +628,8 @@ def _indent(lines: Iterable[str]) -> list[str]:
     return [x if x.startswith("#") or not x else f"  {x}" for x in lines]
 
 
-_NAMES = re.compile(r"\b(?:b\d+|l\d+|r\d+_\d+(?=_|\b))")
+#: not the digits of a hexadecimal constant such as 0x1.b2dp-2
+_NAMES = re.compile(r"(?<![\w.])(?:b\d+\b|l\d+\b|r\d+_\d+(?=_|\b))")
 
 
 def _canonical(lines: list[str]) -> tuple[list[str], list[str]]:

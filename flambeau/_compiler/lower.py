@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._ir.entries import resolve
-from .._ir.graph import Arg, Graph, Node, ScalarType, TensorType, Value, dim
+from .._ir.graph import Arg, Graph, Node, ScalarType, TensorType, Value, dim, values_of
 from .._ir.symexpr import Expr, expr, symbol
 from .._ir.symfloat import FloatExpr, SymFloat
 from .._trace import fake as fakes
@@ -34,12 +34,14 @@ FLOAT_OPS |= {name: name for name in ("sqrt", "exp", "log", "cos", "sin")}
 class Lazy:
     """A tensor during lowering: its fake, and where its elements come from.
 
-    In memory: `view` tells where. Else `at(index)` computes an element.
+    In memory: `view` tells where. Else `at(index)` computes an element, and `layout` is what it
+    gets when it is put into memory, if that is not the fake's.
     """
 
     fake: fakes.Fake
     view: View | None = None
     at: Callable[[Index], Scalar] | None = None
+    layout: TensorType | None = None
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -54,6 +56,7 @@ class Lowering:
         self.body = Body()
         self.values: dict[Value, Any] = {}
         self.uses = {v: len(nodes) for v, nodes in graph.uses().items()}
+        self.seen = set(values_of(graph.outputs))  # these have the strides that eager gives them
         symbols = list(graph.env.symbols)
         self.program = Program({}, [], [], [], symbols)
 
@@ -88,8 +91,10 @@ class Lowering:
         return b
 
     def realise(self, x: Lazy, where: Any = None) -> View:
-        """The tensor in memory; made so, in its own layout, if it is not."""
+        """The tensor in memory; made so if it is not, results of the graph in eager's layout."""
         if x.view is None:
+            if x.layout is not None:
+                x.fake = fakes.of_type(x.layout, self.graph.env)
             t = x.fake.type
             b = self.buffer(t)
             index = self.point(t.shape)
@@ -142,8 +147,6 @@ class Lowering:
     def result(self, a: Arg) -> Any:
         x = self.value(a)
         if isinstance(x, Lazy):
-            if x.view is None and isinstance(a, Value):
-                x.fake = fakes.of_type(a.type, self.graph.env)  # type: ignore[arg-type]
             view = self.realise(x)
             if self.program.buffers[view.buffer].kind == "temporary":
                 self.program.buffers[view.buffer].kind = "output"
@@ -177,6 +180,8 @@ class Lowering:
             self.call(node, args)
         for v in node.outs:
             x = self.values[v]
+            if isinstance(x, Lazy) and v in self.seen:
+                x.layout = v.type
             if isinstance(x, Lazy) and x.view is None and self.uses.get(v, 0) > 1:
                 self.realise(x, node.where)
 
@@ -226,6 +231,9 @@ class Lowering:
         flat = self.fakes_of(args)
         made = table.evaluate(op, flat, table.evaluate_call)
         several = made if isinstance(made, (tuple, list)) else [made]
+        if any(fake.dtype is not base.fake.dtype for fake in several):
+            self.call(node, args)  # loops see memory as one type alone
+            return
         for v, fake in zip(node.outs, several, strict=True):
             self.values[v] = self.viewed(base, fake, node)
 
@@ -233,7 +241,7 @@ class Lowering:
         shape = tuple(map(fakes.plain, fake.shape))
         strides = tuple(map(fakes.plain, fake.strides))
         offset = fakes.plain(fake.offset)
-        if base.view is None and fake.dtype == base.fake.dtype:
+        if base.view is None:
             b = base.fake.type
             probe = indexing.through_view(
                 self.point(shape), shape, strides, offset, b.shape, b.strides

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-
 UNKNOWN = "s.underivable(g)"
 
 
@@ -192,13 +191,30 @@ _ALL = (
     _p("erfinv(x)", "0.886226925452758 * s.exp(y * y)", cost=60, library=True),
     _p("ndtr(x)", "0.3989422804014327 * s.exp(-0.5 * x * x)", cost=30),
     _p("ndtri(x)", "2.5066282746310002 * s.exp(0.5 * y * y)", cost=60, library=True),
-    _p("log_ndtr(x)", "0.7978845608028654 / s.erfcx(-0.7071067811865476 * x)", cost=60, library=True),
+    _p(
+        "log_ndtr(x)",
+        "0.7978845608028654 / s.erfcx(-0.7071067811865476 * x)",
+        cost=60,
+        library=True,
+    ),
     _p("lgamma(x)", "s.digamma(x)", cost=60, library=True),
     _p("digamma(x)", "s.zeta(2, x)", cost=60, library=True),
     _p("zeta(a, b)", UNKNOWN, "-a * s.zeta(a + 1, b)", cost=100, library=True),
     _p("polygamma(n, x)", None, "s.polygamma(n + 1, x)", cost=100, library=True),
-    _p("igamma(a, x)", UNKNOWN, "s.exp((a - 1) * s.log(x) - x - s.lgamma(a))", cost=100, library=True),
-    _p("igammac(a, x)", UNKNOWN, "-s.exp((a - 1) * s.log(x) - x - s.lgamma(a))", cost=100, library=True),
+    _p(
+        "igamma(a, x)",
+        UNKNOWN,
+        "s.exp((a - 1) * s.log(x) - x - s.lgamma(a))",
+        cost=100,
+        library=True,
+    ),
+    _p(
+        "igammac(a, x)",
+        UNKNOWN,
+        "-s.exp((a - 1) * s.log(x) - x - s.lgamma(a))",
+        cost=100,
+        library=True,
+    ),
     _p("i0(x)", "s.i1(x)", cost=60, library=True),
     _p("i0e(x)", "s.i1e(x) - s.sign(x) * y", cost=60, library=True),
     _p("i1(x)", "s.where(x == 0, 0.5, s.i0(x) - y / s.where(x == 0, 1, x))", cost=60, library=True),
