@@ -1,7 +1,7 @@
 """Many graphs, one call of the C++ compiler: what makes checking thousands of programs feasible.
 
 Inside of `Batch`, libraries that the compiler stack asks for are promised: their texts wait until
-the first of their functions is called, and are then compiled together. Texts keep their contents;
+the first program that needs one runs, and are then compiled together. Texts keep their contents;
 what each exports gets a number behind its name.
 """
 
@@ -14,34 +14,24 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from flambeau._compiler import toolchain
+from flambeau._compiler import execute, toolchain
 
-_EXPORTED = re.compile(
-    r'extern "C"(?:\s+__attribute__\(\(visibility\("default"\)\)\))?\s+[\w\s*]*?(\w+)\s*\('
-)
+_ATTRIBUTE = r'(?:\s+__attribute__\(\(visibility\("default"\)\)\))?'
+_EXPORTED = re.compile(rf'extern "C"{_ATTRIBUTE}\s+[\w\s*]*?(\w+)\s*\(')
 
 
 class Promised:
-    """A library of a batch, which is made when a function of it is called."""
+    """A library of a batch, which is made when a function of it is asked for."""
 
     def __init__(self, batch: Batch, number: int) -> None:
         self._batch, self._number = batch, number
-        self._found: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-
-        def call(*args: Any) -> Any:
-            if name not in self._found:
-                self._found[name] = self._batch.function(self._number, name)
-            return self._found[name](*args)
-
-        return call
+        return self._batch.function(self._number, name)
 
 
 class Batch:
-    """Collects translation units while it is entered.
+    """Collects translation units while it is entered; programs run inside of it or later.
 
     >>> with Batch() as batch:
     ...     f = torch.compile(torch.sin)
@@ -52,25 +42,38 @@ class Batch:
         self.failed = False
         self._library: ctypes.CDLL | None = None
         self._load: Callable[[str], Any] = toolchain.load
+        self._assemble: Callable[..., Any] = execute.assemble
 
     def __enter__(self) -> Batch:
-        self._load = toolchain.load
         toolchain.load = self.promise  # type: ignore[assignment]
+        execute.assemble = self.assemble
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
     ) -> None:
         toolchain.load = self._load
+        execute.assemble = self._assemble
 
-    def promise(self, text: str) -> Promised:
+    def promise(self, text: str) -> Any:
         """Stands for `toolchain.load`."""
-        if (
-            self._library is not None or self.failed
-        ):  # compiled already: what comes late is compiled alone
+        if self._library is not None or self.failed:  # what comes late is compiled alone
             return self._load(text)
         self.texts.append(text)
         return Promised(self, len(self.texts) - 1)
+
+    def assemble(self, program: Any, env: Any, library: Any, attached: Any) -> Any:
+        """Stands for `assemble`: the program is put together when it is called first."""
+        if not isinstance(library, Promised):
+            return self._assemble(program, env, library, attached)
+        made: list[Any] = []
+
+        def run(*inputs: Any) -> Any:
+            if not made:
+                made.append(self._assemble(program, env, library, attached))
+            return made[0](*inputs)
+
+        return run
 
     def function(self, number: int, name: str) -> Any:
         """A function of a unit; when the whole does not compile, each unit is compiled alone."""

@@ -291,7 +291,7 @@ class Drawer:
         return program
 
     def possible(self, s: Step) -> bool:
-        """Runs the step at both sizes; a failing one leaves no trace (errors come before writes)."""
+        """Runs the step at both sizes; a failing one leaves no trace."""
         made = []
         for space in self.spaces:
             torch.manual_seed(0)
