@@ -1,0 +1,149 @@
+"""How many nests of known graphs are emitted, compile to machine code, and agree when interpreted.
+
+    python tests/triton/measure.py compile      # full sizes; needs Triton, no GPU
+    TRITON_INTERPRET=1 python tests/triton/measure.py interpret   # small sizes, beside C++ and eager
+
+Nests are those of forward and backward together. A nest agrees if every buffer that it writes is
+the one that its C++ writes from the same inputs; `results` compares the whole with eager's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "compiler")]
+
+import flambeau as torch  # noqa: E402
+import graphs  # noqa: E402
+from triton_programs import Launched, empty, program_of  # noqa: E402
+
+from flambeau._aot import aot, callable_of  # noqa: E402
+from flambeau._compiler import emit_cpp, toolchain, triton_module  # noqa: E402
+from flambeau._compiler.nest import Nest  # noqa: E402
+from flambeau._compiler.scalar import MEMORY  # noqa: E402
+from flambeau._compiler.triton_scalar import Refused  # noqa: E402
+from flambeau._compiler.triton_tiles import plan  # noqa: E402
+from flambeau._trace import trace  # noqa: E402
+
+
+class Counts(dict):
+    """Figures of one graph by name."""
+
+    def more(self, name: str, n: int = 1) -> None:
+        self[name] = self.get(name, 0) + n
+
+
+def ahead(case: graphs.Case) -> Any:
+    graph = trace(case.f, case.inputs, "captured", False)
+    return aot(graph, [bool(x.requires_grad) for x in (*case.inputs, *graph.attached)])
+
+
+def compiled(case: graphs.Case, counts: Counts) -> None:
+    """Emits and compiles every nest of a graph."""
+    import compiling
+
+    def back_end(graph: Any) -> Any:
+        program, _ = program_of(graph)
+        nests = [s for s in program.steps if isinstance(s, Nest)]
+        counts.more("calls", len(program.steps) - len(nests))
+        for nest in nests:
+            counts.more("nests")
+            try:
+                text = triton_module.source([nest], program.symbols)
+            except Refused as e:
+                print(f"    refused: {e}")
+                continue
+            counts.more("emitted")
+            counts.more(plan(nest).strategy)
+            made = compiling.compiled(triton_module.load(text))
+            counts.more("compiled")
+            counts["registers"] = max(counts.get("registers", 0), *(k.registers for k in made))
+            for k in made:
+                if k.spilled:
+                    counts.more("with a stack")
+                    print("    stack", k.spilled, nest.domain, nest.reduced, plan(nest).strategy)
+        return lambda *inputs: None
+
+    callable_of(ahead(case), back_end)
+
+
+class Compared(Launched):
+    """Nests run both ways from the same inputs."""
+
+    counts: Counts
+
+    def __init__(self, program: Any, graph: Any, loader: Any) -> None:
+        super().__init__(program, graph, loader)
+        self.nests = [s for s in program.steps if isinstance(s, Nest)]
+        memory = {name: MEMORY[b.dtype] for name, b in program.buffers.items()}
+        source = emit_cpp.source(self.nests, memory, program.symbols)
+        self.cpp = toolchain.load(source) if self.nests else None
+
+    def allocate(self, b: Any, values: Any) -> Any:
+        return super().allocate(b, values).zero_()  # nests may write a part of a buffer
+
+    def launch(self, k: int, buffers: Any, sizes: list[int]) -> None:
+        written = sorted(int(b[1:]) for b in self.nests[k].writes if b.startswith("b"))
+        before = {i: buffers[i].clone() for i in written}
+        pointers = (ctypes.c_void_p * (max(buffers) + 1))()
+        for i, x in buffers.items():
+            pointers[i] = x.data_ptr()
+        self.cpp.run(k, pointers, (ctypes.c_int64 * max(1, len(sizes)))(*sizes))
+        theirs = {i: buffers[i].clone() for i in written}
+        for i in written:
+            buffers[i].copy_(before[i])
+        self.module.run(k, buffers, sizes, empty)
+        self.counts.more("nests")
+        same = all(close(buffers[i], theirs[i]) for i in written)
+        self.counts.more("agree", same)
+        if not same:
+            print("    differs:", self.nests[k])
+
+
+def close(a: Any, b: Any, tolerance: float = 1e-5) -> bool:
+    a, b = a.detach().to(torch.float64), b.detach().to(torch.float64)
+    bound = tolerance * max(1.0, b.abs().max().item()) if b.numel() else 0
+    return bool(torch.allclose(a, b, rtol=0, atol=bound, equal_nan=True))
+
+
+def interpreted(case: graphs.Case, counts: Counts) -> None:
+    """Runs a graph forward and backward, nest by nest."""
+    import interpreting
+
+    def back_end(graph: Any) -> Any:
+        program, written = program_of(graph)
+        run = Compared(program, written, interpreting.load_module)
+        run.counts = counts
+        return lambda *inputs: run([*inputs, *written.attached])
+
+    run = callable_of(ahead(case), back_end)
+    ours, theirs = run(*case.inputs)[0], case.f(*case.inputs)
+    weights = torch.linspace(0.5, 1.5, theirs.numel()).view(theirs.shape)
+    pairs = [(ours, theirs)]
+    gradients = [torch.autograd.grad((y * weights).sum(), case.leaves) for y in (ours, theirs)]
+    pairs += zip(*gradients, strict=True)
+    counts.more("results", len(pairs))
+    counts.more("as eager", sum(close(a, b, 1e-4) for a, b in pairs))
+
+
+def main(what: str, only: list[str]) -> None:
+    full = what == "compile"
+    if full == (os.environ.get("TRITON_INTERPRET") == "1"):
+        sys.exit("measure: TRITON_INTERPRET=1 goes with `interpret`, and with it alone")
+    torch.manual_seed(0)
+    for name, make in graphs.cases(full).items():
+        if only and name not in only:
+            continue
+        start, counts = time.monotonic(), Counts()
+        (compiled if full else interpreted)(make(), counts)
+        took = f"{time.monotonic() - start:.0f} s"
+        print(name, *(f"{k}={v}" for k, v in counts.items()), took, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
