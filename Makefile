@@ -6,7 +6,7 @@ PYTEST_ARGS ?= -n 2
 OUT ?= demo_out
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench conformance lint format docs asan guard plain wheel clean distclean
+.PHONY: help build demo test bench conformance lint format docs asan guard plain triton wheel clean distclean
 
 help:
 	@echo "make demo         build, train two small models, show the results (about three minutes)"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench        speed beside NumPy; with TOOLS=folder beside PyTorch"
 	@echo "make conformance  agreement with PyTorch (needs TOOLS=folder)"
 	@echo "make docs         make the reference of operations, run every example of the documentation"
+	@echo "make triton       check emitted Triton with Triton (downloads it), no GPU needed"
 	@echo "make lint asan guard plain wheel format clean distclean"
 
 build:
@@ -67,6 +68,11 @@ plain:
 	@scripts/setup.sh test demo
 	@scripts/build.sh
 	@scripts/plain.sh
+
+triton:
+	@scripts/setup.sh
+	@scripts/build.sh
+	@scripts/triton.sh
 
 wheel:
 	@scripts/setup.sh
