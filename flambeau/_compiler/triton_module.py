@@ -9,14 +9,13 @@ Only loading imports Triton.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
+import linecache
 from collections.abc import Sequence
 from types import ModuleType
 
 from .emit_triton import Emitter, Kernel
 from .nest import Nest
 from .scalar import MEMORY
-from .toolchain import cache_folder
 from .triton_scalar import function_text, functions
 
 _HEAD = """\
@@ -92,20 +91,14 @@ def source(nests: Sequence[Nest], symbols: Sequence[str]) -> str:
 
 
 def load(text: str) -> ModuleType:
-    """The module of a text. Triton reads kernels from their file, so there must be one.
+    """The module of a text. Triton reads kernels as source lines, which are given without a file.
 
     Raises:
         ModuleNotFoundError: Triton is not installed.
     """
     name = "kernels_" + hashlib.sha256(text.encode()).hexdigest()[:40]
-    path = cache_folder() / f"{name}.py"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        making = path.with_suffix(".making")
-        making.write_text(text)
-        making.replace(path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    place = f"<{name}>"
+    linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
+    module = ModuleType(name)
+    exec(compile(text, place, "exec"), module.__dict__)
     return module

@@ -9,13 +9,11 @@ import flambeau as torch
 from flambeau._aot import aot, callable_of
 from flambeau._compiler import triton_module
 from flambeau._compiler.decompose import decompose
-from flambeau._compiler.execute import Executable
-from flambeau._compiler.fuse import fuse
-from flambeau._compiler.lower import Lowering
-from flambeau._compiler.nest import Nest, Program
-from flambeau._compiler.scratch import localise
+from flambeau._compiler.nest import Buffer, Call, Nest, Program, View
+from flambeau._compiler.schedule import schedule
 from flambeau._ir.graph import Graph
-from flambeau._ir.graph_run import bindings
+from flambeau._ir.graph_run import _caller, bindings
+from flambeau._ir.symexpr import Expr
 from flambeau._trace import trace
 
 Loader = Callable[[str], Any]  # text of a module -> the module
@@ -24,16 +22,15 @@ Loader = Callable[[str], Any]  # text of a module -> the module
 def program_of(graph: Graph) -> tuple[Program, Graph]:
     """A graph of primitives as loops."""
     written = decompose(graph)
-    lowering = Lowering(written)
-    return localise(fuse(lowering.run(), lowering.body), lowering.body), written
+    return schedule(written), written
 
 
 def empty(count: int, dtype: str) -> Any:
     return torch.empty(count, dtype=getattr(torch, dtype))
 
 
-class Launched(Executable):
-    """A program whose nests are launched by a module."""
+class Launched:
+    """A program whose nests are launched by a module; calls are made as eager makes them."""
 
     def __init__(self, program: Program, graph: Graph, loader: Loader) -> None:
         self.program, self.env = program, graph.env
@@ -42,25 +39,40 @@ class Launched(Executable):
         self.module = loader(self.text)
 
     def __call__(self, inputs: Any) -> list[Any]:
-        values = bindings(self.env, inputs)
-        buffers = dict(zip(self.program.inputs, inputs, strict=True))
+        self.sizes = bindings(self.env, inputs)
+        self.buffers = dict(zip(self.program.inputs, inputs, strict=True))
         for name, b in self.program.buffers.items():
             if b.kind != "input":
-                buffers[name] = self.allocate(b, values)
-        sizes = [values[s] for s in self.program.symbols]
+                self.buffers[name] = self.allocate(b)
         k = 0
         for step in self.program.steps:
             if isinstance(step, Nest):
-                by_number = {int(n[1:]): x for n, x in buffers.items() if n}
-                self.launch(k, by_number, sizes)
+                by_number = {int(n[1:]): x for n, x in self.buffers.items() if n}
+                self.launch(k, by_number, [self.sizes[s] for s in self.program.symbols])
                 k += 1
             else:
-                ignored = {int(n[1:]): None for n in buffers if n}
-                self.call(step, buffers, ignored, values)
-        return [self.output(o, buffers, values) for o in self.program.outputs]
+                self.call(step)
+        return [self.actual(o) for o in self.program.outputs]
 
     def launch(self, k: int, buffers: Any, sizes: list[int]) -> None:
         self.module.run(k, buffers, sizes, empty)
+
+    def call(self, step: Call) -> None:
+        made = _caller(step.node, False)(tuple(map(self.actual, step.args)))
+        self.buffers.update(zip(step.outs, made, strict=True))
+
+    def allocate(self, b: Buffer) -> Any:
+        return torch.empty_strided(self.actual(b.shape), self.actual(b.strides), dtype=b.dtype)
+
+    def actual(self, a: Any) -> Any:
+        """An argument, output or shape with buffers and sizes put in."""
+        if isinstance(a, View):
+            x = self.buffers[a.buffer]
+            offset = x.storage_offset() + self.actual(a.offset)
+            return x.as_strided(self.actual(a.shape), self.actual(a.strides), offset)
+        if isinstance(a, tuple):
+            return tuple(map(self.actual, a))
+        return a.evaluate(self.sizes) if isinstance(a, Expr) else a
 
 
 def back_end(loader: Loader) -> Callable[[Graph], Callable[..., list[Any]]]:

@@ -1,7 +1,7 @@
 """How many nests of known graphs are emitted, compile to machine code, and agree when interpreted.
 
-    python tests/triton/measure.py compile      # full sizes; needs Triton, no GPU
-    TRITON_INTERPRET=1 python tests/triton/measure.py interpret   # small sizes, beside C++ and eager
+    python tests/triton/measure.py compile  # full sizes; needs Triton, no GPU
+    TRITON_INTERPRET=1 python tests/triton/measure.py interpret  # small, beside C++ and eager
 
 Nests are those of forward and backward together. A nest agrees if every buffer that it writes is
 what its C++ writes from the same inputs, to 1e-5 of the largest number that it reads or writes,
@@ -21,10 +21,10 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "compiler")]
 
-import flambeau as torch  # noqa: E402
 import graphs  # noqa: E402
 from triton_programs import Launched, empty, program_of  # noqa: E402
 
+import flambeau as torch  # noqa: E402
 from flambeau._aot import aot, callable_of  # noqa: E402
 from flambeau._compiler import emit_cpp, toolchain, triton_module  # noqa: E402
 from flambeau._compiler.nest import Nest  # noqa: E402
@@ -87,8 +87,8 @@ class Compared(Launched):
         source = emit_cpp.source(self.nests, memory, program.symbols)
         self.cpp = toolchain.load(source) if self.nests else None
 
-    def allocate(self, b: Any, values: Any) -> Any:
-        return super().allocate(b, values).zero_()  # nests may write a part of a buffer
+    def allocate(self, b: Any) -> Any:
+        return super().allocate(b).zero_()  # nests may write a part of a buffer
 
     def launch(self, k: int, buffers: Any, sizes: list[int]) -> None:
         written = sorted(int(b[1:]) for b in self.nests[k].writes if b.startswith("b"))

@@ -23,7 +23,9 @@ def cache(tmp_path_factory):
         yield
 
 
-@pytest.mark.parametrize("name", ["softmax", "layer_norm", "rms_norm", "chain12", "attention", "MLP"])
+@pytest.mark.parametrize(
+    "name", ["softmax", "layer_norm", "rms_norm", "chain12", "attention", "MLP"]
+)
 def test_graphs_in_full_size(name):
     counts = measure.Counts()
     measure.compiled(graphs.cases(True)[name](), counts)
