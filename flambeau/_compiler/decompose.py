@@ -10,7 +10,7 @@ from typing import Any
 
 from .._build.model import Op
 from .._ir import ir
-from .._ir.entries import file_constants, overloads, record, resolve
+from .._ir.entries import file_constants, overloads, record, resolve, updated
 from .._ir.frontend import compile_function
 from .._ir.graph import Graph, Node, Value, map_values
 from .._ir.symexpr import Expr
@@ -41,7 +41,7 @@ def decompose(graph: Graph) -> Graph:
         values[v] = recorder.builder.input(v.type)
     for node in graph.nodes:
         target = resolve(node.target)
-        written = None if target.form else rule(target.op.uid)
+        written = None if target.form == "inplace" else rule(target.op.uid)
         if written is not None and _has_elements(node):
             _write_out(recorder, node, target.op, written, values)
         else:
@@ -56,8 +56,8 @@ def decompose(graph: Graph) -> Graph:
 
 
 def _has_elements(node: Node) -> bool:
-    """Not known to be empty: reductions of nothing are the kernels' business."""
-    return all(n != 0 for v in node.inputs for n in getattr(v.type, "shape", ()))
+    """The first operand is not known to be empty: reductions of nothing are the kernels' business."""
+    return all(n != 0 for v in node.inputs[:1] for n in getattr(v.type, "shape", ()))
 
 
 def _write_out(
@@ -75,9 +75,11 @@ def _write_out(
         return fakes.symbolic(a, recorder.env) if isinstance(a, Expr) else a
 
     first = len(recorder.graph.nodes)
-    result = Interpreter(recorder.call).run(f, [operand(a) for a in node.args])
+    operands = [operand(a) for a in node.args]
+    result = Interpreter(recorder.call).run(f, operands)
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    results += [operands[i] for i in updated(op, node.args)]  # what the rule changed in place
     for made in recorder.graph.nodes[first:]:
         made.where = node.where
-    results = result if isinstance(result, (tuple, list)) else [result]
     for v, r in zip(node.outs, results, strict=True):
         values[v] = recorder.read(r)

@@ -234,6 +234,57 @@ def native_batch_norm(
     return empty_as(input), empty([k], dtype=kind), empty([k], dtype=kind)
 
 
+@composite(namespaces=())
+def _all_but_channels(ndim: int) -> Ints:
+    """Dimensions other than the second.
+
+    >>> torch.ones(2, 3, 4).sum((0, 2)).shape
+    torch.Size([3])
+    """
+    dims: Ints = []
+    for d in range(ndim):
+        if d != 1:
+            dims.append(d)
+    return dims
+
+
+@native_batch_norm.decompose
+def _(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    kind = opmath(input.dtype)
+    dims = _all_but_channels(input.ndim)
+    shape: Ints = [1 for d in input.shape]
+    shape[1] = input.size(1)
+    x = input.to(kind)
+    kept_mean = empty([0], dtype=kind)
+    kept_rstd = empty([0], dtype=kind)
+    mean = kept_mean
+    rstd = kept_rstd
+    if training:
+        mean = x.mean(dims)
+        centred = x - mean.view(shape)
+        variance = (centred * centred).mean(dims)
+        rstd = (variance + eps).rsqrt()
+        if running_mean is not None:
+            moved = running_mean.to(kind) * (1 - momentum) + mean * momentum
+            running_mean.copy_(moved)
+        if running_var is not None:
+            n = input.numel() // input.size(1)
+            unbiased = variance * (float(n) / float(max(n - 1, 1)))
+            running_var.copy_(running_var.to(kind) * (1 - momentum) + unbiased * momentum)
+        kept_mean = mean
+        kept_rstd = rstd
+    else:
+        if running_mean is not None and running_var is not None:
+            mean = running_mean.to(kind)
+            rstd = (running_var.to(kind) + eps).rsqrt()
+    y = (x - mean.view(shape)) * rstd.view(shape)
+    if weight is not None:
+        y = y * weight.to(kind).view(shape)
+    if bias is not None:
+        y = y + bias.to(kind).view(shape)
+    return y.to(input.dtype), kept_mean, kept_rstd
+
+
 @native_batch_norm.vjp
 def _(g0, input, weight, bias, running_mean, running_var, training, eps, result1, result2):
     if not grad_mode():
@@ -332,6 +383,29 @@ def batch_norm_backward(
     """Cotangents of input, weight and bias of batch_norm."""
     kind = opmath(input.dtype)
     return empty_as(input), empty([input.size(1)], dtype=kind), empty([input.size(1)], dtype=kind)
+
+
+@batch_norm_backward.decompose
+def _(g, input, weight, running_mean, running_var, mean, rstd, training, eps):
+    kind = opmath(input.dtype)
+    dims = _all_but_channels(input.ndim)
+    shape: Ints = [1 for d in input.shape]
+    shape[1] = input.size(1)
+    m = mean
+    r = rstd
+    if not training:
+        if running_mean is not None and running_var is not None:
+            m = running_mean.to(kind)
+            r = (running_var.to(kind) + eps).rsqrt()
+    h = g.to(kind)
+    hat = (input.to(kind) - m.view(shape)) * r.view(shape)
+    gb = h.sum(dims)
+    gw = (h * hat).sum(dims)
+    scale = r if weight is None else r * weight.to(kind)
+    if training:
+        n = float(input.numel() // input.size(1))
+        h = h - (gb / n).view(shape) - hat * (gw / n).view(shape)
+    return (h * scale.view(shape)).to(input.dtype), gw, gb
 
 
 @batch_norm_backward.vmap
