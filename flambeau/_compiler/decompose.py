@@ -56,7 +56,7 @@ def decompose(graph: Graph) -> Graph:
 
 
 def _has_elements(node: Node) -> bool:
-    """The first operand is not known to be empty: reductions of nothing are the kernels' business."""
+    """The first operand may have elements: reductions of nothing are the kernels' business."""
     return all(n != 0 for v in node.inputs[:1] for n in getattr(v.type, "shape", ()))
 
 
