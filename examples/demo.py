@@ -1,4 +1,5 @@
-"""Trains both example models, draws their loss curves, and says what it did."""
+"""Trains both example models, draws their loss curves, compares eager and compiled training steps,
+and says what it did."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ import time
 
 import train_digits
 import train_gpt
-from plotting import plot_losses
+from compare_compiled import compare_both
+from plotting import plot_losses, plot_speeds
 
 
 def main() -> None:
@@ -16,6 +18,7 @@ def main() -> None:
     parser.add_argument("--out", default="demo_out", help="folder for everything that is written")
     parser.add_argument("--gpt-steps", type=int, default=None, help="default: see train_gpt.py")
     parser.add_argument("--epochs", type=int, default=None, help="default: see train_digits.py")
+    parser.add_argument("--pairs", type=int, default=30, help="steps timed eager and compiled")
     options = parser.parse_args()
     start = time.perf_counter()
 
@@ -28,10 +31,16 @@ def main() -> None:
 
     picture = os.path.join(options.out, "losses.png")
     plot_losses({"Digits, ConvNet": digits, "Standard library, GPT": gpt}, picture)
-    report(digits, gpt, picture, time.perf_counter() - start)
+    print("\nThe same training steps, eager and compiled by torch.compile(model):")
+    speeds = compare_both(options.pairs)
+    pictures = [picture]
+    if speeds:
+        pictures.append(os.path.join(options.out, "speeds.png"))
+        plot_speeds(speeds, pictures[-1])
+    report(digits, gpt, speeds, pictures, time.perf_counter() - start)
 
 
-def report(digits: dict, gpt: dict, picture: str, seconds: float) -> None:
+def report(digits: dict, gpt: dict, speeds: dict, pictures: list[str], seconds: float) -> None:
     rule = "-" * 78
     print(f"\n{rule}\nText by the GPT, continuing 'def ':\n\n{gpt['sample']}\n{rule}")
     print(f"Done in {seconds:.0f} s.")
@@ -46,8 +55,12 @@ def report(digits: dict, gpt: dict, picture: str, seconds: float) -> None:
         f"{gpt['checks'][0][1]:.2f} -> {gpt['checks'][-1][1]:.2f} nats per character."
     )
     print("  Both checkpoints were loaded again and gave the same validation result.")
+    for name, s in speeds.items():
+        print(f"  {name}, compiled: {s['eager'] / s['compiled']:.2f} times as fast as eager.")
+    if not speeds:
+        print("  Nothing was compiled, see above; everything else ran eagerly.")
     print("Files:")
-    for path in (picture, digits["checkpoint"], gpt["checkpoint"], gpt["sample_path"]):
+    for path in (*pictures, digits["checkpoint"], gpt["checkpoint"], gpt["sample_path"]):
         print(f"  {os.path.abspath(path)}  ({os.path.getsize(path):,} bytes)")
 
 

@@ -1,4 +1,4 @@
-"""Draws the loss curves of the examples."""
+"""Draws the loss curves of the examples, and their speed eager and compiled."""
 
 from __future__ import annotations
 
@@ -44,5 +44,29 @@ def plot_losses(curves: dict[str, dict], path: str) -> None:
         axes.set(title=title, xlabel="step", ylabel="cross entropy (nats)")
         axes.grid(alpha=0.3)
         axes.legend()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def plot_speeds(speeds: dict[str, dict], path: str) -> None:
+    """Writes a picture of training steps per second.
+
+    Args:
+        speeds: by model: the seconds of a step, "eager" and "compiled".
+        path: the PNG to write.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(
+        1, len(speeds), figsize=(3.5 * len(speeds), 4), squeeze=False, layout="constrained"
+    )
+    for axes, (name, run) in zip(panels[0], speeds.items(), strict=True):
+        bars = axes.bar(["eager", "compiled"], [1 / run["eager"], 1 / run["compiled"]])
+        bars[1].set_color("tab:orange")
+        axes.bar_label(bars, fmt="%.0f")
+        axes.set(title=f"{name}: {run['eager'] / run['compiled']:.2f}x", ylabel="steps per second")
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
