@@ -229,3 +229,13 @@ def test_a_missing_compiler_says_what_to_install(monkeypatch):
     with pytest.raises(toolchain.CompilerError, match="install one .*aot_eager"):
         toolchain.compiler()
     toolchain.compiler.cache_clear()
+
+
+def test_numbers_are_written_as_they_are():
+    """A number of base 16 may hold what looks like the name of a buffer."""
+    numbers = [27.0, 27.5, 1.6875, 27.0625, 1.75 / 3, 171.0, 2735.0]
+    numbers += [float.fromhex(f"0x1.b{k}p{e:+}") for k in range(10) for e in (-3, 0, 4)]
+    x = torch.ones(3, dtype=torch.float64)
+    graph = trace(lambda x: [x * n for n in numbers], (x,), "captured", False)
+    made = callable_of(aot(graph, [False] * (1 + len(graph.attached))), back_end)(x)
+    assert [y[0].item() for y in made] == numbers
