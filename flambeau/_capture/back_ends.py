@@ -30,9 +30,12 @@ def run_compiled(
 ) -> Callable[..., tuple[Any, ...]]:
     """'inductor': the same graphs in native code."""
     from flambeau._aot import aot, callable_of
-    from flambeau._compiler.execute import back_end
+    from flambeau._compiler.execute import programs
 
-    return callable_of(aot(graph, _wanted(example_inputs)), back_end)
+    compiled = aot(graph, _wanted(example_inputs))
+    graphs = [g for g in (compiled.forward, compiled.backward) if g is not None]
+    made = dict(zip(graphs, programs(graphs), strict=True))
+    return callable_of(compiled, made.__getitem__)
 
 
 def aot_autograd(

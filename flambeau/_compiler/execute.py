@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._ir.graph import Graph
@@ -16,14 +16,35 @@ from .scalar import MEMORY
 from .schedule import schedule
 
 
+def programs(graphs: Sequence[Graph]) -> list[Callable[..., tuple[Any, ...]]]:
+    """Graphs of primitives as functions of their inputs (but for attached ones).
+
+    The C++ compiler works on one graph while the next is lowered.
+    """
+    begun = [_begin(g) for g in graphs]
+    return [finish() for finish in begun]
+
+
 def back_end(graph: Graph) -> Callable[..., tuple[Any, ...]]:
-    """A graph of primitives as a function of its inputs (but for attached ones)."""
+    """One graph as a function of its inputs."""
+    return programs([graph])[0]
+
+
+def _begin(graph: Graph) -> Callable[[], Callable[..., tuple[Any, ...]]]:
+    """Starts compiling; what is returned waits for the end of it."""
     written = decompose(graph)
     program = schedule(written)
     nests = [s for s in program.steps if isinstance(s, Nest)]
     memory = {name: MEMORY[b.dtype] for name, b in program.buffers.items()}
     text = emit_cpp.source(nests, memory, program.symbols)
     log("output_code", lambda: listing(written, text))
-    library = toolchain.load(text) if nests else None
-    made: Callable[..., tuple[Any, ...]] = assemble(program, written.env, library, written.attached)
-    return made
+    pending = toolchain.begin(text) if nests else None
+
+    def finish() -> Callable[..., tuple[Any, ...]]:
+        library = pending.result() if pending else None
+        made: Callable[..., tuple[Any, ...]] = assemble(
+            program, written.env, library, written.attached
+        )
+        return made
+
+    return finish

@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from . import cache as disk
 
 _HERE = Path(__file__).resolve().parent
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+_PLACE = re.compile(r"^// (.+):(\d+) in .*$", re.MULTILINE)
 ENTRY = "kernels/scalar_math.h"  # the header that generated code includes
 
 
@@ -114,7 +116,8 @@ def load(text: str) -> ctypes.CDLL:
     Raises:
         CompilerError: no compiler, or it fails.
     """
-    name = hashlib.sha256(_fixed_digest() + text.encode()).hexdigest()[:40]
+    code = _PLACE.sub("", text)  # where it comes from in the user's files does not matter
+    name = hashlib.sha256(_fixed_digest() + code.encode()).hexdigest()[:40]
     _core()
     try:
         made = disk.fetch(f"{name}.so", lambda work: _compile(text, work), _open)
@@ -122,6 +125,36 @@ def load(text: str) -> ctypes.CDLL:
         raise CompilerError(f"compile: no library could be written and loaded: {error}") from error
     assert isinstance(made, ctypes.CDLL)
     return made
+
+
+class Pending:
+    """A library that is being made by a thread of its own, which mostly waits for the compiler."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._made: ctypes.CDLL | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="flambeau compiler", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._made = load(self._text)
+        except BaseException as error:
+            self._error = error
+
+    def result(self) -> ctypes.CDLL:
+        """The library, when it is there; raises what `load` raises."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        assert self._made is not None
+        return self._made
+
+
+def begin(text: str) -> Pending:
+    """`load` in the background."""
+    return Pending(text)
 
 
 def _open(path: Path) -> ctypes.CDLL:

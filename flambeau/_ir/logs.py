@@ -10,16 +10,30 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 
 TOPICS = ("graph_breaks", "recompiles", "guards", "graph_code", "bytecode", "output_code")
 
 
+@lru_cache(maxsize=16)
+def _named(wanted: str) -> frozenset[str]:
+    names = frozenset(name.strip().lstrip("+") for name in wanted.split(",")) - {""}
+    unknown = sorted(names - {*TOPICS, "all"})
+    if unknown:
+        raise ValueError(
+            f"FLAMBEAU_LOGS: expected names out of {', '.join(TOPICS)}, all; got "
+            f"{', '.join(unknown)}"
+        )
+    return names
+
+
 def enabled(topic: str) -> bool:
-    """Whether a topic is to be printed."""
-    wanted = os.environ.get("FLAMBEAU_LOGS", "")
-    if not wanted:
-        return False
-    names = [name.strip().lstrip("+") for name in wanted.split(",")]
+    """Whether a topic is to be printed.
+
+    Raises:
+        ValueError: FLAMBEAU_LOGS names something else.
+    """
+    names = _named(os.environ.get("FLAMBEAU_LOGS", ""))
     return topic in names or "all" in names
 
 

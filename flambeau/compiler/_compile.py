@@ -91,7 +91,9 @@ def compiled_form(
 ) -> Any:
     """The wrapper of a model; its `_flambeau_config` tells what became of it."""
     from flambeau._capture.config import Config
+    from flambeau._ir.logs import enabled
 
+    enabled("all")  # tells of names that are wrong before anything runs
     config = Config(backend, fullgraph, dynamic, **more)
     if isinstance(model, fb.nn.Module):
         from ._module import OptimizedModule

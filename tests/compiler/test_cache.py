@@ -13,6 +13,7 @@ import warnings
 import pytest
 from killed import kill_writers, run_to_the_end
 
+import flambeau as torch
 from flambeau._compiler import cache, toolchain
 from flambeau._compiler.toolchain import CompilerError
 
@@ -175,7 +176,8 @@ def test_no_place_at_all_is_an_error(folder, monkeypatch):
 def test_a_private_folder_goes_with_its_process(folder):
     folder.write_text("no folder")
     code = (
-        "from flambeau._compiler import cache, toolchain; import os\n"
+        "import flambeau as torch
+from flambeau._compiler import cache, toolchain; import os\n"
         f"toolchain.load({program(1)!r})\n"
         "print(cache.folder())\n"
         "if not os.fork(): raise SystemExit\n"
@@ -231,3 +233,12 @@ def test_headers_are_found_in_a_checkout_and_in_a_package(monkeypatch, tmp_path)
         toolchain.sources.cache_clear()
         assert toolchain.sources() == place
     toolchain.sources.cache_clear()
+
+
+def test_the_place_of_a_program_is_no_part_of_what_is_compiled(folder):
+    source = "def f(x):\n    return torch.exp(x) * 3\n"
+    for lines_before in (0, 5):
+        scope = {"torch": torch}
+        exec("\n" * lines_before + source, scope)
+        torch.compile(scope["f"])(torch.ones(2))
+    assert len(libraries(folder)) == 1
