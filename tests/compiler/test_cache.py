@@ -176,8 +176,7 @@ def test_no_place_at_all_is_an_error(folder, monkeypatch):
 def test_a_private_folder_goes_with_its_process(folder):
     folder.write_text("no folder")
     code = (
-        "import flambeau as torch
-from flambeau._compiler import cache, toolchain; import os\n"
+        "from flambeau._compiler import cache, toolchain; import os\n"
         f"toolchain.load({program(1)!r})\n"
         "print(cache.folder())\n"
         "if not os.fork(): raise SystemExit\n"
