@@ -26,6 +26,10 @@ class Promised:
     def __init__(self, batch: Batch, number: int) -> None:
         self._batch, self._number = batch, number
 
+    def result(self) -> Promised:
+        """What waiting for the library gives, which is not made yet."""
+        return self
+
     def __getattr__(self, name: str) -> Any:
         return self._batch.function(self._number, name)
 
@@ -42,23 +46,24 @@ class Batch:
         self.failed = False
         self._library: ctypes.CDLL | None = None
         self._load: Callable[[str], Any] = toolchain.load
+        self._begin: Callable[[str], Any] = toolchain.begin
         self._assemble: Callable[..., Any] = execute.assemble
 
     def __enter__(self) -> Batch:
-        toolchain.load = self.promise  # type: ignore[assignment]
+        toolchain.begin = self.promise  # type: ignore[assignment]
         execute.assemble = self.assemble
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
     ) -> None:
-        toolchain.load = self._load
+        toolchain.begin = self._begin  # type: ignore[assignment]
         execute.assemble = self._assemble
 
     def promise(self, text: str) -> Any:
-        """Stands for `toolchain.load`."""
+        """Stands for `toolchain.begin`."""
         if self._library is not None or self.failed:  # what comes late is compiled alone
-            return self._load(text)
+            return self._begin(text)
         self.texts.append(text)
         return Promised(self, len(self.texts) - 1)
 
