@@ -57,7 +57,7 @@ class Batch:
     def __exit__(
         self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
     ) -> None:
-        toolchain.begin = self._begin  # type: ignore[assignment]
+        toolchain.begin = self._begin
         execute.assemble = self._assemble
 
     def promise(self, text: str) -> Any:
