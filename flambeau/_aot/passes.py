@@ -10,6 +10,11 @@ from .._ir.entries import resolve
 from .._ir.graph import CUSTOM, Graph, Node, Value, map_values, values_of
 
 
+def is_view(node: Node) -> bool:
+    """Its result lies in the memory of an argument."""
+    return node.target != CUSTOM and resolve(node.target).op.kind == "view"
+
+
 def is_random(node: Node) -> bool:
     """It draws from a generator: it may be neither dropped nor doubled."""
     if node.target == CUSTOM:
@@ -70,7 +75,7 @@ def _memories(graph: Graph) -> set[Value]:
     """The values whose memory the results of the graph lie in."""
     out = set(values_of(graph.outputs))
     for node in reversed(graph.nodes):
-        if resolve(node.target).op.kind == "view" and any(v in out for v in node.outs):
+        if is_view(node) and any(v in out for v in node.outs):
             out.update(node.inputs)
     return out
 
