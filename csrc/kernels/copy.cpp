@@ -38,7 +38,7 @@ void copy_run(const LoopNest& nest, const Tensor& dst, const Tensor& src, bool s
                  for (int64_t i = begin; i < end; i += kTile) {
                    int64_t n = std::min(kTile, end - i);
                    run(from + i * b, block, n);
-                   put(to + i * a, block, n * a);
+                   put(to + i * a, block, n * a, {});
                  }
                  stream_fence();
                });
@@ -75,7 +75,7 @@ void copy_tiles(const LoopNest& nest, const Tensor& dst, const Tensor& src, bool
       }
       if (streaming)
         for (int64_t r = 0; r < t.rows; ++r)
-          put(out.data + r * dr, ready + r * t.cols * a, t.cols * a);
+          put(out.data + r * dr, ready + r * t.cols * a, t.cols * a, {});
       else
         move(int(a), {ready, t.cols * a, a}, out, t.rows, t.cols);
     });
@@ -109,22 +109,12 @@ void number_bytes(const Scalar& value, DType dtype, void* out) {
 }
 
 void fill_dense(char* to, const char* pattern16, int64_t bytes) {
-  auto put = FB_ISA_DISPATCH(stream_value);
-  bool streaming = bytes > streaming_threshold();
-  bool zero = true;
-  for (int i = 0; i < 16; ++i) zero &= pattern16[i] == 0;
+  auto put = FB_ISA_DISPATCH(fill_value);
   constexpr int64_t kUnit = 4096;
   parallel_for(0, (bytes + kUnit - 1) / kUnit, 2 * kBytesGrain / kUnit,
                [&](int64_t first, int64_t last) {
                  int64_t begin = first * kUnit, end = std::min(bytes, last * kUnit);
-                 if (streaming) {
-                   put(to + begin, pattern16, end - begin);
-                   stream_fence();
-                 } else if (zero) {
-                   std::memset(to + begin, 0, end - begin);
-                 } else {
-                   FB_ISA_DISPATCH(fill_value)(to + begin, pattern16, end - begin);
-                 }
+                 put(to + begin, pattern16, end - begin);
                });
 }
 
@@ -226,7 +216,7 @@ void copy_bytes(void* dst, const void* src, int64_t bytes) {
                  auto* to = static_cast<char*>(dst) + begin;
                  auto* from = static_cast<const char*>(src) + begin;
                  if (streaming) {
-                   put(to, from, n);
+                   put(to, from, n, {});
                    stream_fence();
                  } else {
                    std::memcpy(to, from, n);
@@ -244,7 +234,7 @@ void zero_bytes(void* dst, int64_t bytes) {
 }
 
 void stream_bytes(void* dst, const void* src, int64_t bytes) {
-  FB_ISA_DISPATCH(stream)(dst, src, bytes);
+  FB_ISA_DISPATCH(stream)(dst, src, bytes, {});
   stream_fence();
 }
 

@@ -284,7 +284,7 @@ bool gather_lines(const IndexWalk& x, const Tensor& out, const Tensor& in) {
       for (int64_t j = 0; j < x.N; j += kBlock) {
         int64_t n = std::min(kBlock, x.N - j);
         read(int(size), line, at + i * x.N + j, n, streamed ? block : o + j * size);
-        if (streamed) put(o + j * size, block, n * size);
+        if (streamed) put(o + j * size, block, n * size, {});
       }
     }
     if (streamed) stream_fence();

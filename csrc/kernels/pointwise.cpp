@@ -137,7 +137,8 @@ void gather(Operand& o, char* at, const Tile& t, int64_t row_stride, char* raw) 
   o.held = at, o.held_rows = t.rows, o.held_cols = t.cols;
 }
 
-void scatter(const Operand& o, char* at, const Tile& t, int64_t row_stride, char* raw) {
+void scatter(const Operand& o, char* at, const Tile& t, int64_t row_stride, char* raw,
+             const Ahead& ahead) {
   const char* from = o.buffer;
   if (o.convert) {
     bool dense =
@@ -149,7 +150,8 @@ void scatter(const Operand& o, char* at, const Tile& t, int64_t row_stride, char
   if (o.streamed) {
     auto put = FB_ISA_DISPATCH(stream);
     for (int64_t r = 0; r < t.rows; ++r)
-      put(at + r * row_stride, from + r * t.cols * o.item, t.cols * o.item);
+      put(at + r * row_stride, from + r * t.cols * o.item, t.cols * o.item,
+          ahead.part(r, t.rows));
   } else {
     FB_ISA_DISPATCH(move_tile)
     (int(o.item), {const_cast<char*>(from), t.cols * o.item, o.item},
@@ -180,9 +182,15 @@ void run_tile(Job& job, const Tile& t, char* raw) {
     for (int k = 0; k < job.outputs; ++k) out[k] = base(job.inputs + k) + r * step[job.inputs + k];
     job.loop(n, in, out, job.params);
   }
+  Ahead ahead;  // the next tile most often lies behind this one
+  for (int k = 0; k < job.inputs && job.stream; ++k) {
+    const Operand& o = job.operands[k];
+    int64_t bytes = t.rows * t.cols * o.item;
+    if (o.strides[0] == o.item) ahead.add(at[k] + bytes, bytes);
+  }
   for (int k = job.inputs; k < job.count(); ++k)
     if (!job.operands[k].direct)
-      scatter(job.operands[k], at[k], t, matrix ? job.operands[k].strides[1] : 0, raw);
+      scatter(job.operands[k], at[k], t, matrix ? job.operands[k].strides[1] : 0, raw, ahead);
 }
 
 // One run over everything: each thread calls the loop once.

@@ -170,9 +170,10 @@ FB_INLINE LogParts<T> log_parts(T x) {
   using I = typename F::Int;
   bool tiny = x < F::kTiny;
   x = tiny ? x * F::kTinyScale : x;
-  I bits = bits_as<I>(x);
-  I e = (bits - F::kSqrtHalf) >> F::kMantissa;
-  T f = bits_as<T>(static_cast<I>(bits - (e << F::kMantissa))) - T(1);
+  using U = std::make_unsigned_t<I>;  // which wraps, for what is no positive number
+  U bits = bits_as<U>(x);
+  I e = static_cast<I>(bits - static_cast<U>(F::kSqrtHalf)) >> F::kMantissa;
+  T f = bits_as<T>(static_cast<I>(bits - static_cast<U>(e << F::kMantissa))) - T(1);
   T s = f / (T(2) + f);
   T half = T(0.5) * f * f;
   return {static_cast<T>(e) - (tiny ? F::kTinyShift : T(0)), f,
