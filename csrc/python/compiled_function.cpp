@@ -48,6 +48,7 @@ CompiledFunction::CompiledFunction(PyObject* spec)
     FB_CHECK_VALUE(made.index < (made.of_input ? inputs : results_),
                    "a compiled function: nothing of index ", made.index);
     if (!made.whole) made.geometry = Geometry(item(a, 2), sizes_.count());
+    shows_inputs_ |= made.of_input;
     aliases_.push_back(std::move(made));
   });
   FB_CHECK_VALUE(output_.tensors() <= static_cast<int64_t>(aliases_.size()),
@@ -65,14 +66,15 @@ CompiledFunction::CompiledFunction(PyObject* spec)
   backward_ = std::move(b);
 }
 
-Tensors CompiledFunction::forward(std::vector<Input> inputs, Numbers& numbers) const {
+Tensors CompiledFunction::forward(std::span<Input> inputs) const {
   int64_t elements = 0;
   for (const Input& x : inputs)
     if (x.tensor.defined()) elements += x.tensor.numel();
   NoGradGuard no_grad;
   NoAutocastGuard no_autocast;  // the graphs hold their casts
   GilFree free(elements > kUnlockedElements);
-  return forward_->run({inputs.data(), given_}, numbers);
+  Numbers own;
+  return forward_->run(inputs, own);
 }
 
 void CompiledFunction::refuse_shared(const std::vector<Input>& inputs) const {
@@ -136,7 +138,7 @@ Tensor CompiledFunction::alias_of(const Alias& a, const std::vector<Input>& inpu
   return ops::as_strided(base, g.sizes, g.strides, base.offset() + g.offset);
 }
 
-PyRef CompiledFunction::call(PyObject* const* args, size_t count) const {
+PyRef CompiledFunction::call(PyObject* const* args, size_t count, int64_t only) const {
   FB_CHECK_TYPE(count == given_, "compiled function: expected ", given_, " inputs, got ", count);
   CapturePaused paused;
   std::vector<Input> inputs;
@@ -154,8 +156,10 @@ PyRef CompiledFunction::call(PyObject* const* args, size_t count) const {
     node->edges.reserve(static_cast<uint32_t>(inputs.size()));
     for (const Input& x : inputs) node->add_next(x.tensor);
   }
-  Numbers own;
-  Tensors made = forward(inputs, own);
+  bool needed = node || !mutated_.empty() || shows_inputs_;
+  std::vector<Input> passed;
+  if (needed) passed.assign(inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(given_));
+  Tensors made = forward({needed ? passed.data() : inputs.data(), given_});
   FB_CHECK(made.size() >= results_, "compiled function: forward gave ", made.size(),
            " results, expected ", results_);
   if (node) {
@@ -168,7 +172,7 @@ PyRef CompiledFunction::call(PyObject* const* args, size_t count) const {
   outputs.reserve(aliases_.size());
   for (const Alias& a : aliases_) outputs.push_back(alias_of(a, inputs, made, numbers));
   made.clear();
-  return output_.build(outputs, numbers);
+  return (only < 0 ? output_ : output_.part(only)).build(outputs, numbers);
 }
 
 // The object
@@ -177,31 +181,53 @@ PyRef CompiledFunction::call(PyObject* const* args, size_t count) const {
 namespace {
 
 struct FunctionObject {
-  PyObject_HEAD CompiledFunction* function;
+  PyObject_HEAD std::shared_ptr<const CompiledFunction> function;
   vectorcallfunc call;
+  int64_t only;  // the output that it gives; -1: the tuple of all
 };
+PyTypeObject* FunctionType = nullptr;
+
+FunctionObject* object_of(PyObject* self) {
+  return reinterpret_cast<FunctionObject*>(self);
+}
 
 PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   try {
     FB_CHECK_TYPE(!kwnames, "compiled function: expected no arguments by name");
-    return reinterpret_cast<FunctionObject*>(self)
-        ->function->call(args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)))
-        .release();
+    FunctionObject* o = object_of(self);
+    auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+    return o->function->call(args, count, o->only).release();
   } catch (...) {
     return raise_current();
   }
+}
+
+PyObject* make_object(PyTypeObject* type, std::shared_ptr<const CompiledFunction> function,
+                      int64_t only) {
+  PyRef self = checked(type->tp_alloc(type, 0));
+  FunctionObject* o = object_of(self.get());
+  new (&o->function) std::shared_ptr<const CompiledFunction>(std::move(function));
+  o->call = call_function;
+  o->only = only;
+  return self.release();
 }
 
 PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* spec;
   if (!PyArg_ParseTuple(args, "O!:_CompiledFunction", &PyTuple_Type, &spec)) return nullptr;
   try {
-    auto function = std::make_unique<CompiledFunction>(spec);
-    PyRef self = checked(type->tp_alloc(type, 0));
-    auto* o = reinterpret_cast<FunctionObject*>(self.get());
-    o->function = function.release();
-    o->call = call_function;
-    return self.release();
+    return make_object(type, std::make_shared<const CompiledFunction>(spec), -1);
+  } catch (...) {
+    return raise_current();
+  }
+}
+
+// only(i): the same function, which gives output i alone.
+PyObject* function_only(PyObject* self, PyObject* index) {
+  try {
+    int64_t i = integer(index), n = object_of(self)->function->outputs();
+    FB_CHECK_INDEX(i >= 0 && i < n, "only: there is no output ", i, " of ", n);
+    return make_object(FunctionType, object_of(self)->function, i);
   } catch (...) {
     return raise_current();
   }
@@ -209,10 +235,15 @@ PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
 
 void function_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  delete reinterpret_cast<FunctionObject*>(self)->function;
+  std::destroy_at(&object_of(self)->function);
   type->tp_free(self);
   Py_DECREF(type);
 }
+
+PyMethodDef function_methods[] = {
+    {"only", function_only, METH_O, "The same function, which gives one output alone."},
+    {nullptr, nullptr, 0, nullptr},
+};
 
 PyMemberDef function_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(FunctionObject, call), READONLY, nullptr},
@@ -228,12 +259,14 @@ bool init_compiled_function(PyObject* module) {
       {Py_tp_dealloc, reinterpret_cast<void*>(function_dealloc)},
       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
       {Py_tp_members, function_members},
+      {Py_tp_methods, function_methods},
       {0, nullptr},
   };
   PyType_Spec spec = {"flambeau._C._CompiledFunction", sizeof(FunctionObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
-  PyObject* type = PyType_FromSpec(&spec);
-  return type && PyModule_AddObjectRef(module, "_CompiledFunction", type) == 0;
+  FunctionType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return FunctionType && PyModule_AddObjectRef(module, "_CompiledFunction",
+                                               reinterpret_cast<PyObject*>(FunctionType)) == 0;
 }
 
 }  // namespace flambeau::python

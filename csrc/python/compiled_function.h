@@ -16,7 +16,9 @@ class CompiledNode;
 class CompiledFunction {
  public:
   explicit CompiledFunction(PyObject* spec);
-  PyRef call(PyObject* const* args, size_t count) const;
+  // The outputs; `only`: that one of a tuple of them.
+  PyRef call(PyObject* const* args, size_t count, int64_t only) const;
+  int64_t outputs() const noexcept { return output_.length(); }
 
  private:
   friend class CompiledNode;
@@ -27,7 +29,7 @@ class CompiledFunction {
     Geometry geometry;  // where it is not: of the view
   };
 
-  Tensors forward(std::vector<Input> inputs, Numbers& numbers) const;
+  Tensors forward(std::span<Input> inputs) const;
   // The results, with their history when `node` is given.
   void record(Tensors& results, const std::vector<Input>& inputs, const Ref<Node>& node) const;
   void save(CompiledNode& node, const Tensors& made, const Numbers& numbers) const;
@@ -42,6 +44,7 @@ class CompiledFunction {
   Sizes sizes_;
   std::vector<uint32_t> mutated_;  // inputs, in the order of the first results
   size_t results_;
+  bool shows_inputs_ = false;  // an output lies in the memory of an input
   std::vector<Alias> aliases_;
   Output output_;
   // Backward: saved values, numbers, cotangents to gradients.

@@ -148,6 +148,31 @@ const Entry* find_entry(CodeState& state, PyObject* config, const FrameValues& f
   return nullptr;
 }
 
+// A function whose arguments are all of its first locals needs no frame to be guarded. Null without
+// an exception: it is no such function, or nothing that was compiled for it applies.
+PyObject* call_without_frame(PyObject* config, PyObject* callable, PyObject* args,
+                             PyObject* kwargs) {
+  if (!PyFunction_Check(callable) || (kwargs != Py_None && PyDict_GET_SIZE(kwargs))) return nullptr;
+  auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  constexpr int other =
+      CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_VARARGS | CO_VARKEYWORDS;
+  if (code->co_flags & other || !(code->co_flags & CO_OPTIMIZED) || code->co_kwonlyargcount ||
+      code->co_argcount != PyTuple_GET_SIZE(args))
+    return nullptr;
+  CodeState* state = state_of(function->func_code, false);
+  if (!state || state->skip) return nullptr;
+  FrameValues frame{callable, function->func_globals,
+                    reinterpret_cast<PyTupleObject*>(args)->ob_item, code->co_argcount};
+  std::vector<PyRef> slots;
+  const Entry* entry;
+  {
+    CapturePaused paused;
+    entry = find_entry(*state, config, frame, slots);
+  }
+  return entry ? call_entry(*entry, slots) : nullptr;
+}
+
 // Asks for a compiled form: config.capture(code, function, globals, locals) gives (guards,
 // callable) or None. Locals that are not set yet are NotImplemented there, which no argument ever
 // is.
@@ -265,7 +290,16 @@ PyObject* call_captured(PyObject*, PyObject* const* args, Py_ssize_t n) {
   bool strict = std::exchange(local.strict, false);
   PyObject* previous =
       std::exchange(local.config, args[0] == Py_None ? nullptr : Py_NewRef(args[0]));
-  PyObject* result = PyObject_Call(args[1], args[2], args[3] == Py_None ? nullptr : args[3]);
+  PyObject* result = nullptr;
+#ifdef FB_HAVE_FRAME_EVAL
+  try {
+    if (local.config) result = call_without_frame(args[0], args[1], args[2], args[3]);
+  } catch (...) {
+    raise_current();
+  }
+#endif
+  if (!result && !PyErr_Occurred())
+    result = PyObject_Call(args[1], args[2], args[3] == Py_None ? nullptr : args[3]);
   Py_XDECREF(std::exchange(local.config, previous));
   local.strict = strict;
   return result;

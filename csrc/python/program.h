@@ -21,6 +21,8 @@ class Output {
  public:
   explicit Output(PyObject* spec);
   PyRef build(std::span<const Tensor> tensors, const Numbers& numbers) const;
+  const Output& part(int64_t i) const { return items_[static_cast<size_t>(i)]; }
+  int64_t length() const noexcept { return static_cast<int64_t>(items_.size()); }  // of a tuple
   int64_t tensors() const;  // one more than the highest index of a tensor in it
 
  private:
@@ -65,9 +67,14 @@ class Program final : public Runner {
     const OpDesc* op;
     Values constants;  // of all parameters; those that vary are filled in
     std::vector<Argument> arguments;
-    std::vector<uint32_t> copied;  // parameters that the entry changes: it is given copies
-    bool gives_copies;             // which are results after its own
-    bool spread;                   // its one result is a list
+    // Parameters that the entry changes: it is given copies, or what nothing else needs any more.
+    struct Changed {
+      uint32_t parameter;
+      bool last_use;
+    };
+    std::vector<Changed> changed;
+    bool gives_changed;  // as results after its own
+    bool spread;         // its one result is a list
     std::vector<uint32_t> outs;
   };
   struct Step {

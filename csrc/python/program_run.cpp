@@ -108,11 +108,14 @@ class Run {
     Values args = c.constants;
     for (const Program::Argument& a : c.arguments)
       args[a.parameter] = value(a, c.op->params[a.parameter]);
-    for (uint32_t i : c.copied) args[i] = copied(std::get<Tensor>(args[i]));
+    for (auto [i, last_use] : c.changed) {
+      auto& x = std::get<Tensor>(args[i]);
+      if (!last_use || !is_ours(x)) x = copied(x);
+    }
     Values results = c.op->call(args);
     if (c.spread) results = spread(std::get<Tensors>(results.at(0)));
-    if (c.gives_copies)
-      for (uint32_t i : c.copied) results.push_back(args[i]);
+    if (c.gives_changed)
+      for (auto [i, last_use] : c.changed) results.push_back(args[i]);
     FB_CHECK(results.size() == c.outs.size(), "compiled function: ", c.op->uid, " gave ",
              results.size(), " results, expected ", c.outs.size());
     for (size_t i = 0; i < results.size(); ++i)
@@ -136,6 +139,12 @@ class Run {
     }
     pointers_[b] = t.data_ptr();
     memory_[b].tensor = std::move(t);
+  }
+
+  // Does nothing but the argument and its buffer hold this memory?
+  static bool is_ours(const Tensor& x) {
+    uint32_t tensors = x->use_count(), storages = x.storage()->use_count();
+    return (tensors == 1 && storages == 2) || (tensors == 2 && storages == 1);
   }
 
   static Tensor copied(const Tensor& x) {

@@ -395,10 +395,24 @@ class Entry:
             **{name: getattr(math, name) for name in ("sqrt", "exp", "log", "cos", "sin")},
         }
         self.text = "\n".join(lines) + "\n"
+        alone = self._alone(result, graph, slots)
+        if alone is not None and not around:
+            return alone
         exec(compile(self.text, "<captured>", "exec"), namespace)
         function = namespace["compiled"]
         _C._skip_code(function.__code__)
         return function
+
+    def _alone(self, result: str, graph: Any, slots: int) -> Any:
+        """The native function where the text does nothing but call it; else None."""
+        if not isinstance(graph, _C._CompiledFunction) or self.lines or self.effects:
+            return None
+        if [self.slot(p) for p, _ in self.tensors.inputs] != [f"a{k}" for k in range(slots)]:
+            return None
+        outputs = [f"g[{k}]" for k in range(len(self.outputs))]
+        if result in outputs:
+            return graph.only(outputs.index(result))
+        return graph if result == f"({''.join(f'{g}, ' for g in outputs)})" else None
 
 
 def _surrounded(line: str, around: list[tuple[str, str]]) -> list[str]:

@@ -16,8 +16,8 @@ from .._ir.formula import Numbers
 from .._ir.symbols import ShapeEnv
 from .._ir.symexpr import Expr
 from .._ir.symfloat import FloatExpr
-from .nest import Call, Nest, Program, View
-from .plan import Allocate, Free, Instruction, Run, Take, plan
+from .nest import Call, Nest, Program, View, views_of
+from .plan import Allocate, Free, Instruction, Run, Take, last_uses, plan
 
 _ALLOCATE, _TAKE, _FREE, _NEST, _ENTRY = range(5)
 _CONSTANT, _VIEW, _VIEWS, _INTEGER, _INTEGERS, _FLOAT = range(6)
@@ -34,6 +34,9 @@ class _Assembly:
     def __init__(self, program: Program, env: ShapeEnv, library: ctypes.CDLL | None) -> None:
         self.program, self.numbers = program, Numbers(env)
         self.buffers = _filled(program)
+        self.last = last_uses(program)
+        self.kept = {v.buffer for v in views_of(tuple(program.outputs))}
+        self.kept.update(n for n in program.inputs if n is not None)
         self.address = 0
         if library is not None:
             self.address = ctypes.cast(library.run, ctypes.c_void_p).value or 0
@@ -73,23 +76,31 @@ class _Assembly:
                 step = self.program.steps[k]
                 if isinstance(step, Nest):
                     return (_NEST, self.address, self.nests[k])
-                return self.call(step)
+                return self.call(step, k)
 
-    def call(self, call: Call) -> tuple[Any, ...]:
-        """An entry of the table; what it would change in place it is given copies of."""
+    def call(self, call: Call, k: int) -> tuple[Any, ...]:
+        """An entry of the table; what it would change in place it is given copies of, or buffers
+        that nothing needs after it."""
         target = resolve(call.node.target)
         op = target.op
         if target.form == "inplace":
             raise NotImplementedError(f"compile: {call.node.target} in a functional graph")
         updates = target.form == "new" and bool(op.updates)
-        copied = updated(op, call.node.args) if updates else [0] if target.form == "new" else []
-        for i in copied:
-            if not isinstance(call.args[i], View):
-                raise NotImplementedError(f"compile: {call.node.target} of a number")
+        places = updated(op, call.node.args) if updates else [0] if target.form == "new" else []
+        changed = tuple((i, self.is_last(call, call.args[i], k)) for i in places)
         args = tuple(map(self.argument, call.args))
         spread = len(op.outputs) == 1 and op.outputs[0].is_list
         outs = tuple(map(_index, call.outs))
-        return (_ENTRY, op.uid, args, outs, tuple(copied), updates, spread)
+        return (_ENTRY, op.uid, args, outs, changed, updates, spread)
+
+    def is_last(self, call: Call, a: Any, k: int) -> bool:
+        """Whether a view is all of a buffer that ends with step k."""
+        if not isinstance(a, View):
+            raise NotImplementedError(f"compile: {call.node.target} of a number")
+        b = self.program.buffers[a.buffer]
+        whole = (a.shape, a.strides, a.offset) == (b.shape, b.strides, 0)
+        alone = sum(v.buffer == a.buffer for v in views_of(call.args)) == 1
+        return whole and alone and self.last[a.buffer] == k and a.buffer not in self.kept
 
     def argument(self, a: Any) -> tuple[int, Any]:
         if isinstance(a, View):

@@ -58,7 +58,7 @@ def extent(b: Buffer) -> Expr:
 
 def plan(program: Program) -> list[Instruction]:
     """The steps of a program, with what happens to memory between them."""
-    last = _last_uses(program)
+    last = last_uses(program)
     kept = {v.buffer for v in views_of(tuple(program.outputs))}
     called = {name for s in program.steps if not isinstance(s, Nest) for name in s.writes}
     inputs = {name for name in program.inputs if name is not None}
@@ -99,7 +99,8 @@ def _memory(program: Program, step: Step, fresh: list[str], dead: list[str]) -> 
     return out + [Allocate(name) for name in missing]
 
 
-def _last_uses(program: Program) -> dict[str, int]:
+def last_uses(program: Program) -> dict[str, int]:
+    """The last step that reads or writes each buffer."""
     return {name: k for k, s in enumerate(program.steps) for name in s.reads | s.writes}
 
 
