@@ -112,8 +112,8 @@ Program::Step Program::step(PyObject* spec) {  // (kind, buffer, other) or (kind
   return s;
 }
 
-// (kind, uid, arguments, outs, (changed parameter, is it the last use)s, are these results too, is
-// the result a list)
+// (kind, uid, arguments, outs, parameters that it changes, are these results too, is the result a
+// list, parameters that it changes whose memory nothing needs afterwards)
 Program::Call Program::call(PyObject* spec) const {
   Call c{&entry_of(item(spec, 1)), {}, {}, {}, false, false, {}};
   PyObject* args = item(spec, 2);
@@ -127,11 +127,15 @@ Program::Call Program::call(PyObject* spec) const {
     if (a.kind != Argument::Constant) c.arguments.push_back(std::move(a));
   }
   each(item(spec, 3), [&](PyObject* b) { c.outs.push_back(buffer(b)); });
-  each(item(spec, 4), [&](PyObject* pair) {
-    auto k = static_cast<uint32_t>(integer(pair, 0));
+  each(item(spec, 4), [&](PyObject* i) {
+    auto k = static_cast<uint32_t>(integer(i));
     FB_CHECK_VALUE(k < count, "a program: ", c.op->uid, " has no parameter ", k);
-    c.changed.push_back({k, item(pair, 1) == Py_True});
+    c.changed.push_back({k, false});
   });
+  if (PyTuple_GET_SIZE(spec) > 7)
+    each(item(spec, 7), [&](PyObject* i) {
+      for (Call::Changed& x : c.changed) x.last_use |= x.parameter == integer(i);
+    });
   c.gives_changed = item(spec, 5) == Py_True;
   c.spread = item(spec, 6) == Py_True;
   return c;

@@ -405,13 +405,14 @@ class Entry:
 
     def _alone(self, result: str, graph: Any, slots: int) -> Any:
         """The native function where the text does nothing but call it; else None."""
-        if not isinstance(graph, _C._CompiledFunction) or self.lines or self.effects:
+        only = getattr(graph, "only", None)  # which native functions have
+        if only is None or self.lines or self.effects:
             return None
         if [self.slot(p) for p, _ in self.tensors.inputs] != [f"a{k}" for k in range(slots)]:
             return None
         outputs = [f"g[{k}]" for k in range(len(self.outputs))]
         if result in outputs:
-            return graph.only(outputs.index(result))
+            return only(outputs.index(result))
         return graph if result == f"({''.join(f'{g}, ' for g in outputs)})" else None
 
 

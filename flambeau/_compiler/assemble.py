@@ -87,11 +87,11 @@ class _Assembly:
             raise NotImplementedError(f"compile: {call.node.target} in a functional graph")
         updates = target.form == "new" and bool(op.updates)
         places = updated(op, call.node.args) if updates else [0] if target.form == "new" else []
-        changed = tuple((i, self.is_last(call, call.args[i], k)) for i in places)
+        ending = tuple(i for i in places if self.is_last(call, call.args[i], k))
         args = tuple(map(self.argument, call.args))
         spread = len(op.outputs) == 1 and op.outputs[0].is_list
         outs = tuple(map(_index, call.outs))
-        return (_ENTRY, op.uid, args, outs, changed, updates, spread)
+        return (_ENTRY, op.uid, args, outs, tuple(places), updates, spread, ending)
 
     def is_last(self, call: Call, a: Any, k: int) -> bool:
         """Whether a view is all of a buffer that ends with step k."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 
 import pytest
 
@@ -140,6 +141,52 @@ def test_a_random_entry_fills_a_copy():
     x = torch.zeros(1000)
     (y,) = compiled(lambda x: (x.uniform_(1, 2),), [x])(x)
     assert y is x and 1 <= x.min() < x.max() < 2
+
+
+def test_one_function_on_several_threads():
+    f = lambda x, w: torch.tanh(x @ w).softmax(1) + x  # noqa: E731
+    g = compiled(f, [torch.randn(64, 64), torch.randn(64, 64)])
+    inputs = [(torch.randn(64, 64), torch.randn(64, 64)) for _ in range(4)]
+    wrong = []
+
+    def work(x, w):
+        wanted = f(x, w)
+        wrong.extend(k for k in range(50) if not torch.allclose(g(x, w)[0], wanted, atol=1e-5))
+
+    threads = [threading.Thread(target=work, args=xs) for xs in inputs]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_any_callable_may_stand_for_a_graph():
+    x = torch.randn(4, 5).requires_grad_()
+    f = lambda x: (torch.tanh(x) * 2, x > 0)  # noqa: E731
+    g = callable_of(aot(trace(f, [x], "captured", False), [True]))
+    (grad,) = torch.autograd.grad(g(x)[0].sum(), x)
+    (eager,) = torch.autograd.grad(f(x)[0].sum(), x)
+    assert torch.allclose(grad, eager) and torch.equal(g(x)[1], x > 0)
+
+
+def test_the_whole_way_for_every_form_of_a_call():
+    def f(x, y=2.0, *, scale=1.0):
+        return x.sin() * y * scale
+
+    def g(x, y):
+        return x.sin() * y
+
+    h, k, x = torch.compile(f), torch.compile(g), torch.randn(5)
+    for _ in range(2):
+        assert torch.allclose(h(x), f(x)) and torch.allclose(h(x, y=3.0), f(x, 3.0))
+        assert torch.allclose(h(x, 4.0, scale=2.0), f(x, 4.0, scale=2.0))
+        assert torch.allclose(k(x, y=3.0), g(x, 3.0)) and torch.allclose(k(x, 4.0), g(x, 4.0))
+        for shape in ((5,), (2, 3), (7,)):
+            y = torch.randn(*shape)
+            assert torch.allclose(k(y, y), g(y, y))
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        k(x)
 
 
 # Refusals ---------------------------------------------------------------------------------------
@@ -320,6 +367,17 @@ def test_backward_holds_no_more_than_eager_does():
     g = compiled(f, [x, *weights])
     step = lambda h: torch.autograd.grad(h.sum(), [x, *weights])  # noqa: E731
     assert peak(lambda: step(g(x, *weights)[0])) <= peak(lambda: step(f(x, *weights)))
+
+
+def test_what_an_entry_changes_is_copied_only_where_it_is_needed():
+    x = torch.randn(512, 512)
+    f = lambda x: F.dropout(x, 0.5)  # noqa: E731
+    g = compiled(f, [x])
+    torch.manual_seed(3)
+    wanted = f(x)
+    torch.manual_seed(3)
+    assert torch.equal(g(x)[0], wanted)
+    assert peak(lambda: g(x)) <= peak(lambda: f(x))
 
 
 def test_memory_goes_from_buffer_to_buffer():
