@@ -82,4 +82,6 @@ def _write_out(
     for made in recorder.graph.nodes[first:]:
         made.where = node.where
     for v, r in zip(node.outs, results, strict=True):
-        values[v] = recorder.read(r)
+        # In the layout that the kernel gives: what was compiled for the result relies on it.
+        like = fakes.of_type(v.type, recorder.env)  # type: ignore[arg-type]
+        values[v] = recorder.read(recorder.conform(r, like))

@@ -35,13 +35,16 @@ class Lazy:
     """A tensor during lowering: its fake, and where its elements come from.
 
     In memory: `view` tells where. Else `at(index)` computes an element, and `layout` is what it
-    gets when it is put into memory, if that is not the fake's.
+    gets when it is put into memory, if that is not the fake's. `parts`: it was put together of
+    these along a dim; `zero`: all its elements are.
     """
 
     fake: fakes.Fake
     view: View | None = None
     at: Callable[[Index], Scalar] | None = None
     layout: TensorType | None = None
+    parts: tuple[int, list[tuple[int, int, Lazy]]] | None = None  # dim; start, stop, tensor
+    zero: bool = False
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -169,6 +172,8 @@ class Lowering:
                 self.call(node, args)
         elif target.form:
             self.call(node, args)
+        elif node.target == "add" and movement.join_parts(self, node, args):
+            pass
         elif op.kind == "pointwise" and self.plain_pointwise(args):
             if not self.pointwise(node, op, args):
                 self.call(node, args)
@@ -182,7 +187,9 @@ class Lowering:
             x = self.values[v]
             if isinstance(x, Lazy) and v in self.seen:
                 x.layout = v.type
-            if isinstance(x, Lazy) and x.view is None and self.uses.get(v, 0) > 1:
+            if not isinstance(x, Lazy) or x.zero:
+                continue
+            if x.view is None and self.uses.get(v, 0) > 1:
                 self.realise(x, node.where)
 
     @staticmethod
@@ -236,6 +243,7 @@ class Lowering:
             return
         for v, fake in zip(node.outs, several, strict=True):
             self.values[v] = self.viewed(base, fake, node)
+            self.values[v].zero = base.zero
 
     def viewed(self, base: Lazy, fake: fakes.Fake, node: Node) -> Lazy:
         shape = tuple(map(fakes.plain, fake.shape))

@@ -90,14 +90,24 @@ def _triangle(keep: str) -> Rule:
     return rule
 
 
-def _cat(lowering: Lowering, node: Node, args: list[Any]) -> bool | None:
-    """Each operand is written into its part of the result by a nest of its own."""
+def _zeros(lowering: Lowering, node: Node, args: list[Any]) -> None:
+    _filled(-1)(lowering, node, args)
+    lowering.values[node.out].zero = True
+
+
+def _cat(lowering: Lowering, node: Node, args: list[Any]) -> None:
     tensors = [x for x in args[0] if x.shape != (0,)]
+    ndim = len(node.out.shape)
+    _put_together(lowering, node, args[1] % ndim if ndim else 0, tensors)
+
+
+def _put_together(lowering: Lowering, node: Node, dim: int, tensors: Sequence[Any]) -> None:
+    """Each operand is written into its part of the result by a nest of its own."""
     t = node.out.type
     assert isinstance(t, TensorType)
-    dim = args[1] % len(t.shape) if t.shape else 0
     b = lowering.buffer(t)
     start: Expr = expr(0)
+    parts: list[Any] = []
     for x in tensors:
         index = lowering.point(x.shape)
         value = lowering.body.stored_as(lowering.load(x, index), t.dtype)
@@ -105,10 +115,47 @@ def _cat(lowering: Lowering, node: Node, args: list[Any]) -> bool | None:
         store = Store(b.name, indexing.linear(place, b.strides, 0), value, MEMORY[t.dtype])
         where = [str(node.where)] if node.where else []
         lowering.add_nest(Nest(x.shape, frozenset(), [Stage("full", [store])], where))
+        parts.append((start.constant, (start + expr(x.shape[dim])).constant, x))
         start = start + expr(x.shape[dim])
     fake = fakes.of_type(t, lowering.graph.env)
     lowering.define(node.out, fake, View(b.name, b.dtype, b.shape, b.strides, 0))
-    return None
+    fixed = all(stop is not None and x.fake.dtype is t.dtype for _, stop, x in parts)
+    lowering.values[node.out].parts = (dim, parts) if fixed else None
+
+
+def join_parts(lowering: Lowering, node: Node, args: list[Any]) -> bool:
+    """A sum of tensors that are zero but for parts that do not overlap is put together of those.
+
+    So arrives the gradient of what was split: a sum of as many tensors as there were parts.
+    """
+    a, b, factor = args
+    known = (getattr(a, "parts", None), getattr(b, "parts", None))
+    if known[0] is None or known[1] is None or factor != 1 or a.shape != b.shape:
+        return False
+    if known[0][0] != known[1][0] or {a.fake.dtype, b.fake.dtype} != {node.out.dtype}:
+        return False
+    dim, size = known[0][0], a.shape[known[0][0]]
+    pieces = sorted((p for _, ps in known for p in ps if not p[2].zero), key=lambda p: p[0])
+    tensors, at = [], 0
+    for start, stop, x in pieces:
+        if start < at:
+            return False
+        if start > at:
+            tensors.append(_gap(lowering, a, dim, start - at))
+        tensors.append(x)
+        at = stop
+    if at < size:
+        tensors.append(_gap(lowering, a, dim, size - at))
+    _put_together(lowering, node, dim, tensors)
+    return True
+
+
+def _gap(lowering: Lowering, like: Any, dim: int, size: int) -> Any:
+    """Zeros of so many places along a dim."""
+    shape = [size if d == dim else n for d, n in enumerate(like.shape)]
+    fake = fakes.new(shape, like.fake.dtype, like.fake.device)
+    zero = lowering.body.const(0, REGISTER[fake.dtype])
+    return type(like)(fake, at=lambda index: zero, zero=True)
 
 
 #: target of a node -> how it is lowered
@@ -117,7 +164,8 @@ RULES: dict[str, Rule] = {
     "copy_.new": _copied_into,
     "fill_.new": _filled(1),
     "full": _filled(1),
-    "zeros": _filled(-1),
+    "zeros": _zeros,
+    "new_zeros": _zeros,
     "arange": _arange,
     "arange_1": _arange,
     "flip": _flip,

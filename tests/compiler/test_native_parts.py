@@ -1,0 +1,69 @@
+"""What was split and put together again, and layouts of what is written out."""
+
+from __future__ import annotations
+
+import pytest
+from test_native import agree, program_of, uniform
+
+import flambeau as torch
+from flambeau._compiler.nest import Nest
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLAMBEAU_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def heads(x):
+    a, b, c = (x * 2).split(4, dim=1)
+    return a.sin() * b + c.cos()
+
+
+def overlapping(x):
+    y = x * 1
+    return y[:, 2:5].sin() + y[:, 4:7] * 2 + y[:, 9:12]
+
+
+CASES = {
+    "split": heads,
+    "a slice": lambda x: (x * 1)[:, 2:5].sin(),
+    "slices that overlap": overlapping,
+    "rows": lambda x: torch.cat([(x * 1)[:3], (x * 2)[1:]], 0).sum(),
+    "unbind": lambda x: sum(t.exp() for t in (x * 1).unbind(1)),
+    "some chunks": lambda x: sum(t.exp() for t in (x * 1).chunk(3, 1)[1:]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_of_parts(name):
+    agree(CASES[name], [uniform(6, 12)])
+
+
+def test_the_gradient_of_a_split_is_written_once():
+    program = program_of(
+        """graph(%0: f32[4, 6], %1: f32[4, 6]):
+  %2: f32[4, 6] = mul(%0, 2)
+  %3: f32[4, 12] = zeros((4, 12), None, None)
+  %4: f32[4, 6]{12, 1} = slice(%3, 1, 6, 12, 1)
+  %5: f32[4, 6]{12, 1} = slice(%3, 1, 0, 6, 1)
+  %6: f32[4, 12] = cat((%2, %4), 1)
+  %7: f32[4, 12] = cat((%5, %1), 1)
+  %8: f32[4, 12] = add(%6, %7, 1)
+  return %8
+"""
+    )
+    assert all(isinstance(s, Nest) for s in program.steps)
+    assert [s.writes for s in program.steps] == [{program.outputs[0].buffer}] * 2
+
+
+def test_what_is_written_out_keeps_the_layout_of_its_kernel():
+    def f(x):
+        y = x.transpose(0, 2).chunk(2, 1)[0].to(torch.float64)
+        return y, y.softmax(1), torch.nn.functional.layer_norm(y, (2,)) * 1
+
+    x = uniform(2, 4, 4)
+    g = agree(f, [x])
+    for a, b in zip(g(x), f(x), strict=True):
+        assert a.stride() == b.stride()
