@@ -117,6 +117,10 @@ def _autocast_decrement() -> None:
         flambeau.clear_autocast_cache()
 
 
+def _reads_local(decoded: Any, at: int) -> bool:
+    return decoded.instructions[at].name in ("LOAD_FAST", "LOAD_CLOSURE")
+
+
 class _State:
     """The modes that following a program changes while it lasts."""
 
@@ -177,7 +181,8 @@ def _capture(
             if config.fullgraph and (b.reason or broken is None):
                 at = b.where or attempt.interpreter.where
                 raise Unsupported(f"compile(fullgraph=True): {b.reason}\n  at {at}") from None
-            stop_at, broken = attempt.interpreter.steps - 1, b
+            stop_at, broken = attempt.last_place(), b
+            b.in_loop = stop_at < len(attempt.interpreter.path) - 1
         except (BackendCompilerFailed, Unsupported):
             raise
         except Exception as error:
@@ -263,6 +268,8 @@ class Attempt:
         """The call of the step that runs the instruction before which the graph ended."""
         frame = self.frame
         code, at = self.code, frame.pc
+        if broken.in_loop and not self.tensors.graph.nodes:
+            raise Skip("inside a loop")
         at_start = next(n for n, i in enumerate(frame.decoded.instructions) if i.name == "RESUME")
         self._check_place(at, at_start)
         live = resume.live_slots(code, at)
@@ -280,7 +287,7 @@ class Attempt:
         """Raises Skip where a graph cannot end."""
         if at <= first:
             raise Skip("the frame has not begun")
-        if self.frame.decoded.instructions[at].name in ("LOAD_FAST", "LOAD_CLOSURE"):
+        if _reads_local(self.frame.decoded, at):
             raise Skip("a local cannot be followed")
         if self.frame.decoded.in_loop(at):
             raise Skip("inside a loop")
@@ -288,6 +295,17 @@ class Attempt:
             raise Skip("an exception is being handled")
         if resume.uses_super(self.code, at):
             raise Skip("super() is used after it")
+
+    def last_place(self) -> int:
+        """The step before which the graph is to end: the one that failed; before a loop around it,
+        so that what leads to the loop is compiled."""
+        path, decoded = self.interpreter.path, self.frame.decoded
+        step = len(path) - 1
+        while step and decoded.in_loop(path[step]):
+            step -= 1
+            while step and not decoded.in_loop(path[step]) and _reads_local(decoded, path[step]):
+                step -= 1
+        return step or len(path) - 1
 
     def _mode_effects(self, entry: Entry) -> None:
         now, before = self.state.current(), self.state

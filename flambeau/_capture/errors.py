@@ -12,6 +12,7 @@ class Break(BaseException):
     def __init__(self, reason: str = "", where: Any = None) -> None:
         super().__init__(reason)
         self.reason, self.where = reason, where
+        self.in_loop = False  # of the root frame: the graph ends before that
 
 
 class End(BaseException):

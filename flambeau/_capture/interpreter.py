@@ -69,6 +69,7 @@ class Interpreter:
         self.frames: list[Frame] = []
         self.handling: BaseException | None = None
         self.steps = 0  # instructions of the root frame so far
+        self.path: list[int] = []  # which they were
         self.stop_at = -1  # the step before which the graph is to end
         self.autocast_depth = 0  # contexts of autocast entered and not left
         self._mistake: tuple[Exception, Any] | None = None
@@ -203,6 +204,7 @@ class Frame:
                     if interpreter.steps == interpreter.stop_at:
                         raise End
                     interpreter.steps += 1
+                    interpreter.path.append(self.pc)
                 self.pc += 1
                 try:
                     run = i.run

@@ -8,7 +8,7 @@ from typing import Any
 from . import calls, objects
 from .errors import Break, Raised
 from .interpreter import Frame, Generator, handles
-from .kinds import NULL, UNSET
+from .kinds import NULL, STATEFUL, UNSET
 from .opcodes import PY312, Instruction
 
 # Arithmetic and comparison ------------------------------------------------------------------------
@@ -194,7 +194,10 @@ def get_iter(f: Frame, i: Instruction) -> None:
 
 @handles("FOR_ITER")
 def for_iter(f: Frame, i: Instruction) -> int | None:
-    value = objects.next_of(f, f.top())
+    iterator = f.top()
+    if type(iterator) in STATEFUL and id(iterator) in f.world.origin:
+        raise Break("a loop goes on that began before")
+    value = objects.next_of(f, iterator)
     if value is not UNSET:
         f.push(value)
         return None
