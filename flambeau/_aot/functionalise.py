@@ -139,7 +139,12 @@ def _describe(
 
     meta.outputs = tuple(map(output, graph.outputs))
     meta.results = len(results)
-    recorder.graph.outputs = tuple(recorder.read(x) for x in results)
+    given = [x.memory.quiet for x in results[: len(meta.mutated)]]  # written back without history
+    values_of_results = [recorder.read(x) for x in results]
+    values_of_results[: len(given)] = [
+        v if q is None else q for q, v in zip(given, values_of_results, strict=False)
+    ]
+    recorder.graph.outputs = tuple(values_of_results)
     return meta
 
 
@@ -154,4 +159,5 @@ def _alias(x: Fake, source: str, index: int, base: Fake) -> Alias:
         return Alias(source, index, True)
     shape, strides = (tuple(map(plain, s)) for s in (x.shape, x.strides))
     offset = plain(x.offset - base.offset)
-    return Alias(source, index, False, shape, strides, dim(offset))
+    detached = base.requires_grad and not x.requires_grad
+    return Alias(source, index, False, shape, strides, dim(offset), detached)

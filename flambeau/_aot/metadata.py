@@ -16,6 +16,7 @@ class Alias:
     shape: tuple[Any, ...] = ()
     strides: tuple[Any, ...] = ()
     offset: Any = 0  # from where the source starts
+    detached: bool = False  # without the source's history
 
 
 @dataclass

@@ -40,12 +40,17 @@ def callable_of(compiled: Compiled, back_end: BackEnd = prepare) -> Callable[...
 
     output = numbers.output(meta.outputs, tensor)
     backward = _backward(compiled, back_end, numbers)
-    made: Callable[..., Any] = _C._CompiledFunction((
+    made: Callable[..., tuple[Any, ...]] = _C._CompiledFunction((
         back_end(graph), len(graph.inputs) - len(graph.attached), graph.attached,
         numbers.spec(conditions=False), tuple(meta.mutated), meta.results, tuple(aliases), output,
         backward,
     ))  # fmt: skip
-    return made
+    apart = {k for k, a in enumerate(meta.outputs) if isinstance(a, Alias) and a.detached}
+    if not apart:
+        return made
+    return lambda *inputs: tuple(
+        x.detach() if k in apart else x for k, x in enumerate(made(*inputs))
+    )
 
 
 def _backward(compiled: Compiled, back_end: BackEnd, numbers: Numbers) -> tuple[Any, ...] | None:

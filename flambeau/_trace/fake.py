@@ -20,10 +20,12 @@ from .geometry import Dim, Shape
 
 @dataclass(eq=False)
 class Memory:
-    """What views share: the tensor that owns it, and how often it was written to."""
+    """What views share: the tensor that owns it, how often it was written to, and, while all that
+    happened without gradients, the value that it holds."""
 
     base: Fake
     version: int = 0
+    quiet: Any = None
 
 
 @dataclass(eq=False)

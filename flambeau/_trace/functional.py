@@ -16,6 +16,7 @@ from typing import Any
 
 from .._build.model import Op
 from .._ir.entries import known, record, updated
+from .._ir.graph import CUSTOM, Graph
 from . import geometry
 from .fake import Fake, View
 from .interp import Interpreter
@@ -90,8 +91,13 @@ class PrimitiveRecorder(Recorder):
         """`x` holds the values of `new` from now on."""
         new = self.conform(new, x)
         if x.view_of is None:
-            x.memory.version += 1
-            x.value = self.read(new)
+            value = self.read(new)
+            memory = x.memory
+            quiet = not self.grad and (memory.version == 0 or memory.quiet is not None)
+            memory.quiet = value if quiet else None
+            memory.version += 1
+            keeps = x.requires_grad and not self.grad
+            x.value = self.with_history(x, value) if keeps else value
         else:
             below = x.view_of.below
             if below.requires_grad and not x.view_of.grad and self.grad:
@@ -102,6 +108,14 @@ class PrimitiveRecorder(Recorder):
             self.write(below, self.scatter(x.view_of, new))
             x.value = self.read(new)
         x.seen = x.memory.version
+
+    def with_history(self, x: Fake, value: Any) -> Any:
+        """New values written without gradients: those that arrive go where they went before."""
+        g = self.builder.value(x.type)
+        args = ((value,), (x.value,), ())
+        node = self.builder.add(CUSTOM, args, (x.type,), self.env.locate(), True)
+        node.rule = Graph((g,), [], (g,), self.env)
+        return node.out
 
     def conform(self, new: Fake, x: Fake) -> Fake:
         """`new` in the dtype and layout of `x`."""

@@ -1,5 +1,7 @@
-"""What goes wrong silently when it goes wrong: hooks, changes, identity, loops that break. Each case
-runs eager and compiled from the same start; results and what was changed must be equal."""
+"""What goes wrong silently when it goes wrong: hooks, changes, identity, loops that break.
+
+Each case runs eager and compiled from the same start; results and what was changed are equal.
+"""
 
 from __future__ import annotations
 
@@ -181,6 +183,62 @@ def weights_and_buffers_changed_in_forward(compile):
 
     module = Average()
     return [*gradients(module, compile(module)), module.mean.clone()]
+
+
+def leaf_changed(x, w):
+    with torch.no_grad():
+        w.mul_(0.5)
+    return x * w
+
+
+def inner_changed(x, w):
+    y = x * w
+    with torch.no_grad():
+        y.mul_(3)
+    return y.sin()
+
+
+def views_changed_then_all(x, w):
+    y = x * w
+    with torch.no_grad():
+        y[0].add_(3)
+        y.t()[1].mul_(2)
+    y.mul_(2)
+    return y
+
+
+def changed_with_and_without_history(x, w):
+    y = x * 1
+    y.mul_(w)
+    with torch.no_grad():
+        y.clamp_(-1, 1)
+    return y
+
+
+@case
+def changes_without_gradients_keep_history(compile):
+    found = []
+    programs = (
+        leaf_changed, inner_changed, views_changed_then_all, changed_with_and_without_history,
+    )  # fmt: skip
+    for f in programs:
+        x, w = (t.clone().requires_grad_() for t in (X, X.flip(0) + 0.3))
+        out = compile(f)(x, w)
+        (out * out).sum().backward()
+        found += [out.detach(), x.grad, w.grad, w.detach().clone()]
+    return found
+
+
+@case
+def detached_results(compile):
+    def f(x):
+        return x.detach(), x.t().detach(), (x * 2).detach()[0]
+
+    x = X.clone().requires_grad_()
+    found = compile(f)(x)
+    with torch.no_grad():
+        x.add_(1)
+    return found
 
 
 @case
