@@ -15,6 +15,7 @@ struct FloatTraits;
 template <>
 struct FloatTraits<float> {
   using Int = int32_t;
+  using Bits = uint32_t;
   static constexpr int kMantissa = 23, kBias = 127;
   static constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   static constexpr float kLn2High = 0.693145751953125f, kLn2Low = 1.4286068203094173e-6f;
@@ -32,6 +33,7 @@ struct FloatTraits<float> {
 template <>
 struct FloatTraits<double> {
   using Int = int64_t;
+  using Bits = uint64_t;
   static constexpr int kMantissa = 52, kBias = 1023;
   static constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52
   static constexpr double kLn2High = 6.93147180369123816490e-01,
@@ -170,7 +172,7 @@ FB_INLINE LogParts<T> log_parts(T x) {
   using I = typename F::Int;
   bool tiny = x < F::kTiny;
   x = tiny ? x * F::kTinyScale : x;
-  using U = std::make_unsigned_t<I>;  // which wraps, for what is no positive number
+  using U = typename F::Bits;  // which wraps, for what is no positive number
   U bits = bits_as<U>(x);
   I e = static_cast<I>(bits - static_cast<U>(F::kSqrtHalf)) >> F::kMantissa;
   T f = bits_as<T>(static_cast<I>(bits - static_cast<U>(e << F::kMantissa))) - T(1);
