@@ -7,7 +7,7 @@ from typing import Any
 
 from .._ir.graph import Graph
 from .._ir.logs import log
-from . import emit_cpp, toolchain
+from . import languages
 from .assemble import assemble
 from .decompose import decompose
 from .listing import listing
@@ -33,12 +33,13 @@ def back_end(graph: Graph) -> Callable[..., tuple[Any, ...]]:
 def _begin(graph: Graph) -> Callable[[], Callable[..., tuple[Any, ...]]]:
     """Starts compiling; what is returned waits for the end of it."""
     written = decompose(graph)
-    program = schedule(written)
+    language = languages.of_graph(written)
+    program = schedule(written, language)
     nests = [s for s in program.steps if isinstance(s, Nest)]
     memory = {name: MEMORY[b.dtype] for name, b in program.buffers.items()}
-    text = emit_cpp.source(nests, memory, program.symbols)
+    text = language.source(nests, memory, program.symbols)
     log("output_code", lambda: listing(written, text))
-    pending = toolchain.begin(text) if nests else None
+    pending = language.begin(text) if nests else None
 
     def finish() -> Callable[..., tuple[Any, ...]]:
         library = pending.result() if pending else None

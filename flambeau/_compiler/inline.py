@@ -89,6 +89,11 @@ def apply(
     return [done[id(n)] for n in kernel.outputs]
 
 
+def primitives(kernel: Kernel) -> set[str]:
+    """Names of the scalar functions that a kernel computes with."""
+    return {n.op for n in scalar_expr.topological(kernel.outputs)}
+
+
 def _argument_types(n: scalar_expr.Node, types: dict[str, str]) -> list[str]:
     """Types to which the arguments of a primitive are brought."""
     if n.op == "where":

@@ -19,7 +19,7 @@ from .._ir.symfloat import FloatExpr, SymFloat
 from .._trace import fake as fakes
 from .._trace import table
 from .._trace.interp import wrapped
-from . import indexing, inline, movement, reductions
+from . import indexing, inline, languages, movement, reductions
 from .nest import Buffer, Call, Nest, Program, Stage, Store, View, variable
 from .scalar import MEMORY, Body, Scalar
 
@@ -54,8 +54,9 @@ class Lazy:
 class Lowering:
     """One graph on its way; `program` grows."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, language: languages.Language | None = None) -> None:
         self.graph = graph
+        self.language = language or languages.of("cpu")
         self.body = Body()
         self.values: dict[Value, Any] = {}
         self.uses = {v: len(nodes) for v, nodes in graph.uses().items()}
@@ -165,7 +166,7 @@ class Lowering:
         target = resolve(node.target)
         op = target.op
         args = [self.value(a) for a in node.args]
-        if self.empty(node):
+        if self.empty(node) or self.unsayable(node, op, args):
             self.call(node, args)
         elif node.target in movement.RULES:
             if movement.RULES[node.target](self, node, args):
@@ -198,6 +199,19 @@ class Lowering:
         tensors = [v.type for v in (*node.inputs, *node.outs) if isinstance(v.type, TensorType)]
         viewed = resolve(node.target).op.kind == "view"
         return not viewed and any(n == 0 for t in tensors for n in t.shape)
+
+    def unsayable(self, node: Node, op: Any, args: Sequence[Any]) -> bool:
+        """Is it beyond the language? Views are not computed, so they never are."""
+        language = self.language
+        if op.kind == "view" or (language.complex and not language.refused):
+            return False
+        tensors = [v.type for v in (*node.inputs, *node.outs) if isinstance(v.type, TensorType)]
+        if not language.complex and any(t.dtype.is_complex for t in tensors):
+            return True
+        if op.kind != "pointwise" or not self.plain_pointwise(args):
+            return False
+        kernel = inline.kernel_of(op, self.fakes_of(args))
+        return not language.refused.isdisjoint(inline.primitives(kernel))
 
     def plain_pointwise(self, args: Sequence[Any]) -> bool:
         """Every operand is a tensor or a number that can stand in a loop."""

@@ -15,7 +15,7 @@ from triton_standin import load_module
 
 import flambeau as torch
 from flambeau import nn
-from flambeau._compiler import triton_module, triton_scalar, triton_tiles
+from flambeau._compiler import languages, triton_module, triton_scalar, triton_tiles
 from flambeau._compiler.nest import Nest, Stage, Store, variable
 from flambeau._compiler.scalar import MEMORY, Body
 from flambeau._ir.graph_text import parse
@@ -311,6 +311,30 @@ def test_refusals_say_what_and_why(op, dtype, message):
     store = Store("b1", variable(0), value, MEMORY[dtype])
     with pytest.raises(triton_scalar.Refused, match=message):
         triton_module.source([Nest((4,), frozenset(), [Stage("full", [store])])], [])
+
+
+def test_what_is_refused_is_called():
+    x = uniform(6, 40) + 3
+    f = lambda x: (torch.digamma(x * 2) + 1, torch.complex(x, x).abs() * 2, torch.erf(x) * x)  # noqa: E731
+    for a, b in zip(compiled(f, [x], load_module)(x), f(x), strict=True):
+        assert torch.allclose(a, b)
+    program, _ = program_of(
+        parse(
+            """graph(%0: f32[6, 40]):
+  %1: f32[6, 40] = mul(%0, 2)
+  %2: f32[6, 40] = digamma(%1)
+  %3: f32[6, 40] = add(%2, 1, 1)
+  return %3
+"""
+        )
+    )
+    assert [type(s).__name__ for s in program.steps] == ["Nest", "Call", "Nest"]
+
+
+def test_the_language_goes_with_the_device():
+    assert languages.of("cpu").source is not languages.of("cuda").source
+    with pytest.raises(NotImplementedError, match="expected tensors on cpu or cuda, got meta"):
+        languages.of("meta")
 
 
 def test_an_unknown_combination_is_refused():

@@ -7,7 +7,7 @@ from typing import Any
 
 import flambeau as torch
 from flambeau._aot import aot, callable_of
-from flambeau._compiler import triton_module
+from flambeau._compiler import languages, triton_module
 from flambeau._compiler.decompose import decompose
 from flambeau._compiler.nest import Buffer, Call, Nest, Program, View
 from flambeau._compiler.schedule import schedule
@@ -20,9 +20,9 @@ Loader = Callable[[str], Any]  # text of a module -> the module
 
 
 def program_of(graph: Graph) -> tuple[Program, Graph]:
-    """A graph of primitives as loops."""
+    """A graph of primitives as loops for Triton."""
     written = decompose(graph)
-    return schedule(written), written
+    return schedule(written, languages.of("cuda")), written
 
 
 def empty(count: int, dtype: str) -> Any:

@@ -9,7 +9,7 @@ import triton_primitives as primitives
 from compiling import compiled
 from triton_programs import program_of
 
-from flambeau._compiler import triton_module, triton_tiles
+from flambeau._compiler import languages, triton_module, triton_tiles
 from flambeau._compiler.nest import Nest
 from flambeau._trace import trace
 
@@ -35,7 +35,7 @@ def test_graphs_in_full_size(name):
 @pytest.mark.parametrize("type", primitives.TYPES)
 def test_all_primitives_of_a_type(type):
     text = triton_module.source([primitives.together(type)], [])
-    (kernel,) = compiled(triton_module.load(text))
+    (kernel,) = compiled(languages.of("cuda").begin(text).result())
     assert kernel.cubin.startswith(b"\x7fELF")
 
 
