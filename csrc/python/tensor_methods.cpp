@@ -54,41 +54,9 @@ FB_METHOD(is_contiguous,
            "(Tensor self, *, torch.memory_format memory_format = torch.contiguous_format)",
            call_is_contiguous})
 
-// x.view(dtype): the same bytes as elements of another type. Not followed by autograd.
 Param view_dtype_params[] = {{"self", Arg::Tensor}, {"dtype", Arg::DType}};
 PyObject* call_view_dtype(const Args& a) {
-  const Tensor& x = self_of(a);
-  DType d = to_dtype(a[1]);
-  int64_t from = x.itemsize(), to = itemsize(d);
-  std::string what = concat(" to view ", scalar_type_name(x.dtype()), " as ", scalar_type_name(d),
-                            " (different element sizes)");
-  Ints sizes = x.sizes(), strides = x.strides();
-  int64_t offset = x.offset(), last = x.dim() - 1;
-  if (from != to) {
-    FB_CHECK(last >= 0, "self.dim() cannot be 0", what);
-    FB_CHECK(strides[last] == 1, "self.stride(-1) must be 1", what, ", but got ", strides[last]);
-  }
-  if (from > to) {
-    int64_t ratio = from / to;
-    for (auto& s : strides) s *= ratio;
-    strides[last] = 1;
-    sizes[last] *= ratio;
-    offset *= ratio;
-  } else if (from < to) {
-    int64_t ratio = to / from;
-    FB_CHECK(sizes[last] % ratio == 0, "self.size(-1) must be divisible by ", ratio, what,
-             ", but got ", sizes[last]);
-    FB_CHECK(offset % ratio == 0, "self.storage_offset() must be divisible by ", ratio, what,
-             ", but got ", offset);
-    for (int64_t i = 0; i < last; ++i) {
-      FB_CHECK(strides[i] % ratio == 0, "self.stride(", i, ") must be divisible by ", ratio, what,
-               ", but got ", strides[i]);
-      strides[i] /= ratio;
-    }
-    sizes[last] /= ratio;
-    offset /= ratio;
-  }
-  return wrap(alias_as(x, d, sizes, strides, offset));
+  return wrap(ops::view_dtype(self_of(a), to_dtype(a[1])));
 }
 Param view_params[] = {{"self", Arg::Tensor}, {"size", Arg::Ints}};
 PyObject* call_view(const Args& a) {

@@ -204,49 +204,45 @@ def view_dtype(input: Tensor, dtype: DType) -> Tensor:
     >>> torch.zeros(1).view(torch.int32)
     tensor([0], dtype=torch.int32)
     """
+    if dtype == bool_ and input.dtype != bool_:
+        check(
+            truth((view_dtype(input, uint8) <= 1).all(), True),
+            f"view: expected bytes of 0 and 1 to view {dtype_name(input.dtype)} as bool, got others",
+        )
     old = input.dtype.itemsize
     new = dtype.itemsize
     if old == new:
         return strided(input, input.shape, input.strides, input.offset, dtype)
-    check(
-        input.ndim > 0,
-        f"view: expected at least 1 dim to view {dtype_name(input.dtype)} as "
-        f"{dtype_name(dtype)}, got 0",
+    what = (
+        f" to view {scalar_type_name(input.dtype)} as {scalar_type_name(dtype)} (different element "
+        "sizes)"
     )
+    check(input.ndim > 0, f"self.dim() cannot be 0{what}")
     shape = list(input.shape)
     stride = list(input.strides)
     last = input.ndim - 1
-    check(
-        stride[last] == 1 or shape[last] == 1,
-        f"view: expected stride 1 in the last dim to view {dtype_name(input.dtype)} as "
-        f"{dtype_name(dtype)}, got {stride[last]}",
-    )
+    check(stride[last] == 1, f"self.stride(-1) must be 1{what}, but got {stride[last]}")
     if old > new:
         k = old // new
         for i in range(last):
             stride[i] *= k
-        stride[last] = 1
         shape[last] *= k
         return strided(input, shape, stride, input.offset * k, dtype)
     k = new // old
     check(
         shape[last] % k == 0,
-        f"view: expected a last size divisible by {k} to view {dtype_name(input.dtype)} as "
-        f"{dtype_name(dtype)}, got {shape[last]}",
+        f"self.size(-1) must be divisible by {k}{what}, but got {shape[last]}",
     )
     check(
         input.offset % k == 0,
-        f"view: expected an offset divisible by {k} to view {dtype_name(input.dtype)} as "
-        f"{dtype_name(dtype)}, got {input.offset}",
+        f"self.storage_offset() must be divisible by {k}{what}, but got {input.offset}",
     )
     for i in range(last):
         check(
             stride[i] % k == 0,
-            f"view: expected stride({i}) divisible by {k} to view {dtype_name(input.dtype)} as "
-            f"{dtype_name(dtype)}, got {stride[i]}",
+            f"self.stride({i}) must be divisible by {k}{what}, but got {stride[i]}",
         )
         stride[i] = stride[i] // k
-    stride[last] = 1
     shape[last] = shape[last] // k
     return strided(input, shape, stride, input.offset // k, dtype)
 
