@@ -4,13 +4,15 @@
 PY = .venv/bin/python
 PYTEST_ARGS ?= -n 2
 OUT ?= demo_out
+PROGRAMS ?= 5000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench conformance lint format docs asan guard plain triton wheel clean distclean
+.PHONY: help build demo test truth bench conformance lint format docs asan guard plain triton wheel clean distclean
 
 help:
 	@echo "make demo         build, train two small models, show the results (about three minutes)"
 	@echo "make test         build and run the tests"
+	@echo "make truth        compiled = eager: every entry of the table, and PROGRAMS=5000 random programs"
 	@echo "make build        build the extension in place"
 	@echo "make bench        speed beside NumPy; with TOOLS=folder beside PyTorch"
 	@echo "make conformance  agreement with PyTorch (needs TOOLS=folder)"
@@ -31,6 +33,12 @@ test:
 	@scripts/setup.sh test demo
 	@scripts/build.sh
 	@$(PY) -m pytest -q $(PYTEST_ARGS)
+
+truth:
+	@scripts/setup.sh test demo
+	@scripts/build.sh
+	@TRUTH=all $(PY) -m pytest -q $(PYTEST_ARGS) tests/compiler/test_truth.py
+	@$(PY) -m tools.random_programs --count $(PROGRAMS) --seed 1
 
 bench:
 	@scripts/setup.sh

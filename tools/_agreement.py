@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import flambeau as torch
-from flambeau.utils import _pytree as pytree
 
 
 @dataclass
@@ -42,10 +41,11 @@ def observe(f: Callable[..., Any], args: Sequence[Any], leaves: Sequence[Any] = 
         result = f(*args)
     except Exception as e:
         return Seen(error=f"{type(e).__name__}: {e}")
-    flat, tree = pytree.tree_flatten(result)
+    flat: list[Any] = []
+    tree = _flattened(result, flat)
     tensors = [x for x in flat if isinstance(x, torch.Tensor)]
     given = [x for x in args if isinstance(x, torch.Tensor)]
-    seen = Seen(str(tree), [copied(x) for x in flat])
+    seen = Seen(tree, [copied(x) for x in flat])
     seen.facts = [(x.dtype, tuple(x.shape), _strides(x), x.requires_grad) for x in tensors]
     seen.sharing = _sharing(given, tensors)
     seen.changed = [copied(x) for x in given]
@@ -55,6 +55,17 @@ def observe(f: Callable[..., Any], args: Sequence[Any], leaves: Sequence[Any] = 
         except Exception as e:
             seen.error = f"backward: {type(e).__name__}: {e}"
     return seen
+
+
+def _flattened(x: Any, flat: list[Any]) -> Any:
+    """The structure of a result; leaves are added to `flat`. Results with names are tuples."""
+    if isinstance(x, (tuple, list)):
+        kind = "list" if isinstance(x, list) else "tuple"
+        return (kind, *(_flattened(y, flat) for y in x))
+    if isinstance(x, dict):
+        return ("dict", *((k, _flattened(y, flat)) for k, y in x.items()))
+    flat.append(x)
+    return "*"
 
 
 def _strides(x: Any) -> tuple[int, ...]:

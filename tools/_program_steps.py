@@ -243,7 +243,7 @@ MOVES = [
     "{a}.index_copy(0, torch.arange(1), {a}[-1:])",
     "torch.broadcast_tensors({a}, {b})[0]",
     "torch.meshgrid({a}.flatten(), {b}.flatten(), indexing='ij')[1]",
-    "{a}.masked_scatter({a} != {a}, {a})",
+    "{a}.masked_fill({a} != {a}, 0)",
     "torch.where({m}, {a}, 0)",
     "torch.where({m}, 1, {a})",
 ]

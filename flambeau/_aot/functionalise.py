@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import flambeau
+
 from .._ir.entries import resolve
 from .._ir.graph import Graph, Node, TensorType, Value, dim
 from .._ir.symexpr import Expr
@@ -55,10 +57,11 @@ def _run(recorder: PrimitiveRecorder, node: Node, values: dict[Value, Any]) -> N
     for k, p in enumerate(target.op.params):  # a number may stand where a tensor is expected
         if p.type.base == "Tensor" and isinstance(args[k], NUMBERS):
             args[k] = wrapped(args[k])
-    if target.form == "new":
-        result = recorder.mutate(target.op, [_copy(recorder, args[0]), *args[1:]])
-    else:
-        result = recorder.call(target.op, target.form == "inplace", args)
+    with flambeau.set_grad_enabled(node.grad):  # composites ask for it
+        if target.form == "new":
+            result = recorder.mutate(target.op, [_copy(recorder, args[0]), *args[1:]])
+        else:
+            result = recorder.call(target.op, target.form == "inplace", args)
     results = fakes_of(result)
     if node.outs and not results:
         results = [result]

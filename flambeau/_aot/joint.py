@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import flambeau
+
 from .._ir.entries import record, resolve
 from .._ir.graph import Graph, Node, TensorType, Value
 from .._trace import geometry, table
@@ -122,7 +124,8 @@ class Backward:
         self.recorder.env.locate = lambda: where
         is_list = len(op.outputs) == 1 and op.outputs[0].is_list
         values = [self.value(p, node, got, is_list, rule.undefined) for p in rule.params]
-        made = Interpreter(self.recorder.call).run(rule.function, values)
+        with flambeau.no_grad():
+            made = Interpreter(self.recorder.call).run(rule.function, values)
         for slot, g in zip(rule.slots, made, strict=True):
             arg = node.args[slot]
             if isinstance(arg, Value):

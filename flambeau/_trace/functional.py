@@ -105,7 +105,14 @@ class PrimitiveRecorder(Recorder):
                     "a detached view of a tensor that requires grad was changed in place; "
                     "change a clone of it"
                 )
-            self.write(below, self.scatter(x.view_of, new))
+            if below.view_of is not None and _repeats(below):
+                # Elements that the view below has twice would get their cotangents twice.
+                base = x.memory.base
+                place = [list(x.shape), list(x.strides), x.offset]
+                made = self.call(record("as_strided_scatter"), False, [base, new, *place])
+                self.write(base, made)
+            else:
+                self.write(below, self.scatter(x.view_of, new))
             x.value = self.read(new)
         x.seen = x.memory.version
 
@@ -141,3 +148,21 @@ class PrimitiveRecorder(Recorder):
         view = evaluate(op, list(args), evaluate_call)
         place = [list(view.shape), list(view.strides), view.offset]
         return self.call(record("as_strided_scatter"), False, [below, new, *place])
+
+
+def _repeats(x: Fake) -> bool:
+    """Whether an element may have two places in a view; sizes that vary: if it came by windows."""
+    pairs = zip(x.strides, x.shape, strict=True)
+    dims = [(s, n) for s, n in pairs if not isinstance(n, int) or n != 1]
+    if not all(isinstance(s, int) and isinstance(n, int) for s, n in dims):
+        while x.view_of is not None:
+            if x.view_of.op.name in ("unfold", "as_strided", "expand"):
+                return True
+            x = x.view_of.below
+        return False
+    reach = 0
+    for s, n in sorted(dims):
+        if s <= reach:
+            return True
+        reach += (n - 1) * s
+    return False

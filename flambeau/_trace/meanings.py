@@ -267,7 +267,7 @@ CORE: dict[str, Callable[..., Any]] = {
     "truth": lambda x, otherwise: otherwise,
     "underivable": lambda g, op: g,
     "multi_views": lambda xs, function: xs,
-    "grad_mode": lambda: False,
+    "grad_mode": lambda: flambeau.is_grad_enabled(),
     "same_tensor": same_tensor,
     "overlaps": overlaps,
     "alike": lambda a, b, c: False,  # the loops over lists are for eager calls

@@ -74,3 +74,36 @@ def test_a_view_of_what_was_computed_keeps_its_strides(dynamic):
     x = torch.rand(7, 3)
     for a, b in zip(torch.compile(f, dynamic=dynamic)(x), f(x), strict=True):
         assert a.stride() == b.stride() and torch.equal(a, b)
+
+
+def test_detached_views_of_arguments_and_results_carry_no_gradient():
+    x = torch.rand(3, requires_grad=True)
+
+    def f(x):
+        y = x * 2
+        return x.detach(), y, y.detach()[1:], x[1:]
+
+    got, want = torch.compile(f)(x), f(x)
+    assert [t.requires_grad for t in got] == [t.requires_grad for t in want]
+    assert got[0].data_ptr() == x.data_ptr() and got[2].data_ptr() == got[1][1:].data_ptr()
+
+
+def test_results_written_out_keep_the_layout_of_the_entry():
+    x = torch.rand(2, 5).t().requires_grad_()
+    got, want = torch.compile(lambda x: x.atan().softmax(0))(x), x.atan().softmax(0)
+    assert got.stride() == want.stride() and torch.allclose(got, want)
+    w = torch.rand(5, 2)
+    (g,), (h,) = (torch.autograd.grad((y * w).sum(), x) for y in (got, want))
+    assert torch.allclose(g, h)
+
+
+def test_a_write_through_a_view_that_has_elements_twice():
+    x = torch.rand(4, requires_grad=True)
+
+    def f(x):
+        y = x * 2
+        y.unfold(0, 2, 1)[..., 0].fill_(0.5)
+        return y
+
+    (g,), (h,) = (torch.autograd.grad(way(x).sum(), x) for way in (torch.compile(f), f))
+    assert torch.equal(g, h) and torch.equal(torch.compile(f)(x), f(x))
