@@ -113,8 +113,13 @@ def _gradients(results: list[Any], leaves: Sequence[Any]) -> list[Any]:
     return [copied(g) for g in grads]
 
 
-def difference(ours: Seen, theirs: Seen, tolerance: float, name: str = "result") -> str | None:
-    """How two calls differ, or None. Floating numbers may by `tolerance` of the largest entry."""
+def difference(
+    ours: Seen, theirs: Seen, tolerance: float, of_grads: float | None = None
+) -> str | None:
+    """How two calls differ, or None. Floating numbers may by `tolerance` of the largest entry.
+
+    Gradients, which other entries compute, may by `of_grads`, where that is given.
+    """
     if (ours.error is None) != (theirs.error is None):
         return f"error: {ours.error} where eager has {theirs.error}"
     if theirs.error is not None:
@@ -124,11 +129,11 @@ def difference(ours: Seen, theirs: Seen, tolerance: float, name: str = "result")
     if ours.facts != theirs.facts:
         pairs = enumerate(zip(ours.facts, theirs.facts, strict=True))
         k, (a, b) = next((k, (a, b)) for k, (a, b) in pairs if a != b)
-        return f"{name} {k}: dtype, shape, strides, requires_grad {a} where eager has {b}"
+        return f"result {k}: dtype, shape, strides, requires_grad {a} where eager has {b}"
     for k, (a, b) in enumerate(zip(ours.leaves, theirs.leaves, strict=True)):
         why = unequal(a, b, tolerance)
         if why:
-            return f"{name} {k}: {why}"
+            return f"result {k}: {why}"
     for k, (a, b) in enumerate(zip(ours.changed, theirs.changed, strict=True)):
         why = unequal(a, b, tolerance)
         if why:
@@ -136,7 +141,7 @@ def difference(ours: Seen, theirs: Seen, tolerance: float, name: str = "result")
     if ours.sharing != theirs.sharing:
         return f"memory: {ours.sharing} where eager has {theirs.sharing}"
     for k, (a, b) in enumerate(zip(ours.grads, theirs.grads, strict=True)):
-        why = unequal(*_both(a, b), tolerance)
+        why = unequal(*_both(a, b), max(tolerance, of_grads or 0.0))
         if why:
             return f"gradient {k}: {why}"
     return None
