@@ -51,8 +51,8 @@ def cut(text: str) -> tuple[list[Piece], str]:
     starts = [(m.start(), m[1]) for m in _START.finditer(text)]
     ends = [at for at, _ in starts[1:]] + [len(text)]
     pieces: list[Piece] = []
-    rest: list[str] = []
-    line, k = 1, 0
+    rest = [text[: starts[0][0]] if starts else text]
+    line, k = 1 + rest[0].count("\n"), 0
     while k < len(starts):
         at, word = starts[k]
         head = next((n for n in range(k, len(starts)) if starts[n][1][0] != "@"), k)

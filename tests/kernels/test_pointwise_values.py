@@ -208,3 +208,11 @@ def test_complex_numbers(name):
     rng = np.random.default_rng(5)
     z = rng.normal(size=500) + 1j * rng.normal(size=500)
     close(getattr(torch, name)(torch.from_numpy(z)), getattr(np, name)(z), 1e-14)
+
+
+def test_uint64_beyond_the_signed_range():
+    big = torch.tensor([2**63 + 2], dtype=torch.uint64)
+    one, six = torch.ones(1, dtype=torch.uint64), torch.tensor([6], dtype=torch.uint64)
+    assert torch.heaviside(big, one).tolist() == [1]
+    assert torch.gcd(big, six).tolist() == [2]
+    assert torch.lcm(big, torch.tensor([2], dtype=torch.uint64)).tolist() == [2**63 + 2]
