@@ -284,7 +284,7 @@ class Lowering:
 
     def call(self, node: Node, args: list[Any]) -> None:
         """An operation that runs as it does eagerly."""
-        given = tuple(self.argument(a) for a in args)
+        given = tuple(self.argument(self.laid_out(a)) for a in node.args)
         outs = []
         for v in node.outs:
             assert isinstance(v.type, TensorType)
@@ -294,10 +294,29 @@ class Lowering:
             self.values[v] = Lazy(fake, View(b.name, b.dtype, b.shape, b.strides, 0))
         self.program.steps.append(Call(node, given, tuple(outs)))
 
+    def laid_out(self, a: Arg) -> Any:
+        """An argument in the layout it has in the graph: kernels follow it, in the order of random
+        numbers and in the layout of their results."""
+        if isinstance(a, tuple):
+            return tuple(map(self.laid_out, a))
+        x = self.value(a)
+        if isinstance(a, Value) and isinstance(x, Lazy) and isinstance(a.type, TensorType):
+            if x.view is None:
+                x.layout = a.type
+            elif not _same_layout(x.view, a.type):
+                fake = fakes.of_type(a.type, self.graph.env)
+                return Lazy(fake, at=lambda index: self.load(x, index))
+        return x
+
     def argument(self, a: Any) -> Any:
         if isinstance(a, Lazy):
             return self.realise(a)
         return tuple(map(self.argument, a)) if isinstance(a, tuple) else a
+
+
+def _same_layout(view: View, t: TensorType) -> bool:
+    pairs = zip(t.shape, view.strides, t.strides, strict=True)
+    return all(n == 1 or a == b for n, a, b in pairs)
 
 
 def _detached(fake: fakes.Fake) -> fakes.Fake:

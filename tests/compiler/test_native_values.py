@@ -107,3 +107,18 @@ def test_a_write_through_a_view_that_has_elements_twice():
 
     (g,), (h,) = (torch.autograd.grad(way(x).sum(), x) for way in (torch.compile(f), f))
     assert torch.equal(g, h) and torch.equal(torch.compile(f)(x), f(x))
+
+
+def test_random_numbers_follow_the_layout_of_a_computed_view():
+    def f(t):
+        turned = (t * 2).expand(2, *t.shape).rot90()
+        some = turned[:, :, ::2]
+        return torch.nn.functional.dropout(turned, 0.3), torch.nn.functional.dropout(some, 0.3), some + 1
+
+    x = torch.rand(6, 5, dtype=torch.float64)
+    torch.manual_seed(1)
+    want = f(x)
+    compiled = torch.compile(f, fullgraph=True)
+    torch.manual_seed(1)
+    for a, b in zip(compiled(x), want, strict=True):
+        assert a.stride() == b.stride() and torch.equal(a, b)
