@@ -91,16 +91,16 @@ METHOD_WRAPPERS = (
 )
 
 _PACKAGE = str(Path(flambeau.__file__).parent) + os.sep
-_STDLIB = tuple(
-    {
-        str(Path(p).resolve()) + os.sep
-        for p in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
-    }
-)
-_SITE = tuple(
-    str(Path(p).resolve()) + os.sep
-    for p in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
-)
+
+
+def _folders(*names: str) -> tuple[str, ...]:
+    """Folders of the installation as code may name them: as given and with links followed."""
+    paths = [Path(sysconfig.get_path(n)) for n in names]
+    return tuple({str(p) + os.sep for q in paths for p in (q, q.resolve())})
+
+
+_STDLIB = _folders("stdlib", "platstdlib")
+_SITE = _folders("purelib", "platlib")
 #: state that lasts beyond a call, or may be consumed: never read from outside
 STATEFUL = PLAIN_TYPES - CONSTANT_TYPES - {*SEQUENCES, *MAPPINGS, slice, flambeau.Size}
 _MODULES = _PACKAGE + "nn/modules"
