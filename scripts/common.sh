@@ -22,7 +22,7 @@ package() {
         ln -sfn "$ROOT/$item" "$folder/$item"
     done
     for item in "$ROOT"/flambeau/*; do
-        case "$item" in */_C*.so | */__pycache__) continue ;; esac
+        case "$item" in *.so | */__pycache__) continue ;; esac
         ln -sfn "$item" "$folder/flambeau/${item##*/}"
     done
     echo "$folder"
