@@ -80,7 +80,7 @@ def _sharing(given: list[Any], results: list[Any]) -> list[Any]:
     out: list[Any] = []
     everything = [*given, *results]
     for i, x in enumerate(results):
-        found = None
+        found: tuple[Any, ...] | None = None
         for j, y in enumerate(everything[: len(given) + i]):
             if y is x:
                 found = ("is", j)

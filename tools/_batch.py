@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from flambeau._compiler import execute, toolchain
+from flambeau._compiler import assemble, toolchain
 
 _ATTRIBUTE = r'(?:\s+__attribute__\(\(visibility\("default"\)\)\))?'
 _EXPORTED = re.compile(rf'extern "C"{_ATTRIBUTE}\s+[\w\s*]*?(\w+)\s*\(')
@@ -46,19 +46,19 @@ class Batch:
         self.failed = False
         self._library: ctypes.CDLL | None = None
         self._load: Callable[[str], Any] = toolchain.load
-        self._begin: Callable[[str], Any] = toolchain.begin
-        self._assemble: Callable[..., Any] = execute.assemble
+        self._begin: Any = toolchain.begin
+        self._assemble: Callable[..., Any] = assemble.assemble
 
     def __enter__(self) -> Batch:
-        toolchain.begin = self.promise  # type: ignore[assignment]
-        execute.assemble = self.assemble
+        toolchain.begin = self.promise
+        assemble.assemble = self.assemble
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
     ) -> None:
         toolchain.begin = self._begin
-        execute.assemble = self._assemble
+        assemble.assemble = self._assemble
 
     def promise(self, text: str) -> Any:
         """Stands for `toolchain.begin`."""

@@ -108,12 +108,14 @@ class Memory:
         now = (tuple(t.shape), t.stride(), t.storage_offset(), t.dtype)
         if now != self.geometry[k]:
             return not inside
-        after = _bytes(t) if before is not None else None
-        if after is None or len(after) != len(before):
-            return not inside and after is not None
+        if before is None:
+            return False
+        after = _bytes(t)
+        if len(after) != len(before):
+            return not inside
         if not inside:
             return not np.array_equal(before, after)
-        reach = np.zeros(len(before), bool)
+        reach = np.zeros(len(before), np.bool_)
         size = t.element_size()
         at = np.array([t.storage_offset()])
         for n, s in zip(t.shape, t.stride(), strict=True):

@@ -20,7 +20,8 @@ import numpy as np
 
 import flambeau as torch
 from flambeau._build import table
-from flambeau._build.model import Op, Param
+from flambeau._build.model import Op
+from flambeau._ir.types import Param
 
 ROOT = Path(__file__).resolve().parents[1]
 DTYPES = (
@@ -199,15 +200,17 @@ class Drawer:
         if named and r.random() < 0.04:  # the same memory again
             k = r.choice(named)
             self.shared.add(self.slots[k])
-            (
-                self.shapes.append(self.shapes[k]),
-                self.types.append(self.types[k]),
-                self.slots.append(slot),
-            )
+            self.record(self.shapes[k], self.types[k], slot)
             views = ["", "", ".t()", "[1:]", "[..., :-1]", ".flatten()", "[None]", ".flip(0)"]
             return f"a{self.slots[k]}{r.choice(views)}"
-        self.shapes.append(shape), self.types.append(dtype), self.slots.append(slot)
+        self.record(shape, dtype, slot)
         return self.strided(shape, dtype)
+
+    def record(self, shape: list[int], dtype: str, slot: int) -> None:
+        """What the arguments that follow may take after: a tensor that was drawn."""
+        self.shapes.append(shape)
+        self.types.append(dtype)
+        self.slots.append(slot)
 
     def strided(self, shape: list[int], dtype: str) -> str:
         r = self.r
@@ -247,7 +250,7 @@ class Drawer:
         like = self.shapes[0] if self.shapes else []
         shape = list(like) if r.random() < 0.5 else self.shape(r.choice([0, 1, 1, 2]))
         top = r.choice([*like, 1, 3]) if like else 3
-        self.shapes.append(shape), self.types.append("int64"), self.slots.append(slot)
+        self.record(shape, "int64", slot)
         dtype = (
             "" if r.random() < 0.85 else f", {r.choice(['int32', 'uint8', 'float32', 'bool'])!r}"
         )

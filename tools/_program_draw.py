@@ -166,6 +166,22 @@ def _disturb(x: Any, size: float, generator: Any) -> None:
         x.data.add_(noise * (x.data + 0.01) * size)
 
 
+def _anything(x: Any) -> bool:
+    return True
+
+
+def _floating(x: Any) -> bool:
+    return bool(x.dtype.is_floating_point)
+
+
+def _truth(x: Any) -> bool:
+    return bool(x.dtype == torch.bool)
+
+
+def _whole(x: Any) -> bool:
+    return not (_floating(x) or x.dtype.is_complex or _truth(x))
+
+
 class Drawer:
     """Draws one program; tensors of both sizes are at hand in two name spaces."""
 
@@ -242,15 +258,11 @@ class Drawer:
 
     def draw(self) -> Step | None:
         text, computes, statement = self.template()
-        floating = lambda x: x.dtype.is_floating_point  # noqa: E731
-        anything = lambda x: True  # noqa: E731
-        truth = lambda x: x.dtype == torch.bool  # noqa: E731
-        whole = lambda x: not (floating(x) or x.dtype.is_complex or truth(x))  # noqa: E731
         moved = text in steps.VIEWS or text in steps.MOVES
-        tests = {
-            "a": anything if moved else floating, "b": anything if moved else floating,
-            "i": whole, "j": whole, "m": truth,
-            "n2": truth, "z": lambda x: x.dtype.is_complex,
+        tests: dict[str, Callable[[Any], bool]] = {
+            "a": _anything if moved else _floating, "b": _anything if moved else _floating,
+            "i": _whole, "j": _whole, "m": _truth,
+            "n2": _truth, "z": lambda x: x.dtype.is_complex,
         }  # fmt: skip
         values: dict[str, Any] = {}
         reads: list[int] = []
@@ -292,7 +304,7 @@ class Drawer:
 
     def possible(self, s: Step) -> bool:
         """Runs the step at both sizes; a failing one leaves no trace."""
-        made = []
+        made: list[Any] = []
         for space in self.spaces:
             torch.manual_seed(0)
             try:

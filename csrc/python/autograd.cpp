@@ -198,7 +198,6 @@ PyObject* get_grad_dtype(PyObject* self, void*) {
   return wrap_dtype(unwrap(self).dtype());
 }
 
-
 // Functions
 // -----------------------------------------------------------------------------------------------------------------
 

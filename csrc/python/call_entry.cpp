@@ -98,8 +98,8 @@ PyObject* call_entry(PyObject*, PyObject* const* args, Py_ssize_t n) {
 }  // namespace
 
 PyMethodDef entry_functions[] = {
-    {"_call_entry", fast(call_entry),
-     METH_FASTCALL, "Any entry of the table by its unique name: (uid, arguments) -> results."},
+    {"_call_entry", fast(call_entry), METH_FASTCALL,
+     "Any entry of the table by its unique name: (uid, arguments) -> results."},
     {nullptr, nullptr, 0, nullptr},
 };
 

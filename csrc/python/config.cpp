@@ -119,8 +119,7 @@ PyObject* set_rng_state(PyObject*, PyObject* state) {
 // ----------------------------------------------------------------------------------------
 
 bool is_cpu(PyObject* device_type) {
-  return PyUnicode_Check(device_type) &&
-         PyUnicode_CompareWithASCIIString(device_type, "cpu") == 0;
+  return PyUnicode_Check(device_type) && PyUnicode_CompareWithASCIIString(device_type, "cpu") == 0;
 }
 PyObject* is_autocast_enabled(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return PyBool_FromLong(n > 0 && is_cpu(args[0]) && autocast_enabled());

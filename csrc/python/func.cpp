@@ -25,7 +25,8 @@ func::Randomness randomness_of(const std::string& name) {
   if (name == "error") return func::Randomness::Error;
   if (name == "different") return func::Randomness::Different;
   FB_CHECK_VALUE(name == "same",
-                 "vmap: expected randomness to be 'error', 'different' or 'same', got '", name, "'");
+                 "vmap: expected randomness to be 'error', 'different' or 'same', got '", name,
+                 "'");
   return func::Randomness::Same;
 }
 

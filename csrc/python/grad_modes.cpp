@@ -161,8 +161,7 @@ PyObject* mode_prev(PyObject* self, void*) {
 
 PyMethodDef mode_methods[] = {
     {"__enter__", mode_enter, METH_NOARGS, nullptr},
-    {"__exit__", fast(mode_exit), METH_FASTCALL,
-     nullptr},
+    {"__exit__", fast(mode_exit), METH_FASTCALL, nullptr},
     {"clone", mode_clone, METH_NOARGS, "A context manager like this one."},
     {nullptr, nullptr, 0, nullptr},
 };

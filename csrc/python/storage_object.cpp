@@ -48,7 +48,8 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Device on = device && device != Py_None ? to_usable_device(device) : Device{};
     auto* o = reinterpret_cast<StorageObject*>(checked(type->tp_alloc(type, 0)).release());
     new (&o->storage) Ref<Storage>(Storage::make(n, on));
-    if (bytes && o->storage->data()) std::memcpy(o->storage->data(), PyBytes_AS_STRING(bytes.get()), n);
+    if (bytes && o->storage->data())
+      std::memcpy(o->storage->data(), PyBytes_AS_STRING(bytes.get()), n);
     return reinterpret_cast<PyObject*>(o);
   } catch (...) {
     return raise_current();
@@ -127,7 +128,8 @@ PyObject* clone(PyObject* self, PyObject*) {
 PyObject* fill(PyObject* self, PyObject* value) {
   long x = PyLong_AsLong(value);
   if (x == -1 && PyErr_Occurred()) return nullptr;
-  if (length(self) && !is_meta(self)) std::memset(bytes_of(self), static_cast<int>(x & 255), length(self));
+  if (length(self) && !is_meta(self))
+    std::memset(bytes_of(self), static_cast<int>(x & 255), length(self));
   return Py_NewRef(self);
 }
 PyObject* copy_from(PyObject* self, PyObject* args) {
@@ -174,8 +176,8 @@ PyObject* repr(PyObject* self) {
     text =
         PyRef::steal(PyUnicode_FromFormat("%U %R\n", text.get(), PyList_GET_ITEM(values.get(), i)));
   if (!values || !text) return nullptr;
-  return PyUnicode_FromFormat("%U[torch.storage.UntypedStorage(device=%s) of size %zd]",
-                              text.get(), is_meta(self) ? "meta" : "cpu", length(self));
+  return PyUnicode_FromFormat("%U[torch.storage.UntypedStorage(device=%s) of size %zd]", text.get(),
+                              is_meta(self) ? "meta" : "cpu", length(self));
 }
 
 PyMethodDef methods[] = {

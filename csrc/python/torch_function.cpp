@@ -111,9 +111,7 @@ PyObject* py_has_torch_function_unary(PyObject*, PyObject* o) {
 }  // namespace
 
 PyMethodDef torch_function_functions[] = {
-    {"_disabled_torch_function_impl",
-     fast(disabled_call),
-     METH_VARARGS | METH_KEYWORDS,
+    {"_disabled_torch_function_impl", fast(disabled_call), METH_VARARGS | METH_KEYWORDS,
      "As a class's __torch_function__: its instances act as plain tensors."},
     {"_is_torch_function_enabled", is_enabled, METH_NOARGS,
      "Are overrides looked for on this thread?"},

@@ -53,8 +53,7 @@ PyObject* call_traced(const Binding& b, PyObject* self, PyObject* const* args, P
   PyRef named = checked(PyDict_New());
   for (int k = 0; k < s.count; ++k)
     if (a[k]) checked_int(PyDict_SetItemString(named.get(), s.params[k].name, bound(a, k).get()));
-  PyRef target =
-      s.target ? checked(PyUnicode_FromString(s.target)) : PyRef::borrow(Py_None);
+  PyRef target = s.target ? checked(PyUnicode_FromString(s.target)) : PyRef::borrow(Py_None);
   PyRef callable = PyRef::borrow(tracer);
   Untraced off;
   return call(callable.get(), b.name, target.get(), named.get());

@@ -168,10 +168,10 @@ def _built(
     safe: list[Value] = []
     for v in saved:
         if v in unsafe:
-            made = Value(count, v.type)
+            twin = Value(count, v.type)
             count += 1
-            copies_made.append(Node("_to_copy", (v, None, flambeau.preserve_format, None), (made,)))
-            v = made
+            copies_made.append(Node("_to_copy", (v, None, flambeau.preserve_format, None), (twin,)))
+            v = twin
         safe.append(v)
     outputs = (*graph.outputs[:results], *safe)
     body = [*graph.nodes, *copies_made]

@@ -18,6 +18,7 @@ from .._ir.types import INT, NONE, Type, parse_params
 from . import table
 from .analysis import SlotUses, metadata_type, take_metadata
 from .model import AUTOCAST, Op, Rule
+from .outline import entry_files
 from .rules import RuleParam, compile_rule, grad_type, never
 
 
@@ -117,7 +118,7 @@ def load(root: Path) -> Unit:
     """Reads and compiles the whole table; errors are collected, not raised."""
     errors: list[CompileError] = []
     ops = table.load(root, errors)
-    constants = {str(p.relative_to(root)): table.constants(p) for p in table.entry_files(root)}
+    constants = {str(p.relative_to(root)): table.constants(p) for p in entry_files(root)}
     unit = compile_table(ops, constants)
     unit.errors[:0] = errors
     return unit

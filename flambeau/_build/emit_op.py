@@ -195,8 +195,8 @@ def runs_kernel(op: Op, written: Sequence[str]) -> str:
     The option `cpu_params` names parameters that may stay on the CPU, whatever the others do;
     `unread` those of which only shape and dtype count.
     """
-    loose = [str(n) for n in op.option("cpu_params", ())]  # type: ignore[attr-defined]
-    unread = [str(n) for n in op.option("unread", ())]  # type: ignore[attr-defined]
+    loose = [str(n) for n in op.option("cpu_params", ())]
+    unread = [str(n) for n in op.option("unread", ())]
     strict = [f"std::tie({', '.join(written)})", *_tensors(op, [*loose, *unread])]
     test = f"runs_kernel({', '.join(strict)})"
     return f"{test} && kept_on_cpu({', '.join(map(cpp_name, loose))})" if loose else test

@@ -43,7 +43,8 @@ class Config:
         name: str | None = None,
     ) -> None:
         self.backend, self.fullgraph, self.dynamic, self.limit = backend, fullgraph, dynamic, limit
-        self.name = name or getattr(backend, "__name__", type(backend).__name__)  # for messages
+        own: str = getattr(backend, "__name__", type(backend).__name__)
+        self.name = name or own  # for messages
         self.strict = strict  # errors of capture itself are raised, not reported
         self.parts: list[Captured] = []
         self.roots: list[types.CodeType] = []

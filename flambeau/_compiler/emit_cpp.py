@@ -398,7 +398,7 @@ class Emitter:
         return row
 
     def split_dims(self) -> tuple[list[Any], list[Any]]:
-        real = [(f"i{d}", n, {}) for d, n in enumerate(self.nest.domain) if n != 1]
+        real: list[Any] = [(f"i{d}", n, {}) for d, n in enumerate(self.nest.domain) if n != 1]
         kept = [x for x in real if int(x[0][1:]) not in self.nest.reduced]
         return kept, [x for x in real if int(x[0][1:]) in self.nest.reduced]
 
@@ -409,12 +409,12 @@ class Emitter:
         body: list[str] = []
         for stage in self.nest.stages:
             scope = Scope()
-            for s in _accumulates(stage):
-                self.arrays.add(s.name)
-                start = literal(s.initial, s.value.type)
+            for a in _accumulates(stage):
+                self.arrays.add(a.name)
+                start = literal(a.initial, a.value.type)
                 body += [
-                    f"{s.value.type} {s.name}[{TILE}];",
-                    f"for (int64_t j = 0; j < {TILE}; ++j) {s.name}[j] = {start};",
+                    f"{a.value.type} {a.name}[{TILE}];",
+                    f"for (int64_t j = 0; j < {TILE}; ++j) {a.name}[j] = {start};",
                 ]
             for s in stage.statements:
                 if isinstance(s, Store):

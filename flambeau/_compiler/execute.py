@@ -7,8 +7,7 @@ from typing import Any
 
 from .._ir.graph import Graph
 from .._ir.logs import log
-from . import languages
-from .assemble import assemble
+from . import assemble, languages
 from .decompose import decompose
 from .listing import listing
 from .nest import Nest
@@ -43,7 +42,7 @@ def _begin(graph: Graph) -> Callable[[], Callable[..., tuple[Any, ...]]]:
 
     def finish() -> Callable[..., tuple[Any, ...]]:
         library = pending.result() if pending else None
-        made: Callable[..., tuple[Any, ...]] = assemble(
+        made: Callable[..., tuple[Any, ...]] = assemble.assemble(
             program, written.env, library, written.attached
         )
         return made

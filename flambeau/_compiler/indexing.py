@@ -43,7 +43,7 @@ def through_view(
         j, factor = _owner(s, dims, base_strides)
         if j is None:
             return None
-        parts[j].append((i, factor, n))  # type: ignore[arg-type]
+        parts[j].append((i, factor, n))
         out[j] = out[j] + i * factor
     starts = _starts(offset, dims, base_strides)
     if starts is None:

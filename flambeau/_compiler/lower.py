@@ -142,8 +142,7 @@ class Lowering:
 
     def define(self, v: Value, fake: fakes.Fake, made: View | Callable[[Index], Scalar]) -> None:
         """What a value of the graph stands for: memory, or a function of the index."""
-        in_memory = isinstance(made, View)
-        self.values[v] = Lazy(fake, made) if in_memory else Lazy(fake, at=made)
+        self.values[v] = Lazy(fake, made) if isinstance(made, View) else Lazy(fake, at=made)
 
     def add_nest(self, nest: Nest) -> None:
         self.program.steps.append(nest)
@@ -186,9 +185,11 @@ class Lowering:
             self.call(node, args)
         for v in node.outs:
             x = self.values[v]
-            if isinstance(x, Lazy) and v in self.seen:
+            if not isinstance(x, Lazy):
+                continue
+            if v in self.seen and isinstance(v.type, TensorType):
                 x.layout = v.type
-            if not isinstance(x, Lazy) or x.zero:
+            if x.zero:
                 continue
             if x.view is None and self.uses.get(v, 0) > 1:
                 self.realise(x, node.where)
@@ -235,16 +236,20 @@ class Lowering:
         if not inline.possible(op, kernel, types, given):
             return False
         numbers = [given[name] for name in kernel.params]
-        results = [fakes.of_type(v.type, self.graph.env) for v in node.outs]
 
-        def at(index: Index, k: int) -> Scalar:
-            elements = [self.element(x, index) for x in operands]
-            params = [self.element(x, ()) for x in numbers]
-            value = inline.apply(self.body, op, kernel, types, elements, params)[k]
-            return self.body.stored_as(value, results[k].dtype)
+        def result(k: int, dtype: Any) -> Callable[[Index], Scalar]:
+            def at(index: Index) -> Scalar:
+                elements = [self.element(x, index) for x in operands]
+                params = [self.element(x, ()) for x in numbers]
+                value = inline.apply(self.body, op, kernel, types, elements, params)[k]
+                return self.body.stored_as(value, dtype)
+
+            return at
 
         for k, v in enumerate(node.outs):
-            self.values[v] = Lazy(results[k], at=lambda index, k=k: at(index, k))
+            assert isinstance(v.type, TensorType)
+            fake = fakes.of_type(v.type, self.graph.env)
+            self.values[v] = Lazy(fake, at=result(k, fake.dtype))
         return True
 
     def view(self, node: Node, op: Any, args: list[Any]) -> None:

@@ -129,8 +129,8 @@ def join_parts(lowering: Lowering, node: Node, args: list[Any]) -> bool:
     So arrives the gradient of what was split: a sum of as many tensors as there were parts.
     """
     a, b, factor = args
-    known = (getattr(a, "parts", None), getattr(b, "parts", None))
-    if known[0] is None or known[1] is None or factor != 1 or a.shape != b.shape:
+    known = [x for x in (getattr(a, "parts", None), getattr(b, "parts", None)) if x is not None]
+    if len(known) < 2 or factor != 1 or a.shape != b.shape:
         return False
     if known[0][0] != known[1][0] or {a.fake.dtype, b.fake.dtype} != {node.out.dtype}:
         return False

@@ -87,13 +87,12 @@ class Value:
 Arg = Any
 
 
+# Note [Derivatives of their own]
+# `custom_gradient(made, wanted, given)` copies the tensors `made`. Gradients of its results flow
+# to `wanted` by the node's `rule`: a graph of `given` and of the cotangents of all results, which
+# gives a cotangent (or None) for each of `wanted`. Such a node is no entry of the table. It
+# occurs in captured graphs, and in functional ones until they are differentiated.
 #: The target of nodes that give tensors a derivative of the user's own.
-#:
-#: Note [Derivatives of their own]
-#: `custom_gradient(made, wanted, given)` copies the tensors `made`. Gradients of its results flow
-#: to `wanted` by the node's `rule`: a graph of `given` and of the cotangents of all results, which
-#: gives a cotangent (or None) for each of `wanted`. Such a node is no entry of the table. It
-#: occurs in captured graphs, and in functional ones until they are differentiated.
 CUSTOM = "custom_gradient"
 
 

@@ -28,4 +28,4 @@ def tolerance(uid: str, dtype: object) -> float:
     if exact(uid) or not (d.is_floating_point or d.is_complex):  # type: ignore[attr-defined]
         return 0.0
     steps = 8 if record(uid).kind == "pointwise" else 64
-    return float(flambeau.finfo(d).eps) * steps  # type: ignore[arg-type]
+    return float(flambeau.finfo(d).eps) * steps

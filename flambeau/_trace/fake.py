@@ -38,7 +38,7 @@ class View:
 
     @property
     def below(self) -> Fake:
-        return self.args[0]  # type: ignore[no-any-return]
+        return self.args[0]
 
 
 @dataclass(eq=False)

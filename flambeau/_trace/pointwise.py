@@ -6,7 +6,7 @@ csrc/kernels/pointwise.h); nothing of an entry is written again here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -48,7 +48,8 @@ def computed_dtype(op: Op, inputs: Sequence[Fake]) -> Any:
 def _result_dtype(kind: str, computed: Any) -> Any:
     if kind in ("Bool", "Int32", "Int64"):
         return getattr(flambeau, kind.lower())
-    return {"Real": to_real, "Complex": to_complex, "Same": lambda d: d}[kind](computed)
+    rules: dict[str, Callable[[Any], Any]] = {"Real": to_real, "Complex": to_complex}
+    return computed if kind == "Same" else rules[kind](computed)
 
 
 def results(op: Op, inputs: Sequence[Fake]) -> list[Fake]:

@@ -49,7 +49,7 @@ def result_fields(uid: str) -> Any:
     """The type of a named result; None: results are plain."""
     op = record(uid)
     names = op.option("fields")
-    return namedtuple(op.name, names) if names else None  # type: ignore[call-overload]
+    return namedtuple(op.name, names) if names else None
 
 
 @contextmanager
@@ -146,7 +146,8 @@ class Session:
             if target is None:
                 from .handwritten import FUNCTIONS, unknown
 
-                return FUNCTIONS.get(name, unknown)(self, name, *named.values())
+                function: Callable[..., Any] = FUNCTIONS.get(name, unknown)
+                return function(self, name, *named.values())
             form = resolve(target)
             return self.entry(form.op, form.form == "inplace", named)
 

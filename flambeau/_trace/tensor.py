@@ -43,7 +43,7 @@ def shown_shape(shape: geometry.Shape) -> Any:
     return flambeau.Size(shape) if known else SymSize(shape)
 
 
-class FakeTensor(Tensor):  # type: ignore[misc, valid-type]
+class FakeTensor(Tensor):
     """A tensor of a trace."""
 
     fake: Fake
@@ -155,11 +155,14 @@ class FakeTensor(Tensor):  # type: ignore[misc, valid-type]
     def detach(self) -> FakeTensor:
         return self.session("detach", None, {"0": self})
 
-    @property
-    def data(self) -> FakeTensor:
+    @property  # may not be written to, unlike the tensor's
+    def data(self) -> FakeTensor:  # type: ignore[override]
         return self.session("detach", None, {"0": self})
 
     # -- values ---------------------------------------------------------------------------------
+
+    def __pos__(self) -> FakeTensor:
+        return self
 
     def _unknown(self, *args: Any, **kwargs: Any) -> Any:
         raise DataDependent("the value of a traced tensor is known only when it runs")
@@ -226,6 +229,13 @@ def _comparison(name: str) -> None:
     _define(f"__{name}__", compare)
 
 
+def _attribute(name: str) -> None:
+    def get(self: FakeTensor) -> Any:
+        return self.session(name, None, {"0": self})
+
+    setattr(FakeTensor, name, property(get))
+
+
 def _unary(name: str, method: str) -> None:
     _define(name, lambda self: self.session.method(method, self))
 
@@ -241,7 +251,5 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     _comparison(_name)
 for _name, _method in (("__neg__", "neg"), ("__abs__", "abs"), ("__invert__", "bitwise_not")):
     _unary(_name, _method)
-FakeTensor.__pos__ = lambda self: self
-FakeTensor.__hash__ = object.__hash__
 for _name in ("T", "mT", "H", "mH", "real", "imag"):
-    setattr(FakeTensor, _name, property(lambda self, n=_name: self.session(n, None, {"0": self})))
+    _attribute(_name)

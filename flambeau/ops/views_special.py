@@ -207,7 +207,8 @@ def view_dtype(input: Tensor, dtype: DType) -> Tensor:
     if dtype == bool_ and input.dtype != bool_:
         check(
             truth((view_dtype(input, uint8) <= 1).all(), True),
-            f"view: expected bytes of 0 and 1 to view {dtype_name(input.dtype)} as bool, got others",
+            "view: expected bytes of 0 and 1 to view "
+            f"{dtype_name(input.dtype)} as bool, got others",
         )
     old = input.dtype.itemsize
     new = dtype.itemsize

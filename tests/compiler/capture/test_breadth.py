@@ -6,7 +6,8 @@ import pytest
 
 import flambeau as torch
 
-from .programs_breadth import PROGRAMS
+from . import programs_breadth, programs_classes, programs_library  # noqa: F401
+from .programs_table import PROGRAMS
 from .test_interpreter import captured
 from .test_tensors import _scalar, same
 

@@ -9,7 +9,7 @@ import pytest
 import flambeau as torch
 from flambeau import nn
 
-from .programs_breadth import Cube, Reversal, Scaled, Straight
+from .programs_library import Cube, Reversal, Scaled, Straight
 from .test_interpreter import captured
 
 
