@@ -113,7 +113,11 @@ def test_random_numbers_follow_the_layout_of_a_computed_view():
     def f(t):
         turned = (t * 2).expand(2, *t.shape).rot90()
         some = turned[:, :, ::2]
-        return torch.nn.functional.dropout(turned, 0.3), torch.nn.functional.dropout(some, 0.3), some + 1
+        return (
+            torch.nn.functional.dropout(turned, 0.3),
+            torch.nn.functional.dropout(some, 0.3),
+            some + 1,
+        )
 
     x = torch.rand(6, 5, dtype=torch.float64)
     torch.manual_seed(1)
