@@ -39,6 +39,12 @@ struct CodeState {
   CodeState *previous = nullptr, *next = nullptr;  // all states, for reset
 };
 
+#if PY_VERSION_HEX < 0x030C0000  // the names that Python 3.12 gave them
+#define PyUnstable_Code_GetExtra _PyCode_GetExtra
+#define PyUnstable_Code_SetExtra _PyCode_SetExtra
+#define PyUnstable_Eval_RequestCodeExtraIndex _PyEval_RequestCodeExtraIndex
+#endif
+
 CodeState all_states;  // head of the ring's list
 Py_ssize_t extra_index = -1;
 PyObject* strict_error = nullptr;    // class raised for a frame in strict state
@@ -54,14 +60,14 @@ void free_state(void* p) {
 
 CodeState* state_of(PyObject* code, bool make) {
   void* found = nullptr;
-  if (_PyCode_GetExtra(code, extra_index, &found) < 0) throw PythonError();
+  if (PyUnstable_Code_GetExtra(code, extra_index, &found) < 0) throw PythonError();
   if (found || !make) return static_cast<CodeState*>(found);
   auto* state = new CodeState;
   state->next = all_states.next;
   state->previous = &all_states;
   if (all_states.next) all_states.next->previous = state;
   all_states.next = state;
-  if (_PyCode_SetExtra(code, extra_index, state) < 0) throw PythonError();
+  if (PyUnstable_Code_SetExtra(code, extra_index, state) < 0) throw PythonError();
   return state;
 }
 
@@ -403,7 +409,7 @@ PyMethodDef functions[] = {
 }  // namespace
 
 bool init_frame_eval(PyObject* module) {
-  extra_index = _PyEval_RequestCodeExtraIndex(free_state);
+  extra_index = PyUnstable_Eval_RequestCodeExtraIndex(free_state);
   return extra_index >= 0 && PyModule_AddFunctions(module, functions) == 0;
 }
 
