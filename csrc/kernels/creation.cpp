@@ -134,12 +134,14 @@ void eye(Tensor& out, int64_t, std::optional<int64_t>, OptDType, OptDevice) {
 }
 
 namespace {
+// Rows from `begin` to `end`, which have entries, so that the loop is no longer than the result.
 template <class First, class Last>
-void triangle(Tensor& out, int64_t rows, const First& first, const Last& last) {
+void triangle(Tensor& out, int64_t begin, int64_t end, const First& first, const Last& last) {
   visit(out.dtype(), [&]<class T>() {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
       T *r = out.data<T>(), *c = r + out.size(1);
-      for (int64_t i = 0; i < rows; ++i)
+      if (out.numel() == 0) return;
+      for (int64_t i = begin; i < end; ++i)
         for (int64_t j = first(i); j < last(i); ++j)
           *r++ = static_cast<T>(i), *c++ = static_cast<T>(j);
     } else {
@@ -151,13 +153,14 @@ void triangle(Tensor& out, int64_t rows, const First& first, const Last& last) {
 
 void tril_indices(Tensor& out, int64_t row, int64_t col, int64_t offset, OptDType, OptDevice) {
   triangle(
-      out, row, [](int64_t) { return int64_t{0}; },
+      out, std::clamp<int64_t>(-offset, 0, row), row, [](int64_t) { return int64_t{0}; },
       [&](int64_t i) { return std::clamp<int64_t>(i + offset + 1, 0, col); });
 }
 
 void triu_indices(Tensor& out, int64_t row, int64_t col, int64_t offset, OptDType, OptDevice) {
   triangle(
-      out, row, [&](int64_t i) { return std::clamp<int64_t>(i + offset, 0, col); },
+      out, 0, std::clamp<int64_t>(col - offset, 0, row),
+      [&](int64_t i) { return std::clamp<int64_t>(i + offset, 0, col); },
       [&](int64_t) { return col; });
 }
 

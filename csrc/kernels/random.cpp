@@ -273,6 +273,9 @@ int64_t whole_limit(DType d) {
       return int64_t{1} << 53;
     case DType::UInt64:
       return INT64_MAX;
+    case DType::Complex64:
+    case DType::Complex128:
+      return 0;  // refused where numbers are drawn
     default:
       return is_signed(d) ? static_cast<int64_t>((uint64_t{1} << (8 * itemsize(d) - 1)) - 1)
                           : static_cast<int64_t>((uint64_t{1} << (8 * itemsize(d))) - 1);

@@ -58,9 +58,13 @@ struct Place {
   PyObject* last = nullptr;
 };
 
+// Python 3.12 still keeps the tag, and says that 3.13 will not.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 uint64_t version_of(PyObject* dict) {
   return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
 }
+#pragma GCC diagnostic pop
 
 // Where a symbol's value is found.
 struct SymbolPlace {

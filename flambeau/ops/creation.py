@@ -453,6 +453,15 @@ def eye(
     return empty([n, cols], dtype=dtype, device=device)
 
 
+@composite(namespaces=(), method=False, function=False)
+def _above(row: int, col: int, offset: int) -> int:
+    """Entries of a matrix on and above the diagonal `offset`: whole rows, then a slope."""
+    whole = min(max(1 - offset, 0), row)
+    end = min(max(col - offset, whole), row)
+    slope = end - whole
+    return whole * col + slope * (col - offset) - slope * (whole + end - 1) // 2
+
+
 @structured(kernel="tril_indices", factory=True, method=False, differentiable=False, out=False)
 def tril_indices(
     row: int,
@@ -470,9 +479,7 @@ def tril_indices(
     """
     check(row >= 0, f"row must be non-negative, got{row}")
     check(col >= 0, f"col must be non-negative, got{col}")
-    n = 0
-    for i in range(row):
-        n += min(max(i + offset + 1, 0), col)
+    n = _above(col, row, -offset)
     return empty([2, n], dtype=dtype if dtype is not None else int64, device=device)
 
 
@@ -493,7 +500,5 @@ def triu_indices(
     """
     check(row >= 0, f"row must be non-negative, got{row}")
     check(col >= 0, f"col must be non-negative, got{col}")
-    n = 0
-    for i in range(row):
-        n += col - min(max(i + offset, 0), col)
+    n = _above(row, col, offset)
     return empty([2, n], dtype=dtype if dtype is not None else int64, device=device)

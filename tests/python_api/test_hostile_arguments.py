@@ -149,3 +149,16 @@ def test_more_views_than_memory_holds(call):
 def test_sizes_that_overflow(call):
     with pytest.raises(RuntimeError, match=r"overflows|fit in 64 bits|out of bounds|maximum size"):
         call()
+
+
+def test_triangles_of_absurd_matrices():
+    most = 2**63 - 1
+    assert fb.triu_indices(most, 5, 1)[1].tolist() == [1, 2, 3, 4, 2, 3, 4, 3, 4, 4]
+    assert fb.tril_indices(most, 2, 2 - most).tolist() == [[most - 2, most - 1, most - 1], [0, 0, 1]]
+    for row, col, k in ((4, 3, 0), (4, 3, -2), (3, 5, 1), (2, 2, 3), (3, 0, 0), (0, 3, 0)):
+        want = np.stack(np.triu_indices(row, k, col))
+        np.testing.assert_array_equal(fb.triu_indices(row, col, k).numpy(), want)
+        want = np.stack(np.tril_indices(row, k, col))
+        np.testing.assert_array_equal(fb.tril_indices(row, col, k).numpy(), want)
+    with pytest.raises(NotImplementedError, match="ComplexFloat"):
+        fb.zeros(2, dtype=fb.complex64).random_()
