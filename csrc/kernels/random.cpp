@@ -165,7 +165,7 @@ void normal_fill(const Tensor& t, GeneratorImpl& g, double mean, double std) {
 }
 
 void check_floating(const Tensor& t, const char* op) {
-  FB_CHECK(t.is_floating_point(), op, " not implemented for '", scalar_type_name(t.dtype()), "'");
+  FB_CHECK_IMPL(t.is_floating_point(), op, " not implemented for '", scalar_type_name(t.dtype()), "'");
 }
 
 }  // namespace
@@ -230,7 +230,7 @@ void fill_whole(const Tensor& self, const OptGenerator& generator, bool wide, co
   fill_dense(self, [&](const Tensor& t) {
     visit(t.dtype(), [&]<class T>() {
       if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
-        fail(ErrorKind::Runtime, "\"random_kernel_cpu\" not implemented for '",
+        fail(ErrorKind::NotImplemented, "\"random_kernel_cpu\" not implemented for '",
              scalar_type_name(t.dtype()), "'");
       } else {
         auto cast = [&](uint64_t x) -> T {
@@ -359,7 +359,7 @@ void exponential_(const Tensor& self, double lambd, const OptGenerator& generato
 }
 
 void geometric_(const Tensor& self, double p, const OptGenerator& generator) {
-  FB_CHECK(!self.is_complex() && self.dtype() != DType::Bool,
+  FB_CHECK_IMPL(!self.is_complex() && self.dtype() != DType::Bool,
            "\"geometric_cpu\" not implemented for '", scalar_type_name(self.dtype()), "'");
   fill_from_double(self, generator,
                    [=](double u) { return std::ceil(std::log(u) / std::log1p(-p)); });

@@ -16,9 +16,9 @@ def uniform_(
     >>> torch.empty(2).uniform_(3, 3)
     tensor([3., 3.])
     """
-    check(
+    check_not_implemented(
         self.is_floating_point(),
-        f"'check_uniform_bounds' not implemented for '{scalar_type_name(self.dtype)}'",
+        '"check_uniform_bounds" not implemented for ' f"'{scalar_type_name(self.dtype)}'",
     )
     check(
         from_ <= to,
@@ -46,9 +46,9 @@ def normal_(
     tensor([3., 3.])
     """
     check(std >= 0.0, f"normal expects std >= 0.0, but found std {std}")
-    check(
+    check_not_implemented(
         self.dtype.is_inexact,
-        f"'normal_kernel_cpu' not implemented for '{scalar_type_name(self.dtype)}'",
+        '"normal_kernel_cpu" not implemented for ' f"'{scalar_type_name(self.dtype)}'",
     )
 
 
