@@ -1,4 +1,9 @@
-"""Ahead-of-time autograd: a captured graph to functional forward and backward graphs."""
+"""Ahead-of-time autograd: a captured graph to functional forward and backward graphs.
+
+`pipeline` is the way through it: changes in place become values, derivatives of the table make a
+joint graph, a minimum cut parts it. `runtime` ties the two callables to the user's tensors. Knows
+neither frames nor native code.
+"""
 
 from __future__ import annotations
 

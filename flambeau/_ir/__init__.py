@@ -1,5 +1,7 @@
-"""Typed IR of the Python subset: what the build compiles to C++ and `jit.script` compiles to run.
+"""What the stages share: the typed IR of the table's language, and the graphs of `compile`.
 
 `frontend.compile_function` turns an `ast.FunctionDef` into a `Function` of typed expressions and
-nested blocks; `printer.dump` shows one. Knows nothing of C++, tensors at run time, or the table.
+nested blocks, which the build compiles to C++ and `_trace` interprets; `printer.dump` shows one.
+`graph*` are the graphs, their text, checks and runs; `sym*` the sizes that vary; `entries` finds
+the table's entries by name; `logs` is FLAMBEAU_LOGS. What the build imports knows no tensors.
 """

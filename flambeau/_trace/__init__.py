@@ -1,4 +1,8 @@
-"""Tracing: the table run over tensors without data, and what it calls put down as a graph."""
+"""Tracing: the table run over tensors without data, and what it calls put down as a graph.
+
+The table's typed IR is interpreted, so shapes, dtypes and errors are those of the kernels. Knows
+nothing of frames.
+"""
 
 from __future__ import annotations
 
