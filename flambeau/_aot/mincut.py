@@ -35,6 +35,19 @@ class Network:
                     queue.append(self.to[e])
         return level
 
+    def _reaching(self, sink: Vertex) -> set[Vertex]:
+        """The vertices from which the sink is reached by edges with room."""
+        seen = {sink}
+        pending = [sink]
+        while pending:
+            b = pending.pop()
+            for e in self.out.get(b, ()):
+                a = self.to[e]
+                if self.room[e ^ 1] > 0 and a not in seen:
+                    seen.add(a)
+                    pending.append(a)
+        return seen
+
     def _path(self, source: Vertex, sink: Vertex, level: dict[Vertex, int]) -> list[int]:
         """Edges of a path with room that goes down one level a step; empty: there is none."""
         path: list[int] = []
@@ -57,7 +70,7 @@ class Network:
         return path
 
     def cut(self, source: Vertex, sink: Vertex) -> set[Vertex]:
-        """The source's side of a least cut.
+        """The source's side of the least cut that lies nearest to the sink.
 
         Raises:
             ValueError: an infinite flow reaches the sink.
@@ -65,7 +78,7 @@ class Network:
         while True:
             level = self._levels(source)
             if sink not in level:
-                return set(level)
+                return self.out.keys() - self._reaching(sink)
             self.at: dict[Vertex, int] = dict.fromkeys(self.out, 0)
             while path := self._path(source, sink, level):
                 flow = min(self.room[e] for e in path)

@@ -1,7 +1,10 @@
 """The joint graph cut in two: what forward computes, what it saves, what backward computes.
 
 Backward may compute forward values again where that is cheap. Which values are saved is a least cut
-between what cannot be computed again and what backward needs, by the bytes of the values.
+between what cannot be computed again and what backward needs, by the bytes of the values; of equal
+cuts the one that leaves least to compute. What forward and backward both hand to kernels is in
+memory anyway: it is saved. What is computed again is computed where backward first needs it, so
+that memory holds it no longer than it must.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from .._ir.symbols import ShapeEnv, Source, Symbol, UnbackedError
 from .._ir.symexpr import Expr, expr
 from .._ir.symfloat import FloatExpr
 from .mincut import Network
-from .passes import eliminate_dead, is_random
+from .passes import eliminate_dead, is_random, is_view
 
 #: structured entries whose loops are those of pointwise ones
 _CHEAP = frozenset(("_to_copy", "copy_.new", "fill_.new", "full", "zeros"))
@@ -87,14 +90,48 @@ def partition(
     if recompute:
         free = {v for v in graph.inputs if v not in mutated}
         free |= set(values_of(graph.outputs[:results]))
-        saved = _least_saved(graph, early, needed, free)
+        kept_anyway = _handed_on(graph, early) & _handed_on(graph, backward)
+        saved = _least_saved(graph, early, needed, free, kept_anyway)
     else:
         saved = needed
     order = {v: i for i, v in enumerate(graph.values())}
     kept = sorted(saved, key=order.__getitem__)
     again = _nodes_for(Graph(nodes=early), tuple(needed - saved), set(order), stop=saved)
     unsafe = _views_of(graph, set(mutated))
-    return _built(graph, results, tangents, kept, [*again, *backward], unsafe)
+    return _built(graph, results, tangents, kept, _as_needed(again, backward), unsafe)
+
+
+def _handed_on(graph: Graph, nodes: list[Node]) -> set[Value]:
+    """Values that kernels among the nodes are called with, directly or through views."""
+    out = {v for n in nodes if _runs_alone(n) for v in n.inputs}
+    for node in reversed(graph.nodes):
+        if is_view(node) and any(v in out for v in node.outs):
+            out.update(node.inputs)
+    return out
+
+
+def _runs_alone(node: Node) -> bool:
+    """A kernel of its own runs it: no loop of the back end does."""
+    if is_cheap(node):
+        return False
+    op = resolve(node.target).op
+    return op.rules.get("decompose") is None and not op.option("reduce")
+
+
+def _as_needed(early: list[Node], late: list[Node]) -> list[Node]:
+    """All nodes; each of the early ones just before the first late one that needs it."""
+    first = {v: k for k, n in reversed([*enumerate(late)]) for v in n.inputs}
+    before: list[list[Node]] = [[] for _ in range(len(late) + 1)]
+    for node in reversed(early):
+        at = min(first.get(v, len(late)) for v in node.outs)
+        for v in node.inputs:
+            first[v] = min(first.get(v, at), at)
+        before[at].append(node)
+    out: list[Node] = []
+    for made, node in zip(before, [*late, None], strict=True):
+        out += made[::-1]
+        out += [node] if node is not None else []
+    return out
 
 
 def _views_of(graph: Graph, roots: set[Value]) -> set[Value]:
@@ -123,9 +160,10 @@ def _nodes_for(
 
 
 def _least_saved(
-    graph: Graph, early: list[Node], needed: set[Value], free: set[Value]
+    graph: Graph, early: list[Node], needed: set[Value], free: set[Value], in_memory: set[Value]
 ) -> set[Value]:
-    """The values to keep, see above. Those that are `free` are kept alive by others anyway."""
+    """The values to keep, see above. Those that are `free` are kept alive by others anyway; those
+    that are in memory on both sides are never computed again."""
     net = Network()
 
     def vertex(v: Value, side: str) -> tuple[str, Value]:
@@ -141,7 +179,7 @@ def _least_saved(
         net.edge("source", vertex(v, "in"), math.inf)
     for node in early:
         for out in node.outs:
-            if is_cheap(node):
+            if is_cheap(node) and (is_view(node) or out not in in_memory):
                 for v in node.inputs:
                     net.edge(vertex(v, "out"), vertex(out, "in"), math.inf)
             else:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .._ir.symexpr import Expr
+from .._ir.graph import Dim
+from .._ir.symexpr import Expr, expr
 from .nest import Accumulate, Nest, Program, Stage, Step, Store, variable
 from .scalar import Body, Scalar, cost, rewritten, walk
 
@@ -51,7 +52,32 @@ def _merged(a: Nest, b: Nest, body: Body) -> Nest | None:
         renamed = _as_rows(a, b, body)
         if renamed is not None:
             return _append(a, [Stage("row", renamed)], a.reduced, b, body)
+    if not (a.reduced or b.reduced):
+        refined = _refined(b, a.domain, body)
+        if refined is not None:
+            return _append(a, refined.stages, a.reduced, refined, body)
     return None
+
+
+def _refined(b: Nest, domain: tuple[Dim, ...], body: Body) -> Nest | None:
+    """A pointwise nest over a domain whose dims are those of its own, split.
+
+    Each variable is a sum of the finer ones: indices stay affine.
+    """
+    names: dict[str, Expr] = {}
+    fine = [k for k, n in enumerate(domain) if n != 1]
+    for d, n in enumerate(b.domain):
+        index, size = expr(0), expr(1)
+        while fine and size != expr(n):
+            k = fine.pop(0)
+            index, size = index * expr(domain[k]) + variable(k), size * expr(domain[k])
+        if size != expr(n):
+            return None
+        names[f"i{d}"] = index
+    if fine:
+        return None
+    statements = [_renamed(s, names, body) for s in b.statements]
+    return Nest(domain, b.reduced, [Stage("full", statements)], b.where)
 
 
 def _merged_equal(a: Nest, b: Nest, body: Body) -> Nest | None:

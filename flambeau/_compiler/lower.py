@@ -164,6 +164,10 @@ class Lowering:
     def lower(self, node: Node) -> None:
         target = resolve(node.target)
         op = target.op
+        if op.option("kernel") == "nothing" and not self.seen.union(self.uses).intersection(
+            node.outs
+        ):
+            return  # memory that nobody uses
         args = [self.value(a) for a in node.args]
         if self.empty(node) or self.unsayable(node, op, args):
             self.call(node, args)
@@ -193,6 +197,10 @@ class Lowering:
                 continue
             if x.view is None and self.uses.get(v, 0) > 1:
                 self.realise(x, node.where)
+
+    def is_used(self, v: Value) -> bool:
+        """A node or the result of the graph needs it."""
+        return v in self.seen or self.uses.get(v, 0) > 0
 
     @staticmethod
     def empty(node: Node) -> bool:

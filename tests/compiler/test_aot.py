@@ -316,6 +316,26 @@ def test_recomputing_saves_less():
     assert few == 1 < many
 
 
+def test_what_kernels_take_on_both_sides_is_saved():
+    weight, bias = torch.ones(4, 3, requires_grad=True), torch.ones(4, requires_grad=True)
+    last = torch.ones(2, 4, requires_grad=True)
+
+    def f(x):
+        return F.linear(F.gelu(F.linear(x, weight, bias)), last)
+
+    backward = compiled(f, [torch.ones(5, 3)])[1].backward
+    targets = [n.target for n in backward.nodes]
+    # the products run first: neither gelu nor anything else of forward is computed again for them
+    assert targets.index("mm") < min(targets.index(t) for t in ("erf", "exp") if t in targets)
+
+
+def test_what_is_computed_again_is_computed_when_it_is_needed():
+    weight = torch.ones(3, 3, dtype=torch.float64, requires_grad=True)
+    backward = compiled(lambda x: F.linear(x.sin(), weight).tanh().sum(), doubles((3, 3))())[1]
+    targets = [n.target for n in backward.backward.nodes]
+    assert targets.index("mm") < targets.index("cos")
+
+
 def test_clean_shares_and_drops():
     text = (
         "graph(%0: f32[2]):\n  %1: f32[2] = sin(%0)\n  %2: f32[2] = sin(%0)\n"
@@ -333,3 +353,10 @@ def test_mincut():
     side = net.cut("s", "t")
     assert sum(c for a, b, c in (("s", "a", 3), ("s", "b", 2), ("a", "t", 1), ("b", "t", 4),
                                  ("a", "b", 1)) if a in side and b not in side) == 4  # fmt: skip
+
+
+def test_of_equal_cuts_the_one_nearest_to_the_sink():
+    net = Network()
+    for a, b in (("s", "a"), ("a", "b"), ("b", "c"), ("c", "t")):
+        net.edge(a, b, 1 if b in "bt" else 2)
+    assert net.cut("s", "t") == {"s", "a", "b", "c"}

@@ -67,3 +67,20 @@ def test_what_is_written_out_keeps_the_layout_of_its_kernel():
     g = agree(f, [x])
     for a, b in zip(g(x), f(x), strict=True):
         assert a.stride() == b.stride()
+
+
+def test_a_copy_through_another_shape_is_one_nest():
+    """Heads put side by side, then taken as rows: the rows are split as the heads are."""
+    program = program_of(
+        """graph(%0: f32[2, 3, 4, 5], %1: f32[2, 4, 15]):
+  %2: f32[2, 4, 3, 5]{60, 5, 20, 1} = permute(%0, (0, 2, 1, 3))
+  %3: f32[2, 4, 3, 5] = _to_copy(%2, None, contiguous_format, None)
+  %4: f32[2, 4, 15] = view(%3, (2, 4, 15))
+  %5: f32[2, 4, 15] = mul(%4, %1)
+  return %5
+"""
+    )
+    (nest,) = program.steps
+    assert nest.domain == (2, 4, 3, 5)
+    x, y = uniform(2, 3, 4, 5), uniform(2, 4, 15)
+    agree(lambda x, y: x.permute(0, 2, 1, 3).reshape(2, 4, 15) * y, [x, y])
