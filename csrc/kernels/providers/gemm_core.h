@@ -148,12 +148,16 @@ inline int64_t even_block(int64_t n, int64_t most, int64_t unit) {
   return round_up(ceil_div(n, blocks), unit);
 }
 
+// Elements of k that gemm_small has room for. gemm_packed sums as many in one go, so that the ways
+// of a product (which depend on threads) give the same bits.
+inline constexpr int64_t kSmallK = 256;
+
 template <class P>
 struct Blocking {
   static constexpr int64_t kNR = 2 * kLanes<typename P::Acc>;
-  // A block of A (184 KB) and a panel of B (48 KB) stay in the second-level cache with room to
-  // spare: a block that filled it cost a fifth of the rate with two threads.
-  static constexpr int64_t kKC = 1536 / sizeof(typename P::Elem);
+  // A block of A (184 KB, 245 of double) and a panel of B (48 KB) stay in the second-level cache
+  // with room to spare: a block that filled it cost a fifth of the rate with two threads.
+  static constexpr int64_t kKC = std::max<int64_t>(kSmallK, 1536 / sizeof(typename P::Elem));
   static constexpr int64_t kMC = 120 / kRows * kRows;
   static constexpr int64_t kNC = 2048 * 4 / sizeof(typename P::Acc);
 };
@@ -316,20 +320,22 @@ void pack_b_panel(const Strides<S>& x, int64_t p0, int64_t kc, int64_t j0, int64
   }
 }
 
-// Small products: A is read where it lies, B too when its rows are dense; no threads, no
-// allocation. Needs k * NR elements on the stack: k <= kSmallK.
-inline constexpr int64_t kSmallK = 256;
+// Columns [j0, j1) of a product whose A stays in the second-level cache: A is read where it lies, B
+// too when its rows are dense and few; no allocation. Needs k * NR elements on the stack.
 template <class T>
-void gemm_small(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Strides<T>& b, T* c,
-                int64_t ldc, const Epilogue<T>& e) {
+void gemm_small(int64_t m, int64_t j0, int64_t j1, int64_t k, const Strides<T>& a,
+                const Strides<T>& b, T* c, int64_t ldc, const Epilogue<T>& e) {
   constexpr int64_t NR = 2 * kLanes<T>;
   const int mr = static_cast<int>(ceil_div(m, ceil_div(m, kRows)));
+  // Many rows, or rows on the same few sets of the first-level cache, are packed for several tiles.
+  const bool apart = k <= 64 && b.rs * static_cast<int64_t>(sizeof(T)) % 1024 != 0;
+  const bool in_place = b.cs == 1 && (apart || m <= 2 * mr);
   alignas(64) T panel[kSmallK * NR];
-  for (int64_t j = 0; j < n; j += NR) {
-    const int64_t columns = std::min(NR, n - j);
+  for (int64_t j = j0; j < j1; j += NR) {
+    const int64_t columns = std::min(NR, j1 - j);
     const T* bp = panel;
     int64_t ldb = NR;
-    if (b.cs == 1 && columns == NR)
+    if (in_place && columns == NR)
       bp = b.data + j, ldb = b.rs;
     else
       pack_b_panel<T, T>(b, 0, k, j, columns, panel);
@@ -341,11 +347,31 @@ void gemm_small(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Stri
   }
 }
 
+// Packing A costs a small product more than it brings, unless what a tile reads of it shares few
+// sets of the first-level cache: its rows, or its columns when these are dense. Threads take
+// columns, in shares that must be about equal.
+template <class T>
+bool is_small(int64_t m, int64_t n, int64_t k, const Strides<T>& a, int threads) {
+  constexpr int64_t kSize = sizeof(T), kWork = 256 * 256 * 256, kBytes = 512 << 10;
+  if (k > kSmallK || m * n * k > kWork || m * k * kSize > kBytes) return false;
+  const int64_t panels = ceil_div(n, 2 * kLanes<T>);
+  if (threads > 1 && panels % threads != 0 && panels < 4 * threads) return false;
+  const int64_t shared = a.cs == 1 ? a.rs * kSize % 4096 : a.cs * kSize % 1024;
+  return m * n * k <= 64 * 64 * 64 || shared != 0;
+}
+
 // c = alpha a b + ...: picks the way by size.
 template <class T>
 void gemm_strided(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Strides<T>& b, T* c,
                   int64_t ldc, const Epilogue<T>& e, int threads) {
-  if (k <= kSmallK && m * n * k <= 64 * 64 * 64) return gemm_small<T>(m, n, k, a, b, c, ldc, e);
+  if (is_small<T>(m, n, k, a, threads)) {
+    constexpr int64_t NR = 2 * kLanes<T>;
+    const int64_t panels = ceil_div(n, NR);
+    return region(threads, [&](int t, int nt) {
+      gemm_small<T>(m, panels * t / nt * NR, std::min(n, panels * (t + 1) / nt * NR), k, a, b, c,
+                    ldc, e);
+    });
+  }
   gemm_packed<Plain<T>>(
       m, n, k,
       [&](int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr, T* dst) {
