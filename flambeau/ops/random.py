@@ -18,7 +18,7 @@ def uniform_(
     """
     check_not_implemented(
         self.is_floating_point(),
-        '"check_uniform_bounds" not implemented for ' f"'{scalar_type_name(self.dtype)}'",
+        f"\"check_uniform_bounds\" not implemented for '{scalar_type_name(self.dtype)}'",
     )
     check(
         from_ <= to,
@@ -48,7 +48,7 @@ def normal_(
     check(std >= 0.0, f"normal expects std >= 0.0, but found std {std}")
     check_not_implemented(
         self.dtype.is_inexact,
-        '"normal_kernel_cpu" not implemented for ' f"'{scalar_type_name(self.dtype)}'",
+        f"\"normal_kernel_cpu\" not implemented for '{scalar_type_name(self.dtype)}'",
     )
 
 

@@ -157,7 +157,7 @@ class Encoder(nn.Module):
     def __init__(self, dropout=0.0):
         super().__init__()
         layer = nn.TransformerEncoderLayer(8, 2, 16, dropout, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(6))
 
     def forward(self, x):

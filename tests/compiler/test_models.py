@@ -1,4 +1,8 @@
-"""Whole models with `fullgraph=True`: inference and training are eager's, within tolerance."""
+"""Whole models with `fullgraph=True`: inference and training are eager's, within tolerance.
+
+The C++ compiler optimises less here than it does for users, which takes half the time: what full
+optimisation makes of loops is held against eager by `test_native.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,17 @@ from models import CASES, Encoder
 import flambeau as torch
 import flambeau.nn.functional as F
 from flambeau import nn
+from tools._program_check import optimised
 
 BACKENDS = ["aot_eager", "inductor"]
 # float32 through some ten layers, sums in another order; gradients that cancel are near 0
 CLOSE = {"rtol": 1e-4, "atol": 2e-5}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def less_optimised():
+    with optimised("-O1"):
+        yield
 
 
 def made(name):
