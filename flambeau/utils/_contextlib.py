@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -64,9 +63,9 @@ def _generator(make: Callable[[], Context], func: Callable[..., Any]) -> Callabl
                     with make():
                         generator.close()
                     raise
-                except BaseException:
+                except BaseException as error:
                     with make():
-                        item = generator.throw(*sys.exc_info())
+                        item = generator.throw(error)
                 else:
                     with make():
                         item = generator.send(received)
