@@ -133,8 +133,3 @@ class Program:
     inputs: list[str | None]  # buffer of each tensor input of the graph; None for numbers
     outputs: list[Any]  # View, or a plain value
     symbols: list[str]
-
-    def __str__(self) -> str:
-        from .nest_text import show
-
-        return show(self)
