@@ -115,9 +115,8 @@ void ForwardMode::change(const Tensor& t, const Tensor& tangent) {
   Tensor old = tangent_of(t);
   AutogradMeta* meta = t->autograd;
   if (!meta || !meta->view) {
-    set(t, tangent.defined() || !old.defined()
-               ? tangent
-               : grad_ops::zeros(t.sizes(), t.dtype(), t.device()));
+    set(t, tangent.defined() || !old.defined() ? tangent
+                                               : grad_ops::zeros(t.sizes(), t.dtype(), t.device()));
     return;
   }
   if (!old.defined()) {

@@ -149,11 +149,21 @@ bool may_overlap(const Tensor& out, const OptTensors& xs) {
 
 // The element's type in C++, as messages about out= have it.
 static const char* cpp_type_name(DType d) {
-  constexpr const char* names[] = {
-      "bool",          "unsigned char", "signed char", "short int", "int",
-      "long int",      "uint16_t",      "uint32_t",    "uint64_t",  "c10::Half",
-      "c10::BFloat16", "float",         "double",      "c10::complex<float>",
-      "c10::complex<double>"};
+  constexpr const char* names[] = {"bool",
+                                   "unsigned char",
+                                   "signed char",
+                                   "short int",
+                                   "int",
+                                   "long int",
+                                   "uint16_t",
+                                   "uint32_t",
+                                   "uint64_t",
+                                   "c10::Half",
+                                   "c10::BFloat16",
+                                   "float",
+                                   "double",
+                                   "c10::complex<float>",
+                                   "c10::complex<double>"};
   static_assert(std::size(names) == kDTypes);
   return names[static_cast<int>(d)];
 }

@@ -55,9 +55,9 @@ struct AutogradMeta {
   Node* accumulator = nullptr;  // weak: the leaf's AccumulateGrad, which clears it when it dies
   std::mutex mutex;             // guards accumulator, grad and lazy regeneration of grad_fn
   std::optional<ViewInfo> view;
-  std::shared_ptr<TensorHooks> hooks;    // hooks of a leaf, and post-accumulate hooks
-  std::shared_ptr<RetainCell> retained;  // of a result that keeps its gradient
-  std::shared_ptr<Tangent> tangent;      // forward mode: of the innermost level that gave one
+  std::shared_ptr<TensorHooks> hooks;      // hooks of a leaf, and post-accumulate hooks
+  std::shared_ptr<RetainCell> retained;    // of a result that keeps its gradient
+  std::shared_ptr<Tangent> tangent;        // forward mode: of the innermost level that gave one
   std::shared_ptr<const Wrapped> wrapped;  // of wrappers
 
   static void* operator new(size_t bytes) { return Node::operator new(bytes); }

@@ -112,9 +112,7 @@ void refuse_by_origin(AutogradMeta& meta, bool indirect) {
          "inplace to be tracked).");
   }
   bool multi = meta.view->function != nullptr;
-  std::string name = multi          ? meta.view->function
-                     : meta.grad_fn ? meta.grad_fn->name()
-                                    : "a view";
+  std::string name = multi ? meta.view->function : meta.grad_fn ? meta.grad_fn->name() : "a view";
   if (!multi) name = name.substr(0, name.rfind("Backward"));
   uint32_t place = multi ? meta.view->place : meta.output_nr;
   std::string head = concat("Output ", place, " of ", name, what);

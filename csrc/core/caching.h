@@ -1,7 +1,7 @@
-// Whether freed memory is kept for the next taker. Under the address sanitizer nothing is: every block
-// comes from malloc, of the very size asked for, and goes straight back, so that reading past its end
-// or after its release is seen. With FB_GUARD_PAGES the same is seen without instrumented code: each
-// block ends at a page that cannot be touched.
+// Whether freed memory is kept for the next taker. Under the address sanitizer nothing is: every
+// block comes from malloc, of the very size asked for, and goes straight back, so that reading past
+// its end or after its release is seen. With FB_GUARD_PAGES the same is seen without instrumented
+// code: each block ends at a page that cannot be touched.
 #pragma once
 
 namespace flambeau {

@@ -56,8 +56,9 @@ void Storage::destroy(Storage* s) noexcept {
 }
 
 void Storage::resize(int64_t bytes) {
-  FB_CHECK(!deleter_,
-           "resize_: Trying to resize storage that is not resizable: it belongs to another library");
+  FB_CHECK(
+      !deleter_,
+      "resize_: Trying to resize storage that is not resizable: it belongs to another library");
   FB_CHECK(resizable(),
            "resize_: Trying to resize storage that is not resizable: an array or a capsule made of "
            "it is still in use");

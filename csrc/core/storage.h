@@ -41,7 +41,7 @@ class Storage : public Counted<Storage> {
   Storage() = default;
   void* data_ = nullptr;
   int64_t nbytes_ = 0;
-  int64_t capacity_ = 0;  // length of the block at data_; 0 of wrapped memory
+  int64_t capacity_ = 0;       // length of the block at data_; 0 of wrapped memory
   Deleter deleter_ = nullptr;  // of wrapped memory
   void* context_ = nullptr;
   std::atomic<uint32_t> version_{0};

@@ -183,8 +183,7 @@ bool Tensor::is_dense() const {
 }
 
 Scalar Tensor::item() const {
-  FB_CHECK(device().type != DeviceType::Meta,
-           "Tensor.item() cannot be called on meta tensors");
+  FB_CHECK(device().type != DeviceType::Meta, "Tensor.item() cannot be called on meta tensors");
   FB_CHECK(!has_flag(kWrapper),
            "vmap: .item() was called on a batched tensor, or it was used in data-dependent control "
            "flow: it has one value for each sample; use tensor operations, such as torch.where");

@@ -1,5 +1,5 @@
-// Warnings: shown by whoever runs the program; the binding gives a UserWarning, and throws where the
-// user made warnings errors.
+// Warnings: shown by whoever runs the program; the binding gives a UserWarning, and throws where
+// the user made warnings errors.
 #pragma once
 
 #include <string>

@@ -27,10 +27,10 @@ struct Modes {
   bool multithreading = true;  // set_multithreading_enabled
   bool view_replay = false;
   DType autocast_dtype = DType::BFloat16;
-  Device device;                           // of factories that are not told one
+  Device device;                            // of factories that are not told one
   EnteredDevice* entered_device = nullptr;  // innermost block
-  uint32_t autocast_depth = 0;  // contexts that are open
-  uint32_t active = 0;          // kAutocast, and kIntercept for each interceptor (0: the fast path)
+  uint32_t autocast_depth = 0;              // contexts that are open
+  uint32_t active = 0;         // kAutocast, and kIntercept for each interceptor (0: the fast path)
   Interceptor* top = nullptr;  // innermost interceptor
 };
 

@@ -172,8 +172,7 @@ Values batch_loop(const OpDesc& op, const Values& values, uint32_t batched, int6
     if (same_from) same_from->set_state(state);
     samples.push_back(op.call(one));
   };
-  for (int64_t b = 0; b < batch; ++b)
-    run([&](const Tensor& x) { return ops::select(x, 0, b); });
+  for (int64_t b = 0; b < batch; ++b) run([&](const Tensor& x) { return ops::select(x, 0, b); });
   if (op.mutates) return {};
   bool none = batch == 0;  // shapes still have to be found
   if (none)

@@ -1,5 +1,6 @@
-// Recording inside a vmap level: the node of an operation on the level's wrappers. One node type for
-// all operations, since it works through descriptors: it keeps the arguments and calls the boxed vjp.
+// Recording inside a vmap level: the node of an operation on the level's wrappers. One node type
+// for all operations, since it works through descriptors: it keeps the arguments and calls the
+// boxed vjp.
 #include "autograd/generated.h"
 #include "autograd/views.h"
 #include "func/vmap.h"

@@ -155,8 +155,7 @@ Values values_of(const Level& level, const Values& args, uint32_t batched) {
 }
 
 Values wrap_all(const Level& level, Values results, bool batched) {
-  for (Value& v : results)
-    for_each_tensor(v, [&](Tensor& x) { x = level.wrap(x, batched); });
+  for (Value& v : results) for_each_tensor(v, [&](Tensor& x) { x = level.wrap(x, batched); });
   return results;
 }
 

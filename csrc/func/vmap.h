@@ -1,7 +1,7 @@
 // vmap: one call of a function stands for a batch of calls. Inside a level, a tensor that differs
-// between the calls is a wrapper (kWrapper): it shows the shape of one sample and stands for a value
-// that has the batch in dim 0. The level is an interceptor that turns each operation on wrappers
-// into one operation on values. See Note [Levels] and docs/design/vmap.md.
+// between the calls is a wrapper (kWrapper): it shows the shape of one sample and stands for a
+// value that has the batch in dim 0. The level is an interceptor that turns each operation on
+// wrappers into one operation on values. See Note [Levels] and docs/design/vmap.md.
 //
 // Note [Levels]
 // A level sees the wrappers of its own level alone; to the ones around it, its values are ordinary
@@ -44,7 +44,8 @@ class Level final : public Interceptor {
 Level& enter_level(int64_t batch, Randomness randomness);
 void leave_level(const Level& level);
 Level* innermost_level() noexcept;  // null outside vmap
-// Takes the innermost level, which must be on top of all transforms, out of the way and puts it back.
+// Takes the innermost level, which must be on top of all transforms, out of the way and puts it
+// back.
 Level& suspend_level();
 void resume_level(Level& level);
 

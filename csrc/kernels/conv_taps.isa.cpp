@@ -193,10 +193,7 @@ struct PackedRows {
 
  private:
   PackedRows(int64_t m, int64_t k)
-      : m(m),
-        k(k),
-        mr(std::max<int64_t>(1, ceil_div(m, ceil_div(m, kRows)))),
-        values(m * k) {}
+      : m(m), k(k), mr(std::max<int64_t>(1, ceil_div(m, ceil_div(m, kRows)))), values(m * k) {}
   // Calls f(first row, rows, place) for all tiles.
   template <class F>
   void tiles(const F& f) {

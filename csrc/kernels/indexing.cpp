@@ -223,8 +223,8 @@ struct IndexWalk {
     parallel_for(0, index.numel(), kGrain, [&](int64_t from, int64_t to) {
       int64_t bad = FB_ISA_DISPATCH(first_outside)(at + from, to - from, limit);
       if (bad < 0) return;
-      fail(ErrorKind::Runtime, op, "(): index ", at[from + bad], " is out of bounds for dimension ", dim,
-           " with size ", limit);
+      fail(ErrorKind::Runtime, op, "(): index ", at[from + bad], " is out of bounds for dimension ",
+           dim, " with size ", limit);
     });
   }
 };
@@ -289,7 +289,8 @@ bool gather_lines(const IndexWalk& x, const Tensor& out, const Tensor& in) {
     }
     if (streamed) stream_fence();
   });
-  return true;}
+  return true;
+}
 
 }  // namespace
 

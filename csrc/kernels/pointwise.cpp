@@ -150,8 +150,7 @@ void scatter(const Operand& o, char* at, const Tile& t, int64_t row_stride, char
   if (o.streamed) {
     auto put = FB_ISA_DISPATCH(stream);
     for (int64_t r = 0; r < t.rows; ++r)
-      put(at + r * row_stride, from + r * t.cols * o.item, t.cols * o.item,
-          ahead.part(r, t.rows));
+      put(at + r * row_stride, from + r * t.cols * o.item, t.cols * o.item, ahead.part(r, t.rows));
   } else {
     FB_ISA_DISPATCH(move_tile)
     (int(o.item), {const_cast<char*>(from), t.cols * o.item, o.item},

@@ -165,7 +165,8 @@ void normal_fill(const Tensor& t, GeneratorImpl& g, double mean, double std) {
 }
 
 void check_floating(const Tensor& t, const char* op) {
-  FB_CHECK_IMPL(t.is_floating_point(), op, " not implemented for '", scalar_type_name(t.dtype()), "'");
+  FB_CHECK_IMPL(t.is_floating_point(), op, " not implemented for '", scalar_type_name(t.dtype()),
+                "'");
 }
 
 }  // namespace
@@ -360,7 +361,7 @@ void exponential_(const Tensor& self, double lambd, const OptGenerator& generato
 
 void geometric_(const Tensor& self, double p, const OptGenerator& generator) {
   FB_CHECK_IMPL(!self.is_complex() && self.dtype() != DType::Bool,
-           "\"geometric_cpu\" not implemented for '", scalar_type_name(self.dtype()), "'");
+                "\"geometric_cpu\" not implemented for '", scalar_type_name(self.dtype()), "'");
   fill_from_double(self, generator,
                    [=](double u) { return std::ceil(std::log(u) / std::log1p(-p)); });
 }

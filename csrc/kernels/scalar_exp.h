@@ -91,8 +91,8 @@ FB_INLINE T power_of_two(typename FloatTraits<T>::Int n) {
 // (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2.
 template <class T>
 FB_INLINE T exp_tail(T r) {
-  return poly<T>(r, 0.5000000013f, 0.1666666676f, 0.04166646489f, 0.008333286061f,
-                     0.001393365301f, 0.0001990754839f);
+  return poly<T>(r, 0.5000000013f, 0.1666666676f, 0.04166646489f, 0.008333286061f, 0.001393365301f,
+                 0.0001990754839f);
 }
 template <>
 FB_INLINE double exp_tail(double r) {
@@ -249,8 +249,7 @@ template <class T>
 FB_INLINE T sin_poly(T r) {
   T z = r * r;
   return r +
-         r * z *
-             poly<T>(z, -0.1666666666f, 0.008333331868f, -0.0001984008272f, 2.724939007e-6f);
+         r * z * poly<T>(z, -0.1666666666f, 0.008333331868f, -0.0001984008272f, 2.724939007e-6f);
 }
 template <>
 FB_INLINE double sin_poly(double r) {
@@ -264,8 +263,7 @@ FB_INLINE double sin_poly(double r) {
 template <class T>
 FB_INLINE T cos_poly(T r) {
   T z = r * r;
-  return 1.0f - 0.5f * z +
-         z * z * poly<T>(z, 0.04166666465f, -0.001388830132f, 2.454753719e-5f);
+  return 1.0f - 0.5f * z + z * z * poly<T>(z, 0.04166666465f, -0.001388830132f, 2.454753719e-5f);
 }
 template <>
 FB_INLINE double cos_poly(double r) {
@@ -320,7 +318,7 @@ FB_INLINE T tan_of(T x) {
 template <class T>
 FB_INLINE T erf_near(T x) {
   return x + x * poly<T>(x * x, 0.1283791661f, -0.3761262714f, 0.1128360017f, -0.02685444424f,
-                     0.005189534593f, -0.0008020834299f, 7.88909551e-5f);
+                         0.005189534593f, -0.0008020834299f, 7.88909551e-5f);
 }
 // log(1 - erf(a)) for 1 <= a <= 4.
 template <class T>

@@ -145,7 +145,8 @@ void true_places(const bool* mask, int64_t n, int64_t base, int64_t* out, int64_
   int64_t* stop = out + kept;
   int64_t i = 0;
 #if defined(__AVX512F__)
-  __m512i places = _mm512_add_epi64(_mm512_set1_epi64(base), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+  __m512i places =
+      _mm512_add_epi64(_mm512_set1_epi64(base), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
   for (; i + 8 <= n && out + 8 <= stop; i += 8) {
     __mmask8 k = bits8(mask + i);
     _mm512_storeu_si512(out, _mm512_maskz_compress_epi64(k, places));

@@ -102,19 +102,19 @@ FB_INLINE X part_of(__m512 (*f)(__m512), X x) {
 // what is compiled at run time, whose loops call them too.
 #pragma GCC visibility push(default)
 extern "C" {
-#define FB_DEFINE(NAME)                                                              \
-  __m512 _ZGVeN16v_flambeau_##NAME##_v4(__m512 x) {                                  \
-    namespace lanes = flambeau::kernels::FB_ISA;                                     \
-    return (__m512)lanes::lanes_##NAME((lanes::V)x);                                 \
-  }                                                                                  \
-  __m256 _ZGVdN8v_flambeau_##NAME##_v4(__m256 x) {                                   \
-    return flambeau::kernels::FB_ISA::part_of(_ZGVeN16v_flambeau_##NAME##_v4, x);    \
-  }                                                                                  \
-  __m128 _ZGVbN4v_flambeau_##NAME##_v4(__m128 x) {                                   \
-    return flambeau::kernels::FB_ISA::part_of(_ZGVeN16v_flambeau_##NAME##_v4, x);    \
-  }                                                                                  \
-  float flambeau_##NAME##_v4(float x) {                                              \
-    return flambeau::kernels::FB_ISA::part_of(_ZGVeN16v_flambeau_##NAME##_v4, x);    \
+#define FB_DEFINE(NAME)                                                           \
+  __m512 _ZGVeN16v_flambeau_##NAME##_v4(__m512 x) {                               \
+    namespace lanes = flambeau::kernels::FB_ISA;                                  \
+    return (__m512)lanes::lanes_##NAME((lanes::V)x);                              \
+  }                                                                               \
+  __m256 _ZGVdN8v_flambeau_##NAME##_v4(__m256 x) {                                \
+    return flambeau::kernels::FB_ISA::part_of(_ZGVeN16v_flambeau_##NAME##_v4, x); \
+  }                                                                               \
+  __m128 _ZGVbN4v_flambeau_##NAME##_v4(__m128 x) {                                \
+    return flambeau::kernels::FB_ISA::part_of(_ZGVeN16v_flambeau_##NAME##_v4, x); \
+  }                                                                               \
+  float flambeau_##NAME##_v4(float x) {                                           \
+    return flambeau::kernels::FB_ISA::part_of(_ZGVeN16v_flambeau_##NAME##_v4, x); \
   }
 FB_VECTOR_FUNCTIONS(FB_DEFINE)
 #undef FB_DEFINE
