@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .._ir.graph import Graph, Value, renumbered
 from .._ir.graph_verify import checked
+from .attention import fuse_attention
 from .functionalise import functionalise
 from .joint import active_values, differentiate
 from .metadata import Metadata
@@ -40,6 +41,8 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     joint = recorder.graph
     cleaned = clean(joint)
     joint.nodes, joint.outputs = cleaned.nodes, cleaned.outputs
+    fuse_attention(recorder)
+    joint.nodes = clean(joint).nodes
     checked(joint, "primitive")
     results = list(joint.outputs)
     active = active_values(joint, requires_grad)
