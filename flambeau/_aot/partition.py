@@ -74,12 +74,12 @@ def partition(
     results: int,
     tangents: tuple[Value, ...],
     recompute: bool,
-    mutated: frozenset[Value] = frozenset(),
+    changing: frozenset[Value] | set[Value] = frozenset(),
 ) -> Parts:
     """Cuts a joint graph whose outputs are `results` results and then gradients.
 
-    Of `mutated` inputs, and of views of them, a copy is saved: they will hold other values by the
-    time that backward runs.
+    Values that are `changing`, and views of them, may hold other values by the time that backward
+    runs (inputs that the graph changes; Note [Only what eager keeps]): a copy of them is saved.
     """
     late = _needing(graph, set(tangents))
     grads = graph.outputs[results:]
@@ -87,9 +87,9 @@ def partition(
     needed = {v for n in backward for v in n.inputs if v not in late}
     needed |= {v for v in values_of(grads) if v not in late}
     early = [n for n in graph.nodes if not any(v in late for v in n.outs)]
+    unsafe = _views_of(graph, set(changing))
     if recompute:
-        free = {v for v in graph.inputs if v not in mutated}
-        free |= set(values_of(graph.outputs[:results]))
+        free = ({*graph.inputs} | {*values_of(graph.outputs[:results])}) - unsafe
         kept_anyway = _handed_on(graph, early) & _handed_on(graph, backward)
         saved = _least_saved(graph, early, needed, free, kept_anyway)
     else:
@@ -97,7 +97,6 @@ def partition(
     order = {v: i for i, v in enumerate(graph.values())}
     kept = sorted(saved, key=order.__getitem__)
     again = _nodes_for(Graph(nodes=early), tuple(needed - saved), set(order), stop=saved)
-    unsafe = _views_of(graph, set(mutated))
     return _built(graph, results, tangents, kept, _as_needed(again, backward), unsafe)
 
 
@@ -128,9 +127,9 @@ def _as_needed(early: list[Node], late: list[Node]) -> list[Node]:
             first[v] = min(first.get(v, at), at)
         before[at].append(node)
     out: list[Node] = []
-    for made, node in zip(before, [*late, None], strict=True):
+    for made, at_last in zip(before, [*late, None], strict=True):
         out += made[::-1]
-        out += [node] if node is not None else []
+        out += [at_last] if at_last is not None else []
     return out
 
 

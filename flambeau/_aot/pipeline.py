@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from .._ir.graph import Graph, Value, renumbered
 from .._ir.graph_verify import checked
 from .attention import fuse_attention
+from .exposed import exposed
 from .functionalise import functionalise
 from .joint import active_values, differentiate
 from .metadata import Metadata
 from .partition import partition
-from .passes import clean, without_rules
+from .passes import clean, eliminate_dead, without_rules
 
 
 @dataclass
@@ -38,8 +39,11 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     """
     checked(graph, "captured")
     recorder, meta = functionalise(graph, requires_grad)
-    joint = recorder.graph
-    cleaned = clean(joint)
+    joint = eliminate_dead(recorder.graph)
+    harmful = exposed(
+        joint, active_values(joint, requires_grad), range(len(meta.mutated), meta.results)
+    )
+    cleaned, joint = clean(joint), recorder.graph
     joint.nodes, joint.outputs = cleaned.nodes, cleaned.outputs
     fuse_attention(recorder)
     joint.nodes = clean(joint).nodes
@@ -59,8 +63,8 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     joint.outputs = (*results, *wanted)
     checked(joint, "primitive")
     joint = clean(without_rules(joint))
-    mutated = frozenset(inputs[i] for i in meta.mutated)
-    parts = partition(joint, meta.results, tangents, recompute, mutated)
+    changing = {inputs[i] for i in meta.mutated} | harmful.values(joint)
+    parts = partition(joint, meta.results, tangents, recompute, changing)
     meta.saved, meta.sizes = len(parts.saved), parts.sizes
     checked(parts.forward, "primitive")
     checked(parts.backward, "primitive")

@@ -98,14 +98,19 @@ def _count(f: ir.Function, name: str) -> tuple[int, int]:
     return uses, metadata
 
 
+def is_metadata(f: ir.Function, name: str) -> bool:
+    """Whether a tensor's metadata alone are read."""
+    uses, metadata = _count(f, name)
+    return uses == metadata
+
+
 def take_metadata(f: ir.Function, name: str) -> dict[str, ir.Expr] | None:
     """Replaces metadata reads of `name` by variables, when there is no other use of it.
 
     Returns:
         The new variables with the expression that each stands for; None when the tensor is needed.
     """
-    uses, metadata = _count(f, name)
-    if uses != metadata:
+    if not is_metadata(f, name):
         return None
     taken: dict[str, ir.Expr] = {}
 

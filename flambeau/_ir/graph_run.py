@@ -83,6 +83,10 @@ def _copied(x: Any) -> Any:
     if not isinstance(x, flambeau.Tensor):
         return flambeau.tensor(x)
     made = flambeau.empty_strided(tuple(x.shape), x.stride(), dtype=x.dtype, device=x.device)
+    if 0 in made.stride():  # of what repeats, one of each
+        one = tuple(slice(0, 1) if s == 0 else slice(None) for s in made.stride())
+        made[one].copy_(x[one])
+        return made
     return made.copy_(x)
 
 

@@ -99,22 +99,34 @@ class PrimitiveRecorder(Recorder):
             keeps = x.requires_grad and not self.grad
             x.value = self.with_history(x, value) if keeps else value
         else:
-            below = x.view_of.below
-            if below.requires_grad and not x.view_of.grad and self.grad:
-                raise NotImplementedError(
-                    "a detached view of a tensor that requires grad was changed in place; "
-                    "change a clone of it"
-                )
-            if below.view_of is not None and _repeats(below):
-                # Elements that the view below has twice would get their cotangents twice.
-                base = x.memory.base
-                place = [list(x.shape), list(x.strides), x.offset]
-                made = self.call(record("as_strided_scatter"), False, [base, new, *place])
-                self.write(base, made)
-            else:
-                self.write(below, self.scatter(x.view_of, new))
+            self.write_through(x, x.view_of, new)
+            if x.requires_grad and not self.grad:
+                return  # made again of what is below, it keeps its history
             x.value = self.read(new)
         x.seen = x.memory.version
+
+    def write_through(self, x: Fake, made: View, new: Fake) -> None:
+        """The tensor below the view `x` gets the values of `new`, see Note [Writing through views].
+
+        What is written to a detached view changes no history.
+        """
+        grad, below = self.grad, made.below
+        if below.requires_grad and not made.grad and grad:
+            if new.requires_grad:
+                raise NotImplementedError(
+                    "values with gradients were written to a detached view of a tensor that "
+                    "requires grad; change a clone of it"
+                )
+            self.grad = False
+        if below.view_of is not None and _repeats(below):
+            # Elements that the view below has twice would get their cotangents twice.
+            base = x.memory.base
+            place = [list(x.shape), list(x.strides), x.offset]
+            scattered = self.call(record("as_strided_scatter"), False, [base, new, *place])
+            self.write(base, scattered)
+        else:
+            self.write(below, self.scatter(made, new))
+        self.grad = grad
 
     def with_history(self, x: Fake, value: Any) -> Any:
         """New values written without gradients: those that arrive go where they went before."""

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from .._build.analysis import SlotUses, is_metadata
 from .._build.compiler import body_returns, makes_alias, tensor_slots
 from .._build.model import Op, Rule
-from .._build.rules import RuleParam, compile_rule, grad_type
+from .._build.rules import RuleParam, compile_rule, grad_type, never
 from .._ir import ir
 from .._ir.entries import file_constants, overloads, record
 from .._ir.frontend import compile_function
@@ -63,6 +64,39 @@ def vjp(uid: str) -> VjpRule | None:
     wanted = [grad_type(op.params[i].type) for i in slots]
     function, params = compile_rule(op, rule, wanted, overloads, file_constants(op.file))
     return VjpRule(function, params, slots, bool(rule.options.get("undefined")))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A tensor that eager keeps for a derivative: always, or if one of `slots` requires grad."""
+
+    kind: str  # "input" | "result"
+    index: int
+    slots: tuple[int, ...]
+    always: bool
+
+
+@cache
+def kept(uid: str) -> tuple[Kept, ...]:
+    """What eager keeps of a call, as the build emits it (see `_build.compiler.make_vjp`)."""
+    rule = vjp(uid)
+    if rule is None:
+        return ()
+    uses = SlotUses(rule.function, len(rule.slots))
+    possible = [k for k in range(len(rule.slots)) if not never(rule.function, k)]
+    out: list[Kept] = []
+    for p in rule.params:
+        of_tensors = p.type.base in ("Tensor", "Tensors", "OptTensors")
+        if p.kind not in ("input", "result") or not of_tensors:
+            continue
+        if p.type.base == "Tensor" and is_metadata(rule.function, p.name):
+            continue
+        serves = [k for k in sorted(uses.vars.get(p.name, ())) if k in possible]
+        slots = tuple(rule.slots[k] for k in serves)
+        always = p.kind == "result" or p.type.base != "Tensor" or len(serves) == len(possible)
+        if slots:
+            out.append(Kept(p.kind, p.index, slots, always))
+    return tuple(out)
 
 
 @cache
