@@ -365,7 +365,11 @@ class Drawer:
             return self.index(slot) if r.random() < 0.85 else self.anything()
 
         parts = [one() for _ in range(r.choice([1, 1, 1, 2, 2, 3, 4]))]
-        return parts[0] if len(parts) == 1 and r.random() < 0.8 else f"({', '.join(parts)},)"
+        if len(parts) == 1 and r.random() < 0.8:
+            return parts[0]
+        # The argument is a tuple: none of the tensors in it can be referred to.
+        self.slots = [-1 if at == slot else at for at in self.slots]
+        return f"({', '.join(parts)},)"
 
     def loose(self) -> tuple[list[str], dict[str, str]]:
         """Arguments for a function whose parameters are not known."""

@@ -1,9 +1,9 @@
 """Compiled libraries on disk, shared by processes that may be killed at any moment.
 
 A file is written in a folder of its writer's (`making-...`), which the writer holds locked, and
-renamed when it is complete; a digest of the contents stands at its end and is checked before the
-file is loaded. So half a file is never loaded, and two writers of one file do no harm. A folder or
-a file that another user may write to is not trusted: what is loaded runs as this user. The files
+renamed when it is complete; a digest of its name and contents stands at its end and is checked
+before the file is loaded. So neither half a file nor one of another name is ever loaded, and two
+writers of one file do no harm. A folder or a file that another user may write to is not trusted: what is loaded runs as this user. The files
 used longest ago go when the cache passes its bound. Must not know what the files hold.
 """
 
@@ -21,9 +21,11 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 BOUND = 1 << 30  # bytes that the cache may take, unless FLAMBEAU_CACHE_SIZE says otherwise
 _MAGIC = b"flambeau library, sha256 "
+_DIGEST = 32  # bytes of it
 _YOUNG = 60.0  # seconds in which a writer has locked its folder
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -122,16 +124,30 @@ def fetch(name: str, make: Callable[[Path], Path], use: Callable[[Path], object]
 
 
 def _valid(path: Path) -> bool:
-    """The file is there, this user's, and as it was written."""
+    """The file is there, this user's, and as it was written under that name."""
     try:
-        with open(path, "rb") as f:
-            _check(os.fstat(f.fileno()), path)
-            data = f.read()
+        # What is no file is not waited for: nobody may ever write to a pipe that stands there.
+        with open(path, "rb", opener=lambda p, how: os.open(p, how | os.O_NONBLOCK)) as f:
+            found = os.fstat(f.fileno())
+            _check(found, path)
+            size = found.st_size - len(_MAGIC) - _DIGEST
+            if not stat.S_ISREG(found.st_mode) or size <= 0:
+                return False
+            f.seek(size)
+            seal = f.read()
+            f.seek(0)
+            return seal == _MAGIC + _digest(path.name, f, size)
     except OSError:
         return False
-    size = len(data) - len(_MAGIC) - 32
-    sealed = size > 0 and data[size:-32] == _MAGIC
-    return sealed and hashlib.sha256(data[:size]).digest() == data[-32:]
+
+
+def _digest(name: str, f: IO[bytes], size: int) -> bytes:
+    """Of a name and of the next bytes of a file, which is not held in memory as a whole."""
+    h = hashlib.sha256(name.encode() + b"\0")
+    while size > 0 and (part := f.read(min(size, 1 << 20))):
+        h.update(part)
+        size -= len(part)
+    return h.digest()
 
 
 def _touch(path: Path) -> None:
@@ -158,8 +174,9 @@ def _write(home: Path, name: str, make: Callable[[Path], Path]) -> Path:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         made = make(work)
-        digest = hashlib.sha256(made.read_bytes()).digest()
-        with open(made, "ab") as f:
+        with open(made, "r+b") as f:
+            digest = _digest(name, f, made.stat().st_size)
+            f.seek(0, os.SEEK_END)
             f.write(_MAGIC + digest)
         os.chmod(made, 0o700)
         os.replace(made, home / name)

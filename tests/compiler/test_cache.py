@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import stat
 import subprocess
 import sys
@@ -95,6 +96,85 @@ def test_a_damaged_library_is_not_loaded_but_made_again(folder, compilations, da
     )
     assert toolchain.load(text).answer() == 7 + len(damage)
     assert len(compilations) == 2
+
+
+WHOLE = bytes(range(256)) * 3
+
+
+def fetched(name, contents=WHOLE):
+    """What the cache gives for a file of those contents, and whether it was made just now."""
+    made = []
+
+    def make(work):
+        made.append(1)
+        (work / "made").write_bytes(contents)
+        return work / "made"
+
+    return cache.fetch(name, make, lambda path: path.read_bytes()), bool(made)
+
+
+def test_a_file_damaged_at_random_is_made_again(folder):
+    r = random.Random(5)
+    sealed, _ = fetched("a.so")
+    for _ in range(300):
+        data = bytearray(sealed)
+        kind = r.randrange(5)
+        at, n = r.randrange(len(data)), r.randrange(1, 40)
+        if kind == 0:
+            data[at] ^= 1 << r.randrange(8)
+        elif kind == 1:
+            del data[at : at + n]
+        elif kind == 2:
+            data[at:at] = r.randbytes(n)
+        elif kind == 3:
+            data = data[:at]
+        else:
+            data = r.randbytes(r.randrange(2 * len(data)))
+        (folder / "a.so").write_bytes(data)
+        assert fetched("a.so") == (sealed, data != sealed)
+    assert fetched("a.so") == (sealed, False)
+
+
+def test_a_file_of_another_name_is_made_again(folder):
+    fetched("a.so", b"of a")
+    fetched("b.so", b"of b")
+    (folder / "a.so").rename(folder / "b.so")
+    data, made = fetched("b.so", b"of b")
+    assert made and data.startswith(b"of b")
+
+
+@pytest.mark.parametrize("what", ["pipe", "broken link", "loop", "link to a pipe", "zeros"])
+def test_what_is_no_library_is_replaced_at_once(folder, what):
+    folder.mkdir(mode=0o700)
+    place = folder / "a.so"
+    if "pipe" in what:
+        os.mkfifo(folder / "pipe", 0o600)
+    if what == "zeros":  # more of them than there is memory
+        place.touch(0o600)
+        os.truncate(place, 1 << 42)
+    else:
+        place.symlink_to({"broken link": "nowhere", "loop": "a.so"}.get(what, "pipe"))
+    assert fetched("a.so")[1] is True and not place.is_symlink()
+    assert fetched("a.so")[1] is False
+
+
+def test_a_link_to_what_others_may_write_to_is_not_followed(folder):
+    sealed, _ = fetched("a.so")
+    elsewhere = folder.parent / "elsewhere.so"
+    (folder / "a.so").rename(elsewhere)
+    (folder / "a.so").symlink_to(elsewhere)
+    elsewhere.chmod(0o622)
+    assert fetched("a.so") == (sealed, True)
+    assert not (folder / "a.so").is_symlink()
+
+
+def test_a_folder_in_the_place_of_a_file_is_left_alone_and_told(folder):
+    (folder / "a.so").mkdir(parents=True)
+    folder.chmod(0o700)
+    (folder / "a.so" / "precious").touch()
+    with pytest.warns(RuntimeWarning, match="Is a directory"):
+        assert fetched("a.so")[1]
+    assert (folder / "a.so" / "precious").exists()
 
 
 def test_what_killed_writers_left_goes_and_what_writers_hold_stays(folder):
