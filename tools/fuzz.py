@@ -28,8 +28,9 @@ import flambeau as torch
 from ._fuzz_check import environment, finding
 from ._fuzz_draw import Call, Drawer, Target, targets
 
-_STATE = struct.Struct("<qd")  # the call in progress, when it began
-LIMIT = 30.0  # seconds for one call with all its checks
+_STATE = struct.Struct("<qdd")  # the call in progress, when it began, processor time till then
+LIMIT = 30.0  # processor seconds for one call with all its checks
+IDLE = 600.0  # seconds for it on a machine however busy: what waits longer waits for ever
 MEMORY = 4 << 30  # bytes of a worker
 
 
@@ -56,7 +57,7 @@ def work(a: argparse.Namespace) -> int:
     refused = 0
     for i in range(a.start, a.stop):
         if state:
-            state[:] = _STATE.pack(i, time.monotonic())
+            state[:] = _STATE.pack(i, time.monotonic(), time.process_time())
         call, share = draw(a.seed, i, pool)
         if a.trace:
             print(i, call.text, file=sys.stderr, flush=True)
@@ -69,8 +70,14 @@ def work(a: argparse.Namespace) -> int:
         if found:
             print(json.dumps({"call": i, "found": found}), flush=True)
     if state:
-        state[:] = _STATE.pack(a.stop, time.monotonic())
+        state[:] = _STATE.pack(a.stop, time.monotonic(), time.process_time())
     return refused
+
+
+def _processor_time(pid: int) -> float:
+    """Seconds of processor time that a process has taken, all its threads together."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -89,7 +96,7 @@ class Worker:
         self.state, self.out, self.err = (
             self.folder / f"{self.stop}.{x}" for x in ("state", "out", "err")
         )
-        self.state.write_bytes(_STATE.pack(self.start, time.monotonic()))
+        self.state.write_bytes(_STATE.pack(self.start, time.monotonic(), 0.0))
         span = ["--start", str(self.start), "--stop", str(self.stop), "--state", str(self.state)]
         command = [sys.executable, "-m", "tools.fuzz", "--seed", str(self.seed), *span]
         command += self.options
@@ -99,9 +106,11 @@ class Worker:
     def poll(self) -> bool:
         """True when all calls are done."""
         assert self.process is not None
-        at, since = _STATE.unpack(self.state.read_bytes())
+        at, since, used = _STATE.unpack(self.state.read_bytes())
         code = self.process.poll()
-        slow = code is None and time.monotonic() - since > LIMIT
+        slow = code is None and (
+            time.monotonic() - since > IDLE or _processor_time(self.process.pid) - used > LIMIT
+        )
         if code is None and not slow:
             return False
         if slow:
@@ -112,7 +121,7 @@ class Worker:
             self.lines.append((found["call"], found["found"]))
         if code == 0:
             return True
-        why = f"hang: no answer in {LIMIT:.0f} s" if slow else f"crash: exit status {code}"
+        why = f"hang: no answer after {LIMIT:.0f} s" if slow else f"crash: exit status {code}"
         self.lines.append((at, f"{why}\n{self._report()}"))
         self.start = at + 1
         if self.start >= self.stop:

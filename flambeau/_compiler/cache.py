@@ -3,8 +3,9 @@
 A file is written in a folder of its writer's (`making-...`), which the writer holds locked, and
 renamed when it is complete; a digest of its name and contents stands at its end and is checked
 before the file is loaded. So neither half a file nor one of another name is ever loaded, and two
-writers of one file do no harm. A folder or a file that another user may write to is not trusted: what is loaded runs as this user. The files
-used longest ago go when the cache passes its bound. Must not know what the files hold.
+writers of one file do no harm. A folder or a file that another user may write to is not trusted:
+what is loaded runs as this user. The files used longest ago go when the cache passes its bound.
+Must not know what the files hold.
 """
 
 from __future__ import annotations

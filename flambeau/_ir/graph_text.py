@@ -128,7 +128,7 @@ _WHERE = re.compile(r"(.*):(\d+) in (.*)")
 _SYMBOL = re.compile(
     r"(\w+) = (\?|-?\d+) in \[(\S+), (\S+)\](?: from input (\d+) (\w+)(?: (\d+))?)?"
 )
-_DEFINED = re.compile(r"%(\d+): (\w+)(\[[^\]]*\])?(\{[^}]*\})?(?:@([\w:]+))?")
+_DEFINED = re.compile(r"%(\d+): (\w+)(\[[^\]]*\])?(\{[^}]*\})?(?:@([\w:]+))?(?:, |$)")
 
 
 def _where(text: str) -> Where | None:
@@ -150,7 +150,7 @@ class _Parser:
     def symbol(self, line: str) -> None:
         m = _SYMBOL.fullmatch(line)
         if m is None:
-            raise ValueError(f"graph text: expected a symbol, got {line!r}")
+            raise ValueError("expected a symbol: NAME = HINT in [LOW, HIGH]")
         source = Source(int(m[5]), m[6], int(m[7] or 0)) if m[5] else None
         hint = None if m[2] == "?" else int(m[2])
         self.env.declare(Symbol(m[1], hint, _bound(m[3]), _bound(m[4]), source))
@@ -169,8 +169,13 @@ class _Parser:
 
     def defined(self, text: str) -> tuple[Value, ...]:
         """Values of the left side of a node, or of the inputs."""
-        out = []
-        for m in _DEFINED.finditer(text):
+        out: list[Value] = []
+        end = 0
+        while end < len(text):
+            m = _DEFINED.match(text, end)
+            if m is None:
+                raise ValueError(f"expected a value with its type, got {text[end:]!r}")
+            end = m.end()
             if m[3] is None:
                 t: ValueType = ScalarType(m[2])
             else:
@@ -234,26 +239,36 @@ def _float_expr(node: ast.expr) -> Any:
 
 
 def parse(text: str) -> Graph:
-    """The graph that `show` printed."""
+    """The graph that `show` printed.
+
+    Raises:
+        ValueError: the text is not such a one; says which line.
+    """
     p = _Parser()
     graph = Graph(env=p.env)
-    for line in text.splitlines():
-        line = line.strip()
-        if not line:
-            continue
-        if line.startswith("guard "):
-            p.guard(line)
-        elif line.startswith("backward "):
-            raise ValueError("graph text: a derivative of the user's own cannot be read back")
-        elif line.startswith("graph("):
-            graph.inputs = p.defined(line)
-        elif line == "return" or line.startswith("return "):
-            graph.outputs = p.args(line.removeprefix("return"))
-        elif " = " in line and not line.startswith(("%", "(")):
-            p.symbol(line)
-        else:
-            graph.nodes.append(_node(p, line))
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            _read(p, graph, line.strip())
+        except Exception as error:  # of whatever class: a damaged line fails anywhere below
+            why = str(error) or type(error).__name__
+            raise ValueError(f"graph text, line {number}: {line.strip()!r}: {why}") from error
     return graph
+
+
+def _read(p: _Parser, graph: Graph, line: str) -> None:
+    """Adds what a line says."""
+    if line.startswith("guard "):
+        p.guard(line)
+    elif line.startswith("backward "):
+        raise ValueError("a derivative of the user's own cannot be read back")
+    elif line.startswith("graph("):
+        graph.inputs = p.defined(line.removeprefix("graph(").removesuffix("):"))
+    elif line == "return" or line.startswith("return "):
+        graph.outputs = p.args(line.removeprefix("return"))
+    elif " = " in line and not line.startswith(("%", "(")):
+        p.symbol(line)
+    elif line:
+        graph.nodes.append(_node(p, line))
 
 
 def _node(p: _Parser, line: str) -> Node:
@@ -265,4 +280,5 @@ def _node(p: _Parser, line: str) -> Node:
     head, _, args = call.partition("(")
     made = p.args(args.rpartition(")")[0])
     target = head.removeprefix("no_grad ")
-    return Node(target, made, p.defined(left), where, target == head)
+    outs = p.defined("" if left == "()" else left)
+    return Node(target, made, outs, where, target == head)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 import flambeau as torch
@@ -46,6 +48,24 @@ def test_text_parses_back():
     assert "%2: f32[s0, 128] = add(%0, %1, 1)  # model.py:12 in Net.forward" in text
     assert "%3: f32[128, s0]{1, 128} = transpose(%2, 0, -1)" in text
     assert "s0 = 8 in [2, inf) from input 0 size 0".replace(")", "]") in text
+
+
+def test_damaged_text_is_refused_or_still_a_text():
+    r = random.Random(11)
+    text = show(example())
+    refused = 0
+    for _ in range(2000):
+        at, n = r.randrange(len(text)), r.randrange(1, 12)
+        put = r.choice(["", "", "%7", "(", "]", "'", "s0", "-1", " = ", "**", "\x00", "\n", "9" * 30])
+        damaged = text[:at] + put + text[at + (n if r.random() < 0.5 else 0) :]
+        try:
+            again = show(parse(damaged))
+        except ValueError as error:
+            assert str(error).startswith("graph text, line "), damaged
+            refused += 1
+        else:
+            assert show(parse(again)) == again, damaged
+    assert refused > 800
 
 
 def test_a_graph_passes():
