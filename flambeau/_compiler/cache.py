@@ -137,7 +137,7 @@ def _valid(path: Path) -> bool:
             f.seek(size)
             seal = f.read()
             f.seek(0)
-            return seal == _MAGIC + _digest(path.name, f, size)
+            return seal.startswith(_MAGIC) and seal.endswith(_digest(path.name, f, size))
     except OSError:
         return False
 

@@ -56,7 +56,9 @@ def test_damaged_text_is_refused_or_still_a_text():
     refused = 0
     for _ in range(2000):
         at, n = r.randrange(len(text)), r.randrange(1, 12)
-        put = r.choice(["", "", "%7", "(", "]", "'", "s0", "-1", " = ", "**", "\x00", "\n", "9" * 30])
+        put = r.choice(
+            ["", "", "%7", "(", "]", "'", "s0", "-1", " = ", "**", "\x00", "\n", "9" * 30]
+        )
         damaged = text[:at] + put + text[at + (n if r.random() < 0.5 else 0) :]
         try:
             again = show(parse(damaged))
