@@ -1,7 +1,9 @@
 #include "gen/kernels.h"
 
+#include "core/parallel.h"
 #include "kernels/conv_taps.h"
 #include "kernels/copy.h"
+#include "kernels/providers/blas.h"
 #include "kernels/providers/onednn.h"
 
 namespace flambeau::kernels {
@@ -72,18 +74,87 @@ void bilinear(Tensor& out, const Tensor& a, const Tensor& b, const OptTensor& bi
   }
 }
 
-// Windows of several taps over many channels: there oneDNN's layouts win
-// (docs/design/performance.md).
-bool by_provider(int what, DType d, const ConvGeometry& g, const void* a, const void* b,
-                 const void* bias, void* out) {
+// Where oneDNN is faster than the loops of our own (docs/design/performance.md): over many
+// channels, and wherever channels lie last, which our own loops do not know.
+bool provider_pays(const ConvGeometry& g, bool last) {
   const double work = static_cast<double>(g.batch * g.groups * g.ci * g.co) *
                       static_cast<double>(g.taps() * g.out_size());
-  if (d != DType::Float32 || g.taps() == 1 || g.ci < 8 || g.co < 8 || work < (1 << 21))
+  if (last) return work >= (1 << 18);
+  const bool image =
+      g.groups == 1 && g.taps() > 1 && g.co >= 16;  // of few channels, as first layers take
+  return work >= (1 << 21) && ((g.ci >= 8 && g.co >= 8) || image);
+}
+
+MemoryFormat channels_last(const Tensor& x) {
+  return x.dim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
+}
+
+bool is_last(const Tensor& x) {
+  return (x.dim() == 4 || x.dim() == 5) && !x.is_contiguous() && x.is_contiguous(channels_last(x));
+}
+
+// The gradient of a weight as one product of matrices, over patches of the input. Right where there
+// are few positions: oneDNN has little to share among threads then, and moves the weight about.
+bool weight_by_patches(Tensor& out, const Tensor& grad, const Tensor& input, const Ints& stride,
+                       const Ints& padding, const Ints& dilation, const ConvGeometry& g) {
+  if (input.dim() != 4 || g.groups != 1 || g.out_size() > 16 || g.co < 64 || g.ci * g.taps() < 256)
     return false;
-  const auto convolution = onednn().convolution;
-  return convolution && convolution(what, &g, static_cast<const float*>(a),
-                                    static_cast<const float*>(b), static_cast<const float*>(bias),
-                                    static_cast<float*>(out), onednn_take, onednn_give);
+  const int64_t places = g.batch * g.out_size(), row = g.ci * g.taps();
+  const Tensor y = contiguous(grad, MemoryFormat::ChannelsLast);
+  const Tensor patches = empty({places, row}, DType::Float32);
+  const float* x = input.data<float>();
+  float* p = patches.data<float>();
+  const Ints at = input.strides();
+  parallel_for(0, places, std::max<int64_t>(1, kGrain / row), [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      const int64_t n = i / g.out_size(), oy = i % g.out_size() / g.out[2], ox = i % g.out[2];
+      for (int64_t ky = 0; ky < g.kernel[1]; ++ky)
+        for (int64_t kx = 0; kx < g.kernel[2]; ++kx) {
+          const int64_t iy = oy * stride[0] - padding[0] + ky * dilation[0];
+          const int64_t ix = ox * stride[1] - padding[1] + kx * dilation[1];
+          const bool inside = iy >= 0 && iy < g.in[1] && ix >= 0 && ix < g.in[2];
+          const float* source = x + n * at[0] + iy * at[2] + ix * at[3];
+          float* target = p + i * row + ky * g.kernel[2] + kx;
+          for (int64_t c = 0; c < g.ci; ++c) target[c * g.taps()] = inside ? source[c * at[1]] : 0;
+        }
+    }
+  });
+  Gemm product{};
+  product.dtype = DType::Float32;
+  product.m = g.co, product.n = row, product.k = places;
+  product.a = {y.data_ptr(), 1, g.co}, product.b = {patches.data_ptr(), row, 1};
+  product.c = out.data_ptr(), product.c_rs = row;
+  gemm(product);
+  return true;
+}
+
+// The maps of floats by oneDNN, in whatever layouts they are. `what` as in providers/onednn.h; x, w
+// and y are an input, a weight and an output of the convolution: one of them is the result.
+bool by_provider(int what, const ConvGeometry& g, Tensor& out, const Tensor& a, const Tensor& b,
+                 const OptTensor& bias) {
+  for (const Tensor* t : {static_cast<const Tensor*>(&out), &a, &b})
+    if (t->dtype() != DType::Float32) return false;
+  const Tensor &x = what == 0 ? a : what == 1 ? out : b, &y = what == 0 ? out : a;
+  const bool last = is_last(x) || is_last(y);
+  if (!provider_pays(g, last) || !onednn().convolution) return false;
+  const auto dense = [](const Tensor& t) { return t.is_contiguous() || is_last(t); };
+  if (!dense(out)) return false;
+  const auto held = [&](const Tensor& t) { return dense(t) ? t : contiguous(t); };
+  const Tensor first = held(a), second = held(b);
+  Tensor shift;
+  if (bias) shift = contiguous(*bias);
+  // Arrays of which either may be said are what the others are.
+  const auto says = [&](const Tensor& t) {
+    return is_last(t) || (last && t.is_contiguous(channels_last(t)));
+  };
+  const Tensor &from = what == 0   ? first
+                       : what == 1 ? out
+                                   : second,
+               &to = what == 0 ? out : first, &weight = what == 2 ? out : second;
+  const ChannelsLast layouts{says(from), is_last(weight), says(to)};
+  return onednn().convolution(what, &g, layouts, first.data<float>(), second.data<float>(),
+                              bias ? shift.data<float>() : nullptr, out.data<float>(), onednn_take,
+                              onednn_give);
 }
 
 // Nothing to sum over: the result is the bias.
@@ -102,9 +173,9 @@ void conv_product(Tensor& out, const Tensor& input, const Tensor& weight, const 
   if (weight.numel() == 0 || input.numel() == 0) return only_bias(out, bias);
   const ConvGeometry g =
       geometry(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, groups);
+  if (by_provider(0, g, out, input, weight, bias)) return;
   bilinear(out, input, weight, bias,
            [&](DType d, Tensor& y, const Tensor& x, const Tensor& w, const void* shift) {
-             if (by_provider(0, d, g, x.data_ptr(), w.data_ptr(), shift, y.data_ptr())) return;
              FB_ISA_DISPATCH(conv_forward)(d, g, x.data_ptr(), w.data_ptr(), shift, y.data_ptr());
            });
 }
@@ -116,9 +187,9 @@ void conv_input_product(Tensor& out, const Tensor& grad, const Tensor& weight,
   if (weight.numel() == 0 || grad.numel() == 0) return only_bias(out, bias);
   const ConvGeometry g =
       geometry(out.sizes(), weight.sizes(), grad.sizes(), stride, padding, dilation, groups);
+  if (by_provider(1, g, out, grad, weight, bias)) return;
   bilinear(out, grad, weight, bias,
            [&](DType d, Tensor& gx, const Tensor& gy, const Tensor& w, const void* shift) {
-             if (by_provider(1, d, g, gy.data_ptr(), w.data_ptr(), shift, gx.data_ptr())) return;
              FB_ISA_DISPATCH(conv_input)(d, g, gy.data_ptr(), w.data_ptr(), shift, gx.data_ptr());
            });
 }
@@ -130,9 +201,11 @@ void conv_weight_product(Tensor& out, const Tensor& grad, const Tensor& input, c
   if (grad.numel() == 0 || input.numel() == 0) return fill_zero(out);
   const ConvGeometry g =
       geometry(input.sizes(), out.sizes(), grad.sizes(), stride, padding, dilation, groups);
+  const bool floats = out.dtype() == DType::Float32 && out.is_contiguous();
+  if (floats && weight_by_patches(out, grad, input, stride, padding, dilation, g)) return;
+  if (by_provider(2, g, out, grad, input, {})) return;
   bilinear(out, grad, input, {},
            [&](DType d, Tensor& gw, const Tensor& gy, const Tensor& x, const void*) {
-             if (by_provider(2, d, g, gy.data_ptr(), x.data_ptr(), nullptr, gw.data_ptr())) return;
              FB_ISA_DISPATCH(conv_weight)(d, g, gy.data_ptr(), x.data_ptr(), gw.data_ptr());
            });
 }

@@ -117,3 +117,55 @@ def test_refusals():
         F.conv2d(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 3, 3))
     with pytest.raises(RuntimeError, match="not supported for strided convolutions"):
         F.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 2), stride=2, padding="same")
+
+
+LAID_OUT = [
+    # channels, kernel, stride, padding, groups, input size: the provider, patches, our own loops
+    (16, 32, 3, 1, 1, 1, (12, 13)),
+    (16, 32, 3, 2, 1, 1, (13, 12)),
+    (3, 64, 7, 2, 3, 1, (40, 39)),
+    (64, 64, 1, 2, 0, 1, (9, 9)),
+    (64, 128, 3, 1, 1, 1, (2, 2)),
+    (64, 128, 3, 2, 0, 1, (5, 4)),
+    (32, 32, 3, 1, 1, 4, (12, 12)),
+    (32, 32, 3, 1, 1, 32, (24, 24)),
+    (64, 64, 1, 1, 0, 1, (1, 1)),
+    (5, 5, 3, 1, 1, 1, (6, 6)),
+]
+
+
+@pytest.mark.parametrize("case", LAID_OUT, ids=str)
+@pytest.mark.parametrize("transposed", (False, True))
+def test_layouts_of_floats(case, transposed):
+    """Values and strides of results and gradients are those of doubles in the same layouts."""
+    inputs, outputs, kernel, stride, padding, groups, size = case
+    a, b = (outputs, inputs) if transposed else (inputs, outputs)
+    convolve = F.conv_transpose2d if transposed else F.conv2d
+    rest = (padding, min(stride - 1, 1), groups) if transposed else (padding, 1, groups)
+    torch.manual_seed(0)
+    source = torch.randn(4, a, *size)
+    shape = (a, b // groups) if transposed else (b, a // groups)
+    kernels = torch.randn(*shape, kernel, kernel)
+    for x_last, w_last, g_last in itertools.product((False, True), repeat=3):
+
+        def run(dtype, last=(x_last, w_last, g_last)):
+            leaves = [
+                t.to(dtype).contiguous(memory_format=torch.channels_last) if at else t.to(dtype)
+                for t, at in zip((source, kernels), last, strict=False)
+            ]
+            leaves = [t.detach().requires_grad_() for t in leaves]
+            y = convolve(*leaves, None, stride, *rest)
+            torch.manual_seed(1)
+            g = torch.randn(y.shape).to(dtype)
+            if last[2]:
+                g = g.contiguous(memory_format=torch.channels_last)
+            y.backward(g)
+            assert y.is_contiguous(
+                memory_format=torch.channels_last if last[0] else torch.contiguous_format
+            )
+            return y.detach(), leaves[0].grad, leaves[1].grad
+
+        for got, expected in zip(run(torch.float32), run(torch.float64), strict=True):
+            assert got.stride() == expected.stride()
+            error = (got.double() - expected).abs().max() / expected.abs().max()
+            assert error < 3e-6, (x_last, w_last, g_last)

@@ -8,15 +8,11 @@
 
 namespace flambeau::kernels {
 
-// At release nobody says how much it was: the size stands before the memory.
 void* onednn_take(size_t bytes) {
-  auto* p = static_cast<char*>(allocate(bytes + 64));
-  *reinterpret_cast<size_t*>(p) = bytes + 64;
-  return p + 64;
+  return allocate(bytes);
 }
-void onednn_give(void* x) {
-  char* p = static_cast<char*>(x) - 64;
-  deallocate(p, *reinterpret_cast<size_t*>(p));
+void onednn_give(void* p, size_t bytes) {
+  deallocate(p, bytes);
 }
 
 namespace {
