@@ -18,7 +18,7 @@ from flambeau import _C
 from flambeau._dynamo import config as dynamo
 from flambeau._ir.logs import log
 
-from . import builtin_calls, kinds, opcodes, ops_control, ops_stack, resume
+from . import builtin_calls, inlined, kinds, opcodes, ops_control, ops_stack, resume
 from .entry import Entry
 from .errors import BackendCompilerFailed, Break, CaptureFailed, End, Raised, Skip, Unsupported
 from .interpreter import Frame, Interpreter, Pending, Position
@@ -181,8 +181,7 @@ def _capture(
             if config.fullgraph and (b.reason or broken is None):
                 at = b.where or attempt.interpreter.where
                 raise Unsupported(f"compile(fullgraph=True): {b.reason}\n  at {at}") from None
-            stop_at, broken = attempt.last_place(), b
-            b.in_loop = stop_at < len(attempt.interpreter.path) - 1
+            stop_at, broken = attempt.last_place(b), b
         except (BackendCompilerFailed, Unsupported):
             raise
         except Exception as error:
@@ -296,11 +295,15 @@ class Attempt:
         if resume.uses_super(self.code, at):
             raise Skip("super() is used after it")
 
-    def last_place(self) -> int:
-        """The step before which the graph is to end: the one that failed; before a loop around it,
-        so that what leads to the loop is compiled."""
+    def last_place(self, broken: Break) -> int:
+        """The step before which the graph is to end: the one that failed, or the comprehension that
+        it is in; before a loop around it, so that what leads to the loop is compiled."""
         path, decoded = self.interpreter.path, self.frame.decoded
         step = len(path) - 1
+        whole = inlined.comprehension(decoded, path[step])
+        while whole is not None and step and path[step] != whole.first:
+            step -= 1
+        broken.in_loop = decoded.in_loop(path[step])
         while step and decoded.in_loop(path[step]):
             step -= 1
             while step and not decoded.in_loop(path[step]) and _reads_local(decoded, path[step]):

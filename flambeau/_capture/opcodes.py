@@ -1,6 +1,13 @@
-"""Bytecode of CPython 3.11 and 3.12 as a list of instructions. All knowledge of how the versions
-encode code objects (caches, extended arguments, directions of jumps, exception tables) is here;
-what the instructions mean is in `ops_*`.
+"""Bytecode of CPython 3.11 and 3.12 as a list of instructions. All knowledge of how code objects
+are encoded (caches, extended arguments, directions of jumps, exception tables) is here; what the
+instructions mean is in `ops_*`.
+
+Note [Common form]: instructions are read into one form for all versions and written from it. A
+module per version, `opcodes_3xx`, tells what that version writes differently; nothing else knows of
+versions. In the common form LOAD_ATTR and LOAD_METHOD (which leaves NULL and the attribute) take
+the index of a name, COMPARE_OP that of a comparison, POP_JUMP_IF_* lead anywhere, and a jump that
+ends an iteration leads behind what clears up after it: FOR_ITER has popped the iterator then, SEND
+has put the result in its place. CALL does the work of PRECALL.
 """
 
 from __future__ import annotations
@@ -9,11 +16,15 @@ import dis
 import sys
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
-PY312 = sys.version_info >= (3, 12)
+if sys.version_info >= (3, 12):
+    from . import opcodes_312 as version
+else:
+    from . import opcodes_311 as version
+
 _EXTENDED = dis.opmap["EXTENDED_ARG"]
 _CACHES: list[int] = dis._inline_cache_entries  # type: ignore[attr-defined]
 _BACKWARD = frozenset(op for name, op in dis.opmap.items() if "JUMP_BACKWARD" in name)
@@ -23,13 +34,14 @@ _BEFORE_CALL = frozenset(dis.opmap[n] for n in ("KW_NAMES", "PRECALL") if n in d
 
 
 class Instruction:
-    """One instruction with its argument. `start` is where its group begins (prefixes, KW_NAMES)."""
+    """One instruction in the common form, with what CPython wrote (`op`, `oparg`). `start` is where
+    its group begins (prefixes, KW_NAMES)."""
 
-    __slots__ = ("arg", "end", "line", "name", "offset", "op", "run", "start", "target")
+    __slots__ = ("arg", "end", "line", "name", "offset", "op", "oparg", "run", "start", "target")
 
-    def __init__(self, op: int, arg: int, start: int, offset: int, line: int) -> None:
-        self.op, self.arg, self.start, self.offset, self.line = op, arg, start, offset, line
-        self.name = dis.opname[op]
+    def __init__(self, op: int, oparg: int, start: int, offset: int, line: int) -> None:
+        self.op, self.oparg, self.start, self.offset, self.line = op, oparg, start, offset, line
+        self.name, self.arg = version.common(dis.opname[op], oparg)
         self.end = offset + 2 + 2 * _CACHES[op]
         self.target = -1  # index of the instruction that it may jump to
         self.run: Any = None  # its handler, filled in by the interpreter
@@ -59,9 +71,14 @@ class Decoded:
                 self.index[at] = n
         for i in self.instructions:
             if i.op in _RELATIVE:
-                i.target = self.index[jump_target(i.op, i.arg, i.offset)]
+                i.target = self._target(i)
         self.handlers = list(parse_exception_table(code.co_exceptiontable))
         self.names = local_names(code)
+
+    def _target(self, i: Instruction) -> int:
+        units = -i.oparg if i.op in _BACKWARD else i.oparg
+        found = self.index[i.end + 2 * units]
+        return found + (self.instructions[found].name == version.CLEARED.get(i.name))
 
     def handler(self, offset: int) -> Handler | None:
         """The row that covers an instruction."""
@@ -69,6 +86,11 @@ class Decoded:
             if h.start <= offset < h.end:
                 return h
         return None
+
+    def rows(self, start: int, end: int) -> list[Handler]:
+        """What the exception table says of a range of offsets."""
+        inside = (replace(h, start=max(h.start, start), end=min(h.end, end)) for h in self.handlers)
+        return [h for h in inside if h.start < h.end]
 
     def in_loop(self, n: int) -> bool:
         """Whether instruction n may run again after it ran."""
@@ -83,9 +105,31 @@ def local_names(code: CodeType) -> tuple[str, ...]:
     return (*code.co_varnames, *extra, *code.co_freevars)
 
 
-def jump_target(op: int, arg: int, offset: int) -> int:
-    base = offset + 2 + (2 * _CACHES[op] if PY312 else 0)
-    return base + 2 * (-arg if op in _BACKWARD else arg)
+def stack_effect(i: Instruction, jumps: bool) -> int:
+    """By how much an instruction makes the stack higher when it jumps, or does not."""
+    if i.name == "CALL":
+        return -i.arg - 1
+    if jumps and i.name in ("FOR_ITER", "SEND"):
+        return -1
+    return dis.stack_effect(i.op, i.oparg if i.op >= dis.HAVE_ARGUMENT else None, jump=jumps)
+
+
+def encode(name: str, arg: int = 0) -> bytes:
+    """The bytecode of an instruction of the common form; a jump leads forward."""
+    out = b""
+    for native, oparg in version.native(name, arg):
+        for shift in (24, 16, 8):
+            if oparg >> shift:
+                out += bytes((_EXTENDED, oparg >> shift & 255))
+        op = dis.opmap[native]
+        out += bytes((op, oparg & 255)) + bytes(2 * _CACHES[op])
+    return out
+
+
+def landing(name: str) -> bytes:
+    """What has to stand where a jump leads, in front of what the common form goes on with."""
+    cleared = version.CLEARED.get(name)
+    return b"" if cleared is None else encode(cleared)
 
 
 def _decode(code: CodeType) -> Iterator[Instruction]:

@@ -9,7 +9,7 @@ from . import calls, objects
 from .errors import Break, Raised
 from .interpreter import Frame, Generator, handles
 from .kinds import NULL, STATEFUL, UNSET
-from .opcodes import PY312, Instruction
+from .opcodes import Instruction
 
 # Arithmetic and comparison ------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ def binary_op(f: Frame, i: Instruction) -> None:
 @handles("COMPARE_OP")
 def compare_op(f: Frame, i: Instruction) -> None:
     right = f.pop()
-    f.push(objects.compare(f, _COMPARE[i.arg >> 4 if PY312 else i.arg], f.pop(), right))
+    f.push(objects.compare(f, _COMPARE[i.arg], f.pop(), right))
 
 
 @handles("IS_OP")
@@ -101,12 +101,7 @@ def format_value(f: Frame, i: Instruction) -> None:
 
 @handles("LOAD_ATTR")
 def load_attr(f: Frame, i: Instruction) -> None:
-    if PY312 and i.arg & 1:
-        value = objects.load_attr(f, f.pop(), f.code.co_names[i.arg >> 1])
-        f.push(NULL)
-        f.push(value)
-    else:
-        f.push(objects.load_attr(f, f.pop(), f.code.co_names[i.arg >> 1 if PY312 else i.arg]))
+    f.push(objects.load_attr(f, f.pop(), f.code.co_names[i.arg]))
 
 
 @handles("LOAD_METHOD")
@@ -118,11 +113,8 @@ def load_method(f: Frame, i: Instruction) -> None:
 
 @handles("LOAD_SUPER_ATTR")
 def load_super_attr(f: Frame, i: Instruction) -> None:
-    function, cls, value = f.pop_many(3)
-    if i.arg & 2:
-        proxy = calls.call(f, function, [cls, value], {})
-    else:
-        proxy = calls.call(f, function, [], {})
+    function, *args = f.pop_many(3)
+    proxy = calls.call(f, function, args if i.arg & 2 else [], {})
     found = objects.load_attr(f, proxy, f.code.co_names[i.arg >> 2])
     if i.arg & 1:
         f.push(NULL)
@@ -148,22 +140,22 @@ def jump(f: Frame, i: Instruction) -> int:
     return i.target
 
 
-@handles("POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_IF_TRUE")
+@handles("POP_JUMP_IF_TRUE")
 def pop_jump_if_true(f: Frame, i: Instruction) -> int | None:
     return i.target if objects.truth(f, f.pop()) else None
 
 
-@handles("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_FALSE", "POP_JUMP_IF_FALSE")
+@handles("POP_JUMP_IF_FALSE")
 def pop_jump_if_false(f: Frame, i: Instruction) -> int | None:
     return None if objects.truth(f, f.pop()) else i.target
 
 
-@handles("POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_IF_NONE")
+@handles("POP_JUMP_IF_NONE")
 def pop_jump_if_none(f: Frame, i: Instruction) -> int | None:
     return i.target if f.pop() is None else None
 
 
-@handles("POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE", "POP_JUMP_IF_NOT_NONE")
+@handles("POP_JUMP_IF_NOT_NONE")
 def pop_jump_if_not_none(f: Frame, i: Instruction) -> int | None:
     return i.target if f.pop() is not None else None
 
@@ -201,10 +193,7 @@ def for_iter(f: Frame, i: Instruction) -> int | None:
     if value is not UNSET:
         f.push(value)
         return None
-    if PY312:  # END_FOR at the target pops both
-        f.push(NULL)
-    else:
-        f.pop()
+    f.pop()
     return i.target
 
 
@@ -231,10 +220,7 @@ def send(f: Frame, i: Instruction) -> int | None:
             if result is UNSET:
                 raise StopIteration
     except StopIteration as stop:
-        if PY312:
-            f.push(stop.value)
-        else:
-            f.stack[-1] = stop.value
+        f.stack[-1] = stop.value
         return i.target
     f.push(result)
     return None
@@ -291,19 +277,14 @@ def call_function_ex(f: Frame, i: Instruction) -> None:
     f.push(calls.call(f, function, list(args), dict(kwargs)))
 
 
-@handles("CALL_INTRINSIC_1")
-def call_intrinsic_1(f: Frame, i: Instruction) -> None:
-    if i.arg == 3:  # StopIteration inside a generator
-        value = f.pop()
-        if isinstance(value, StopIteration):
-            value = RuntimeError("generator raised StopIteration")
-        f.push(value)
-    elif i.arg == 5:
-        f.push(objects.unary(f, operator.pos, "__pos__", f.pop()))
-    elif i.arg == 6:
-        f.push(tuple(f.pop()))
-    else:
-        raise Break(f"the instruction CALL_INTRINSIC_1 {i.arg} is not followed")
+@handles("STOPITERATION_ERROR")
+def stopiteration_error(f: Frame, i: Instruction) -> None:
+    """What a generator that is left by an exception raises instead of it."""
+    error = f.pop()
+    if isinstance(error, StopIteration):
+        stop, error = error, RuntimeError("generator raised StopIteration")
+        error.__cause__ = stop
+    f.push(error)
 
 
 # Exceptions and with ------------------------------------------------------------------------------

@@ -22,16 +22,6 @@ def pop_top(f: Frame, i: Instruction) -> None:
     f.pop()
 
 
-@handles("END_FOR")
-def end_for(f: Frame, i: Instruction) -> None:
-    f.pop_many(2)
-
-
-@handles("END_SEND")
-def end_send(f: Frame, i: Instruction) -> None:
-    del f.stack[-2]
-
-
 @handles("PUSH_NULL")
 def push_null(f: Frame, i: Instruction) -> None:
     f.push(NULL)
@@ -53,14 +43,15 @@ def load_const(f: Frame, i: Instruction) -> None:
     f.push(f.code.co_consts[i.arg])
 
 
-@handles("LOAD_FAST", "LOAD_FAST_CHECK")
+@handles("LOAD_FAST")
 def load_fast(f: Frame, i: Instruction) -> None:
     f.stack.append(f.load(i.arg))
 
 
 @handles("LOAD_FAST_AND_CLEAR")
 def load_fast_and_clear(f: Frame, i: Instruction) -> None:
-    f.push(f.slots[i.arg])
+    value = f.slots[i.arg]
+    f.push(NULL if value is UNSET else value)
     f.slots[i.arg] = UNSET
 
 
@@ -71,7 +62,8 @@ def load_closure(f: Frame, i: Instruction) -> None:
 
 @handles("STORE_FAST")
 def store_fast(f: Frame, i: Instruction) -> None:
-    f.slots[i.arg] = f.stack.pop()
+    value = f.stack.pop()
+    f.slots[i.arg] = UNSET if value is NULL else value
 
 
 @handles("DELETE_FAST")

@@ -9,19 +9,25 @@ numbers, so the bytecode is used as it is.
 
 from __future__ import annotations
 
-import dis
 import types
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flambeau import _C
 
 from .errors import Skip
-from .opcodes import PY312, Decoded, Handler, Instruction, decoded, write_exception_table
-
-_OP = dis.opmap
-_CACHES: list[int] = dis._inline_cache_entries  # type: ignore[attr-defined]
+from .inlined import Inlined, comprehension, sets_others
+from .opcodes import (
+    Decoded,
+    Handler,
+    Instruction,
+    decoded,
+    encode,
+    landing,
+    stack_effect,
+    write_exception_table,
+)
 
 
 @dataclass(frozen=True)
@@ -31,15 +37,6 @@ class State:
     depth: int
     nulls: frozenset[int]
     unset: frozenset[int]
-
-
-def encode(op: str, arg: int = 0) -> bytes:
-    out = b""
-    for shift in (24, 16, 8):
-        if arg >> shift:
-            out += bytes((_OP["EXTENDED_ARG"], arg >> shift & 255))
-    code = _OP[op]
-    return out + bytes((code, arg & 255)) + bytes(2 * _CACHES[code])
 
 
 def _varint(v: int) -> bytes:
@@ -161,31 +158,62 @@ def rest(
 
 
 def _after(i: Instruction, state: State, jumps: bool) -> State:
-    effect = dis.stack_effect(i.op, i.arg if i.op >= dis.HAVE_ARGUMENT else None, jump=jumps)
-    if i.name == "CALL" and not PY312:
-        effect = -i.arg - 1  # PRECALL's part included
-    depth = state.depth + effect
-    nulls = set(state.nulls)
+    """The frame after an instruction that does not raise."""
+    depth = state.depth + stack_effect(i, jumps)
+    nulls, unset = set(state.nulls), set(state.unset)
+    top = state.depth - 1
     if i.name in ("CALL", "CALL_FUNCTION_EX"):
         nulls.discard(depth - 1)
-    if i.name == "LOAD_METHOD" or (i.name == "LOAD_GLOBAL" and i.arg & 1):
+    elif i.name in ("LOAD_METHOD", "LOAD_GLOBAL", "LOAD_SUPER_ATTR") and _leaves_null(i):
         nulls.add(depth - 2)
-    if PY312 and i.name == "LOAD_ATTR" and i.arg & 1:
-        nulls.add(depth - 2)
-    return State(depth, frozenset(k for k in nulls if k < depth), state.unset)
+    elif i.name == "SWAP":
+        other = {top: top + 1 - i.arg, top + 1 - i.arg: top}
+        nulls = {other.get(k, k) for k in nulls}
+    elif i.name == "LOAD_FAST_AND_CLEAR":
+        if i.arg in unset:
+            nulls.add(depth - 1)
+        unset.add(i.arg)
+    elif i.name == "MAKE_CELL":
+        unset.discard(i.arg)
+    elif i.name == "STORE_FAST":
+        (unset.add if top in nulls else unset.discard)(i.arg)
+    return State(depth, frozenset(k for k in nulls if k < depth), frozenset(unset))
+
+
+def _leaves_null(i: Instruction) -> bool:
+    """Whether an instruction leaves what it found above NULL, to be called."""
+    return i.name == "LOAD_METHOD" or bool(i.arg & 1)
 
 
 def _copied(code: types.CodeType, d: Decoded, at: int, jump: int) -> bytes:
     """The instruction with what belongs to it; a jump leads `jump` units on."""
     i = d.instructions[at]
-    if i.name == "LOAD_METHOD" or (PY312 and i.name == "LOAD_ATTR" and i.arg & 1):
-        # Whether a method or NULL lies below would be unknown: NULL, always.
-        arg = i.arg & ~1 if PY312 else i.arg
-        return encode("PUSH_NULL") + encode("SWAP", 2) + encode("LOAD_ATTR", arg)
+    # Whether a method or NULL lies below would be unknown: NULL, always.
+    if i.name == "LOAD_METHOD":
+        return encode("PUSH_NULL") + encode("SWAP", 2) + encode("LOAD_ATTR", i.arg)
+    if i.name == "LOAD_SUPER_ATTR" and _leaves_null(i):
+        return encode(i.name, i.arg & ~1) + encode("PUSH_NULL") + encode("SWAP", 2)
     if i.target >= 0:
-        name = i.name.replace("_BACKWARD_", "_FORWARD_")
-        return encode(name, jump)
+        return encode(i.name, jump)
     return code.co_code[i.start : i.end]
+
+
+def _run_whole(d: Decoded, at: int, state: State) -> Inlined | None:
+    """The comprehension in line that begins at an instruction, where it can be run as one."""
+    found = comprehension(d, at)
+    if found is None or found.first != at or sets_others(d, found, state.unset):
+        return None
+    return found
+
+
+def _after_whole(d: Decoded, c: Inlined, state: State) -> State:
+    """The frame after a comprehension: as if its loop had ended at once."""
+    for i in d.instructions[c.first : c.loop]:
+        state = _after(i, state, False)
+    state = _after(d.instructions[c.loop], state, True)
+    for i in d.instructions[c.landing : c.end]:
+        state = _after(i, state, False)
+    return state
 
 
 def _pass_on(names: _Names, state: State, const: int) -> bytes:
@@ -199,16 +227,14 @@ def _pass_on(names: _Names, state: State, const: int) -> bytes:
     for k in range(state.depth):
         null = k in state.nulls
         out += encode("LOAD_CONST", none) if null else encode("LOAD_FAST", names.n + k)
-    n = names.n + state.depth
-    if "PRECALL" in _OP:
-        out += encode("PRECALL", n)
-    return out + encode("CALL", n) + encode("RETURN_VALUE")
+    return out + encode("CALL", names.n + state.depth) + encode("RETURN_VALUE")
 
 
 def step(
     code: types.CodeType, namespace: dict[str, Any], at: int, state: State
 ) -> types.FunctionType:
-    """A function that runs instruction `at` plainly and goes on with the rest."""
+    """A function that runs instruction `at` (or the comprehension in line that begins there)
+    plainly and goes on with the rest."""
     known = rests_of(code, namespace).steps
     found = known.get((at, state))
     if found is not None:
@@ -218,7 +244,10 @@ def step(
     if i.name in ("SEND", "YIELD_VALUE", "RETURN_GENERATOR", "BEFORE_ASYNC_WITH"):
         raise Skip(f"a graph cannot end before {i.name}")
     returns = i.name in ("RETURN_VALUE", "RERAISE", "RAISE_VARARGS", "RETURN_CONST")
-    through, jumped = _after(i, state, False), _after(i, state, True)
+    whole = _run_whole(d, at, state)
+    end = at + 1 if whole is None else whole.end
+    through = _after(i, state, False) if whole is None else _after_whole(d, whole, state)
+    jumped = _after(i, state, True)
     names = _Names(code, max(state.depth, through.depth, jumped.depth))
     consts: list[Any] = list(code.co_consts)
 
@@ -227,29 +256,29 @@ def step(
         consts.extend((rest(code, namespace, index, after), None))
         return _pass_on(names, after, const)
 
-    fall = b"" if returns else exit_to(at + 1, through)
-    taken = b""
-    if PY312 and i.name == "FOR_ITER":  # it jumps over the END_FOR that it leads to
-        taken = encode("NOP") + exit_to(i.target + 1, jumped)
-    elif i.target >= 0:
-        taken = exit_to(i.target, jumped)
+    fall = b"" if returns else exit_to(end, through)
+    taken = b"" if i.target < 0 else landing(i.name) + exit_to(i.target, jumped)
     prologue = _restore(names, state)
-    copied = _copied(code, d, at, len(fall) // 2)
+    if whole is None:
+        copied = _copied(code, d, at, len(fall) // 2)
+        rows = [replace(h, start=0, end=len(copied)) for h in d.rows(i.offset, i.end)]
+    else:
+        first, last = i.start, d.instructions[end - 1].end
+        copied = code.co_code[first:last]
+        rows = [replace(h, start=h.start - first, end=h.end - first) for h in d.rows(first, last)]
     raw = prologue + copied + fall + taken + encode("NOP")
     handlers: list[Handler] = []
-    covered = d.handler(i.offset)
     length = len(raw)
-    if covered is not None:  # its handler runs plainly, to the end of the frame
+    if rows:  # their handlers run plainly, to the end of the frame
         raw += code.co_code
-        start = len(prologue)
         handlers = _shifted(d.handlers, length)
-        handlers.append(
-            Handler(
-                start, start + len(copied), covered.target + length, covered.depth, covered.lasti
-            )
-        )
+        start = len(prologue)
+        handlers += [
+            replace(h, start=h.start + start, end=h.end + start, target=h.target + length)
+            for h in rows
+        ]
     new = _replace(
-        code, names, raw, length, i.line, covered is not None, handlers, tuple(consts),
+        code, names, raw, length, i.line, bool(rows), handlers, tuple(consts),
         names.n + state.depth,
     )  # fmt: skip
     _C._skip_code(new)
@@ -289,7 +318,7 @@ def reachable(code: types.CodeType, at: int) -> set[int]:
     return seen
 
 
-_READS = ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "DELETE_FAST", "LOAD_CLOSURE",
+_READS = ("LOAD_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST", "LOAD_CLOSURE",
           "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLASSDEREF")  # fmt: skip
 
 

@@ -161,7 +161,7 @@ class World:
                 return value
             return tuple.__new__(cls, items)
         if isinstance(value, (set, frozenset)):
-            if not all(type(v) in kinds.CONSTANT_TYPES for v in value):
+            if not all(type(v) is type or type(v) in kinds.CONSTANT_TYPES for v in value):
                 raise Break(f"{place.name} is a set of objects")
             frozen = frozenset(value)
             place.check(TRUTH, lambda s: frozenset(s) == frozen, f"{place.name} == {frozen}")

@@ -176,10 +176,32 @@ def two_prints(x):
     return a + b
 
 
+class Base:
+    @property
+    def count(self):
+        print(end="")
+        return 2
+
+    @property
+    def scaled(self):
+        print(end="")
+        return lambda t: t * 3
+
+
+class Derived(Base):
+    pass
+
+
+def through_super(x):
+    d = Derived()
+    y = x * super(Derived, d).count
+    return super(Derived, d).scaled(y) + 1
+
+
 FUNCTIONS = [
     data_dependent, item, in_callee, in_call_arguments, in_expression, with_defaults_and_cells,
     in_loop, in_try, in_no_grad, in_user_context, iterator_alive, mutated_before, not_set_yet,
-    star_call, conditional_expression, short_circuit, two_prints, printing,
+    star_call, conditional_expression, short_circuit, two_prints, printing, through_super,
 ]  # fmt: skip
 
 
