@@ -1,9 +1,10 @@
 """C++ of loop nests: one function each, plain loops that the compiler vectorises.
 
-A nest is emitted by one of four strategies. `flat`: nothing is reduced; dims that lie together in
+A nest is emitted by one of five strategies. `flat`: nothing is reduced; dims that lie together in
 every access become one, the last is the vector. `rows`: the last dim is reduced; each row is swept
 stage by stage while it is in the cache. `columns`: the last dim is kept; a tile of it is the
-vector, and accumulators are arrays. `split`: few rows and much to reduce; every sweep is cut into
+vector, and accumulators are arrays. `panels` (emit_panels.py): the same where all kept points are
+such a dim and rows are many. `split`: few rows and much to reduce; every sweep is cut into
 a fixed number of pieces, so that results do not depend on the number of threads.
 The arithmetic is that of csrc/kernels/scalar_math.h, the same as eager's.
 
@@ -19,8 +20,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._ir.graph import Dim
-from .._ir.symexpr import Atom, expr
-from . import indexing
+from .._ir.symexpr import expr
+from . import emit_panels, indexing
+from .cpp_text import Scope, c_expr, literal
 from .nest import Accumulate, Nest, Stage, Store
 from .scalar import Scalar, walk
 
@@ -32,73 +34,25 @@ _COLD = "__attribute__((cold, noinline)) "
 _TRIG = ("sin", "cos", "tan", "sinc")
 
 
-def c_expr(e: Dim) -> str:
-    """An integer expression in C; all divisions are of non-negative numbers by positive ones."""
-    e = expr(e)
-    if not e.terms:
-        return "0"
-    parts = []
-    for monomial, c in e.terms:
-        factors = [_atom(a) for a, n in monomial for _ in range(n)]
-        if abs(c) != 1 or not factors:
-            factors.insert(0, str(abs(c)))
-        text = " * ".join(factors)
-        parts.append(("- " if c < 0 else "+ ") + text)
-    return " ".join(parts).removeprefix("+ ")
+def innermost(nest: Nest) -> int | None:
+    """The dim of size above 1 along which memory is dense in most of what a nest goes over whole,
+    the last if none is."""
+    dims = [d for d, n in enumerate(nest.domain) if n != 1]
+    indices = [s.index for s in nest.statements if isinstance(s, Store)]
+    loads = walk(s.value for s in nest.statements)
+    indices += [n.value[1] for n in loads if n.op == "load"]
+    names = {f"i{d}" for d in dims}
+    most = max((len(names & i.symbols) for i in indices), default=0)
+    whole = [i for i in indices if len(names & i.symbols) == most]
 
+    def dense(d: int) -> tuple[int, int]:
+        return sum(indexing.coefficient(i, f"i{d}") == expr(1) for i in whole), d
 
-def _atom(a: Atom) -> str:
-    if a.kind == "sym":
-        return a.name
-    x, y = (f"({c_expr(arg)})" for arg in a.args[:2])
-    match a.kind:
-        case "div":
-            return f"({x} / {y})"
-        case "mod":
-            return f"({x} % {y})"
-    rest = a.args[2:]
-    text = f"({x} {'<' if a.kind == 'min' else '>'} {y} ? {x} : {y})"
-    for arg in rest:
-        z = f"({c_expr(arg)})"
-        text = f"({text} {'<' if a.kind == 'min' else '>'} {z} ? {text} : {z})"
-    return text
-
-
-def literal(value: Any, type: str) -> str:
-    """A constant of a register type."""
-    real = {"C64": "float", "C128": "double"}.get(type, type)
-    if isinstance(value, complex):
-        return f"{type}{{{literal(value.real, real)}, {literal(value.imag, real)}}}"
-    if value in ("lowest", "highest"):
-        return _extreme(value, type)
-    if type == "bool":
-        return "true" if value else "false"
-    if type in ("int64_t", "uint64_t"):
-        v = int(value)
-        return f"{type}({v}ll)" if v > -(2**63) else "int64_t(-9223372036854775807ll - 1)"
-    if value != value:
-        text = '__builtin_nan("")'
-    elif value in (float("inf"), float("-inf")):
-        text = "-__builtin_inf()" if value < 0 else "__builtin_inf()"
-    else:
-        text = float(value).hex() if value else repr(float(value))
-    number = f"{real}({text})"
-    return f"{type}{{{number}, 0}}" if type != real else number
-
-
-def _extreme(which: str, type: str) -> str:
-    if type in ("float", "double"):
-        return f"{type}({'-' if which == 'lowest' else ''}__builtin_inf())"
-    if type == "bool":
-        return "false" if which == "lowest" else "true"
-    if type == "uint64_t":
-        return "uint64_t(0)" if which == "lowest" else "~uint64_t(0)"
-    big = "9223372036854775807ll"
-    return f"int64_t(-{big} - 1)" if which == "lowest" else f"int64_t({big})"
+    return max(dims, key=dense, default=None)
 
 
 def strategy(nest: Nest) -> str:
-    """How a nest is emitted: flat, rows, columns or split."""
+    """How a nest is emitted: flat, rows, columns, panels or split."""
     if not nest.reduced:
         return "flat"
     rows = _product(n for d, n in enumerate(nest.domain) if d not in nest.reduced)
@@ -106,25 +60,12 @@ def strategy(nest: Nest) -> str:
         few = (rows if isinstance(rows, int) else rows.constant) or 0
         if few < 4:
             return "split"
-    real = [d for d, n in enumerate(nest.domain) if n != 1]
-    return "rows" if not real or real[-1] in nest.reduced else "columns"
-
-
-class Scope:
-    """Names of values that are computed; an inner scope sees those of the outer ones."""
-
-    def __init__(self, outer: Scope | None = None) -> None:
-        self.outer = outer
-        self.names: dict[int, str] = {}
-        self.lines: list[str] = []
-        self.counter: list[int] = outer.counter if outer else [0]
-
-    def find(self, n: Scalar) -> str | None:
-        return self.names.get(id(n)) or (self.outer.find(n) if self.outer else None)
-
-    def fresh(self) -> str:
-        self.counter[0] += 1
-        return f"t{self.counter[0]}"
+    last = innermost(nest)
+    if last is None or last in nest.reduced:
+        return "rows"
+    swept = _product(n for d, n in enumerate(nest.domain) if d in nest.reduced)
+    alone = expr(rows) == expr(nest.domain[last])
+    return "panels" if alone and emit_panels.fits(swept, rows, GRAIN) else "columns"
 
 
 class Emitter:
@@ -147,8 +88,8 @@ class Emitter:
             return literal(n.value, n.type)
         if n.op == "result":
             return f"{n.value}[j]" if n.value in self.arrays else str(n.value)
-        for node in walk([n]):
-            if node.op in ("const", "result") or scope.find(node):
+        for node in walk([n], known=scope.find):
+            if node.op in ("const", "result"):
                 continue
             scope.names[id(node)] = name = scope.fresh()
             scope.lines.append(f"const {node.type} {name} = {self.expression(node, scope)};")
@@ -192,7 +133,7 @@ class Emitter:
     def emit(self) -> list[str]:
         """Lines of the function, and of those that it calls for a part of its work."""
         body = {"flat": self.flat, "split": self.split, "rows": self.rows,
-                "columns": self.columns}[strategy(self.nest)]()  # fmt: skip
+                "columns": self.columns, "panels": self.panels}[strategy(self.nest)]()  # fmt: skip
         head = [f"// {w}" for w in self.nest.where]
         return [*head, *(x for part in self.parts for x in part), *self.function("void", "", body)]
 
@@ -398,7 +339,11 @@ class Emitter:
         return row
 
     def split_dims(self) -> tuple[list[Any], list[Any]]:
-        real: list[Any] = [(f"i{d}", n, {}) for d, n in enumerate(self.nest.domain) if n != 1]
+        """Loops over kept and over reduced dims of size above 1; the innermost dim is the last."""
+        dims = [d for d, n in enumerate(self.nest.domain) if n != 1]
+        last = innermost(self.nest)
+        dims.sort(key=lambda d: d == last)
+        real: list[Any] = [(f"i{d}", self.nest.domain[d], {}) for d in dims]
         kept = [x for x in real if int(x[0][1:]) not in self.nest.reduced]
         return kept, [x for x in real if int(x[0][1:]) in self.nest.reduced]
 
@@ -451,6 +396,9 @@ class Emitter:
                 "}",
             ]),
         ]  # fmt: skip
+
+    def panels(self) -> list[str]:
+        return emit_panels.Panels(self).body()
 
     def split(self) -> list[str]:
         """Few rows: the first reduced dim of every sweep is cut into pieces."""

@@ -111,12 +111,12 @@ def rewritten(body: Body, x: Scalar, change: Callable[[Scalar], Scalar | None]) 
     return visit(x)
 
 
-def walk(roots: Iterable[Scalar]) -> list[Scalar]:
-    """All nodes below the roots, arguments first."""
+def walk(roots: Iterable[Scalar], known: Callable[[Scalar], object] | None = None) -> list[Scalar]:
+    """All nodes below the roots, arguments first, but not what is known or what only that needs."""
     out: dict[int, Scalar] = {}
 
     def visit(n: Scalar) -> None:
-        if id(n) in out:
+        if id(n) in out or (known and known(n)):
             return
         for a in n.args:
             visit(a)

@@ -1,0 +1,133 @@
+"""Reductions of many rows into few columns: values, rounding, memory read in its order."""
+
+from __future__ import annotations
+
+import pytest
+from test_native import agree, compiled, uniform
+
+import flambeau as torch
+from flambeau import nn
+from flambeau._compiler.emit_cpp import Emitter, innermost, strategy
+from flambeau._compiler.nest import Nest, Program
+from flambeau._compiler.schedule import schedule
+from flambeau._trace import trace
+
+F = nn.functional
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLAMBEAU_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def nests(f, inputs, dynamic=False) -> list[Nest]:
+    program: Program = schedule(trace(f, inputs, "primitive", dynamic))
+    return [s for s in program.steps if isinstance(s, Nest)]
+
+
+def normed(x):
+    mean = x.mean(0, keepdim=True)
+    square = ((x - mean) ** 2).mean(0, keepdim=True)
+    return (x - mean) * torch.rsqrt(square + 1e-5) * x.amax(0) + x.amin(0)
+
+
+def several(x):
+    return (x * 2).sum(0), x.exp().sum(0), x.amax(0)
+
+
+CASES = {
+    "sum": (lambda x: (x * 2).sum(0), (3000, 40)),
+    "one column left over": (lambda x: x.sin().sum(0), (1100, 17)),
+    "several": (several, (2000, 16)),
+    "statistics": (normed, (1500, 24)),
+    "rows of two dims": (lambda x: (x * x.mean((0, 1))).sum((0, 1)), (70, 33, 20)),
+    "rows around columns": (lambda x: (x * 1.5).sum((0, 2)), (40, 50, 30)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_eager(name):
+    f, shape = CASES[name]
+    agree(f, [uniform(*shape)])
+    agree(f, [uniform(*shape)], dynamic=True)
+
+
+@pytest.mark.parametrize("name", ["sum", "several", "statistics", "rows of two dims"])
+def test_goes_over_rows(name):
+    f, shape = CASES[name]
+    assert [strategy(n) for n in nests(f, [uniform(*shape).detach()])][0] == "panels"
+
+
+def test_few_rows_or_wide_ones_go_by_tiles():
+    for shape in ((60, 2000), (4000, 4000)):
+        assert [strategy(n) for n in nests(lambda x: (x * 2).sum(0), [uniform(*shape)])] == [
+            "columns"
+        ]
+
+
+def test_nan_is_kept():
+    x = uniform(2000, 12).detach()
+    x[1234, 5] = float("nan")
+    for f in (lambda x: x.amax(0), lambda x: x.amin(0), lambda x: x.sum(0)):
+        (got,) = compiled(f, [x])(x)
+        assert torch.equal(got.isnan(), f(x).isnan())
+
+
+def test_whole_numbers_and_truth():
+    def f(tensors):
+        return [
+            y
+            for x in tensors
+            for y in ((x * 3).sum(0), (x * 3).amax(0), (x > 1011).any(0), (x * 2.0).sum(0))
+        ]
+
+    widths = (1, 2, 7, 12, 16, 33, 100)
+    tensors = [torch.arange(3000 * n).view(3000, n) % 1013 for n in widths]
+    tensors += [x[:40] for x in tensors]
+    got = torch.compile(f)(tensors)
+    assert all(torch.equal(x, y) for x, y in zip(got, f(tensors), strict=True))
+
+
+def test_rounding_stays_small():
+    x = uniform(65536, 8).detach()
+    (got,) = compiled(lambda x: (x * 2).sum(0), [x])(x)
+    exact = (x.double() * 2).sum(0)
+    assert (got - exact).abs().max() < 1e-5 * x.abs().double().sum(0).max()
+
+
+def test_threads_do_not_change_results():
+    x = uniform(5000, 30).detach()
+    f = compiled(normed, [x])
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        (one,) = f(x)
+        torch.set_num_threads(2)
+        (two,) = f(x)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(one, two)
+
+
+def test_what_a_column_needs_is_computed_before_the_rows():
+    *_, nest = nests(lambda x, w: ((x - (w * 2).exp().sqrt()) * 3).sum(0),
+                     [uniform(3000, 16).detach(), uniform(16).detach()])  # fmt: skip
+    memory = dict.fromkeys(nest.reads | nest.writes, "float")
+    lines = Emitter(nest, memory).emit()
+    (at,) = (i for i, x in enumerate(lines) if "s::sqrt" in x)
+    (rows,) = (i for i, x in enumerate(lines) if "= from;" in x and "{" in x and "to;" in x)
+    assert at < rows
+
+
+def test_channels_that_lie_last():
+    x = uniform(4, 16, 12, 12).detach().contiguous(memory_format=torch.channels_last)
+
+    def f(x):
+        return F.relu(F.batch_norm(x, None, None, training=True))
+
+    agree(f, [x.requires_grad_()])
+    agree(f, [uniform(4, 16, 12, 12)])
+    nest = nests(lambda x: (x * 2).sum((0, 2, 3)), [x.detach()])[0]
+    assert innermost(nest) not in nest.reduced
