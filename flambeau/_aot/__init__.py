@@ -7,8 +7,9 @@ neither frames nor native code.
 
 from __future__ import annotations
 
+from .._trace.functional import NotFunctional
 from .metadata import Metadata
 from .pipeline import Compiled, aot
 from .runtime import callable_of
 
-__all__ = ["Compiled", "Metadata", "aot", "callable_of"]
+__all__ = ["Compiled", "Metadata", "NotFunctional", "aot", "callable_of"]

@@ -14,12 +14,15 @@ import flambeau
 from .._ir.entries import record, resolve
 from .._ir.graph import Graph, Node, TensorType, Value
 from .._trace import geometry, table
+from .._trace.dtypes import result_type
 from .._trace.fake import Fake, of_type
 from .._trace.functional import PrimitiveRecorder
 from .._trace.interp import NUMBERS, Interpreter, wrapped
 from .._trace.record import is_inexact
 from .._trace.session import default
 from .functionalise import _argument, run_rule
+
+_HALF = (flambeau.float16, flambeau.bfloat16)
 
 
 def active_values(graph: Graph, requires_grad: list[bool]) -> set[Value]:
@@ -124,8 +127,13 @@ class Backward:
         self.recorder.env.locate = lambda: where
         is_list = len(op.outputs) == 1 and op.outputs[0].is_list
         values = [self.value(p, node, got, is_list, rule.undefined) for p in rule.params]
+        half = None
+        if op.kind == "pointwise":
+            values, half = self.widened(values)
         with flambeau.no_grad():
             made = Interpreter(self.recorder.call).run(rule.function, values)
+        if half is not None:
+            made = [g if g is None else self.call("to", g, half) for g in made]
         for slot, g in zip(rule.slots, made, strict=True):
             arg = node.args[slot]
             if isinstance(arg, Value):
@@ -134,6 +142,23 @@ class Backward:
                 for v, part in zip(arg, g, strict=True):
                     if isinstance(v, Value):
                         self.accumulate(v, part)
+
+    def widened(self, values: list[Any]) -> tuple[list[Any], Any]:
+        """Half formats as float32, and the one that the cotangents are rounded to, if any.
+
+        Eager's kernel for the derivative of a pointwise entry rounds once, at its end.
+        """
+        given = [x for x in values if isinstance(x, Fake)]
+        if not any(x.dtype in _HALF for x in given):
+            return values, None
+        common = result_type(*given)
+        wide = [
+            self.call("to", x, flambeau.float32)
+            if isinstance(x, Fake) and x.dtype in _HALF and not x.wrapped
+            else x
+            for x in values
+        ]
+        return wide, common if common in _HALF else None
 
     def custom(self, node: Node, got: list[Fake | None]) -> None:
         """See Note [Derivatives of their own]."""

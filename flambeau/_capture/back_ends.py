@@ -11,6 +11,7 @@ from typing import Any
 
 from flambeau._ir.graph import Graph
 from flambeau._ir.graph_run import prepare
+from flambeau._ir.logs import log
 
 
 def run_eagerly(graph: Graph, example_inputs: Any = ()) -> Callable[..., tuple[Any, ...]]:
@@ -20,22 +21,34 @@ def run_eagerly(graph: Graph, example_inputs: Any = ()) -> Callable[..., tuple[A
 
 def run_ahead_of_time(graph: Graph, example_inputs: Any) -> Callable[..., tuple[Any, ...]]:
     """'aot_eager': functional forward and backward graphs of primitives, node by node."""
-    from flambeau._aot import aot, callable_of
+    from flambeau._aot import NotFunctional, aot, callable_of
 
-    return callable_of(aot(graph, _wanted(example_inputs)))
+    try:
+        return callable_of(aot(graph, _wanted(example_inputs)))
+    except NotFunctional as e:
+        return _run_as_captured(graph, e)
 
 
 def run_compiled(
     graph: Graph, example_inputs: Any, mode: str | None = None, options: Any = None
 ) -> Callable[..., tuple[Any, ...]]:
     """'inductor': the same graphs in native code."""
-    from flambeau._aot import aot, callable_of
+    from flambeau._aot import NotFunctional, aot, callable_of
     from flambeau._compiler.execute import programs
 
-    compiled = aot(graph, _wanted(example_inputs))
+    try:
+        compiled = aot(graph, _wanted(example_inputs))
+    except NotFunctional as e:
+        return _run_as_captured(graph, e)
     graphs = [g for g in (compiled.forward, compiled.backward) if g is not None]
     made = dict(zip(graphs, programs(graphs), strict=True))
     return callable_of(compiled, made.__getitem__)
+
+
+def _run_as_captured(graph: Graph, why: Exception) -> Callable[..., tuple[Any, ...]]:
+    """Node by node, as it was captured: right, and no faster than eager."""
+    log("graph_breaks", f"a graph runs uncompiled: {why}")
+    return run_eagerly(graph)
 
 
 def aot_autograd(

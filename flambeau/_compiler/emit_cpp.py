@@ -108,6 +108,8 @@ class Emitter:
         args = [self.value(a, scope) for a in n.args]
         if n.op == "cast":
             return f"lift<{n.type}>({args[0]})"
+        if n.op == "wrap" and n.type == "float":
+            return f"widen(narrow<{n.value}>({args[0]}))"
         if n.op == "wrap":
             return f"static_cast<int64_t>(static_cast<{n.value}>({args[0]}))"
         suffix = f"<{self.exact}>" if n.op in _TRIG else ""
@@ -116,7 +118,8 @@ class Emitter:
         return f"s::{n.op}{suffix}({', '.join(args)})"
 
     def store(self, s: Store, scope: Scope) -> None:
-        x = self.value(s.value, scope)
+        wrapped = s.value.op == "wrap" and s.value.value == s.memory
+        x = self.value(s.value.args[0] if wrapped else s.value, scope)
         target = f"{s.buffer}[{c_expr(s.index)}]"
         register = s.value.type
         match s.memory:

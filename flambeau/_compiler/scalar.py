@@ -51,7 +51,7 @@ class Scalar:
     index    Expr                  an integer that depends on loop variables
     result   name                  what a reduction of an earlier stage gave
     cast                           conversion between register types
-    wrap     C++ type              an integer reduced to what that memory type holds
+    wrap     C++ type              a number reduced or rounded to what that memory type holds
     other    None                  a primitive of the table
     """
 
@@ -89,11 +89,15 @@ class Body:
         return self.make("cast", type, (x,))
 
     def stored_as(self, x: Scalar, dtype: Any) -> Scalar:
-        """x as a later reader of a tensor of that dtype sees it, but for rounding to half."""
+        """x as a later reader of a tensor of that dtype sees it."""
         x = self.cast(x, REGISTER[dtype])
-        if REGISTER[dtype] == "int64_t" and MEMORY[dtype] != "int64_t":
-            return self.make("wrap", "int64_t", (x,), MEMORY[dtype])
-        return x
+        memory = MEMORY[dtype]
+        narrow = memory in ("F16", "BF16") or (x.type == "int64_t" and memory != "int64_t")
+        if not narrow or (x.op == "load" and x.value[2] == memory):
+            return x
+        return (
+            x if x.op == "wrap" and x.value == memory else self.make("wrap", x.type, (x,), memory)
+        )
 
 
 def rewritten(body: Body, x: Scalar, change: Callable[[Scalar], Scalar | None]) -> Scalar:

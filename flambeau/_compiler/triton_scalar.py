@@ -319,7 +319,7 @@ def expression(n: Scalar, args: Sequence[str]) -> str:
     if n.op == "cast":
         return f"{args[0]} != 0" if n.type == "bool" else f"{args[0]}.to({DTYPE[n.type]})"
     if n.op == "wrap":
-        return f"{args[0]}.to({IN_MEMORY[n.value][0]}).to(tl.int64)"
+        return f"{args[0]}.to({IN_MEMORY[n.value][0]}).to({DTYPE[n.type]})"
     text = rule(n.op, n.args[1].type if n.op == "where" else source)
     if text is None:
         raise Refused(f"triton: {n.op} of {source} has no equal in Triton's language; it is called")

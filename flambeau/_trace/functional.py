@@ -20,8 +20,12 @@ from .._ir.graph import CUSTOM, Graph
 from . import geometry
 from .fake import Fake, View
 from .interp import Interpreter
-from .record import Recorder, fakes_of
+from .record import Recorder, fakes_of, is_inexact
 from .table import body, evaluate, evaluate_call, fits, is_primitive, vjp
+
+
+class NotFunctional(NotImplementedError):
+    """A change in place that no functional graph stands for; run as it is, it is right."""
 
 
 class PrimitiveRecorder(Recorder):
@@ -56,11 +60,12 @@ class PrimitiveRecorder(Recorder):
     def mutate(self, op: Op, args: list[Any]) -> Any:
         """A mutating entry: its form that makes a new tensor, written back."""
         if op.mutated_lists:
-            raise NotImplementedError(f"{op.name}: not traced; it changes lists of tensors")
+            raise NotFunctional(f"{op.name}: not traced; it changes lists of tensors")
         target = args[0]
         evaluate(op, args, evaluate_call)
         made = Fake(target.dtype, target.shape, target.strides, target.device)
         self.add(f"{op.uid}.new", args, [made])
+        self.propagate(op, args, [made])
         self.write(target, made)
         self.propagate(op, args, [target])
         return target
@@ -81,7 +86,7 @@ class PrimitiveRecorder(Recorder):
     def refresh(self, x: Fake) -> None:
         """Makes a view of what its memory holds now."""
         if x.view_of is None:
-            raise RuntimeError("a tensor was changed through memory that it does not own")
+            raise NotFunctional("a tensor was changed through memory that it does not own")
         grad, self.grad = self.grad, x.view_of.grad
         self.add(x.view_of.op.uid, x.view_of.args, [x])
         self.grad = grad
@@ -90,6 +95,7 @@ class PrimitiveRecorder(Recorder):
     def write(self, x: Fake, new: Fake) -> None:
         """`x` holds the values of `new` from now on."""
         new = self.conform(new, x)
+        x.requires_grad = x.requires_grad or (self.grad and new.requires_grad)
         if x.view_of is None:
             value = self.read(new)
             memory = x.memory
@@ -113,17 +119,15 @@ class PrimitiveRecorder(Recorder):
         grad, below = self.grad, made.below
         if below.requires_grad and not made.grad and grad:
             if new.requires_grad:
-                raise NotImplementedError(
+                raise NotFunctional(
                     "values with gradients were written to a detached view of a tensor that "
-                    "requires grad; change a clone of it"
+                    "requires grad"
                 )
             self.grad = False
         if below.view_of is not None and _repeats(below):
             # Elements that the view below has twice would get their cotangents twice.
             base = x.memory.base
-            place = [list(x.shape), list(x.strides), x.offset]
-            scattered = self.call(record("as_strided_scatter"), False, [base, new, *place])
-            self.write(base, scattered)
+            self.write(base, self.placed(base, new, x))
         else:
             self.write(below, self.scatter(made, new))
         self.grad = grad
@@ -142,6 +146,7 @@ class PrimitiveRecorder(Recorder):
             if not (new.wrapped and new.value is None):
                 return new
         made = Fake(x.dtype, x.shape, x.strides, x.device)
+        made.requires_grad = new.requires_grad and is_inexact(x.dtype)
         self.add("copy_.new", [x, new, False], [made])
         return made
 
@@ -149,23 +154,35 @@ class PrimitiveRecorder(Recorder):
         """The tensor below a view once the view holds `new`, see Note [Writing through views]."""
         op, args, below = made.op, made.args, made.below
         own = f"{op.uid}_scatter"
+        view = evaluate(op, list(args), evaluate_call)
+        view.view_of = made
+        if op.name == "as_strided":
+            return self.placed(below, new, view)
         if known(own):
             return self.call(record(own), False, [below, new, *args[1:]])
         rule = vjp(op.uid)
-        if rule is not None and op.name != "expand" and below.numel() == new.numel():
+        if rule is not None and below.numel() == new.numel() and not _repeats(view):
             given = {"g": new, **{p.name: a for p, a in zip(op.params, args, strict=True)}}
             given[op.params[0].name] = below
             values = [given[p.name] for p in rule.params]
             return Interpreter(self.call).run(rule.function, values)[0]
-        view = evaluate(op, list(args), evaluate_call)
+        return self.placed(below, new, view)
+
+    def placed(self, below: Fake, new: Fake, view: Fake) -> Fake:
+        """`below` with `new` where a view of its memory lies."""
+        if not geometry.is_contiguous(below.shape, below.strides):
+            raise NotFunctional("a view was changed in place that shows memory of gaps")
         place = [list(view.shape), list(view.strides), view.offset]
-        return self.call(record("as_strided_scatter"), False, [below, new, *place])
+        made: Fake = self.call(record("as_strided_scatter"), False, [below, new, *place])
+        return made
 
 
 def _repeats(x: Fake) -> bool:
     """Whether an element may have two places in a view; sizes that vary: if it came by windows."""
     pairs = zip(x.strides, x.shape, strict=True)
     dims = [(s, n) for s, n in pairs if not isinstance(n, int) or n != 1]
+    if any(isinstance(s, int) and s == 0 for s, _ in dims):
+        return True
     if not all(isinstance(s, int) and isinstance(n, int) for s, n in dims):
         while x.view_of is not None:
             if x.view_of.op.name in ("unfold", "as_strided", "expand"):

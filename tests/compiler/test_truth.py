@@ -24,8 +24,6 @@ REFUSED = {
     "index_fill_1": "the size of the result depends on the data",
     "masked_scatter": "the size of the result depends on the data",
     "angle": "but got BFloat16 and BFloat16",  # its derivative passes through complex numbers
-    "_fused_sgd_": "not traced; it changes lists of tensors",
-    "_fused_adam_": "not traced; it changes lists of tensors",
 }
 ENTRIES = [op for op in entries() if op.uid not in REFUSED]
 POINTWISE = {op.uid for op in ENTRIES if op.kind == "pointwise"}
