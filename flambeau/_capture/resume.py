@@ -173,6 +173,8 @@ def _after(i: Instruction, state: State, jumps: bool) -> State:
         if i.arg in unset:
             nulls.add(depth - 1)
         unset.add(i.arg)
+    elif i.name == "DELETE_FAST":
+        unset.add(i.arg)
     elif i.name == "MAKE_CELL":
         unset.discard(i.arg)
     elif i.name == "STORE_FAST":

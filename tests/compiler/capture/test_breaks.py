@@ -176,6 +176,29 @@ def two_prints(x):
     return a + b
 
 
+def deleted_before_a_loop(x):
+    y = x * 2
+    z = y + 1
+    w = z * 3
+    del z
+    while True:
+        print(end="")
+        y = y + 1
+        if y.sum() > 10:
+            z = w
+            return y, z
+
+
+def set_before_a_loop(x):
+    y = x * 2
+    n = 3
+    while True:
+        print(end="")
+        n += 1
+        if n > 5:
+            return y * n
+
+
 class Base:
     @property
     def count(self):
@@ -202,6 +225,7 @@ FUNCTIONS = [
     data_dependent, item, in_callee, in_call_arguments, in_expression, with_defaults_and_cells,
     in_loop, in_try, in_no_grad, in_user_context, iterator_alive, mutated_before, not_set_yet,
     star_call, conditional_expression, short_circuit, two_prints, printing, through_super,
+    deleted_before_a_loop, set_before_a_loop,
 ]  # fmt: skip
 
 
