@@ -28,6 +28,10 @@ bool has_index(PyObject* o) {
 bool is_single(PyObject* o) {
   return is_tensor(o) && unwrap(o).numel() == 1 && !unwrap(o).requires_grad();
 }
+// A tensor of one element with dims is no number to PyTorch, but a whole number it may be.
+bool is_scalar(PyObject* o) {
+  return is_single(o) && unwrap(o).dim() == 0;
+}
 
 bool is_int(PyObject* o) {
   if (PyLong_Check(o)) return !PyBool_Check(o);
@@ -35,7 +39,7 @@ bool is_int(PyObject* o) {
   return has_index(o);
 }
 bool is_float(PyObject* o) {
-  return PyFloat_Check(o) || PyLong_Check(o) || is_single(o) || is_numpy_scalar(o) ||
+  return PyFloat_Check(o) || PyLong_Check(o) || is_scalar(o) || is_numpy_scalar(o) ||
          has_index(o) || is_symbolic(o);
 }
 
@@ -83,7 +87,7 @@ bool accepts(const Param& p, PyObject* o, bool& overridden) {
     case Arg::Str:
       return PyUnicode_Check(o);
     case Arg::Number:
-      return is_number(o) || is_single(o);
+      return is_number(o) || is_scalar(o);
     case Arg::Ints:
       return o == kVarargs || is_int(o) || all_items(o, is_int);
     case Arg::Floats:
@@ -91,7 +95,7 @@ bool accepts(const Param& p, PyObject* o, bool& overridden) {
     case Arg::Bools:
       return all_items(o, [](PyObject* x) { return PyBool_Check(x); });
     case Arg::Numbers:
-      return all_items(o, [](PyObject* x) { return is_number(x) || is_single(x); });
+      return all_items(o, [](PyObject* x) { return is_number(x) || is_scalar(x); });
     case Arg::DType:
       return is_dtype(o) || o == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
              o == reinterpret_cast<PyObject*>(&PyLong_Type) ||

@@ -287,7 +287,8 @@ class Emitter:
             lines.append(f"{s.value.type} {s.name} = {literal(s.initial, s.value.type)};")
             if s.combine in ("maximum", "minimum") and s.value.type in ("float", "double"):
                 lines.append(f"{_flag(s)} {s.name}_nan = 0;")
-        inner, last = Scope(self.hoisted(stage, row)), reduced[-1] if reduced else ("i0", 1, {})
+        inner = Scope(self.hoisted(stage, row))
+        last = reduced[-1] if reduced else ("once", 1, {})  # no name of a dim that is kept
         blocked = any(s.combine == "add" for s in _accumulates(stage))
         body = self.swept(stage, inner, blocked)
         name, size = last[0], c_expr(last[1])

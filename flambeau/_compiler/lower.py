@@ -9,11 +9,11 @@ decides nothing about speed beyond that.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._ir.entries import resolve
-from .._ir.graph import Arg, Graph, Node, ScalarType, TensorType, Value, dim, values_of
+from .._ir.graph import Arg, Dim, Graph, Node, ScalarType, TensorType, Value, dim, values_of
 from .._ir.symexpr import Expr, expr, symbol
 from .._ir.symfloat import FloatExpr, SymFloat
 from .._trace import fake as fakes
@@ -69,13 +69,17 @@ class Lowering:
     def element(self, x: Any, index: Index) -> Scalar:
         """Element of an operand at a point of the result's shape."""
         if isinstance(x, Lazy):
-            return self.load(x, indexing.broadcast(index, x.shape))
+            return self.load(x, indexing.broadcast(index, list(map(self.size, x.shape))))
         if isinstance(x, Expr):
             return self.body.make("size", "int64_t", (), x)
         if isinstance(x, FloatExpr):
             return self.float_number(x)
         kind = "bool" if isinstance(x, bool) else "int64_t" if isinstance(x, int) else "double"
         return self.body.const(x, "C128" if isinstance(x, complex) else kind)
+
+    def size(self, n: Dim) -> Dim:
+        """1 where that is known of an expression: such a dim is broadcast."""
+        return n if isinstance(n, int) or not self.graph.env.proves("==", n - 1) else 1
 
     def float_number(self, x: FloatExpr) -> Scalar:
         """A number made of sizes, computed in double as Python does."""
@@ -148,9 +152,11 @@ class Lowering:
         self.program.steps.append(nest)
 
     def result(self, a: Arg) -> Any:
-        x = self.value(a)
+        """An output: in the layout that eager gives it, which is what the user sees."""
+        x = self.laid_out(a)
         if isinstance(x, Lazy):
-            view = self.realise(x)
+            assert isinstance(a, Value) and isinstance(a.type, TensorType)
+            view = replace(self.realise(x), strides=a.type.strides)  # of dims of size 1 as well
             if self.program.buffers[view.buffer].kind == "temporary":
                 self.program.buffers[view.buffer].kind = "output"
             return view

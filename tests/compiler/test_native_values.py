@@ -126,3 +126,41 @@ def test_random_numbers_follow_the_layout_of_a_computed_view():
     torch.manual_seed(1)
     for a, b in zip(compiled(x), want, strict=True):
         assert a.stride() == b.stride() and torch.equal(a, b)
+
+
+def test_rows_of_one_element():
+    # The loop over the row must not take the name of the one over the rows.
+    x = torch.rand(2, 1, dtype=torch.float64)
+    f = lambda x: (x.sum(1, keepdim=True) * 0.1, x.mean(1) + 1)  # noqa: E731
+    for got, want in zip(torch.compile(f)(x), f(x), strict=True):
+        assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: ((x * 2)[..., ::2].narrow(2, 1, 1), (x * 2)[..., ::2].exp()),
+        lambda x: (x * 2).unsqueeze(0).expand(3, *x.shape).narrow(3, 0, 2),
+        lambda x: (x * 0.5).mT.unfold(2, 2, 1),
+        lambda x: (x.mT + 1).unbind(1)[-1],
+    ],
+)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_results_that_are_views_have_eagers_strides(f, dynamic):
+    x = torch.rand(5, 6, 4)
+    got, want = torch.compile(f, dynamic=dynamic)(x), f(x)
+    pairs = [(got, want)] if isinstance(want, torch.Tensor) else zip(got, want, strict=True)
+    for a, b in pairs:
+        assert a.stride() == b.stride()
+        assert torch.equal(a, b)
+
+
+def test_an_expression_that_is_known_to_be_one_is_broadcast():
+    def f(x):
+        half = x[: x.shape[0] // 2]
+        return torch.copysign(half, half.sum(1) - 3)
+
+    compiled = torch.compile(f, dynamic=True)
+    for shape in ((2, 5, 6), (3, 8, 7)):
+        x = torch.rand(shape, dtype=torch.float64)
+        assert torch.equal(compiled(x), f(x))

@@ -147,3 +147,17 @@ def test_conversions_to_numbers():
     assert message(RuntimeError, lambda: fb.ones(2).item()) == (
         "a Tensor with 2 elements cannot be converted to Scalar"
     )
+
+
+def test_tensor_with_dims_is_no_number():
+    one, x = fb.tensor([0.5]), fb.rand(3)
+    assert fb.clamp(fb.tensor(1.0), one, one).shape == (1,)
+    assert fb.clamp(fb.rand(1), fb.rand(1, 1), one).shape == (1, 1)
+    assert fb.add(x, x, alpha=one[0]).shape == (3,)
+    for call in (
+        lambda: fb.add(x, x, alpha=one),
+        lambda: fb.full((2,), one),
+        lambda: fb.nn.functional.leaky_relu(x, one),
+    ):
+        with pytest.raises(TypeError, match="Tensor"):
+            call()
