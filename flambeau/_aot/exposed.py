@@ -57,7 +57,7 @@ def memories(graph: Graph) -> dict[Value, Value]:
 
 def _kept(node: Node, active: set[Value]) -> Iterable[Value]:
     """Values that eager keeps for the derivative of a node."""
-    if not node.grad or not any(v in active for v in node.inputs):
+    if not any(v in active for v in node.outs):
         return
     if node.rule is not None:
         used = {v for n in node.rule.nodes for v in n.inputs} | {*values_of(node.rule.outputs)}

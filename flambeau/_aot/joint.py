@@ -12,7 +12,7 @@ from typing import Any
 import flambeau
 
 from .._ir.entries import record, resolve
-from .._ir.graph import Graph, Node, TensorType, Value
+from .._ir.graph import Graph, Node, TensorType, Value, values_of
 from .._trace import geometry, table
 from .._trace.dtypes import result_type
 from .._trace.fake import Fake, of_type
@@ -43,6 +43,9 @@ def active_values(graph: Graph, requires_grad: list[bool]) -> set[Value]:
         if table.vjp(op.uid) is None:
             if op.option("differentiable", True) and op.kind == "structured":
                 _refuse(node)
+            continue
+        given = tuple(node.args[k] for k in table.differentiable(op.uid))
+        if not any(v in active for v in values_of(given)):
             continue
         own = node.outs if op.outputs[0].is_list else node.outs[: len(op.outputs)]
         active.update(v for v in own if is_inexact(v.dtype))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flambeau import _C
+from flambeau import _C, Tensor
 
 from .._ir.formula import Numbers
 from .._ir.graph import Graph, TensorType
@@ -41,7 +41,7 @@ def callable_of(compiled: Compiled, back_end: BackEnd = prepare) -> Callable[...
     output = numbers.output(meta.outputs, tensor)
     backward = _backward(compiled, back_end, numbers)
     made: Callable[..., tuple[Any, ...]] = _C._CompiledFunction((
-        back_end(graph), len(graph.inputs) - len(graph.attached), graph.attached,
+        _apart(back_end(graph)), len(graph.inputs) - len(graph.attached), graph.attached,
         numbers.spec(conditions=False), tuple(meta.mutated), meta.results, tuple(aliases), output,
         backward,
     ))  # fmt: skip
@@ -50,6 +50,16 @@ def callable_of(compiled: Compiled, back_end: BackEnd = prepare) -> Callable[...
         return made
     return lambda *inputs: tuple(
         x.detach() if k in apart else x for k, x in enumerate(made(*inputs))
+    )
+
+
+def _apart(run: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
+    """The function with results that are no views: one that is made without gradients may not be
+    changed in place with them, which users of the result may do."""
+    if isinstance(run, _C._Program):
+        return run
+    return lambda *inputs: tuple(
+        x.detach() if isinstance(x, Tensor) and x._is_view() else x for x in run(*inputs)
     )
 
 

@@ -274,32 +274,39 @@ class Lowering:
         if any(fake.dtype is not base.fake.dtype for fake in several):
             self.call(node, args)  # loops see memory as one type alone
             return
+        if base.view is None and any(self.through(base, fake) is None for fake in several):
+            if isinstance(node.args[0], Value):  # in eager's layout, which the views inherit
+                base.layout = node.args[0].type  # type: ignore[assignment]
+            self.realise(base, node.where)
+            made = table.evaluate(op, self.fakes_of(args), table.evaluate_call)
+            several = made if isinstance(made, (tuple, list)) else [made]
         for v, fake in zip(node.outs, several, strict=True):
-            self.values[v] = self.viewed(base, fake, node)
+            self.values[v] = self.viewed(base, fake)
             self.values[v].zero = base.zero
 
-    def viewed(self, base: Lazy, fake: fakes.Fake, node: Node) -> Lazy:
+    def through(self, base: Lazy, fake: fakes.Fake) -> movement.At | None:
+        """Where elements of a view are in its base, if indices alone tell."""
         shape = tuple(map(fakes.plain, fake.shape))
         strides = tuple(map(fakes.plain, fake.strides))
-        offset = fakes.plain(fake.offset)
+        offset, b = fakes.plain(fake.offset), base.fake.type
+
+        def inner(index: Index) -> list[Expr] | None:
+            return indexing.through_view(index, shape, strides, offset, b.shape, b.strides)
+
+        if inner(self.point(shape)) is None:
+            return None
+        return lambda index: self.load(base, inner(index) or [])
+
+    def viewed(self, base: Lazy, fake: fakes.Fake) -> Lazy:
         if base.view is None:
-            b = base.fake.type
-            probe = indexing.through_view(
-                self.point(shape), shape, strides, offset, b.shape, b.strides
-            )
-            if probe is not None:
-                own = _detached(fake)
-
-                def at(index: Index) -> Scalar:
-                    inner = indexing.through_view(index, shape, strides, offset, b.shape, b.strides)
-                    assert inner is not None
-                    return self.load(base, inner)
-
-                return Lazy(own, at=at)
-        below = self.realise(base, node.where)
-        start = dim(expr(below.offset) + expr(offset) - expr(fakes.plain(base.fake.offset)))
-        view = View(below.buffer, fake.dtype, shape, strides, start)
-        return Lazy(fake, view)
+            at = self.through(base, fake)
+            assert at is not None
+            return Lazy(_detached(fake), at=at)
+        shape = tuple(map(fakes.plain, fake.shape))
+        strides = tuple(map(fakes.plain, fake.strides))
+        offset = expr(fakes.plain(fake.offset)) - expr(fakes.plain(base.fake.offset))
+        start = dim(expr(base.view.offset) + offset)
+        return Lazy(fake, View(base.view.buffer, fake.dtype, shape, strides, start))
 
     def call(self, node: Node, args: list[Any]) -> None:
         """An operation that runs as it does eagerly."""

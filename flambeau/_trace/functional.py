@@ -94,6 +94,10 @@ class PrimitiveRecorder(Recorder):
 
     def write(self, x: Fake, new: Fake) -> None:
         """`x` holds the values of `new` from now on."""
+        if _repeats(x):
+            raise NotFunctional(
+                "a tensor that shows an element more than once was changed in place"
+            )
         new = self.conform(new, x)
         x.requires_grad = x.requires_grad or (self.grad and new.requires_grad)
         if x.view_of is None:

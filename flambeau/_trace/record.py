@@ -16,7 +16,7 @@ from .._ir.graph import Builder, Graph
 from .._ir.symbols import ShapeEnv, Source, SymInt
 from .._ir.symfloat import SymFloat
 from .fake import Fake, plain
-from .table import evaluate_call
+from .table import differentiable, evaluate_call, is_primitive, vjp
 
 
 def is_inexact(d: Any) -> bool:
@@ -79,6 +79,9 @@ class Recorder:
         """Which results require grad."""
         wanted = self.grad and bool(op.option("differentiable", True))
         wanted = wanted and any(x.requires_grad for x in fakes_of(args))
+        if wanted and is_primitive(op.uid) and vjp(op.uid) is not None:
+            given = [args[k] for k in differentiable(op.uid)]
+            wanted = any(x.requires_grad for x in fakes_of(given))
         for r in results:
             r.requires_grad = r.requires_grad or (wanted and is_inexact(r.dtype))
 

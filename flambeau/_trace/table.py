@@ -66,6 +66,15 @@ def vjp(uid: str) -> VjpRule | None:
     return VjpRule(function, params, slots, bool(rule.options.get("undefined")))
 
 
+@cache
+def differentiable(uid: str) -> tuple[int, ...]:
+    """Positions of the parameters that an entry's rule gives a cotangent to."""
+    rule = vjp(uid)
+    if rule is None:
+        return ()
+    return tuple(p for k, p in enumerate(rule.slots) if not never(rule.function, k))
+
+
 @dataclass(frozen=True)
 class Kept:
     """A tensor that eager keeps for a derivative: always, or if one of `slots` requires grad."""
@@ -83,7 +92,7 @@ def kept(uid: str) -> tuple[Kept, ...]:
     if rule is None:
         return ()
     uses = SlotUses(rule.function, len(rule.slots))
-    possible = [k for k in range(len(rule.slots)) if not never(rule.function, k)]
+    possible = [k for k, p in enumerate(rule.slots) if p in differentiable(uid)]
     out: list[Kept] = []
     for p in rule.params:
         of_tensors = p.type.base in ("Tensor", "Tensors", "OptTensors")

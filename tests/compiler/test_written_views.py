@@ -93,3 +93,63 @@ def test_what_is_not_functional_runs_as_it_was_captured(f, capfd, monkeypatch):
     for x, y in zip(got, values, strict=True):
         assert torch.equal(x, y)
     assert "a graph runs uncompiled" in capfd.readouterr().err
+
+
+def windows_that_overlap(b):
+    t = b.unfold(1, 2, 1)
+    t.masked_fill_(t > 2.5, 0.25)
+    return (t,)
+
+
+def test_windows_that_overlap_are_changed_as_eager_does():
+    for dynamic in (False, True):
+        facts, values = seen(windows_that_overlap)
+        got_facts, got = seen(torch.compile(windows_that_overlap, dynamic=dynamic))
+        assert got_facts == facts
+        for x, y in zip(got, values, strict=True):
+            assert torch.equal(x, y)
+
+
+def test_an_argument_that_repeats_its_elements():
+    def f(x):
+        x.select(0, 0).mul_(2)
+        return x + 1
+
+    def call(function):
+        x = torch.arange(3.0).expand(4, 3)
+        return function(x), x
+
+    for got, want in zip(call(torch.compile(f)), call(f), strict=True):
+        assert torch.equal(got, want)
+
+
+def test_what_has_no_derivative_there_requires_no_grad():
+    """The sign of copysign is piecewise constant."""
+    x, s = torch.rand(3), torch.rand(3, requires_grad=True)
+    f = torch.compile(lambda x, s: (torch.copysign(x, s), torch.copysign(s, x)))
+    assert [y.requires_grad for y in f(x, s)] == [False, True]
+
+
+def test_views_of_computed_values_have_eagers_strides():
+    def f(x):
+        return (x * 2).rot90().unfold(0, 2, 1)
+
+    x = torch.rand(3, 7, 6)[..., :1]
+    for dynamic in (False, True):
+        got = torch.compile(f, dynamic=dynamic)(x)
+        assert got.stride() == f(x).stride() and torch.equal(got, f(x))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_results_of_a_graph_may_be_changed_after_it(backend):
+    def f(x):
+        y = (x * 2).squeeze()
+        y.tolist()  # ends the graph
+        y.view(-1).add_(1)
+        return y
+
+    x = torch.rand(3, 1, requires_grad=True)
+    got, want = torch.compile(f, backend=backend)(x), f(x)
+    assert torch.equal(got, want)
+    (g,) = torch.autograd.grad(got.sum(), x)
+    assert torch.equal(g, torch.full_like(x, 2.0))
