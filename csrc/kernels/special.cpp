@@ -353,9 +353,9 @@ constexpr double kHighest = 1 << 22;
 template <class F>
 double recur(double n, double p0, double p1, const F& step) {
   if (std::isnan(n)) return kNan;
-  if (n < 0) return 0;
-  if (n < 1) return p0;
-  double whole = std::floor(n);
+  double whole = std::trunc(n);
+  if (whole < 0) return 0;
+  if (whole < 1) return p0;
   for (double k = 1; k < whole && (std::isfinite(p1) || k < 64); k += 1) {
     if (k > kHighest) return kNan;
     double next = step(k, p1, p0);

@@ -285,9 +285,23 @@ def _(input, weight, bias, running_mean, running_var, training, momentum, eps):
     return y.to(input.dtype), kept_mean, kept_rstd
 
 
-@native_batch_norm.vjp
-def _(g0, input, weight, bias, running_mean, running_var, training, eps, result1, result2):
-    if not grad_mode():
+@native_batch_norm.vjp(undefined=True)
+def _(
+    g0: Tensor | None,
+    g1: Tensor | None,
+    g2: Tensor | None,
+    input,
+    weight,
+    bias,
+    running_mean,
+    running_var,
+    training,
+    eps,
+    result1,
+    result2,
+):
+    # As of native_layer_norm: the fused kernel knows nothing of cotangents of the statistics.
+    if g0 is not None and g1 is None and g2 is None and not grad_mode():
         gx, gw, gb = batch_norm_backward(
             g0, input, weight, running_mean, running_var, result1, result2, training, eps
         )
@@ -314,16 +328,20 @@ def _(g0, input, weight, bias, running_mean, running_var, training, eps, result1
             mean = running_mean.to(kind)
             rstd = (running_var.to(kind) + eps).rsqrt()
     hat = (x - mean.view(shape)) * rstd.view(shape)
-    gh = g0.to(kind)
-    if weight is not None:
-        gh = gh * weight.to(kind).view(shape)
+    gy = zeros(input.shape, dtype=kind) if g0 is None else g0.to(kind)
+    gh = gy if weight is None else gy * weight.to(kind).view(shape)
     d_input = gh * rstd.view(shape)
     if training:
         d_input = (
             gh - gh.mean(dims, keepdim=True) - hat * (gh * hat).mean(dims, keepdim=True)
         ) * rstd.view(shape)
-    d_weight = None if weight is None else (g0 * hat).sum(dims).to(weight.dtype)
-    d_bias = None if bias is None else g0.sum(dims).to(bias.dtype)
+        n = float(max(input.numel() // input.size(1), 1))
+        if g1 is not None:
+            d_input = d_input + g1.view(shape) / n
+        if g2 is not None:
+            d_input = d_input - hat * (g2 * rstd * rstd).view(shape) / n
+    d_weight = None if weight is None else (gy * hat).sum(dims).to(weight.dtype)
+    d_bias = None if bias is None else gy.sum(dims).to(bias.dtype)
     return d_input.to(input.dtype), d_weight, d_bias, None, None
 
 
@@ -539,9 +557,21 @@ def _group_norm(
     return empty(input.shape, like=input), empty(stats, dtype=kind), empty(stats, dtype=kind)
 
 
-@_group_norm.vjp
-def _(g0, input, weight, bias, num_groups, eps, result1, result2):
-    if not grad_mode():
+@_group_norm.vjp(undefined=True)
+def _(
+    g0: Tensor | None,
+    g1: Tensor | None,
+    g2: Tensor | None,
+    input,
+    weight,
+    bias,
+    num_groups,
+    eps,
+    result1,
+    result2,
+):
+    # As of native_layer_norm: the fused kernel knows nothing of cotangents of the statistics.
+    if g0 is not None and g1 is None and g2 is None and not grad_mode():
         gx, gw, gb = group_norm_backward(g0, input, weight, num_groups, result1, result2)
         d_w = None if weight is None else gw.to(weight.dtype)
         d_b = None if bias is None else gb.to(bias.dtype)
@@ -557,14 +587,18 @@ def _(g0, input, weight, bias, num_groups, eps, result1, result2):
     centred = x - x.mean([2], keepdim=True)
     rstd = ((centred * centred).mean([2], keepdim=True) + eps).rsqrt()
     hat = centred * rstd
-    gh = g0.to(kind)
-    if weight is not None:
-        gh = gh * weight.to(kind).view(shape)
+    gy = zeros(input.shape, dtype=kind) if g0 is None else g0.to(kind)
+    gh = gy if weight is None else gy * weight.to(kind).view(shape)
     gr = gh.reshape(hat.shape)
     d_input = (gr - gr.mean([2], keepdim=True) - hat * (gr * hat).mean([2], keepdim=True)) * rstd
+    n = float(max(hat.size(2), 1))
+    if g1 is not None:
+        d_input = d_input + g1.unsqueeze(2) / n
+    if g2 is not None:
+        d_input = d_input - hat * (g2.unsqueeze(2) * rstd * rstd) / n
     full = hat.reshape(input.shape)
-    d_weight = None if weight is None else (g0 * full).sum(dims).to(weight.dtype)
-    d_bias = None if bias is None else g0.sum(dims).to(bias.dtype)
+    d_weight = None if weight is None else (gy * full).sum(dims).to(weight.dtype)
+    d_bias = None if bias is None else gy.sum(dims).to(bias.dtype)
     return d_input.reshape(input.shape).to(input.dtype), d_weight, d_bias
 
 

@@ -214,6 +214,10 @@ def test_special_polynomials(name):
     for n in range(6):
         got = getattr(torch.special, name)(torch.from_numpy(x), n).numpy()
         np.testing.assert_allclose(got, POLYNOMIALS[name](n, x), rtol=1e-10, atol=1e-12)
+    degrees = torch.tensor([-0.9, 0.9, 1.7, -1.1])  # truncated
+    got = getattr(torch.special, name)(torch.from_numpy(x[:4]), degrees)
+    want = [POLYNOMIALS[name](n, x[k]) for k, n in enumerate([0, 0, 1])]
+    np.testing.assert_allclose(got.numpy(), [*want, 0], rtol=1e-10, atol=1e-12)
 
 
 def test_xlogy():
@@ -387,6 +391,24 @@ def test_second_derivatives_of_layer_norm():
             return torch.native_layer_norm(x, (3,), None, None, 0.5)[output]
 
         assert gradcheck(one, (x,)) and torch.autograd.gradgradcheck(one, (x,))
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda x, w, b: torch.native_batch_norm(x, w, b, None, None, True, 0.1, 0.5),
+        lambda x, w, b: torch.native_group_norm(x, w, b, 2, 4, 3, 2, 0.5),
+    ],
+)
+def test_derivatives_of_the_statistics_of_a_norm(norm):
+    leaves = leaf(2, 4, 3), leaf(4, seed=1), leaf(4, seed=2)
+    assert gradcheck(norm, leaves) and torch.autograd.gradgradcheck(norm, leaves)
+    for output in (1, 2):
+
+        def one(x, output=output):
+            return norm(x, None, None)[output]
+
+        assert gradcheck(one, leaves[:1]) and torch.autograd.gradgradcheck(one, leaves[:1])
 
 
 @pytest.mark.parametrize("geometry", [((2, 2), (3, 1)), ((2, 3), (1, 1), 1), ((2, 2), (0, 2))])
