@@ -21,7 +21,7 @@ from typing import Any
 
 from .._ir.graph import Dim
 from .._ir.symexpr import expr
-from . import emit_panels, indexing
+from . import emit_panels, emit_segments, indexing
 from .cpp_text import Scope, c_expr, literal
 from .nest import Accumulate, Nest, Stage, Store
 from .scalar import Scalar, walk
@@ -188,25 +188,29 @@ class Emitter:
     def stretch(self, loops: Sequence[Any], inner: Any, exact: str, trig: Sequence[Scalar]) -> None:
         """Adds the function for a part of the innermost loop at outer position p."""
         self.exact = exact
+        stores = [s for s in self.nest.statements if isinstance(s, Store)]
+        loop: list[str] = []
+        if trig or not self.angles():  # else it is rarely called
+            loop = emit_segments.loops(self, stores, inner[0], trig)
+        lines = [
+            *_unflatten("p", loops[:-1]),
+            *(["int bad = 0;"] if trig else []),
+            *(loop or self.loop(stores, inner[0], trig)),
+            "return !bad;" if trig else "return true;",
+        ]
+        self.part(exact, lines, "int64_t from, int64_t to, [[maybe_unused]] int64_t p")
+
+    def loop(self, stores: Sequence[Store], variable: str, trig: Sequence[Scalar]) -> list[str]:
+        """One loop that does all."""
         scope = Scope()
-        for stage in self.nest.stages:
-            for s in stage.statements:
-                assert isinstance(s, Store)
-                self.store(s, scope)
+        for s in stores:
+            self.store(s, scope)
         checks = [f"s::beyond_trig({self.value(n, scope)})" for n in trig]
         body = list(scope.lines)
         if checks:
             body.append(f"bad |= {' | '.join(checks)};")
-        lines = [
-            *_unflatten("p", loops[:-1]),
-            *(["int bad = 0;"] if checks else []),
-            "#pragma GCC ivdep",
-            f"for (int64_t {inner[0]} = from; {inner[0]} < to; ++{inner[0]}) {{",
-            *_indent(body),
-            "}",
-            "return !bad;" if checks else "return true;",
-        ]
-        self.part(exact, lines, "int64_t from, int64_t to, [[maybe_unused]] int64_t p")
+        head = f"for (int64_t {variable} = from; {variable} < to; ++{variable}) {{"
+        return ["#pragma GCC ivdep", head, *_indent(body), "}"]
 
     def part(self, exact: str, body: list[str], params: str) -> None:
         """Adds a function for a part of the work; the exact one is rarely called where both are."""
