@@ -2,12 +2,13 @@
 are encoded (caches, extended arguments, directions of jumps, exception tables) is here; what the
 instructions mean is in `ops_*`.
 
-Note [Common form]: instructions are read into one form for all versions and written from it. A
-module per version, `opcodes_3xx`, tells what that version writes differently; nothing else knows of
-versions. In the common form LOAD_ATTR and LOAD_METHOD (which leaves NULL and the attribute) take
-the index of a name, COMPARE_OP that of a comparison, POP_JUMP_IF_* lead anywhere, and a jump that
-ends an iteration leads behind what clears up after it: FOR_ITER has popped the iterator then, SEND
-has put the result in its place. CALL does the work of PRECALL.
+Note [Common form]
+Instructions are read into one form for all versions and written from it. A module per version,
+`opcodes_3xx`, tells what that version writes differently; nothing else knows of versions. In the
+common form LOAD_ATTR and LOAD_METHOD (which leaves NULL and the attribute) take the index of a
+name, COMPARE_OP that of a comparison, POP_JUMP_IF_* lead anywhere, and a jump that ends an
+iteration leads behind what clears up after it: FOR_ITER has popped the iterator then, SEND has put
+the result in its place. CALL does the work of PRECALL.
 """
 
 from __future__ import annotations
