@@ -172,6 +172,13 @@ void check_floating(const Tensor& t, const char* op) {
 }  // namespace
 
 void uniform_(const Tensor& self, double from, double to, const OptGenerator& generator) {
+  if (self.is_complex()) {  // both parts
+    Ints sizes = self.sizes(), strides = self.strides();
+    for (int64_t& s : strides) s *= 2;
+    sizes.push_back(2), strides.push_back(1);
+    return uniform_(alias_as(self, to_real(self.dtype()), sizes, strides, 2 * self.offset()), from,
+                    to, generator);
+  }
   GeneratorImpl& g = generator_or_default(generator);
   std::lock_guard guard(g.mutex);
   fill_dense(self, [&](const Tensor& t) {

@@ -129,12 +129,24 @@ void CompiledFunction::assign(const std::vector<Input>& inputs, const Tensors& r
   }
 }
 
+namespace {
+
+// The memory of a tensor as elements of a type: a view, which the user's chain of views ended in.
+Tensor seen_as(const Tensor& x, DType dtype) {
+  if (dtype == x.dtype()) return x;
+  if (dtype == to_real(x.dtype())) return ops::view_as_real(x);  // whatever its strides
+  return ops::view_dtype(x, dtype);
+}
+
+}  // namespace
+
 Tensor CompiledFunction::alias_of(const Alias& a, const std::vector<Input>& inputs,
                                   const Tensors& results, const Numbers& numbers) const {
-  const Tensor& base = a.of_input ? inputs[a.index].tensor : results[a.index];
-  if (a.whole) return base;
+  const Tensor& shown = a.of_input ? inputs[a.index].tensor : results[a.index];
+  if (a.whole) return shown;
   Geometry room;
   const Geometry& g = a.geometry.in(numbers, room);
+  const Tensor base = seen_as(shown, g.dtype);
   return ops::as_strided(base, g.sizes, g.strides, base.offset() + g.offset);
 }
 

@@ -163,4 +163,4 @@ def _alias(x: Fake, source: str, index: int, base: Fake) -> Alias:
     shape, strides = (tuple(map(plain, s)) for s in (x.shape, x.strides))
     offset = plain(x.offset - base.offset)
     detached = base.requires_grad and not x.requires_grad
-    return Alias(source, index, False, shape, strides, dim(offset), detached)
+    return Alias(source, index, False, x.dtype, shape, strides, dim(offset), detached)

@@ -13,6 +13,7 @@ class Alias:
     source: str  # "input" | "result"
     index: int
     whole: bool  # the tensor itself, not a view of it
+    dtype: Any = None  # of the view; its offset and strides count in elements of this
     shape: tuple[Any, ...] = ()
     strides: tuple[Any, ...] = ()
     offset: Any = 0  # from where the source starts

@@ -224,6 +224,9 @@ def _built(
         s = graph.env.symbols[name]
         env.declare(Symbol(name, s.hint, s.low, s.high, Source(len(saved) + k, "value")))
         names.append(Value(count + k, ScalarType("int")))
+    for fact in graph.env.facts:  # what the shapes of forward rely on holds of these sizes too
+        if fact.expr.symbols <= used:
+            env.learn(fact)
     # The two graphs share no values: what is saved is an output of one and an input of the other.
     copies: dict[Value, Value] = {}
 

@@ -34,7 +34,7 @@ def callable_of(compiled: Compiled, back_end: BackEnd = prepare) -> Callable[...
             return None
         shown = None
         if not a.whole:
-            shown = numbers.geometry(_C.float32, a.shape, a.strides, a.offset)
+            shown = numbers.geometry(a.dtype, a.shape, a.strides, a.offset)
         aliases.append((a.source == "input", a.index, shown))
         return len(aliases) - 1
 

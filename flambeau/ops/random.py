@@ -11,13 +11,13 @@ from flambeau.ops._lang import *
 def uniform_(
     self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
-    """Fills with numbers drawn uniformly from [from, to).
+    """Fills with numbers drawn uniformly from [from, to), both parts of complex ones.
 
     >>> torch.empty(2).uniform_(3, 3)
     tensor([3., 3.])
     """
     check_not_implemented(
-        self.is_floating_point(),
+        self.dtype.is_inexact,
         f"\"check_uniform_bounds\" not implemented for '{scalar_type_name(self.dtype)}'",
     )
     check(

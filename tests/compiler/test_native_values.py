@@ -164,3 +164,33 @@ def test_an_expression_that_is_known_to_be_one_is_broadcast():
     for shape in ((2, 5, 6), (3, 8, 7)):
         x = torch.rand(shape, dtype=torch.float64)
         assert torch.equal(compiled(x), f(x))
+
+
+def test_backward_knows_what_forward_knows_of_sizes():
+    def f(a, b):
+        return torch.minimum(a, b.sum(0)[: b.shape[1] // 2])
+
+    a = torch.rand(5, 7, dtype=torch.float64)
+    b = torch.rand(4, 2, dtype=torch.float64, requires_grad=True)
+    weights = torch.rand(5, 7, dtype=torch.float64)
+    compiled = torch.compile(f, dynamic=True)
+    got, want = (torch.autograd.grad((g(a, b) * weights).sum(), b)[0] for g in (compiled, f))
+    assert torch.allclose(got, want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        torch.view_as_real,
+        lambda z: z.view(torch.float64),
+        lambda z: z[1:].imag,
+        lambda z: torch.view_as_real(z)[1:, 0].view(torch.int64),
+    ],
+)
+def test_results_in_an_inputs_memory_of_another_dtype(f, backend):
+    z = torch.randn(6, dtype=torch.complex128)[2:]
+    got, want = torch.compile(f, backend=backend)(z), f(z)
+    assert got.dtype is want.dtype
+    assert (got.stride(), got.data_ptr()) == (want.stride(), want.data_ptr())
+    assert torch.equal(got, want)
