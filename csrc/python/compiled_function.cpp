@@ -31,8 +31,9 @@ bool is_among(const Tensor& t, const std::vector<Input>& inputs) {
 
 }  // namespace
 
-// (forward, inputs of a call, attached, sizes, mutated, results, aliases, output, backward), where
-// backward is None or (runner, differentiable, cotangents, grads, numbers)
+// (forward, inputs of a call, attached, sizes, mutated, results, aliases, output, backward, the
+// function as it was written), where backward is None or (runner, differentiable, cotangents,
+// grads, numbers)
 CompiledFunction::CompiledFunction(PyObject* spec)
     : forward_(runner_of(item(spec, 0))),
       given_(static_cast<size_t>(integer(spec, 1))),
@@ -53,6 +54,8 @@ CompiledFunction::CompiledFunction(PyObject* spec)
   });
   FB_CHECK_VALUE(output_.tensors() <= static_cast<int64_t>(aliases_.size()),
                  "a compiled function: an output that there is not");
+  PyObject* written = PyTuple_GET_SIZE(spec) > 9 ? item(spec, 9) : Py_None;
+  if (written != Py_None) as_written_ = PyRef::borrow(written);
   PyObject* back = item(spec, 8);
   if (back == Py_None) return;
   auto b = std::make_shared<Backward>();
@@ -77,7 +80,7 @@ Tensors CompiledFunction::forward(std::span<Input> inputs) const {
   return forward_->run(inputs, own);
 }
 
-void CompiledFunction::refuse_shared(const std::vector<Input>& inputs) const {
+bool CompiledFunction::shares_what_changes(const std::vector<Input>& inputs) const {
   std::vector<std::pair<void*, uint32_t>> places;
   for (uint32_t i = 0; i < inputs.size(); ++i)
     if (const Tensor& t = inputs[i].tensor; t.defined() && t.numel())
@@ -89,9 +92,17 @@ void CompiledFunction::refuse_shared(const std::vector<Input>& inputs) const {
   for (size_t k = 1; k < places.size(); ++k) {
     auto [place, i] = places[k];
     auto [before, j] = places[k - 1];
-    FB_CHECK(place != before || !(changes(i) || changes(j)), "inputs ", j, " and ", i,
-             " share memory, and the function changes one of them in place; pass a clone of one");
+    if (place == before && (changes(i) || changes(j))) return true;
   }
+  return false;
+}
+
+PyRef CompiledFunction::call_as_written(PyObject* const* args, size_t count, int64_t only) const {
+  FB_CHECK(as_written_,
+           "inputs share memory, and the function changes one of them in place; pass a "
+           "clone of one");
+  PyRef made = checked(PyObject_Vectorcall(as_written_.get(), args, count, nullptr));
+  return only < 0 ? std::move(made) : PyRef::borrow(item(made.get(), only));
 }
 
 void CompiledFunction::record(Tensors& results, const std::vector<Input>& inputs,
@@ -157,7 +168,7 @@ PyRef CompiledFunction::call(PyObject* const* args, size_t count, int64_t only) 
   inputs.reserve(count + attached_.size());
   for (size_t i = 0; i < count; ++i) inputs.push_back(input_of(args[i], i));
   inputs.insert(inputs.end(), attached_.begin(), attached_.end());
-  if (!mutated_.empty()) refuse_shared(inputs);
+  if (!mutated_.empty() && shares_what_changes(inputs)) return call_as_written(args, count, only);
   Numbers numbers;
   if (!sizes_.empty()) sizes_.evaluate(inputs, numbers);
   Ref<CompiledNode> node;

@@ -33,7 +33,10 @@ class CompiledFunction {
   // The results, with their history when `node` is given.
   void record(Tensors& results, const std::vector<Input>& inputs, const Ref<Node>& node) const;
   void save(CompiledNode& node, const Tensors& made, const Numbers& numbers) const;
-  void refuse_shared(const std::vector<Input>& inputs) const;
+  // Does an input lie in the storage of another that is changed? Functional graphs know nothing of
+  // that: the function then runs as it was written.
+  bool shares_what_changes(const std::vector<Input>& inputs) const;
+  PyRef call_as_written(PyObject* const* args, size_t count, int64_t only) const;
   void assign(const std::vector<Input>& inputs, const Tensors& results) const;
   Tensor alias_of(const Alias& a, const std::vector<Input>& inputs, const Tensors& results,
                   const Numbers& numbers) const;
@@ -44,6 +47,7 @@ class CompiledFunction {
   Sizes sizes_;
   std::vector<uint32_t> mutated_;  // inputs, in the order of the first results
   size_t results_;
+  PyRef as_written_;           // null: there is none
   bool shows_inputs_ = false;  // an output lies in the memory of an input
   std::vector<Alias> aliases_;
   Output output_;

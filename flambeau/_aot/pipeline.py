@@ -22,6 +22,7 @@ class Compiled:
     forward: Graph
     backward: Graph | None
     metadata: Metadata
+    captured: Graph
 
 
 def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Compiled:
@@ -51,7 +52,7 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     results = list(joint.outputs)
     active = active_values(joint, requires_grad)
     if not any(v in active for v in results):
-        return Compiled(renumbered(clean(without_rules(joint))), None, meta)
+        return Compiled(renumbered(clean(without_rules(joint))), None, meta, graph)
     inputs = joint.inputs
     meta.differentiable, total = differentiate(recorder, active, results)
     tangents = recorder.graph.inputs[len(inputs) :]
@@ -68,4 +69,4 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     meta.saved, meta.sizes = len(parts.saved), parts.sizes
     checked(parts.forward, "primitive")
     checked(parts.backward, "primitive")
-    return Compiled(renumbered(parts.forward), renumbered(parts.backward), meta)
+    return Compiled(renumbered(parts.forward), renumbered(parts.backward), meta, graph)

@@ -43,7 +43,7 @@ def callable_of(compiled: Compiled, back_end: BackEnd = prepare) -> Callable[...
     made: Callable[..., tuple[Any, ...]] = _C._CompiledFunction((
         _apart(back_end(graph)), len(graph.inputs) - len(graph.attached), graph.attached,
         numbers.spec(conditions=False), tuple(meta.mutated), meta.results, tuple(aliases), output,
-        backward,
+        backward, _as_written(compiled) if meta.mutated else None,
     ))  # fmt: skip
     apart = {k for k, a in enumerate(meta.outputs) if isinstance(a, Alias) and a.detached}
     if not apart:
@@ -51,6 +51,18 @@ def callable_of(compiled: Compiled, back_end: BackEnd = prepare) -> Callable[...
     return lambda *inputs: tuple(
         x.detach() if k in apart else x for k, x in enumerate(made(*inputs))
     )
+
+
+def _as_written(compiled: Compiled) -> Callable[..., Any]:
+    """For inputs that share memory while one changes: the captured graph, node by node."""
+    made: list[Callable[..., Any]] = []
+
+    def call(*inputs: Any) -> Any:
+        if not made:
+            made.append(prepare(compiled.captured))
+        return made[0](*inputs)
+
+    return call
 
 
 def _apart(run: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
