@@ -54,4 +54,5 @@ def _localised(nest: Nest, own: set[str], body: Body) -> Nest:
         return s
 
     stages = [replace(g, statements=[changed(s) for s in g.statements]) for g in nest.stages]
-    return replace(nest, stages=stages, local={"l" + b[1:]: size for b in mine})
+    made = replace(nest, stages=stages, local={"l" + b[1:]: size for b in mine})
+    return made if strategy(made) == "rows" else nest  # which order is best may depend on buffers

@@ -131,3 +131,14 @@ def test_channels_that_lie_last():
     agree(f, [uniform(4, 16, 12, 12)])
     nest = nests(lambda x: (x * 2).sum((0, 2, 3)), [x.detach()])[0]
     assert innermost(nest) not in nest.reduced
+
+
+def test_local_rows_do_not_change_the_order_of_loops():
+    # Without the buffers that become local the other order would look better.
+    def f(x):
+        y = (torch.nn.functional.gelu(x).abs() + 0.3).log()
+        return y.var(1, correction=0), x.var(1, correction=0)
+
+    for x in (torch.rand(5, 3).t(), torch.rand(3, 1).expand(3, 5), torch.rand(5).expand(3, 5)):
+        for got, want in zip(torch.compile(f, dynamic=False)(x), f(x), strict=True):
+            assert torch.allclose(got, want, rtol=1e-5, atol=1e-7)
