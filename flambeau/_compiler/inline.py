@@ -29,6 +29,9 @@ def kernel_of(op: Op, args: Sequence[Any]) -> Kernel:
     return variants[Interpreter(table.evaluate_call).run(selector, given)].kernel
 
 
+#: what C++ has no sensible form of for bool, where it computes with whole numbers as well
+_NO_TRUTHS = {"mul", "pow", "sign", "sgn", "signbit"}
+
 #: division of whole numbers; by zero it is an error, which a loop cannot raise
 _DIVISIONS = ("floor_divide", "trunc_divide", "remainder", "fmod")
 
@@ -67,6 +70,8 @@ def apply(
         params: values of the kernel's number parameters.
     """
     compute = REGISTER[pointwise.computed_dtype(op, fakes)]
+    if compute == "bool" and primitives(kernel) & _NO_TRUTHS:
+        compute = "int64_t"
     types = {
         "same": compute,
         "real": REAL.get(compute, compute),
@@ -86,7 +91,9 @@ def apply(
             wanted = _argument_types(n, types)
             args = [body.cast(done[id(a)], t) for a, t in zip(n.args, wanted, strict=True)]
             done[id(n)] = body.make(n.op, types[n.kind], args)
-    return [done[id(n)] for n in kernel.outputs]
+    truths = REGISTER[pointwise.computed_dtype(op, fakes)] == "bool"
+    made = [done[id(n)] for n in kernel.outputs]
+    return [body.cast(x, "bool") if truths else x for x in made]
 
 
 def primitives(kernel: Kernel) -> set[str]:

@@ -60,6 +60,8 @@ class Lowering:
         self.body = Body()
         self.values: dict[Value, Any] = {}
         self.uses = {v: len(nodes) for v, nodes in graph.uses().items()}
+        views = [n for n in graph.nodes if resolve(n.target).op.kind == "view"]
+        self.viewing = {v: n for n in views for v in n.outs}
         self.seen = set(values_of(graph.outputs))  # these have the strides that eager gives them
         symbols = list(graph.env.symbols)
         self.program = Program({}, [], [], [], symbols)
@@ -266,7 +268,22 @@ class Lowering:
             self.values[v] = Lazy(fake, at=result(k, fake.dtype))
         return True
 
+    def in_memory(self, v: Value) -> Lazy:
+        """A tensor where eager has it: a view in the memory of its base, with what lies between
+        its elements."""
+        maker, x = self.viewing.get(v), self.values[v]
+        if maker is None:
+            if x.view is None and isinstance(v.type, TensorType):
+                x.layout = v.type
+            self.realise(x)
+        elif isinstance(maker.args[0], Value):
+            args = [self.in_memory(maker.args[0]), *map(self.value, maker.args[1:])]
+            self.view(maker, resolve(maker.target).op, args)
+        return self.values[v]
+
     def view(self, node: Node, op: Any, args: list[Any]) -> None:
+        if op.name == "as_strided" and isinstance(node.args[0], Value):
+            args = [self.in_memory(node.args[0]), *args[1:]]
         base = next(a for a in args if isinstance(a, Lazy))
         flat = self.fakes_of(args)
         made = table.evaluate(op, flat, table.evaluate_call)

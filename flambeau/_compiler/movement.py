@@ -29,7 +29,7 @@ def _define(lowering: Lowering, node: Node, at: At) -> None:
 
 def _copy(lowering: Lowering, node: Node, args: list[Any]) -> None:
     x = args[0]
-    _define(lowering, node, lambda index: lowering.load(x, index))
+    _define(lowering, node, lambda index: lowering.element(x, index))
 
 
 def _copied_into(lowering: Lowering, node: Node, args: list[Any]) -> None:

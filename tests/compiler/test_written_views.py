@@ -153,3 +153,33 @@ def test_results_of_a_graph_may_be_changed_after_it(backend):
     assert torch.equal(got, want)
     (g,) = torch.autograd.grad(got.sum(), x)
     assert torch.equal(g, torch.full_like(x, 2.0))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (x * 2)[:, ::2].as_strided((4,), (1,)),
+        lambda x: (x * 2).t().as_strided((4,), (1,)),
+        lambda x: (x * 2)[1:].as_strided((3,), (1,)),
+        lambda x: (x * 2).flip(0)[..., 1:].mT.as_strided((2, 2), (1, 2)) + 1,
+    ],
+)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_strides_over_the_memory_of_a_computed_view(f, dynamic):
+    x = torch.arange(12.0).reshape(3, 4)
+    got = torch.compile(f, dynamic=dynamic)(x)
+    assert torch.equal(got, f(x)) and got.stride() == f(x).stride()
+
+
+def test_memory_of_gaps_after_a_change():
+    def f(x):
+        y = x.as_strided((3,), (1,))
+        x.clamp_(-0.5, 0.5)
+        return (y + 1,)
+
+    def call(function):
+        x = torch.arange(12.0).reshape(3, 4)[:, ::2]
+        return *function(x), x
+
+    for got, want in zip(call(torch.compile(f)), call(f), strict=True):
+        assert torch.equal(got, want)
