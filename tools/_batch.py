@@ -7,7 +7,6 @@ what each exports gets a number behind its name.
 
 from __future__ import annotations
 
-import ctypes
 import re
 import warnings
 from collections.abc import Callable
@@ -30,7 +29,7 @@ class Promised:
         """What waiting for the library gives, which is not made yet."""
         return self
 
-    def __getattr__(self, name: str) -> Any:
+    def function(self, name: str) -> Any:
         return self._batch.function(self._number, name)
 
 
@@ -44,7 +43,7 @@ class Batch:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.failed = False
-        self._library: ctypes.CDLL | None = None
+        self._library: Any = None
         self._load: Callable[[str], Any] = toolchain.load
         self._begin: Any = toolchain.begin
         self._assemble: Callable[..., Any] = assemble.assemble
@@ -67,15 +66,15 @@ class Batch:
         self.texts.append(text)
         return Promised(self, len(self.texts) - 1)
 
-    def assemble(self, program: Any, env: Any, library: Any, attached: Any) -> Any:
+    def assemble(self, spec: Any, library: Any, attached: Any = ()) -> Any:
         """Stands for `assemble`: the program is put together when it is called first."""
         if not isinstance(library, Promised):
-            return self._assemble(program, env, library, attached)
+            return self._assemble(spec, library, attached)
         made: list[Any] = []
 
         def run(*inputs: Any) -> Any:
             if not made:
-                made.append(self._assemble(program, env, library, attached))
+                made.append(self._assemble(spec, library, attached))
             return made[0](*inputs)
 
         return run
@@ -89,8 +88,8 @@ class Batch:
                 self.failed = True
                 warnings.warn(f"a batch did not compile: {str(e)[:2000]}", stacklevel=2)
         if self._library is None:
-            return getattr(self._load(self.texts[number]), name)
-        return getattr(self._library, f"{name}_{number}")
+            return self._load(self.texts[number]).function(name)
+        return self._library.function(f"{name}_{number}")
 
     def source(self) -> str:
         """All texts as one: includes once, every text in a namespace of its own."""

@@ -10,6 +10,7 @@
 #include "python/factories.h"
 #include "python/frame_eval.h"
 #include "python/guards.h"
+#include "python/library.h"
 #include "python/torch_function.h"
 #include "python/trace_hook.h"
 #include "python/types.h"
@@ -54,7 +55,8 @@ bool add_all(PyObject* module) {
   if (!init_types(module) || !init_torch_function(module) || !init_storage(module)) return false;
   if (!init_tensor_type(module) || !init_autograd(module) || !init_func(module)) return false;
   if (!init_guards(module) || !init_frame_eval(module)) return false;
-  if (!init_program(module) || !init_compiled_function(module)) return false;
+  if (!init_library(module) || !init_program(module) || !init_compiled_function(module))
+    return false;
   init_operators();
   PyRef generator = PyRef::steal(wrap_generator(default_generator()));
   PyRef priority =

@@ -61,8 +61,8 @@ Input input_of(PyObject* o, size_t index) {
 }
 
 // (sizes, buffers, inputs, steps, outputs' views, output)
-Program::Program(PyObject* spec, PyObject* attached)
-    : sizes_(item(spec, 0)), output_(item(spec, 5)) {
+Program::Program(PyObject* spec, PyObject* attached, LibraryFunction nests)
+    : nests_(std::move(nests)), sizes_(item(spec, 0)), output_(item(spec, 5)) {
   each(item(spec, 1), [&](PyObject* b) {
     Buffer made{Geometry(b, sizes_.count())};
     if (made.geometry.fixed()) made.extent = made.geometry.extent();
@@ -89,15 +89,16 @@ Program::View Program::view(PyObject* spec) const {  // (buffer, geometry), or N
   return {buffer(item(spec, 0)), Geometry(item(spec, 1), sizes_.count())};
 }
 
-Program::Step Program::step(PyObject* spec) {  // (kind, buffer, other) or (kind, ...) of a call
+Program::Step Program::step(
+    PyObject* spec) {  // (kind, buffer, other), (kind, nest) or (kind, ...) of a call
   int64_t kind = integer(spec, 0);
   FB_CHECK_VALUE(kind >= Step::Allocate && kind <= Step::Entry, "a program: no kind of step ",
                  kind);
   Step s{static_cast<Step::Kind>(kind)};
   switch (s.kind) {
     case Step::Nest:
-      s.function = reinterpret_cast<Function>(static_cast<uintptr_t>(integer(spec, 1)));
-      s.number = integer(spec, 2);
+      FB_CHECK_VALUE(nests_, "a program: a nest, but no library");
+      s.number = integer(spec, 1);
       break;
     case Step::Entry:
       s.number = static_cast<int64_t>(calls_.size());
@@ -250,11 +251,14 @@ PyObject* call_program(PyObject* self, PyObject* const* args, size_t nargsf, PyO
 }
 
 PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *spec, *attached;
-  if (!PyArg_ParseTuple(args, "O!O!:_Program", &PyTuple_Type, &spec, &PyTuple_Type, &attached))
+  PyObject *spec, *attached, *nests;
+  if (!PyArg_ParseTuple(args, "O!O!O:_Program", &PyTuple_Type, &spec, &PyTuple_Type, &attached,
+                        &nests))
     return nullptr;
   try {
-    std::shared_ptr<const Program> program(new Program(spec, attached), destroy_program);
+    std::shared_ptr<const Program> program(
+        new Program(spec, attached, nests == Py_None ? nullptr : library_function(nests)),
+        destroy_program);
     PyRef self = checked(type->tp_alloc(type, 0));
     auto* o = reinterpret_cast<ProgramObject*>(self.get());
     new (&o->program) std::shared_ptr<const Program>(std::move(program));

@@ -6,6 +6,7 @@
 
 #include "dispatch/op.h"
 #include "python/geometry.h"
+#include "python/library.h"
 
 namespace flambeau::python {
 
@@ -36,7 +37,7 @@ class Output {
 
 class Program final : public Runner {
  public:
-  Program(PyObject* spec, PyObject* attached);
+  Program(PyObject* spec, PyObject* attached, LibraryFunction nests);
   Tensors run(std::span<Input> inputs, Numbers& numbers) const override;
   size_t arity() const noexcept { return inputs_.size() - attached_.size(); }
   size_t tensors() const noexcept { return results_.size(); }
@@ -80,8 +81,7 @@ class Program final : public Runner {
   struct Step {
     enum Kind : uint8_t { Allocate, Take, Free, Nest, Entry } kind;
     uint32_t buffer = 0, other = 0;  // Take: the memory of `other`
-    Function function = nullptr;
-    int64_t number = 0;  // Nest: its number in the library; Entry: index of the call
+    int64_t number = 0;              // Nest: its number in the library; Entry: index of the call
   };
 
   View view(PyObject* spec) const;
@@ -90,6 +90,12 @@ class Program final : public Runner {
   Step step(PyObject* spec);
   uint32_t buffer(PyObject* index) const;
 
+  void run_nest(int64_t k, void* const* buffers, const int64_t* symbols) const {
+    reinterpret_cast<Function>(const_cast<void*>(nests_.get()))(static_cast<int>(k), buffers,
+                                                                symbols);
+  }
+
+  LibraryFunction nests_;  // null: there are none
   Sizes sizes_;
   std::vector<Input> attached_;  // the last inputs
   std::vector<Buffer> buffers_;

@@ -28,7 +28,7 @@ class Run {
         drop(s.buffer);
         break;
       case Program::Step::Nest:
-        s.function(static_cast<int>(s.number), pointers_.data(), numbers_.data());
+        p_.run_nest(s.number, pointers_.data(), numbers_.data());
         break;
       case Program::Step::Entry:
         call(p_.calls_[static_cast<size_t>(s.number)]);

@@ -19,6 +19,7 @@ from flambeau._C._core import _GradMode as _GradMode
 from flambeau._C._core import _Guards as _Guards
 from flambeau._C._core import _HookHandle as _HookHandle
 from flambeau._C._core import _Ints as _Ints
+from flambeau._C._core import _Library as _Library
 from flambeau._C._core import _LinAlgError as _LinAlgError
 from flambeau._C._core import _Node as _Node
 from flambeau._C._core import _Number as _Number

@@ -7,6 +7,7 @@ test compares the names with those of the built module.
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
 from typing import Any, Self, TypeGuard, TypeVar, final, overload
 
 from flambeau._C import Tensor
@@ -638,8 +639,15 @@ class _Guards:
     ) -> tuple[Any, ...] | str: ...
 
 @final
+class _Library:
+    def __new__(cls, path: str | PathLike[str], /) -> Self: ...
+    def function(self, name: str, /) -> Any: ...
+    @property
+    def handle(self) -> _int: ...
+
+@final
 class _Program:
-    def __new__(cls, spec: tuple[Any, ...], attached: tuple[Any, ...], /) -> Self: ...
+    def __new__(cls, spec: tuple[Any, ...], attached: tuple[Any, ...], nests: Any, /) -> Self: ...
     def __call__(self, *inputs: Tensor | _int) -> tuple[Any, ...]: ...
 
 @final

@@ -26,29 +26,40 @@ def run_ahead_of_time(graph: Graph, example_inputs: Any) -> Callable[..., tuple[
     try:
         return callable_of(aot(graph, _wanted(example_inputs)))
     except NotFunctional as e:
-        return _run_as_captured(graph, e)
+        _note_as_captured(e)
+        return run_eagerly(graph)
 
 
 def run_compiled(
     graph: Graph, example_inputs: Any, mode: str | None = None, options: Any = None
 ) -> Callable[..., tuple[Any, ...]]:
     """'inductor': the same graphs in native code."""
-    from flambeau._aot import NotFunctional, aot, callable_of
+    from flambeau._compiler import kept
+
+    wanted = _wanted(example_inputs)
+    made: Callable[..., tuple[Any, ...]] | None
+    made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted))
+    return made or run_eagerly(graph)
+
+
+def _lower(graph: Graph, wanted: list[bool]) -> tuple[Any, list[Any]] | None:
+    """The function of a captured graph, and its programs; None where it runs as captured."""
+    from flambeau._aot import NotFunctional, aot, described
     from flambeau._compiler.execute import programs
 
     try:
-        compiled = aot(graph, _wanted(example_inputs))
+        compiled = aot(graph, wanted)
     except NotFunctional as e:
-        return _run_as_captured(graph, e)
+        _note_as_captured(e)
+        return None
     graphs = [g for g in (compiled.forward, compiled.backward) if g is not None]
-    made = dict(zip(graphs, programs(graphs), strict=True))
-    return callable_of(compiled, made.__getitem__)
+    made = programs(graphs)
+    return described(compiled), made
 
 
-def _run_as_captured(graph: Graph, why: Exception) -> Callable[..., tuple[Any, ...]]:
-    """Node by node, as it was captured: right, and no faster than eager."""
+def _note_as_captured(why: Exception) -> None:
+    """A graph runs node by node, as it was captured: right, and no faster than eager."""
     log("graph_breaks", f"a graph runs uncompiled: {why}")
-    return run_eagerly(graph)
 
 
 def aot_autograd(

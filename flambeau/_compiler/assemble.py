@@ -6,7 +6,6 @@ memory, which is `plan`'s, nor about loops.
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 from flambeau import _C
@@ -23,23 +22,24 @@ _ALLOCATE, _TAKE, _FREE, _NEST, _ENTRY = range(5)
 _CONSTANT, _VIEW, _VIEWS, _INTEGER, _INTEGERS, _FLOAT = range(6)
 
 
-def assemble(
-    program: Program, env: ShapeEnv, library: ctypes.CDLL | None, attached: tuple[Any, ...]
-) -> Any:
+def assemble(spec: tuple[Any, ...], library: Any, attached: tuple[Any, ...] = ()) -> Any:
     """The native program; `library` has its nests, `attached` are its last inputs."""
-    return _C._Program(_Assembly(program, env, library).spec(), tuple(attached))
+    nests = None if library is None else library.function("run")
+    return _C._Program(spec, tuple(attached), nests)
+
+
+def describe(program: Program, env: ShapeEnv) -> tuple[Any, ...]:
+    """What the native program is made of, as plain data."""
+    return _Assembly(program, env).spec()
 
 
 class _Assembly:
-    def __init__(self, program: Program, env: ShapeEnv, library: ctypes.CDLL | None) -> None:
+    def __init__(self, program: Program, env: ShapeEnv) -> None:
         self.program, self.numbers = program, Numbers(env)
         self.buffers = _filled(program)
         self.last = last_uses(program)
         self.kept = {v.buffer for v in views_of(tuple(program.outputs))}
         self.kept.update(n for n in program.inputs if n is not None)
-        self.address = 0
-        if library is not None:
-            self.address = ctypes.cast(library.run, ctypes.c_void_p).value or 0
         self.nests: dict[int, int] = {}
         for k, s in enumerate(program.steps):
             if isinstance(s, Nest):
@@ -75,7 +75,7 @@ class _Assembly:
             case Run(k):
                 step = self.program.steps[k]
                 if isinstance(step, Nest):
-                    return (_NEST, self.address, self.nests[k])
+                    return (_NEST, self.nests[k])
                 return self.call(step, k)
 
     def call(self, call: Call, k: int) -> tuple[Any, ...]:

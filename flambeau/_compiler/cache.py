@@ -1,4 +1,4 @@
-"""Compiled libraries on disk, shared by processes that may be killed at any moment.
+"""What was compiled, on disk, shared by processes that may be killed at any moment.
 
 A file is written in a folder of its writer's (`making-...`), which the writer holds locked, and
 renamed when it is complete; a digest of its name and contents stands at its end and is checked
@@ -22,8 +22,9 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
+T = TypeVar("T")
 BOUND = 1 << 30  # bytes that the cache may take, unless FLAMBEAU_CACHE_SIZE says otherwise
 _MAGIC = b"flambeau library, sha256 "
 _DIGEST = 32  # bytes of it
@@ -101,7 +102,7 @@ def _remove(made: Path, owner: int) -> None:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def fetch(name: str, make: Callable[[Path], Path], use: Callable[[Path], object]) -> object:
+def fetch(name: str, make: Callable[[Path], Path], use: Callable[[Path], T]) -> T:
     """What `use` gives for the file of that name, which `make` writes where the cache has it not.
 
     Args:
@@ -122,6 +123,34 @@ def fetch(name: str, make: Callable[[Path], Path], use: Callable[[Path], object]
             if path.exists():
                 raise
     raise OSError(f"compile: {home / name} is removed again and again while it is being loaded")
+
+
+def find(name: str, use: Callable[[Path], T]) -> T | None:
+    """What `use` gives for the file of that name; None where the cache has it not."""
+    path = folder() / name
+    if not _valid(path):
+        return None
+    _touch(path)
+    try:
+        return use(path)
+    except OSError:
+        return None
+
+
+def read(name: str) -> bytes | None:
+    """The contents of the file of that name; None where the cache has it not."""
+    return find(name, lambda path: path.read_bytes()[: -len(_MAGIC) - _DIGEST])
+
+
+def write(name: str, data: bytes) -> None:
+    """Puts a file of that name into the cache."""
+
+    def make(work: Path) -> Path:
+        path = work / "data"
+        path.write_bytes(data)
+        return path
+
+    _make(folder(), name, make)
 
 
 def _valid(path: Path) -> bool:
@@ -209,7 +238,7 @@ def _trim(home: Path, keep: Path) -> None:
     """Removes the files that were used longest ago until the cache is within its bound."""
     limit = bound()
     files = []
-    for p in home.glob("*.so"):
+    for p in (*home.glob("*.so"), *home.glob("*.plan")):
         try:
             found = p.stat()
         except OSError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._ir import native
 from .._ir.graph import Graph
 from .._ir.logs import log
 from . import assemble, languages
@@ -15,7 +16,7 @@ from .scalar import MEMORY
 from .schedule import schedule
 
 
-def programs(graphs: Sequence[Graph]) -> list[Callable[..., tuple[Any, ...]]]:
+def programs(graphs: Sequence[Graph]) -> list[native.Program]:
     """Graphs of primitives as functions of their inputs (but for attached ones).
 
     The C++ compiler works on one graph while the next is lowered.
@@ -26,10 +27,10 @@ def programs(graphs: Sequence[Graph]) -> list[Callable[..., tuple[Any, ...]]]:
 
 def back_end(graph: Graph) -> Callable[..., tuple[Any, ...]]:
     """One graph as a function of its inputs."""
-    return programs([graph])[0]
+    return programs([graph])[0].run
 
 
-def _begin(graph: Graph) -> Callable[[], Callable[..., tuple[Any, ...]]]:
+def _begin(graph: Graph) -> Callable[[], native.Program]:
     """Starts compiling; what is returned waits for the end of it."""
     written = decompose(graph)
     language = languages.of_graph(written)
@@ -40,11 +41,11 @@ def _begin(graph: Graph) -> Callable[[], Callable[..., tuple[Any, ...]]]:
     log("output_code", lambda: listing(written, text))
     pending = language.begin(text) if nests else None
 
-    def finish() -> Callable[..., tuple[Any, ...]]:
+    def finish() -> native.Program:
+        spec = assemble.describe(program, written.env)
         library = pending.result() if pending else None
-        made: Callable[..., tuple[Any, ...]] = assemble.assemble(
-            program, written.env, library, written.attached
-        )
-        return made
+        run = assemble.assemble(spec, library, written.attached)
+        code = language.code(text) if nests and language.code else None
+        return native.Program(run, spec, code, kept=code is not None or not nests)
 
     return finish

@@ -33,6 +33,7 @@ class Language:
     begin: Callable[[str], Pending]
     refused: frozenset[str] = frozenset()  # primitives that it has no equal of
     complex: bool = True  # has complex numbers
+    code: Callable[[str], str] | None = None  # the digest by which the cache finds a library
 
 
 @cache
@@ -49,7 +50,7 @@ def of(device: str) -> Language:
     if device == "cpu":
         from . import emit_cpp, toolchain
 
-        return Language("C++", emit_cpp.source, toolchain.begin)
+        return Language("C++", emit_cpp.source, toolchain.begin, code=toolchain.code_of)
     if device == "cuda":
         from . import triton_module, triton_scalar
 

@@ -96,11 +96,17 @@ def _fixed_digest() -> bytes:
     h.update(_identity(compiler()) + "\0".join(flags()).encode())
     for path in headers():
         h.update(path.read_bytes())
+    h.update(processor().encode())
+    return h.digest()
+
+
+@cache
+def processor() -> str:
+    """Tells processors apart that code may be made for."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    for key in ("flags", "model name"):
-        h.update(next((x for x in lines if x.startswith(key)), "").encode())
-    return h.digest()
+    keys = ("flags", "model name")
+    return "\n".join(next((x for x in lines if x.startswith(k)), "") for k in keys)
 
 
 def _identity(path: str) -> bytes:
@@ -110,21 +116,36 @@ def _identity(path: str) -> bytes:
     return f"{real}\0{found.st_size}\0{found.st_mtime_ns}\0".encode()
 
 
-def load(text: str) -> ctypes.CDLL:
+def load(text: str) -> _C._Library:
     """The library of a translation unit; compiled unless the cache has it.
 
     Raises:
         CompilerError: no compiler, or it fails.
     """
-    code = _PLACE.sub("", text)  # where it comes from in the user's files does not matter
-    name = hashlib.sha256(_fixed_digest() + code.encode()).hexdigest()[:40]
     _core()
+    name = _file(code_of(text))
     try:
-        made = disk.fetch(f"{name}.so", lambda work: _compile(text, work), _open)
+        made = disk.fetch(name, lambda work: _compile(text, work), _C._Library)
     except OSError as error:
         raise CompilerError(f"compile: no library could be written and loaded: {error}") from error
-    assert isinstance(made, ctypes.CDLL)
+    assert isinstance(made, _C._Library)
     return made
+
+
+def code_of(text: str) -> str:
+    """The digest of a translation unit; where it comes from in the user's files does not matter."""
+    return hashlib.sha256(_PLACE.sub("", text).encode()).hexdigest()
+
+
+def _file(code: str) -> str:
+    """The name of the library of a text whose digest that is."""
+    return hashlib.sha256(_fixed_digest() + code.encode()).hexdigest()[:40] + ".so"
+
+
+def find(code: str) -> _C._Library | None:
+    """The library of a text whose digest that is, if the cache has it."""
+    _core()
+    return disk.find(_file(code), _C._Library)
 
 
 class Pending:
@@ -132,7 +153,7 @@ class Pending:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._made: ctypes.CDLL | None = None
+        self._made: _C._Library | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="flambeau compiler", daemon=True)
         self._thread.start()
@@ -143,7 +164,7 @@ class Pending:
         except BaseException as error:
             self._error = error
 
-    def result(self) -> ctypes.CDLL:
+    def result(self) -> _C._Library:
         """The library, when it is there; raises what `load` raises."""
         self._thread.join()
         if self._error is not None:
@@ -155,10 +176,6 @@ class Pending:
 def begin(text: str) -> Pending:
     """`load` in the background."""
     return Pending(text)
-
-
-def _open(path: Path) -> ctypes.CDLL:
-    return ctypes.CDLL(str(path))
 
 
 @cache

@@ -75,6 +75,7 @@ class ShapeEnv:
         self.symbols: dict[str, Symbol] = {}
         self.guards: list[Guard] = []
         self.facts: list[Guard] = []
+        self.history: list[Guard] = []  # all that was learned, as it was learned
         self.locate = locate
         self.ranges: dict[str, tuple[Bound, Bound]] = {}  # with what facts say of one symbol
         self._equal: dict[str, Expr] = {}  # a symbol that equals an expression of others
@@ -197,6 +198,7 @@ class ShapeEnv:
         return self.specialise(symbol(name))
 
     def learn(self, guard: Guard) -> None:
+        self.history.append(guard)
         self.facts.append(guard)
         if guard.relation == ">=":
             self._narrow(guard.expr)

@@ -1,0 +1,234 @@
+"""What compiling a captured graph came to, kept on disk: descriptions of its native programs.
+
+A later process that captures an equal graph makes the function from the descriptions and loads the
+libraries, without going through the passes. The name of a description is the digest of everything
+that the passes see: the graph, what is known of its symbols, modes, our sources, the processor.
+Whatever a pass comes to read besides these must go into `_key` or `_environment`. A description
+that is damaged, or that the native side refuses, is as good as none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import flambeau
+from flambeau import _C
+
+from .._ir import plain, symexpr
+from .._ir.graph import Graph, Node, ScalarType, TensorType, Value
+from .._ir.logs import enabled
+from .._ir.native import Function, Program
+from .._ir.symbols import Guard, ShapeEnv
+from .._ir.symexpr import Expr
+from .._ir.symfloat import FloatExpr
+from . import cache as disk
+from . import toolchain
+
+#: function, programs of the forward and (perhaps) the backward graph
+Lowered = tuple[Function, list[Program]]
+_PACKAGE = Path(__file__).resolve().parents[1]
+_SOURCES = ("_ir", "_trace", "_aot", "_compiler", "_build", "ops")  # what passes are made of
+_BUILD_ID = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"  # the head of an ELF note, before the number
+
+
+def fetch(graph: Graph, wanted: Sequence[bool], lower: Callable[[], Lowered | None]) -> Any:
+    """The function of a captured graph, from the cache or from `lower`, whose work is then kept.
+    None where `lower` gives None.
+
+    Args:
+        graph: as captured.
+        wanted: of each input, whether gradients flow to it.
+        lower: compiles the graph.
+    """
+    name = None if enabled("output_code") else _name(graph, wanted)
+    if name is None:
+        lowered = lower()
+        return lowered and _made(*lowered, graph)
+    verify = bool(os.environ.get("FLAMBEAU_VERIFY"))
+    found = _read(name)
+    made = None if found is None or verify else _from(found, graph)
+    if made is not None:
+        return made
+    before = len(graph.env.history), len(graph.env.symbols)
+    lowered = lower()
+    if lowered is None:
+        return None
+    function, programs = lowered
+    new = _describe(function, programs, graph, *before)
+    same = found is not None and new == plain.dumps(found)
+    if verify and found is not None and not same:
+        raise RuntimeError(f"compile: {name} in the cache is not what compiling gives now")
+    if new is not None and not same:
+        disk.write(name, new.encode())
+    if verify and new is not None:
+        made = _from(plain.loads(new), graph, learn=False)
+    return made or _made(function, programs, graph)
+
+
+def _made(function: Function, programs: Sequence[Program], graph: Graph) -> Any:
+    forward, *backward = (p.run for p in programs)
+    return function.made(forward, backward[0] if backward else None, graph.attached)
+
+
+# Writing ----------------------------------------------------------------------------------------
+
+
+def _describe(
+    function: Function, programs: Sequence[Program], graph: Graph, learned: int, symbols: int
+) -> str | None:
+    """The text of what was compiled; None where another process could not use it."""
+    if graph.attached or not all(p.kept for p in programs) or len(graph.env.symbols) != symbols:
+        return None
+    guards = {id(g) for g in graph.env.guards}
+    facts = tuple(
+        (id(g) in guards, g.relation, g.expr.text, _node_at(graph, g))
+        for g in graph.env.history[learned:]
+    )
+    try:
+        return plain.dumps((function.plain(), tuple(p.plain() for p in programs), facts))
+    except plain.NotPlain:
+        return None
+
+
+def _node_at(graph: Graph, guard: Guard) -> int | None:
+    """A node of the line that left a guard: the line itself may move."""
+    found = (k for k, node in enumerate(graph.nodes) if node.where == guard.where)
+    return None if guard.where is None else next(found, None)
+
+
+# Reading ----------------------------------------------------------------------------------------
+
+
+def _read(name: str) -> Any:
+    data = disk.read(name)
+    if data is None:
+        return None
+    try:
+        return plain.loads(data)
+    except ValueError:
+        return None
+
+
+def _from(found: Any, graph: Graph, learn: bool = True) -> Any:
+    """The function that is described; None where it cannot be made.
+
+    Args:
+        found: the description.
+        graph: what it is of.
+        learn: the graph's symbols have yet to learn what the passes found out.
+    """
+    try:
+        function, programs, facts = found
+        runs = [_program(*p) for p in programs]
+        forward, backward = runs if len(runs) == 2 else (*runs, None)
+        made = Function(*function).made(forward, backward)
+        guards = [(own, _guard(graph, *g)) for own, *g in facts]
+    except Exception:  # whatever a file may hold that nobody wrote so
+        return None
+    for own, guard in guards if learn else ():
+        if own:
+            graph.env.guards.append(guard)
+        graph.env.learn(guard)
+    return made
+
+
+def _program(spec: tuple[Any, ...], code: str | None) -> Any:
+    library = None if code is None else toolchain.find(code)
+    if code is not None and library is None:
+        raise OSError("the library is gone")
+    return _C._Program(spec, (), None if library is None else library.function("run"))
+
+
+def _guard(graph: Graph, relation: str, text: str, node: int | None) -> Guard:
+    expr = symexpr.parse(text)
+    if relation not in (">=", "==", "!=") or not expr.symbols <= graph.env.symbols.keys():
+        raise ValueError(text)
+    return Guard(relation, expr, None if node is None else graph.nodes[node].where)
+
+
+# The name ---------------------------------------------------------------------------------------
+
+
+def _name(graph: Graph, wanted: Sequence[bool]) -> str | None:
+    """The file for a graph; None where it has something that cannot be told apart in text."""
+    try:
+        key = _key(graph, wanted)
+    except plain.NotPlain:
+        return None
+    return hashlib.sha256(_environment() + key.encode()).hexdigest()[:40] + ".plan"
+
+
+def _key(graph: Graph, wanted: Sequence[bool]) -> str:
+    modes = (flambeau.get_default_dtype(), flambeau.is_grad_enabled())
+    described = (modes, tuple(wanted), _state(graph.env), _graph(graph, graph.env))
+    numbers: dict[Value, int] = {}
+
+    def other(x: Any) -> Any:
+        if isinstance(x, Value):
+            known = numbers.get(x)
+            if known is None:  # where it is defined
+                known = numbers[x] = len(numbers)
+                return {"new": (known, x.type)}
+            return {"value": known}
+        if isinstance(x, TensorType):
+            return {"tensor": (x.dtype, x.shape, x.strides, x.device)}
+        if isinstance(x, ScalarType):
+            return {"scalar": x.name}
+        if isinstance(x, Expr):
+            return {"expr": x.text}
+        if isinstance(x, FloatExpr):
+            return {"float": (x.op, x.args)}
+        return plain.tagged(x)
+
+    return plain.dumps(described, other)
+
+
+def _state(env: ShapeEnv) -> Any:
+    """Symbols and what is known of them."""
+    symbols = [
+        (s.name, s.hint, s.low, s.high, s.source and (s.source.input, s.source.kind, s.source.dim))
+        for s in env.symbols.values()
+    ]
+    lists = (env.guards, env.history)
+    return symbols, [[(g.relation, g.expr) for g in some] for some in lists]
+
+
+def _graph(graph: Graph, env: ShapeEnv) -> Any:
+    if graph.env is not env or graph.attached:
+        raise plain.NotPlain("a graph of another environment, or with tensors of its own")
+    return (graph.inputs, [_node(n, env) for n in graph.nodes], graph.outputs)
+
+
+def _node(node: Node, env: ShapeEnv) -> Any:
+    rule = None if node.rule is None else _graph(node.rule, env)
+    return (node.target, node.args, node.outs, node.grad, rule)
+
+
+@cache
+def _environment() -> bytes:
+    """What does not depend on the graph: our sources, the built core, Python, the processor."""
+    h = hashlib.sha256()
+    h.update(repr((sys.version, platform.machine(), toolchain.processor())).encode())
+    for folder in _SOURCES:
+        for path in sorted((_PACKAGE / folder).glob("*.py")):
+            h.update(f"\0{folder}/{path.name}\0".encode() + path.read_bytes())
+    h.update(_identity(Path(_C.__file__)))
+    return h.digest()
+
+
+def _identity(path: Path) -> bytes:
+    """Tells one build of the core from another: the linker's number, else size and time."""
+    with open(path, "rb") as f:
+        head = f.read(1 << 14)
+    at = head.find(_BUILD_ID)
+    if at >= 0:
+        return head[at : at + len(_BUILD_ID) + 20]
+    found = os.stat(path)
+    return repr((found.st_size, found.st_mtime_ns, found.st_ctime_ns)).encode()

@@ -1,0 +1,64 @@
+"""Native functions described by plain data, so that they can be kept and made again.
+
+`_aot.runtime` describes a function (csrc/python/compiled_function.h), `_compiler.assemble` the
+programs that it runs (csrc/python/program.h). Must not know how either came about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flambeau import _C, Tensor
+
+
+@dataclass(frozen=True)
+class Function:
+    """What the native `_CompiledFunction` is made of, but for the two graphs' callables."""
+
+    given: int  # inputs of a call
+    head: tuple[Any, ...]  # numbers, mutated inputs, results, aliases, output
+    backward: tuple[Any, ...] | None  # results with a cotangent, cotangents, gradients, sizes
+    detached: tuple[int, ...]  # outputs that come without their source's history
+
+    def made(self, forward: Any, backward: Any, attached: tuple[Any, ...] = ()) -> Any:
+        """The function of these callables."""
+        back = None if self.backward is None else (backward, *self.backward)
+        made: Callable[..., tuple[Any, ...]] = _C._CompiledFunction(
+            (_apart(forward), self.given, attached, *self.head, back)
+        )
+        apart = frozenset(self.detached)
+        if not apart:
+            return made
+        return lambda *inputs: tuple(
+            x.detach() if k in apart else x for k, x in enumerate(made(*inputs))
+        )
+
+    def plain(self) -> tuple[Any, ...]:
+        """As plain data; `Function(*f.plain())` is `f`."""
+        return (self.given, self.head, self.backward, self.detached)
+
+
+def _apart(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with results that are no views: one that is made without gradients may not be
+    changed in place with them, which users of the result may do."""
+    if isinstance(run, _C._Program):
+        return run
+    return lambda *inputs: tuple(
+        x.detach() if isinstance(x, Tensor) and x._is_view() else x for x in run(*inputs)
+    )
+
+
+@dataclass(frozen=True)
+class Program:
+    """A native program, and what it is made of."""
+
+    run: Callable[..., tuple[Any, ...]]
+    spec: tuple[Any, ...]
+    code: str | None  # the digest of its library's text; None: it has no library
+    kept: bool = True  # its library is in the cache, if it has one
+
+    def plain(self) -> tuple[Any, ...]:
+        """As plain data, without the program itself."""
+        return (self.spec, self.code)
