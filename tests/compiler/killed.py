@@ -15,14 +15,14 @@ from pathlib import Path
 
 # Compiles `count` programs, each of which gives its number, into the cache; tells when it begins.
 WRITER = """
-import sys
+import ctypes, sys
 from flambeau._compiler import toolchain
 print("ready", flush=True)
 for k in range(int(sys.argv[1])):
     made = toolchain.load(
         'extern "C" __attribute__((visibility("default"))) int answer() { return %d; }' % k
     )
-    if made.answer() != k:
+    if ctypes.CDLL(None, handle=made.handle).answer() != k:
         sys.exit("wrong answer of program %d" % k)
 print("done", flush=True)
 """
