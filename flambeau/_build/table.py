@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -41,24 +40,15 @@ def _options(call: ast.expr, file: str) -> dict[str, object]:
         raise TableError("decorator options are literals", file, call) from None
 
 
-@dataclass(eq=False)
 class Function:
     """A piece of a file, for one of the names that `each=(...)` gives it."""
 
-    piece: Piece
-    file: str
-    each: str | None = None
-
-    def named(self, text: str) -> str:
-        return text if self.each is None else text.replace("NAME", self.each)
-
-    @cached_property
-    def name(self) -> str:
-        return self.named(self.piece.name)
-
-    @cached_property
-    def decorator(self) -> tuple[str, ...]:
-        return tuple(map(self.named, self.piece.decorator))
+    def __init__(self, piece: Piece, file: str, each: str | None = None) -> None:
+        self.piece, self.file, self.each = piece, file, each
+        self.name, self.decorator = piece.name, piece.decorator
+        if each is not None:
+            self.name = self.name.replace("NAME", each)
+            self.decorator = tuple(x.replace("NAME", each) for x in self.decorator)
 
     @cached_property
     def node(self) -> ast.FunctionDef:
@@ -76,22 +66,21 @@ class Function:
         return TableError(message, self.file, self.node)
 
 
-@dataclass(eq=False)
 class Draft:
-    """An entry that is not parsed yet."""
+    """An entry that is not parsed yet.
 
-    function: Function
-    family: str
-    first: Draft | None = None  # of an overload: the entry that it is an overload of
-    rules: dict[str, Function] = field(default_factory=dict)
-    overload: int = 0  # place among the entries of its name
+    Attributes:
+        first: of an overload: the entry that it is an overload of.
+        overload: place among the entries of its name.
+        name: the public name.
+    """
 
-    @cached_property
-    def name(self) -> str:
-        """The public name."""
-        f = self.function
-        given = f.options.get("name") if _NAMED.search(f.piece.head) else None
-        return str(given or f.name)
+    def __init__(self, function: Function, family: str, first: Draft | None = None) -> None:
+        self.function, self.family, self.first = function, family, first
+        self.rules: dict[str, Function] = {}
+        self.overload = 0
+        given = function.options.get("name") if _NAMED.search(function.piece.head) else None
+        self.name = str(given or function.name)
 
     @property
     def uid(self) -> str:
@@ -128,17 +117,22 @@ def drafts_of(path: Path, root: Path) -> list[Draft]:
     """Entries of one file, rules attached."""
     file = str(path.relative_to(root))
     drafts: list[Draft] = []
+    first_of: dict[str, Draft] = {}
+    last_of: dict[str, Draft] = {}
     for f in _functions(cut(path.read_text())[0], file):
         match f.decorator:
             case (kind,) if kind in KINDS:
                 drafts.append(Draft(f, path.stem))
+                first_of.setdefault(f.name, drafts[-1])
+                last_of[f.name] = drafts[-1]
             case (name, "overload"):
-                first = next((d for d in drafts if d.function.name == name), None)
+                first = first_of.get(name)
                 if first is None or f.name != name:
                     raise f.error(f"@{name}.overload: no entry {name!r} above")
                 drafts.append(Draft(f, path.stem, first))
+                last_of[name] = drafts[-1]
             case (name, rule) if rule in RULES:
-                owner = next((d for d in reversed(drafts) if d.function.name == name), None)
+                owner = last_of.get(name)
                 if owner is None:
                     raise f.error(f"@{name}.{rule}: no entry {name!r} above")
                 if rule in owner.rules:

@@ -27,7 +27,7 @@ from .ir import (
     While,
     terminates,
 )  # fmt: skip
-from .scope import Env, merge, narrowed, widened
+from .scope import Env, merge, narrowed, stored_names, widened
 from .types import INT, NONE, STR, Param, Type, parse_type
 
 CHECKS = {
@@ -60,9 +60,7 @@ class FunctionTyper(ExprTyper):
         self.declared: dict[str, Type] = {p.name: p.type.plain() for p in params}
         self.loop_names: list[str] = []
         self.loop_ends: list[list[Env]] = []
-        self.assigned = {
-            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
+        self.assigned = stored_names(node)
 
     def assigned_somewhere(self) -> set[str]:
         return self.assigned
@@ -239,10 +237,7 @@ class FunctionTyper(ExprTyper):
     def _loop(
         self, node: ast.For | ast.While, names: dict[str, Type], test: ast.expr | None
     ) -> list[Stmt]:
-        stored = {
-            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
-        before = widened(self.env, stored)
+        before = widened(self.env, stored_names(node))
         inner: Env = {**before, **{n: (t, t) for n, t in names.items()}}
         if test is not None:
             inner = narrowed(inner, self.facts(test, True))

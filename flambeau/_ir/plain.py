@@ -61,7 +61,8 @@ def loads(text: str | bytes) -> Any:
     (1, torch.float32, ())
     """
     try:
-        return _tuples(json.loads(text, object_hook=_constant))
+        read = json.loads(text, object_hook=_constant)
+        return _tuples(read) if type(read) is list else read
     except RecursionError:
         raise ValueError("plain data: expected fewer levels") from None
 
@@ -85,5 +86,5 @@ def _constant(members: dict[str, Any]) -> Any:
     raise ValueError(f"plain data: expected a constant, got {str(members)[:80]}")
 
 
-def _tuples(x: Any) -> Any:
-    return tuple([_tuples(i) for i in x]) if type(x) is list else x
+def _tuples(x: list[Any]) -> tuple[Any, ...]:
+    return tuple([_tuples(i) if type(i) is list else i for i in x])

@@ -6,12 +6,32 @@ here to (declared, current) types; current is narrower than declared after a tes
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 
 from .types import Type
 
 Binding = tuple[Type, Type]
 Env = dict[str, Binding]
+
+
+def stored_names(node: ast.AST) -> set[str]:
+    """The names that something in a syntax tree assigns."""
+    out: set[str] = set()
+    todo = [node]
+    while todo:
+        n = todo.pop()
+        if type(n) is ast.Name:
+            if type(n.ctx) is ast.Store:
+                out.add(n.id)
+            continue
+        for field in n._fields:
+            value = getattr(n, field, None)
+            if isinstance(value, ast.AST):
+                todo.append(value)
+            elif type(value) is list:
+                todo += [x for x in value if isinstance(x, ast.AST)]
+    return out
 
 
 def narrowed(env: Env, facts: dict[str, Type]) -> Env:

@@ -49,6 +49,8 @@ class Type:
 
     def plain(self) -> Type:
         """The same without what only matters where Python values come in."""
+        if not (self.items or self.length or self.or_number):
+            return self
         return Type(self.base, self.optional, tuple(i.plain() for i in self.items))
 
     @property
