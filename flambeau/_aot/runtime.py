@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flambeau import _C
-
 from .._ir.formula import Numbers
 from .._ir.graph import Graph, TensorType
 from .._ir.graph_run import prepare

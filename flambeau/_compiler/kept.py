@@ -74,7 +74,7 @@ def fetch(graph: Graph, wanted: Sequence[bool], lower: Callable[[], Lowered | No
 
 def _made(function: Function, programs: Sequence[Program], graph: Graph) -> Any:
     forward, *backward = (p.run for p in programs)
-    return function.made(forward, backward[0] if backward else None, graph.attached)
+    return function.made(forward, backward[0] if backward else None, graph, graph.attached)
 
 
 # Writing ----------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def _from(found: Any, graph: Graph, learn: bool = True) -> Any:
         function, programs, facts = found
         runs = [_program(*p) for p in programs]
         forward, backward = runs if len(runs) == 2 else (*runs, None)
-        made = Function(*function).made(forward, backward)
+        made = Function(*function).made(forward, backward, graph)
         guards = [(own, _guard(graph, *g)) for own, *g in facts]
     except Exception:  # whatever a file may hold that nobody wrote so
         return None

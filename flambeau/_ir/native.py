@@ -12,6 +12,9 @@ from typing import Any
 
 from flambeau import _C, Tensor
 
+from .graph import Graph
+from .graph_run import prepare
+
 
 @dataclass(frozen=True)
 class Function:
@@ -22,12 +25,16 @@ class Function:
     backward: tuple[Any, ...] | None  # results with a cotangent, cotangents, gradients, sizes
     detached: tuple[int, ...]  # outputs that come without their source's history
 
-    def made(self, forward: Any, backward: Any, attached: tuple[Any, ...] = ()) -> Any:
-        """The function of these callables."""
+    def made(
+        self, forward: Any, backward: Any, captured: Graph, attached: tuple[Any, ...] = ()
+    ) -> Any:
+        """The function of these callables; it runs `captured` itself where inputs share memory."""
         back = None if self.backward is None else (backward, *self.backward)
-        made: Callable[..., tuple[Any, ...]] = _C._CompiledFunction(
-            (_apart(forward), self.given, attached, *self.head, back)
-        )
+        mutated = self.head[1]
+        made: Callable[..., tuple[Any, ...]] = _C._CompiledFunction((
+            _apart(forward), self.given, attached, *self.head, back,
+            _as_written(captured) if mutated else None,
+        ))  # fmt: skip
         apart = frozenset(self.detached)
         if not apart:
             return made
@@ -38,6 +45,18 @@ class Function:
     def plain(self) -> tuple[Any, ...]:
         """As plain data; `Function(*f.plain())` is `f`."""
         return (self.given, self.head, self.backward, self.detached)
+
+
+def _as_written(captured: Graph) -> Callable[..., Any]:
+    """For inputs that share memory while one changes: the captured graph, node by node."""
+    made: list[Callable[..., Any]] = []
+
+    def call(*inputs: Any) -> Any:
+        if not made:
+            made.append(prepare(captured))
+        return made[0](*inputs)
+
+    return call
 
 
 def _apart(run: Callable[..., Any]) -> Callable[..., Any]:
