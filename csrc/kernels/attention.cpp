@@ -1,4 +1,5 @@
-// Attention on tensors: dtypes and layouts for attention_blocks.h. Half formats compute in float.
+// Attention on tensors: dtypes and layouts for attention_blocks.h. Half formats compute in float:
+// converted by blocks in the forward pass, as a whole in the backward pass.
 #include <algorithm>
 
 #include "gen/kernels.h"
@@ -21,11 +22,9 @@ struct Prepared {
   AttentionCall call;
   Tensor q, k, v, mask;
   Prepared(const Tensor& query, const Tensor& key, const Tensor& value, const OptTensor& attn_mask,
-           bool causal, double scale)
-      : q(usable(query, opmath(query.dtype()))),
-        k(usable(key, opmath(query.dtype()))),
-        v(usable(value, opmath(query.dtype()))) {
-    call.dtype = opmath(query.dtype());
+           bool causal, double scale, DType stored)
+      : q(usable(query, stored)), k(usable(key, stored)), v(usable(value, stored)) {
+    call.dtype = opmath(query.dtype()), call.stored = stored;
     call.batch = q.sizes()[0], call.heads = q.sizes()[1], call.kv_heads = k.sizes()[1];
     call.queries = q.sizes()[2], call.keys = k.sizes()[2], call.dim = q.sizes()[3],
     call.value_dim = v.sizes()[3];
@@ -46,9 +45,9 @@ struct Prepared {
 void attention_fused(Tensor& out, Tensor& lse, const Tensor& query, const Tensor& key,
                      const Tensor& value, const OptTensor& mask, bool causal, double scale) {
   if (out.numel() == 0) return;
-  Prepared p(query, key, value, mask, causal, scale);
-  const bool direct = out.dtype() == p.call.dtype && out.strides()[3] == 1;
-  Tensor to = direct ? out : empty(out.sizes(), p.call.dtype);
+  Prepared p(query, key, value, mask, causal, scale, query.dtype());
+  const bool direct = out.dtype() == p.call.stored && out.strides()[3] == 1;
+  Tensor to = direct ? out : empty(out.sizes(), p.call.stored);
   p.call.out = operand(to);
   p.call.lse = lse.data_ptr();
   FB_ISA_DISPATCH(attention_forward)(p.call);
@@ -63,7 +62,7 @@ void attention_fused_backward(Tensor& gq, Tensor& gk, Tensor& gv, const Tensor& 
     for (Tensor* t : {&gq, &gk, &gv}) fill_zero(*t);
     return;
   }
-  Prepared p(query, key, value, mask, causal, scale);
+  Prepared p(query, key, value, mask, causal, scale, opmath(query.dtype()));
   const DType d = p.call.dtype;
   const Tensor go = usable(grad, d), o = usable(out, d), sums = contiguous(lse);
   AttentionGradCall c{p.call, {}, {}, {}, {}};

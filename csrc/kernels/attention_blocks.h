@@ -17,7 +17,8 @@ struct AttentionOperand {
 };
 
 struct AttentionCall {
-  DType dtype;  // float or double
+  DType dtype;   // float or double
+  DType stored;  // that of q, k, v and out in memory; forward converts it block by block
   int64_t batch, heads, kv_heads, queries, keys, dim, value_dim;
   AttentionOperand q, k, v, out;
   const void* mask =

@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "core/parallel.h"
+#include "kernels/move.h"
 #include "kernels/providers/gemm_core.h"
 #include "kernels/vector_exp.h"
 
@@ -16,7 +18,9 @@ using tiles::Epilogue;
 using tiles::gemm_strided;
 using tiles::Strides;
 
-constexpr int64_t kQueries = 192, kKeys = 512;  // block of scores: 384 KB of floats
+// A block of scores: 209 KB of floats. Products over its keys are small enough to read it where it
+// lies; its rows are a line longer than that, or they would share sets of the first-level cache.
+constexpr int64_t kQueries = 192, kKeys = 256, kStride = kKeys + 16;
 
 template <class T>
 T* head_of(const AttentionOperand& x, int64_t b, int64_t h) {
@@ -69,6 +73,17 @@ T row_max(const T* x, int64_t n) {
   return best;
 }
 
+template <class T>
+T row_dot(const T* x, const T* y, int64_t n) {
+  constexpr int W = kLanes<T>;
+  Vec<T> sums{};
+  int64_t i = 0;
+  for (; i + W <= n; i += W) sums += load<T>(x + i) * load<T>(y + i);
+  T sum = tiles::lane_sum<T>(sums);
+  for (; i < n; ++i) sum += x[i] * y[i];
+  return sum;
+}
+
 // x = exp(x - shift), and the sum.
 template <class T>
 T exp_row(T* x, int64_t n, T shift) {
@@ -89,13 +104,18 @@ T exp_row(T* x, int64_t n, T shift) {
   return sum;
 }
 
+// A head's matrices and where they are in memory, in the computing type.
 template <class T>
-void query_block(const AttentionCall& c, int64_t b, int64_t h, int64_t q0, T* scores, T* sums) {
-  const int64_t rows = std::min(kQueries, c.queries - q0), kv = h / (c.heads / c.kv_heads);
-  const T* q = head_of<T>(c.q, b, h) + q0 * c.q.row;
-  const T* k = head_of<T>(c.k, b, kv);
-  const T* v = head_of<T>(c.v, b, kv);
-  T* out = head_of<T>(c.out, b, h) + q0 * c.out.row;
+struct Head {
+  const T *q, *k, *v;
+  T* out;
+  int64_t q_row, k_row, v_row, out_row;
+};
+
+template <class T>
+void query_block(const AttentionCall& c, const Head<T>& x, int64_t b, int64_t h, int64_t q0,
+                 T* scores, T* sums) {
+  const int64_t rows = std::min(kQueries, c.queries - q0);
   T best[kQueries], total[kQueries];
   std::fill_n(best, rows, kNone<T>);
   std::fill_n(total, rows, T(0));
@@ -104,11 +124,11 @@ void query_block(const AttentionCall& c, int64_t b, int64_t h, int64_t q0, T* sc
     const int64_t columns = std::min(kKeys, end - k0);
     Epilogue<T> e;
     e.alpha = static_cast<T>(c.scale);
-    gemm_strided<T>(rows, columns, c.dim, {q, c.q.row, 1}, {k + k0 * c.k.row, 1, c.k.row}, scores,
-                    kKeys, e, 1);
-    restrict_scores<T>(c, b, h, q0, rows, k0, columns, scores, kKeys);
+    gemm_strided<T>(rows, columns, c.dim, {x.q, x.q_row, 1}, {x.k + k0 * x.k_row, 1, x.k_row},
+                    scores, kStride, e, 1);
+    restrict_scores<T>(c, b, h, q0, rows, k0, columns, scores, kStride);
     for (int64_t i = 0; i < rows; ++i) {
-      T* row = scores + i * kKeys;
+      T* row = scores + i * kStride;
       const T high = row_max<T>(row, columns), now = best[i] > high ? best[i] : high;
       const T shift = now == kNone<T> ? T(0) : now;
       const T sum = exp_row<T>(row, columns, shift);
@@ -120,17 +140,74 @@ void query_block(const AttentionCall& c, int64_t b, int64_t h, int64_t q0, T* sc
     }
     Epilogue<T> add;
     add.beta = k0 ? T(1) : T(0);
-    gemm_strided<T>(rows, c.value_dim, columns, {scores, kKeys, 1}, {v + k0 * c.v.row, c.v.row, 1},
-                    sums, c.value_dim, add, 1);
+    gemm_strided<T>(rows, c.value_dim, columns, {scores, kStride, 1},
+                    {x.v + k0 * x.v_row, x.v_row, 1}, sums, c.value_dim, add, 1);
   }
   T* lse = static_cast<T*>(c.lse) + (b * c.heads + h) * c.queries + q0;
   for (int64_t i = 0; i < rows; ++i) {
     const bool empty = total[i] == T(0) || end == 0;
     const T inverse = empty ? T(0) : 1 / total[i];
     for (int64_t j = 0; j < c.value_dim; ++j)
-      out[i * c.out.row + j] = empty ? T(0) : sums[i * c.value_dim + j] * inverse;
+      x.out[i * x.out_row + j] = empty ? T(0) : sums[i * c.value_dim + j] * inverse;
     lse[i] = empty ? -kNone<T> : best[i] + std::log(total[i]);
   }
+}
+
+// Rows of another type, in the computing type and back; a head at a time stays in the cache.
+template <class T>
+class Widened {
+ public:
+  explicit Widened(const AttentionCall& c)
+      : c_(c),
+        size_(itemsize(c.stored)),
+        load_(converter(static_cast<int>(c.stored), static_cast<int>(c.dtype))),
+        store_(converter(static_cast<int>(c.dtype), static_cast<int>(c.stored))),
+        k_(c.keys * c.dim + 1),
+        v_(c.keys * c.value_dim + 1),
+        q_(kQueries * c.dim + 1),
+        out_(kQueries * c.value_dim + 1) {}
+
+  Head<T> block(int64_t b, int64_t h, int64_t q0) {
+    const int64_t kv = h / (c_.heads / c_.kv_heads), rows = std::min(kQueries, c_.queries - q0);
+    if (b != b_ || kv != kv_) {
+      read(c_.k, b, kv, 0, c_.keys, c_.dim, k_.get());
+      read(c_.v, b, kv, 0, c_.keys, c_.value_dim, v_.get());
+      b_ = b, kv_ = kv;
+    }
+    read(c_.q, b, h, q0, rows, c_.dim, q_.get());
+    return {q_.get(), k_.get(), v_.get(), out_.get(), c_.dim, c_.dim, c_.value_dim, c_.value_dim};
+  }
+  void finish(int64_t b, int64_t h, int64_t q0) {
+    for (int64_t i = 0; i < std::min(kQueries, c_.queries - q0); ++i)
+      store_(out_.get() + i * c_.value_dim, row_of(c_.out, b, h, q0 + i), c_.value_dim);
+  }
+
+ private:
+  char* row_of(const AttentionOperand& x, int64_t b, int64_t h, int64_t i) const {
+    return static_cast<char*>(x.data) + (b * x.batch + h * x.head + i * x.row) * size_;
+  }
+  void read(const AttentionOperand& x, int64_t b, int64_t h, int64_t first, int64_t rows,
+            int64_t columns, T* to) const {
+    for (int64_t i = 0; i < rows; ++i) load_(row_of(x, b, h, first + i), to + i * columns, columns);
+  }
+
+  const AttentionCall& c_;
+  int64_t size_, b_ = -1, kv_ = -1;
+  ConvertFn load_, store_;
+  Buffer<T> k_, v_, q_, out_;
+};
+
+template <class T>
+Head<T> head_in_place(const AttentionCall& c, int64_t b, int64_t h, int64_t q0) {
+  const int64_t kv = h / (c.heads / c.kv_heads);
+  return {head_of<T>(c.q, b, h) + q0 * c.q.row,
+          head_of<T>(c.k, b, kv),
+          head_of<T>(c.v, b, kv),
+          head_of<T>(c.out, b, h) + q0 * c.out.row,
+          c.q.row,
+          c.k.row,
+          c.v.row,
+          c.out.row};
 }
 
 template <class T>
@@ -140,13 +217,16 @@ void forward(const AttentionCall& c) {
       static_cast<double>(c.keys + 1) * static_cast<double>(c.dim + c.value_dim) * 64;
   parallel_for(0, all, std::max<int64_t>(1, static_cast<int64_t>(2e6 / work)),
                [&](int64_t from, int64_t to) {
-                 Buffer<T> scores(kQueries * kKeys), sums(kQueries * c.value_dim + 1);
-                 // A causal row of blocks costs more the later it is: heads alternate direction so
-                 // that shares are even.
+                 Buffer<T> scores(kQueries * kStride), sums(kQueries * c.value_dim + 1);
+                 std::optional<Widened<T>> widened;
+                 if (c.stored != c.dtype) widened.emplace(c);
                  for (int64_t t = from; t < to; ++t) {
-                   const int64_t head = t / blocks, block = t % blocks;
-                   query_block<T>(c, head / c.heads, head % c.heads, block * kQueries, scores.get(),
-                                  sums.get());
+                   const int64_t b = t / blocks / c.heads, h = t / blocks % c.heads,
+                                 q0 = t % blocks * kQueries;
+                   query_block<T>(
+                       c, widened ? widened->block(b, h, q0) : head_in_place<T>(c, b, h, q0), b, h,
+                       q0, scores.get(), sums.get());
+                   if (widened) widened->finish(b, h, q0);
                  }
                });
 }
@@ -164,11 +244,8 @@ void head_backward(const AttentionGradCall& c, int64_t b, int64_t h, T* p, T* ds
   T* gk = head_of<T>(c.gk, b, h);
   T* gv = head_of<T>(c.gv, b, h);
   const T* lse = static_cast<const T*>(c.lse) + (b * c.heads + h) * c.queries;
-  for (int64_t i = 0; i < c.queries; ++i) {
-    T s = 0;
-    for (int64_t j = 0; j < e; ++j) s += go[i * c.go.row + j] * out[i * c.out.row + j];
-    delta[i] = s;
-  }
+  for (int64_t i = 0; i < c.queries; ++i)
+    delta[i] = row_dot(go + i * c.go.row, out + i * c.out.row, e);
   for (int64_t i = 0; i < c.keys; ++i) {
     std::fill_n(gk + i * c.gk.row, d, T(0));
     std::fill_n(gv + i * c.gv.row, e, T(0));
@@ -184,23 +261,23 @@ void head_backward(const AttentionGradCall& c, int64_t b, int64_t h, T* p, T* ds
     for (int64_t i = 0; i < rows && end == 0; ++i) std::fill_n(gq + (q0 + i) * c.gq.row, d, T(0));
     for (int64_t k0 = 0; k0 < end; k0 += kKeys) {
       const int64_t columns = std::min(kKeys, end - k0);
-      gemm_strided<T>(rows, columns, d, {qb, c.q.row, 1}, {k + k0 * c.k.row, 1, c.k.row}, p, kKeys,
-                      scaled, 1);
-      restrict_scores<T>(c, b, h, q0, rows, k0, columns, p, kKeys);
-      for (int64_t i = 0; i < rows; ++i) exp_row<T>(p + i * kKeys, columns, lse[q0 + i]);
-      gemm_strided<T>(columns, e, rows, {p, 1, kKeys}, {gb, c.go.row, 1}, gv + k0 * c.gv.row,
+      gemm_strided<T>(rows, columns, d, {qb, c.q.row, 1}, {k + k0 * c.k.row, 1, c.k.row}, p,
+                      kStride, scaled, 1);
+      restrict_scores<T>(c, b, h, q0, rows, k0, columns, p, kStride);
+      for (int64_t i = 0; i < rows; ++i) exp_row<T>(p + i * kStride, columns, lse[q0 + i]);
+      gemm_strided<T>(columns, e, rows, {p, 1, kStride}, {gb, c.go.row, 1}, gv + k0 * c.gv.row,
                       c.gv.row, add, 1);
       gemm_strided<T>(rows, columns, e, {gb, c.go.row, 1}, {v + k0 * c.v.row, 1, c.v.row}, ds,
-                      kKeys, plain, 1);
+                      kStride, plain, 1);
       const T scale = static_cast<T>(c.scale);
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j) {
-          T& x = ds[i * kKeys + j];
-          x = p[i * kKeys + j] * (x - delta[q0 + i]) * scale;
+          T& x = ds[i * kStride + j];
+          x = p[i * kStride + j] * (x - delta[q0 + i]) * scale;
         }
-      gemm_strided<T>(columns, d, rows, {ds, 1, kKeys}, {qb, c.q.row, 1}, gk + k0 * c.gk.row,
+      gemm_strided<T>(columns, d, rows, {ds, 1, kStride}, {qb, c.q.row, 1}, gk + k0 * c.gk.row,
                       c.gk.row, add, 1);
-      gemm_strided<T>(rows, d, columns, {ds, kKeys, 1}, {k + k0 * c.k.row, c.k.row, 1},
+      gemm_strided<T>(rows, d, columns, {ds, kStride, 1}, {k + k0 * c.k.row, c.k.row, 1},
                       gq + q0 * c.gq.row, c.gq.row, k0 ? add : plain, 1);
     }
   }
@@ -209,7 +286,7 @@ void head_backward(const AttentionGradCall& c, int64_t b, int64_t h, T* p, T* ds
 template <class T>
 void backward(const AttentionGradCall& c) {
   parallel_for(0, c.batch * c.heads, 1, [&](int64_t from, int64_t to) {
-    Buffer<T> p(kQueries * kKeys), ds(kQueries * kKeys), delta(c.queries + 1);
+    Buffer<T> p(kQueries * kStride), ds(kQueries * kStride), delta(c.queries + 1);
     for (int64_t t = from; t < to; ++t)
       head_backward<T>(c, t / c.heads, t % c.heads, p.get(), ds.get(), delta.get());
   });

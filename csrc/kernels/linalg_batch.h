@@ -87,12 +87,13 @@ inline int small(int64_t n, const char* op) {
   return static_cast<int>(n);
 }
 
-// f(i) for each matrix. Small matrices are shared out over threads; LAPACK has its own for large
-// ones.
+// f(i) for each matrix. Matrices are shared out over threads when they are small or many; a few
+// large ones are each shared out by their factorisation.
 template <class F>
 void each_matrix(int64_t batch, int64_t n, const F& f) {
   const int64_t work = std::max<int64_t>(1, n * n * n);
-  const int64_t grain = n > 128 ? batch : std::max<int64_t>(1, (1 << 16) / work);
+  const int64_t grain =
+      n > 128 && batch < num_threads() ? batch : std::max<int64_t>(1, (1 << 16) / work);
   parallel_for(0, batch, std::max<int64_t>(1, grain), [&](int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i) f(i);
   });

@@ -49,14 +49,14 @@ int64_t rows_per_thread(int64_t n) {
   return std::max<int64_t>(1, kGrain / 2 / std::max<int64_t>(n, 1));
 }
 
-// Sums over threads: each chunk of rows adds to its own zeroed buffers of n values, which are then
-// added up.
+// Sums over threads: each chunk of rows (of row_size elements) adds to its own zeroed buffers of n
+// values, which are then added up.
 template <class T, class F>
-void accumulate(int64_t rows, int64_t n, T* a, T* b, const F& f) {
+void accumulate(int64_t rows, int64_t row_size, int64_t n, T* a, T* b, const F& f) {
   std::fill_n(a, n, T(0));
   std::fill_n(b, n, T(0));
   std::mutex lock;
-  parallel_for(0, rows, rows_per_thread(n), [&](int64_t from, int64_t to) {
+  parallel_for(0, rows, rows_per_thread(row_size), [&](int64_t from, int64_t to) {
     std::vector<T> pa(n, T(0)), pb(n, T(0));
     f(from, to, pa.data(), pb.data());
     std::lock_guard guard(lock);
@@ -107,7 +107,7 @@ void layer_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, co
   Target y(gx, d);
   visit_compute(d, [&]<class T>() {
     auto& fn = norm_fns<T>();
-    accumulate(rows, n, gw.data<T>(), gb.data<T>(), [&](int64_t from, int64_t to, T* a, T* b) {
+    accumulate(rows, n, n, gw.data<T>(), gb.data<T>(), [&](int64_t from, int64_t to, T* a, T* b) {
       for (int64_t r = from; r < to; ++r)
         fn.layer_backward(gy.data<T>() + r * n, x.data<T>() + r * n, y.work.data<T>() + r * n, n,
                           m.data<T>()[r], s.data<T>()[r], pointer<T>(w), a, b);
@@ -399,7 +399,7 @@ void group_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, co
   Target y(gx, d);
   visit_compute(d, [&]<class T>() {
     auto& fn = norm_fns<T>();
-    accumulate(input.size(0) * groups, c, gw.data<T>(), gb.data<T>(),
+    accumulate(input.size(0) * groups, n, c, gw.data<T>(), gb.data<T>(),
                [&](int64_t from, int64_t to, T* dw, T* db) {
                  std::vector<double> sums(per), products(per);
                  for (int64_t r = from; r < to; ++r) {

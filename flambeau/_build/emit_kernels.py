@@ -16,6 +16,10 @@ from .scalar_expr import Node, topological
 COMPUTE = ("float", "double", "int64_t", "uint64_t", "bool", "C64", "C128")
 _TRIG = ("sin", "cos", "tan", "sinc")
 _CHUNK = 512  # elements looked at for large angles before they are computed
+# Functions that csrc/kernels/vector_lanes.h has for 16 floats at a time. A call costs more than
+# half of what they do, so loops in which all else is arithmetic are written in lanes as a whole.
+_BY_LANES = {"exp", "tanh", "erf", "sigmoid", "sin", "cos", "tan"}
+_LANE_ARITHMETIC = {"add", "sub", "mul", "div", "neg", "square", "reciprocal", "sqrt", "rsqrt"}
 _SAME_KIND = {"angle", "abs", "real", "imag", "complex"}
 
 
@@ -56,6 +60,20 @@ class Kernel:
     def cost(self) -> int:
         return sum(PRIMITIVES[n.op].cost for n in topological(self.outputs) if n.args)
 
+    @property
+    def in_lanes(self) -> bool:
+        """Is the loop of float written for vectors of it?"""
+        nodes = topological(self.outputs)
+        ops = {n.op for n in nodes if n.args}
+        return (
+            "f" in self.classes
+            and not self.conditions
+            and bool(ops & _BY_LANES)
+            and ops <= _BY_LANES | _LANE_ARITHMETIC
+            and all(n.kind in ("same", "real") for n in nodes)
+            and all(self.result_kind(j) in ("Same", "Real") for j in range(len(self.outputs)))
+        )
+
     def result_kind(self, i: int) -> str:
         """Enumerator of Result for output i."""
         if self.results and self.results[i] != "same":
@@ -83,26 +101,31 @@ def _literal(value: object) -> str:
 
 
 _TYPES = {"same": "T", "real": "R", "bool": "bool", "complex": "C"}
+_LANES = {"same": "Lanes", "real": "Lanes"}
 
 
-def _joint(args: Sequence[Node]) -> str:
+def _joint(args: Sequence[Node], types: dict[str, str]) -> str:
     """Type to which the arguments of a call are lifted."""
     kinds = {a.kind for a in args if a.op != "const"}
     for kind in ("same", "complex", "real"):
         if kind in kinds:
-            return _TYPES[kind]
-    return "T" if kinds else "R"
+            return types[kind]
+    return types["same" if kinds else "real"]
 
 
 class _Names:
-    def __init__(self) -> None:
+    """What the values of a loop are called, and their types by kind."""
+
+    def __init__(self, types: dict[str, str]) -> None:
         self.of: dict[int, str] = {}
+        self.types = types
 
     def lifted(self, n: Node, to: str) -> str:
+        lift = "lanes_of" if to == "Lanes" else f"lift<{to}>"
         if n.op == "const":
-            return f"lift<{to}>({_literal(n.value)})"
+            return f"{lift}({_literal(n.value)})"
         name = self.of[id(n)]
-        return name if _TYPES[n.kind] == to else f"lift<{to}>({name})"
+        return name if self.types[n.kind] == to else f"{lift}({name})"
 
 
 def _call(n: Node, names: _Names, exact: str) -> str:
@@ -110,14 +133,14 @@ def _call(n: Node, names: _Names, exact: str) -> str:
     suffix = f"<{exact}>" if op in _TRIG else ""
     if op == "where":
         c, a, b = n.args
-        t = _TYPES[n.kind]
+        t = names.types[n.kind]
         return (
             f"s::where<{t}>({names.lifted(c, 'bool')}, {names.lifted(a, t)}, {names.lifted(b, t)})"
         )
     if op.startswith("logical_"):
         args = [names.lifted(a, "bool") for a in n.args]
     else:
-        joint = "R" if op == "complex" else _joint(n.args)
+        joint = "R" if op == "complex" else _joint(n.args, names.types)
         args = [names.lifted(a, joint) for a in n.args]
     return f"s::{op}{suffix}({', '.join(args)})"
 
@@ -130,21 +153,25 @@ def _statements(nodes: Sequence[Node], names: _Names, exact: str, prefix: str) -
         name = names.of.get(id(n)) or f"{prefix}{len(names.of)}"
         value = _call(n, names, exact)
         names.of[id(n)] = name
-        lines.append(f"const {_TYPES[n.kind]} {name} = {value};")
+        lines.append(f"const {names.types[n.kind]} {name} = {value};")
     return lines
 
 
-def _input_names(k: Kernel, nodes: Sequence[Node]) -> tuple[_Names, list[str]]:
-    names = _Names()
+def _input_names(
+    k: Kernel, nodes: Sequence[Node], types: dict[str, str] = _TYPES
+) -> tuple[_Names, list[str]]:
+    names = _Names(types)
     loads = []
     for n in nodes:
         if n.op == "input":
             i = k.inputs.index(str(n.value))
             names.of[id(n)] = f"x{i}"
-            kind = _TYPES[n.kind]
-            loads.append(f"const {kind} x{i} = read<{kind}>(in{i} + i);")
+            kind = types[n.kind]
+            load = f"lanes.read(in{i} + i)" if kind == "Lanes" else f"read<{kind}>(in{i} + i)"
+            loads.append(f"const {kind} x{i} = {load};")
         elif n.op == "param":
-            names.of[id(n)] = f"p{k.params.index(str(n.value))}"
+            p = f"p{k.params.index(str(n.value))}"
+            names.of[id(n)] = f"lanes_of({p})" if types is _LANES else p
     return names, loads
 
 
@@ -206,11 +233,31 @@ def _used(k: Kernel, nodes: Sequence[Node]) -> set[int]:
 def _body(k: Kernel, nodes: list[Node], exact: str) -> list[str]:
     names, loads = _input_names(k, nodes)
     lines = _pointers(k, _used(k, nodes), outputs=True)
+    if k.in_lanes:
+        lines += _lanes(k, nodes, exact)
     lines += ["#pragma GCC ivdep", "    for (int64_t i = from; i < to; ++i) {"]
     lines += [f"      {x}" for x in [*loads, *_statements(nodes, names, exact, "t")]]
     for j, n in enumerate(k.outputs):
         lines.append(f"      write(out{j} + i, {names.lifted(n, _out_type(k, j))});")
     return [*lines, "    }"]
+
+
+def _lanes(k: Kernel, nodes: list[Node], exact: str) -> list[str]:
+    names, loads = _input_names(k, nodes, _LANES)
+    body = [*loads, *_statements(nodes, names, exact, "t")]
+    body += [
+        f"lanes.write(out{j} + i, {names.lifted(n, 'Lanes')});" for j, n in enumerate(k.outputs)
+    ]
+    return [
+        "#ifdef FB_LANES",
+        f"    if constexpr (std::is_same_v<T, float> && !{exact}) {{",
+        "      const auto step = [&](int64_t i, auto lanes) {",
+        *(f"        {x}" for x in body),
+        "      };",
+        "      return by_lanes(from, to, step);",
+        "    }",
+        "#endif",
+    ]
 
 
 def _guarded(k: Kernel, angles: Sequence[Node]) -> list[str]:
@@ -241,6 +288,7 @@ def isa_source(kernels: Sequence[Kernel], name: str) -> str:
     lines = [
         "// Generated from flambeau/ops by flambeau._build; do not edit.",
         '#include "kernels/loop_params.h"',
+        *(['#include "kernels/vector_lanes.h"'] if any(k.in_lanes for k in kernels) else []),
         "",
         "namespace flambeau::kernels::FB_ISA {",
         "namespace {",

@@ -72,6 +72,17 @@ def steps(kind, x, h, c, w_ih, w_hh, b_ih, b_hh):
     return np.stack(out), h, c
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_formats_attend_in_float(dtype):
+    """Blocks of queries and keys, heads that share keys: rounded once, at the end."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, h, n, 24).to(dtype) for h, n in ((4, 200), (2, 513), (2, 513)))
+    got = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    want = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), enable_gqa=True)
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got.float(), want.to(dtype).float(), rtol=0.01, atol=1e-4)
+
+
 @pytest.mark.parametrize("kind,gates", [("lstm", 4), ("gru", 3), ("rnn_tanh", 1)])
 @pytest.mark.parametrize("hidden", [1, 7, 40])
 def test_layer(kind, gates, hidden):

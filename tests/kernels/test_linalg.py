@@ -289,3 +289,31 @@ def test_errors():
 def test_layout_of_results():
     assert L.inv(torch.eye(3)).stride() == (1, 3)
     assert L.eigh(torch.eye(3)).eigenvalues.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_factors_of_many_blocks(dtype):
+    """Large enough to be factored by blocks and solved in shares."""
+    n, limit = 333, LIMITS[dtype]
+    a = values((n, n), dtype)
+    h = (a @ adjoint(a) / n + np.eye(n)).astype(dtype)
+    b = values((n, 40), dtype, seed=1)
+    factor = np.asarray(L.cholesky(tensor(h)))
+    np.testing.assert_allclose(factor @ adjoint(factor), h, atol=limit)
+    factor = np.asarray(L.cholesky(tensor(h), upper=True))
+    np.testing.assert_allclose(adjoint(factor) @ factor, h, atol=limit)
+    for columns in (n, 300):
+        p, lower, upper = (np.asarray(x) for x in L.lu(tensor(a[:, :columns])))
+        np.testing.assert_allclose(p @ lower @ upper, a[:, :columns], atol=limit)
+    for uplo in "LU":
+        w, v = (np.asarray(x) for x in L.eigh(tensor(h), UPLO=uplo))
+        np.testing.assert_allclose((v * w) @ adjoint(v), h, atol=limit)
+        np.testing.assert_allclose(w, np.linalg.eigvalsh(h), atol=limit)
+    np.testing.assert_allclose(h @ np.asarray(L.solve(tensor(h), tensor(b))), b, atol=limit)
+    factors = L.lu_factor(tensor(h))
+    x = np.asarray(L.lu_solve(*factors, tensor(b), adjoint=True))
+    np.testing.assert_allclose(adjoint(h) @ x, b, atol=limit)
+    with pytest.raises(L.LinAlgError, match="element 2 is zero"):
+        L.inv(torch.ones(n, n))
+    with pytest.raises(L.LinAlgError, match="minor of order 300 is not positive"):
+        L.cholesky(torch.eye(n).index_fill(0, torch.tensor([299]), -1.0))

@@ -1,3 +1,6 @@
+// LAPACK out of OpenBLAS. It runs in one thread: its own threads and ours wait for work by turning,
+// so together they take the cores from each other (512 x 512 by Cholesky: 2.2 ms in one thread, 6.6
+// in two). Large matrices are shared out over our threads here, by columns that do not meet.
 #include "kernels/providers/lapack.h"
 
 #include <dlfcn.h>
@@ -37,7 +40,7 @@ Library open_library() {
     using Set = void (*)(int);
     if (auto* set =
             reinterpret_cast<Set>(dlsym(out.handle, name("openblas_set_num_threads").c_str())))
-      set(num_threads());
+      set(1);
     return out;
   }
   return {};
@@ -68,6 +71,201 @@ F* routine_of(const char* stem) {
   return routine<F>(letter<T> + std::string(stem));
 }
 
+// f(from, to) on shares of [0, n), each of which costs `work` multiplications or more per element.
+template <class F>
+void shared_out(int n, double work, const F& f) {
+  constexpr double kShare = 1 << 20;
+  const int grain = std::max(8, static_cast<int>(std::min<double>(n, kShare / work)));
+  parallel_for(0, n, grain,
+               [&](int64_t from, int64_t to) { f(static_cast<int>(from), static_cast<int>(to)); });
+}
+
+// Column j of a matrix of m rows.
+template <class T>
+T* column(T* a, int64_t m, int64_t j) {
+  return a + m * j;
+}
+
+template <class T>
+T conjugate(T x) {
+  if constexpr (cplx<T>)
+    return std::conj(x);
+  else
+    return x;
+}
+
+// b = op(a)^-1 b (side L) or b op(a)^-1 (side R) for a triangle a.
+template <class T>
+void solve_triangle(char side, char uplo, char trans, char diag, int m, int n, const T* a, int lda,
+                    T* b, int ldb) {
+  // trsm, not trtrs: a zero on the diagonal gives inf, not a refusal.
+  static auto* f =
+      routine_of<T, void(const char*, const char*, const char*, const char*, const int*, const int*,
+                         const T*, const T*, const int*, T*, const int*)>("trsm");
+  T one(1);
+  f(&side, &uplo, &trans, &diag, &m, &n, &one, a, &lda, b, &ldb);
+}
+
+// c -= op(a) op(b)
+template <class T>
+void subtract_product(char ta, char tb, int m, int n, int k, const T* a, int lda, const T* b,
+                      int ldb, T* c, int ldc) {
+  static auto* f =
+      routine_of<T, void(const char*, const char*, const int*, const int*, const int*, const T*,
+                         const T*, const int*, const T*, const int*, const T*, T*, const int*)>(
+          "gemm");
+  T minus(-1), one(1);
+  f(&ta, &tb, &m, &n, &k, &minus, a, &lda, b, &ldb, &one, c, &ldc);
+}
+
+// Exchanges rows [from, to) of n columns with those that `pivots` (from 1) name, from the first to
+// the last or back.
+template <class T>
+void swap_rows(int n, T* a, int lda, int from, int to, const int* pivots, bool back = false) {
+  static auto* f = routine_of<T, void(const int*, T*, const int*, const int*, const int*,
+                                      const int*, const int*)>("laswp");
+  int first = from + 1, step = back ? -1 : 1;
+  f(&n, a, &lda, &first, &to, pivots, &step);
+}
+
+constexpr int kBlock = 64;         // columns that one thread factors
+constexpr int kManyColumns = 256;  // from here on blocks are worth it
+
+constexpr int kTriangle = 16;  // rows of a triangle that is solved by itself
+
+// b = op(a)^-1 b for a small triangle, some columns at a time. (OpenBLAS does this part of trsm
+// number by number: it took half the time of an inverse.)
+template <class T>
+void solve_small(char uplo, char trans, char diag, int m, int n, const T* a, int lda, T* b,
+                 int ldb) {
+  constexpr int kColumns = 16;
+  T t[kTriangle][kTriangle], x[kTriangle][kColumns] = {};
+  for (int i = 0; i < m; ++i)
+    for (int k = 0; k < m; ++k) {
+      t[i][k] = trans == 'N' ? column(a, lda, k)[i] : column(a, lda, i)[k];
+      if (trans == 'C') t[i][k] = conjugate(t[i][k]);
+    }
+  const bool down = (uplo == 'L') == (trans == 'N');
+  for (int j = 0; j < n; j += kColumns) {
+    const int width = std::min(kColumns, n - j);
+    for (int c = 0; c < width; ++c)
+      for (int i = 0; i < m; ++i) x[i][c] = column(b, ldb, j + c)[i];
+    for (int step = 0; step < m; ++step) {
+      const int k = down ? step : m - 1 - step;
+      T solved[kColumns];  // apart from x, so that the loops below are seen not to overlap
+      for (int c = 0; c < kColumns; ++c) solved[c] = diag == 'N' ? x[k][c] / t[k][k] : x[k][c];
+      for (int c = 0; c < kColumns; ++c) x[k][c] = solved[c];
+      for (int i = down ? k + 1 : 0; i < (down ? m : k); ++i)
+        for (int c = 0; c < kColumns; ++c) x[i][c] -= t[i][k] * solved[c];
+    }
+    for (int c = 0; c < width; ++c)
+      for (int i = 0; i < m; ++i) column(b, ldb, j + c)[i] = x[i][c];
+  }
+}
+
+// b = op(a)^-1 b by halves: most of the work is a product.
+template <class T>
+void solve_by_halves(char uplo, char trans, char diag, int m, int n, const T* a, int lda, T* b,
+                     int ldb) {
+  if (m <= kTriangle) return solve_small<T>(uplo, trans, diag, m, n, a, lda, b, ldb);
+  const int first = (m / 2 + kTriangle - 1) / kTriangle * kTriangle, second = m - first;
+  const T* corner = column(a, lda, first) + first;
+  const T* beside = uplo == 'L' ? a + first : column(a, lda, first);
+  if ((uplo == 'L') == (trans == 'N')) {
+    solve_by_halves<T>(uplo, trans, diag, first, n, a, lda, b, ldb);
+    subtract_product<T>(trans, 'N', second, n, first, beside, lda, b, ldb, b + first, ldb);
+    solve_by_halves<T>(uplo, trans, diag, second, n, corner, lda, b + first, ldb);
+  } else {
+    solve_by_halves<T>(uplo, trans, diag, second, n, corner, lda, b + first, ldb);
+    subtract_product<T>(trans, 'N', first, n, second, beside, lda, b + first, ldb, b, ldb);
+    solve_by_halves<T>(uplo, trans, diag, first, n, a, lda, b, ldb);
+  }
+}
+
+bool in_blocks(int n) {
+  return n >= kManyColumns && num_threads() > 1 && !in_parallel();
+}
+
+template <class T>
+int factor_panel(int m, int n, T* a, int lda, int* pivots) {
+  static auto* f = routine_of<T, void(const int*, const int*, T*, const int*, int*, int*)>("getrf");
+  int info = 0;
+  f(&m, &n, a, &lda, pivots, &info);
+  return info;
+}
+
+// LU from the left to the right: a panel of columns is factored, every thread brings its share of
+// the columns behind it up to date (Golub & Van Loan 2013, 3.2.11).
+template <class T>
+int getrf_by_blocks(int m, int n, T* a, int* pivots) {
+  int info = 0;
+  const int steps = std::min(m, n);
+  for (int j = 0; j < steps; j += kBlock) {
+    const int width = std::min(kBlock, steps - j), next = j + width, rest = n - next;
+    T* panel = column(a, m, j) + j;
+    const int failed = factor_panel<T>(m - j, width, panel, m, pivots + j);
+    if (failed > 0 && info == 0) info = failed + j;
+    for (int i = j; i < next; ++i) pivots[i] += j;
+    if (j > 0) swap_rows<T>(j, a, m, j, next, pivots);
+    const auto update = [&](int from, int to) {
+      T* c = column(a, m, next + from);
+      swap_rows<T>(to - from, c, m, j, next, pivots);
+      solve_by_halves<T>('L', 'N', 'U', width, to - from, panel, m, c + j, m);
+      if (next < m)
+        subtract_product<T>('N', 'N', m - next, to - from, width, panel + width, m, c + j, m,
+                            c + next, m);
+    };
+    shared_out(rest, static_cast<double>(width) * (m - j), update);
+  }
+  return info;
+}
+
+template <class T>
+int factor_positive(char uplo, int n, T* a, int lda) {
+  static auto* f = routine_of<T, void(const char*, const int*, T*, const int*, int*)>("potrf");
+  int info = 0;
+  f(&uplo, &n, a, &lda, &info);
+  return info;
+}
+
+// Cholesky in the same way. Of a triangle threads take pairs of block columns, a short one and a
+// long one; what lies in the other triangle of the blocks on the diagonal is lost.
+template <class T>
+int potrf_by_blocks(bool upper, int n, T* a) {
+  const char uplo = upper ? 'U' : 'L';
+  for (int j = 0; j < n; j += kBlock) {
+    const int width = std::min(kBlock, n - j), next = j + width, rest = n - next;
+    T* corner = column(a, n, j) + j;
+    if (const int failed = factor_positive<T>(uplo, width, corner, n)) return failed + j;
+    T* beside = upper ? column(a, n, next) + j : corner + width;
+    shared_out(rest, static_cast<double>(width) * width / 2, [&](int from, int to) {
+      if (upper)
+        solve_triangle<T>('L', 'U', 'C', 'N', width, to - from, corner, n, column(beside, n, from),
+                          n);
+      else
+        solve_triangle<T>('R', 'L', 'C', 'N', to - from, width, corner, n, beside + from, n);
+    });
+    const int blocks = (rest + kBlock - 1) / kBlock;
+    const auto update = [&](int block) {
+      const int at = block * kBlock, columns = std::min(kBlock, rest - at);
+      T* c = column(a, n, next + at) + next;
+      if (upper)
+        subtract_product<T>('C', 'N', at + columns, columns, width, beside, n,
+                            column(beside, n, at), n, c, n);
+      else
+        subtract_product<T>('N', 'C', rest - at, columns, width, beside + at, n, beside + at, n,
+                            c + at, n);
+    };
+    parallel_for(0, (blocks + 1) / 2, 1, [&](int64_t from, int64_t to) {
+      for (int i = static_cast<int>(from); i < to; ++i) {
+        update(i);
+        if (blocks - 1 - i != i) update(blocks - 1 - i);
+      }
+    });
+  }
+  return 0;
+}
+
 // Asks a routine for its workspace (lwork = -1), then calls it.
 template <class T, class Call>
 int with_workspace(const Call& call) {
@@ -93,43 +291,46 @@ bool use_builtin(bool on) {
 template <class T>
 int potrf(bool upper, int n, T* a) {
   if (!available()) return builtin::potrf(upper, n, a);
-  static auto* f = routine_of<T, void(const char*, const int*, T*, const int*, int*)>("potrf");
-  char uplo = upper ? 'U' : 'L';
-  int info = 0, lda = std::max(1, n);
-  f(&uplo, &n, a, &lda, &info);
-  return info;
+  if (in_blocks(n)) return potrf_by_blocks(upper, n, a);
+  return factor_positive(upper ? 'U' : 'L', n, a, std::max(1, n));
 }
 
 template <class T>
 int getrf(int m, int n, T* a, int* pivots) {
   if (!available()) return builtin::getrf(m, n, a, pivots);
-  static auto* f = routine_of<T, void(const int*, const int*, T*, const int*, int*, int*)>("getrf");
-  int info = 0, lda = std::max(1, m);
-  f(&m, &n, a, &lda, pivots, &info);
-  return info;
+  if (in_blocks(std::min(m, n))) return getrf_by_blocks(m, n, a, pivots);
+  return factor_panel(m, n, a, std::max(1, m), pivots);
 }
 
 template <class T>
 int getrs(char trans, int n, int rhs, const T* lu, const int* pivots, T* b) {
   if (!available()) return builtin::getrs(trans, n, rhs, lu, pivots, b);
-  static auto* f = routine_of<T, void(const char*, const int*, const int*, const T*, const int*,
-                                      const int*, T*, const int*, int*)>("getrs");
-  int info = 0, ld = std::max(1, n);
-  f(&trans, &n, &rhs, lu, &ld, pivots, b, &ld, &info);
-  return info;
+  const int ld = std::max(1, n);
+  shared_out(rhs, static_cast<double>(n) * n, [&](int from, int to) {
+    const int columns = to - from;
+    T* part = column(b, ld, from);
+    const auto solve = [&](char uplo, char diag) {
+      solve_by_halves<T>(uplo, trans, diag, n, columns, lu, ld, part, ld);
+    };
+    if (trans == 'N') {
+      swap_rows<T>(columns, part, ld, 0, n, pivots);
+      solve('L', 'U'), solve('U', 'N');
+    } else {
+      solve('U', 'N'), solve('L', 'U');
+      swap_rows<T>(columns, part, ld, 0, n, pivots, true);
+    }
+  });
+  return 0;
 }
 
 template <class T>
 int trtrs(bool upper, char trans, bool unit, int n, int rhs, const T* a, T* b) {
   if (!available()) return builtin::trtrs(upper, trans, unit, n, rhs, a, b);
-  // trsm, not trtrs: a zero on the diagonal gives inf, not a refusal.
-  static auto* f =
-      routine_of<T, void(const char*, const char*, const char*, const char*, const int*, const int*,
-                         const T*, const T*, const int*, T*, const int*)>("trsm");
-  char side = 'L', uplo = upper ? 'U' : 'L', diag = unit ? 'U' : 'N';
-  int ld = std::max(1, n);
-  T one(1);
-  f(&side, &uplo, &trans, &diag, &n, &rhs, &one, a, &ld, b, &ld);
+  const int ld = std::max(1, n);
+  shared_out(rhs, static_cast<double>(n) * n / 2, [&](int from, int to) {
+    solve_by_halves<T>(upper ? 'U' : 'L', trans, unit ? 'U' : 'N', n, to - from, a, ld,
+                       column(b, ld, from), ld);
+  });
   return 0;
 }
 
@@ -162,10 +363,87 @@ int ormqr(bool left, char trans, int m, int n, int k, const T* a, int lda, const
                          const int*, const T*, T*, const int*, T*, const int*, int*)>(
           cplx<T> ? "unmqr" : "ormqr");
   char side = left ? 'L' : 'R';
-  int ldc = std::max(1, m);
-  return with_workspace<T>([&](T* work, const int* size, int* info) {
-    f(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, work, size, info);
+  const int ldc = std::max(1, m);
+  shared_out(left ? n : m, 2.0 * k * (left ? m : n), [&](int from, int to) {
+    const int rows = left ? m : to - from, columns = left ? to - from : n;
+    T* part = left ? column(c, m, from) : c + from;
+    with_workspace<T>([&](T* work, const int* size, int* info) {
+      f(&side, &trans, &rows, &columns, &k, a, &lda, tau, part, &ldc, work, size, info);
+    });
   });
+  return 0;
+}
+
+// Eigenvalues w and eigenvectors of the tridiagonal matrix with diagonal w.
+template <class R>
+int tridiagonal_vectors(int n, R* w, R* off, R* z) {
+  static auto* f = routine_of<R, void(const char*, const int*, R*, R*, R*, const int*, R*,
+                                      const int*, int*, const int*, int*)>("stedc");
+  char whole = 'I';
+  int size = 1 + 4 * n + n * n, isize = 3 + 5 * n, info = 0;
+  std::vector<R> work(size);
+  std::vector<int> iwork(isize);
+  f(&whole, &n, w, off, z, &n, work.data(), &size, iwork.data(), &isize, &info);
+  return info;
+}
+
+// Products of such numbers are numbers: heevd scales other matrices.
+template <class T>
+bool moderate(char uplo, int n, const T* a) {
+  constexpr double high = std::is_same_v<Real<T>, float> ? 1e15 : 1e145;
+  double most = 0;
+  for (int j = 0; j < n; ++j)
+    for (int i = uplo == 'U' ? 0 : j; i < (uplo == 'U' ? j + 1 : n); ++i) {
+      const double size = std::abs(column(a, n, j)[i]);
+      if (!(size <= high)) return false;
+      most = std::max(most, size);
+    }
+  return most >= 1 / high;
+}
+
+template <class T>
+std::vector<T> as_vector(std::vector<Real<T>>&& x) {
+  if constexpr (cplx<T>)
+    return {x.begin(), x.end()};
+  else
+    return std::move(x);
+}
+
+// Eigenvectors of a Hermitian matrix: to tridiagonal form, its eigenvectors by division, and these
+// back (all of which LAPACK's heevd does), the last step shared out by columns.
+template <class T>
+int heevd_by_columns(bool upper, int n, T* a, Real<T>* w) {
+  using R = Real<T>;
+  using Sides = void(const char*, const int*, T*, const int*, R*, R*, T*, T*, const int*, int*);
+  static auto* reduce = routine_of<T, Sides>(cplx<T> ? "hetrd" : "sytrd");
+  char uplo = 'U';  // which OpenBLAS reduces in four fifths of the time that the other takes
+  if (!upper)
+    for (int j = 0; j < n; ++j)
+      for (int i = j + 1; i < n; ++i) column(a, n, i)[j] = conjugate(column(a, n, j)[i]);
+  std::vector<R> off(n);
+  std::vector<T> tau(n);
+  int info = with_workspace<T>([&](T* work, const int* size, int* result) {
+    reduce(&uplo, &n, a, &n, w, off.data(), tau.data(), work, size, result);
+  });
+  if (info) return info;
+  std::vector<R> vectors(static_cast<size_t>(n) * n);
+  info = tridiagonal_vectors<R>(n, w, off.data(), vectors.data());
+  if (info) return info;
+  std::vector<T> z = as_vector<T>(std::move(vectors));
+  static auto* back =
+      routine_of<T, void(const char*, const char*, const char*, const int*, const int*, const T*,
+                         const int*, const T*, T*, const int*, T*, const int*, int*)>(
+          cplx<T> ? "unmtr" : "ormtr");
+  shared_out(n, static_cast<double>(n) * n, [&](int from, int to) {
+    char side = 'L', no = 'N';
+    int columns = to - from;
+    with_workspace<T>([&](T* work, const int* size, int* result) {
+      back(&side, &uplo, &no, &n, &columns, a, &n, tau.data(), column(z.data(), n, from), &n, work,
+           size, result);
+    });
+  });
+  std::copy(z.begin(), z.end(), a);
+  return 0;
 }
 
 template <class T>
@@ -173,6 +451,7 @@ int heevd(bool vectors, bool upper, int n, T* a, Real<T>* w) {
   if (!available()) return builtin::heevd(vectors, upper, n, a, w);
   using R = Real<T>;
   char job = vectors ? 'V' : 'N', uplo = upper ? 'U' : 'L';
+  if (vectors && in_blocks(n) && moderate(uplo, n, a)) return heevd_by_columns(upper, n, a, w);
   int lda = std::max(1, n), info = 0, query = -1, isize = 0;
   T size{};
   R rsize = 0;

@@ -22,7 +22,7 @@ template <class T>
 using Real = typename RealOf<T>::type;
 
 template <class T>
-int potrf(bool upper, int n, T* a);  // Cholesky; the other triangle is left
+int potrf(bool upper, int n, T* a);  // Cholesky; the other triangle is lost
 template <class T>
 int getrf(int m, int n, T* a, int* pivots);  // LU; pivots count from 1
 template <class T>
