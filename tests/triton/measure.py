@@ -85,7 +85,9 @@ class Compared(Launched):
         self.nests = [s for s in program.steps if isinstance(s, Nest)]
         memory = {name: MEMORY[b.dtype] for name, b in program.buffers.items()}
         source = emit_cpp.source(self.nests, memory, program.symbols)
-        self.cpp = toolchain.load(source) if self.nests else None
+        self.library = toolchain.load(source) if self.nests else None
+        if self.library is not None:
+            self.cpp = ctypes.CDLL(None, handle=self.library.handle)
 
     def allocate(self, b: Any) -> Any:
         return super().allocate(b).zero_()  # nests may write a part of a buffer
