@@ -153,7 +153,10 @@ _ALL = (
     _p(
         "angle(x)",
         kind="real",
-        vjp=("s.where(x == 0, 0, g * s.complex(-s.imag(x), s.real(x)) / s.square(s.abs(x)))",),
+        vjp=(
+            "s.where(x == 0, 0, s.complex(-s.imag(x) * g / s.square(s.abs(x)), "
+            "s.real(x) * g / s.square(s.abs(x))))",
+        ),
         jvp="s.imag(t / x)",
         cost=30,
     ),

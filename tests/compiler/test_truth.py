@@ -23,7 +23,6 @@ from tools._program_check import Stages, optimised
 REFUSED = {
     "index_fill_1": "the size of the result depends on the data",
     "masked_scatter": "the size of the result depends on the data",
-    "angle": "but got BFloat16 and BFloat16",  # its derivative passes through complex numbers
 }
 ENTRIES = [op for op in entries() if op.uid not in REFUSED]
 POINTWISE = {op.uid for op in ENTRIES if op.kind == "pointwise"}
