@@ -4,6 +4,7 @@
 #include "core/parallel.h"
 #include "core/promotion.h"
 #include "dispatch/autocast.h"
+#include "kernels/providers/onednn.h"
 #include "python/argparse.h"
 #include "python/factories.h"
 #include "python/module.h"
@@ -80,6 +81,16 @@ PyObject* reset_peak(PyObject*, PyObject*) {
 }
 PyObject* py_empty_cache(PyObject*, PyObject*) {
   return empty_cache(), none();
+}
+PyObject* build_info(PyObject*, PyObject*) {
+#ifdef _OPENMP
+  const bool openmp = true;
+#else
+  const bool openmp = false;
+#endif
+  const bool onednn = kernels::onednn().convolution != nullptr;
+  return Py_BuildValue("{sOsO}", "onednn", onednn ? Py_True : Py_False, "openmp",
+                       openmp ? Py_True : Py_False);
 }
 
 // Seeds
@@ -259,6 +270,8 @@ PyMethodDef config_functions[] = {
     {"reset_peak_memory_stats", reset_peak, METH_NOARGS,
      "Starts peak_bytes anew from what is live."},
     {"empty_cache", py_empty_cache, METH_NOARGS, "Gives cached memory back to the system."},
+    {"_build_info", build_info, METH_NOARGS,
+     "Which optional libraries this build has, and finds now."},
     {"manual_seed", manual_seed, METH_O, "Seeds the default generator and returns it."},
     {"seed", seed, METH_NOARGS,
      "Seeds the default generator from the system and returns the seed."},

@@ -1,4 +1,4 @@
-"""The whole way: functionalise, differentiate, clean, partition; stages are checked on request."""
+"""The whole way: functionalise, differentiate, clean, lay out, partition; stages are checked on request."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .attention import fuse_attention
 from .exposed import exposed
 from .functionalise import functionalise
 from .joint import active_values, differentiate
+from .layouts import channels_last
 from .metadata import Metadata
 from .partition import partition
 from .passes import clean, eliminate_dead, without_rules
@@ -52,7 +53,8 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     results = list(joint.outputs)
     active = active_values(joint, requires_grad)
     if not any(v in active for v in results):
-        return Compiled(renumbered(clean(without_rules(joint))), None, meta, graph)
+        functional = channels_last(clean(without_rules(joint)))
+        return Compiled(renumbered(functional), None, meta, graph)
     inputs = joint.inputs
     meta.differentiable, total = differentiate(recorder, active, results)
     tangents = recorder.graph.inputs[len(inputs) :]
@@ -63,7 +65,8 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
             wanted.append(recorder.read(total[v]))
     joint.outputs = (*results, *wanted)
     checked(joint, "primitive")
-    joint = clean(without_rules(joint))
+    joint = channels_last(clean(without_rules(joint)))
+    checked(joint, "primitive")
     changing = {inputs[i] for i in meta.mutated} | harmful.values(joint)
     parts = partition(joint, meta.results, tangents, recompute, changing)
     meta.saved, meta.sizes = len(parts.saved), parts.sizes

@@ -49,7 +49,7 @@ class _Mkldnn(Backend):
     _switches = {"enabled": True, "deterministic": False, "allow_tf32": False}
 
     def is_available(self) -> bool:
-        """Whether this build uses oneDNN."""
+        """Whether this build uses oneDNN, and finds it now."""
         return bool(_build("onednn"))
 
 

@@ -1,0 +1,208 @@
+"""Convolutions with their channels last: the layout in which they need no reorder.
+
+The pass walks a functional graph once. What enters a convolution that gains by it is brought to
+channels-last; entries that compute element by element, or follow the layout of what they are given,
+take what is there, and their shape rules say in which layout their results are. Every other entry
+sees its arguments as eager lays them out: a copy back is put before it, and before the graph's
+outputs. So random streams, views and all that the user sees do not change. Run on the joint graph:
+forward, backward and what is saved between them agree.
+
+Invariant: a value whose layout changes had one of the two formats that a copy can bring back.
+Must not know how loops or kernels are made.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import flambeau
+
+from .._ir.entries import resolve
+from .._ir.graph import Graph, Node, TensorType, Value, values_of
+from .._ir.symbols import UnbackedError
+from .._ir.symexpr import Expr, expr
+from .._ir.symfloat import FloatExpr, SymFloat
+from .._trace import geometry, table
+from .._trace.fake import of_type, symbolic
+from .._trace.record import fakes_of
+
+#: convolutions, and which of their arguments are planes of channels
+_PLANES = {"_conv": (0,), "_conv_input": (0,), "_conv_weight": (0, 1)}
+#: structured entries and views whose results lie as their arguments do
+_FOLLOWERS = frozenset(
+    ("native_batch_norm", "batch_norm_backward", "cat", "_max_pool", "_max_pool_backward",
+     "_to_copy", "alias", "detach")
+)  # fmt: skip
+_WORTH = 1 << 21  # multiplications; smaller convolutions are not worth a copy
+
+
+def channels_last(graph: Graph) -> Graph:
+    """The same function with convolutions in channels-last; the graph itself where none gains."""
+    if not any(_gains(n, graph) for n in graph.nodes):
+        return graph
+    return _Layouts(graph).run()
+
+
+def _gains(node: Node, graph: Graph) -> bool:
+    """A convolution of images that the provider runs faster in that layout."""
+    if node.target not in _PLANES or not flambeau.backends.mkldnn.is_available():
+        return False
+    tensors = [v.type for v in (*node.inputs[:2], node.out)]
+    images = all(
+        isinstance(t, TensorType)
+        and len(t.shape) == 4
+        and t.dtype is flambeau.float32
+        and t.device.type == "cpu"
+        for t in tensors
+    )
+    if not images or node.args[-1] != 1:
+        return False
+    x, w, y = _roles(node)
+    try:
+        batch, rows, columns, *taps = (
+            graph.env.hint(expr(n)) for n in (y.shape[0], *y.shape[2:], *w.shape)
+        )
+    except UnbackedError:
+        return False
+    return batch * rows * columns * prod(taps) >= _WORTH and max(taps[:2]) >= 16
+
+
+def _roles(node: Node) -> tuple[Value, Value, Value]:
+    """Input, weight and output of a convolution, for each of its three maps."""
+    first, second, out = node.args[0], node.args[1], node.out
+    match node.target:
+        case "_conv":
+            return first, second, out
+        case "_conv_input":
+            return out, second, first
+    return second, out, first
+
+
+class _Layouts:
+    """The graph being rewritten. A value that exists in eager's layout is itself; `now` has the
+    form in which it was computed."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.env = graph, graph.env
+        self.nodes: list[Node] = []
+        self.now: dict[Value, Value] = {}
+        self.there = set(graph.inputs)
+        self.count = graph.next_id()
+
+    def run(self) -> Graph:
+        locate = self.env.locate
+        try:
+            for node in self.graph.nodes:
+                where = node.where
+                self.env.locate = lambda where=where: where
+                self.node(node)
+            for v in values_of(self.graph.outputs):
+                self.original(v, None)
+        finally:
+            self.env.locate = locate
+        g = self.graph
+        return Graph(g.inputs, self.nodes, g.outputs, g.env, g.attached)
+
+    def node(self, node: Node) -> None:
+        planes = _PLANES[node.target] if _gains(node, self.graph) else ()
+        if planes or self.follows(node):
+            args = tuple(
+                self.last(a, node) if k in planes else self.present(a)
+                for k, a in enumerate(node.args)
+            )
+            if self.rerun(node, args):
+                return
+        for v in node.inputs:
+            self.original(v, node)
+        self.nodes.append(node)
+        self.there.update(node.outs)
+
+    def follows(self, node: Node) -> bool:
+        """Some argument lies otherwise than in eager, and the entry does not mind."""
+        if not any(v in self.now for v in node.inputs):
+            return False
+        target = resolve(node.target)
+        if target.form == "inplace" or (target.form == "new" and not target.op.updates):
+            return False
+        kind = target.op.kind == "pointwise" or bool(target.op.option("reduce"))
+        return kind or target.op.uid in _FOLLOWERS
+
+    def rerun(self, node: Node, args: tuple[Any, ...]) -> bool:
+        """The node over other layouts, unless a result could not be brought back."""
+        target = resolve(node.target)
+        made = fakes_of(table.evaluate(target.op, [*map(self.operand, args)], table.evaluate_call))
+        outs: list[Value] = []
+        for k, v in enumerate(node.outs):
+            assert isinstance(v.type, TensorType)
+            t = made[k].type if k < len(made) else v.type  # what is updated keeps its layout
+            if _same(t, v.type):
+                outs.append(v)
+            elif _format(v.type) is None or t.dtype is not v.type.dtype or t.shape != v.type.shape:
+                return False
+            else:
+                outs.append(self.value(t))
+        for v, new in zip(node.outs, outs, strict=True):
+            if new is v:
+                self.there.add(v)
+            else:
+                self.now[v] = new
+        self.nodes.append(Node(node.target, args, tuple(outs), node.where, node.grad))
+        return True
+
+    def operand(self, a: Any) -> Any:
+        """An argument as the shape rules take it."""
+        if isinstance(a, Value):
+            return of_type(a.type, self.env) if isinstance(a.type, TensorType) else a
+        if isinstance(a, tuple):
+            return [self.operand(x) for x in a]
+        if isinstance(a, FloatExpr):
+            return SymFloat(a, self.env)
+        return symbolic(a, self.env) if isinstance(a, Expr) else a
+
+    def value(self, t: TensorType) -> Value:
+        self.count += 1
+        return Value(self.count - 1, t)
+
+    def present(self, a: Any) -> Any:
+        """An argument in the layout in which it was computed."""
+        if isinstance(a, tuple):
+            return tuple(map(self.present, a))
+        return self.now.get(a, a) if isinstance(a, Value) else a
+
+    def last(self, v: Value, node: Node) -> Value:
+        """The value with its channels last."""
+        here = self.now.get(v, v)
+        assert isinstance(here.type, TensorType)
+        fake = of_type(here.type, self.env)
+        if fake.is_contiguous("channels_last"):
+            return here
+        fake.strides = geometry.format_strides(fake.shape, "channels_last")
+        made = self.value(fake.type)
+        self.copy(here, flambeau.channels_last, made, node)
+        if _format(v.type) is not None:  # type: ignore[arg-type]
+            self.now[v] = made
+        return made
+
+    def original(self, v: Value, node: Node | None) -> None:
+        """Sees to it that the value exists in eager's layout."""
+        if v not in self.there:
+            self.copy(self.now[v], _format(v.type), v, node)  # type: ignore[arg-type]
+            self.there.add(v)
+
+    def copy(self, x: Value, format: Any, out: Value, node: Node | None) -> None:
+        where = node.where if node is not None else None
+        self.nodes.append(Node("_to_copy", (x, None, format, None), (out,), where))
+
+
+def _same(a: TensorType, b: TensorType) -> bool:
+    return a.dtype is b.dtype and a.shape == b.shape and a.strides == b.strides
+
+
+def _format(t: TensorType) -> Any:
+    """The format whose strides the type has, or None."""
+    if t.contiguous:
+        return flambeau.contiguous_format
+    if len(t.shape) == 4 and t.strides == geometry.format_strides(t.shape, "channels_last"):
+        return flambeau.channels_last
+    return None
