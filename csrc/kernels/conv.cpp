@@ -128,6 +128,22 @@ bool weight_by_patches(Tensor& out, const Tensor& grad, const Tensor& input, con
   return true;
 }
 
+// Adds a vector over the channels to floats that are dense in either layout.
+void add_per_channel(Tensor& out, const Tensor& shift) {
+  const int64_t channels = shift.numel(), inner = is_last(out) ? 1 : out.strides()[1];
+  const int64_t rows = out.numel() / (channels * inner);
+  const float* b = shift.data<float>();
+  float* y = out.data<float>();
+  parallel_for(0, rows, std::max<int64_t>(1, kGrain / (channels * inner)),
+               [&](int64_t from, int64_t to) {
+                 for (int64_t r = from; r < to; ++r)
+                   for (int64_t c = 0; c < channels; ++c) {
+                     float* place = y + (r * channels + c) * inner;
+                     for (int64_t i = 0; i < inner; ++i) place[i] += b[c];
+                   }
+               });
+}
+
 // The maps of floats by oneDNN, in whatever layouts they are. `what` as in providers/onednn.h; x, w
 // and y are an input, a weight and an output of the convolution: one of them is the result.
 bool by_provider(int what, const ConvGeometry& g, Tensor& out, const Tensor& a, const Tensor& b,
@@ -143,6 +159,7 @@ bool by_provider(int what, const ConvGeometry& g, Tensor& out, const Tensor& a, 
   const Tensor first = held(a), second = held(b);
   Tensor shift;
   if (bias) shift = contiguous(*bias);
+  const bool later = what == 1 && bias;  // oneDNN's gradients add none
   // Arrays of which either may be said are what the others are.
   const auto says = [&](const Tensor& t) {
     return is_last(t) || (last && t.is_contiguous(channels_last(t)));
@@ -152,9 +169,11 @@ bool by_provider(int what, const ConvGeometry& g, Tensor& out, const Tensor& a, 
                                    : second,
                &to = what == 0 ? out : first, &weight = what == 2 ? out : second;
   const ChannelsLast layouts{says(from), is_last(weight), says(to)};
-  return onednn().convolution(what, &g, layouts, first.data<float>(), second.data<float>(),
-                              bias ? shift.data<float>() : nullptr, out.data<float>(), onednn_take,
-                              onednn_give);
+  const bool done = onednn().convolution(
+      what, &g, layouts, first.data<float>(), second.data<float>(),
+      bias && !later ? shift.data<float>() : nullptr, out.data<float>(), onednn_take, onednn_give);
+  if (done && later) add_per_channel(out, shift);
+  return done;
 }
 
 // Nothing to sum over: the result is the bias.

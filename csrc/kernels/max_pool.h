@@ -27,5 +27,11 @@ FB_ISA_DECLARE(void max_windows(DType d, const WindowAxis* axes, int64_t planes,
 // gx += gy at the winners, which are found again; gx starts as zeros.
 FB_ISA_DECLARE(void max_windows_backward(DType d, const WindowAxis* axes, int64_t planes,
                                          const void* x, const void* gy, void* gx);)
+// The same two for images whose `channels` lie last, instead of planes; y is wanted always.
+FB_ISA_DECLARE(void max_windows_last(DType d, const WindowAxis* axes, int64_t images,
+                                     int64_t channels, const void* x, void* y, int64_t* indices);)
+FB_ISA_DECLARE(void max_windows_last_backward(DType d, const WindowAxis* axes, int64_t images,
+                                              int64_t channels, const void* x, const void* gy,
+                                              void* gx);)
 
 }  // namespace flambeau::kernels

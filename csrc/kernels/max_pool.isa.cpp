@@ -1,7 +1,9 @@
-// Maxima over windows: a row of outputs at a time, tap by tap, so that lanes are outputs.
+// Maxima over windows: a row of outputs at a time, tap by tap, so that lanes are outputs; where
+// channels lie last, one output of all channels at a time: lanes are channels.
 #include "kernels/max_pool.h"
 
 #include <limits>
+#include <type_traits>
 
 #include "core/parallel.h"
 #include "kernels/providers/gemm_core.h"
@@ -138,6 +140,106 @@ void backward(const WindowAxis* axes, int64_t planes, const T* x, const T* gy, T
   });
 }
 
+constexpr int64_t kChannels = 64;  // that are looked at together: they stay in registers
+
+// One window of some channels: the best value of each, and which tap it came from.
+template <class T>
+struct ChannelMax {
+  const WindowAxis* axes;
+  int64_t channels;
+  std::vector<int64_t> places;  // of the taps, in elements from the start of the image
+  T best[kChannels];
+  int32_t tap[kChannels];
+
+  ChannelMax(const WindowAxis* axes, int64_t channels) : axes(axes), channels(channels) {}
+
+  void move(int64_t oz, int64_t oy, int64_t ox) {
+    places.clear();
+    for (int64_t i = axes[0].from[oz]; i < axes[0].to[oz]; i += axes[0].step)
+      for (int64_t j = axes[1].from[oy]; j < axes[1].to[oy]; j += axes[1].step)
+        for (int64_t k = axes[2].from[ox]; k < axes[2].to[ox]; k += axes[2].step)
+          places.push_back(((i * axes[1].in + j) * axes[2].in + k) * channels);
+  }
+
+  template <bool Taps>
+  void run(const T* image, int64_t first) {
+    if (channels - first >= kChannels)
+      look<Taps>(image + first, std::integral_constant<int64_t, kChannels>());
+    else
+      look<Taps>(image + first, channels - first);
+  }
+
+ private:
+  template <bool Taps, class N>
+  [[gnu::always_inline]] inline void look(const T* image, N count) {
+    T b[kChannels];
+    int32_t t[kChannels];
+    for (int64_t c = 0; c < count; ++c) b[c] = lowest<T>(), t[c] = 0;
+    for (size_t n = 0; n < places.size(); ++n) {
+      const T* v = image + places[n];
+      for (int64_t c = 0; c < count; ++c) {
+        const T x = v[c];
+        const bool wins = beats<T>(x, b[c]);
+        b[c] = wins ? x : b[c];
+        if constexpr (Taps) t[c] = wins ? static_cast<int32_t>(n) : t[c];
+      }
+    }
+    std::copy_n(b, static_cast<int64_t>(count), best);
+    if constexpr (Taps) std::copy_n(t, static_cast<int64_t>(count), tap);
+  }
+};
+
+// Calls f(window done, start of its image, its output's first element, first channel, channels) for
+// all outputs.
+template <class T, bool Taps, class F>
+void windows(const WindowAxis* axes, int64_t images, int64_t channels, const T* x, const F& f) {
+  const int64_t in = axes[0].in * axes[1].in * axes[2].in * channels;
+  const int64_t d = axes[0].out, h = axes[1].out, w = axes[2].out;
+  parallel_for(0, images, std::max<int64_t>(1, kGrain / (in + 1)), [&](int64_t from, int64_t to) {
+    ChannelMax<T> window(axes, channels);
+    for (int64_t n = from; n < to; ++n)
+      for (int64_t o = 0; o < d * h * w; ++o) {
+        window.move(o / (h * w), o / w % h, o % w);
+        for (int64_t c = 0; c < channels; c += kChannels) {
+          window.template run<Taps>(x + n * in, c);
+          f(window, n * in, (n * d * h * w + o) * channels + c, c,
+            std::min(kChannels, channels - c));
+        }
+      }
+  });
+}
+
+template <class T>
+void forward_last(const WindowAxis* axes, int64_t images, int64_t channels, const T* x, T* y,
+                  int64_t* indices) {
+  if (!indices)
+    return windows<T, false>(axes, images, channels, x,
+                             [&](const ChannelMax<T>& window, int64_t, int64_t at, int64_t,
+                                 int64_t count) { std::copy_n(window.best, count, y + at); });
+  windows<T, true>(axes, images, channels, x,
+                   [&](const ChannelMax<T>& window, int64_t, int64_t at, int64_t, int64_t count) {
+                     std::copy_n(window.best, count, y + at);
+                     for (int64_t c = 0; c < count; ++c)
+                       indices[at + c] = window.places[window.tap[c]] / channels;
+                   });
+}
+
+template <class T>
+void backward_last(const WindowAxis* axes, int64_t images, int64_t channels, const T* x,
+                   const T* gy, T* gx) {
+  windows<T, true>(
+      axes, images, channels, x,
+      [&](const ChannelMax<T>& window, int64_t image, int64_t at, int64_t first, int64_t count) {
+        for (size_t n = 0; n < window.places.size(); ++n) {
+          T* target = gx + image + window.places[n] + first;
+          const int32_t own = static_cast<int32_t>(n);
+          for (int64_t c = 0; c < count; ++c)
+            target[c] =
+                static_cast<T>(target[c] + (window.tap[c] == own ? gy[at + c] : static_cast<T>(0)));
+        }
+      });
+}
+
 template <class F>
 void by_type(DType d, const F& f) {
   switch (d) {
@@ -168,6 +270,21 @@ void max_windows_backward(DType d, const WindowAxis* axes, int64_t planes, const
   by_type(d, [&]<class T>(T) {
     backward<T>(axes, planes, static_cast<const T*>(x), static_cast<const T*>(gy),
                 static_cast<T*>(gx));
+  });
+}
+
+void max_windows_last(DType d, const WindowAxis* axes, int64_t images, int64_t channels,
+                      const void* x, void* y, int64_t* indices) {
+  by_type(d, [&]<class T>(T) {
+    forward_last<T>(axes, images, channels, static_cast<const T*>(x), static_cast<T*>(y), indices);
+  });
+}
+
+void max_windows_last_backward(DType d, const WindowAxis* axes, int64_t images, int64_t channels,
+                               const void* x, const void* gy, void* gx) {
+  by_type(d, [&]<class T>(T) {
+    backward_last<T>(axes, images, channels, static_cast<const T*>(x), static_cast<const T*>(gy),
+                     static_cast<T*>(gx));
   });
 }
 

@@ -69,10 +69,23 @@ DType pool_dtype(DType d) {
   return is_integral(d, true) ? DType::Int64 : d;
 }
 
+// Images with their channels last, and enough channels to fill vectors.
+bool is_last(const Tensor& x) {
+  const MemoryFormat format =
+      x.dim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
+  return (x.dim() == 4 || x.dim() == 5) && x.sizes()[1] >= 8 && !x.is_contiguous() &&
+         x.is_contiguous(format);
+}
+
 void run_max(Tensor* out, Tensor* indices, const Tensor& input, const Axes& axes) {
   const Tensor& any = out ? *out : *indices;
   if (any.numel() == 0) return;
   const DType d = pool_dtype(input.dtype());
+  if (out && out->dtype() == d && input.dtype() == d && is_last(input) && is_last(*out) &&
+      (!indices || is_last(*indices)))
+    return FB_ISA_DISPATCH(max_windows_last)(d, axes.a, input.sizes()[0], input.sizes()[1],
+                                             input.data_ptr(), out->data_ptr(),
+                                             indices ? indices->data<int64_t>() : nullptr);
   const Tensor x = contiguous(to_dtype(input, d));
   const bool direct = !out || (out->dtype() == d && out->is_contiguous());
   Tensor y;
@@ -93,6 +106,14 @@ void run_max_backward(Tensor& out, const Tensor& grad, const Tensor& input, cons
   // Sums of many half-precision cotangents are made in float; the winners must be found in the
   // input's own dtype.
   const DType sum = is_reduced_float(d) ? DType::Float32 : pool_dtype(d);
+  if (d == sum && input.dtype() == d && is_last(input) && is_last(out)) {
+    const Tensor g = contiguous(
+        grad, out.dim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast);
+    fill_zero(out);
+    return FB_ISA_DISPATCH(max_windows_last_backward)(d, axes.a, input.sizes()[0], input.sizes()[1],
+                                                      input.data_ptr(), g.data_ptr(),
+                                                      out.data_ptr());
+  }
   const Tensor x = contiguous(to_dtype(input, sum)), g = contiguous(to_dtype(grad, sum));
   const bool direct = d == sum && out.is_contiguous();
   Tensor gx = direct ? out : empty(out.sizes(), sum);
@@ -204,9 +225,43 @@ void adaptive_max_both(Tensor& out, Tensor& indices, const Tensor& input, const 
   run_max(&out, &indices, input, adaptive_axes(input.sizes(), out.sizes(), size.size()));
 }
 
+namespace {
+
+// Adds the gradients of image after image, whose channels lie last, at indices in the planes.
+void scatter_last(Tensor& out, const Tensor& grad, const Tensor& at) {
+  const int64_t images = out.sizes()[0], channels = out.sizes()[1];
+  const int64_t size = out.numel() / images, n = grad.numel() / images;
+  fill_zero(out);
+  visit(out.dtype(), [&]<class T>() {
+    parallel_for(0, images, std::max<int64_t>(1, kGrain / (n + 1)), [&](int64_t from, int64_t end) {
+      for (int64_t p = from; p < end; ++p) {
+        const int64_t* i = at.data<int64_t>() + p * n;
+        const T* v = grad.data<T>() + p * n;
+        T* image = out.data<T>() + p * size;
+        for (int64_t first = 0; first < n; first += channels)
+          for (int64_t c = 0; c < channels; ++c) {
+            const int64_t place = i[first + c];
+            FB_CHECK(place >= 0 && place * channels < size,
+                     "max_unpool: Found an invalid max index: ", place,
+                     " (output volumes are of size ", size / channels, ")");
+            T& target = image[place * channels + c];
+            target = static_cast<T>(target + v[first + c]);
+          }
+      }
+    });
+  });
+}
+
+}  // namespace
+
 void plane_scatter(Tensor& out, const Tensor& grad, const Tensor& at, const Ints&, int64_t axes) {
   if (out.numel() == 0) return;
   const DType d = opmath(out.dtype());
+  if (out.dtype() == d && grad.dtype() == d && out.dim() == axes + 2 && is_last(out) && is_last(at))
+    return scatter_last(
+        out,
+        contiguous(grad, axes == 3 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast),
+        at);
   const bool direct = out.dtype() == d && out.is_contiguous();
   const Tensor to = direct ? out : empty(out.sizes(), d);
   fill_zero(to);

@@ -7,12 +7,14 @@ sees its arguments as eager lays them out: a copy back is put before it, and bef
 outputs. So random streams, views and all that the user sees do not change. Run on the joint graph:
 forward, backward and what is saved between them agree.
 
-Invariant: a value whose layout changes had one of the two formats that a copy can bring back.
+Invariant: a value whose layout changes had one of the two formats that a copy can bring back, or is
+a view, which can be taken again of its base.
 Must not know how loops or kernels are made.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -29,11 +31,13 @@ from .._trace.record import fakes_of
 
 #: convolutions, and which of their arguments are planes of channels
 _PLANES = {"_conv": (0,), "_conv_input": (0,), "_conv_weight": (0, 1)}
-#: structured entries and views whose results lie as their arguments do
+#: structured entries whose results lie as their arguments do
 _FOLLOWERS = frozenset(
     ("native_batch_norm", "batch_norm_backward", "cat", "_max_pool", "_max_pool_backward",
-     "_to_copy", "alias", "detach")
+     "_max_pool_both", "_plane_scatter", "_to_copy", "sum", "mean", "amax", "amin")
 )  # fmt: skip
+#: views that say the same whatever the strides of their base
+_VIEWS = frozenset(("slice", "alias", "detach"))
 _WORTH = 1 << 21  # multiplications; smaller convolutions are not worth a copy
 
 
@@ -88,14 +92,14 @@ class _Layouts:
         self.nodes: list[Node] = []
         self.now: dict[Value, Value] = {}
         self.there = set(graph.inputs)
+        self.views: dict[Value, Node] = {}  # of what has another layout now
         self.count = graph.next_id()
 
     def run(self) -> Graph:
         locate = self.env.locate
         try:
             for node in self.graph.nodes:
-                where = node.where
-                self.env.locate = lambda where=where: where
+                self.env.locate = partial(getattr, node, "where")
                 self.node(node)
             for v in values_of(self.graph.outputs):
                 self.original(v, None)
@@ -108,7 +112,7 @@ class _Layouts:
         planes = _PLANES[node.target] if _gains(node, self.graph) else ()
         if planes or self.follows(node):
             args = tuple(
-                self.last(a, node) if k in planes else self.present(a)
+                self.last(a, node) if k in planes or self.joins(a, node) else self.present(a)
                 for k, a in enumerate(node.args)
             )
             if self.rerun(node, args):
@@ -125,8 +129,16 @@ class _Layouts:
         target = resolve(node.target)
         if target.form == "inplace" or (target.form == "new" and not target.op.updates):
             return False
-        kind = target.op.kind == "pointwise" or bool(target.op.option("reduce"))
-        return kind or target.op.uid in _FOLLOWERS
+        return target.op.kind == "pointwise" or target.op.uid in _FOLLOWERS | _VIEWS
+
+    def joins(self, a: Any, node: Node) -> bool:
+        """An operand of a pointwise entry that must not draw the result into its own layout."""
+        if not isinstance(a, Value) or resolve(node.target).op.kind != "pointwise":
+            return False
+        types = a.type, node.outs[0].type
+        return all(isinstance(t, TensorType) and len(t.shape) == 4 for t in types) and (
+            types[0].shape == types[1].shape  # type: ignore[union-attr]
+        )
 
     def rerun(self, node: Node, args: tuple[Any, ...]) -> bool:
         """The node over other layouts, unless a result could not be brought back."""
@@ -138,7 +150,9 @@ class _Layouts:
             t = made[k].type if k < len(made) else v.type  # what is updated keeps its layout
             if _same(t, v.type):
                 outs.append(v)
-            elif _format(v.type) is None or t.dtype is not v.type.dtype or t.shape != v.type.shape:
+            elif t.dtype is not v.type.dtype or t.shape != v.type.shape:
+                return False
+            elif _format(v.type) is None and node.target not in _VIEWS:
                 return False
             else:
                 outs.append(self.value(t))
@@ -147,6 +161,8 @@ class _Layouts:
                 self.there.add(v)
             else:
                 self.now[v] = new
+                if node.target in _VIEWS:
+                    self.views[v] = node
         self.nodes.append(Node(node.target, args, tuple(outs), node.where, node.grad))
         return True
 
@@ -186,9 +202,15 @@ class _Layouts:
 
     def original(self, v: Value, node: Node | None) -> None:
         """Sees to it that the value exists in eager's layout."""
-        if v not in self.there:
+        if v in self.there:
+            return
+        self.there.add(v)
+        if v in self.views:
+            for base in self.views[v].inputs:
+                self.original(base, node)
+            self.nodes.append(self.views[v])
+        else:
             self.copy(self.now[v], _format(v.type), v, node)  # type: ignore[arg-type]
-            self.there.add(v)
 
     def copy(self, x: Value, format: Any, out: Value, node: Node | None) -> None:
         where = node.where if node is not None else None

@@ -1,4 +1,4 @@
-"""The whole way: functionalise, differentiate, clean, lay out, partition; stages are checked on request."""
+"""The whole way: functionalise, differentiate, clean, lay out, partition; checked on request."""
 
 from __future__ import annotations
 

@@ -55,6 +55,8 @@ def strategy(nest: Nest) -> str:
     """How a nest is emitted: flat, rows, columns, panels or split."""
     if not nest.reduced:
         return "flat"
+    if nest.local:
+        return "rows"  # as it was when arrays of the row were made
     rows = _product(n for d, n in enumerate(nest.domain) if d not in nest.reduced)
     if isinstance(rows, int) or rows.constant is not None:
         few = (rows if isinstance(rows, int) else rows.constant) or 0

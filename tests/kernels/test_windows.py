@@ -119,3 +119,50 @@ def test_grid_sample_at_pixel_centres(mode):
     grid = F.affine_grid(eye, [1, 2, 4, 5], align_corners=True)
     got = F.grid_sample(x, grid, mode=mode, align_corners=True)
     assert torch.allclose(got, x, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "shape,window",
+    [
+        ((3, 16, 11, 13), (3, 2, 1, 1)),
+        ((2, 64, 8, 8), (2, 2, 0, 1)),
+        ((2, 100, 9, 7), (3, 1, 1, 2)),
+        ((2, 8, 4, 5, 6), (2, 2, 0, 1)),
+        ((2, 5, 6, 6), (3, 2, 1, 1)),
+    ],
+)
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.bfloat16))
+def test_maxima_with_channels_last_are_those_of_planes(shape, window, dtype):
+    torch.manual_seed(0)
+    pool = F.max_pool2d if len(shape) == 4 else F.max_pool3d
+    format = torch.channels_last if len(shape) == 4 else torch.channels_last_3d
+    planes = torch.randn(*shape).to(dtype)
+    planes[0, 0, 0, 0] = float("nan")
+    planes[-1, 1] = 1.0
+    planes[0, 2] = float("-inf")
+    last = planes.contiguous(memory_format=format)
+    g = None
+    for indices in (False, True):
+        found = []
+        for x in (planes, last):
+            x = x.detach().requires_grad_()
+            with torch.no_grad():
+                alone = pool(x, *window, return_indices=indices)
+            y = pool(x, *window, return_indices=indices)
+            values, places = y if indices else (y, None)
+            g = torch.randn(values.shape).to(dtype) if g is None else g
+            values.backward(g.contiguous(memory_format=format) if x.stride(1) == 1 else g)
+            found.append((values.detach(), places, x.grad, alone[0] if indices else alone))
+        (v, i, gx, a), (w, j, gz, b) = found
+        assert w.is_contiguous(memory_format=format) and gz.is_contiguous(memory_format=format)
+        assert torch.equal(v.nan_to_num(7), w.nan_to_num(7)) and torch.equal(v.isnan(), w.isnan())
+        assert torch.equal(a.nan_to_num(7), b.nan_to_num(7))
+        assert i is None or torch.equal(i, j)
+        assert torch.allclose(gx, gz, rtol=1e-2 if dtype is torch.bfloat16 else 1e-6, atol=1e-6)
+
+
+def test_unpooling_with_channels_last_checks_places():
+    at = torch.full((1, 8, 1, 1), 100).contiguous(memory_format=torch.channels_last)
+    x = torch.ones(1, 8, 1, 1).contiguous(memory_format=torch.channels_last)
+    with pytest.raises(RuntimeError, match="Found an invalid max index: 100"):
+        F.max_unpool2d(x, at, 2)
