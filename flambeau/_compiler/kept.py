@@ -215,7 +215,8 @@ def _node(node: Node, env: ShapeEnv) -> Any:
 def _environment() -> bytes:
     """What does not depend on the graph: our sources, the built core, Python, the processor."""
     h = hashlib.sha256()
-    h.update(repr((sys.version, platform.machine(), toolchain.processor())).encode())
+    provider = flambeau.backends.mkldnn.is_available()  # layouts depend on it
+    h.update(repr((sys.version, platform.machine(), toolchain.processor(), provider)).encode())
     for folder in _SOURCES:
         for path in sorted((_PACKAGE / folder).glob("*.py")):
             h.update(f"\0{folder}/{path.name}\0".encode() + path.read_bytes())
