@@ -28,6 +28,7 @@ from flambeau._C._core import _Program as _Program
 from flambeau._C._core import _T as _T
 from flambeau._C._core import _backward_is_restricted as _backward_is_restricted
 from flambeau._C._core import _bool as _bool
+from flambeau._C._core import _build_info as _build_info
 from flambeau._C._core import _bump_version as _bump_version
 from flambeau._C._core import _call_captured as _call_captured
 from flambeau._C._core import _call_entry as _call_entry
