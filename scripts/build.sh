@@ -11,7 +11,8 @@ options=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$PY" -DFLAMBEA
     -DFLAMBEAU_OPENBLAS=ON "-DFLAMBEAU_PACKAGE=$ROOT/flambeau")
 if have ccache && [ -z "${NO_CCACHE:-}" ]; then
     options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-    export CCACHE_BASEDIR="$ROOT" CCACHE_NOHASHDIR=1 # checkouts share results
+    # Checkouts share results. The namespace sets aside what was cached when the precompiled header named its folder.
+    export CCACHE_BASEDIR="$ROOT" CCACHE_NOHASHDIR=1 CCACHE_NAMESPACE=flambeau
     export CCACHE_SLOPPINESS=pch_defines,time_macros # without which precompiled headers are not cached
 fi
 start=$SECONDS
