@@ -2,7 +2,7 @@
 
 Compiles functions that change, forgets each, and reads the resident memory after a warm-up. Exits
 with 1 where it grew by more than `BOUND` kilobytes in all, or where a library stays open. The bound
-is for the pools of the allocators, which fill in the beginning; nothing stays for a compilation.
+is for the pools of the allocators, which fill in the beginning, and for what stays unexplained.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 #include "gen/kernels.h"
 
 #include "core/parallel.h"
+#include "kernels/channels_last.h"
 #include "kernels/conv_taps.h"
 #include "kernels/copy.h"
 #include "kernels/providers/blas.h"
@@ -85,14 +86,6 @@ bool provider_pays(const ConvGeometry& g, bool last) {
   return work >= (1 << 21) && ((g.ci >= 8 && g.co >= 8) || image);
 }
 
-MemoryFormat channels_last(const Tensor& x) {
-  return x.dim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
-}
-
-bool is_last(const Tensor& x) {
-  return (x.dim() == 4 || x.dim() == 5) && !x.is_contiguous() && x.is_contiguous(channels_last(x));
-}
-
 // The gradient of a weight as one product of matrices, over patches of the input. Right where there
 // are few positions: oneDNN has little to share among threads then, and moves the weight about.
 bool weight_by_patches(Tensor& out, const Tensor& grad, const Tensor& input, const Ints& stride,
@@ -130,7 +123,7 @@ bool weight_by_patches(Tensor& out, const Tensor& grad, const Tensor& input, con
 
 // Adds a vector over the channels to floats that are dense in either layout.
 void add_per_channel(Tensor& out, const Tensor& shift) {
-  const int64_t channels = shift.numel(), inner = is_last(out) ? 1 : out.strides()[1];
+  const int64_t channels = shift.numel(), inner = is_channels_last(out) ? 1 : out.strides()[1];
   const int64_t rows = out.numel() / (channels * inner);
   const float* b = shift.data<float>();
   float* y = out.data<float>();
@@ -151,9 +144,9 @@ bool by_provider(int what, const ConvGeometry& g, Tensor& out, const Tensor& a, 
   for (const Tensor* t : {static_cast<const Tensor*>(&out), &a, &b})
     if (t->dtype() != DType::Float32) return false;
   const Tensor &x = what == 0 ? a : what == 1 ? out : b, &y = what == 0 ? out : a;
-  const bool last = is_last(x) || is_last(y);
+  const bool last = is_channels_last(x) || is_channels_last(y);
   if (!provider_pays(g, last) || !onednn().convolution) return false;
-  const auto dense = [](const Tensor& t) { return t.is_contiguous() || is_last(t); };
+  const auto dense = [](const Tensor& t) { return t.is_contiguous() || is_channels_last(t); };
   if (!dense(out)) return false;
   const auto held = [&](const Tensor& t) { return dense(t) ? t : contiguous(t); };
   const Tensor first = held(a), second = held(b);
@@ -162,13 +155,13 @@ bool by_provider(int what, const ConvGeometry& g, Tensor& out, const Tensor& a, 
   const bool later = what == 1 && bias;  // oneDNN's gradients add none
   // Arrays of which either may be said are what the others are.
   const auto says = [&](const Tensor& t) {
-    return is_last(t) || (last && t.is_contiguous(channels_last(t)));
+    return is_channels_last(t) || (last && t.is_contiguous(channels_last(t)));
   };
   const Tensor &from = what == 0   ? first
                        : what == 1 ? out
                                    : second,
                &to = what == 0 ? out : first, &weight = what == 2 ? out : second;
-  const ChannelsLast layouts{says(from), is_last(weight), says(to)};
+  const ChannelsLast layouts{says(from), is_channels_last(weight), says(to)};
   const bool done = onednn().convolution(
       what, &g, layouts, first.data<float>(), second.data<float>(),
       bias && !later ? shift.data<float>() : nullptr, out.data<float>(), onednn_take, onednn_give);

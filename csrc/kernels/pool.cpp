@@ -5,6 +5,7 @@
 
 #include "core/parallel.h"
 #include "gen/kernels.h"
+#include "kernels/channels_last.h"
 #include "kernels/copy.h"
 #include "kernels/max_pool.h"
 #include "kernels/upsample.h"
@@ -71,10 +72,7 @@ DType pool_dtype(DType d) {
 
 // Images with their channels last, and enough channels to fill vectors.
 bool is_last(const Tensor& x) {
-  const MemoryFormat format =
-      x.dim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
-  return (x.dim() == 4 || x.dim() == 5) && x.sizes()[1] >= 8 && !x.is_contiguous() &&
-         x.is_contiguous(format);
+  return is_channels_last(x) && x.sizes()[1] >= 8;
 }
 
 void run_max(Tensor* out, Tensor* indices, const Tensor& input, const Axes& axes) {
@@ -107,8 +105,7 @@ void run_max_backward(Tensor& out, const Tensor& grad, const Tensor& input, cons
   // input's own dtype.
   const DType sum = is_reduced_float(d) ? DType::Float32 : pool_dtype(d);
   if (d == sum && input.dtype() == d && is_last(input) && is_last(out)) {
-    const Tensor g = contiguous(
-        grad, out.dim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast);
+    const Tensor g = contiguous(grad, channels_last(out));
     fill_zero(out);
     return FB_ISA_DISPATCH(max_windows_last_backward)(d, axes.a, input.sizes()[0], input.sizes()[1],
                                                       input.data_ptr(), g.data_ptr(),
@@ -258,10 +255,7 @@ void plane_scatter(Tensor& out, const Tensor& grad, const Tensor& at, const Ints
   if (out.numel() == 0) return;
   const DType d = opmath(out.dtype());
   if (out.dtype() == d && grad.dtype() == d && out.dim() == axes + 2 && is_last(out) && is_last(at))
-    return scatter_last(
-        out,
-        contiguous(grad, axes == 3 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast),
-        at);
+    return scatter_last(out, contiguous(grad, channels_last(out)), at);
   const bool direct = out.dtype() == d && out.is_contiguous();
   const Tensor to = direct ? out : empty(out.sizes(), d);
   fill_zero(to);

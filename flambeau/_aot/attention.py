@@ -19,8 +19,8 @@ from typing import Any
 import flambeau
 
 from .._ir.entries import record
-from .._ir.graph import Dim, Graph, Node, TensorType, Value, values_of
-from .._ir.symexpr import Expr, expr
+from .._ir.graph import Graph, Node, TensorType, Value, values_of
+from .._ir.symexpr import product
 from .._trace.fake import Fake, of_type, symbolic
 from .._trace.functional import PrimitiveRecorder
 from .passes import eliminate_dead
@@ -194,16 +194,9 @@ def _folds(node: Node, converts: bool = False) -> bool:
     if node.target not in _FOLDS:
         return False
     x, y = node.args[0], node.out
-    if len(x.shape) < 2 or x.shape[-2:] != y.shape[-2:] or _count(x.shape) != _count(y.shape):
+    if len(x.shape) < 2 or x.shape[-2:] != y.shape[-2:] or product(x.shape) != product(y.shape):
         return False
     return converts or x.dtype is y.dtype
-
-
-def _count(shape: tuple[Dim, ...]) -> Expr:
-    total = expr(1)
-    for n in shape:
-        total = total * expr(n)
-    return total
 
 
 def _converted(low: Any, high: Any, x: Value) -> tuple[Any, Any]:

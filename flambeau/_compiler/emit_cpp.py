@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._ir.graph import Dim
-from .._ir.symexpr import expr
+from .._ir.symexpr import expr, product
 from . import emit_panels, emit_segments, indexing
 from .cpp_text import Scope, c_expr, literal
 from .nest import Accumulate, Nest, Stage, Store
@@ -57,16 +57,14 @@ def strategy(nest: Nest) -> str:
         return "flat"
     if nest.local:
         return "rows"  # as it was when arrays of the row were made
-    rows = _product(n for d, n in enumerate(nest.domain) if d not in nest.reduced)
-    if isinstance(rows, int) or rows.constant is not None:
-        few = (rows if isinstance(rows, int) else rows.constant) or 0
-        if few < 4:
-            return "split"
+    rows = product(n for d, n in enumerate(nest.domain) if d not in nest.reduced)
+    if rows.constant is not None and rows.constant < 4:
+        return "split"
     last = innermost(nest)
     if last is None or last in nest.reduced:
         return "rows"
-    swept = _product(n for d, n in enumerate(nest.domain) if d in nest.reduced)
-    alone = expr(rows) == expr(nest.domain[last])
+    swept = product(n for d, n in enumerate(nest.domain) if d in nest.reduced)
+    alone = rows == expr(nest.domain[last])
     return "panels" if alone and emit_panels.fits(swept, rows, GRAIN) else "columns"
 
 
@@ -172,13 +170,13 @@ class Emitter:
         call = "NEST_true(a, n, from, to, p);"
         if trig:
             call = f"if (!NEST_false(a, n, from, to, p)) {call}"
-        outer = c_expr(_product(n for _, n, _ in loops[:-1]))
+        outer = c_expr(product(n for _, n, _ in loops[:-1]))
         size = c_expr(inner[1])
         return [
             f"const int64_t outer = {outer}, inner = {size};",
             f"const int64_t pieces = inner > {GRAIN} ? inner / {GRAIN // 2} : 1;",
             "const int64_t step = (inner + pieces - 1) / pieces;",
-            *_shared(_product(n for _, n, _ in loops), [
+            *_shared(product(n for _, n, _ in loops), [
                 "for (int64_t q = 0; q < outer * pieces; ++q) {",
                 "  const int64_t p = q / pieces, from = q % pieces * step;",
                 "  const int64_t to = from + step < inner ? from + step : inner;",
@@ -245,9 +243,9 @@ class Emitter:
         call = "NEST_true(a, n, p);"
         if trig:
             call = f"if (!NEST_false(a, n, p)) {call}"
-        rows = c_expr(_product(n for _, n, _ in kept))
+        rows = c_expr(product(n for _, n, _ in kept))
         return _shared(
-            _product(self.nest.domain),
+            product(self.nest.domain),
             [f"for (int64_t p = 0; p < {rows}; ++p) {{", f"  {call}", "}"],
         )
 
@@ -389,7 +387,7 @@ class Emitter:
                     head = f"for (int64_t {v} = 0; {v} < {c_expr(n)}; ++{v}) {{"
                     loop = [head, *_indent(loop), "}"]
             body += loop
-        outer = c_expr(_product(n for _, n, _ in kept[:-1]))
+        outer = c_expr(product(n for _, n, _ in kept[:-1]))
         size = c_expr(last[1])
         tile = [
             f"const int64_t width = start + {TILE} < {size} ? {TILE} : {size} - start;",
@@ -400,7 +398,7 @@ class Emitter:
         self.parts.append(self.function("void", "_tile", tile, params))
         return [
             f"const int64_t tiles = ({size} + {TILE - 1}) / {TILE};",
-            *_shared(_product(self.nest.domain), [
+            *_shared(product(self.nest.domain), [
                 f"for (int64_t q = 0; q < ({outer}) * tiles; ++q) {{",
                 f"  NEST_tile(a, n, q / tiles, q % tiles * {TILE});",
                 "}",
@@ -458,7 +456,7 @@ class Emitter:
             lines.append(f"{t} {s.name} = {start};")
             lines.append(f"{t} {s.name}_pieces[{PIECES}];")
         own = ", ".join(self.buffers())
-        work = _product(self.nest.domain)
+        work = product(self.nest.domain)
         pragma = f"#pragma omp parallel for if ({c_expr(work)} > {GRAIN}) firstprivate({own})"
         lines += [
             *([] if _is_small(work) else [pragma]),
@@ -549,13 +547,6 @@ def _fixed(n: Scalar, moving: set[str]) -> bool:
     if n.op == "load":
         return not (n.value[1].symbols & moving)
     return n.op != "index" or not (n.value.symbols & moving)
-
-
-def _product(sizes: Iterable[Dim]) -> Dim:
-    total = expr(1)
-    for n in sizes:
-        total = total * expr(n)
-    return total
 
 
 def _unflatten(p: str, loops: Sequence[Any]) -> list[str]:

@@ -8,11 +8,11 @@ memory of a row, whole where it fits into a tile; `columns` has many kept points
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .._ir.graph import Dim
-from .._ir.symexpr import Atom, Expr, expr
+from .._ir.symexpr import Atom, Expr, expr, product
 from . import indexing
 from .nest import Nest, Store
 from .scalar import walk
@@ -58,13 +58,6 @@ class Plan:
     pieces: int  # parts of the reduced dims
     warps: int
     wide: bool  # indices may pass 2^31
-
-
-def product(sizes: Iterable[Dim]) -> Expr:
-    total = expr(1)
-    for n in sizes:
-        total = total * expr(n)
-    return total
 
 
 def power(n: int) -> int:

@@ -221,6 +221,14 @@ def _constant(n: int) -> Expr:
     return Expr({(): n} if n else {})
 
 
+def product(sizes: Iterable[Expr | int]) -> Expr:
+    """The product of sizes: 1 of none."""
+    total = expr(1)
+    for n in sizes:
+        total = total * expr(n)
+    return total
+
+
 def symbol(name: str) -> Expr:
     return of_atom(Atom("sym", name))
 

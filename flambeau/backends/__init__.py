@@ -3,7 +3,7 @@
 Owns the namespaces ``cudnn``, ``cuda``, ``mkldnn``, ``mkl``, ``openmp``, ``mps``, ``cpu`` and
 ``opt_einsum``. Invariant: ``is_available`` tells the truth; a switch of a library that is absent
 can be set and read, as portable programs do, and has no effect. What the build holds, the core
-says through ``_build_info()``, a dict; without it, nothing is claimed.
+says through ``_build_info()``, a dict.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import flambeau as fb
+from flambeau import _C
 
 from ._flags import Backend, MatmulFlags
 
@@ -19,8 +19,7 @@ __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum
 
 
 def _build(key: str, default: Any = False) -> Any:
-    info = getattr(fb, "_build_info", None)
-    return default if info is None else info().get(key, default)
+    return _C._build_info().get(key, default)
 
 
 class _Cudnn(Backend):

@@ -248,12 +248,23 @@ def _all_but_channels(ndim: int) -> Ints:
     return dims
 
 
+@composite(namespaces=())
+def _channel_shape(input: Tensor) -> Ints:
+    """The shape in which a vector over the channels broadcasts.
+
+    >>> torch.ones(3).view(1, 3, 1).shape
+    torch.Size([1, 3, 1])
+    """
+    shape: Ints = [1 for d in input.shape]
+    shape[1] = input.size(1)
+    return shape
+
+
 @native_batch_norm.decompose
 def _(input, weight, bias, running_mean, running_var, training, momentum, eps):
     kind = opmath(input.dtype)
     dims = _all_but_channels(input.ndim)
-    shape: Ints = [1 for d in input.shape]
-    shape[1] = input.size(1)
+    shape = _channel_shape(input)
     x = input.to(kind)
     kept_mean = empty([0], dtype=kind)
     kept_rstd = empty([0], dtype=kind)
@@ -308,19 +319,14 @@ def _(
         d_w = None if weight is None else gw.to(weight.dtype)
         d_b = None if bias is None else gb.to(bias.dtype)
         return gx, d_w, d_b, None, None
-    shape: Ints = [1 for d in input.shape]
-    shape[1] = input.size(1)
-    dims: Ints = []
-    for d in range(input.ndim):
-        if d != 1:
-            dims.append(d)
+    shape = _channel_shape(input)
+    dims = _all_but_channels(input.ndim)
     kind = opmath(input.dtype)
     x = input.to(kind)
     mean = x.mean(dims)
     rstd = mean
     if training:
         # Anew from the input, so that the derivative flows through the statistics.
-        mean = x.mean(dims)
         centred0 = x - mean.view(shape)
         rstd = ((centred0 * centred0).mean(dims) + eps).rsqrt()
     else:
@@ -407,8 +413,7 @@ def batch_norm_backward(
 def _(g, input, weight, running_mean, running_var, mean, rstd, training, eps):
     kind = opmath(input.dtype)
     dims = _all_but_channels(input.ndim)
-    shape: Ints = [1 for d in input.shape]
-    shape[1] = input.size(1)
+    shape = _channel_shape(input)
     m = mean
     r = rstd
     if not training:
@@ -576,12 +581,8 @@ def _(
         d_w = None if weight is None else gw.to(weight.dtype)
         d_b = None if bias is None else gb.to(bias.dtype)
         return gx, d_w, d_b
-    shape: Ints = [1 for d in input.shape]
-    shape[1] = input.size(1)
-    dims: Ints = []
-    for d in range(input.ndim):
-        if d != 1:
-            dims.append(d)
+    shape = _channel_shape(input)
+    dims = _all_but_channels(input.ndim)
     kind = opmath(input.dtype)
     x = input.to(kind).reshape([input.size(0), num_groups, -1])
     centred = x - x.mean([2], keepdim=True)

@@ -13,12 +13,7 @@ from flambeau._compiler.nest import Nest
 from flambeau._compiler.schedule import schedule
 from flambeau._ir.graph_text import parse
 
-
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FLAMBEAU_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def batch_norm(shape, dtype, affine, track):

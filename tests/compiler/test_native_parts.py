@@ -8,12 +8,7 @@ from test_native import agree, program_of, uniform
 import flambeau as torch
 from flambeau._compiler.nest import Nest
 
-
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FLAMBEAU_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def heads(x):

@@ -11,12 +11,7 @@ from flambeau._compiler.scalar import MEMORY
 from flambeau._compiler.schedule import schedule
 from flambeau._trace import trace
 
-
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FLAMBEAU_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def loops(f, *inputs):

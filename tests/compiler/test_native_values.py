@@ -8,12 +8,7 @@ import flambeau as torch
 from flambeau._compiler.emit_cpp import _canonical
 from flambeau.ops.scalar import PRIMITIVES
 
-
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FLAMBEAU_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def test_digits_of_constants_are_no_names():

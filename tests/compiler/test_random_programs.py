@@ -7,12 +7,7 @@ import pytest
 from tools._program_check import check, optimised
 from tools._program_draw import Program, Step, generate, shrunk
 
-
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FLAMBEAU_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
