@@ -171,13 +171,17 @@ def _capture(
     values: tuple[Any, ...],
     because: str | None,
 ) -> tuple[Any, Any] | None:
-    stop_at, broken = -1, None
+    stop_at, broken, stand_ins = -1, None, True
     state = _State()
     for _ in range(8):
         attempt = Attempt(config, code, function, namespace, values, stop_at)
+        attempt.tensors.recorder.may_stand_in = stand_ins
         try:
             return attempt.run(broken, because)
         except Break as b:
+            if attempt.tensors.recorder.stand_ins_seen:
+                stand_ins = False  # see Note [Views at traced places]
+                continue
             if config.fullgraph and (b.reason or broken is None):
                 at = b.where or attempt.interpreter.where
                 raise Unsupported(f"compile(fullgraph=True): {b.reason}\n  at {at}") from None

@@ -20,6 +20,7 @@ from flambeau._trace.fake import Fake
 from flambeau._trace.meanings import DataDependent
 from flambeau._trace.record import fake_input
 from flambeau._trace.session import Session
+from flambeau._trace.stand_ins import check_results
 from flambeau._trace.tensor import FakeTensor
 
 from . import calls, kinds
@@ -293,7 +294,12 @@ class Tensors:
     def finish(self, outputs: list[Any]) -> Graph:
         """The graph with these fakes as outputs."""
         graph = self.recorder.graph
-        graph.outputs = tuple(self.recorder.arg(self.session.fake(x)) for x in outputs)
+        fakes = [self.session.fake(x) for x in outputs]
+        try:
+            graph.outputs = tuple(map(self.recorder.arg, fakes))
+            check_results(self.recorder, fakes)
+        except DataDependent as e:
+            raise Break(str(e)) from None
         return graph
 
 

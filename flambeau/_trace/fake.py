@@ -21,11 +21,13 @@ from .geometry import Dim, Shape
 @dataclass(eq=False)
 class Memory:
     """What views share: the tensor that owns it, how often it was written to, and, while all that
-    happened without gradients, the value that it holds."""
+    happened without gradients, the value that it holds. See Note [Views at traced places]."""
 
     base: Fake
     version: int = 0
     quiet: Any = None
+    stands_for: Any = None
+    outside: bool = False  # it came as an input
 
 
 @dataclass(eq=False)

@@ -31,6 +31,8 @@ class NotFunctional(NotImplementedError):
 class PrimitiveRecorder(Recorder):
     """Records a functional graph of primitives."""
 
+    may_stand_in = False
+
     def call(self, op: Op, inplace: bool, args: list[Any]) -> Any:
         if inplace:
             result = self.call(op, False, args)

@@ -15,6 +15,7 @@ from .._ir.symbols import SymInt
 from .fake import Fake
 from .geometry import Dim
 from .meanings import DataDependent
+from .stand_ins import stand_in
 
 if TYPE_CHECKING:
     from .session import Session
@@ -43,20 +44,34 @@ def _is_mask(x: Fake) -> bool:
     return x.dtype in (flambeau.bool, flambeau.uint8)
 
 
+def _is_place(x: Fake) -> bool:
+    """One whole number, which selects as a plain one does."""
+    inexact = x.dtype.is_floating_point or x.dtype.is_complex
+    return x.ndim == 0 and not _is_mask(x) and not inexact
+
+
 class Indexer:
-    """One key applied to one tensor: views at once, index tensors collected."""
+    """One key applied to one tensor: views at once, index tensors collected.
+
+    Traced tensors of one whole number each are collected where a key has no index tensors beside
+    them; otherwise they select at once, as the order of dims depends on it.
+    """
 
     def __init__(self, session: Session, x: Fake) -> None:
         self.session = session
         self.view = x
         self.indices: list[Fake | None] = []
+        self.mixed = False
         self.dim = self.extra = self.left_over = 0
 
     def run(self, key: Any) -> None:
         parts = list(key) if _is_tuple_like(key) else [key]
         given = sum(_covers(self.session, p) for p in parts)
         ndim = self.view.ndim
-        if ndim == 0 and len(parts) == 1 and isinstance(key, (int, SymInt)) and given:
+        single = isinstance(key, (int, SymInt)) or (
+            isinstance(key, flambeau.Tensor) and self.session.fake(key).ndim == 0
+        )
+        if ndim == 0 and len(parts) == 1 and single and given:
             raise IndexError(
                 "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
                 "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
@@ -64,8 +79,20 @@ class Indexer:
         if given > ndim:
             raise IndexError(f"too many indices for tensor of dimension {ndim}")
         self.left_over = ndim - given
+        self.mixed = any(map(self.is_array, parts))
         for p in parts:
             self.part(p)
+
+    def is_array(self, p: Any) -> bool:
+        """An index tensor that does not merely select."""
+        if isinstance(p, flambeau.Tensor):
+            return not _is_place(self.session.fake(p))
+        return isinstance(p, (bool, list, tuple)) or isinstance(p, np.ndarray) and p.ndim > 0
+
+    @property
+    def selects(self) -> bool:
+        """All that was collected selects."""
+        return bool(self.indices) and all(i is None or _is_place(i) for i in self.indices)
 
     def part(self, p: Any) -> None:
         if p is None:
@@ -80,6 +107,8 @@ class Indexer:
             self.slice(p)
         elif isinstance(p, flambeau.Tensor):
             self.tensor(self.session.fake(p))
+        elif isinstance(p, np.ndarray) and p.ndim == 0:
+            self.part(p.item())
         elif isinstance(p, (np.ndarray, list, tuple)):
             made = flambeau.tensor(p)
             if made.numel() == 0 and made.is_floating_point():
@@ -121,10 +150,22 @@ class Indexer:
     def tensor(self, t: Fake) -> None:
         if t.ndim == 0 and _is_mask(t):
             raise DataDependent("a mask that is a traced 0-d tensor")
+        if _is_place(t):
+            self.place(t)
+            return
         covered = t.ndim if _is_mask(t) else 1
         self.at(t)
         self.dim += covered
         self.extra += covered - 1
+
+    def place(self, t: Fake) -> None:
+        if t.dtype not in (flambeau.int32, flambeau.int64):
+            t = self.session.op("_to_copy", t, flambeau.int64)
+        if self.mixed:
+            self.view = stand_in(self.session, self.view, [None] * self.dim + [t])
+        else:
+            self.at(t)
+            self.dim += 1
 
     def at(self, t: Fake) -> None:
         at = self.dim - self.extra
@@ -147,6 +188,8 @@ def get_item(session: Session, name: str, x: Any, key: Any) -> Any:
     fake = session.fake(x)
     indexer = Indexer(session, fake)
     indexer.run(key)
+    if indexer.selects:
+        return session.shown(stand_in(session, indexer.view, indexer.indices))
     if indexer.indices:
         return session.shown(session.op("index", indexer.view, indexer.indices))
     view = session.op("alias", fake) if indexer.view is fake else indexer.view
@@ -181,6 +224,11 @@ def set_item(session: Session, name: str, x: Any, key: Any, value: Any) -> None:
     number = not isinstance(value, flambeau.Tensor)
     if indexer.indices:
         v = session.op("full", [], value, fake.dtype, None) if number else session.fake(value)
+        if indexer.selects:  # eager copies to a view: sizes and dtypes may differ
+            v = _without_leading_ones(
+                session, v, view.ndim - sum(i is not None for i in indexer.indices)
+            )
+            v = v if v.dtype is view.dtype else session.op("_to_copy", v, view.dtype)
         mask = _only_mask(indexer.indices)
         if mask is not None and v.ndim == 0 and v.dtype is view.dtype:
             _fill_where(session, view, len(indexer.indices) - 1, mask, v)
@@ -189,10 +237,16 @@ def set_item(session: Session, name: str, x: Any, key: Any, value: Any) -> None:
     elif number:
         session.op("fill_", view, value)
     else:
-        v = session.fake(value)
-        shape = list(v.shape)
-        while len(shape) > view.ndim and shape[0] == 1:
-            shape.pop(0)
-        if len(shape) != v.ndim:
-            v = session.op("view", v, shape)
+        v = _without_leading_ones(session, session.fake(value), view.ndim)
         session.op("copy_", view, v, False)
+
+
+def _without_leading_ones(session: Session, v: Fake, ndim: int) -> Fake:
+    """Leading sizes of 1 do not count where something is assigned."""
+    shape = list(v.shape)
+    while len(shape) > ndim and shape[0] == 1:
+        shape.pop(0)
+    if len(shape) == v.ndim:
+        return v
+    made: Fake = session.op("view", v, shape)
+    return made

@@ -12,10 +12,12 @@ from typing import Any
 import flambeau
 
 from .._build.model import Op
+from .._ir.entries import updated
 from .._ir.graph import Builder, Graph
 from .._ir.symbols import ShapeEnv, Source, SymInt
 from .._ir.symfloat import SymFloat
 from .fake import Fake, plain
+from .stand_ins import check_read, check_results, refuse_place, write_below
 from .table import differentiable, evaluate_call, is_primitive, vjp
 
 
@@ -35,6 +37,11 @@ def fakes_of(x: Any) -> list[Fake]:
 class Recorder:
     """What recorders share: the graph under construction, arguments as graphs have them."""
 
+    #: whether a copy may stand for a view, and whether somebody would have seen that it does
+    may_stand_in, stand_ins_seen = True, False
+    #: how often a tensor that came as an input was changed
+    outside_writes = 0
+
     def __init__(self, env: ShapeEnv | None = None) -> None:
         self.env = env or ShapeEnv()
         self.builder = Builder(self.env)
@@ -47,6 +54,7 @@ class Recorder:
     def input(self, x: Fake) -> Fake:
         """The fake as a new input of the graph."""
         x.value = self.builder.input(x.type)
+        x.memory.outside = True
         return x
 
     def read(self, x: Fake) -> Any:
@@ -94,9 +102,12 @@ class CapturedRecorder(Recorder):
             return self.arg(x.number)
         if x.value is None:
             raise RuntimeError("a tensor of another trace was used in this one")
+        check_read(self, x)
         return x.value
 
     def call(self, op: Op, inplace: bool, args: list[Any]) -> Any:
+        if op.name.startswith("as_strided"):
+            refuse_place(self, args[0])
         before = [self.arg(a) for a in args]
         result = evaluate_call(op, inplace, args)
         mutates = inplace or op.mutates
@@ -110,9 +121,14 @@ class CapturedRecorder(Recorder):
         node = self.builder.add(target, tuple(before), types, self.env.locate(), self.grad)
         for r, v in zip(results, node.outs, strict=True):
             r.value = v
+        changed = [args[i] for i in updated(op, args)]
         if mutates:
-            for x in fakes_of(args[:1]):
-                x.memory.version += 1
+            changed += fakes_of(args[:1])
+        for x in changed:
+            x.memory.version += 1
+            self.outside_writes += x.memory.outside
+        for x in changed:
+            write_below(self, x)
         return result
 
 
@@ -189,6 +205,7 @@ def trace(
         args.append(x)
     result = session.run(f, args)
     outputs = session.outputs(result)
+    check_results(recorder, session.results)
     recorder.graph.outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     recorder.graph.attached = tuple(session.attached)
     return recorder.graph

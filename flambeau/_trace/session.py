@@ -73,6 +73,7 @@ class Session:
         self.attached: list[Any] = []
         self.of_tensor: dict[int, FakeTensor] = {}  # fakes of attached tensors
         self.of_fake: dict[int, FakeTensor] = {}
+        self.results: list[Fake] = []
 
     # -- running --------------------------------------------------------------------------------
 
@@ -100,7 +101,8 @@ class Session:
     def outputs(self, result: Any) -> Any:
         """A result as outputs of the graph."""
         if isinstance(result, flambeau.Tensor):
-            return self.recorder.arg(self.fake(result))
+            self.results.append(self.fake(result))
+            return self.recorder.arg(self.results[-1])
         if isinstance(result, dict):
             return tuple(map(self.outputs, result.values()))
         if isinstance(result, (list, tuple)):

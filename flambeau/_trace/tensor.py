@@ -20,6 +20,7 @@ from .._ir.symfloat import SymFloat
 from . import geometry
 from .fake import Fake
 from .meanings import DataDependent, format_name
+from .stand_ins import refuse_place
 
 if TYPE_CHECKING:
     from .session import Session
@@ -93,6 +94,7 @@ class FakeTensor(Tensor):
     nelement = numel
 
     def storage_offset(self) -> Any:
+        refuse_place(self.session.recorder, self.fake)
         return self.fake.offset
 
     def element_size(self) -> int:

@@ -5,6 +5,7 @@ Full sizes are for compiling, nothing of them is computed; small ones are for th
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,13 @@ class Case:
     def leaves(self) -> list[Any]:
         params = list(self.f.parameters()) if isinstance(self.f, nn.Module) else []
         return [x for x in (*self.inputs, *params) if x.requires_grad]
+
+    def doubled(self) -> Case:
+        """The same in float64."""
+        f = copy.deepcopy(self.f).double() if isinstance(self.f, nn.Module) else self.f
+        wide = [x.detach().double() if x.is_floating_point() else x for x in self.inputs]
+        pairs = zip(wide, self.inputs, strict=True)
+        return Case(f, [x.requires_grad_(was.requires_grad) for x, was in pairs])
 
 
 def _random(*shape: int, seed: int = 0) -> Any:

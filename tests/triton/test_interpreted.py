@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import graphs
+import interpreting
 import measure
 import numpy as np
 import pytest
@@ -43,7 +44,17 @@ def test_nests_agree_with_cpp_and_results_with_eager(name):
     torch.manual_seed(0)
     measure.interpreted(graphs.cases(False)[name](), counts)
     assert counts["agree"] == counts["nests"] > 0
-    assert counts["as eager"] == counts["results"] > 1
+    assert counts["as eager"] == counts["as exact"] == counts["results"] > 1
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "ResNet-18"])
+def test_a_wrong_constant_is_noticed(name, monkeypatch):
+    other = lambda text: load_module(text.replace("1e-05", "1.001e-05"))  # noqa: E731
+    monkeypatch.setattr(interpreting, "load_module", other)
+    torch.manual_seed(0)
+    counts = measure.Counts()
+    measure.interpreted(graphs.cases(False)[name](), counts)
+    assert counts["as eager"] < counts["results"]
 
 
 def uniform(*shape):
