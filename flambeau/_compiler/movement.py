@@ -152,7 +152,7 @@ def join_parts(lowering: Lowering, node: Node, args: list[Any]) -> bool:
 
 def _gap(lowering: Lowering, like: Any, dim: int, size: int) -> Any:
     """Zeros of so many places along a dim."""
-    shape = [size if d == dim else n for d, n in enumerate(like.shape)]
+    shape = [size if d == dim else n for d, n in enumerate(like.fake.shape)]
     fake = fakes.new(shape, like.fake.dtype, like.fake.device)
     zero = lowering.body.const(0, REGISTER[fake.dtype])
     return type(like)(fake, at=lambda index: zero, zero=True)

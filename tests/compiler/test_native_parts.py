@@ -27,13 +27,15 @@ CASES = {
     "slices that overlap": overlapping,
     "rows": lambda x: torch.cat([(x * 1)[:3], (x * 2)[1:]], 0).sum(),
     "unbind": lambda x: sum(t.exp() for t in (x * 1).unbind(1)),
+    "parts with a gap": lambda x: (x * 1)[:, 1:3].sin() * (x * 1)[:, 3:5] * (x * 2)[:, 7:9],
     "some chunks": lambda x: sum(t.exp() for t in (x * 1).chunk(3, 1)[1:]),
 }
 
 
+@pytest.mark.parametrize("dynamic", [False, {0: {0}}, True], ids=["fixed", "rows", "all"])
 @pytest.mark.parametrize("name", CASES)
-def test_gradients_of_parts(name):
-    agree(CASES[name], [uniform(6, 12)])
+def test_gradients_of_parts(name, dynamic):
+    agree(CASES[name], [uniform(6, 12)], dynamic=dynamic)
 
 
 def test_the_gradient_of_a_split_is_written_once():
