@@ -15,7 +15,7 @@ from .._ir.graph import Graph, Node, TensorType, Value, dim
 from .._ir.symexpr import Expr
 from .._ir.symfloat import FloatExpr, SymFloat
 from .._trace.fake import Fake, of_type, plain, symbolic
-from .._trace.functional import PrimitiveRecorder
+from .._trace.functional import NotFunctional, PrimitiveRecorder
 from .._trace.interp import NUMBERS, wrapped
 from .._trace.record import fakes_of
 from .metadata import Alias, Metadata
@@ -118,6 +118,8 @@ def _describe(
     for x in tensors:
         of_memory.setdefault(id(x.memory), []).append(x)
     bases = {id(x.memory): i for i, x in enumerate(inputs) if isinstance(x, Fake)}
+    if any(map(_history_apart, tensors)):
+        raise NotFunctional("a detached view with a history of its own is a result")
 
     def place(x: Fake) -> int:
         for i, r in enumerate(results):
@@ -149,6 +151,17 @@ def _describe(
     ]
     recorder.graph.outputs = tuple(values_of_results)
     return meta
+
+
+def _history_apart(x: Fake) -> bool:
+    """A view whose history is not that of the memory it lies in."""
+    if not x.requires_grad:
+        return False
+    while x.view_of is not None:
+        if not x.view_of.grad:
+            return True
+        x = x.view_of.below
+    return False
 
 
 def _nested(a: Any, values: dict[Value, Any]) -> Any:

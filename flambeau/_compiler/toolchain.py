@@ -23,7 +23,7 @@ from . import cache as disk
 
 _HERE = Path(__file__).resolve().parent
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-_PLACE = re.compile(r"^// (.+):(\d+) in .*$", re.MULTILINE)
+_PLACE = re.compile(r"^// (.+):(\d+) in .*\n", re.MULTILINE)
 ENTRY = "kernels/scalar_math.h"  # the header that generated code includes
 
 

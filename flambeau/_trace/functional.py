@@ -89,6 +89,8 @@ class PrimitiveRecorder(Recorder):
         """Makes a view of what its memory holds now."""
         if x.view_of is None:
             raise NotFunctional("a tensor was changed through memory that it does not own")
+        if x.requires_grad and not x.view_of.grad:
+            raise NotFunctional("a detached view with a history of its own was read after a change")
         base = x.memory.base
         if x.view_of.op.name == "as_strided" and not geometry.is_dense(base.shape, base.strides):
             raise NotFunctional("a view that may show memory of gaps was read after a change")
@@ -123,16 +125,20 @@ class PrimitiveRecorder(Recorder):
     def write_through(self, x: Fake, made: View, new: Fake) -> None:
         """The tensor below the view `x` gets the values of `new`, see Note [Writing through views].
 
-        What is written to a detached view changes no history.
+        What is written to a detached view changes no history but its own.
         """
         grad, below = self.grad, made.below
-        if below.requires_grad and not made.grad and grad:
-            if new.requires_grad:
+        if not made.grad and grad:
+            if new.requires_grad and made.op.name != "alias":
+                raise NotFunctional("a view made without gradients was changed with them")
+            if below.requires_grad and new.requires_grad:
                 raise NotFunctional(
                     "values with gradients were written to a detached view of a tensor that "
                     "requires grad"
                 )
             self.grad = False
+            if new.requires_grad:
+                new = self.call(record("alias"), False, [new])
         if below.view_of is not None and _repeats(below):
             # Elements that the view below has twice would get their cotangents twice.
             base = x.memory.base

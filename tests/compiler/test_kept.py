@@ -299,6 +299,17 @@ def test_where_a_line_is_does_not_matter(folder, lowered):
     assert len(lowered) == 1
 
 
+def test_how_many_lines_make_a_loop_does_not_matter(folder, lowered, monkeypatch):
+    monkeypatch.setenv("FLAMBEAU_VERIFY", "1")
+    toolchain.flags.cache_clear()
+    x = torch.ones(3)
+    for text in ("y = x.exp(); return y - 1", "y = x.exp()\n    return y - 1"):
+        space = {}
+        exec(compile(f"def f(x):\n    {text}\n", "file.py", "exec"), space)
+        assert torch.allclose(fresh(space["f"], x), space["f"](x))
+    assert len(lowered) == 2 and len(plans(folder)) == 1
+
+
 def test_generated_code_that_is_to_be_shown_is_made(folder, lowered, monkeypatch, capfd):
     x, y = arguments()
     fresh(wave, x, y)
