@@ -81,8 +81,13 @@ void run(const GemmCall& g, typename P::Out* c, int64_t ldc, const Epilogue<floa
       g.m, g.n, (k + 1) / 2,
       [&](int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr, uint32_t* dst) {
         const BFloat16* src = a.x.data + i0 * a.x.rs + 2 * p0 * a.x.cs;
-        if (a.x.cs == 1) return a.words(src, a.x.rs, rows, kc, k - 2 * p0, mr, dst);
-        a.general(src, a.x.rs, a.x.cs, rows, 0, kc, k - 2 * p0, mr, dst);
+        for (int64_t i = 0; i < rows; i += mr, src += mr * a.x.rs, dst += mr * kc) {
+          const int64_t some = std::min(mr, rows - i), values = k - 2 * p0;
+          if (a.x.cs == 1)
+            a.words(src, a.x.rs, some, kc, values, mr, dst);
+          else
+            a.general(src, a.x.rs, a.x.cs, some, 0, kc, values, mr, dst);
+        }
       },
       [&](int64_t p0, int64_t kc, int64_t j0, int64_t columns, uint32_t* dst) {
         const BFloat16* src = b.x.data + 2 * p0 * b.x.rs + j0 * b.x.cs;

@@ -58,7 +58,7 @@ void gemm_converted(const GemmCall& g) {
   gemm_packed<Plain<T>>(
       g.m, g.n, g.k,
       [&](int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr, T* dst) {
-        pack_a_panel<T, S>(a, p0, kc, i0, rows, mr, dst);
+        pack_a_block<T, S>(a, p0, kc, i0, rows, mr, dst);
       },
       [&](int64_t p0, int64_t kc, int64_t j0, int64_t columns, T* dst) {
         pack_b_panel<T, S>(b, p0, kc, j0, columns, dst);

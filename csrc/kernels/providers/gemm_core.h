@@ -73,7 +73,9 @@ template <class T, class Out>
 }
 
 // One tile of R rows and NV vectors. A is packed with `lda` elements per step of k (Strided: row i
-// at a + i * ars).
+// at a + i * ars). AVX-512 can multiply by an element in memory, which takes a load for each vector
+// but no instruction of its own: done for every second row, the loop is short of neither. The
+// compiler would load the element once, so the second pointer is hidden from it.
 template <class P, int R, int NV, bool Strided>
 [[gnu::noinline]] void tile(int64_t k, const typename P::Elem* a, int64_t lda, int64_t ars,
                             const typename P::Elem* b, int64_t ldb, typename P::Out* c, int64_t ldc,
@@ -82,14 +84,24 @@ template <class P, int R, int NV, bool Strided>
   using T = typename P::Acc;
   using E = typename P::Elem;
   constexpr int W = kLanes<T>;
+  constexpr bool kFromMemory = kVectorBytes == 64 && NV == 2 && !Strided;
   Vec<T> acc[R][NV] = {};
+#pragma GCC unroll 2
   for (int64_t p = 0; p < k; ++p) {
     Vec<E> bv[NV];
 #pragma GCC unroll 4
     for (int j = 0; j < NV; ++j) bv[j] = load<E>(b + j * W);
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
-      E x = Strided ? a[i * ars] : a[i];
+      const int64_t at = Strided ? i * ars : i;
+      if (kFromMemory && i % 2 == 1) {
+        const E* again = a;
+        asm("" : "+r"(again));
+        acc[i][0] = P::step(acc[i][0], a[at], bv[0]);
+        acc[i][NV - 1] = P::step(acc[i][NV - 1], again[at], bv[NV - 1]);
+        continue;
+      }
+      const E x = a[at];
 #pragma GCC unroll 4
       for (int j = 0; j < NV; ++j) acc[i][j] = P::step(acc[i][j], x, bv[j]);
     }
@@ -155,9 +167,9 @@ inline constexpr int64_t kSmallK = 256;
 template <class P>
 struct Blocking {
   static constexpr int64_t kNR = 2 * kLanes<typename P::Acc>;
-  // A block of A (184 KB, 245 of double) and a panel of B (48 KB) stay in the second-level cache
+  // A block of A (192 KB, 245 of double) and a panel of B (48 KB) stay in the second-level cache
   // with room to spare: a block that filled it cost a fifth of the rate with two threads.
-  static constexpr int64_t kKC = std::max<int64_t>(kSmallK, 1536 / sizeof(typename P::Elem));
+  static constexpr int64_t kKC = std::max<int64_t>(kSmallK, 1600 / sizeof(typename P::Elem));
   static constexpr int64_t kMC = 120 / kRows * kRows;
   static constexpr int64_t kNC = 2048 * 4 / sizeof(typename P::Acc);
 };
@@ -185,8 +197,9 @@ inline void barrier(int threads) {
 }
 
 // c (m x n, row stride ldc) from operands given by packers:
-//   pack_a(p0, kc, i0, rows, mr, dst): dst[p * mr + i] for i < rows (mr: rows allotted; one vector
-//   may be overrun) pack_b(p0, kc, j0, columns, dst): dst[p * NR + j], zeros behind `columns`
+//   pack_a(p0, kc, i0, rows, mr, dst): panels of mr rows, kc * mr apart: dst[p * mr + i] for rows i
+//   of a panel (the last may have fewer; one vector may be overrun)
+//   pack_b(p0, kc, j0, columns, dst): dst[p * NR + j], zeros behind `columns`
 // k counts elements (for pairs: pairs).
 template <class P, class PackA, class PackB>
 void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const PackB& pack_b,
@@ -196,10 +209,11 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const Pac
   using Acc = typename P::Acc;
   constexpr int64_t NR = B::kNR;
   const int64_t kc_most = even_block(k, B::kKC, 1), nc_most = even_block(n, B::kNC, NR);
-  const int64_t mr = std::max<int64_t>(1, ceil_div(m, ceil_div(m, kRows)));
-  // Rows are shared out when every thread gets several tiles of them, columns otherwise.
-  const bool by_rows = ceil_div(m, mr) >= 4 * threads || ceil_div(m, mr) * NR >= n;
-  const int64_t share = by_rows ? round_up(ceil_div(m, threads), mr) : m;
+  // Columns are shared out when rows are few and every thread gets several panels: then none waits
+  // for another. Else rows are, in equal shares.
+  const bool by_rows = m > 2 * B::kMC || ceil_div(n, NR) < 4 * threads;
+  const int64_t share = by_rows ? ceil_div(m, threads) : m;
+  const int64_t mr = std::max<int64_t>(1, ceil_div(share, ceil_div(share, kRows)));
   const int64_t mc_most = even_block(share, B::kMC, mr);
   Buffer<E> packed_b(kc_most * nc_most);
   const int64_t a_size = round_up(kc_most * round_up(mc_most, mr) + 2 * NR, 64);
@@ -208,9 +222,7 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const Pac
   region(threads, [&](int t, int nt) {
     E* ap = packed_a.get() + a_size * t;
     // The team may be smaller than asked for.
-    const int64_t mine = round_up(ceil_div(m, nt), mr);
-    const int64_t m0 = by_rows ? std::min(m, t * mine) : 0,
-                  m1 = by_rows ? std::min(m, m0 + mine) : m;
+    const int64_t m0 = by_rows ? m * t / nt : 0, m1 = by_rows ? m * (t + 1) / nt : m;
     for (int64_t jc = 0; jc < n; jc += nc_most) {
       const int64_t nc = std::min(nc_most, n - jc), panels = ceil_div(nc, NR);
       const int64_t first = panels * t / nt, last = panels * (t + 1) / nt;
@@ -223,8 +235,7 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const Pac
         if (by_rows) barrier(nt);
         for (int64_t ic = m0; ic < m1; ic += mc_most) {
           const int64_t mc = std::min(mc_most, m1 - ic);
-          for (int64_t i = 0; i < mc; i += mr)
-            pack_a(pc, kc, ic + i, std::min(mr, mc - i), mr, ap + i * kc);
+          pack_a(pc, kc, ic, mc, mr, ap);
           for (int64_t j = by_rows ? 0 : first; j < (by_rows ? panels : last); ++j) {
             const int64_t columns = std::min(NR, nc - j * NR);
             const E* bp = packed_b.get() + j * NR * kc_most;
@@ -286,14 +297,42 @@ struct Strides {
   int64_t rs, cs;  // between rows (A: of m, B: of k) and columns (A: of k, B: of n)
 };
 
+// Copies a few elements (most often 6 to 12), without a loop from half a vector on.
+template <class T>
+[[gnu::always_inline]] inline void copy_few(T* dst, const T* src, int64_t n) {
+  constexpr int64_t W = kLanes<T>;
+  auto twice = [&]<int64_t N>() {  // two stretches that may overlap
+    std::memcpy(dst, src, N * sizeof(T));
+    std::memcpy(dst + n - N, src + n - N, N * sizeof(T));
+  };
+  if (n >= W && n <= 2 * W) return twice.template operator()<W>();
+  if (n >= W / 2 && n < W) return twice.template operator()<W / 2>();
+  for (int64_t i = 0; i < n; ++i) dst[i] = src[i];
+}
+
 template <class T, class S>
-void pack_a_panel(const Strides<S>& x, int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr,
+void pack_a_block(const Strides<S>& x, int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr,
                   T* dst) {
   const S* src = x.data + i0 * x.rs + p0 * x.cs;
-  if (x.cs == 1)
-    return pack_transposed<T, S>(src, x.rs * static_cast<int64_t>(sizeof(S)), rows, kc, mr, dst);
+  if (x.cs == 1) {
+    for (int64_t i = 0; i < rows; i += mr)
+      pack_transposed<T, S>(src + i * x.rs, x.rs * static_cast<int64_t>(sizeof(S)),
+                            std::min(mr, rows - i), kc, mr, dst + i * kc);
+    return;
+  }
+  // All panels step by step: what they read of a dense column lies in the same lines.
   for (int64_t p = 0; p < kc; ++p, src += x.cs)
-    for (int64_t i = 0; i < rows; ++i) dst[p * mr + i] = as<T>(src[i * x.rs]);
+    for (int64_t i0 = 0; i0 < rows; i0 += mr) {
+      const int64_t some = std::min(mr, rows - i0);
+      T* to = dst + i0 * kc + p * mr;
+      if constexpr (std::is_same_v<T, S>) {
+        if (x.rs == 1) {
+          copy_few<T>(to, src + i0, some);
+          continue;
+        }
+      }
+      for (int64_t i = 0; i < some; ++i) to[i] = as<T>(src[(i0 + i) * x.rs]);
+    }
 }
 
 template <class T, class S>
@@ -375,7 +414,7 @@ void gemm_strided(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const St
   gemm_packed<Plain<T>>(
       m, n, k,
       [&](int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr, T* dst) {
-        pack_a_panel<T, T>(a, p0, kc, i0, rows, mr, dst);
+        pack_a_block<T, T>(a, p0, kc, i0, rows, mr, dst);
       },
       [&](int64_t p0, int64_t kc, int64_t j0, int64_t columns, T* dst) {
         pack_b_panel<T, T>(b, p0, kc, j0, columns, dst);
