@@ -314,14 +314,16 @@ def _(self, indices, start, values, accumulate, indices_b, values_b, batch):
 
 @composite(namespaces=(), method=False)
 def _pad_corner(x: Tensor, shape: Ints) -> Tensor:
-    """`x` in the corner of a zero tensor of a larger shape."""
+    """`x` in the corner of a zero tensor of a larger shape; no dims count as one of one entry."""
     if x.shape == shape:
         return x
     out = x.new_zeros(shape)
+    if x.numel() == 0:
+        return out
     corner = out
-    for k in range(x.ndim):
-        corner = corner.narrow(k, 0, x.size(k))
-    corner.copy_(x)
+    for k in range(out.ndim):
+        corner = corner.narrow(k, 0, x.size(k) if x.ndim > 0 else 1)
+    corner.copy_(x.reshape(corner.shape))
     return out
 
 
@@ -340,10 +342,11 @@ def _check_scatter(input: Tensor, dim: int, index: Tensor, src: Ints, op: str) -
         f"{op}: expected index of as many dims as self and src, got {index.ndim} for "
         f"{input.ndim} and {len(src)}",
     )
-    for k in range(index.ndim):
+    for k in range(max(index.ndim, 1)):
+        size = index.size(k) if index.ndim > 0 else 1
         check(
-            (k == d or input.ndim == 0 or index.size(k) <= input.size(k))
-            and (len(src) == 0 or index.size(k) <= src[k]),
+            (k == d or input.ndim == 0 or size <= input.size(k))
+            and size <= (src[k] if len(src) > 0 else 1),
             f"{op}: expected index no larger than self {input.shape} apart from dim {d} and "
             f"than src {src}, got shape {index.shape}",
         )
@@ -477,6 +480,8 @@ def _scatter_reduce(
 def _(g, input, dim: int, index, src, result, reduce: str, include_self: bool):
     to_input = g
     to_src = g
+    if index.numel() == 0:
+        return g, None, src.new_zeros(src.shape)
     if reduce == "sum":
         to_src = g.gather(dim, index)
     elif reduce == "mean":
@@ -524,11 +529,11 @@ def _(g, input, dim: int, index, src, result, reduce: str, include_self: bool):
 
 @composite(namespaces=(), method=False)
 def _corner(x: Tensor, shape: Ints) -> Tensor:
-    """The corner of `x` of a smaller shape."""
+    """The corner of `x` of a smaller shape; no dims count as one of one entry."""
     out = x
     for k in range(x.ndim):
-        out = out.narrow(k, 0, shape[k])
-    return out
+        out = out.narrow(k, 0, shape[k] if len(shape) > 0 else 1)
+    return out.reshape(shape)
 
 
 @structured(kernel="scatter_add", inplace=True, batch=True)

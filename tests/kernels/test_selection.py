@@ -1,5 +1,7 @@
 """Masks and index tensors against NumPy: blocks, element sizes, layouts, indices out of range."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -101,6 +103,42 @@ def test_scatter_add():
         np.add.at(want, tuple(places), x)
         got = torch.zeros(size).scatter_add(dim, torch.from_numpy(index), torch.from_numpy(x))
         np.testing.assert_array_equal(got.numpy(), want)
+
+
+SCATTERS = {
+    "scatter": torch.scatter,
+    "scatter_add": torch.scatter_add,
+    "scatter_reduce": lambda x, dim, index, src: x.scatter_reduce(dim, index, src, "sum"),
+}
+
+
+@pytest.mark.parametrize("op", SCATTERS)
+@pytest.mark.parametrize("index, src", [([0, 0, 0], 7.0), (0, []), ([1, 1], [7.0])])
+def test_no_dims_count_as_one_entry(op, index, src):
+    at, s = torch.tensor(index), torch.tensor(src)
+    message = (
+        f"{op}: expected index no larger than self [5] apart from dim 0 and than src "
+        f"{list(s.shape)}, got shape {list(at.shape)}"
+    )
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        SCATTERS[op](torch.zeros(5), 0, at, s)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("index", [0, [0], []])
+@pytest.mark.parametrize("src", [3.0, [3.0], [3.0, 4.0]])
+def test_gradients_of_scatters_without_dims(reduce, index, src):
+    at = torch.tensor(index, dtype=torch.int64)
+    met = at.numel() > 0
+    x, s = torch.tensor([2.0, 5.0], requires_grad=True), torch.tensor(src, requires_grad=True)
+    x.scatter_reduce(0, at, s, reduce).sum().backward()
+    to_x, to_src = {
+        "sum": (1.0, 1.0), "prod": (3.0, 2.0), "mean": (0.5, 0.5), "amax": (0.0, 1.0),
+        "amin": (1.0, 0.0),
+    }[reduce]  # fmt: skip
+    assert x.grad.tolist() == [to_x if met else 1.0, 1.0]
+    assert s.grad.shape == s.shape
+    assert s.grad.reshape(-1).tolist() == [to_src if met else 0.0, 0.0][: s.numel()]
 
 
 @pytest.mark.parametrize("bad", [-1, 500, 2**62, -(2**63)])
