@@ -21,6 +21,8 @@ export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
 # Objects that are not instrumented fill vectors that others read.
 ASAN_OPTIONS+=":detect_container_overflow=0:alloc_dealloc_mismatch=0"
 export PYTHONMALLOC=malloc PYTHONPATH="$folder" OMP_NUM_THREADS=2 FLAMBEAU_ISA=v3
+# Compiled functions are instrumented too, and kept apart in the cache by the name of their compiler.
+export CXX="$ROOT/scripts/sanitized_cxx.sh"
 run() { LD_PRELOAD="$runtimes" exec nice -n 10 "$PY" "$@"; }
 case "${1:-}" in
     fuzz) run -m tools.fuzz "${@:2}" ;;
