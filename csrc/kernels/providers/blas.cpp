@@ -109,7 +109,7 @@ bool try_thin(const Gemm& g, bool allowed) {
 // Large products of float through oneDNN where it is. It has no biases: rows of them are put into c
 // first and added to.
 bool by_provider(const GemmCall& g) {
-  constexpr double kLarge = 1 << 28;  // below, our packed products are as fast or faster
+  constexpr double kLarge = 1 << 30;  // below, our packed products are as fast or faster
   const double work =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (g.dtype != DType::Float32 || work < kLarge || g.row_bias || (g.bias && g.beta != 0))
@@ -122,8 +122,10 @@ bool by_provider(const GemmCall& g) {
   if (a == 0 || b == 0 || g.ldc < g.n || !onednn().sgemm) return false;
   float* c = static_cast<float*>(g.c);
   if (g.bias)
-    for (int64_t i = 0; i < g.m; ++i)
-      std::memcpy(c + i * g.ldc, g.bias, static_cast<size_t>(g.n) * sizeof(float));
+    parallel_for(0, g.m, std::max<int64_t>(1, kGrain / g.n), [&](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; ++i)
+        std::memcpy(c + i * g.ldc, g.bias, static_cast<size_t>(g.n) * sizeof(float));
+    });
   return onednn().sgemm(a < 0 ? 'T' : 'N', b < 0 ? 'T' : 'N', g.m, g.n, g.k,
                         static_cast<float>(g.alpha), static_cast<const float*>(g.a), std::abs(a),
                         static_cast<const float*>(g.b), std::abs(b),

@@ -267,24 +267,32 @@ template <class T, class S>
 template <class T, class S>
 void pack_transposed(const void* from, int64_t stride, int64_t rows, int64_t k, int64_t width,
                      T* dst) {
-  constexpr int W = kLanes<T>;
   const char* src = static_cast<const char*>(from);
   int64_t p = 0;
   if constexpr (std::is_same_v<T, S> && std::is_arithmetic_v<T>) {
-    for (; p + W <= k; p += W)
-      for (int64_t i0 = (rows - 1) / W * W; i0 >= 0;
-           i0 -= W) {  // downwards: an overrun is overwritten
+    constexpr int W = kLanes<T>;
+    p = k / W * W;
+    // Downwards: an overrun is overwritten. Rows that are missing repeat the last one.
+    for (int64_t i0 = (rows - 1) / W * W; i0 >= 0; i0 -= W) {
+      const int64_t some = std::min<int64_t>(W, rows - i0);
+      const char* row[W];
+      for (int i = 0; i < W; ++i) row[i] = src + (i0 + std::min<int64_t>(i, some - 1)) * stride;
+      T* to = dst + i0;
+      for (int64_t q = 0; q < p; q += W) {
         Vec<T> r[W];
-        const int64_t some = std::min<int64_t>(W, rows - i0);
-        const char* at = src + i0 * stride + p * static_cast<int64_t>(sizeof(T));
-        for (int i = 0; i < W; ++i) r[i] = i < some ? peek<Vec<T>>(at + i * stride) : Vec<T>{};
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i)
+          r[i] = peek<Vec<T>>(row[i] + q * static_cast<int64_t>(sizeof(T)));
         transpose<T>(r);
-        if (some == W || i0 + W >= width)
-          for (int i = 0; i < W; ++i) store<T>(dst + (p + i) * width + i0, r[i]);
-        else
-          for (int i = 0; i < W; ++i)
-            for (int64_t j = 0; j < some; ++j) dst[(p + i) * width + i0 + j] = r[i][j];
+        if (some == W || i0 + W >= width) {
+#pragma GCC unroll 16
+          for (int i = 0; i < W; ++i, to += width) store<T>(to, r[i]);
+        } else {
+          for (int i = 0; i < W; ++i, to += width)
+            for (int64_t j = 0; j < some; ++j) to[j] = r[i][j];
+        }
       }
+    }
   }
   for (; p < k; ++p)
     for (int64_t i = 0; i < rows; ++i)
