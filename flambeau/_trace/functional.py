@@ -125,10 +125,11 @@ class PrimitiveRecorder(Recorder):
     def write_through(self, x: Fake, made: View, new: Fake) -> None:
         """The tensor below the view `x` gets the values of `new`, see Note [Writing through views].
 
-        What is written to a detached view changes no history but its own.
+        What is written to a detached view changes no history but its own, nor does what is written
+        to the bits of a number.
         """
         grad, below = self.grad, made.below
-        if not made.grad and grad:
+        if grad and not (made.grad and is_inexact(x.dtype)):
             if new.requires_grad and made.op.name != "alias":
                 raise NotFunctional("a view made without gradients was changed with them")
             if below.requires_grad and new.requires_grad:
@@ -176,7 +177,7 @@ class PrimitiveRecorder(Recorder):
         if known(own):
             return self.call(record(own), False, [below, new, *args[1:]])
         rule = vjp(op.uid)
-        if rule is not None and below.numel() == new.numel() and not _repeats(view):
+        if rule is not None and _bytes(below) == _bytes(new) and not _repeats(view):
             given = {"g": new, **{p.name: a for p, a in zip(op.params, args, strict=True)}}
             given[op.params[0].name] = below
             values = [given[p.name] for p in rule.params]
@@ -185,11 +186,17 @@ class PrimitiveRecorder(Recorder):
 
     def placed(self, below: Fake, new: Fake, view: Fake) -> Fake:
         """`below` with `new` where a view of its memory lies."""
+        if below.dtype is not view.dtype:
+            raise NotFunctional("a view of another dtype was changed in place")
         if not geometry.is_contiguous(below.shape, below.strides):
             raise NotFunctional("a view was changed in place that shows memory of gaps")
         place = [list(view.shape), list(view.strides), view.offset]
         made: Fake = self.call(record("as_strided_scatter"), False, [below, new, *place])
         return made
+
+
+def _bytes(x: Fake) -> Any:
+    return x.numel() * x.dtype.itemsize
 
 
 def _repeats(x: Fake) -> bool:

@@ -183,3 +183,53 @@ def test_memory_of_gaps_after_a_change():
 
     for got, want in zip(call(torch.compile(f)), call(f), strict=True):
         assert torch.equal(got, want)
+
+
+def real_parts(z):
+    z.real.flatten().add_(1)
+    z.imag.add_(z.real * 2)
+    return z * 2
+
+
+def pairs_of_numbers(z):
+    torch.view_as_real(z)[..., 1].fill_(3)
+    return z * 2j
+
+
+def bits(x):
+    x.view(torch.int32)[:, 1:].bitwise_and_(-2)
+    return x * x
+
+
+def bytes_of_numbers(x):
+    x.view(torch.uint8)[..., ::2].fill_(0)
+    return x * x
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("f", [real_parts, pairs_of_numbers, bits, bytes_of_numbers])
+def test_views_of_another_dtype(f, wants, dynamic, backend):
+    compiled = torch.compile(f, dynamic=dynamic, backend=backend)
+    for rows in (1, 3):
+        leaf = torch.arange(1.0, 4.0 * rows + 1).reshape(rows, 4).requires_grad_(wants)
+
+        def called(g, leaf=leaf):
+            x = torch.complex(leaf, leaf.sin()) if f in (real_parts, pairs_of_numbers) else leaf * 1
+            y = g(x)
+            grads = torch.autograd.grad(torch.view_as_real(y + 0j).sum(), leaf) if wants else ()
+            assert y.requires_grad == x.requires_grad == wants
+            return y.detach(), x.detach(), *grads
+
+        for got, want in zip(called(compiled), called(f), strict=True):
+            assert torch.allclose(got, want, rtol=1e-6)
+
+
+def test_numbers_in_pairs_are_changed_as_complex_ones():
+    def f(x):
+        torch.view_as_complex(x).mul_(2j)
+        return x + 1
+
+    x, y = torch.ones(3, 2), torch.ones(3, 2)
+    assert torch.equal(torch.compile(f)(x), f(y)) and torch.equal(x, y)
