@@ -307,7 +307,9 @@ struct Moment {
 FB_INLINE Moment join(Moment a, Moment b) {
   double n = a.n + b.n, d = b.mean - a.mean;
   if (n == 0) return a;
-  return {n, a.mean + d * (b.n / n), a.m2 + b.m2 + d * d * (a.n * b.n / n)};
+  // Exact for equal means; but an infinite mean minus itself would not be one.
+  double mean = d - d == 0 ? a.mean + d * (b.n / n) : a.mean * (a.n / n) + b.mean * (b.n / n);
+  return {n, mean, a.m2 + b.m2 + d * d * (a.n * b.n / n)};
 }
 
 template <class T, bool Root = false>
@@ -376,6 +378,7 @@ struct Moments {
         for (int64_t c = 0; c < width; ++c) {
           double shift = static_cast<double>(residue[c]) / k;  // what rounding kept from the mean
           double centred = static_cast<double>(m2[c]) - shift * shift * k;
+          if (shift - shift != 0) shift = 0;  // around an infinite mean
           total[c0 + c] = join(total[c0 + c], {k, static_cast<double>(mean[c]) + shift, centred});
         }
       }

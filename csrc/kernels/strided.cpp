@@ -1,5 +1,6 @@
 #include "kernels/strided.h"
 
+#include <limits>
 #include <utility>
 
 namespace flambeau::kernels {
@@ -22,7 +23,10 @@ void LoopNest::add(const Ints& own, const Ints& own_strides, int64_t itemsize) {
     int at = dims[d] - (ndim - n);
     bool walked = at >= 0 && (own[at] != 1 ||
                               sizes[d] == 1);  // the stride of a size-1 dim still tells its place
-    out[d] = walked ? own_strides[at] * itemsize : 0;
+    if (!walked)
+      out[d] = 0;
+    else if (__builtin_mul_overflow(own_strides[at], itemsize, &out[d]))
+      out[d] = std::numeric_limits<int64_t>::max();  // a dim of one entry, whose stride may be any
   }
 }
 

@@ -170,6 +170,17 @@ def test_variance_of_a_large_offset():
     np.testing.assert_allclose(y.var().item(), exact.var(ddof=1), rtol=1e-5)
 
 
+@pytest.mark.parametrize("places", [[3], [3, 4], [3, 9000]])
+def test_the_mean_beside_a_variance_may_be_infinite(places):
+    x = fb.arange(10_000, dtype=fb.float64)
+    x[fb.tensor(places)] = -fb.inf
+    pairs = fb.stack([x, x], 1)
+    for numbers, dim in ((x, 0), (pairs, 0), (pairs, 1), (pairs[:, 1], 0), (pairs[:, :1], None)):
+        var, mean = fb.var_mean(numbers, dim)
+        assert mean.tolist() == numbers.mean(dim).tolist()
+        assert (var.isnan() == mean.isinf()).all()
+
+
 def test_var_forms():
     a = np.random.default_rng(1).standard_normal((4, 6))
     x = fb.tensor(a)
