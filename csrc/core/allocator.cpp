@@ -2,11 +2,12 @@
 //
 // Note [High-water cache]
 // A large block that is freed stays in the cache: live + cached does not change. A miss that would
-// push live + cached beyond the largest value that live ever had evicts cached blocks, oldest
-// first, until it does not (or the cache is empty). So the process never holds more than its own
-// peak of live memory, and a training loop, which asks for the same sizes again and again, is
-// served from the cache. Blocks are matched by exact rounded size first, then by the next larger
-// one within an eighth.
+// push live + cached beyond the largest value that live ever had, and some slack, evicts cached
+// blocks, oldest first, until it does not (or the cache is empty). So the process holds little more
+// than its own peak of live memory. A training loop asks for the same sizes again and again, but
+// not all of them are there at its peak: without slack, those that are not would be mapped anew,
+// page by page, in each step. Blocks are matched by exact rounded size first, then by the next
+// larger one within an eighth.
 #include "core/allocator.h"
 
 #include <sys/mman.h>
@@ -31,6 +32,8 @@ namespace {
 constexpr size_t kSmallLimit = 4096, kSmallStep = 64, kSmallClasses = kSmallLimit / kSmallStep;
 constexpr size_t kSmallKept = 256;          // free blocks kept per class and thread
 constexpr size_t kLarge = size_t{1} << 16;  // from here on blocks are cached process-wide
+constexpr size_t kSlack = size_t{1}
+                          << 25;  // cached beyond the peak of live memory, or a tenth of that
 constexpr size_t kMapped =
     size_t{1} << 21;  // from here on blocks are mapped, in huge pages where there are any
 
@@ -72,7 +75,7 @@ class LargeCache {
     std::unique_lock guard(mutex_);
     ++stats_.allocations;
     if (auto it = find(bytes); it != by_size_.end()) return reuse(it);
-    if (stats_.live_bytes + stats_.cached_bytes + bytes > stats_.peak_bytes) evict(bytes);
+    evict(bytes);
     void* p = system_allocate(bytes);
     if (!p) {
       trim();
@@ -148,8 +151,8 @@ class LargeCache {
     stats_.peak_bytes = std::max(stats_.peak_bytes, stats_.live_bytes);
   }
   void evict(size_t incoming) {
-    while (!by_age_.empty() &&
-           stats_.live_bytes + stats_.cached_bytes + incoming > stats_.peak_bytes)
+    const size_t limit = stats_.peak_bytes + std::max(kSlack, stats_.peak_bytes / 10);
+    while (!by_age_.empty() && stats_.live_bytes + stats_.cached_bytes + incoming > limit)
       drop(by_age_.begin());
   }
   void drop(Age::iterator block) noexcept {
