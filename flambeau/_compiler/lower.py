@@ -2,8 +2,8 @@
 
 Values are lazy: a pointwise result is a function from an index to a scalar, a view another index
 into what it views; memory is given to what must have it (results, arguments of calls, what several
-nodes read) and each such value becomes a nest of its own. `fuse` merges nests later. Lowering
-decides nothing about speed beyond that.
+nodes read, and `hoist`) and each such value becomes a nest of its own. `fuse` merges nests later.
+Lowering decides nothing about speed beyond that.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from typing import Any
 
 from .._ir.entries import resolve
 from .._ir.graph import Arg, Dim, Graph, Node, ScalarType, TensorType, Value, dim, values_of
-from .._ir.symexpr import Expr, expr, symbol
+from .._ir.symexpr import Expr, expr, product, symbol
 from .._ir.symfloat import FloatExpr, SymFloat
 from .._trace import fake as fakes
 from .._trace import table
 from .._trace.interp import wrapped
 from . import indexing, inline, languages, movement, reductions
 from .nest import Buffer, Call, Nest, Program, Stage, Store, View, variable
-from .scalar import MEMORY, Body, Scalar
+from .scalar import MEMORY, Body, Scalar, cost
+
+_WORTH_KEEPING = 8  # operations, from which on a value is not computed again for every row
+_ROWS = 8  # how many rows there must be
 
 Index = Sequence[Expr]
 NUMBERS = (Expr, FloatExpr, int, float, complex, str)
@@ -114,6 +117,22 @@ class Lowering:
             self.program.steps.append(Nest(t.shape, frozenset(), [Stage("full", [store])], places))
             x.view = View(b.name, b.dtype, t.shape, t.strides, 0)
         return x.view
+
+    def hoist(self, x: Lazy, into: TensorType, where: Any) -> None:
+        """Puts into memory what would be computed again for every row of a larger tensor, as the
+        statistics of a batch norm whose channels lie last would. What does not change along a row
+        the C++ compiler takes out of the loop."""
+        if x.view is not None or x.parts is not None or x.zero:
+            return
+        sizes = [1] * (len(into.shape) - len(x.shape)) + [self.size(n) for n in x.shape]
+        dims = [d for d, n in enumerate(into.strides) if n == 1 and into.shape[d] != 1]
+        if not dims or sizes[dims[0]] == 1:
+            return
+        times = product(n for n, own in zip(into.shape, sizes, strict=True) if own == 1)
+        if times.constant is not None and times.constant < _ROWS:
+            return
+        if cost(self.load(x, self.point(x.shape))) >= _WORTH_KEEPING:
+            self.realise(x, where)
 
     @staticmethod
     def point(shape: Sequence[Any]) -> list[Expr]:
@@ -252,6 +271,9 @@ class Lowering:
         if not inline.possible(op, kernel, types, given):
             return False
         numbers = [given[name] for name in kernel.params]
+        for x in operands:
+            if isinstance(x, Lazy) and isinstance(node.outs[0].type, TensorType):
+                self.hoist(x, node.outs[0].type, node.where)
 
         def result(k: int, dtype: Any) -> Callable[[Index], Scalar]:
             def at(index: Index) -> Scalar:

@@ -9,6 +9,7 @@ import flambeau as torch
 from flambeau import nn
 from flambeau._compiler.emit_cpp import Emitter, innermost, strategy
 from flambeau._compiler.nest import Nest, Program
+from flambeau._compiler.scalar import walk
 from flambeau._compiler.schedule import schedule
 from flambeau._trace import trace
 
@@ -108,11 +109,11 @@ def test_threads_do_not_change_results():
 
 
 def test_what_a_column_needs_is_computed_before_the_rows():
-    *_, nest = nests(lambda x, w: ((x - (w * 2).exp().sqrt()) * 3).sum(0),
+    *_, nest = nests(lambda x, w: ((x - (w * 2).reciprocal()) * 3).sum(0),
                      [uniform(3000, 16).detach(), uniform(16).detach()])  # fmt: skip
     memory = dict.fromkeys(nest.reads | nest.writes, "float")
     lines = Emitter(nest, memory).emit()
-    (at,) = (i for i, x in enumerate(lines) if "s::sqrt" in x)
+    (at,) = (i for i, x in enumerate(lines) if "s::reciprocal" in x)
     (rows,) = (i for i, x in enumerate(lines) if "= from;" in x and "{" in x and "to;" in x)
     assert at < rows
 
@@ -138,3 +139,21 @@ def test_local_rows_do_not_change_the_order_of_loops():
     for x in (torch.rand(5, 3).t(), torch.rand(3, 1).expand(3, 5), torch.rand(5).expand(3, 5)):
         for got, want in zip(torch.compile(f, dynamic=False)(x), f(x), strict=True):
             assert torch.allclose(got, want, rtol=1e-5, atol=1e-7)
+
+
+def scaled(x, variance):
+    return torch.relu((x - 0.25) * torch.rsqrt(variance + 1e-5))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_slow_functions_of_a_column_are_computed_once_for_all_rows(dynamic):
+    x, variance = uniform(500, 24), (uniform(24).detach().abs() + 0.5).requires_grad_()
+    agree(scaled, [x, variance], dynamic=dynamic)
+
+    def slow(nest: Nest) -> bool:
+        return any(n.op == "rsqrt" for s in nest.statements for n in walk([s.value]))
+
+    (held,) = (n for n in nests(scaled, [x, variance], dynamic) if slow(n))
+    assert len(held.domain) == 1
+    few = nests(scaled, [x[:4], variance])  # of so few rows it is not worth a buffer
+    assert len(few) == 1 and slow(few[0])
