@@ -10,9 +10,9 @@ shift || true
 options=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$PY" -DFLAMBEAU_ONEDNN=ON
     -DFLAMBEAU_OPENBLAS=ON "-DFLAMBEAU_PACKAGE=$ROOT/flambeau")
 if have ccache && [ -z "${NO_CCACHE:-}" ]; then
-    options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-    # Checkouts share results. The namespace sets aside what was cached when the precompiled header named its folder.
-    export CCACHE_BASEDIR="$ROOT" CCACHE_NOHASHDIR=1 CCACHE_NAMESPACE=flambeau
+    options+=("-DCMAKE_CXX_COMPILER_LAUNCHER=$ROOT/scripts/ccache.sh")
+    # Checkouts share results. The namespace sets aside what was cached with precompiled headers that were not of the code.
+    export CCACHE_BASEDIR="$ROOT" CCACHE_NOHASHDIR=1 CCACHE_NAMESPACE=flambeau-2
     export CCACHE_SLOPPINESS=pch_defines,time_macros # without which precompiled headers are not cached
 fi
 start=$SECONDS
