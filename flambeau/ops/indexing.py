@@ -323,7 +323,7 @@ def _pad_corner(x: Tensor, shape: Ints) -> Tensor:
     corner = out
     for k in range(out.ndim):
         corner = corner.narrow(k, 0, x.size(k) if x.ndim > 0 else 1)
-    corner.copy_(x.reshape(corner.shape))
+    corner.copy_(x if x.shape == corner.shape else x.reshape(corner.shape))
     return out
 
 
@@ -533,7 +533,7 @@ def _corner(x: Tensor, shape: Ints) -> Tensor:
     out = x
     for k in range(x.ndim):
         out = out.narrow(k, 0, shape[k] if len(shape) > 0 else 1)
-    return out.reshape(shape)
+    return out if out.shape == shape else out.reshape(shape)
 
 
 @structured(kernel="scatter_add", inplace=True, batch=True)
