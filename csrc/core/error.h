@@ -2,6 +2,7 @@
 // `op: expected X, got Y; hint`. The binding turns the kind into the Python class.
 #pragma once
 
+#include <initializer_list>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -34,18 +35,42 @@ inline std::ostream& operator<<(std::ostream& out, const Ints& xs) {
   return out << ']';
 }
 
+// A part of a message: something that can be written to a stream, without its type. Checks are in
+// every function, with parts of all sorts; a template over all of them would be a sixth of the
+// code.
+class Part {
+ public:
+  template <class T>
+  Part(const T& x) : object_(&x), write_(write_as<T>) {}
+  Part(const char* text) : object_(text), write_(write_text) {}
+  template <size_t N>
+  Part(const char (&text)[N]) : Part(static_cast<const char*>(text)) {}
+
+  void write(std::ostream& out) const { write_(out, object_); }
+
+ private:
+  template <class T>
+  [[gnu::cold]] static void write_as(std::ostream& out, const void* object) {
+    out << *static_cast<const T*>(object);
+  }
+  static void write_text(std::ostream& out, const void* text);
+
+  const void* object_;
+  void (*write_)(std::ostream&, const void*);
+};
+
+std::string join(std::initializer_list<Part> parts);
+[[noreturn, gnu::cold]] void fail_with(ErrorKind kind, std::initializer_list<Part> parts);
+
 // Joins its arguments into one string.
 template <class... Args>
-std::string concat(const Args&... args) {
-  std::ostringstream out;
-  out << std::boolalpha;
-  (out << ... << args);
-  return out.str();
+[[gnu::always_inline]] inline std::string concat(const Args&... args) {
+  return join({Part(args)...});
 }
 
 template <class... Args>
-[[noreturn, gnu::cold, gnu::noinline]] void fail(ErrorKind kind, const Args&... args) {
-  throw Error(kind, concat(args...));
+[[noreturn, gnu::always_inline]] inline void fail(ErrorKind kind, const Args&... args) {
+  fail_with(kind, {Part(args)...});
 }
 
 }  // namespace flambeau

@@ -408,3 +408,5 @@ Overlap overlap(const Tensor& x, const Tensor& y) {
 }
 
 }  // namespace flambeau
+
+template class std::vector<flambeau::Tensor>;

@@ -157,3 +157,6 @@ enum class Overlap { None, Full, Partial };
 Overlap overlap(const Tensor& x, const Tensor& y);
 
 }  // namespace flambeau
+
+// Compiled once, in tensor.cpp, for nearly every file has lists of tensors.
+extern template class std::vector<flambeau::Tensor>;

@@ -20,7 +20,7 @@ Value box(const std::optional<T>& x) {
 
 template <class T>
 struct Unbox {
-  static T from(const Value& v) { return std::get<T>(v); }
+  static const T& from(const Value& v) { return std::get<T>(v); }
 };
 template <class T>
 struct Unbox<std::optional<T>> {
@@ -33,20 +33,15 @@ struct Unbox<std::optional<T>> {
 // without.
 template <>
 struct Unbox<Tensor> {
-  static Tensor from(const Value& v) {
-    return std::holds_alternative<std::monostate>(v) ? Tensor() : std::get<Tensor>(v);
-  }
+  static const Tensor& from(const Value& v);
 };
 template <>
 struct Unbox<OptTensors> {
-  static OptTensors from(const Value& v) {
-    if (auto* xs = std::get_if<Tensors>(&v)) return OptTensors(xs->begin(), xs->end());
-    return std::get<OptTensors>(v);
-  }
+  static OptTensors from(const Value& v);
 };
 
 template <class T>
-T unbox(const Value& v) {
+decltype(auto) unbox(const Value& v) {
   return Unbox<T>::from(v);
 }
 
@@ -59,9 +54,10 @@ Values box_all(const Args&... args) {
 }
 
 // Results: one Value each.
+Values single(Value x);
 template <class T>
 Values box_results(const T& x) {
-  return {box(x)};
+  return single(box(x));
 }
 template <class... T>
 Values box_results(const std::tuple<T...>& xs) {

@@ -6,6 +6,13 @@
 
 namespace flambeau {
 
+Value::Value() = default;
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+
 Values dispatch_boxed(const OpDesc& op, Values args) {
   if (autocast_enabled() && op.autocast != Autocast::None)
     return autocast_call(op, std::move(args));
@@ -34,3 +41,5 @@ const OpDesc* find_op(const std::string& uid) {
 }
 
 }  // namespace flambeau
+
+template class std::vector<flambeau::Value>;

@@ -21,9 +21,21 @@
 
 namespace flambeau {
 
-using Value = std::variant<std::monostate, Tensor, Tensors, OptTensors, bool, int64_t, double,
-                           Scalar, std::string, Ints, std::vector<double>, std::vector<bool>,
-                           std::vector<Scalar>, DType, Device, Layout, MemoryFormat, Generator>;
+// An argument or a result. Copies and destruction are out of line, for the tables of so many
+// alternatives would be made in every file.
+class Value
+    : public std::variant<std::monostate, Tensor, Tensors, OptTensors, bool, int64_t, double,
+                          Scalar, std::string, Ints, std::vector<double>, std::vector<bool>,
+                          std::vector<Scalar>, DType, Device, Layout, MemoryFormat, Generator> {
+ public:
+  using variant::variant;
+  Value();
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
+};
 using Values = std::vector<Value>;
 
 struct ParamDesc {
@@ -95,3 +107,5 @@ const OpDesc* find_op(const std::string& uid);  // null when there is none
 std::span<const OpDesc* const> all_ops();       // generated
 
 }  // namespace flambeau
+
+extern template class std::vector<flambeau::Value>;

@@ -93,6 +93,16 @@ void sort(Tensor& values, Tensor& indices, const Tensor& input, bool, int64_t di
   });
 }
 
+namespace {
+// Orders by key, the larger first, and by place.
+template <class U>
+struct Better {
+  bool operator()(const Keyed<U>& a, const Keyed<U>& b) const {
+    return a.key > b.key || (a.key == b.key && a.place < b.place);
+  }
+};
+}  // namespace
+
 // A heap of the k best seen so far: most entries lose against its root at the cost of one
 // comparison.
 void topk(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64_t dim,
@@ -104,9 +114,7 @@ void topk(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64
     const T* in = input.data<T>();
     T* v = values.data<T>();
     int64_t* x = indices.data<int64_t>();
-    auto better = [](const Keyed<U>& a, const Keyed<U>& b) {
-      return a.key > b.key || (a.key == b.key && a.place < b.place);
-    };
+    constexpr Better<U> better;
     each_line(lines, [&](int64_t a, int64_t b) {
       std::vector<Keyed<U>> best(lines.n);
       for (int64_t i = a; i < b; ++i) {
@@ -382,6 +390,35 @@ std::tuple<Tensor, Tensor, Tensor> unique_flat(const Tensor& input, bool sort_fi
   return result;
 }
 
+// The elements of a dense tensor as keys, which compare without their type.
+template <class U>
+std::vector<U> keys_of(const Tensor& x) {
+  std::vector<U> keys(x.numel());
+  visit_ordered(x.dtype(), "unique_dim", [&]<class T>() {
+    if constexpr (std::is_same_v<typename KeyOf<T>::U, U>)
+      std::transform(x.data<T>(), x.data<T>() + x.numel(), keys.begin(), KeyOf<T>::of);
+  });
+  return keys;
+}
+
+// Groups of equal rows of a matrix; `order` becomes theirs.
+template <class U>
+Groups group_rows(const Tensor& rows, std::vector<int64_t>& order, bool sort_first, bool inverse,
+                  bool counts) {
+  const int64_t n = static_cast<int64_t>(order.size()), width = n ? rows.numel() / n : 0;
+  const std::vector<U> keys = keys_of<U>(rows);
+  const auto row = [&](int64_t r) { return keys.begin() + r * width; };
+  for (int64_t i = 0; i < n; ++i) order[i] = i;
+  if (sort_first)
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return std::lexicographical_compare(row(a), row(a) + width, row(b), row(b) + width);
+    });
+  const auto same = [&](int64_t a, int64_t b) {
+    return std::equal(row(a), row(a) + width, row(b));
+  };
+  return group(order, same, {n}, inverse, counts);
+}
+
 // Slices along dim as rows of one matrix, compared lexicographically.
 std::tuple<Tensor, Tensor, Tensor> unique_rows(const Tensor& input, int64_t dim, bool sort_first,
                                                bool inverse, bool counts) {
@@ -391,45 +428,30 @@ std::tuple<Tensor, Tensor, Tensor> unique_rows(const Tensor& input, int64_t dim,
   std::swap(strides[0], strides[d]);
   FB_CHECK(input.numel() > 0 || n == 0 || input.numel() == 0, "unique: unexpected shape");
   Tensor rows = contiguous(alias(input, sizes, strides, input.offset()));
-  int64_t width = n ? rows.numel() / n : 0;
   if (input.numel() == 0) {
     int64_t zeros = 0;
     for (int64_t s : input.sizes()) zeros += s == 0;
     FB_CHECK(zeros == 1 && n == 0,
              "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   }
-  std::tuple<Tensor, Tensor, Tensor> result;
-  visit_ordered(rows.dtype(), "unique_dim", [&]<class T>() {
-    const T* p = rows.data<T>();
-    std::vector<int64_t> order(n);
-    for (int64_t i = 0; i < n; ++i) order[i] = i;
-    auto key = [&](int64_t r, int64_t j) { return KeyOf<T>::of(p[r * width + j]); };
-    if (sort_first)
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-        for (int64_t j = 0; j < width; ++j)
-          if (key(a, j) != key(b, j)) return key(a, j) < key(b, j);
-        return false;
-      });
-    Groups g = group(
-        order,
-        [&](int64_t a, int64_t b) {
-          for (int64_t j = 0; j < width; ++j)
-            if (key(a, j) != key(b, j)) return false;
-          return true;
-        },
-        {n}, inverse, counts);
-    Ints shape = sizes;
-    shape[0] = static_cast<int64_t>(g.first.size());
-    Tensor out = empty(shape, rows.dtype());
-    for (size_t i = 0; i < g.first.size(); ++i)
-      std::copy_n(p + order[g.first[i]] * width, width,
-                  out.data<T>() + static_cast<int64_t>(i) * width);
-    Ints back_sizes = out.sizes(), back_strides = out.strides();
-    std::swap(back_sizes[0], back_sizes[d]);
-    std::swap(back_strides[0], back_strides[d]);
-    result = {contiguous(alias(out, back_sizes, back_strides, 0)), g.inverse, g.counts};
-  });
-  return result;
+  std::vector<int64_t> order(n);
+  const int64_t item = rows.itemsize(), bytes = n ? rows.numel() / n * item : 0;
+  const auto grouped = item == 1   ? group_rows<uint8_t>
+                       : item == 2 ? group_rows<uint16_t>
+                       : item == 4 ? group_rows<uint32_t>
+                                   : group_rows<uint64_t>;
+  const Groups g = grouped(rows, order, sort_first, inverse, counts);
+  Ints shape = sizes;
+  shape[0] = static_cast<int64_t>(g.first.size());
+  const Tensor out = empty(shape, rows.dtype());
+  const char* from = static_cast<const char*>(rows.data_ptr());
+  char* to = static_cast<char*>(out.data_ptr());
+  if (bytes)
+    for (int64_t first : g.first) to = std::copy_n(from + order[first] * bytes, bytes, to);
+  Ints back_sizes = out.sizes(), back_strides = out.strides();
+  std::swap(back_sizes[0], back_sizes[d]);
+  std::swap(back_strides[0], back_strides[d]);
+  return {contiguous(alias(out, back_sizes, back_strides, 0)), g.inverse, g.counts};
 }
 }  // namespace
 

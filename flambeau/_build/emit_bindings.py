@@ -433,11 +433,12 @@ def _tables(all_groups: list[Group]) -> str:
 
 
 def files(unit: Unit) -> dict[str, str]:
-    """File name -> text: one source per family, the tables, a header."""
+    """File name -> text: one source per area (the first word of a family), the tables, a header."""
     all_groups = groups([e.op for e in unit.entries])
     known = declare.names(unit)
-    families: dict[str, list[Group]] = {}
+    areas: dict[str, list[Group]] = {}
     for g in all_groups:
-        families.setdefault((g.functions or g.methods)[0].op.family, []).append(g)
-    out = {f"bindings_{family}.cpp": _source(parts, known) for family, parts in families.items()}
+        area = (g.functions or g.methods)[0].op.family.partition("_")[0]
+        areas.setdefault(area, []).append(g)
+    out = {f"bindings_{area}.cpp": _source(parts, known) for area, parts in areas.items()}
     return {**out, "bindings.h": _header(all_groups), "bindings.cpp": _tables(all_groups)}

@@ -58,11 +58,11 @@ def boxed_vjp(entry: Entry) -> list[str]:
     originals = {s.origin for s in vjp.saved} | {op.params[i].name for i in vjp.slots}
     for i, p in enumerate(op.params):
         if p.name in originals:
-            lines.append(f"  [[maybe_unused]] auto {cpp_name(p.name)} = {_unbox(op, i)};")
+            lines.append(f"  [[maybe_unused]] const auto& {cpp_name(p.name)} = {_unbox(op, i)};")
     for s in vjp.saved:
         if s.origin.startswith("result") and s.origin not in {p.name for p in op.params}:
             i = int(s.origin[6:] or 0)
-            line = f"  auto {s.origin} = unbox<{cpp_value(op.outputs[i])}>(results[{i}]);"
+            line = f"  const auto& {s.origin} = unbox<{cpp_value(op.outputs[i])}>(results[{i}]);"
             if line not in lines:
                 lines.append(line)
     needs = []

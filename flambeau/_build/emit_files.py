@@ -156,7 +156,7 @@ def write(files: dict[str, str], out: Path) -> int:
         part.write_text(text)
         os.replace(part, path)
         changed += 1
-    for path in [*out.glob("ops_*.cpp"), *out.glob("loops_*.cpp")]:
+    for path in out.glob("*.cpp"):
         if path.name not in files:
             path.unlink()
             changed += 1
