@@ -295,7 +295,12 @@ void linalg_cofactor(Tensor& result, const Tensor& A) {
       std::vector<T> u(nn), v(nn), scratch(nn);
       std::vector<R> s(n), others(n);
       std::vector<int> pivots(n);
-      lapack::gesdd<T>('S', n, n, work.data<T>() + b * nn, s.data(), u.data(), n, v.data(), n);
+      T* c = out.data<T>() + b * nn;
+      if (lapack::gesdd<T>('S', n, n, work.data<T>() + b * nn, s.data(), u.data(), n, v.data(),
+                           n)) {
+        std::fill_n(c, nn, T(std::numeric_limits<R>::quiet_NaN()));
+        return;
+      }
       auto det = [&](const std::vector<T>& q) {
         scratch = q;
         lapack::getrf<T>(n, n, scratch.data(), pivots.data());
@@ -309,7 +314,6 @@ void linalg_cofactor(Tensor& result, const Tensor& A) {
         for (int j = 0; j < n; ++j)
           if (j != k) others[k] *= s[j];
       }
-      T* c = out.data<T>() + b * nn;
       for (int j = 0; j < n; ++j)
         for (int i = 0; i < n; ++i) {
           T sum(0);

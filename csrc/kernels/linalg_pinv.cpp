@@ -46,7 +46,7 @@ void linalg_pinv(Tensor& result, const Tensor& input, const Tensor& atol, const 
       std::vector<R> s(k);
       std::vector<T> u, vt;
       if (hermitian) {
-        infos[b] = lapack::heevd<T>(true, false, n, a, s.data());
+        if (lapack::heevd<T>(true, false, n, a, s.data())) infos[b] = lapack::kNotFinite;
         u.assign(a, a + int64_t{n} * n);
         vt.resize(u.size());
         for (int64_t i = 0; i < n; ++i)
@@ -75,12 +75,7 @@ void linalg_pinv(Tensor& result, const Tensor& input, const Tensor& atol, const 
       gemm(g);
     });
   });
-  for (size_t i = 0; i < infos.size(); ++i)
-    if (infos[i])
-      fail(
-          ErrorKind::LinAlg, "linalg.", hermitian ? "eigh" : "svd", ": ",
-          input.dim() == 2 ? "" : concat("(Batch element ", i, "): "),
-          "The algorithm failed to converge because the input matrix contained non-finite values.");
+  lapack::check_finite(infos, hermitian ? "linalg.eigh" : "linalg.svd", input.dim() == 2);
   settle(result, out);
 }
 

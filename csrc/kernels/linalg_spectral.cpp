@@ -10,14 +10,6 @@
 namespace flambeau::kernels {
 namespace {
 
-template <class T>
-bool finite(T x) {
-  if constexpr (std::is_floating_point_v<T>)
-    return std::isfinite(x);
-  else
-    return std::isfinite(x.real()) && std::isfinite(x.imag());
-}
-
 // Raises what LAPACK reported for the matrices of a batch.
 void check(const std::vector<int>& infos, const char* name, bool is_matrix) {
   Tensor info = empty({static_cast<int64_t>(infos.size())}, DType::Int32);
@@ -158,9 +150,6 @@ void linalg_svd(Tensor& U, Tensor& S, Tensor& Vh, const Tensor& A, bool full_mat
     T none{};
     each_matrix(batch, k, [&](int64_t i) {
       T* a = work.data<T>() + i * int64_t{m} * n;
-      for (int64_t j = 0; j < int64_t{m} * n; ++j)
-        if (!finite(a[j])) infos[i] = -4;
-      if (infos[i]) return;
       infos[i] = lapack::gesdd<T>(
           !vectors        ? 'N'
           : full_matrices ? 'A'
@@ -169,13 +158,7 @@ void linalg_svd(Tensor& U, Tensor& S, Tensor& Vh, const Tensor& A, bool full_mat
           std::max(1, m), vectors ? v.data<T>() + i * int64_t{rows} * n : &none, std::max(1, rows));
     });
   });
-  for (int64_t i = 0; i < batch; ++i)
-    if (infos[i] == -4) {
-      const std::string where = A.dim() == 2 ? "" : concat("(Batch element ", i, "): ");
-      fail(
-          ErrorKind::LinAlg, "linalg.svd: ", where,
-          "The algorithm failed to converge because the input matrix contained non-finite values.");
-    }
+  lapack::check_finite(infos, "linalg.svd", A.dim() == 2);
   check(infos, "linalg.svd", A.dim() == 2);
   settle(S, s);
   if (vectors) settle(U, u), settle(Vh, v);
@@ -188,9 +171,8 @@ void linalg_eig(Tensor& L, Tensor& V, const Tensor& A, bool vectors) {
   std::vector<int> infos(batch);
   visit_inexact(A.dtype(), "linalg.eig", [&]<class T>() {
     using C = std::complex<lapack::Real<T>>;
-    const T* all = work.data<T>();
-    for (int64_t i = 0; i < work.numel(); ++i)
-      FB_CHECK(finite(all[i]), "torch.linalg.eig: input tensor should not contain infs or NaNs.");
+    FB_CHECK(lapack::all_finite(work.data<T>(), work.numel()),
+             "torch.linalg.eig: input tensor should not contain infs or NaNs.");
     each_matrix(n ? batch : 0, n, [&](int64_t i) {
       infos[i] =
           lapack::geev<T>(vectors, n, work.data<T>() + i * int64_t{n} * n, w.data<C>() + i * n,
@@ -238,6 +220,7 @@ void linalg_lstsq(Tensor& solution, Tensor& rank, Tensor& singular_values, const
       if (s.numel()) std::copy_n(values.data(), k, s.data<R>() + i * k);
     });
   });
+  lapack::check_finite(infos, "torch.linalg.lstsq", input.dim() == 2);
   check(infos, "torch.linalg.lstsq", input.dim() == 2);
   settle(solution, x), settle(rank, ranks), settle(singular_values, s);
 }

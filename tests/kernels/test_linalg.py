@@ -317,3 +317,18 @@ def test_factors_of_many_blocks(dtype):
         L.inv(torch.ones(n, n))
     with pytest.raises(L.LinAlgError, match="minor of order 300 is not positive"):
         L.cholesky(torch.eye(n).index_fill(0, torch.tensor([299]), -1.0))
+
+
+@pytest.mark.parametrize("name", ["svd", "pinv", "gelsd", "gelss"])
+def test_singular_values_of_what_is_not_finite_are_refused(name, maker):
+    # LAPACK looks for those of the first matrix for ever.
+    first = [[0.0, 1e30, 1.0, 1e30], [-1.0, np.nan, -1.0, -np.inf], [-1.0, 0.0, np.nan, 0.0]]
+    batch = torch.tensor([[[1.0] * 4] * 3, first], dtype=torch.float64)
+    calls = {
+        "svd": lambda: L.svd(batch),
+        "pinv": lambda: L.pinv(batch, rtol=0.5),
+        "gelsd": lambda: L.lstsq(batch, torch.ones(2, 3, 1).double(), driver="gelsd"),
+        "gelss": lambda: L.lstsq(batch, torch.ones(2, 3, 1).double(), driver="gelss"),
+    }
+    with pytest.raises(L.LinAlgError, match="element 1.*non-finite"):
+        calls[name]()

@@ -481,8 +481,17 @@ int heevd(bool vectors, bool upper, int n, T* a, Real<T>* w) {
   return info;
 }
 
+void check_finite(const std::vector<int>& infos, const char* op, bool is_matrix) {
+  const auto bad = std::find(infos.begin(), infos.end(), kNotFinite);
+  if (bad == infos.end()) return;
+  const std::string where = is_matrix ? "" : concat("(Batch element ", bad - infos.begin(), "): ");
+  fail(ErrorKind::LinAlg, op, ": ", where,
+       "The algorithm failed to converge because the input matrix contained non-finite values.");
+}
+
 template <class T>
 int gesdd(char job, int m, int n, T* a, Real<T>* s, T* u, int ldu, T* vt, int ldvt) {
+  if (!all_finite(a, int64_t{m} * n)) return kNotFinite;
   if (!available()) return builtin::gesdd(job, m, n, a, s, u, ldu, vt, ldvt);
   using R = Real<T>;
   int lda = std::max(1, m), small = std::min(m, n), large = std::max(m, n);
@@ -550,6 +559,7 @@ int geev(bool vectors, int n, T* a, std::complex<Real<T>>* w, std::complex<Real<
 
 template <class T>
 int gels(int driver, int m, int n, int rhs, T* a, T* b, Real<T> rcond, int* rank, Real<T>* s) {
+  if (driver >= 2 && !all_finite(a, int64_t{m} * n)) return kNotFinite;
   if (!available()) return builtin::gels(driver, m, n, rhs, a, b, rcond, rank, s);
   using R = Real<T>;
   int lda = std::max(1, m), ldb = std::max({1, m, n}), small = std::max(1, std::min(m, n));

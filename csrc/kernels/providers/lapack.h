@@ -4,6 +4,8 @@
 // is LAPACK's: 0 is success, positive names where it failed.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "core/dtype.h"
@@ -37,6 +39,19 @@ template <class T>
 int ormqr(bool left, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c);
 template <class T>
 int heevd(bool vectors, bool upper, int n, T* a, Real<T>* w);  // Hermitian eigenproblem
+// Singular values of what is not finite: LAPACK might look for them for ever, so it is not asked.
+inline constexpr int kNotFinite = -4;
+template <class T>
+bool all_finite(const T* x, int64_t n) {
+  return std::all_of(x, x + n, [](T v) {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::isfinite(v);
+    else
+      return std::isfinite(v.real()) && std::isfinite(v.imag());
+  });
+}
+// Raises where one matrix of a batch was such.
+void check_finite(const std::vector<int>& infos, const char* op, bool is_matrix);
 template <class T>
 int gesdd(char job, int m, int n, T* a, Real<T>* s, T* u, int ldu, T* vt, int ldvt);  // job A, S, N
 // General eigenproblem; w and vectors are complex for real input too.
