@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 from .._ir.graph import Dim
 from .._ir.symexpr import Expr, expr
 from .nest import Accumulate, Nest, Program, Stage, Step, Store, variable
-from .scalar import Body, Scalar, cost, rewritten, walk
-
-_FORWARD_COST = 8  # operations; what costs more is kept by the nest and read back, not repeated
+from .scalar import REPEATED, Body, Scalar, cost, rewritten, walk
 
 
 def fuse(program: Program, body: Body) -> Program:
@@ -178,7 +176,7 @@ def _forwarded(
         if n.value[1] != m.store.index or (m.kind == "full" and kind == "row"):
             possible = False
             return n
-        if m.kind == "full" and m.stage != stage and cost(m.store.value) > _FORWARD_COST:
+        if m.kind == "full" and m.stage != stage and cost(m.store.value) > REPEATED:
             return n
         return body.cast(m.store.value, n.type)
 

@@ -21,10 +21,9 @@ from .._trace import table
 from .._trace.interp import wrapped
 from . import indexing, inline, languages, movement, reductions
 from .nest import Buffer, Call, Nest, Program, Stage, Store, View, variable
-from .scalar import MEMORY, Body, Scalar, cost
+from .scalar import MEMORY, REPEATED, Body, Scalar, cost
 
-_WORTH_KEEPING = 8  # operations, from which on a value is not computed again for every row
-_ROWS = 8  # how many rows there must be
+_ROWS = 8  # of a larger tensor, from which on `hoist` is worth a buffer
 
 Index = Sequence[Expr]
 NUMBERS = (Expr, FloatExpr, int, float, complex, str)
@@ -131,7 +130,7 @@ class Lowering:
         times = product(n for n, own in zip(into.shape, sizes, strict=True) if own == 1)
         if times.constant is not None and times.constant < _ROWS:
             return
-        if cost(self.load(x, self.point(x.shape))) >= _WORTH_KEEPING:
+        if cost(self.load(x, self.point(x.shape))) > REPEATED:
             self.realise(x, where)
 
     @staticmethod

@@ -131,6 +131,10 @@ def walk(roots: Iterable[Scalar], known: Callable[[Scalar], object] | None = Non
     return list(out.values())
 
 
+#: operations that are sooner computed again than kept in memory and read back
+REPEATED = 8
+
+
 def cost(x: Scalar) -> int:
     """About how many operations computing x takes, loads aside."""
     return sum(PRIMITIVES[n.op].cost for n in walk([x]) if n.op in PRIMITIVES)
