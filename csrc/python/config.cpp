@@ -4,6 +4,7 @@
 #include "core/parallel.h"
 #include "core/promotion.h"
 #include "dispatch/autocast.h"
+#include "kernels/isa.h"
 #include "kernels/providers/onednn.h"
 #include "python/argparse.h"
 #include "python/factories.h"
@@ -89,8 +90,8 @@ PyObject* build_info(PyObject*, PyObject*) {
   const bool openmp = false;
 #endif
   const bool onednn = kernels::onednn().convolution != nullptr;
-  return Py_BuildValue("{sOsO}", "onednn", onednn ? Py_True : Py_False, "openmp",
-                       openmp ? Py_True : Py_False);
+  return Py_BuildValue("{sOsOss}", "onednn", onednn ? Py_True : Py_False, "openmp",
+                       openmp ? Py_True : Py_False, "isa", kernels::isa_name());
 }
 
 // Seeds
@@ -271,7 +272,7 @@ PyMethodDef config_functions[] = {
      "Starts peak_bytes anew from what is live."},
     {"empty_cache", py_empty_cache, METH_NOARGS, "Gives cached memory back to the system."},
     {"_build_info", build_info, METH_NOARGS,
-     "Which optional libraries this build has, and finds now."},
+     "Which optional libraries this build has, and finds now; which instruction set is in use."},
     {"manual_seed", manual_seed, METH_O, "Seeds the default generator and returns it."},
     {"seed", seed, METH_NOARGS,
      "Seeds the default generator from the system and returns the seed."},

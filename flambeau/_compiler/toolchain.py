@@ -82,11 +82,21 @@ def flags() -> tuple[str, ...]:
     if os.environ.get("FLAMBEAU_VERIFY"):  # functions of nests have one signature, used or not
         warnings = ("-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror")
     return (
-        "-std=c++20", "-O3", "-march=native", "-mprefer-vector-width=512", "-fno-math-errno",
+        "-std=c++20", "-O3", f"-march={_level()}", "-mprefer-vector-width=512", "-fno-math-errno",
         "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC",
         "-fvisibility=hidden", "-nostdinc++", *warnings, f"-I{_HERE / 'include'}",
         f"-I{sources()}", "-DFB_ISA=native", "-DFB_HAVE_ISA_portable=1",
     )  # fmt: skip
+
+
+def _level() -> str:
+    """What code is made for: this processor, or the level that the kernels are asked to keep to.
+
+    Compiled code then rounds as eager does, which has fused multiply-adds and vector functions of
+    its own at each level.
+    """
+    isa = str(_C._build_info()["isa"]) if os.environ.get("FLAMBEAU_ISA") else "portable"
+    return "native" if isa == "portable" else f"x86-64-{isa}"
 
 
 @cache

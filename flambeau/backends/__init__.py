@@ -132,7 +132,7 @@ class _Cpu(Backend):
 
     def get_cpu_capability(self) -> str:
         """The instruction set that kernels were chosen for, e.g. ``"AVX512"``."""
-        return str(_build("cpu_capability", "DEFAULT"))
+        return {"v3": "AVX2", "v4": "AVX512"}.get(_build("isa"), "DEFAULT")
 
 
 class _OptEinsum(Backend):
