@@ -37,17 +37,24 @@ class Step:
 
 @dataclass(frozen=True)
 class Input:
-    """How an argument is made: sizes at two occasions, dtype, and a form by `a.` expressions."""
+    """How an argument is made: sizes at two occasions, dtype, and a form by `a.` expressions.
+
+    Gradients are taken to a dense leaf that the argument is a form of (`leaf`), or a form of a
+    result of (`result`), or to the argument as it is (`formed`).
+    """
 
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
     dtype: str
     form: str  # dense | swapped | stepped | expanded | offset
-    grad: str  # none | leaf | result
+    grad: str  # none | leaf | result | formed
 
     def make(self, seed: int, which: int) -> Any:
         """The tensor, and the leaf that gradients are taken to (or None)."""
         shape = self.shapes[which]
         x = _values(_base(shape, self.form), self.dtype, seed)
+        if self.grad == "formed":
+            leaf = _formed(x, shape, self.form).requires_grad_()
+            return leaf, leaf
         if self.grad != "none":
             x.requires_grad_()
         leaf = x if self.grad != "none" else None
@@ -221,7 +228,7 @@ class Drawer:
             forms += ["stepped", "expanded", "offset"] * (rank > 0)
             form = r.choice(forms) if all(all(s) for s in shapes) else "dense"
             inexact = dtype.startswith(("float", "complex", "bfloat"))
-            wanted = r.choice(["leaf", "leaf", "leaf", "result", "none"])
+            wanted = r.choice(["leaf", "leaf", "result", "formed", "none"])
             grad = wanted if grads and inexact else "none"
             out.append(Input(shapes, dtype, form, grad))  # type: ignore[arg-type]
         return out

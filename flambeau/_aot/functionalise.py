@@ -15,7 +15,7 @@ from .._ir.graph import Graph, Node, TensorType, Value, dim
 from .._ir.symexpr import Expr
 from .._ir.symfloat import FloatExpr, SymFloat
 from .._trace.fake import Fake, of_type, plain, symbolic
-from .._trace.functional import NotFunctional, PrimitiveRecorder
+from .._trace.functional import NotFunctional, PrimitiveRecorder, repeats
 from .._trace.interp import NUMBERS, wrapped
 from .._trace.record import fakes_of
 from .metadata import Alias, Metadata
@@ -164,6 +164,21 @@ def _history_apart(x: Fake) -> bool:
     return False
 
 
+def _made_at_once(x: Fake, base: Fake) -> bool:
+    """Whether one `as_strided` of the base has the derivative that a chain of views has.
+
+    It follows places in memory. A chain tells elements of the base apart that have one place, and
+    drops what an `as_strided` within it shows of memory that the view below does not.
+    """
+    if repeats(base):
+        return False
+    while x.view_of is not None:
+        if x.view_of.op.name == "as_strided" and x.view_of.below is not base:
+            return False
+        x = x.view_of.below
+    return True
+
+
 def _nested(a: Any, values: dict[Value, Any]) -> Any:
     if isinstance(a, tuple):
         return [_nested(x, values) for x in a]
@@ -175,5 +190,7 @@ def _alias(x: Fake, source: str, index: int, base: Fake) -> Alias:
         return Alias(source, index, True)
     shape, strides = (tuple(map(plain, s)) for s in (x.shape, x.strides))
     offset = plain(x.offset - base.offset)
+    if x.requires_grad and not _made_at_once(x, base):
+        raise NotFunctional("a result is a view whose gradients depend on how it was made")
     detached = base.requires_grad and not x.requires_grad
     return Alias(source, index, False, x.dtype, shape, strides, dim(offset), detached)

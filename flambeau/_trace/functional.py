@@ -101,7 +101,7 @@ class PrimitiveRecorder(Recorder):
 
     def write(self, x: Fake, new: Fake) -> None:
         """`x` holds the values of `new` from now on."""
-        if _repeats(x):
+        if repeats(x):
             raise NotFunctional(
                 "a tensor that shows an element more than once was changed in place"
             )
@@ -140,7 +140,7 @@ class PrimitiveRecorder(Recorder):
             self.grad = False
             if new.requires_grad:
                 new = self.call(record("alias"), False, [new])
-        if below.view_of is not None and _repeats(below):
+        if below.view_of is not None and repeats(below):
             # Elements that the view below has twice would get their cotangents twice.
             base = x.memory.base
             self.write(base, self.placed(base, new, x))
@@ -177,7 +177,7 @@ class PrimitiveRecorder(Recorder):
         if known(own):
             return self.call(record(own), False, [below, new, *args[1:]])
         rule = vjp(op.uid)
-        if rule is not None and _bytes(below) == _bytes(new) and not _repeats(view):
+        if rule is not None and _bytes(below) == _bytes(new) and not repeats(view):
             given = {"g": new, **{p.name: a for p, a in zip(op.params, args, strict=True)}}
             given[op.params[0].name] = below
             values = [given[p.name] for p in rule.params]
@@ -199,7 +199,7 @@ def _bytes(x: Fake) -> Any:
     return x.numel() * x.dtype.itemsize
 
 
-def _repeats(x: Fake) -> bool:
+def repeats(x: Fake) -> bool:
     """Whether an element may have two places in a view; sizes that vary: if it came by windows."""
     pairs = zip(x.strides, x.shape, strict=True)
     dims = [(s, n) for s, n in pairs if not isinstance(n, int) or n != 1]
