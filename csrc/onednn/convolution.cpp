@@ -4,7 +4,14 @@
 // last, oneDNN works on that layout, unless the weight is larger than they are (it is what takes
 // long to rearrange then); else it chooses its own, and arrays are brought to it and back. Memory
 // for that comes from the caller.
+//
+// Note [Winograd]
+// Windows of 3 x 3 are computed from tiles of 6 x 6 with a quarter of the multiplications where
+// that pays (docs/design/performance.md has the measurements, errors included). An element's error
+// is relative to the largest of its tile then, not of its window, and what is not finite would
+// reach the whole tile. So a result that is not finite throughout is computed again, directly.
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -61,11 +68,27 @@ struct Shapes {
           std::max<int64_t>(0, (g.out[a] - 1) * g.stride[a] + reach - g.in[a] - g.pad[a]));
     }
   }
+  static int64_t elements(const Dims& d) {
+    return std::accumulate(d.begin(), d.end(), int64_t{1}, std::multiplies<>());
+  }
   // What a primitive is asked for.
   static memory::desc weights(const Dims& d) { return of(d, Tag::any); }
   memory::desc plane(const Dims& d) const {
-    const bool follow = (last.x || last.y) && elements(x) + elements(y) >= elements(w);
+    const bool follow = method == algorithm::convolution_direct && (last.x || last.y) &&
+                        elements(x) + elements(y) >= elements(w);
     return of(d, follow ? channels_last(d) : Tag::any);
+  }
+  // Whether tiles of 4 x 4 results make up for rearranging the arrays: enough channels, weights
+  // that are transformed for many positions, and no more than a third of the tiles in vain.
+  bool winograd_pays() const {
+    const auto all = [](const Dims& d, int64_t n) { return d == Dims{n, n}; };
+    if (w.size() != 4 || w[2] != 3 || w[3] != 3 || !all(stride, 1) || !all(dilation, 0))
+      return false;
+    if (std::max({left[0], left[1], right[0], right[1]}) > 1 || std::min(w[0], w[1]) < 64)
+      return false;
+    const auto tiled = [](int64_t n) { return (n + 3) / 4 * 4; };
+    const int64_t places = y[2] * y[3];
+    return 3 * tiled(y[2]) * tiled(y[3]) <= 4 * places && y[0] * places >= 8 * std::max(w[0], w[1]);
   }
   // What is there.
   memory::desc input() const { return of(x, last.x ? channels_last(x) : row_major(x)); }
@@ -79,12 +102,10 @@ struct Shapes {
 
   int first;
   ChannelsLast last;
+  algorithm method = algorithm::convolution_direct;
   Dims x, y, w, stride, dilation, left, right;
 
  private:
-  static int64_t elements(const Dims& d) {
-    return std::accumulate(d.begin(), d.end(), int64_t{1}, std::multiplies<>());
-  }
   static memory::desc of(const Dims& d, Tag tag) { return {d, memory::data_type::f32, tag}; }
   static Tag channels_last(const Dims& d) { return d.size() == 5 ? Tag::acdeb : Tag::acdb; }
   static Tag row_major(const Dims& d) {
@@ -147,11 +168,18 @@ bool is_reference(const Description& pd) {
   return std::strncmp(pd.impl_info_str(), "ref", 3) == 0;
 }
 
+// Scratch memory of many sizes would have a block of the cache each; large ones have a size in
+// common.
+size_t shared_size(size_t bytes) {
+  constexpr size_t kStep = size_t{1} << 22;
+  return bytes < kStep ? bytes : (bytes + kStep - 1) / kStep * kStep;
+}
+
 template <class Primitive, class Description>
 void execute(const Description& pd, stream& run, std::unordered_map<int, memory> args,
              Allocator a) {
   const memory::desc scratch = pd.scratchpad_desc();
-  const Block own(scratch.get_size(), a);
+  const Block own(shared_size(scratch.get_size()), a);
   if (own.get()) args.emplace(DNNL_ARG_SCRATCHPAD, memory(scratch, cpu(), own.get()));
   Primitive(pd).execute(run, args);
   run.wait();
@@ -159,13 +187,12 @@ void execute(const Description& pd, stream& run, std::unordered_map<int, memory>
 
 convolution_forward::primitive_desc forward_of(const Shapes& s, bool bias) {
   const auto kind = prop_kind::forward_training;
-  const auto algorithm = algorithm::convolution_direct;
   const auto x = s.plane(s.x), y = s.plane(s.y), w = s.weights(s.w);
   if (bias)
-    return {{kind, algorithm, x, w, s.vector(s.y[1]), y, s.stride, s.dilation, s.left, s.right},
+    return {{kind, s.method, x, w, s.vector(s.y[1]), y, s.stride, s.dilation, s.left, s.right},
             attributes(),
             cpu()};
-  return {{kind, algorithm, x, w, y, s.stride, s.dilation, s.left, s.right}, attributes(), cpu()};
+  return {{kind, s.method, x, w, y, s.stride, s.dilation, s.left, s.right}, attributes(), cpu()};
 }
 
 bool forward(const Shapes& s, const float* x, const float* w, const float* bias, float* y,
@@ -186,8 +213,7 @@ bool forward(const Shapes& s, const float* x, const float* w, const float* bias,
 
 bool to_input(const Shapes& s, const float* gy, const float* w, float* gx, Allocator a) {
   const convolution_backward_data::primitive_desc pd(
-      {algorithm::convolution_direct, s.plane(s.x), s.weights(s.w), s.plane(s.y), s.stride,
-       s.dilation, s.left, s.right},
+      {s.method, s.plane(s.x), s.weights(s.w), s.plane(s.y), s.stride, s.dilation, s.left, s.right},
       attributes(), cpu(), forward_of(s, false));
   if (is_reference(pd)) return false;
   stream run(cpu());
@@ -204,8 +230,7 @@ bool to_input(const Shapes& s, const float* gy, const float* w, float* gx, Alloc
 
 bool to_weight(const Shapes& s, const float* gy, const float* x, float* gw, Allocator a) {
   const convolution_backward_weights::primitive_desc pd(
-      {algorithm::convolution_direct, s.plane(s.x), s.weights(s.w), s.plane(s.y), s.stride,
-       s.dilation, s.left, s.right},
+      {s.method, s.plane(s.x), s.weights(s.w), s.plane(s.y), s.stride, s.dilation, s.left, s.right},
       attributes(), cpu(), forward_of(s, false));
   if (is_reference(pd)) return false;
   stream run(cpu());
@@ -220,6 +245,37 @@ bool to_weight(const Shapes& s, const float* gy, const float* x, float* gw, Allo
   return run.wait(), true;
 }
 
+// No infinity and no NaN.
+bool finite(const float* p, int64_t n) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  bool ok = true;
+#pragma omp parallel for reduction(&& : ok) schedule(static)
+  for (int64_t block = 0; block < n; block += 4096) {
+    uint32_t worst = 0;
+    for (int64_t i = block; i < std::min(n, block + 4096); ++i)
+      worst = std::max(worst, std::bit_cast<uint32_t>(p[i]) & kExponent);
+    ok = ok && worst < kExponent;
+  }
+  return ok;
+}
+
+bool map(int what, const Shapes& s, const float* a, const float* b, const float* bias, float* out,
+         Allocator allocator) {
+  if (what == 0) return forward(s, a, b, bias, out, allocator);
+  if (bias) return false;
+  return what == 1 ? to_input(s, a, b, out, allocator) : to_weight(s, a, b, out, allocator);
+}
+
+// The same by Note [Winograd], if that is there.
+bool tiled(int what, Shapes s, const float* a, const float* b, const float* bias, float* out,
+           Allocator allocator) try {
+  s.method = algorithm::convolution_winograd;
+  const Dims& result = what == 0 ? s.y : what == 1 ? s.x : s.w;
+  return map(what, s, a, b, bias, out, allocator) && finite(out, s.elements(result));
+} catch (const dnnl::error&) {
+  return false;
+}
+
 }  // namespace
 
 // what: 0 the convolution of a by b, 1 the gradient of its input, 2 that of its weight, for a the
@@ -230,9 +286,8 @@ extern "C" __attribute__((visibility("default"))) bool flambeau_onednn_convoluti
   try {
     const Shapes s(*static_cast<const Geometry*>(geometry), last);
     const Allocator allocator{take, give};
-    if (what == 0) return forward(s, a, b, bias, out, allocator);
-    if (bias) return false;
-    return what == 1 ? to_input(s, a, b, out, allocator) : to_weight(s, a, b, out, allocator);
+    if (s.winograd_pays() && tiled(what, s, a, b, bias, out, allocator)) return true;
+    return map(what, s, a, b, bias, out, allocator);
   } catch (const dnnl::error&) {
     return false;
   }

@@ -120,7 +120,10 @@ def test_refusals():
 
 
 LAID_OUT = [
-    # channels, kernel, stride, padding, groups, input size: the provider, patches, our own loops
+    # channels, kernel, stride, padding, groups, input size: the provider, patches, our own loops;
+    # the first two by tiles (Note [Winograd])
+    (64, 64, 3, 1, 1, 1, (12, 15)),
+    (64, 96, 3, 1, 0, 1, (18, 18)),
     (16, 32, 3, 1, 1, 1, (12, 13)),
     (16, 32, 3, 2, 1, 1, (13, 12)),
     (3, 64, 7, 2, 3, 1, (40, 39)),
@@ -169,3 +172,20 @@ def test_layouts_of_floats(case, transposed):
             assert got.stride() == expected.stride()
             error = (got.double() - expected).abs().max() / expected.abs().max()
             assert error < 3e-6, (x_last, w_last, g_last)
+
+
+def test_what_is_not_finite_stays_in_its_window():
+    """Tiles would spread it (Note [Winograd]); its values would be others, too."""
+    torch.manual_seed(0)
+    x, w = torch.randn(4, 64, 12, 12), torch.randn(64, 64, 3, 3) / 24
+    bad = x.clone()
+    bad[1, 2, 4, 4], bad[3, 5, 11, 0] = float("inf"), float("nan")
+    y, z = F.conv2d(x, w, padding=1), F.conv2d(bad, w, padding=1)
+    reached = torch.zeros(4, 64, 12, 12, dtype=torch.bool)
+    reached[1, :, 3:6, 3:6], reached[3, :, 10:, :2] = True, True
+    assert torch.equal(z.isfinite(), ~reached)
+    assert torch.equal(z[1].isinf(), reached[1]) and z[3].isnan().sum() == 64 * 4
+    assert torch.allclose(z[~reached], y[~reached], atol=1e-5)
+    huge = F.conv2d(x * 1e37, w, padding=1)  # beyond the range within a tile
+    assert torch.equal(huge.isfinite(), torch.ones_like(huge, dtype=torch.bool))
+    assert torch.allclose(huge / 1e37, y, atol=1e-5)
