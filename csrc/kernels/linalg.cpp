@@ -227,16 +227,16 @@ void linalg_lu_solve(Tensor& result, const Tensor& LU, const Tensor& pivots, con
 
 void linalg_inv_ex(Tensor& inverse, Tensor& info, const Tensor& A, bool check_errors) {
   Tensor work = columns_of(inverse), infos = dense_of(info), lu = column_copy(A);
-  const int64_t n = A.size(-1), batch = batch_of(A);
+  const int n = small(A.size(-1), "linalg.inv");
+  const int64_t batch = batch_of(A);
   std::vector<int> pivots(batch * n);
   factor(lu, pivots.data(), infos.data<int>());
   visit_inexact(A.dtype(), "linalg.inv", [&]<class T>() {
-    T* x = work.data<T>();
-    std::fill_n(x, work.numel(), T(0));
-    for (int64_t i = 0; i < batch; ++i)
-      for (int64_t j = 0; j < n; ++j) x[i * n * n + j * n + j] = T(1);
+    each_matrix(batch, n, [&](int64_t i) {
+      lapack::inverse<T>(n, lu.data<T>() + i * n * n, pivots.data() + i * n,
+                         work.data<T>() + i * n * n);
+    });
   });
-  substitute(lu, pivots.data(), work, 'N');
   settle(inverse, work), settle(info, infos);
   if (check_errors) linalg_check_errors(info, info, "linalg.inv_ex", A.dim() == 2);
 }

@@ -92,6 +92,7 @@ struct Operand {
   int64_t item, loop_item;  // bytes of an element in memory, and as the loop sees it
   ConvertFn convert;        // null: same dtype
   bool direct;              // the loop works on the tensor's memory, row by row
+  bool fixed;               // direct, but one number per row: for LoopTable::fixed
   bool streamed;
   char* buffer;
   // What the buffer holds, to not gather the same operand again.
@@ -101,7 +102,7 @@ struct Operand {
 
 struct Job {
   const LoopNest& nest;
-  Loop loop;
+  Loop loop, fixed;  // `fixed`: null where there is none
   const Param* params;
   int inputs, outputs;
   Operand operands[kMaxInputs + kMaxOutputs];  // outputs behind inputs
@@ -170,7 +171,7 @@ void run_tile(Job& job, const Tile& t, char* raw) {
     int64_t row = matrix ? o.strides[1] : 0;
     at[k] = o.data + t.offsets[k];
     step[k] = o.direct ? row : t.cols * o.loop_item;
-    joined = joined && step[k] == t.cols * o.loop_item;
+    joined = joined && (t.rows == 1 || step[k] == (o.fixed ? 0 : t.cols * o.loop_item));
     if (o.direct) continue;
     if (k < job.inputs) gather(o, at[k], t, row, raw);
   }
@@ -217,12 +218,17 @@ void run(Job& job) {
   Tiles tiles = make_tiles(nest, limit, runs_across(nest));
   bool flat = nest.ndim == 1, short_rows = nest.ndim > 1 && tiles.cols < 32;
   int buffers = 0;
+  if (job.fixed && !short_rows) {
+    Operand& last = job.operands[job.inputs - 1];
+    last.fixed = !last.convert && last.strides[0] == 0;
+    if (last.fixed) job.loop = job.fixed;
+  }
   for (int k = 0; k < job.count(); ++k) {
     Operand& o = job.operands[k];
     bool unit = o.strides[0] == o.item;
     bool joined = nest.ndim == 1 || o.strides[1] == tiles.cols * o.item;
     o.streamed = job.stream && k >= job.inputs && unit && tiles.cols * o.item >= 128;
-    o.direct = !o.convert && unit && !o.streamed && (!short_rows || joined);
+    o.direct = o.fixed || (!o.convert && unit && !o.streamed && (!short_rows || joined));
     flat = flat && o.direct;
     buffers += !o.direct;
   }
@@ -256,7 +262,15 @@ void apply(const PointwiseKernel& k, DType computed, LoopNest& nest, const Tenso
   if (nest.numel == 0) return;
   nest.merge();
   Compute c = compute_type(k, computed);
-  Job job{nest, k.builds[isa_index]->loops[int(c)], params.begin(), k.inputs, k.outputs, {}, 0};
+  const LoopTable& loops = *k.builds[isa_index];
+  Job job{nest,
+          loops.loops[int(c)],
+          c == Compute::Float32 ? loops.fixed : nullptr,
+          params.begin(),
+          k.inputs,
+          k.outputs,
+          {},
+          0};
   FB_CHECK_IMPL(job.loop, '"', k.name, "\" not implemented for '", scalar_type_name(computed), "'");
   if (!on_cpu(outputs[0])) return;
   job.grain = std::max<int64_t>(4096, 4 * kGrain / (3 + k.cost));
@@ -273,8 +287,14 @@ void apply(const PointwiseKernel& k, DType computed, LoopNest& nest, const Tenso
   };
   int64_t written = 0;
   bool aliased = false;
-  for (int i = 0; i < k.inputs; ++i)
-    fill(job.operands[i], *inputs[i], k.conditions >> i & 1 ? DType::Bool : cd, i, true);
+  alignas(16) char numbers[kMaxInputs][16];  // what is one number is converted once
+  for (int i = 0; i < k.inputs; ++i) {
+    Operand& o = job.operands[i];
+    fill(o, *inputs[i], k.conditions >> i & 1 ? DType::Bool : cd, i, true);
+    if (!o.convert || inputs[i]->numel() != 1) continue;
+    o.convert(o.data, numbers[i], 1);
+    o.data = numbers[i], o.item = o.loop_item, o.convert = nullptr;
+  }
   for (int i = 0; i < k.outputs; ++i) {
     fill(job.output(i), outputs[i], result_dtype(k.results[i], cd), k.inputs + i, false);
     written += outputs[i].numel() * outputs[i].itemsize();

@@ -37,6 +37,7 @@ enum class Compute : uint8_t { Float32, Float64, Int64, UInt64, Bool, Complex64,
 inline constexpr int kComputeTypes = 7;
 struct LoopTable {
   Loop loops[kComputeTypes];  // null: the loop does not exist
+  Loop fixed = nullptr;       // of float: the last input is one number. Most have none
 };
 
 // Which type an operation computes in, from the promoted type of its inputs.

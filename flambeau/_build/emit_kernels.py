@@ -74,6 +74,22 @@ class Kernel:
             and all(self.result_kind(j) in ("Same", "Real") for j in range(len(self.outputs)))
         )
 
+    @property
+    def has_fixed(self) -> bool:
+        """Is there a loop of float whose last input is one number?
+
+        For arithmetic so cheap that spreading that number out first would take as long.
+        """
+        ops = {n.op for n in topological(self.outputs) if n.args}
+        used = {str(n.value) for n in topological(self.outputs) if n.op == "input"}
+        return (
+            "f" in self.classes
+            and not self.conditions
+            and len(self.inputs) == 2
+            and used == set(self.inputs)
+            and ops <= _LANE_ARITHMETIC
+        )
+
     def result_kind(self, i: int) -> str:
         """Enumerator of Result for output i."""
         if self.results and self.results[i] != "same":
@@ -159,16 +175,17 @@ def _statements(nodes: Sequence[Node], names: _Names, exact: str, prefix: str) -
 
 def _input_names(
     k: Kernel, nodes: Sequence[Node], types: dict[str, str] = _TYPES
-) -> tuple[_Names, list[str]]:
+) -> tuple[_Names, dict[int, str]]:
+    """Names of what a loop is given, and how each input is loaded."""
     names = _Names(types)
-    loads = []
+    loads = {}
     for n in nodes:
         if n.op == "input":
             i = k.inputs.index(str(n.value))
             names.of[id(n)] = f"x{i}"
             kind = types[n.kind]
             load = f"lanes.read(in{i} + i)" if kind == "Lanes" else f"read<{kind}>(in{i} + i)"
-            loads.append(f"const {kind} x{i} = {load};")
+            loads[i] = f"const {kind} x{i} = {load};"
         elif n.op == "param":
             p = f"p{k.params.index(str(n.value))}"
             names.of[id(n)] = f"lanes_of({p})" if types is _LANES else p
@@ -194,6 +211,14 @@ def loop(k: Kernel) -> list[str]:
         lines.append("    part<T, false>(0, n, in, out, params);")
     else:
         lines += _guarded(k, trig)
+    if k.has_fixed:
+        lines += [
+            "  }",
+            "  static void run_fixed(int64_t n, const void* const* in, void* const* out,",
+            "                        [[maybe_unused]] const Param* params) {",
+            "    using T = float;",
+            *_body(k, nodes, "false", fixed=True),
+        ]
     return [*lines, "  }", "};"]
 
 
@@ -230,13 +255,18 @@ def _used(k: Kernel, nodes: Sequence[Node]) -> set[int]:
     return {k.inputs.index(str(n.value)) for n in nodes if n.op == "input"}
 
 
-def _body(k: Kernel, nodes: list[Node], exact: str) -> list[str]:
+def _body(k: Kernel, nodes: list[Node], exact: str, fixed: bool = False) -> list[str]:
+    """Statements from pointers to stores; fixed: over n elements, the last input one number."""
     names, loads = _input_names(k, nodes)
     lines = _pointers(k, _used(k, nodes), outputs=True)
-    if k.in_lanes:
+    first, last = ("0", "n") if fixed else ("from", "to")
+    if fixed:
+        i = len(k.inputs) - 1
+        lines.append(f"    {loads.pop(i).replace(' + i)', ')')}")
+    elif k.in_lanes:
         lines += _lanes(k, nodes, exact)
-    lines += ["#pragma GCC ivdep", "    for (int64_t i = from; i < to; ++i) {"]
-    lines += [f"      {x}" for x in [*loads, *_statements(nodes, names, exact, "t")]]
+    lines += ["#pragma GCC ivdep", f"    for (int64_t i = {first}; i < {last}; ++i) {{"]
+    lines += [f"      {x}" for x in [*loads.values(), *_statements(nodes, names, exact, "t")]]
     for j, n in enumerate(k.outputs):
         lines.append(f"      write(out{j} + i, {names.lifted(n, _out_type(k, j))});")
     return [*lines, "    }"]
@@ -244,7 +274,7 @@ def _body(k: Kernel, nodes: list[Node], exact: str) -> list[str]:
 
 def _lanes(k: Kernel, nodes: list[Node], exact: str) -> list[str]:
     names, loads = _input_names(k, nodes, _LANES)
-    body = [*loads, *_statements(nodes, names, exact, "t")]
+    body = [*loads.values(), *_statements(nodes, names, exact, "t")]
     body += [
         f"lanes.write(out{j} + i, {names.lifted(n, 'Lanes')});" for j, n in enumerate(k.outputs)
     ]
@@ -265,7 +295,7 @@ def _guarded(k: Kernel, angles: Sequence[Node]) -> list[str]:
     nodes = topological(angles)
     names, loads = _input_names(k, nodes)
     lines = _pointers(k, _used(k, nodes), outputs=False)
-    body = [*loads, *_statements(nodes, names, "true", "t")]
+    body = [*loads.values(), *_statements(nodes, names, "true", "t")]
     tests = [f"s::beyond_trig({names.lifted(a, _TYPES[a.kind])})" for a in angles]
     return [
         *lines,
@@ -303,7 +333,8 @@ def isa_source(kernels: Sequence[Kernel], name: str) -> str:
             for t, made in zip(COMPUTE, k.compute_types, strict=True)
         ]
         lines.append(f"extern const LoopTable loops_{k.name};")
-        lines.append(f"const LoopTable loops_{k.name} = {{{{{', '.join(entries)}}}}};")
+        fixed = f", {k.name}::run_fixed" if k.has_fixed else ""
+        lines.append(f"const LoopTable loops_{k.name} = {{{{{', '.join(entries)}}}{fixed}}};")
     return "\n".join([*lines, "", "}  // namespace flambeau::kernels::FB_ISA", ""])
 
 

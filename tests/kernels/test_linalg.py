@@ -313,6 +313,9 @@ def test_factors_of_many_blocks(dtype):
     factors = L.lu_factor(tensor(h))
     x = np.asarray(L.lu_solve(*factors, tensor(b), adjoint=True))
     np.testing.assert_allclose(adjoint(h) @ x, b, atol=limit)
+    order = np.random.default_rng(2).permutation(n)  # so that rows have to be exchanged
+    inverse = np.asarray(L.inv(tensor(h[order])))
+    np.testing.assert_allclose(inverse @ h[order], np.eye(n), atol=limit)
     with pytest.raises(L.LinAlgError, match="element 2 is zero"):
         L.inv(torch.ones(n, n))
     with pytest.raises(L.LinAlgError, match="minor of order 300 is not positive"):

@@ -148,6 +148,25 @@ def test_broadcasting(a, b):
     assert (got.numpy() == x + y).all()
 
 
+@pytest.mark.parametrize("shape", [(40, 31), (40, 33), (7, 2100), (3, 50, 64), (600, 1)])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+def test_one_number_per_row(name, shape):
+    """Loops whose last operand is a number: rows that are short, long, split, out of order."""
+    x = np.random.default_rng(2).normal(size=shape).astype("float32")
+    op = getattr(torch, name)
+    reference = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[name]
+    columns = [x[..., :1] + 2, np.full((), 1.5, "float32"), x[:1, ..., :1] - 3]
+    for column in columns:
+        c, t = torch.from_numpy(np.array(column)), torch.from_numpy(x)
+        assert (op(t, c).numpy() == reference(x, column)).all()
+        assert (op(t.clone(), c, out=torch.empty(shape)).numpy() == reference(x, column)).all()
+        assert (getattr(t.clone(), name + "_")(c).numpy() == reference(x, column)).all()
+        turned = torch.from_numpy(np.ascontiguousarray(x.T)).permute(*range(x.ndim)[::-1])
+        assert (op(turned, c).numpy() == reference(x, column)).all()
+        every_other = torch.from_numpy(np.repeat(x, 2, axis=-1))[..., ::2]
+        assert (op(every_other, c).numpy() == reference(x, column)).all()
+
+
 def test_shapes_that_do_not_match():
     with pytest.raises(
         RuntimeError,

@@ -109,7 +109,7 @@ bool try_thin(const Gemm& g, bool allowed) {
 // Large products of float through oneDNN where it is. It has no biases: rows of them are put into c
 // first and added to.
 bool by_provider(const GemmCall& g) {
-  constexpr double kLarge = 1 << 30;  // below, our packed products are as fast or faster
+  constexpr double kLarge = 1 << 29;  // below, our packed products are as fast or faster
   const double work =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (g.dtype != DType::Float32 || work < kLarge || g.row_bias || (g.bias && g.beta != 0))

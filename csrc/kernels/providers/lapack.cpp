@@ -324,6 +324,30 @@ int getrs(char trans, int n, int rhs, const T* lu, const int* pivots, T* b) {
 }
 
 template <class T>
+void inverse(int n, const T* lu, const int* pivots, T* x) {
+  std::fill_n(x, static_cast<int64_t>(n) * n, T(0));
+  for (int j = 0; j < n; ++j) column(x, n, j)[j] = T(1);
+  if (!available()) return void(builtin::getrs('N', n, n, lu, pivots, x));
+  // The inverse of L has zeros above its diagonal: rows before a column's own take no part.
+  const auto solve = [&](int from, int to) {
+    for (int j = from; j < to; j += kBlock)
+      solve_by_halves<T>('L', 'N', 'U', n - j, std::min(kBlock, to - j), column(lu, n, j) + j, n,
+                         column(x, n, j) + j, n);
+    solve_by_halves<T>('U', 'N', 'N', n, to - from, lu, n, column(x, n, from), n);
+  };
+  // Early columns take longest, so a thread has as many of them as of the late ones.
+  const int64_t threads = in_blocks(n) ? num_threads() : 1, slices = 2 * threads;
+  parallel_for(0, threads, 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i)
+      for (const int64_t slice : {i, slices - 1 - i})
+        solve(static_cast<int>(n * slice / slices), static_cast<int>(n * (slice + 1) / slices));
+  });
+  for (int j = n - 1; j >= 0; --j)
+    if (const int k = pivots[j] - 1; k != j)
+      std::swap_ranges(column(x, n, j), column(x, n, j + 1), column(x, n, k));
+}
+
+template <class T>
 int trtrs(bool upper, char trans, bool unit, int n, int rhs, const T* a, T* b) {
   if (!available()) return builtin::trtrs(upper, trans, unit, n, rhs, a, b);
   const int ld = std::max(1, n);
@@ -629,6 +653,7 @@ int gels(int driver, int m, int n, int rhs, T* a, T* b, Real<T> rcond, int* rank
   template int potrf<T>(bool, int, T*);                                                \
   template int getrf<T>(int, int, T*, int*);                                           \
   template int getrs<T>(char, int, int, const T*, const int*, T*);                     \
+  template void inverse<T>(int, const T*, const int*, T*);                             \
   template int trtrs<T>(bool, char, bool, int, int, const T*, T*);                     \
   template int geqrf<T>(int, int, T*, T*);                                             \
   template int orgqr<T>(int, int, int, T*, const T*);                                  \

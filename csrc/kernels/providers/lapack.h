@@ -30,6 +30,8 @@ int getrf(int m, int n, T* a, int* pivots);  // LU; pivots count from 1
 template <class T>
 int getrs(char trans, int n, int rhs, const T* lu, const int* pivots, T* b);
 template <class T>
+void inverse(int n, const T* lu, const int* pivots, T* x);  // of what getrf factored
+template <class T>
 int trtrs(bool upper, char trans, bool unit, int n, int rhs, const T* a, T* b);
 template <class T>
 int geqrf(int m, int n, T* a, T* tau);  // Householder QR
