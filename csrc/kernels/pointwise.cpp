@@ -102,7 +102,8 @@ struct Operand {
 
 struct Job {
   const LoopNest& nest;
-  Loop loop, fixed;  // `fixed`: null where there is none
+  Loop loop;
+  RowsLoop fixed;  // where the last input is one number per row and there is such a loop
   const Param* params;
   int inputs, outputs;
   Operand operands[kMaxInputs + kMaxOutputs];  // outputs behind inputs
@@ -177,10 +178,18 @@ void run_tile(Job& job, const Tile& t, char* raw) {
   }
   auto base = [&](int k) { return job.operands[k].direct ? at[k] : job.operands[k].buffer; };
   int64_t calls = joined ? 1 : t.rows, n = joined ? t.rows * t.cols : t.cols;
-  for (int64_t r = 0; r < calls; ++r) {
+  auto point = [&](int64_t r) {
     for (int k = 0; k < job.inputs; ++k) in[k] = base(k) + r * step[k];
     for (int k = 0; k < job.outputs; ++k) out[k] = base(job.inputs + k) + r * step[job.inputs + k];
-    job.loop(n, in, out, job.params);
+  };
+  if (job.fixed) {
+    point(0);
+    job.fixed(calls, n, in, out, step, job.params);
+  } else {
+    for (int64_t r = 0; r < calls; ++r) {
+      point(r);
+      job.loop(n, in, out, job.params);
+    }
   }
   Ahead ahead;  // the next tile most often lies behind this one
   for (int k = 0; k < job.inputs && job.stream; ++k) {
@@ -195,6 +204,7 @@ void run_tile(Job& job, const Tile& t, char* raw) {
 
 // One run over everything: each thread calls the loop once.
 void run_flat(Job& job) {
+  static constexpr int64_t kNowhere[kMaxInputs + kMaxOutputs] = {};  // there is one row
   constexpr int64_t kUnit = 64;
   parallel_for(0, (job.nest.numel + kUnit - 1) / kUnit, std::max<int64_t>(1, job.grain / kUnit),
                [&](int64_t first, int64_t last) {
@@ -205,7 +215,10 @@ void run_flat(Job& job) {
                    in[k] = job.operands[k].data + begin * job.operands[k].strides[0];
                  for (int k = 0; k < job.outputs; ++k)
                    out[k] = job.output(k).data + begin * job.output(k).strides[0];
-                 job.loop(n, in, out, job.params);
+                 if (job.fixed)
+                   job.fixed(1, n, in, out, kNowhere, job.params);
+                 else
+                   job.loop(n, in, out, job.params);
                });
 }
 
@@ -218,10 +231,10 @@ void run(Job& job) {
   Tiles tiles = make_tiles(nest, limit, runs_across(nest));
   bool flat = nest.ndim == 1, short_rows = nest.ndim > 1 && tiles.cols < 32;
   int buffers = 0;
-  if (job.fixed && !short_rows) {
+  if (job.fixed) {
     Operand& last = job.operands[job.inputs - 1];
-    last.fixed = !last.convert && last.strides[0] == 0;
-    if (last.fixed) job.loop = job.fixed;
+    last.fixed = !short_rows && !last.convert && last.strides[0] == 0;
+    if (!last.fixed) job.fixed = nullptr;
   }
   for (int k = 0; k < job.count(); ++k) {
     Operand& o = job.operands[k];

@@ -33,11 +33,15 @@ struct Param {
 
 using Loop = void (*)(int64_t n, const void* const* in, void* const* out, const Param* params);
 
+// Over rows; `steps` are the bytes from one to the next in each input, then each output.
+using RowsLoop = void (*)(int64_t rows, int64_t n, const void* const* in, void* const* out,
+                          const int64_t* steps, const Param* params);
+
 enum class Compute : uint8_t { Float32, Float64, Int64, UInt64, Bool, Complex64, Complex128 };
 inline constexpr int kComputeTypes = 7;
 struct LoopTable {
   Loop loops[kComputeTypes];  // null: the loop does not exist
-  Loop fixed = nullptr;       // of float: the last input is one number. Most have none
+  RowsLoop fixed = nullptr;   // of float: the last input is one number per row. Most have none
 };
 
 // Which type an operation computes in, from the promoted type of its inputs.

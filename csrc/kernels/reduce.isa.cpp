@@ -10,6 +10,7 @@ constexpr int64_t kBlock =
     1024;  // elements summed in their own precision before they go to the accumulator
 constexpr int kLanes = 64;         // partial results of a run, for the vectoriser
 constexpr int64_t kRowBlock = 32;  // rows summed so
+constexpr int64_t kAhead = 2048;   // bytes between what is summed and what is fetched
 
 template <class T>
 constexpr int compute_of = std::is_same_v<T, float>      ? 0
@@ -110,9 +111,13 @@ struct Sums {
     for (; i + L <= n;) {
       Item lanes[L] = {};
       int64_t end = i + kBlock < n ? i + kBlock : n;
-      for (; i + L <= end; i += L)
+      for (; i + L <= end; i += L) {
+        // The processor's own prefetchers stop at the end of every page.
+        for (size_t line = 0; line < L * sizeof(T); line += 64)
+          __builtin_prefetch(reinterpret_cast<const char*>(x + i) + kAhead + line);
 #pragma GCC ivdep
         for (int k = 0; k < L; ++k) lanes[k] = s::add(lanes[k], Op::map(read<T>(x + i + k), p));
+      }
       for (int width = L / 2; width > 0; width /= 2)
         for (int k = 0; k < width; ++k) lanes[k] = s::add(lanes[k], lanes[k + width]);
       total = s::add(total, lift<Acc>(lanes[0]));

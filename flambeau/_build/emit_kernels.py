@@ -76,7 +76,7 @@ class Kernel:
 
     @property
     def has_fixed(self) -> bool:
-        """Is there a loop of float whose last input is one number?
+        """Is there a loop of float whose last input is one number per row?
 
         For arithmetic so cheap that spreading that number out first would take as long.
         """
@@ -85,7 +85,7 @@ class Kernel:
         return (
             "f" in self.classes
             and not self.conditions
-            and len(self.inputs) == 2
+            and (len(self.inputs), len(self.outputs)) == (2, 1)
             and used == set(self.inputs)
             and ops <= _LANE_ARITHMETIC
         )
@@ -214,8 +214,8 @@ def loop(k: Kernel) -> list[str]:
     if k.has_fixed:
         lines += [
             "  }",
-            "  static void run_fixed(int64_t n, const void* const* in, void* const* out,",
-            "                        [[maybe_unused]] const Param* params) {",
+            "  FB_INLINE static void fixed(int64_t n, const void* const* in, void* const* out,",
+            "                              [[maybe_unused]] const Param* params) {",
             "    using T = float;",
             *_body(k, nodes, "false", fixed=True),
         ]
@@ -333,7 +333,7 @@ def isa_source(kernels: Sequence[Kernel], name: str) -> str:
             for t, made in zip(COMPUTE, k.compute_types, strict=True)
         ]
         lines.append(f"extern const LoopTable loops_{k.name};")
-        fixed = f", {k.name}::run_fixed" if k.has_fixed else ""
+        fixed = f", by_rows<{k.name}::fixed>" if k.has_fixed else ""
         lines.append(f"const LoopTable loops_{k.name} = {{{{{', '.join(entries)}}}{fixed}}};")
     return "\n".join([*lines, "", "}  // namespace flambeau::kernels::FB_ISA", ""])
 
