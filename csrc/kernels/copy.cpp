@@ -112,7 +112,7 @@ void number_bytes(const Scalar& value, DType dtype, void* out) {
 void fill_dense(char* to, const char* pattern16, int64_t bytes) {
   auto put = FB_ISA_DISPATCH(fill_value);
   constexpr int64_t kUnit = 4096;
-  parallel_for(0, (bytes + kUnit - 1) / kUnit, 2 * kBytesGrain / kUnit,
+  parallel_for(0, (bytes + kUnit - 1) / kUnit, kBytesGrain / kUnit,
                [&](int64_t first, int64_t last) {
                  int64_t begin = first * kUnit, end = std::min(bytes, last * kUnit);
                  put(to + begin, pattern16, end - begin);
