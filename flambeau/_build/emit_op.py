@@ -344,6 +344,7 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     if simple or op.kind == "composite" or not entry.is_primitive:
         lines += bind_results(op, f"{op.name}({cpp_args(op)})")
         lines += exact if op.option("out_exact") else []
+        lines += _apart(op, outs, results)
         lines += _all_assignable(op, outs, results)
     else:
         lines.append("  if (intercepted()) [[unlikely]] {")
@@ -384,8 +385,8 @@ def _all_assignable(op: Op, outs: list[str], results: list[str]) -> list[str]:
 
 
 def _properties_of_out(op: Op, out: str) -> list[str]:
-    """A factory that is not told a device or dtype makes its result as it is to be."""
-    if op.tensor_params:
+    """What is not told a device or dtype makes its result as it is to be: factories, and sums."""
+    if op.tensor_params and not op.option("out_cast"):
         return []
     given = {"Device": "device", "DType": "dtype"}
     return [

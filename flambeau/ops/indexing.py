@@ -553,7 +553,7 @@ def _(g, dim: int, index, src):
     return g, None, _pad_corner(g.gather(dim, index), src.shape)
 
 
-@structured(kernel="index_select", batch=("input",))
+@structured(kernel="index_select", batch=("input",), out_apart=True)
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Entries `index` of dim `dim`, as a copy.
 
@@ -745,7 +745,7 @@ def _(input, dim, index, value, input_b, index_b, value_b, batch):
     return where(chosen, _aligned(value, value_b, x.ndim - 1).to(x.dtype), x)
 
 
-@structured(kernel="masked_select", dynamic=True)
+@structured(kernel="masked_select", dynamic=True, out_apart=True, out_exact=True)
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """Entries where `mask` (broadcast with `input`) is true. Shape: (count,).
 
@@ -790,7 +790,7 @@ def _(g, input, mask, source):
     return to_input, None, cat([picked, rest], 0).view(source.shape)
 
 
-@structured(kernel="take")
+@structured(kernel="take", out_apart=True)
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Entries of the flattened input. Shape: that of `index`.
 
@@ -858,7 +858,7 @@ def _(g, index, source, accumulate: bool):
     return to_input, None, g.take(index).reshape(source.shape)
 
 
-@composite()
+@composite(out=True, out_apart=True, out_exact=True)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """gather after broadcasting `input` and `indices` except along `dim`; flat without one.
 

@@ -158,7 +158,7 @@ def _(g, diagonal: int):
     return g.triu(diagonal)
 
 
-@composite()
+@composite(out=True, out_exact=True)
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """Matrix with a vector on a diagonal, or a matrix's diagonal as a vector.
 

@@ -108,7 +108,13 @@ def _norm_input(name: str, x: Tensor, dtype: DType | None) -> Tensor:
     return x.to(dtype)
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.vector_norm",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",),
+    aliases=("linalg.vector_norm",),
+    method=False,
+    out=True,
+    out_exact=True,
+)
 def linalg_vector_norm(
     x: Tensor,
     ord: float = 2.0,

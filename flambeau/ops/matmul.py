@@ -185,7 +185,7 @@ def _(input, tensor, input_b, tensor_b):
     return matmul(input, tensor) if input_b else matmul(tensor, input)
 
 
-@composite
+@composite(out=True, out_exact=True)
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Inner product of two vectors, the first conjugated.
 
@@ -476,7 +476,7 @@ def _(input, vec2):
     return input.unsqueeze(-1) * vec2.unsqueeze(-2)
 
 
-@composite
+@composite(out=True)
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sums of products over the last dimension of both; a 0-d argument just multiplies.
 
@@ -697,7 +697,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     return out
 
 
-@composite
+@composite(out=True)
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker product: every element of `input` times the whole of `other`.
 

@@ -187,7 +187,7 @@ def max(input: Tensor, other: Tensor) -> Tensor:
     return maximum(input, other)
 
 
-@max.overload(fields=("values", "indices"), out=True)
+@max.overload(fields=("values", "indices"), out=True, out_exact=True)
 def max(input: Tensor, dim: int, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
     """Greatest entries along `dim`, and their places (int64).
 
@@ -243,7 +243,7 @@ def min(input: Tensor, other: Tensor) -> Tensor:
     return minimum(input, other)
 
 
-@min.overload(fields=("values", "indices"), out=True)
+@min.overload(fields=("values", "indices"), out=True, out_exact=True)
 def min(input: Tensor, dim: int, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
     """Smallest entries along `dim`, and their places (int64).
 
@@ -253,7 +253,7 @@ def min(input: Tensor, dim: int, keepdim: bool = False) -> Tuple[Tensor, Tensor]
     return _min_with_place(input, dim, keepdim)
 
 
-@composite(fields=("min", "max"), out=True)
+@composite(fields=("min", "max"), out=True, out_exact=True)
 def aminmax(
     input: Tensor, *, dim: int | None = None, keepdim: bool = False
 ) -> Tuple[Tensor, Tensor]:

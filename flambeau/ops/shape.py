@@ -97,7 +97,7 @@ def ravel(input: Tensor) -> Tensor:
     return input.contiguous().view([-1])
 
 
-@composite(autocast="widest")
+@composite(autocast="widest", out=True, out_apart=True)
 def stack(tensors: Tensors, dim: int = 0) -> Tensor:
     """Equal-shaped tensors joined along a new dim.
 
@@ -118,7 +118,7 @@ def stack(tensors: Tensors, dim: int = 0) -> Tensor:
     return cat(parts, d)
 
 
-@composite()
+@composite(out=True, out_apart=True)
 def hstack(tensors: Tensors) -> Tensor:
     """Joined along dim 1, or dim 0 when 1-d.
 
@@ -130,7 +130,7 @@ def hstack(tensors: Tensors) -> Tensor:
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
-@composite(aliases=("row_stack",))
+@composite(aliases=("row_stack",), out=True, out_apart=True)
 def vstack(tensors: Tensors) -> Tensor:
     """Joined along dim 0, after 1-d ones became rows.
 
@@ -142,7 +142,7 @@ def vstack(tensors: Tensors) -> Tensor:
     return cat([atleast_2d(t) for t in tensors], 0)
 
 
-@composite()
+@composite(out=True, out_apart=True)
 def dstack(tensors: Tensors) -> Tensor:
     """Joined along dim 2, after all became 3-d.
 
@@ -153,7 +153,7 @@ def dstack(tensors: Tensors) -> Tensor:
     return cat([atleast_3d(t) for t in tensors], 2)
 
 
-@composite()
+@composite(out=True, out_apart=True)
 def column_stack(tensors: Tensors) -> Tensor:
     """1-d tensors as columns, 2-d ones as they are, joined along dim 1.
 

@@ -65,7 +65,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     return indices
 
 
-@composite()
+@composite(out=True, out_exact=True)
 def msort(input: Tensor) -> Tensor:
     """Sorted along the first dim.
 

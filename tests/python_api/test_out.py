@@ -25,6 +25,18 @@ def out(*shape, dtype=torch.float32, device=None):
          "Expected out tensor to have dtype float, but got double instead"),
         (lambda: torch.topk(torch.ones(2), 1, out=(out(1), out(1))),
          "Expected out tensor to have dtype long int, but got float instead"),
+        (lambda: torch.aminmax(torch.ones(2), dim=0, out=(out(), out(dtype=torch.float64))),
+         "Expected out tensor to have dtype float, but got double instead"),
+        (lambda: torch.max(torch.ones(2, 2), 1, out=(out(2), out(2, dtype=torch.int32))),
+         "Expected out tensor to have dtype long int, but got int instead"),
+        (lambda: torch.narrow_copy(torch.ones(2), 0, 0, 1, out=out(1, dtype=torch.float64)),
+         "Expected out tensor to have dtype float, but got double instead"),
+        (lambda: torch.masked_select(out(2), out(2) > 0, out=out(0, dtype=torch.int64)),
+         "Expected out tensor to have dtype float, but got long int instead"),
+        (lambda: torch.mm(torch.ones(2, 2) * 1j, torch.ones(2, 2) * 1j, out=out(2, 2)),
+         "but got float instead"),
+        (lambda: torch.stack([torch.ones(2) * 1j], out=out(1, 2)),
+         "result type ComplexFloat can't be cast to the desired output type Float"),
         (lambda: torch.add(torch.ones(2), 1, out=out(2, device="meta")),
          ELSEWHERE),
         (lambda: torch.mm(torch.ones(2, 2), torch.ones(2, 2), out=out(2, 2, device="meta")),
@@ -50,6 +62,12 @@ def test_resized(f):
 
 def test_types_that_are_cast():
     assert torch.sum(torch.ones(3), 0, out=out(dtype=torch.float64)).item() == 3
+    assert torch.sum(torch.tensor([0.7, 0.7]), 0, out=out(dtype=torch.int64)).item() == 0
+    assert torch.cumsum(torch.tensor([1.7, 1.7]), 0, out=out(2, dtype=torch.int64)).tolist() == [
+        1,
+        2,
+    ]
+    assert torch.prod(torch.tensor([2j, 3j]), 0, out=out()).item() == 0
     assert torch.zeros(2, out=out(2, dtype=torch.int64)).dtype == torch.int64
     assert torch.arange(2, out=out(2)).tolist() == [0.0, 1.0]
     assert torch.zeros(2, out=out(2, device="meta")).is_meta
@@ -146,3 +164,35 @@ def test_results_that_lie_over_an_input_read_elsewhere():
         with pytest.raises(RuntimeError, match="single memory location"):
             call()
     assert x.tolist() == [0, 1, 2] and index.tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, i: torch.take(x, i, out=x),
+        lambda x, i: torch.take(i, i, out=i),
+        lambda x, i: torch.take(x, i[:2], out=x[3:5]),
+        lambda x, i: torch.index_select(x, 0, i, out=x),
+        lambda x, i: torch.take_along_dim(x, i, 0, out=x),
+        lambda x, i: torch.masked_select(x, x >= 0, out=x),
+        lambda x, i: torch.masked_select(x, x > 7, out=x[:2]),
+        lambda x, i: torch.stack([x[:3], x[3:]], out=x.view(2, 3)),
+    ],
+)
+def test_results_apart_from_inputs(f):
+    with pytest.raises(RuntimeError, match="written-to tensor refer to a single memory location"):
+        f(torch.arange(6.0), torch.arange(6))
+
+
+def test_results_that_are_put_together_in_place():
+    x, m = torch.arange(6.0), torch.arange(6.0).view(2, 3)
+    assert torch.equal(torch.stack([x, x], out=out(2, 6)), torch.stack([x, x]))
+    assert torch.equal(torch.vstack([x, x], out=out(2, 6)), torch.vstack([x, x]))
+    assert torch.equal(torch.hstack([x, x], out=out(12)), torch.hstack([x, x]))
+    assert torch.equal(torch.column_stack([x, x], out=out(6, 2)), torch.column_stack([x, x]))
+    assert torch.equal(torch.dstack([m, m], out=out(2, 3, 2)), torch.dstack([m, m]))
+    assert torch.equal(torch.diag(x, out=out(6, 6)), torch.diag(x))
+    assert torch.equal(torch.kron(m, m, out=out(4, 9)), torch.kron(m, m))
+    assert torch.equal(torch.inner(m, m, out=out(2, 2)), torch.inner(m, m))
+    assert torch.equal(torch.vdot(x, x, out=out()), torch.vdot(x, x))
+    assert torch.equal(torch.msort(-x, out=out(6)), torch.msort(-x))
