@@ -151,8 +151,10 @@ class Emitter:
             f"[[maybe_unused]] const int64_t {s} = n[{i}];" for i, s in enumerate(self.symbols)
         ]
         for name in self.buffers():
-            const = "" if name in self.nest.writes else "const "
-            place = f"static_cast<{const}{self.memory[name]}*>(a[@{name}])"
+            memory = self.memory[name]
+            if name not in self.nest.writes:  # GCC 12 has no vectors of bool in memory
+                memory = f"const {'uint8_t' if memory == 'bool' else memory}"
+            place = f"static_cast<{memory}*>(a[@{name}])"
             lines.append(f"[[maybe_unused]] auto* __restrict {name} = {place};")
         return lines
 
@@ -569,7 +571,7 @@ def _read(place: str, memory: str) -> str:
         case "C64" | "C128" | "float" | "double" | "int64_t" | "uint64_t":
             return place
         case "bool":
-            return place
+            return f"{place} != 0"
     return f"static_cast<int64_t>({place})"
 
 

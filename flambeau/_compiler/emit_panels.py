@@ -125,6 +125,7 @@ class Panels:
         fixed = Scope()
         inner = Scope(fixed)
         hoisted = self.hoisted(stage, fixed)
+        masks = self.masks(stage, inner)
         self.emitter.arrays.update(s.name for s in own)
         for s in stage.statements:
             if isinstance(s, Store):
@@ -132,7 +133,7 @@ class Panels:
             else:
                 place, x = f"{s.name}_part[j]", self.emitter.value(s.value, inner)
                 inner.lines.append(f"{place} = s::{s.combine}({place}, {x});")
-        loop = self.columns(inner.lines, independent=not own)
+        loop = [*masks, *self.columns(inner.lines, independent=not own)]
         for at in range(len(self.reduced) - 1, -1, -1):
             v, n, _ = self.reduced[at]
             start, stop = ("from", "to") if at == self.cut else ("0", c_expr(n))
@@ -146,6 +147,19 @@ class Panels:
         self.emitter.parts.append(
             self.emitter.function(returns, f"_rows{k}", [*hoisted, *loop], more)
         )
+
+    def masks(self, stage: Stage, scope: Scope) -> list[str]:
+        """The row's masks as ints, for the scope: among floats, bytes would take whole vectors of
+        them, more columns than there may be."""
+        lines: list[str] = []
+        for n in walk(s.value for s in stage.statements):
+            if n.op == "load" and n.value[2] == "bool" and not scope.find(n):
+                name = f"mask{len(lines)}"
+                value = self.emitter.expression(n, scope)
+                fill = self.columns([f"{name}[j] = {value};"])
+                lines += [f"int32_t {name}[{self.width}];", "#pragma omp simd", *fill]
+                scope.names[id(n)] = f"({name}[j] != 0)"
+        return lines
 
     def hoisted(self, stage: Stage, fixed: Scope) -> list[str]:
         """Arrays of what depends on the column alone; the scope knows them afterwards."""

@@ -21,7 +21,9 @@ def fuse(program: Program, body: Body) -> Program:
     for step in program.steps:
         if not (isinstance(step, Nest) and _join(steps, step, body)):
             steps.append(step)
-    return _without_dead_stores(replace(program, steps=steps))
+    program = _without_dead_stores(replace(program, steps=steps))
+    joined = [_sums_together(s) if isinstance(s, Nest) else s for s in program.steps]
+    return replace(program, steps=joined)
 
 
 def _join(steps: list[Step], nest: Nest, body: Body) -> bool:
@@ -212,3 +214,40 @@ def _stripped(nest: Nest, used: set[str]) -> Nest:
     stages = [s for s in stages if s.statements]
     same = [len(s.statements) for s in stages] == [len(s.statements) for s in nest.stages]
     return nest if same and len(stages) == len(nest.stages) else replace(nest, stages=stages)
+
+
+def _sums_together(nest: Nest) -> Nest:
+    """Sweeps that do nothing but add up join an earlier sum that they need not wait for."""
+    out: list[Stage] = []
+    for stage in nest.stages:
+        only = all(isinstance(s, Accumulate) for s in stage.statements)
+        sweeps = [k for k, s in enumerate(out) if only and _sums(stage, s)]
+        at = next((k for k in sweeps if not _needs(stage, out[k:])), None)
+        if at is None:
+            out.append(stage)
+        else:
+            out[at] = Stage("full", [*out[at].statements, *stage.statements])
+    return replace(nest, stages=out) if len(out) < len(nest.stages) else nest
+
+
+def _sums(*stages: Stage) -> bool:
+    """Sweeps that add up, all in one type: a loop of them is one of vectors."""
+    found = [s for x in stages for s in x.statements if isinstance(s, Accumulate)]
+    whole = all(x.kind == "full" for x in stages)
+    return (
+        whole
+        and len({(s.combine, s.value.type) for s in found}) == 1
+        and (found[0].combine == "add")
+    )
+
+
+def _needs(stage: Stage, others: list[Stage]) -> bool:
+    """Whether a stage sees anything that these make."""
+    made = {
+        s.buffer if isinstance(s, Store) else s.name for other in others for s in other.statements
+    }
+    seen = walk(s.value for s in stage.statements)
+    return any(
+        (n.op == "load" and n.value[0] in made) or (n.op == "result" and n.value in made)
+        for n in seen
+    )

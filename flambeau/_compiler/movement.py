@@ -27,9 +27,20 @@ def _define(lowering: Lowering, node: Node, at: At) -> None:
     lowering.define(node.out, fake, lambda index: lowering.body.stored_as(at(index), fake.dtype))
 
 
-def _copy(lowering: Lowering, node: Node, args: list[Any]) -> None:
+def _copy(lowering: Lowering, node: Node, args: list[Any]) -> bool:
     x = args[0]
+    if getattr(x, "view", None) is not None and _turns(x.view, node.out.type):
+        return True  # in a loop every sweep would read across the lines of memory
     _define(lowering, node, lambda index: lowering.element(x, index))
+    return False
+
+
+def _turns(view: View, into: Any) -> bool:
+    """Whether neighbours in memory lie far apart afterwards: the kernel moves them tile by tile."""
+    dense = [
+        {d for d, n in enumerate(t.strides) if n == 1 and t.shape[d] != 1} for t in (view, into)
+    ]
+    return all(dense) and not dense[0] & dense[1]
 
 
 def _copied_into(lowering: Lowering, node: Node, args: list[Any]) -> None:

@@ -157,3 +157,46 @@ def test_slow_functions_of_a_column_are_computed_once_for_all_rows(dynamic):
     assert len(held.domain) == 1
     few = nests(scaled, [x[:4], variance])  # of so few rows it is not worth a buffer
     assert len(few) == 1 and slow(few[0])
+
+
+def masked(x, mask):
+    """As the gradient of a batch norm and the activation behind it."""
+    g = torch.where(mask, x, 0.0)
+    return g - g.mean(0) - x * (g * x).mean(0), mask.sum(0)
+
+
+@pytest.mark.parametrize("columns", [16, 20, 64, 130])
+def test_sums_that_do_not_wait_are_one_sweep(columns):
+    x = uniform(2000, columns)
+    mask = x.detach().roll(1) > 0
+    agree(masked, [x, mask])
+    (nest,) = nests(lambda x, mask: masked(x, mask)[0], [x.detach(), mask])
+    assert [s.kind for s in nest.stages].count("full") == 2
+    memory = dict.fromkeys(nest.reads | nest.writes, "float")
+    memory |= {n.value[0]: n.value[2] for s in nest.statements for n in walk([s.value])
+               if n.op == "load"}  # fmt: skip
+    text = "\n".join(Emitter(nest, memory).emit())
+    assert text.count("int32_t mask0") == 2 and "bool*" not in text  # neither has vectors
+
+
+def test_a_sum_waits_for_what_it_needs():
+    def f(x):
+        mean = x.mean(0)
+        return mean, ((x - mean) ** 2).sum(0), (x * x).sum(0), x.amax(0)
+
+    agree(f, [uniform(2000, 16)])
+    (nest,) = nests(f, [uniform(2000, 16).detach()])
+    full = [[a.combine for a in s.statements] for s in nest.stages if s.kind == "full"]
+    assert full[0] == ["add", "add"] and full[1][0] == "add" and len(full) <= 3
+
+
+def test_another_layout_is_not_read_by_sweeps():
+    def f(x):
+        y = x.contiguous(memory_format=torch.channels_last)
+        return (y - y.mean((0, 2, 3), keepdim=True)).relu()
+
+    x = uniform(4, 16, 20, 20)
+    agree(f, [x])
+    program = schedule(trace(f, [x.detach()], "primitive", False))
+    copy, nest = program.steps
+    assert copy.node.target == "_to_copy" and nest.reads == {*copy.outs}
