@@ -485,7 +485,7 @@ void depthwise_gradient(const ConvGeometry& g, const Planes& planes,
         for (; i + W <= g.out[2]; i += W) s2 += load<T>(a + i) * load<T>(b + i);
         for (; i < g.out[2]; ++i) rest += a[i] * b[i];
       }
-    sums[t] += lane_sum<T>(s0 + s1 + s2) + rest;
+    sums[t] += tiles::lane_sum<T>(s0 + s1 + s2) + rest;
   }
 }
 

@@ -102,7 +102,7 @@ class Reducer {
     }
     count_ = reduced_.count(nest, 0);
   }
-  bool defined() const { return loops_.run; }
+  bool defined() const { return loops_.runs; }
   void set_output(int i, const Tensor& t) {
     out_[i] = {static_cast<char*>(t.data_ptr()), t.dtype(),
                kResultDType[i ? loops_.result2 : loops_.result]};
@@ -201,12 +201,13 @@ class Reducer {
       char* x = start + reduced_.offset(nest_, 0, 1, position) + begin * stride;
       int64_t base = position * length + begin;
       if (!convert_ && stride == item_) {
-        loops_.run(acc, x, n, base, p_);
+        loops_.runs(acc, x, 0, 1, n, base, p_);
         continue;
       }
       for (int64_t i = 0; i < n; i += kChunk) {
         int64_t m = std::min(kChunk, n - i);
-        loops_.run(acc, gathered({x + i * stride, 0, stride}, 1, m, buffer), m, base + i, p_);
+        loops_.runs(acc, gathered({x + i * stride, 0, stride}, 1, m, buffer), 0, 1, m, base + i,
+                    p_);
       }
     }
   }

@@ -170,8 +170,8 @@ struct Sums {
     auto* y = static_cast<Acc*>(out);
     for (int64_t i = 0; i < count; ++i) y[i] = Op::finish(a[i], p, n);
   }
-  static constexpr ReduceLoops loops = {
-      sizeof(Acc), init, run, runs_of<Sums>, rows, combine, finish, compute_of<Acc>, -1};
+  static constexpr ReduceLoops loops = {sizeof(Acc), init,   runs_of<Sums>,   rows,
+                                        combine,     finish, compute_of<Acc>, -1};
 };
 
 // Folds
@@ -286,8 +286,8 @@ struct Folds {
     auto* a = static_cast<const Acc*>(acc);
     for (int64_t i = 0; i < count; ++i) static_cast<Out*>(out)[i] = static_cast<Out>(a[i]);
   }
-  static constexpr ReduceLoops loops = {
-      sizeof(Acc), init, run, runs_of<Folds>, rows, combine, finish, compute_of<Out>, -1};
+  static constexpr ReduceLoops loops = {sizeof(Acc), init,   runs_of<Folds>,  rows,
+                                        combine,     finish, compute_of<Out>, -1};
 };
 template <class T, class Op>
 struct FoldsWide : Folds<T, Op> {  // complex accumulators are structs: no cast
@@ -296,7 +296,7 @@ struct FoldsWide : Folds<T, Op> {  // complex accumulators are structs: no cast
   }
   using F = Folds<T, Op>;
   static constexpr ReduceLoops loops = {
-      sizeof(typename Op::Acc),     F::init, F::run, runs_of<F>, F::rows, F::combine, finish,
+      sizeof(typename Op::Acc),     F::init, runs_of<F>, F::rows, F::combine, finish,
       compute_of<typename Op::Acc>, -1};
 };
 
@@ -404,8 +404,8 @@ struct Moments {
       static_cast<double*>(out2)[i] = n ? a[i].mean : std::numeric_limits<double>::quiet_NaN();
     }
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<Moments>, rows, combine,
-                                        finish,      1,    1};
+  static constexpr ReduceLoops loops = {sizeof(Acc), init, runs_of<Moments>, rows, combine, finish,
+                                        1,           1};
 };
 
 // Extremes with positions
@@ -491,8 +491,8 @@ struct Extremes {
       static_cast<int64_t*>(out2)[i] = a[i].at;
     }
   }
-  static constexpr ReduceLoops loops = {
-      sizeof(Acc), init, run, runs_of<Extremes>, rows, combine, finish, compute_of<T>, 2};
+  static constexpr ReduceLoops loops = {sizeof(Acc), init,   runs_of<Extremes>, rows,
+                                        combine,     finish, compute_of<T>,     2};
 };
 
 // Log-sum-exp
@@ -567,8 +567,8 @@ struct LogSumExps {
       static_cast<double*>(out)[i] = a.top + __builtin_log(a.sum);
     }
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, run, runs_of<LogSumExps>, rows, combine,
-                                        finish,      1,    -1};
+  static constexpr ReduceLoops loops = {
+      sizeof(Acc), init, runs_of<LogSumExps>, rows, combine, finish, 1, -1};
 };
 
 // The table

@@ -37,10 +37,8 @@ inline constexpr int kReductions = static_cast<int>(Reduction::LogSumExp) + 1;
 struct ReduceLoops {
   int64_t acc_size;                        // bytes of an accumulator
   void (*init)(void* acc, int64_t count);  // accumulators of nothing
-  // n numbers side by side into one accumulator; `base`: position of the first along what is
-  // reduced.
-  void (*run)(void* acc, const void* x, int64_t n, int64_t base, double p);
-  // The same for `rows` runs of n, `stride` bytes apart, each into an accumulator of its own.
+  // `rows` runs, `stride` bytes apart, of n numbers side by side, each into an accumulator of its
+  // own; `base`: position of the first number along what is reduced.
   void (*runs)(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n, int64_t base,
                double p);
   // Rows, `stride` bytes apart, of `cols` numbers into `cols` accumulators.

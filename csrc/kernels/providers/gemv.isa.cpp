@@ -28,7 +28,7 @@ T dot(const T* a, const T* x, int64_t k) {
     s3 += load<T>(a + p + 3 * W) * load<T>(x + p + 3 * W);
   }
   for (; p + W <= k; p += W) s0 += load<T>(a + p) * load<T>(x + p);
-  T total = lane_sum<T>((s0 + s1) + (s2 + s3));
+  T total = tiles::lane_sum<T>((s0 + s1) + (s2 + s3));
   for (; p < k; ++p) total += a[p] * x[p];
   return total;
 }
@@ -49,7 +49,7 @@ void dot4(const T* a, int64_t rs, const T* x, int64_t k, T* out) {
   }
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-    out[i] = lane_sum<T>(s[i][0] + s[i][1]);
+    out[i] = tiles::lane_sum<T>(s[i][0] + s[i][1]);
     for (int64_t q = p; q < k; ++q) out[i] += a[i * rs + q] * x[q];
   }
 }
