@@ -29,18 +29,24 @@ template <>
 struct RunningType<C64> {
   using type = C128;
 };
+template <>
+struct RunningType<int8_t> {
+  using type = uint8_t;
+};
+template <>
+struct RunningType<int16_t> {
+  using type = uint16_t;
+};
+template <>
+struct RunningType<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct RunningType<int64_t> {
+  using type = uint64_t;
+};
 template <class T>
 using Running = typename RunningType<T>::type;
-
-// The type whose loops serve T: integers wrap around, so those with a sign share the others'.
-template <class T>
-struct LoopType {
-  using type = T;
-};
-template <class T>
-requires(std::is_signed_v<T>&& std::is_integral_v<T>) struct LoopType<T> {
-  using type = std::make_unsigned_t<T>;
-};
 
 template <Scan op, class A>
 FB_INLINE A joined(A a, A b) {
@@ -152,11 +158,10 @@ bool loops_of(int dtype, ScanLoops& loops) {
   int i = 0;
 #define X(T)                                               \
   if (i++ == dtype) {                                      \
-    using L = typename LoopType<T>::type;                  \
     if constexpr (std::is_same_v<T, bool>)                 \
       return false;                                        \
     else                                                   \
-      return loops = {lines<op, L>, columns<op, L>}, true; \
+      return loops = {lines<op, T>, columns<op, T>}, true; \
   }
   FB_ISA_TYPES(X)
 #undef X
