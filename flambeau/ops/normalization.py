@@ -584,7 +584,10 @@ def _(
     shape = _channel_shape(input)
     dims = _all_but_channels(input.ndim)
     kind = opmath(input.dtype)
-    x = input.to(kind).reshape([input.size(0), num_groups, -1])
+    group = input.size(1) // num_groups  # elements of one; -1 would not do where there are none
+    for d in range(2, input.ndim):
+        group = group * input.size(d)
+    x = input.to(kind).reshape([input.size(0), num_groups, group])
     centred = x - x.mean([2], keepdim=True)
     rstd = ((centred * centred).mean([2], keepdim=True) + eps).rsqrt()
     hat = centred * rstd

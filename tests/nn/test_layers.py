@@ -371,3 +371,12 @@ def test_lazy_modules_become_ordinary_ones():
     assert not net[0]._hooked
     twin.load_state_dict(net.state_dict())
     close(twin.eval()(x), array(net.eval()(x)))
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 3), (2, 4, 0), (0, 4)])
+def test_group_norm_of_nothing_has_derivatives(shape):
+    x = fb.randn(shape, dtype=fb.float64, requires_grad=True)
+    positions = x.shape[2] if x.ndim > 2 else 1
+    y, mean, rstd = fb.native_group_norm(x, None, None, x.shape[0], 4, positions, 2, 1e-5)
+    (g,) = fb.autograd.grad(y.sum() + mean.sum() + rstd.sum(), x)
+    assert g.shape == x.shape
