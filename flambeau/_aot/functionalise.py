@@ -14,8 +14,8 @@ from .._ir.entries import resolve
 from .._ir.graph import Graph, Node, TensorType, Value, dim
 from .._ir.symexpr import Expr
 from .._ir.symfloat import FloatExpr, SymFloat
-from .._trace.fake import Fake, of_type, plain, symbolic
-from .._trace.functional import NotFunctional, PrimitiveRecorder, repeats
+from .._trace.fake import Fake, of_type, plain, repeats, symbolic
+from .._trace.functional import NotFunctional, PrimitiveRecorder
 from .._trace.interp import NUMBERS, wrapped
 from .._trace.record import fakes_of
 from .metadata import Alias, Metadata

@@ -117,3 +117,23 @@ def new(
             )
     strides = geometry.contiguous_strides(shape) if strides is None else strides
     return Fake(dtype, shape, strides, device or flambeau.device("cpu"), number=number)
+
+
+def repeats(x: Fake) -> bool:
+    """Whether an element may have two places in a view; sizes that vary: if it came by windows."""
+    pairs = zip(x.strides, x.shape, strict=True)
+    dims = [(s, n) for s, n in pairs if not isinstance(n, int) or n != 1]
+    if any(isinstance(s, int) and s == 0 for s, _ in dims):
+        return True
+    if not all(isinstance(s, int) and isinstance(n, int) for s, n in dims):
+        while x.view_of is not None:
+            if x.view_of.op.name in ("unfold", "as_strided", "expand"):
+                return True
+            x = x.view_of.below
+        return False
+    reach = 0
+    for s, n in sorted(dims):
+        if s <= reach:
+            return True
+        reach += (n - 1) * s
+    return False

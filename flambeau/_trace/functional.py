@@ -18,7 +18,7 @@ from .._build.model import Op
 from .._ir.entries import known, record, updated
 from .._ir.graph import CUSTOM, Graph
 from . import geometry
-from .fake import Fake, View
+from .fake import Fake, View, repeats
 from .interp import Interpreter
 from .record import Recorder, fakes_of, is_inexact
 from .table import body, evaluate, evaluate_call, fits, is_primitive, vjp
@@ -197,23 +197,3 @@ class PrimitiveRecorder(Recorder):
 
 def _bytes(x: Fake) -> Any:
     return x.numel() * x.dtype.itemsize
-
-
-def repeats(x: Fake) -> bool:
-    """Whether an element may have two places in a view; sizes that vary: if it came by windows."""
-    pairs = zip(x.strides, x.shape, strict=True)
-    dims = [(s, n) for s, n in pairs if not isinstance(n, int) or n != 1]
-    if any(isinstance(s, int) and s == 0 for s, _ in dims):
-        return True
-    if not all(isinstance(s, int) and isinstance(n, int) for s, n in dims):
-        while x.view_of is not None:
-            if x.view_of.op.name in ("unfold", "as_strided", "expand"):
-                return True
-            x = x.view_of.below
-        return False
-    reach = 0
-    for s, n in sorted(dims):
-        if s <= reach:
-            return True
-        reach += (n - 1) * s
-    return False

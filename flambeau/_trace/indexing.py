@@ -12,7 +12,7 @@ import numpy as np
 import flambeau
 
 from .._ir.symbols import SymInt
-from .fake import Fake
+from .fake import Fake, repeats
 from .geometry import Dim
 from .meanings import DataDependent
 from .stand_ins import stand_in
@@ -225,6 +225,8 @@ def set_item(session: Session, name: str, x: Any, key: Any, value: Any) -> None:
     if indexer.indices:
         v = session.op("full", [], value, fake.dtype, None) if number else session.fake(value)
         if indexer.selects:  # eager copies to a view: sizes and dtypes may differ
+            if repeats(view):
+                raise DataDependent("x[i] = v with a traced i, and elements of x share memory")
             v = _without_leading_ones(
                 session, v, view.ndim - sum(i is not None for i in indexer.indices)
             )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from .._ir.entries import record
 from . import geometry
-from .fake import Fake, Memory
+from .fake import Fake, Memory, repeats
 from .meanings import DataDependent
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def write_below(recorder: Recorder, x: Fake) -> None:
         return
     if recorder.grad and not copied.grad:
         _refuse(recorder, "it was made without gradients and is changed with them")
+    if repeats(copied.below):  # eager changes the view alone, whose elements may be apart
+        _refuse(recorder, "it is changed, and elements of x share memory")
     args = [copied.below, copied.indices, x.memory.base, False]
     recorder.call(record("index_put_"), False, args)
     copied.versions = copied.now(recorder)

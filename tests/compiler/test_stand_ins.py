@@ -80,10 +80,18 @@ def two_views_of_one(x, i):
     return b * 2
 
 
+def rows_that_are_one(x, i):
+    rows = x[0, 0].broadcast_to(3, 5)  # one may be changed, all at once may not
+    rows[i] = 0.75
+    y = rows[i - 1]
+    y.add_(1)
+    return x * 2
+
+
 WRITES = [
     scatter_rows, add_in_place, counter, through_a_view, reshape_that_is_a_view,
     reshape_that_is_a_copy, assigned, advanced_and_added, read_after_change_below, index_changed,
-    two_views_of_one,
+    two_views_of_one, rows_that_are_one,
 ]  # fmt: skip
 READS = {
     "row": lambda x, i: x[i] * 2,
