@@ -19,6 +19,24 @@ from flambeau.compiler._module import OptimizedModule
 
 from . import backends, config, exc
 
+
+@disable(reason="it is there to end the graph")
+def graph_break(msg: str = "") -> None:
+    """Ends the graph where it is called; without effect where nothing is captured.
+
+    Args:
+        msg: for readers of the program.
+
+    >>> @torch.compile(backend="eager")
+    ... def f(x):
+    ...     y = x + 1
+    ...     torch._dynamo.graph_break()
+    ...     return y * 2
+    >>> f(torch.ones(2))
+    tensor([4., 4.])
+    """
+
+
 __all__ = [
     "OptimizedModule",
     "backends",
@@ -27,6 +45,7 @@ __all__ = [
     "disable",
     "exc",
     "explain",
+    "graph_break",
     "is_compiling",
     "list_backends",
     "mark_dynamic",

@@ -210,3 +210,18 @@ def test_numbers_are_kept_in_the_callers_list(backend):
     compiled = torch.compile(numbers_kept, backend=backend)
     for _ in range(2):
         same((compiled(x, got), got), (numbers_kept(x, want), want))
+
+
+def test_a_result_changed_later_counts_for_its_own_gradient_alone():
+    def f(x):
+        a = x.sin()
+        b = a.cumsum(0)
+        c = b * b  # backward would need b as it was, had c a gradient
+        torch._dynamo.graph_break()
+        c.add_(b.mul_(0.5))
+        return a
+
+    x = torch.ones(3, requires_grad=True)
+    (want,) = torch.autograd.grad(f(x).sum(), x)
+    (got,) = torch.autograd.grad(torch.compile(f)(x).sum(), x)
+    assert torch.allclose(got, want)

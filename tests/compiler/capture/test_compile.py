@@ -223,6 +223,18 @@ def test_reason_of_disable_is_told():
     assert "is disabled: talks to a server" in e.break_reasons[0]
 
 
+def test_graph_break():
+    def f(x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * 2
+
+    e = torch._dynamo.explain(f)(torch.ones(2))
+    assert (e.graph_count, e.graph_break_count) == (2, 1)
+    assert "graph_break is disabled" in e.break_reasons[0]
+    assert f(torch.ones(2)).tolist() == torch.compile(f)(torch.ones(2)).tolist() == [4.0, 4.0]
+
+
 @pytest.mark.parametrize("version", [(3, 10, 14), (3, 13, 0), (3, 14, 1)])
 def test_other_pythons_are_refused_clearly(monkeypatch, version):
     monkeypatch.setattr(sys, "version_info", version)
