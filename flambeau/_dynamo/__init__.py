@@ -20,7 +20,6 @@ from flambeau.compiler._module import OptimizedModule
 from . import backends, config, exc
 
 
-@disable(reason="it is there to end the graph")
 def graph_break(msg: str = "") -> None:
     """Ends the graph where it is called; without effect where nothing is captured.
 
@@ -36,6 +35,8 @@ def graph_break(msg: str = "") -> None:
     tensor([4., 4.])
     """
 
+
+graph_break = disable(graph_break, reason="it is there to end the graph")
 
 __all__ = [
     "OptimizedModule",
