@@ -163,3 +163,15 @@ def test_fill(dtype):
             want = np.zeros(n + start + 3, dtype)
             want[start : start + n] = 1
             np.testing.assert_array_equal(x.numpy(), want)
+
+
+def test_combinations_of_more_than_there_are():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    none = torch.combinations(x, 70)
+    assert none.shape == (0, 70) and none.dtype == x.dtype
+    (g,) = torch.autograd.grad(none.sum(), x)
+    assert g.tolist() == [0.0, 0.0]
+    with pytest.raises(RuntimeError, match="combinations: expected r of at most 64"):
+        torch.combinations(x, 2**63 - 1, with_replacement=True)
+    with pytest.raises(RuntimeError, match="too large"):
+        torch.combinations(x, 2**63 - 1)
