@@ -15,6 +15,7 @@ import flambeau
 from flambeau import _C
 from flambeau._ir.symbols import SymInt
 from flambeau._ir.symfloat import SymFloat
+from flambeau._ir.where import PACKAGE
 
 #: a missing value: a local that is not set, NULL on CPython's stack
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>", "__slots__": ()})()
@@ -90,8 +91,6 @@ METHOD_WRAPPERS = (
     types.ClassMethodDescriptorType,
 )
 
-_PACKAGE = str(Path(flambeau.__file__).parent) + os.sep
-
 
 def _folders(*names: str) -> tuple[str, ...]:
     """Folders of the installation as code may name them: as given and with links followed."""
@@ -103,13 +102,13 @@ _STDLIB = _folders("stdlib", "platstdlib")
 _SITE = _folders("purelib", "platlib")
 #: state that lasts beyond a call, or may be consumed: never read from outside
 STATEFUL = PLAIN_TYPES - CONSTANT_TYPES - {*SEQUENCES, *MAPPINGS, slice, flambeau.Size}
-_MODULES = _PACKAGE + "nn/modules"
+_MODULES = PACKAGE + "nn/modules"
 
 
 @functools.lru_cache(maxsize=4096)
 def in_library(file: str) -> bool:
     """Whether a file belongs to Flambeau, NumPy or Python's own library, assumed unchanging."""
-    if file.startswith(("<frozen", _PACKAGE)):
+    if file.startswith(("<frozen", PACKAGE)):
         return True
     if file.startswith(tuple(s + "numpy" + os.sep for s in _SITE)):
         return True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-_OWN = str(Path(__file__).resolve().parents[1]) + "/"
+#: the package's folder by the name that its code goes by: links are not followed
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Where:
 def user_frame() -> Where | None:
     """The innermost running line outside of this package; None where there is none."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back  # type: ignore[assignment]
     if frame is None:
         return None

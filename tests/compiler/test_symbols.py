@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import flambeau
 from flambeau._ir import symexpr
 from flambeau._ir.symbols import Guard, ShapeEnv, Source, SymInt, UnbackedError, sym_max, sym_min
 from flambeau._ir.symfloat import SymFloat
@@ -186,6 +190,20 @@ def test_guards_name_the_line():
     where = env.guards[0].where
     assert where is not None and where.file == __file__
     assert where.function == "test_guards_name_the_line"
+
+
+def test_lines_of_a_linked_package_are_not_the_users(tmp_path):
+    (tmp_path / "flambeau").symlink_to(Path(flambeau.__file__).parent)
+    (tmp_path / "user.py").write_text(
+        "from flambeau._ir.symbols import ShapeEnv\n"
+        "env = ShapeEnv()\n"
+        "assert env.symbol(8) < 100\n"
+        "print(env.guards[0].where)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, tmp_path / "user.py"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith(f"{tmp_path / 'user.py'}:3 ")
 
 
 def test_unbacked_values_raise_with_the_line():
