@@ -80,14 +80,13 @@ class Kernel:
 
         For arithmetic so cheap that spreading that number out first would take as long.
         """
-        ops = {n.op for n in topological(self.outputs) if n.args}
-        used = {str(n.value) for n in topological(self.outputs) if n.op == "input"}
+        nodes = topological(self.outputs)
         return (
             "f" in self.classes
             and not self.conditions
             and (len(self.inputs), len(self.outputs)) == (2, 1)
-            and used == set(self.inputs)
-            and ops <= _LANE_ARITHMETIC
+            and len(_used(self, nodes)) == 2
+            and {n.op for n in nodes if n.args} <= _LANE_ARITHMETIC
         )
 
     def result_kind(self, i: int) -> str:
@@ -174,9 +173,9 @@ def _statements(nodes: Sequence[Node], names: _Names, exact: str, prefix: str) -
 
 
 def _input_names(
-    k: Kernel, nodes: Sequence[Node], types: dict[str, str] = _TYPES
+    k: Kernel, nodes: Sequence[Node], types: dict[str, str] = _TYPES, fixed: int | None = None
 ) -> tuple[_Names, dict[int, str]]:
-    """Names of what a loop is given, and how each input is loaded."""
+    """Names of what a loop is given, and how each input is loaded; `fixed` does not advance."""
     names = _Names(types)
     loads = {}
     for n in nodes:
@@ -184,7 +183,8 @@ def _input_names(
             i = k.inputs.index(str(n.value))
             names.of[id(n)] = f"x{i}"
             kind = types[n.kind]
-            load = f"lanes.read(in{i} + i)" if kind == "Lanes" else f"read<{kind}>(in{i} + i)"
+            read = "lanes.read" if kind == "Lanes" else f"read<{kind}>"
+            load = f"{read}(in{i}{'' if i == fixed else ' + i'})"
             loads[i] = f"const {kind} x{i} = {load};"
         elif n.op == "param":
             p = f"p{k.params.index(str(n.value))}"
@@ -257,12 +257,12 @@ def _used(k: Kernel, nodes: Sequence[Node]) -> set[int]:
 
 def _body(k: Kernel, nodes: list[Node], exact: str, fixed: bool = False) -> list[str]:
     """Statements from pointers to stores; fixed: over n elements, the last input one number."""
-    names, loads = _input_names(k, nodes)
+    number = len(k.inputs) - 1 if fixed else None
+    names, loads = _input_names(k, nodes, fixed=number)
     lines = _pointers(k, _used(k, nodes), outputs=True)
     first, last = ("0", "n") if fixed else ("from", "to")
-    if fixed:
-        i = len(k.inputs) - 1
-        lines.append(f"    {loads.pop(i).replace(' + i)', ')')}")
+    if number is not None:
+        lines.append(f"    {loads.pop(number)}")
     elif k.in_lanes:
         lines += _lanes(k, nodes, exact)
     lines += ["#pragma GCC ivdep", f"    for (int64_t i = {first}; i < {last}; ++i) {{"]

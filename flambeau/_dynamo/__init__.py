@@ -1,6 +1,7 @@
 """PyTorch's older name of the compiler's public face, which programs still use.
 
-Everything is `flambeau.compiler`'s, but for `config` (switches) and `exc` (exceptions).
+Everything is `flambeau.compiler`'s, but for `config` (switches), `exc` (exceptions) and
+`graph_break`, which has no newer name.
 """
 
 from __future__ import annotations

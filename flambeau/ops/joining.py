@@ -354,9 +354,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r == 0:
         return empty([0], dtype=input.dtype)
     n = input.numel()
+    check(r <= 64, f"combinations: expected r of at most 64 (dims of its grid), but got {r}")
     if r > n and not with_replacement:
         return input.narrow(0, 0, 0).unsqueeze(1).repeat([1, r])
-    check(r <= 64, f"combinations: expected r of at most 64 (dims of its grid), but got {r}")
     index = arange(0, n)
     grids = _meshgrid([index for i in range(r)], "ij")
     keep = ones([n for i in range(r)], dtype=bool_)

@@ -167,11 +167,10 @@ def test_fill(dtype):
 
 def test_combinations_of_more_than_there_are():
     x = torch.tensor([1.0, 2.0], requires_grad=True)
-    none = torch.combinations(x, 70)
-    assert none.shape == (0, 70) and none.dtype == x.dtype
+    none = torch.combinations(x, 64)
+    assert none.shape == (0, 64) and none.dtype == x.dtype
     (g,) = torch.autograd.grad(none.sum(), x)
     assert g.tolist() == [0.0, 0.0]
-    with pytest.raises(RuntimeError, match="combinations: expected r of at most 64"):
-        torch.combinations(x, 2**63 - 1, with_replacement=True)
-    with pytest.raises(RuntimeError, match="too large"):
-        torch.combinations(x, 2**63 - 1)
+    for again in (False, True):
+        with pytest.raises(RuntimeError, match="combinations: expected r of at most 64"):
+            torch.combinations(x, 2**63 - 1, again)
