@@ -1,4 +1,4 @@
-"""The process of one way in compare_models: LIBRARY e|c MODEL infer|train THREADS LADDER.
+"""The process of one way in compare_models: LIBRARY e|c CASE infer|train THREADS LADDER.
 
 Prints a number made of the first result, then for every count that it reads the milliseconds of
 the median of so many calls. Must not know of other ways.
@@ -46,10 +46,26 @@ class Small:
         return run
 
 
+class Call:
+    """Statements with `;` between them, of which the last is an expression: that is run."""
+
+    def __init__(self, torch: Any, code: str) -> None:
+        torch.manual_seed(0)
+        *before, call = (part.strip() for part in code.split(";"))
+        names = {"torch": torch, "F": torch.nn.functional}
+        exec("\n".join(before), names)
+        self.model = eval(f"lambda: {call}", names)
+
+    def infer(self, model: Callable[[], Any]) -> Callable[[], Any]:
+        return model
+
+
 def case(torch: Any, library: str, name: str, ladder: str) -> Any:
     """The model with its batch, loss and optimiser; the ladder's import what LADDER_LIB says."""
     if name == "small":
         return Small(torch)
+    if not name.isidentifier():
+        return Call(torch, name)
     if not ladder:
         raise SystemExit(f"model {name}: --ladder says where it is defined")
     os.environ["LADDER_LIB"] = library

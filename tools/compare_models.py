@@ -1,14 +1,15 @@
-"""Models under PyTorch and Flambeau, eager and compiled, by processes that take turns.
+"""Models and calls under PyTorch and Flambeau, eager and compiled, by processes that take turns.
 
     python -m tools.compare_models --ladder FOLDER --model gpt,resnet18 --mode infer,train
+    python -m tools.compare_models --ways te,fe --call 'x = torch.randn(4096, 4096); x.sum(1)'
 
 One process per way (`te` PyTorch eager, `tc` torch.compile, `fe`, `fc` Flambeau's). Each runs a few
 calls while the others wait, and so on in turn: slices of some 60 ms lie so close together that the
 clock of the machine is the same for all. Per round and way the median call counts; printed are the
 median over rounds, and of its ratio to the first way's in the same round, with quartiles.
 
-Models are the ladder's (`FOLDER` holds ladder.py), or without it `small`, which is ours. The first
-results of all ways must agree.
+Models are the ladder's (`FOLDER` holds ladder.py), or without it `small`, which is ours; of a call
+what stands before the last `;` is run once. The first results of all ways must agree.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Reading:
 
     def __str__(self) -> str:
         low, _, high = quantiles(self.ratios, n=4, method="inclusive")
-        return f"{self.ms:8.2f} ms {median(self.ratios):5.2f} ({low:.2f}-{high:.2f})"
+        return f"{self.ms:8.3f} ms {median(self.ratios):5.2f} ({low:.2f}-{high:.2f})"
 
 
 def take_turns(workers: list[Worker], rounds: int, calls: int) -> dict[str, Reading]:
@@ -105,7 +106,8 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model", default="small", help="with commas between several")
+    parser.add_argument("--model", default="", help="with commas between several")
+    parser.add_argument("--call", action="append", default=[], help="Python; may be repeated")
     parser.add_argument("--mode", default="infer,train")
     parser.add_argument("--ways", default="fe,fc", help="te,tc,fe,fc; ratios are to the first")
     parser.add_argument("--ladder", default="", help="folder of ladder.py")
@@ -119,13 +121,14 @@ def main(arguments: list[str] | None = None) -> None:
     args = options(arguments)
     ways = args.ways.split(",")
     logs: dict[str, list[float]] = {way: [] for way in ways}
-    for model in args.model.split(","):
-        for mode in args.mode.split(","):
-            row = compare(model, mode, ways, args.ladder, args.threads, args.rounds, args.calls)
-            text = "  ".join(f"{way} {reading}" for way, reading in row.items())
-            print(f"{model:10} {mode:5}  {text}", flush=True)
-            for way, reading in row.items():
-                logs[way].append(log(median(reading.ratios)))
+    models = (args.model or ("" if args.call else "small")).split(",")
+    cases = [(m, mode) for m in models if m for mode in args.mode.split(",")]
+    for case, mode in [*cases, *((call, "infer") for call in args.call)]:
+        row = compare(case, mode, ways, args.ladder, args.threads, args.rounds, args.calls)
+        text = "  ".join(f"{way} {reading}" for way, reading in row.items())
+        print(f"{case.split(';')[-1].strip():10} {mode:5}  {text}", flush=True)
+        for way, reading in row.items():
+            logs[way].append(log(median(reading.ratios)))
     means = "  ".join(f"{way} {exp(sum(v) / len(v)):.2f}" for way, v in logs.items())
     print(f"geometric mean: {means}")
 

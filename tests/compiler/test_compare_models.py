@@ -24,3 +24,10 @@ def test_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_model_that_is_nowhere() -> None:
     with pytest.raises(SystemExit, match="fe: ended with 1"):
         compare_models.compare("gpt", "infer", ["fe"], "", threads=1, rounds=1, calls=1)
+
+
+def test_a_call(capsys: pytest.CaptureFixture[str]) -> None:
+    call = "x = torch.ones(8); y = x * 3; (x + y).sum()"
+    compare_models.main(["--call", call, "--threads", "1", "--rounds", "2", "--calls", "3"])
+    row, _ = capsys.readouterr().out.splitlines()
+    assert row.startswith("(x + y).sum() infer  fe")
