@@ -3,6 +3,7 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "autograd/generated.h"
 #include "autograd/meta.h"
@@ -24,6 +25,14 @@ std::vector<uint32_t> indices(PyObject* sequence, size_t below, const char* what
   return out;
 }
 
+std::vector<uint32_t> all_of(int64_t count) {
+  FB_CHECK_VALUE(count >= 0 && count < (int64_t{1} << 24), "a compiled function: ", count,
+                 " saved values");
+  std::vector<uint32_t> out(static_cast<size_t>(count));
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
+
 bool is_among(const Tensor& t, const std::vector<Input>& inputs) {
   return std::any_of(inputs.begin(), inputs.end(),
                      [&](const Input& x) { return x.tensor.is_same(t); });
@@ -33,7 +42,7 @@ bool is_among(const Tensor& t, const std::vector<Input>& inputs) {
 
 // (forward, inputs of a call, attached, sizes, mutated, results, aliases, output, backward, the
 // function as it was written), where backward is None or (runner, differentiable, cotangents,
-// grads, numbers)
+// grads, numbers, count of saved values, narrower)
 CompiledFunction::CompiledFunction(PyObject* spec)
     : forward_(runner_of(item(spec, 0))),
       given_(static_cast<size_t>(integer(spec, 1))),
@@ -59,14 +68,38 @@ CompiledFunction::CompiledFunction(PyObject* spec)
   PyObject* back = item(spec, 8);
   if (back == Py_None) return;
   auto b = std::make_shared<Backward>();
-  b->runner = runner_of(item(back, 0));
   b->differentiable = indices(item(back, 1), results_, "result");
   each(item(back, 2), [&](PyObject* g) { b->cotangents.emplace_back(g, sizes_.count()); });
   FB_CHECK_VALUE(b->cotangents.size() == b->differentiable.size(),
                  "a compiled function: a cotangent is missing");
-  b->grads = indices(item(back, 3), inputs, "input");
   b->numbers = indices(item(back, 4), sizes_.count(), "number");
+  b->whole = {runner_of(item(back, 0)), all_of(integer(back, 5)),
+              all_of(static_cast<int64_t>(b->cotangents.size())),
+              indices(item(back, 3), inputs, "input")};
+  if (PyObject* narrower = item(back, 6); narrower != Py_None) b->narrower.emplace(narrower);
   backward_ = std::move(b);
+}
+
+const CompiledFunction::Backward::Part& CompiledFunction::Backward::part(
+    const Tensors& grads) const {
+  std::string there;
+  for (const Tensor& g : grads) there += g.defined() ? '1' : '0';
+  if (!narrower || there.find('0') == there.npos) return whole;
+  {
+    std::lock_guard guard(mutex);
+    if (auto found = parts.find(there); found != parts.end()) return *found->second;
+  }
+  GilHeld gil;
+  CapturePaused paused;
+  PyRef made = checked(PyObject_CallFunction(narrower->get(), "s", there.c_str()));
+  auto part = std::make_unique<Part>();
+  part->runner = runner_of(item(made.get(), 0));
+  part->saved = indices(item(made.get(), 1), whole.saved.size(), "saved value");
+  part->cotangents = indices(item(made.get(), 2), grads.size(), "cotangent");
+  for (uint32_t k : indices(item(made.get(), 3), whole.grads.size(), "gradient"))
+    part->grads.push_back(whole.grads[k]);
+  std::lock_guard guard(mutex);
+  return *parts.try_emplace(there, std::move(part)).first->second;
 }
 
 Tensors CompiledFunction::forward(std::span<Input> inputs) const {
@@ -122,6 +155,9 @@ void CompiledFunction::record(Tensors& results, const std::vector<Input>& inputs
 }
 
 void CompiledFunction::save(CompiledNode& node, const Tensors& made, const Numbers& numbers) const {
+  FB_CHECK(made.size() - results_ == node.b_->whole.saved.size(),
+           "compiled function: forward saved ", made.size() - results_, " values, expected ",
+           node.b_->whole.saved.size());
   node.saved_.reserve(made.size() - results_);
   for (size_t i = results_; i < made.size(); ++i) {
     const Tensor& t = made[i];

@@ -4,7 +4,10 @@
 // written by flambeau/_aot/runtime.py.
 #pragma once
 
+#include <map>
 #include <mutex>
+#include <optional>
+#include <string>
 
 #include "autograd/node.h"
 #include "python/program.h"
@@ -51,13 +54,25 @@ class CompiledFunction {
   bool shows_inputs_ = false;  // an output lies in the memory of an input
   std::vector<Alias> aliases_;
   Output output_;
-  // Backward: saved values, numbers, cotangents to gradients.
+  // Backward: saved values, numbers, cotangents to gradients. `part` is the one for calls of which
+  // only some results were used.
   struct Backward {
-    std::shared_ptr<const Runner> runner;
+    struct Part {
+      std::shared_ptr<const Runner> runner;
+      std::vector<uint32_t> saved;
+      std::vector<uint32_t> cotangents;
+      std::vector<uint32_t> grads;  // inputs, in the order of the gradients
+    };
+    const Part& part(const Tensors& grads) const;
+
     std::vector<uint32_t> differentiable;  // results that have a cotangent
     std::vector<Geometry> cotangents;
-    std::vector<uint32_t> grads;    // inputs, in the order of the gradients
     std::vector<uint32_t> numbers;  // symbols that it takes
+    Part whole;
+    // Makes the others: which cotangents are there -> a part.
+    std::optional<PyCallable> narrower;
+    mutable std::mutex mutex;
+    mutable std::map<std::string, std::unique_ptr<const Part>> parts;
   };
   std::shared_ptr<const Backward> backward_;  // null: there is none
 };
@@ -73,7 +88,7 @@ class CompiledNode final : public Node {
 
  private:
   friend class CompiledFunction;
-  std::vector<Input> arguments(Tensors&& grads);
+  std::vector<Input> arguments(const CompiledFunction::Backward::Part& part, Tensors&& grads);
   std::shared_ptr<const CompiledFunction::Backward> b_;
   std::mutex mutex_;  // of saved_
   std::vector<SavedTensor> saved_;

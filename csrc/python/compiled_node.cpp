@@ -47,7 +47,8 @@ void CompiledNode::release_saved() {
 }
 
 // What backward takes. Saved tensors are given away when nobody will ask for them again.
-std::vector<Input> CompiledNode::arguments(Tensors&& grads) {
+std::vector<Input> CompiledNode::arguments(const CompiledFunction::Backward::Part& part,
+                                           Tensors&& grads) {
   std::vector<SavedTensor> saved;
   {
     std::lock_guard guard(mutex_);
@@ -56,11 +57,11 @@ std::vector<Input> CompiledNode::arguments(Tensors&& grads) {
       for (SavedTensor& s : saved_) s.reset();
   }
   std::vector<Input> out;
-  out.reserve(saved.size() + b_->numbers.size() + b_->cotangents.size());
-  for (SavedTensor& s : saved) out.push_back({s.unpack(*this), 0});
+  out.reserve(part.saved.size() + b_->numbers.size() + part.cotangents.size());
+  for (uint32_t i : part.saved) out.push_back({saved[i].unpack(*this), 0});
   for (uint32_t n : b_->numbers) out.push_back({Tensor(), numbers_[n]});
   Geometry room;
-  for (size_t i = 0; i < b_->cotangents.size(); ++i)
+  for (uint32_t i : part.cotangents)
     out.push_back({laid_out(std::move(grads[i]), b_->cotangents[i].in(numbers_, room)), 0});
   return out;
 }
@@ -71,17 +72,19 @@ Tensors CompiledNode::apply(Tensors&& grads) {
   if (none_defined(grads)) return out;
   Tensors given = modes.grad ? grads : Tensors();
   Tensors made;
+  const CompiledFunction::Backward::Part* part;
   {
     NoGradGuard no_grad;
     NoAutocastGuard no_autocast;  // the graphs hold their casts
-    std::vector<Input> inputs = arguments(std::move(grads));
+    part = &b_->part(grads);
+    std::vector<Input> inputs = arguments(*part, std::move(grads));
     Numbers numbers;
-    made = b_->runner->run(inputs, numbers);
+    made = part->runner->run(inputs, numbers);
   }
-  FB_CHECK(made.size() == b_->grads.size(), "compiled function: backward gave ", made.size(),
-           " gradients, expected ", b_->grads.size());
+  FB_CHECK(made.size() == part->grads.size(), "compiled function: backward gave ", made.size(),
+           " gradients, expected ", part->grads.size());
   if (modes.grad) refuse(made, *this, given);
-  for (size_t i = 0; i < made.size(); ++i) out[b_->grads[i]] = std::move(made[i]);
+  for (size_t i = 0; i < made.size(); ++i) out[part->grads[i]] = std::move(made[i]);
   return out;
 }
 

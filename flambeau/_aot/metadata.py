@@ -34,4 +34,5 @@ class Metadata:
     differentiable: list[int] = field(default_factory=list)  # results that have a cotangent
     grads: list[int] = field(default_factory=list)  # inputs, in the order of backward's outputs
     saved: int = 0
+    linear: bool = True  # backward is; the user's own derivatives need not be
     sizes: list[str] = field(default_factory=list)  # symbols that backward takes after the saved

@@ -10,6 +10,7 @@ that memory holds it no longer than it must.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -195,6 +196,18 @@ def _symbols_of(a: Any) -> set[str]:
     return set(a.symbols) if isinstance(a, (Expr, FloatExpr)) else set()
 
 
+def sized(env: ShapeEnv, names: Sequence[str], first: int) -> ShapeEnv:
+    """The environment of a graph whose inputs from `first` on are these symbols' values."""
+    out = ShapeEnv(env.locate)
+    for k, name in enumerate(names):
+        s = env.symbols[name]
+        out.declare(Symbol(name, s.hint, s.low, s.high, Source(first + k, "value")))
+    for fact in env.facts:  # what the shapes of forward rely on holds of these sizes too
+        if fact.expr.symbols <= out.symbols.keys():
+            out.learn(fact)
+    return out
+
+
 def _built(
     graph: Graph, results: int, tangents: tuple[Value, ...], saved: list[Value], nodes: list[Node],
     unsafe: set[Value],
@@ -218,15 +231,8 @@ def _built(
         if isinstance(v.type, TensorType):
             used |= _symbols_of((*v.type.shape, *v.type.strides))
     sizes = sorted(used)
-    env = ShapeEnv(graph.env.locate)
-    names: list[Value] = []
-    for k, name in enumerate(sizes):
-        s = graph.env.symbols[name]
-        env.declare(Symbol(name, s.hint, s.low, s.high, Source(len(saved) + k, "value")))
-        names.append(Value(count + k, ScalarType("int")))
-    for fact in graph.env.facts:  # what the shapes of forward rely on holds of these sizes too
-        if fact.expr.symbols <= used:
-            env.learn(fact)
+    env = sized(graph.env, sizes, len(saved))
+    names = [Value(count + k, ScalarType("int")) for k in range(len(sizes))]
     # The two graphs share no values: what is saved is an output of one and an input of the other.
     copies: dict[Value, Value] = {}
 

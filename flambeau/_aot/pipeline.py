@@ -56,6 +56,7 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
         functional = channels_last(clean(without_rules(joint)))
         return Compiled(renumbered(functional), None, meta, graph)
     inputs = joint.inputs
+    meta.linear = all(n.rule is None for n in joint.nodes)
     meta.differentiable, total = differentiate(recorder, active, results)
     tangents = recorder.graph.inputs[len(inputs) :]
     wanted: list[Value] = []

@@ -7,16 +7,23 @@ describes to it what `Metadata` says. The graphs are run by whatever `back_end` 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from .._ir.formula import Numbers
 from .._ir.graph import Graph, TensorType
 from .._ir.graph_run import prepare
+from .._ir.graph_text import parse, show
+from .._ir.graph_verify import checked
 from .._ir.native import Function
 from .metadata import Alias
+from .narrow import narrowed
 from .pipeline import Compiled
 
 BackEnd = Callable[[Graph], Callable[..., Sequence[Any]]]
+VARIANTS = 8  # backwards of one function that are compiled, besides the whole one
 
 
 def callable_of(compiled: Compiled, back_end: BackEnd = prepare) -> Callable[..., Any]:
@@ -27,7 +34,8 @@ def callable_of(compiled: Compiled, back_end: BackEnd = prepare) -> Callable[...
     backward = None if compiled.backward is None else back_end(compiled.backward)
     forward = back_end(compiled.forward)
     attached = compiled.forward.attached
-    return described(compiled).made(forward, backward, compiled.captured, attached)
+    narrowing = partial(narrower, back_end=back_end)
+    return described(compiled).made(forward, backward, compiled.captured, narrowing, attached)
 
 
 def described(compiled: Compiled) -> Function:
@@ -53,7 +61,42 @@ def described(compiled: Compiled) -> Function:
         (spec, tuple(meta.mutated), meta.results, tuple(aliases), output),
         backward,
         tuple(k for k, a in enumerate(meta.outputs) if isinstance(a, Alias) and a.detached),
+        _text(compiled),
     )
+
+
+def _text(compiled: Compiled) -> str | None:
+    """The backward graph, from which `narrower` starts."""
+    graph, meta = compiled.backward, compiled.metadata
+    if graph is None or len(meta.differentiable) < 2 or not meta.linear:
+        return None
+    env = copy(graph.env)
+    env.guards = env.history  # what is known of the sizes is part of the text
+    return show(replace(graph, env=env))
+
+
+def narrower(function: Function, back_end: BackEnd) -> Callable[[str], tuple[Any, ...]]:
+    """What makes backwards for calls of which some results were not used.
+
+    Returns:
+        A function of a string of "1" for each cotangent that is there and "0" for each other. It
+        gives the backward, and which saved values, cotangents and gradients it has. Past `VARIANTS`
+        of them they run node by node: programs are not compiled without end.
+    """
+    assert function.backward is not None
+    *_, sizes, _ = function.backward
+    made: list[str] = []
+
+    def narrow(there: str) -> tuple[Any, ...]:
+        assert function.whole is not None
+        present = [c == "1" for c in there]
+        n = narrowed(parse(function.whole), present, len(sizes))
+        checked(n.graph, "primitive")
+        made.append(there)
+        run = back_end if len(made) <= VARIANTS else prepare
+        return run(n.graph), n.saved, n.cotangents, n.grads
+
+    return narrow
 
 
 def _backward(compiled: Compiled, numbers: Numbers) -> tuple[Any, ...] | None:
@@ -66,4 +109,4 @@ def _backward(compiled: Compiled, numbers: Numbers) -> tuple[Any, ...] | None:
         numbers.geometry(t.dtype, t.shape, t.strides) for t in types if isinstance(t, TensorType)
     )
     sizes = tuple(numbers.names[n] for n in meta.sizes)
-    return (tuple(meta.differentiable), cotangents, tuple(meta.grads), sizes)
+    return (tuple(meta.differentiable), cotangents, tuple(meta.grads), sizes, meta.saved)

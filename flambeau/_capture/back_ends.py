@@ -38,8 +38,24 @@ def run_compiled(
 
     wanted = _wanted(example_inputs)
     made: Callable[..., tuple[Any, ...]] | None
-    made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted))
+    made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted), _narrowing)
     return made or run_eagerly(graph)
+
+
+def _narrowing(function: Any) -> Callable[[str], Any]:
+    """`_aot.narrower` of native code. Its modules are read when it is first called: a graph that
+    comes from the cache does without them."""
+    made: list[Callable[[str], Any]] = []
+
+    def narrow(there: str) -> Any:
+        if not made:
+            from flambeau._aot import narrower
+            from flambeau._compiler.execute import back_end
+
+            made.append(narrower(function, back_end))
+        return made[0](there)
+
+    return narrow
 
 
 def _lower(graph: Graph, wanted: list[bool]) -> tuple[Any, list[Any]] | None:

@@ -38,7 +38,12 @@ _SOURCES = ("_ir", "_trace", "_aot", "_compiler", "_build", "ops")  # what passe
 _BUILD_ID = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"  # the head of an ELF note, before the number
 
 
-def fetch(graph: Graph, wanted: Sequence[bool], lower: Callable[[], Lowered | None]) -> Any:
+def fetch(
+    graph: Graph,
+    wanted: Sequence[bool],
+    lower: Callable[[], Lowered | None],
+    narrowing: Callable[[Function], Any],
+) -> Any:
     """The function of a captured graph, from the cache or from `lower`, whose work is then kept.
     None where `lower` gives None.
 
@@ -46,14 +51,21 @@ def fetch(graph: Graph, wanted: Sequence[bool], lower: Callable[[], Lowered | No
         graph: as captured.
         wanted: of each input, whether gradients flow to it.
         lower: compiles the graph.
+        narrowing: see `Function.made`.
     """
+
+    def made_of(function: Function, programs: Sequence[Program]) -> Any:
+        forward, *backward = (p.run for p in programs)
+        last = backward[0] if backward else None
+        return function.made(forward, last, graph, narrowing, graph.attached)
+
     name = None if enabled("output_code") else _name(graph, wanted)
     if name is None:
         lowered = lower()
-        return lowered and _made(*lowered, graph)
+        return lowered and made_of(*lowered)
     verify = bool(os.environ.get("FLAMBEAU_VERIFY"))
     found = _read(name)
-    made = None if found is None or verify else _from(found, graph)
+    made = None if found is None or verify else _from(found, graph, narrowing)
     if made is not None:
         return made
     before = len(graph.env.history), len(graph.env.symbols)
@@ -68,13 +80,8 @@ def fetch(graph: Graph, wanted: Sequence[bool], lower: Callable[[], Lowered | No
     if new is not None and not same:
         disk.write(name, new.encode())
     if verify and new is not None:
-        made = _from(plain.loads(new), graph, learn=False)
-    return made or _made(function, programs, graph)
-
-
-def _made(function: Function, programs: Sequence[Program], graph: Graph) -> Any:
-    forward, *backward = (p.run for p in programs)
-    return function.made(forward, backward[0] if backward else None, graph, graph.attached)
+        made = _from(plain.loads(new), graph, narrowing, learn=False)
+    return made or made_of(function, programs)
 
 
 # Writing ----------------------------------------------------------------------------------------
@@ -116,19 +123,22 @@ def _read(name: str) -> Any:
         return None
 
 
-def _from(found: Any, graph: Graph, learn: bool = True) -> Any:
+def _from(
+    found: Any, graph: Graph, narrowing: Callable[[Function], Any], learn: bool = True
+) -> Any:
     """The function that is described; None where it cannot be made.
 
     Args:
         found: the description.
         graph: what it is of.
+        narrowing: see `Function.made`.
         learn: the graph's symbols have yet to learn what the passes found out.
     """
     try:
         function, programs, facts = found
         runs = [_program(*p) for p in programs]
         forward, backward = runs if len(runs) == 2 else (*runs, None)
-        made = Function(*function).made(forward, backward, graph)
+        made = Function(*function).made(forward, backward, graph, narrowing)
         guards = [(own, _guard(graph, *g)) for own, *g in facts]
     except Exception:  # whatever a file may hold that nobody wrote so
         return None

@@ -22,14 +22,27 @@ class Function:
 
     given: int  # inputs of a call
     head: tuple[Any, ...]  # numbers, mutated inputs, results, aliases, output
-    backward: tuple[Any, ...] | None  # results with a cotangent, cotangents, gradients, sizes
+    backward: (
+        tuple[Any, ...] | None
+    )  # results with a cotangent, cotangents, gradients, sizes, saved
     detached: tuple[int, ...]  # outputs that come without their source's history
+    whole: str | None  # the backward graph's text, where it can do with fewer cotangents
 
     def made(
-        self, forward: Any, backward: Any, captured: Graph, attached: tuple[Any, ...] = ()
+        self,
+        forward: Any,
+        backward: Any,
+        captured: Graph,
+        narrowing: Callable[[Function], Any],
+        attached: tuple[Any, ...] = (),
     ) -> Any:
-        """The function of these callables; it runs `captured` itself where inputs share memory."""
-        back = None if self.backward is None else (backward, *self.backward)
+        """The function of these callables; it runs `captured` itself where inputs share memory.
+
+        Args:
+            narrowing: gives what makes backwards of fewer cotangents, see `_aot.runtime`.
+        """
+        fewer = None if self.whole is None else narrowing(self)
+        back = None if self.backward is None else (backward, *self.backward, fewer)
         mutated = self.head[1]
         made: Callable[..., tuple[Any, ...]] = _C._CompiledFunction((
             _apart(forward), self.given, attached, *self.head, back,
@@ -44,7 +57,7 @@ class Function:
 
     def plain(self) -> tuple[Any, ...]:
         """As plain data; `Function(*f.plain())` is `f`."""
-        return (self.given, self.head, self.backward, self.detached)
+        return (self.given, self.head, self.backward, self.detached, self.whole)
 
 
 def _as_written(captured: Graph) -> Callable[..., Any]:

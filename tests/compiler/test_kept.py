@@ -254,7 +254,7 @@ def test_a_file_that_nobody_wrote_so_never_harms(folder, lowered, new):
     data = plain.loads(cache.read(path.name))
     (graph,) = (p.graph for p in f._flambeau_config.parts)
     for at in places(data):
-        kept._from(replaced(data, at, new), graph)
+        kept._from(replaced(data, at, new), graph, lambda function: None)
     assert len(lowered) == 1
 
 

@@ -1,0 +1,163 @@
+"""Backward of compiled functions of which some results are not used: gradients are eager's."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+import flambeau.nn.functional as F
+from flambeau._aot import runtime
+from flambeau._compiler import execute
+
+BACKENDS = ["aot_eager", "inductor"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("FLAMBEAU_CACHE", str(tmp_path / "cache"))
+    torch.compiler.reset()
+
+
+def leaves(*shapes, dtype=torch.float64):
+    torch.manual_seed(0)
+    return [torch.randn(*s, dtype=dtype, requires_grad=True) for s in shapes]
+
+
+def gradients(f, inputs, used):
+    """Of the sum of squares of some results; None where there is none."""
+    results = f(*inputs)
+    loss = sum((results[k] * results[k]).sum() for k in used)
+    return torch.autograd.grad(loss, inputs, allow_unused=True)
+
+
+def same(got, want):
+    assert [g is None for g in got] == [w is None for w in want]
+    for g, w in zip(got, want, strict=True):
+        if w is not None:
+            np.testing.assert_allclose(g.detach(), w.detach(), rtol=1e-12, atol=1e-12)
+
+
+def three(x, y, w):
+    h = torch.tanh(x @ w)
+    a = h.cumsum(0) * y
+    return torch.softmax(a, 1), (h - y).exp(), torch.cat([h, y.sin()])
+
+
+def branches(x, y, w):
+    a, b = (x @ w).chunk(2)
+    return a * y[:1], torch.where(b > 0, a, b).sum(0), F.layer_norm(b, (b.shape[1],)) - a
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("f", [three, branches])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_gradients_of_any_of_the_results(f, backend, dynamic):
+    inputs = leaves((4, 3), (4, 5), (3, 5))
+    compiled = torch.compile(f, backend=backend, dynamic=dynamic)
+    for n in (1, 2, 3):
+        for used in itertools.combinations(range(3), n):
+            same(gradients(compiled, inputs, used), gradients(f, inputs, used))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_infinite_derivative_of_an_unused_result_does_no_harm(backend):
+    def f(x):
+        return (x * 3).sum(), x.log().sum()
+
+    x = torch.zeros(3, requires_grad=True)
+    (got,) = torch.autograd.grad(torch.compile(f, backend=backend)(x)[0], x)
+    assert got.tolist() == [3.0, 3.0, 3.0]
+
+
+def test_an_input_of_unused_results_has_no_gradient():
+    x, y = leaves((3,), (3,))
+    a, _ = torch.compile(lambda x, y: (x.sin(), y.cos()))(x, y)
+    a.sum().backward()
+    np.testing.assert_allclose(x.grad, np.cos(x.detach()), rtol=1e-12)
+    assert y.grad is None
+
+
+def test_values_in_channels_last():
+    conv = torch.nn.Conv2d(16, 16, 3, padding=1)
+
+    def f(x):
+        y = conv(x)
+        return F.relu(y), conv(y).sigmoid(), y.mean((2, 3))
+
+    (x,) = leaves((8, 16, 16, 16), dtype=torch.float32)
+    compiled = torch.compile(f)
+    for used in ((0,), (1,), (2,), (0, 2)):
+        got, want = (gradients(g, [x, *conv.parameters()], used) for g in (_of(compiled), _of(f)))
+        for g, w in zip(got, want, strict=True):
+            assert (g - w).abs().max() <= 1e-5 * w.abs().max()
+
+
+def _of(f):
+    return lambda x, *parameters: f(x)
+
+
+def test_from_the_cache(monkeypatch):
+    monkeypatch.delenv("FLAMBEAU_VERIFY")  # which compiles in any case
+    inputs = leaves((4, 3), (4, 5), (3, 5))
+    want = gradients(three, inputs, (1,))
+    same(gradients(torch.compile(three), inputs, (1,)), want)
+    torch.compiler.reset()
+    monkeypatch.setattr(execute, "programs", None)  # whole programs come from the cache
+    whole = torch.compile(three)
+    results = whole(*inputs)
+    monkeypatch.undo()
+    same(torch.autograd.grad((results[1] ** 2).sum(), inputs, allow_unused=True), want)
+
+
+def test_a_set_of_results_is_compiled_once_and_past_a_bound_not_at_all(monkeypatch):
+    made = []
+    narrowed, back_end = runtime.narrowed, execute.back_end
+
+    def counted(*args):
+        made.append("narrowed")
+        return narrowed(*args)
+
+    def compiled_too(graph):
+        made.append("compiled")
+        return back_end(graph)
+
+    monkeypatch.setattr(runtime, "narrowed", counted)
+    monkeypatch.setattr(execute, "back_end", compiled_too)
+    monkeypatch.setattr(runtime, "VARIANTS", 2)
+
+    def f(x, y):
+        return x * y, x.sin() + y, y.exp()
+
+    inputs = leaves((3,), (3,))
+    compiled = torch.compile(f)
+    for used in ((0,), (0,), (1,), (0, 1, 2), (2,), (1,), (2, 1)):
+        same(gradients(compiled, inputs, used), gradients(f, inputs, used))
+    assert made.count("narrowed") == 4 and made.count("compiled") == 2
+
+
+def test_a_retained_graph_serves_each_result():
+    inputs = leaves((4, 3), (4, 5), (3, 5))
+    results = torch.compile(three)(*inputs)
+    for k, want in enumerate(three(*inputs)):
+        got = torch.autograd.grad(results[k].sum(), inputs, retain_graph=True, allow_unused=True)
+        same(got, torch.autograd.grad(want.sum(), inputs, retain_graph=True, allow_unused=True))
+
+
+def test_a_derivative_of_the_users_own_sees_zeros():
+    class Odd(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1, x * 2
+
+        @staticmethod
+        def backward(ctx, a, b):
+            return a.exp() + b  # not linear: what is absent counts
+
+    inputs = leaves((3,))
+
+    def f(x):
+        return Odd.apply(x)
+
+    for used in ((0,), (1,), (0, 1)):
+        same(gradients(torch.compile(f), inputs, used), gradients(f, inputs, used))
