@@ -106,6 +106,17 @@ class LargeCache {
     }
   }
 
+  // Blocks of another allocator.
+  void count(size_t bytes) {
+    std::lock_guard guard(mutex_);
+    ++stats_.allocations;
+    account(bytes);
+  }
+  void uncount(size_t bytes) noexcept {
+    std::lock_guard guard(mutex_);
+    stats_.live_bytes -= bytes;
+  }
+
   void trim() noexcept {
     while (!by_age_.empty()) drop(by_age_.begin());
     ++stats_.trims;
@@ -234,10 +245,12 @@ void* allocate(size_t bytes) {
   }
   if (!p)
     fail(ErrorKind::OutOfMemory, "allocate: not enough memory: tried to get ", bytes, " bytes");
+  if (!kCaching && bytes >= kLarge) large_cache().count(bytes);
   return p;
 }
 
 void deallocate(void* p, size_t bytes) noexcept {
+  if (!kCaching && bytes >= kLarge) large_cache().uncount(bytes);
   if constexpr (kGuardPages) {
     guarded_free(p, bytes);
   } else if constexpr (!kCaching) {

@@ -5,6 +5,7 @@
 #include <structmember.h>
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "autograd/meta.h"
@@ -55,16 +56,17 @@ TensorImpl* take_over(TensorImpl* dying) {
 }
 
 void release_object(void* pyobj) noexcept {
-  if (!Py_IsInitialized()) return;
-  GilHeld gil;
   auto* o = static_cast<TensorObject*>(pyobj);
+  const bool running = Py_IsInitialized();  // if not, the last collections may still look at it
+  std::optional<GilHeld> gil;
+  if (running) gil.emplace();
   if (Py_REFCNT(o) > 1) {
     o->impl = take_over(o->impl);
     o->impl->pyobj = o;
   } else {
     o->impl = nullptr;
   }
-  Py_DECREF(as_python(o));
+  if (running) Py_DECREF(as_python(o));
 }
 
 // Called when the last Python reference goes: keeps the object alive if C++ holds its impl and it

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 LOOP = """
 import flambeau as fb
 
@@ -28,6 +30,7 @@ print(s["peak_bytes"] >> 20, (s["live_bytes"] + s["cached_bytes"]) >> 20)
 """
 
 
+@pytest.mark.freed_memory_is_kept
 def test_a_loop_is_served_from_the_cache_and_the_cache_stays_bounded():
     done = subprocess.run(
         [sys.executable, "-c", LOOP], capture_output=True, text=True, check=True, timeout=60
@@ -36,3 +39,21 @@ def test_a_loop_is_served_from_the_cache_and_the_cache_stays_bounded():
     assert loop == "5 5"
     peak, most = map(int, held.split())
     assert most <= peak + 32
+
+
+AT_EXIT = """
+import gc
+import flambeau as fb
+
+gc.disable()
+x = fb.nn.Parameter(fb.ones(2))
+y = x * 2
+ring = [y]
+y.ring = ring  # y's node, which alone has x then, goes in a collection after the last statement
+del x, y, ring
+"""
+
+
+def test_what_dies_in_the_last_collection_harms_nothing():
+    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, timeout=60)
+    assert done.returncode == 0 and not done.stderr
