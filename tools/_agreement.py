@@ -35,8 +35,11 @@ def copied(x: Any) -> Any:
     return x.detach().clone() if isinstance(x, torch.Tensor) else x
 
 
-def observe(f: Callable[..., Any], args: Sequence[Any], leaves: Sequence[Any] = ()) -> Seen:
-    """Calls f with arguments that are nobody else's; gradients are taken to the leaves."""
+def observe(
+    f: Callable[..., Any], args: Sequence[Any], leaves: Sequence[Any] = (), every: int = 1
+) -> Seen:
+    """Calls f with arguments that are nobody else's. Gradients of its results and of the arguments
+    are taken to the leaves; of each second, third of them, where `every` is 2, 3."""
     try:
         result = f(*args)
     except Exception as e:
@@ -51,7 +54,7 @@ def observe(f: Callable[..., Any], args: Sequence[Any], leaves: Sequence[Any] = 
     seen.changed = [copied(x) for x in given]
     if leaves:
         try:
-            seen.grads = _gradients([*tensors, *given], leaves)
+            seen.grads = _gradients([*tensors, *given][::every], leaves)
         except Exception as e:
             seen.error = f"backward: {type(e).__name__}: {e}"
     return seen
