@@ -42,7 +42,7 @@ bool is_among(const Tensor& t, const std::vector<Input>& inputs) {
 
 // (forward, inputs of a call, attached, sizes, mutated, results, aliases, output, backward, the
 // function as it was written), where backward is None or (runner, differentiable, cotangents,
-// grads, numbers, count of saved values, narrower)
+// grads, numbers, count of saved values, maker of parts or None)
 CompiledFunction::CompiledFunction(PyObject* spec)
     : forward_(runner_of(item(spec, 0))),
       given_(static_cast<size_t>(integer(spec, 1))),
@@ -73,10 +73,13 @@ CompiledFunction::CompiledFunction(PyObject* spec)
   FB_CHECK_VALUE(b->cotangents.size() == b->differentiable.size(),
                  "a compiled function: a cotangent is missing");
   b->numbers = indices(item(back, 4), sizes_.count(), "number");
-  b->whole = {runner_of(item(back, 0)), all_of(integer(back, 5)),
+  std::shared_ptr<const Runner> runner;
+  if (PyObject* run = item(back, 0); run != Py_None) runner = runner_of(run);
+  b->whole = {std::move(runner), all_of(integer(back, 5)),
               all_of(static_cast<int64_t>(b->cotangents.size())),
               indices(item(back, 3), inputs, "input")};
-  if (PyObject* narrower = item(back, 6); narrower != Py_None) b->narrower.emplace(narrower);
+  if (PyObject* make = item(back, 6); make != Py_None) b->make_part.emplace(make);
+  FB_CHECK_VALUE(b->whole.runner || b->make_part, "a compiled function: no backward");
   backward_ = std::move(b);
 }
 
@@ -84,14 +87,14 @@ const CompiledFunction::Backward::Part& CompiledFunction::Backward::part(
     const Tensors& grads) const {
   std::string there;
   for (const Tensor& g : grads) there += g.defined() ? '1' : '0';
-  if (!narrower || there.find('0') == there.npos) return whole;
+  if (!make_part || (whole.runner && there.find('0') == there.npos)) return whole;
   {
     std::lock_guard guard(mutex);
     if (auto found = parts.find(there); found != parts.end()) return *found->second;
   }
   GilHeld gil;
   CapturePaused paused;
-  PyRef made = checked(PyObject_CallFunction(narrower->get(), "s", there.c_str()));
+  PyRef made = checked(PyObject_CallFunction(make_part->get(), "s", there.c_str()));
   auto part = std::make_unique<Part>();
   part->runner = runner_of(item(made.get(), 0));
   part->saved = indices(item(made.get(), 1), whole.saved.size(), "saved value");

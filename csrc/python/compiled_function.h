@@ -69,8 +69,9 @@ class CompiledFunction {
     std::vector<Geometry> cotangents;
     std::vector<uint32_t> numbers;  // symbols that it takes
     Part whole;
-    // Makes the others: which cotangents are there -> a part.
-    std::optional<PyCallable> narrower;
+    // Makes the others, and where `whole` has no runner that too: which cotangents are there -> a
+    // part.
+    std::optional<PyCallable> make_part;
     mutable std::mutex mutex;
     mutable std::map<std::string, std::unique_ptr<const Part>> parts;
   };

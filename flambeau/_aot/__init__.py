@@ -10,6 +10,6 @@ from __future__ import annotations
 from .._trace.functional import NotFunctional
 from .metadata import Metadata
 from .pipeline import Compiled, aot
-from .runtime import callable_of, described, narrower
+from .runtime import callable_of, described, part_of
 
-__all__ = ["Compiled", "Metadata", "NotFunctional", "aot", "callable_of", "described", "narrower"]
+__all__ = ["Compiled", "Metadata", "NotFunctional", "aot", "callable_of", "described", "part_of"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from .._ir.formula import Numbers
@@ -23,19 +22,23 @@ from .narrow import narrowed
 from .pipeline import Compiled
 
 BackEnd = Callable[[Graph], Callable[..., Sequence[Any]]]
-VARIANTS = 8  # backwards of one function that are compiled, besides the whole one
 
 
-def callable_of(compiled: Compiled, back_end: BackEnd = prepare) -> Callable[..., Any]:
+def callable_of(
+    compiled: Compiled, run_forward: BackEnd = prepare, run_backward: BackEnd = prepare
+) -> Callable[..., Any]:
     """The function of the graph's inputs (but for attached ones), as the user wrote it.
 
     Gradients flow through it once: a backward of its backward raises RuntimeError.
     """
-    backward = None if compiled.backward is None else back_end(compiled.backward)
-    forward = back_end(compiled.forward)
+    backward = None if compiled.backward is None else run_backward(compiled.backward)
+    forward = run_forward(compiled.forward)
     attached = compiled.forward.attached
-    narrowing = partial(narrower, back_end=back_end)
-    return described(compiled).made(forward, backward, compiled.captured, narrowing, attached)
+
+    def part(function: Function, there: str, compile: bool) -> tuple[Any, ...]:
+        return part_of(function, there, run_backward if compile else prepare)
+
+    return described(compiled).made(forward, backward, compiled.captured, part, attached)
 
 
 def described(compiled: Compiled) -> Function:
@@ -66,7 +69,7 @@ def described(compiled: Compiled) -> Function:
 
 
 def _text(compiled: Compiled) -> str | None:
-    """The backward graph, from which `narrower` starts."""
+    """The backward graph, from which `part_of` starts."""
     graph, meta = compiled.backward, compiled.metadata
     if graph is None or len(meta.differentiable) < 2 or not meta.linear:
         return None
@@ -75,28 +78,12 @@ def _text(compiled: Compiled) -> str | None:
     return show(replace(graph, env=env))
 
 
-def narrower(function: Function, back_end: BackEnd) -> Callable[[str], tuple[Any, ...]]:
-    """What makes backwards for calls of which some results were not used.
-
-    Returns:
-        A function of a string of "1" for each cotangent that is there and "0" for each other. It
-        gives the backward, and which saved values, cotangents and gradients it has. Past `VARIANTS`
-        of them they run node by node: programs are not compiled without end.
-    """
-    assert function.backward is not None
+def part_of(function: Function, there: str, back_end: Callable[[Graph], Any]) -> tuple[Any, ...]:
+    """Backward for calls of which only some results were used, see `native.Part`."""
+    assert function.backward is not None and function.whole is not None
     *_, sizes, _ = function.backward
-    made: list[str] = []
-
-    def narrow(there: str) -> tuple[Any, ...]:
-        assert function.whole is not None
-        present = [c == "1" for c in there]
-        n = narrowed(parse(function.whole), present, len(sizes))
-        checked(n.graph, "primitive")
-        made.append(there)
-        run = back_end if len(made) <= VARIANTS else prepare
-        return run(n.graph), n.saved, n.cotangents, n.grads
-
-    return narrow
+    n = narrowed(parse(function.whole), [c == "1" for c in there], len(sizes))
+    return back_end(checked(n.graph, "primitive")), n.saved, n.cotangents, n.grads
 
 
 def _backward(compiled: Compiled, numbers: Numbers) -> tuple[Any, ...] | None:

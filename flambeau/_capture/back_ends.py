@@ -38,28 +38,32 @@ def run_compiled(
 
     wanted = _wanted(example_inputs)
     made: Callable[..., tuple[Any, ...]] | None
-    made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted), _narrowing)
+    made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted), _part)
     return made or run_eagerly(graph)
 
 
-def _narrowing(function: Any) -> Callable[[str], Any]:
-    """`_aot.narrower` of native code. Its modules are read when it is first called: a graph that
-    comes from the cache does without them."""
-    made: list[Callable[[str], Any]] = []
+def _part(function: Any, there: str, compile: bool) -> tuple[Any, ...]:
+    """See `native.Part`. What the passes need is imported where the cache does not have it."""
+    from flambeau._compiler import kept
 
-    def narrow(there: str) -> Any:
-        if not made:
-            from flambeau._aot import narrower
-            from flambeau._compiler.execute import back_end
+    def made(back_end: Callable[[Graph], Any]) -> tuple[Any, ...]:
+        from flambeau._aot import part_of
 
-            made.append(narrower(function, back_end))
-        return made[0](there)
+        return part_of(function, there, back_end)
 
-    return narrow
+    def native(graph: Graph) -> Any:
+        from flambeau._compiler.execute import programs
+
+        return programs([graph])[0]
+
+    return kept.part(function.whole, there, lambda: made(native)) if compile else made(prepare)
 
 
 def _lower(graph: Graph, wanted: list[bool]) -> tuple[Any, list[Any]] | None:
-    """The function of a captured graph, and its programs; None where it runs as captured."""
+    """The function of a captured graph, and its programs; None where it runs as captured.
+
+    Where backward depends on which results are used, it is compiled when that is known.
+    """
     from flambeau._aot import NotFunctional, aot, described
     from flambeau._compiler.execute import programs
 
@@ -68,9 +72,11 @@ def _lower(graph: Graph, wanted: list[bool]) -> tuple[Any, list[Any]] | None:
     except NotFunctional as e:
         _note_as_captured(e)
         return None
-    graphs = [g for g in (compiled.forward, compiled.backward) if g is not None]
-    made = programs(graphs)
-    return described(compiled), made
+    function = described(compiled)
+    graphs = [compiled.forward]
+    if compiled.backward is not None and function.whole is None:
+        graphs.append(compiled.backward)
+    return function, programs(graphs)
 
 
 def _note_as_captured(why: Exception) -> None:
@@ -102,12 +108,14 @@ def aot_autograd(
     def back_end(graph: Graph, example_inputs: Any) -> Callable[..., tuple[Any, ...]]:
         compiled = aot(graph, _wanted(example_inputs))
 
-        def run(part: Graph) -> Callable[..., Any]:
-            compiler = (part is compiled.backward and bw_compiler) or fw_compiler
-            made = decompose(part) if decompositions else part
-            return compiler(made, made.inputs)
+        def runs(compiler: Callable[..., Callable[..., Any]]) -> Callable[[Graph], Any]:
+            def run(part: Graph) -> Callable[..., Any]:
+                made = decompose(part) if decompositions else part
+                return compiler(made, made.inputs)
 
-        return callable_of(compiled, run)
+            return run
+
+        return callable_of(compiled, runs(fw_compiler), runs(bw_compiler or fw_compiler))
 
     return back_end
 

@@ -24,7 +24,7 @@ from flambeau import _C
 from .._ir import plain, symexpr
 from .._ir.graph import Graph, Node, ScalarType, TensorType, Value
 from .._ir.logs import enabled
-from .._ir.native import Function, Program
+from .._ir.native import Function, Part, Program
 from .._ir.symbols import Guard, ShapeEnv
 from .._ir.symexpr import Expr
 from .._ir.symfloat import FloatExpr
@@ -42,7 +42,7 @@ def fetch(
     graph: Graph,
     wanted: Sequence[bool],
     lower: Callable[[], Lowered | None],
-    narrowing: Callable[[Function], Any],
+    part: Part,
 ) -> Any:
     """The function of a captured graph, from the cache or from `lower`, whose work is then kept.
     None where `lower` gives None.
@@ -51,13 +51,13 @@ def fetch(
         graph: as captured.
         wanted: of each input, whether gradients flow to it.
         lower: compiles the graph.
-        narrowing: see `Function.made`.
+        part: see `Function.made`.
     """
 
     def made_of(function: Function, programs: Sequence[Program]) -> Any:
         forward, *backward = (p.run for p in programs)
         last = backward[0] if backward else None
-        return function.made(forward, last, graph, narrowing, graph.attached)
+        return function.made(forward, last, graph, part, graph.attached)
 
     name = None if enabled("output_code") else _name(graph, wanted)
     if name is None:
@@ -65,7 +65,7 @@ def fetch(
         return lowered and made_of(*lowered)
     verify = bool(os.environ.get("FLAMBEAU_VERIFY"))
     found = _read(name)
-    made = None if found is None or verify else _from(found, graph, narrowing)
+    made = None if found is None or verify else _from(found, graph, part)
     if made is not None:
         return made
     before = len(graph.env.history), len(graph.env.symbols)
@@ -80,8 +80,32 @@ def fetch(
     if new is not None and not same:
         disk.write(name, new.encode())
     if verify and new is not None:
-        made = _from(plain.loads(new), graph, narrowing, learn=False)
+        made = _from(plain.loads(new), graph, part, learn=False)
     return made or made_of(function, programs)
+
+
+def part(whole: str, there: str, lower: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """A backward of some cotangents, see `native.Part`, from the cache or from `lower`.
+
+    Args:
+        whole: text of the whole backward graph.
+        there: which cotangents there are.
+        lower: compiles the part; what it gives has a `Program` first.
+    """
+    key = f"{there}\n{whole}"
+    name = hashlib.sha256(_environment() + key.encode()).hexdigest()[:40] + ".plan"
+    verify = enabled("output_code") or bool(os.environ.get("FLAMBEAU_VERIFY"))
+    found = None if verify else _read(name)
+    try:
+        if found is not None:
+            program, *rest = found
+            return (_program(*program), *rest)
+    except Exception:  # whatever a file may hold that nobody wrote so
+        pass
+    made, *rest = lower()
+    if made.kept:
+        disk.write(name, plain.dumps((made.plain(), *rest)).encode())
+    return (made.run, *rest)
 
 
 # Writing ----------------------------------------------------------------------------------------
@@ -123,22 +147,20 @@ def _read(name: str) -> Any:
         return None
 
 
-def _from(
-    found: Any, graph: Graph, narrowing: Callable[[Function], Any], learn: bool = True
-) -> Any:
+def _from(found: Any, graph: Graph, part: Part, learn: bool = True) -> Any:
     """The function that is described; None where it cannot be made.
 
     Args:
         found: the description.
         graph: what it is of.
-        narrowing: see `Function.made`.
+        part: see `Function.made`.
         learn: the graph's symbols have yet to learn what the passes found out.
     """
     try:
         function, programs, facts = found
         runs = [_program(*p) for p in programs]
         forward, backward = runs if len(runs) == 2 else (*runs, None)
-        made = Function(*function).made(forward, backward, graph, narrowing)
+        made = Function(*function).made(forward, backward, graph, part)
         guards = [(own, _guard(graph, *g)) for own, *g in facts]
     except Exception:  # whatever a file may hold that nobody wrote so
         return None

@@ -15,6 +15,12 @@ from flambeau import _C, Tensor
 from .graph import Graph
 from .graph_run import prepare
 
+PARTS = 8  # backwards of one function that are compiled, each for some of its results
+
+#: (function, "1" for each cotangent that is there and "0" for each other, whether to compile) to
+#: the backward, and to which saved values, cotangents and gradients it has
+Part = Callable[["Function", str, bool], tuple[Any, ...]]
+
 
 @dataclass(frozen=True)
 class Function:
@@ -26,23 +32,24 @@ class Function:
         tuple[Any, ...] | None
     )  # results with a cotangent, cotangents, gradients, sizes, saved
     detached: tuple[int, ...]  # outputs that come without their source's history
-    whole: str | None  # the backward graph's text, where it can do with fewer cotangents
+    whole: str | None  # the backward graph's text, where it can do with some of the cotangents
 
     def made(
         self,
         forward: Any,
         backward: Any,
         captured: Graph,
-        narrowing: Callable[[Function], Any],
+        part: Part,
         attached: tuple[Any, ...] = (),
     ) -> Any:
         """The function of these callables; it runs `captured` itself where inputs share memory.
 
         Args:
-            narrowing: gives what makes backwards of fewer cotangents, see `_aot.runtime`.
+            backward: None where there is none, and where `part` makes the whole one, too.
+            part: makes backward of some of the cotangents.
         """
-        fewer = None if self.whole is None else narrowing(self)
-        back = None if self.backward is None else (backward, *self.backward, fewer)
+        parts = None if self.whole is None else self._parts(part)
+        back = None if self.backward is None else (backward, *self.backward, parts)
         mutated = self.head[1]
         made: Callable[..., tuple[Any, ...]] = _C._CompiledFunction((
             _apart(forward), self.given, attached, *self.head, back,
@@ -54,6 +61,15 @@ class Function:
         return lambda *inputs: tuple(
             x.detach() if k in apart else x for k, x in enumerate(made(*inputs))
         )
+
+    def _parts(self, part: Part) -> Callable[[str], tuple[Any, ...]]:
+        met: list[str] = []
+
+        def make(there: str) -> tuple[Any, ...]:
+            met.append(there)
+            return part(self, there, len(met) <= PARTS)
+
+        return make
 
     def plain(self) -> tuple[Any, ...]:
         """As plain data; `Function(*f.plain())` is `f`."""

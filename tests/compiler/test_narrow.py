@@ -8,7 +8,9 @@ import pytest
 import flambeau as torch
 import flambeau.nn.functional as F
 from flambeau._aot import runtime
+from flambeau._compiler import cache as disk
 from flambeau._compiler import execute
+from flambeau._ir import native, plain
 
 BACKENDS = ["aot_eager", "inductor"]
 
@@ -103,28 +105,25 @@ def test_from_the_cache(monkeypatch):
     want = gradients(three, inputs, (1,))
     same(gradients(torch.compile(three), inputs, (1,)), want)
     torch.compiler.reset()
-    monkeypatch.setattr(execute, "programs", None)  # whole programs come from the cache
-    whole = torch.compile(three)
-    results = whole(*inputs)
-    monkeypatch.undo()
-    same(torch.autograd.grad((results[1] ** 2).sum(), inputs, allow_unused=True), want)
+    monkeypatch.setattr(execute, "programs", None)
+    same(gradients(torch.compile(three), inputs, (1,)), want)
 
 
 def test_a_set_of_results_is_compiled_once_and_past_a_bound_not_at_all(monkeypatch):
     made = []
-    narrowed, back_end = runtime.narrowed, execute.back_end
+    narrowed, programs = runtime.narrowed, execute.programs
 
     def counted(*args):
         made.append("narrowed")
         return narrowed(*args)
 
-    def compiled_too(graph):
+    def compiled_too(graphs):
         made.append("compiled")
-        return back_end(graph)
+        return programs(graphs)
 
     monkeypatch.setattr(runtime, "narrowed", counted)
-    monkeypatch.setattr(execute, "back_end", compiled_too)
-    monkeypatch.setattr(runtime, "VARIANTS", 2)
+    monkeypatch.setattr(execute, "programs", compiled_too)
+    monkeypatch.setattr(native, "PARTS", 2)
 
     def f(x, y):
         return x * y, x.sin() + y, y.exp()
@@ -133,7 +132,21 @@ def test_a_set_of_results_is_compiled_once_and_past_a_bound_not_at_all(monkeypat
     compiled = torch.compile(f)
     for used in ((0,), (0,), (1,), (0, 1, 2), (2,), (1,), (2, 1)):
         same(gradients(compiled, inputs, used), gradients(f, inputs, used))
-    assert made.count("narrowed") == 4 and made.count("compiled") == 2
+    assert made.count("narrowed") == 5 and made.count("compiled") == 1 + 2
+
+
+@pytest.mark.parametrize("damage", [None, (), "text", (1, 2, 3, 4), (((), None), (), (), ())])
+def test_a_part_that_nobody_wrote_so_is_compiled_again(monkeypatch, tmp_path, damage):
+    monkeypatch.delenv("FLAMBEAU_VERIFY")
+    inputs = leaves((4, 3), (4, 5), (3, 5))
+    want = gradients(three, inputs, (1,))
+    gradients(torch.compile(three), inputs, (1,))
+    plans = {p.name: plain.loads(disk.read(p.name)) for p in (tmp_path / "cache").glob("*.plan")}
+    (name,) = (n for n, data in plans.items() if len(data) == 4)
+    (tmp_path / "cache" / name).unlink()
+    disk.write(name, plain.dumps(damage).encode())
+    torch.compiler.reset()
+    same(gradients(torch.compile(three), inputs, (1,)), want)
 
 
 def test_a_retained_graph_serves_each_result():
