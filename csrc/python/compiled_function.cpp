@@ -85,9 +85,10 @@ CompiledFunction::CompiledFunction(PyObject* spec)
 
 const CompiledFunction::Backward::Part& CompiledFunction::Backward::part(
     const Tensors& grads) const {
+  if (!make_part) return whole;
   std::string there;
   for (const Tensor& g : grads) there += g.defined() ? '1' : '0';
-  if (!make_part || (whole.runner && there.find('0') == there.npos)) return whole;
+  if (whole.runner && there.find('0') == there.npos) return whole;
   {
     std::lock_guard guard(mutex);
     if (auto found = parts.find(there); found != parts.end()) return *found->second;
