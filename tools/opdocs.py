@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 if __package__ is None:
-    sys.path.insert(0, str(ROOT))
+    sys.path.append(str(ROOT))
 
 from flambeau._build import compiler  # noqa: E402
 from flambeau._build.emit_bindings import Form, Group, groups  # noqa: E402

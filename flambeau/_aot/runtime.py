@@ -25,12 +25,17 @@ BackEnd = Callable[[Graph], Callable[..., Sequence[Any]]]
 
 
 def callable_of(
-    compiled: Compiled, run_forward: BackEnd = prepare, run_backward: BackEnd = prepare
+    compiled: Compiled, run_forward: BackEnd = prepare, run_backward: BackEnd | None = None
 ) -> Callable[..., Any]:
     """The function of the graph's inputs (but for attached ones), as the user wrote it.
 
     Gradients flow through it once: a backward of its backward raises RuntimeError.
+
+    Args:
+        run_forward: makes a function of the forward graph.
+        run_backward: and of the backward graph; None: the same.
     """
+    run_backward = run_backward or run_forward
     backward = None if compiled.backward is None else run_backward(compiled.backward)
     forward = run_forward(compiled.forward)
     attached = compiled.forward.attached

@@ -55,7 +55,9 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @mm.vjp
 def _(g, input, mat2):
-    return mm(g, mat2.transpose(0, 1).conj()), mm(input.transpose(0, 1).conj(), g)
+    # This first, so that the other holds no memory while a transpose is packed.
+    of_mat2 = mm(input.transpose(0, 1).conj(), g)
+    return mm(g, mat2.transpose(0, 1).conj()), of_mat2
 
 
 @mm.samples
@@ -92,7 +94,9 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @bmm.vjp
 def _(g, input, mat2):
-    return bmm(g, mat2.transpose(1, 2).conj()), bmm(input.transpose(1, 2).conj(), g)
+    # This first, so that the other holds no memory while a transpose is packed.
+    of_mat2 = bmm(input.transpose(1, 2).conj(), g)
+    return bmm(g, mat2.transpose(1, 2).conj()), of_mat2
 
 
 @bmm.samples
