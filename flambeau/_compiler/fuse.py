@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 from .._ir.graph import Dim
 from .._ir.symexpr import Expr, expr
 from .nest import Accumulate, Nest, Program, Stage, Step, Store, variable
-from .scalar import REPEATED, Body, Scalar, cost, rewritten, walk
+from .scalar import Body, Scalar, cost, rewritten, walk
+
+#: cost of what is sooner computed again in a later sweep of a row than kept and read back
+AGAIN = 5
 
 
 def fuse(program: Program, body: Body) -> Program:
@@ -178,7 +181,7 @@ def _forwarded(
         if n.value[1] != m.store.index or (m.kind == "full" and kind == "row"):
             possible = False
             return n
-        if m.kind == "full" and m.stage != stage and cost(m.store.value) > REPEATED:
+        if m.kind == "full" and m.stage != stage and cost(m.store.value) > AGAIN:
             return n
         return body.cast(m.store.value, n.type)
 

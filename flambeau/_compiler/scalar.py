@@ -131,7 +131,7 @@ def walk(roots: Iterable[Scalar], known: Callable[[Scalar], object] | None = Non
     return list(out.values())
 
 
-#: operations that are sooner computed again than kept in memory and read back
+#: cost of what is sooner computed again for every row of a tensor than put into memory
 REPEATED = 8
 
 
