@@ -18,6 +18,7 @@ from .._trace.dtypes import result_type
 from .._trace.fake import Fake, of_type
 from .._trace.functional import PrimitiveRecorder
 from .._trace.interp import NUMBERS, Interpreter, wrapped
+from .._trace.pointwise import computed_dtype
 from .._trace.record import is_inexact
 from .._trace.session import default
 from .functionalise import _argument, run_rule
@@ -132,7 +133,7 @@ class Backward:
         values = [self.value(p, node, got, is_list, rule.undefined) for p in rule.params]
         half = None
         if op.kind == "pointwise":
-            values, half = self.widened(values)
+            values, half = self.widened(self.typed(node, values))
         with flambeau.no_grad():
             made = Interpreter(self.recorder.call).run(rule.function, values)
         if half is not None:
@@ -145,6 +146,22 @@ class Backward:
                 for v, part in zip(arg, g, strict=True):
                     if isinstance(v, Value):
                         self.accumulate(v, part)
+
+    def typed(self, node: Node, values: list[Any]) -> list[Any]:
+        """Numbers in the place of tensors in the type that eager's kernel computes in: `1 - w` of a
+        number would else have the default one."""
+        if not any(isinstance(x, Fake) and x.wrapped and x.value is None for x in values):
+            return values
+        op = resolve(node.target).op
+        given = [a for p, a in zip(op.params, node.args, strict=True) if p.type.base == "Tensor"]
+        computed = computed_dtype(op, [wrapped(self.argument(a)) for a in given])
+        computed = flambeau.float32 if computed in _HALF else computed
+        return [
+            self.call("full", [], x.number, computed, None)
+            if isinstance(x, Fake) and x.wrapped and x.value is None
+            else x
+            for x in values
+        ]
 
     def widened(self, values: list[Any]) -> tuple[list[Any], Any]:
         """Half formats as float32, and the one that the cotangents are rounded to, if any.

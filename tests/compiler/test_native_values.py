@@ -189,3 +189,21 @@ def test_results_in_an_inputs_memory_of_another_dtype(f, backend):
     assert got.dtype is want.dtype
     assert (got.stride(), got.data_ptr()) == (want.stride(), want.data_ptr())
     assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_derivatives_compute_with_numbers_in_the_type_of_their_entry(backend, dtype):
+    """`1 - 0.3` of lerp's rule, rounded to the default type, would be off in float64."""
+    x = torch.linspace(-2, 2, 12, dtype=dtype).requires_grad_()
+    end = torch.ones(12, dtype=dtype)
+    for f in (
+        lambda x: torch.lerp(x, end, 0.3),
+        lambda x: torch.lerp(end, x, 0.1).pow(3) / 0.7,
+        lambda x: torch.pow(1.3, x) - torch.addcmul(end, x, x, value=0.3),
+        lambda x: torch.where(x > 0, x * 0.1, 0.3),
+        lambda x: torch.hypot(x, torch.tensor(0.3, dtype=dtype)) + x.clamp(-0.3, 1.1),
+    ):
+        (want,) = torch.autograd.grad(f(x).sum(), x)
+        (got,) = torch.autograd.grad(torch.compile(f, backend=backend)(x).sum(), x)
+        assert (got - want).abs().max() <= 4 * torch.finfo(dtype).eps * want.abs().max()
