@@ -64,6 +64,13 @@ int class_bit(DType d) {
                                 : kInts;
 }
 
+// Numbers alone give a number, in full precision as they are: rules for derivatives compute with
+// them before they meet a tensor.
+bool are_numbers(const PointwiseKernel& k, const Tensor* const* inputs) {
+  return std::all_of(inputs, inputs + k.inputs,
+                     [](const Tensor* x) { return x->is_wrapped_number(); });
+}
+
 DType promoted(const PointwiseKernel& k, const Tensor* const* inputs) {
   ResultType type;
   for (int i = 0; i < k.inputs; ++i)
@@ -73,6 +80,8 @@ DType promoted(const PointwiseKernel& k, const Tensor* const* inputs) {
     }
   DType d = type.get();
   if (k.promote == Promote::Float && is_integral(d, true)) d = default_dtype();
+  if (are_numbers(k, inputs))
+    d = is_complex(d) ? DType::Complex128 : is_floating_point(d) ? DType::Float64 : d;
   FB_CHECK_IMPL(k.classes & class_bit(d), '"', k.name, "\" not implemented for '",
                 scalar_type_name(d), "'");
   return d;
@@ -436,6 +445,8 @@ void call_general(const PointwiseKernel& k, const Tensor* const* inputs, Params 
     nest.add(results[i]);
   }
   apply(k, computed, nest, inputs, results, params);
+  if (are_numbers(k, inputs))
+    for (int i = 0; i < k.outputs; ++i) results[i].set_flag(kWrappedNumber);
 }
 
 void check_overlaps(const Tensor& out, const Tensor* const* inputs, int count) {

@@ -277,3 +277,15 @@ def test_callbacks_run_at_the_end():
     assert order == ["hook", "leaf", "end"]
     with pytest.raises(RuntimeError, match="Final callbacks can only be installed during backward"):
         torch.autograd.Variable._execution_engine.queue_callback(print)
+
+
+def test_rules_compute_with_numbers_in_full_precision():
+    """`1 - 0.3` of lerp's rule is no float32, whatever way the rule is run."""
+    x, end = (torch.linspace(-1, k, 5, dtype=torch.float64).requires_grad_() for k in (1, 2))
+    y = torch.lerp(x, end, 0.3)
+    for create_graph in (False, True):
+        got = torch.autograd.grad(y.sum(), [x, end], retain_graph=True, create_graph=create_graph)
+        for g, want in zip(got, (0.7, 0.3), strict=True):
+            np.testing.assert_allclose(g.detach().numpy(), np.full(5, want), rtol=1e-15)
+    _, tangent = torch.func.jvp(lambda x: torch.lerp(x, x * 2, 0.3), (x,), (torch.ones_like(x),))
+    np.testing.assert_allclose(tangent.detach().numpy(), np.full(5, 1.3), rtol=1e-15)
