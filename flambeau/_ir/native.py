@@ -28,9 +28,8 @@ class Function:
 
     given: int  # inputs of a call
     head: tuple[Any, ...]  # numbers, mutated inputs, results, aliases, output
-    backward: (
-        tuple[Any, ...] | None
-    )  # results with a cotangent, cotangents, gradients, sizes, saved
+    # None, or: results with a cotangent, these, gradients, sizes, how many values are saved
+    backward: tuple[Any, ...] | None
     detached: tuple[int, ...]  # outputs that come without their source's history
     whole: str | None  # the backward graph's text, where it can do with some of the cotangents
 
