@@ -164,6 +164,24 @@ def _history_apart(x: Fake) -> bool:
     return False
 
 
+def _follows(x: Fake) -> bool:
+    """Whether a view has the history of its base, even one that the base got after it was made.
+
+    Raises:
+        NotFunctional: it was made without gradients, of memory that was changed: eager makes it
+            again, with them, when somebody looks.
+    """
+    while x.view_of is not None:
+        if not x.view_of.op.option("differentiable", True):
+            return False
+        if not x.view_of.grad:
+            if x.memory.version:
+                raise NotFunctional("a view made without gradients shows memory that has got some")
+            return False
+        x = x.view_of.below
+    return True
+
+
 def _made_at_once(x: Fake, base: Fake) -> bool:
     """Whether one `as_strided` of the base has the derivative that a chain of views has.
 
@@ -190,7 +208,8 @@ def _alias(x: Fake, source: str, index: int, base: Fake) -> Alias:
         return Alias(source, index, True)
     shape, strides = (tuple(map(plain, s)) for s in (x.shape, x.strides))
     offset = plain(x.offset - base.offset)
-    if x.requires_grad and not _made_at_once(x, base):
+    wants = x.requires_grad or (base.requires_grad and _follows(x))
+    if wants and not _made_at_once(x, base):
         raise NotFunctional("a result is a view whose gradients depend on how it was made")
-    detached = base.requires_grad and not x.requires_grad
+    detached = base.requires_grad and not wants
     return Alias(source, index, False, x.dtype, shape, strides, dim(offset), detached)

@@ -16,6 +16,7 @@ from .._ir.graph import Graph, TensorType
 from .._ir.graph_run import prepare
 from .._ir.graph_text import parse, show
 from .._ir.graph_verify import checked
+from .._ir.logs import enabled
 from .._ir.native import Function
 from .metadata import Alias
 from .narrow import narrowed
@@ -74,13 +75,20 @@ def described(compiled: Compiled) -> Function:
 
 
 def _text(compiled: Compiled) -> str | None:
-    """The backward graph, from which `part_of` starts."""
+    """The backward graph, from which `part_of` starts.
+
+    Lines of the user's are in it only where code is printed: a plan is for all equal graphs.
+    """
     graph, meta = compiled.backward, compiled.metadata
     if graph is None or len(meta.differentiable) < 2 or not meta.linear:
         return None
     env = copy(graph.env)
     env.guards = env.history  # what is known of the sizes is part of the text
-    return show(replace(graph, env=env))
+    nodes = graph.nodes
+    if not enabled("output_code"):
+        nodes = [replace(n, where=None) for n in nodes]
+        env.guards = [replace(g, where=None) for g in env.guards]
+    return show(replace(graph, env=env, nodes=nodes))
 
 
 def part_of(function: Function, there: str, back_end: Callable[[Graph], Any]) -> tuple[Any, ...]:

@@ -149,6 +149,19 @@ def test_a_part_that_nobody_wrote_so_is_compiled_again(monkeypatch, tmp_path, da
     same(gradients(torch.compile(three), inputs, (1,)), want)
 
 
+def test_a_plan_serves_the_same_function_of_another_place(monkeypatch):
+    source = "def f(x, y):\n    return x * y, x.sin() + y\n"
+    inputs = leaves((3,), (3,))
+    for lines_before in (0, 5):  # FLAMBEAU_VERIFY compares what is compiled with what is kept
+        scope = {"torch": torch}
+        exec("\n" * lines_before + source, scope)
+        torch.compiler.reset()
+        same(
+            gradients(torch.compile(scope["f"]), inputs, (1,)),
+            gradients(scope["f"], inputs, (1,)),
+        )
+
+
 def test_a_retained_graph_serves_each_result():
     inputs = leaves((4, 3), (4, 5), (3, 5))
     results = torch.compile(three)(*inputs)

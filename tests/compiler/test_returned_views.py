@@ -46,3 +46,48 @@ def test_gradients_of_returned_views(make, f, dynamic, computed):
     assert torch.allclose(mine, theirs)
     assert got[0].data_ptr() == want[0].data_ptr()
     assert all(torch.allclose(a, b) for a, b in zip(got, want, strict=True))
+
+
+def views_of_what_gets_a_history(x, base):
+    y = x + 1
+    view = base.transpose(0, 1)
+    apart = base.detach()[0]
+    base.add_(y, alpha=0.5)
+    return view, apart
+
+
+def views_made_without_gradients(x, base):
+    y = x + 1
+    view = base.transpose(0, 1)
+    with torch.no_grad():
+        quiet = base[1]
+    base.add_(y, alpha=0.5)
+    return view, quiet
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_view_made_without_gradients_is_refused_as_by_eager(backend):
+    x = torch.linspace(0, 1, 6).view(2, 3).requires_grad_()
+    for f in (
+        views_made_without_gradients,
+        torch.compile(views_made_without_gradients, backend=backend),
+    ):
+        with pytest.raises(RuntimeError, match="created in no_grad mode"):
+            (f(x, torch.ones(2, 3))[1] * 2).sum().backward()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_view_that_was_there_before_its_memory_got_a_history(backend):
+    f = views_of_what_gets_a_history
+
+    def run(f):
+        x = torch.linspace(0, 1, 6).view(2, 3).requires_grad_()
+        out = f(x, torch.ones(2, 3))
+        out[0].square().sum().backward()
+        return out, x.grad
+
+    (want, grad), (got, found) = run(f), run(torch.compile(f, backend=backend))
+    assert [y.requires_grad for y in got] == [y.requires_grad for y in want]
+    assert want[0].requires_grad
+    assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
+    assert torch.equal(found, grad)

@@ -437,3 +437,22 @@ def test_missing_derivatives_are_refused():
     (g,) = torch.autograd.grad(out.sum(), grid, create_graph=True)
     with pytest.raises(NotImplementedError, match="_grid_sample_backward"):
         torch.autograd.grad(g.sum(), x, allow_unused=True)
+
+
+def test_bounds_without_dims_are_tensors():
+    """Their dtype counts, and gradients flow to them."""
+    low, high = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (-0.5, 0.5))
+    assert torch.tensor(1.0).clamp(low, high).dtype is torch.float64
+    assert torch.ones(3).clamp(low, high).dtype is torch.float32
+    assert torch.tensor(1.0).clamp(-0.5, 0.5).dtype is torch.float32
+    x = torch.tensor([-2.0, -1.0, 0.0, 3.0], dtype=torch.float64)
+    got = torch.autograd.grad(x.clamp(low, high).sum(), [low, high])
+    assert [g.item() for g in got] == [2.0, 1.0]
+    assert torch.autograd.grad(x.clamp(max=high).sum(), high)[0].item() == 1.0
+
+
+@pytest.mark.parametrize("rows", [5, 5000])  # small ones take a shorter way
+def test_results_beside_a_number_are_laid_out_as_their_tensor(rows):
+    x = torch.empty_strided((rows, 7, 1, 1), (7, 1, 7, 7)).fill_(1.0)
+    assert (x / 2).stride() == (7, 1, 7, 7)
+    assert ((x / 2) - torch.ones(7, 1)).stride() == (49, 1, 7, 49)
