@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .._ir.graph import Arg, Graph, Node, TensorType, Value, map_values, renumbered
-from .partition import sized
+from .._ir.graph import Arg, Graph, Node, TensorType, Value, map_values, renumbered, values_of
+from .partition import needing, sized
 from .passes import eliminate_dead
 
 
@@ -41,6 +41,8 @@ def narrowed(graph: Graph, present: Sequence[bool], sizes: int) -> Narrowed:
     cotangents = graph.inputs[saved + sizes :]
     absent = {v for v, there in zip(cotangents, present, strict=True) if not there}
     zero = _zero(graph, absent, {*cotangents} - absent)
+    if absent:  # a gradient that no cotangent reaches is zero, too: that of what was overwritten
+        zero |= {*values_of(graph.outputs)} - needing(graph, {*cotangents} - absent)
     pruned = _Pruned(graph, zero)
     grads = tuple(k for k, v in enumerate(graph.outputs) if v not in zero)
     outputs = tuple(pruned.now(graph.outputs[k]) for k in grads)

@@ -61,7 +61,7 @@ def _bytes(v: Value, env: ShapeEnv) -> float:
     return float(max(count, 1) * v.type.dtype.itemsize)
 
 
-def _needing(graph: Graph, roots: set[Value]) -> set[Value]:
+def needing(graph: Graph, roots: set[Value]) -> set[Value]:
     """Values that depend on the roots."""
     out = set(roots)
     for node in graph.nodes:
@@ -82,7 +82,7 @@ def partition(
     Values that are `changing`, and views of them, may hold other values by the time that backward
     runs (inputs that the graph changes; Note [Only what eager keeps]): a copy of them is saved.
     """
-    late = _needing(graph, set(tangents))
+    late = needing(graph, set(tangents))
     grads = graph.outputs[results:]
     backward = _nodes_for(graph, grads, late)
     needed = {v for n in backward for v in n.inputs if v not in late}

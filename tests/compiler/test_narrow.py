@@ -187,3 +187,18 @@ def test_a_derivative_of_the_users_own_sees_zeros():
 
     for used in ((0,), (1,), (0, 1)):
         same(gradients(torch.compile(f), inputs, used), gradients(f, inputs, used))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_is_overwritten_after_a_break_asks_for_nothing(backend):
+    def f(x, y):
+        saved = x.tanh()  # its backward needs it as it was
+        torch._dynamo.graph_break()
+        saved.zero_()
+        return y * 0.5
+
+    inputs = leaves((2,), (2,))
+    result = torch.compile(f, backend=backend)(*inputs)
+    same(
+        torch.autograd.grad(result.sum(), inputs, allow_unused=True), [None, torch.full((2,), 0.5)]
+    )
