@@ -5,7 +5,6 @@ A listed test that passes is an error (xfail is strict): the list can only shrin
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,14 +31,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reason = reasons.get(item.nodeid)
         if reason is not None:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
-        if item.get_closest_marker("freed_memory_is_kept") and not freed_memory_is_kept():
+        watched = not flambeau._C._build_info()["memory_cache"]  # by sanitizers or guard pages
+        if item.get_closest_marker("freed_memory_is_kept") and watched:
             item.add_marker(pytest.mark.skip(reason="builds that watch memory keep none of it"))
-
-
-@cache
-def freed_memory_is_kept() -> bool:
-    """Is there the cache of memory? Builds with sanitizers or guard pages have none."""
-    hits = flambeau.memory_stats()["cache_hits"]
-    for _ in range(2):
-        flambeau.empty(1 << 22)
-    return flambeau.memory_stats()["cache_hits"] > hits

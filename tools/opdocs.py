@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-if __package__ is None:
+if __package__ is None:  # run as a file; tests import it
     sys.path.append(str(ROOT))
 
 from flambeau._build import compiler  # noqa: E402

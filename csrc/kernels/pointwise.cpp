@@ -361,14 +361,6 @@ bool fits_into(const Tensor& into, const Tensor& lead, DType result, const Tenso
   return true;
 }
 
-// Are the strides of dims of size 1, too, those that a new tensor gets?
-bool is_laid_out_as_new(const Tensor& x) {
-  int64_t step = 1;
-  for (int64_t i = x.dim(); i-- > 0; step *= std::max<int64_t>(x.sizes()[i], 1))
-    if (x.strides()[i] != step) return false;
-  return true;
-}
-
 // The common small case: dense inputs of one shape and dtype, and numbers. False: not that.
 // `into`: the only result goes there.
 bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params params,
@@ -415,7 +407,8 @@ bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params p
       in[i] = x.data_ptr();
     }
   }
-  if (used && !is_laid_out_as_new(*lead)) return false;  // the result's strides follow lead's
+  // The result's strides follow lead's; a new tensor may have others where a size is 1.
+  if (used && lead->strides() != contiguous_strides(lead->sizes())) return false;
   void* out[kMaxOutputs];
   if (into) {
     out[0] = into->data_ptr();

@@ -43,6 +43,8 @@ FB_INLINE To lift(From x) {
     return {static_cast<real_of<To>>(x), 0};
   else if constexpr (is_complex_v<From>)
     return static_cast<To>(x.re);
+  else if constexpr (std::is_same_v<From, bool>)
+    return x ? To{1} : To{0};  // GCC vectorises choices, but not conversions of a test's result
   else
     return static_cast<To>(x);
 }

@@ -75,24 +75,43 @@ CompiledFunction::CompiledFunction(PyObject* spec)
   b->numbers = indices(item(back, 4), sizes_.count(), "number");
   std::shared_ptr<const Runner> runner;
   if (PyObject* run = item(back, 0); run != Py_None) runner = runner_of(run);
-  b->whole = {std::move(runner), all_of(integer(back, 5)),
-              all_of(static_cast<int64_t>(b->cotangents.size())),
-              indices(item(back, 3), inputs, "input")};
+  size_t count = b->cotangents.size();
+  b->whole = {std::move(runner), all_of(integer(back, 5)), all_of(static_cast<int64_t>(count)),
+              std::vector<bool>(count), indices(item(back, 3), inputs, "input")};
   if (PyObject* make = item(back, 6); make != Py_None) b->make_part.emplace(make);
   FB_CHECK_VALUE(b->whole.runner || b->make_part, "a compiled function: no backward");
   backward_ = std::move(b);
 }
 
+namespace {
+
+constexpr int64_t kSpread = 1 << 16;   // elements that are worth a backward of their own
+constexpr size_t kPartsForSpread = 4;  // so many parts there may be before one
+
+// Is one number the whole cotangent, as that of a sum is?
+bool is_spread(const Tensor& g, const Geometry& want) {
+  return g.defined() && g.numel() >= kSpread && g.dtype() == want.dtype &&
+         std::all_of(g.strides().begin(), g.strides().end(), [](int64_t s) { return s == 0; });
+}
+
+}  // namespace
+
 const CompiledFunction::Backward::Part& CompiledFunction::Backward::part(
     const Tensors& grads) const {
   if (!make_part) return whole;
-  std::string there;
-  for (const Tensor& g : grads) there += g.defined() ? '1' : '0';
-  if (whole.runner && there.find('0') == there.npos) return whole;
+  std::string there, dense;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    dense += grads[i].defined() ? '1' : '0';
+    there += is_spread(grads[i], cotangents[i]) ? 'e' : dense.back();
+  }
+  auto is_whole = [&] { return whole.runner && there.find_first_not_of('1') == there.npos; };
+  if (is_whole()) return whole;
   {
     std::lock_guard guard(mutex);
+    if (parts.size() >= kPartsForSpread && !parts.contains(there)) there = dense;
     if (auto found = parts.find(there); found != parts.end()) return *found->second;
   }
+  if (is_whole()) return whole;
   GilHeld gil;
   CapturePaused paused;
   PyRef made = checked(PyObject_CallFunction(make_part->get(), "s", there.c_str()));
@@ -100,6 +119,7 @@ const CompiledFunction::Backward::Part& CompiledFunction::Backward::part(
   part->runner = runner_of(item(made.get(), 0));
   part->saved = indices(item(made.get(), 1), whole.saved.size(), "saved value");
   part->cotangents = indices(item(made.get(), 2), grads.size(), "cotangent");
+  for (uint32_t k : part->cotangents) part->spread.push_back(there[k] == 'e');
   for (uint32_t k : indices(item(made.get(), 3), whole.grads.size(), "gradient"))
     part->grads.push_back(whole.grads[k]);
   std::lock_guard guard(mutex);

@@ -54,13 +54,14 @@ class CompiledFunction {
   bool shows_inputs_ = false;  // an output lies in the memory of an input
   std::vector<Alias> aliases_;
   Output output_;
-  // Backward: saved values, numbers, cotangents to gradients. `part` is the one for calls of which
-  // only some results were used.
+  // Backward: saved values, numbers, cotangents to gradients. `part` is the one for the cotangents
+  // of a call: some results may not have been used, others summed, so that all elements are equal.
   struct Backward {
     struct Part {
       std::shared_ptr<const Runner> runner;
       std::vector<uint32_t> saved;
       std::vector<uint32_t> cotangents;
+      std::vector<bool> spread;     // is the cotangent taken as a tensor without dims?
       std::vector<uint32_t> grads;  // inputs, in the order of the gradients
     };
     const Part& part(const Tensors& grads) const;
@@ -69,8 +70,8 @@ class CompiledFunction {
     std::vector<Geometry> cotangents;
     std::vector<uint32_t> numbers;  // symbols that it takes
     Part whole;
-    // Makes the others, and where `whole` has no runner that too: which cotangents are there -> a
-    // part.
+    // Makes the others, and where `whole` has no runner that too: of each cotangent "1", "0" where
+    // there is none, "e" where its elements are equal -> a part.
     std::optional<PyCallable> make_part;
     mutable std::mutex mutex;
     mutable std::map<std::string, std::unique_ptr<const Part>> parts;

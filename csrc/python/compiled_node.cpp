@@ -2,6 +2,7 @@
 #include "autograd/engine.h"
 #include "autograd/generated.h"
 #include "autograd/grad_ops.h"
+#include "gen/ops.h"
 #include "python/compiled_function.h"
 
 namespace flambeau::python {
@@ -61,8 +62,13 @@ std::vector<Input> CompiledNode::arguments(const CompiledFunction::Backward::Par
   for (uint32_t i : part.saved) out.push_back({saved[i].unpack(*this), 0});
   for (uint32_t n : b_->numbers) out.push_back({Tensor(), numbers_[n]});
   Geometry room;
-  for (uint32_t i : part.cotangents)
-    out.push_back({laid_out(std::move(grads[i]), b_->cotangents[i].in(numbers_, room)), 0});
+  for (size_t k = 0; k < part.cotangents.size(); ++k) {
+    uint32_t i = part.cotangents[k];
+    Tensor& g = grads[i];
+    Tensor taken = part.spread[k] ? ops::as_strided(g, Ints(), Ints(), g.offset())
+                                  : laid_out(std::move(g), b_->cotangents[i].in(numbers_, room));
+    out.push_back({std::move(taken), 0});
+  }
   return out;
 }
 

@@ -1,6 +1,7 @@
 // State of the process and of the thread as Python sees it: default dtype, threads, memory, seeds,
 // autocast; and questions about dtypes and objects that are no operations.
 #include "core/allocator.h"
+#include "core/caching.h"
 #include "core/parallel.h"
 #include "core/promotion.h"
 #include "dispatch/autocast.h"
@@ -90,8 +91,9 @@ PyObject* build_info(PyObject*, PyObject*) {
   const bool openmp = false;
 #endif
   const bool onednn = kernels::onednn().convolution != nullptr;
-  return Py_BuildValue("{sOsOss}", "onednn", onednn ? Py_True : Py_False, "openmp",
-                       openmp ? Py_True : Py_False, "isa", kernels::isa_name());
+  auto truth = [](bool x) { return x ? Py_True : Py_False; };
+  return Py_BuildValue("{sOsOsOss}", "onednn", truth(onednn), "openmp", truth(openmp),
+                       "memory_cache", truth(kCaching), "isa", kernels::isa_name());
 }
 
 // Seeds
@@ -272,7 +274,8 @@ PyMethodDef config_functions[] = {
      "Starts peak_bytes anew from what is live."},
     {"empty_cache", py_empty_cache, METH_NOARGS, "Gives cached memory back to the system."},
     {"_build_info", build_info, METH_NOARGS,
-     "Which optional libraries this build has, and finds now; which instruction set is in use."},
+     "Which optional libraries this build has, and finds now; whether freed memory is kept; which "
+     "instruction set is in use."},
     {"manual_seed", manual_seed, METH_O, "Seeds the default generator and returns it."},
     {"seed", seed, METH_NOARGS,
      "Seeds the default generator from the system and returns the seed."},

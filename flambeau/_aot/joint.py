@@ -18,7 +18,7 @@ from .._trace.dtypes import result_type
 from .._trace.fake import Fake, of_type
 from .._trace.functional import PrimitiveRecorder
 from .._trace.interp import NUMBERS, Interpreter, wrapped
-from .._trace.pointwise import computed_dtype
+from .._trace.pointwise import computed_dtype, operands
 from .._trace.record import is_inexact
 from .._trace.session import default
 from .functionalise import _argument, run_rule
@@ -105,7 +105,7 @@ class Backward:
     def accumulate(self, v: Value, g: Fake | None) -> None:
         if g is None or v not in self.active:
             return
-        if g.wrapped and g.value is None:
+        if g.only_number:
             g = self.call("full", [], g.number, g.dtype, None)
         g = self.conformed(g, v)
         have = self.total.get(v)
@@ -150,18 +150,18 @@ class Backward:
     def typed(self, node: Node, values: list[Any]) -> list[Any]:
         """Numbers in the place of tensors in the type that eager's kernel computes in: `1 - w` of a
         number would else have the default one."""
-        if not any(isinstance(x, Fake) and x.wrapped and x.value is None for x in values):
+        if not any(isinstance(x, Fake) and x.only_number for x in values):
             return values
         op = resolve(node.target).op
-        given = [a for p, a in zip(op.params, node.args, strict=True) if p.type.base == "Tensor"]
-        computed = computed_dtype(op, [wrapped(self.argument(a)) for a in given])
+        computed = computed_dtype(op, operands(op, [self.argument(a) for a in node.args]))
         computed = flambeau.float32 if computed in _HALF else computed
-        return [
-            self.call("full", [], x.number, computed, None)
-            if isinstance(x, Fake) and x.wrapped and x.value is None
-            else x
-            for x in values
-        ]
+
+        def made(x: Fake) -> Fake:
+            t: Fake = self.call("full", [], x.number, computed, None)
+            t.number, t.typed = x.number, True  # rules may ask which number it is
+            return t
+
+        return [made(x) if isinstance(x, Fake) and x.only_number else x for x in values]
 
     def widened(self, values: list[Any]) -> tuple[list[Any], Any]:
         """Half formats as float32, and the one that the cotangents are rounded to, if any.

@@ -1,16 +1,18 @@
-"""Backward for calls of which some results were not used.
+"""Backward for calls of which some results were not used, or used in one way all over.
 
 Backward is linear in its cotangents, so what depends on absent ones alone is zero, and so is what
 is made of it: such parts are left out, with the saved values that only they need. As in eager, an
 infinite derivative of an unused result does no harm, a saved value that only such a derivative
 needs may change, and an input that nothing used depends on has no gradient.
 
+The cotangent of a result whose elements were summed is one number. Loops that read it spare the
+memory that it would fill.
+
 A derivative of the user's own need not be linear: `runtime` then asks for no such graphs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._ir.graph import Arg, Graph, Node, TensorType, Value, map_values, renumbered, values_of
@@ -29,46 +31,42 @@ class Narrowed:
     grads: tuple[int, ...]
 
 
-def narrowed(graph: Graph, present: Sequence[bool], sizes: int) -> Narrowed:
-    """The backward graph for the case that only some cotangents are there.
+def narrowed(graph: Graph, there: str, sizes: int) -> Narrowed:
+    """The backward graph for some of the cotangents.
 
     Args:
         graph: of saved values, sizes and cotangents to gradients, as `partition` makes it.
-        present: of each cotangent, whether it is there.
+        there: of each cotangent "1", "0" where there is none, "e" where its elements are equal: it
+            is given without dims.
         sizes: how many of the inputs are sizes.
     """
-    saved = len(graph.inputs) - sizes - len(present)
+    saved = len(graph.inputs) - sizes - len(there)
     cotangents = graph.inputs[saved + sizes :]
-    absent = {v for v, there in zip(cotangents, present, strict=True) if not there}
-    zero = _zero(graph, absent, {*cotangents} - absent)
+    absent = {v for v, kind in zip(cotangents, there, strict=True) if kind == "0"}
+    alive = needing(graph, {*cotangents} - absent)
+    zero = needing(graph, absent) - alive
     if absent:  # a gradient that no cotangent reaches is zero, too: that of what was overwritten
-        zero |= {*values_of(graph.outputs)} - needing(graph, {*cotangents} - absent)
+        zero |= {*values_of(graph.outputs)} - alive
     pruned = _Pruned(graph, zero)
+    given = {v: v for v in cotangents if v not in absent}
+    for v, kind in zip(cotangents, there, strict=True):
+        if kind == "e":
+            given[v] = pruned.spread(v)
+    pruned.add(graph.nodes)
     grads = tuple(k for k, v in enumerate(graph.outputs) if v not in zero)
     outputs = tuple(pruned.now(graph.outputs[k]) for k in grads)
     body = eliminate_dead(Graph(graph.inputs, pruned.nodes, outputs, graph.env))
     used = {v for n in body.nodes for v in n.inputs} | {*outputs}
     kept = tuple(k for k, v in enumerate(graph.inputs[:saved]) if v in used)
-    given = tuple(k for k, there in enumerate(present) if there)
     body.inputs = (
         *(graph.inputs[k] for k in kept),
         *graph.inputs[saved : saved + sizes],
-        *(cotangents[k] for k in given),
+        *given.values(),
     )
     names = [s.name for s in graph.env.symbols.values()]
     body.env = sized(graph.env, names, len(kept))
-    return Narrowed(renumbered(body), kept, given, grads)
-
-
-def _zero(graph: Graph, absent: set[Value], present: set[Value]) -> set[Value]:
-    """Values that depend on cotangents, all of them absent."""
-    zero, alive = set(absent), set(present)
-    for node in graph.nodes:
-        if not alive.isdisjoint(node.inputs):
-            alive.update(node.outs)
-        elif not zero.isdisjoint(node.inputs):
-            zero.update(node.outs)
-    return zero
+    given_at = tuple(k for k, kind in enumerate(there) if kind != "0")
+    return Narrowed(renumbered(body), kept, given_at, grads)
 
 
 class _Pruned:
@@ -80,8 +78,10 @@ class _Pruned:
         self.zero = zero
         self.same: dict[Value, Value] = {}
         self.count = max((v.id for v in graph.values()), default=0) + 1
-        for node in graph.nodes:
-            if zero.isdisjoint(node.outs):
+
+    def add(self, nodes: list[Node]) -> None:
+        for node in nodes:
+            if self.zero.isdisjoint(node.outs):
                 self.keep(node)
 
     def keep(self, node: Node) -> None:
@@ -107,18 +107,29 @@ class _Pruned:
     def now(self, v: Value) -> Value:
         """What stands for a value."""
         if v in self.zero and v not in self.same:
-            self.same[v] = self.filled(v)
+            self.same[v] = self.filled(v, "fill_.new", 0)
         return self.same.get(v, v)
 
-    def filled(self, v: Value) -> Value:
-        """Zeros, laid out as a value is."""
+    def spread(self, v: Value) -> Value:
+        """Stands for a value with equal elements: the new input that holds one of them."""
+        t = v.type
+        assert isinstance(t, TensorType)
+        one = self.fresh(TensorType(t.dtype, (), (), t.device))
+        self.same[v] = self.filled(v, "copy_.new", one, False)
+        return one
+
+    def filled(self, v: Value, target: str, *how: Arg) -> Value:
+        """A tensor laid out as a value is, which an entry fills."""
         t = v.type
         assert isinstance(t, TensorType)
         room = self.made("empty_strided", (t.shape, t.strides, t.dtype, t.device), t)
-        return self.made("fill_.new", (room, 0), t)
+        return self.made(target, (room, *how), t)
 
     def made(self, target: str, args: tuple[Arg, ...], t: TensorType) -> Value:
-        out = Value(self.count, t)
-        self.count += 1
+        out = self.fresh(t)
         self.nodes.append(Node(target, args, (out,)))
         return out
+
+    def fresh(self, t: TensorType) -> Value:
+        self.count += 1
+        return Value(self.count - 1, t)

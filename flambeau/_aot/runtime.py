@@ -80,8 +80,11 @@ def _text(compiled: Compiled) -> str | None:
     Lines of the user's are in it only where code is printed: a plan is for all equal graphs.
     """
     graph, meta = compiled.backward, compiled.metadata
-    if graph is None or len(meta.differentiable) < 2 or not meta.linear:
+    if graph is None or not meta.linear:
         return None
+    cotangents = graph.inputs[meta.saved + len(meta.sizes) :]
+    if len(cotangents) == 1 and isinstance(t := cotangents[0].type, TensorType) and not t.shape:
+        return None  # a loss has one cotangent, a number
     env = copy(graph.env)
     env.guards = env.history  # what is known of the sizes is part of the text
     nodes = graph.nodes
@@ -92,10 +95,10 @@ def _text(compiled: Compiled) -> str | None:
 
 
 def part_of(function: Function, there: str, back_end: Callable[[Graph], Any]) -> tuple[Any, ...]:
-    """Backward for calls of which only some results were used, see `native.Part`."""
+    """Backward for some of the cotangents, see `native.Part`."""
     assert function.backward is not None and function.whole is not None
     *_, sizes, _ = function.backward
-    n = narrowed(parse(function.whole), [c == "1" for c in there], len(sizes))
+    n = narrowed(parse(function.whole), there, len(sizes))
     return back_end(checked(n.graph, "primitive")), n.saved, n.cotangents, n.grads
 
 

@@ -155,10 +155,7 @@ def _tensors_first(forms: Sequence[Form]) -> list[Form]:
 
 def _hides(a: Form, b: Form) -> bool:
     pairs = zip(a.params, b.params, strict=False)
-    return any(
-        p.type.base == "Number" and q.type.required() == TENSOR and not q.type.or_number
-        for p, q in pairs
-    )
+    return any(p.type.base == "Number" and q.type.required() == TENSOR for p, q in pairs)
 
 
 def _converted(p: Param, i: int) -> str:

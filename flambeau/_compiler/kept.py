@@ -63,9 +63,8 @@ def fetch(
     if name is None:
         lowered = lower()
         return lowered and made_of(*lowered)
-    verify = bool(os.environ.get("FLAMBEAU_VERIFY"))
     found = _read(name)
-    made = None if found is None or verify else _from(found, graph, part)
+    made = None if found is None or _verify() else _from(found, graph, part)
     if made is not None:
         return made
     before = len(graph.env.history), len(graph.env.symbols)
@@ -74,12 +73,8 @@ def fetch(
         return None
     function, programs = lowered
     new = _describe(function, programs, graph, *before)
-    same = found is not None and new == plain.dumps(found)
-    if verify and found is not None and not same:
-        raise RuntimeError(f"compile: {name} in the cache is not what compiling gives now")
-    if new is not None and not same:
-        disk.write(name, new.encode())
-    if verify and new is not None:
+    _keep(name, found, new)
+    if _verify() and new is not None:
         made = _from(plain.loads(new), graph, part, learn=False)
     return made or made_of(function, programs)
 
@@ -92,19 +87,18 @@ def part(whole: str, there: str, lower: Callable[[], tuple[Any, ...]]) -> tuple[
         there: which cotangents there are.
         lower: compiles the part; what it gives has a `Program` first.
     """
-    key = f"{there}\n{whole}"
-    name = hashlib.sha256(_environment() + key.encode()).hexdigest()[:40] + ".plan"
-    verify = enabled("output_code") or bool(os.environ.get("FLAMBEAU_VERIFY"))
-    found = None if verify else _read(name)
-    try:
-        if found is not None:
+    key = plain.dumps((flambeau.get_default_dtype(), there, whole))
+    name = None if enabled("output_code") else _file(key)
+    found = None if name is None else _read(name)
+    if found is not None and not _verify():
+        try:
             program, *rest = found
             return (_program(*program), *rest)
-    except Exception:  # whatever a file may hold that nobody wrote so
-        pass
+        except Exception:  # whatever a file may hold that nobody wrote so
+            pass
     made, *rest = lower()
-    if made.kept:
-        disk.write(name, plain.dumps((made.plain(), *rest)).encode())
+    if name is not None:
+        _keep(name, found, plain.dumps((made.plain(), *rest)) if made.kept else None)
     return (made.run, *rest)
 
 
@@ -132,6 +126,20 @@ def _node_at(graph: Graph, guard: Guard) -> int | None:
     """A node of the line that left a guard: the line itself may move."""
     found = (k for k, node in enumerate(graph.nodes) if node.where == guard.where)
     return None if guard.where is None else next(found, None)
+
+
+def _keep(name: str, found: Any, new: str | None) -> None:
+    """Writes what was compiled, unless it is what was found; None cannot be written."""
+    same = found is not None and new == plain.dumps(found)
+    if _verify() and found is not None and not same:
+        raise RuntimeError(f"compile: {name} in the cache is not what compiling gives now")
+    if new is not None and not same:
+        disk.write(name, new.encode())
+
+
+def _verify() -> bool:
+    """Is what the cache has to be compared with what compiling gives?"""
+    return bool(os.environ.get("FLAMBEAU_VERIFY"))
 
 
 # Reading ----------------------------------------------------------------------------------------
@@ -191,9 +199,12 @@ def _guard(graph: Graph, relation: str, text: str, node: int | None) -> Guard:
 def _name(graph: Graph, wanted: Sequence[bool]) -> str | None:
     """The file for a graph; None where it has something that cannot be told apart in text."""
     try:
-        key = _key(graph, wanted)
+        return _file(_key(graph, wanted))
     except plain.NotPlain:
         return None
+
+
+def _file(key: str) -> str:
     return hashlib.sha256(_environment() + key.encode()).hexdigest()[:40] + ".plan"
 
 

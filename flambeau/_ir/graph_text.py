@@ -88,7 +88,9 @@ def show_arg(a: Arg) -> str:
         return f"device({str(a)!r})"
     if isinstance(a, FloatExpr):
         return f"number({a!r})"
-    if isinstance(a, (Value, Expr, str, int, float, complex)) or a is None:
+    if isinstance(a, complex):  # its repr is a sum, which has lost the signs of zeros
+        return f"complex({a.real!r}, {a.imag!r})"
+    if isinstance(a, (Value, Expr, str, int, float)) or a is None:
         return repr(a)
     return _constants()[a]
 
@@ -212,6 +214,8 @@ class _Parser:
                 return flambeau.device(name)
             case ast.Call(func=ast.Name(id="number"), args=[x]):
                 return _float_expr(x)
+            case ast.Call(func=ast.Name(id="complex"), args=parts):
+                return complex(*(self.arg(x) for x in parts))
         try:
             return ast.literal_eval(node)
         except ValueError:

@@ -17,7 +17,7 @@ from .graph_run import prepare
 
 PARTS = 8  # backwards of one function that are compiled, each for some of its results
 
-#: (function, "1" for each cotangent that is there and "0" for each other, whether to compile) to
+#: (function, of each cotangent whether it is there, see `narrow.narrowed`, whether to compile) to
 #: the backward, and to which saved values, cotangents and gradients it has
 Part = Callable[["Function", str, bool], tuple[Any, ...]]
 

@@ -52,7 +52,8 @@ class Fake:
     strides: Shape
     device: Any
     offset: Dim = 0
-    number: Any = None  # the number that a 0-d wrapped tensor stands for
+    number: Any = None  # the number that a 0-d tensor stands for
+    typed: bool = False  # such a one counts in promotion as any tensor of its dtype does
     memory: Memory = field(default=None, repr=False)  # type: ignore[assignment]
     value: Value | None = field(default=None, repr=False)
     requires_grad: bool = False
@@ -70,8 +71,13 @@ class Fake:
 
     @property
     def wrapped(self) -> bool:
-        """It stands for a Python number."""
-        return self.number is not None
+        """It stands for a Python number, and counts in promotion as one does."""
+        return self.number is not None and not self.typed
+
+    @property
+    def only_number(self) -> bool:
+        """No node computes it: where a tensor is needed, one is to be made of the number."""
+        return self.wrapped and self.value is None
 
     def numel(self) -> Dim:
         return geometry.prod(self.shape)

@@ -75,7 +75,7 @@ class PrimitiveRecorder(Recorder):
     # -- values ---------------------------------------------------------------------------------
 
     def read(self, x: Fake) -> Any:
-        if x.wrapped and x.value is None:
+        if x.only_number:
             return self.arg(x.number)
         if x.value is None:  # memory that a body took for itself
             kind = record("empty_strided")
@@ -159,7 +159,7 @@ class PrimitiveRecorder(Recorder):
     def conform(self, new: Fake, x: Fake) -> Fake:
         """`new` in the dtype and layout of `x`."""
         if new.dtype is x.dtype and geometry.same(new.strides, x.strides):
-            if not (new.wrapped and new.value is None):
+            if not new.only_number:
                 return new
         made = Fake(x.dtype, x.shape, x.strides, x.device)
         made.requires_grad = new.requires_grad and is_inexact(x.dtype)

@@ -78,7 +78,7 @@ def strided(x: Fake, shape: Any, stride: Any, offset: Any, dtype: Any) -> Fake:
 
 def alias_of(x: Fake, dtype: Any) -> Fake:
     return Fake(
-        dtype or x.dtype, x.shape, x.strides, x.device, x.offset, number=x.number, memory=x.memory
+        dtype or x.dtype, x.shape, x.strides, x.device, x.offset, x.number, x.typed, x.memory
     )
 
 
@@ -261,7 +261,7 @@ CORE: dict[str, Callable[..., Any]] = {
     "alias_of": alias_of,
     "undefined": lambda: None,
     "defined": lambda x: x is not None,
-    "is_wrapped": lambda x: x.wrapped,
+    "is_wrapped": lambda x: x.number is not None,
     "wrapped": wrapped,
     # What depends on values, of which there are none yet.
     "truth": lambda x, otherwise: otherwise,

@@ -17,6 +17,7 @@ from .._build.model import Op
 from . import geometry
 from .dtypes import class_of, is_integral, result_type, to_complex, to_real
 from .fake import Fake, new
+from .interp import wrapped
 from .meanings import CORE
 
 
@@ -26,6 +27,11 @@ def plan(uid: str) -> pointwise.Plan:
     from .._ir.entries import record
 
     return pointwise.plan(record(uid))
+
+
+def operands(op: Op, args: Sequence[Any]) -> list[Fake]:
+    """The tensors that a loop reads; numbers in their place are 0-d ones."""
+    return [wrapped(a) for p, a in zip(op.params, args, strict=True) if p.type.base == "Tensor"]
 
 
 def computed_dtype(op: Op, inputs: Sequence[Fake]) -> Any:

@@ -21,7 +21,7 @@ from .._ir.types import INT, parse_params
 from . import geometry, meanings, pointwise
 from .dtypes import can_cast
 from .fake import Fake
-from .interp import Call, Interpreter, wrapped
+from .interp import Call, Interpreter
 from .meanings import CORE, DataDependent
 
 
@@ -124,10 +124,7 @@ def evaluate(op: Op, args: list[Any], call: Call) -> Any:
     if op.kind == "pointwise":
         if function is not None:
             Interpreter(call).run(function, args)
-        tensors = [
-            wrapped(a) for p, a in zip(op.params, args, strict=True) if p.type.base == "Tensor"
-        ]
-        made = pointwise.results(op, tensors)
+        made = pointwise.results(op, pointwise.operands(op, args))
         return made[0] if len(made) == 1 else tuple(made)
     assert function is not None
     if op.kind == "structured":

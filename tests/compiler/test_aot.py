@@ -366,3 +366,9 @@ def test_of_equal_cuts_the_one_nearest_to_the_sink():
     for a, b in (("s", "a"), ("a", "b"), ("b", "c"), ("c", "t")):
         net.edge(a, b, 1 if b in "bt" else 2)
     assert net.cut("s", "t") == {"s", "a", "b", "c"}
+
+
+def test_derivatives_know_the_numbers_that_they_compute_with():
+    """A square's is a product, not a power to a tensor."""
+    _, made = compiled(lambda x: (x.tanh() ** 2) + x**3, [torch.randn(5, requires_grad=True)])
+    assert "pow" not in show(made.backward)

@@ -50,6 +50,17 @@ def test_text_parses_back():
     assert "s0 = 8 in [2, inf) from input 0 size 0".replace(")", "]") in text
 
 
+@pytest.mark.parametrize(
+    "number", [complex("nan"), complex("-inf"), complex(-0.0, 2), complex(1, -0.0), -0.0, 1e300]
+)
+def test_numbers_are_read_as_they_were_written(number):
+    b = Builder(ShapeEnv())
+    x = b.input(tensor((3,), torch.complex128))
+    b.graph.outputs = (b.add("mul", (x, number), (x.type,), None).out,)
+    (read,) = (n.args[1] for n in parse(show(b.graph)).nodes)
+    assert repr(read) == repr(number) and type(read) is type(number)
+
+
 def test_damaged_text_is_refused_or_still_a_text():
     r = random.Random(11)
     text = show(example())

@@ -149,6 +149,81 @@ def test_a_part_that_nobody_wrote_so_is_compiled_again(monkeypatch, tmp_path, da
     same(gradients(torch.compile(three), inputs, (1,)), want)
 
 
+def two(x, y):
+    h = x.sin() * y
+    return h.softmax(-1), h.exp().T.contiguous().T
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_cotangents_that_are_one_number(backend, dynamic):
+    """Of a sum, a mean, a part of it (which are more numbers), and in channels of memory."""
+    compiled = torch.compile(two, backend=backend, dynamic=dynamic)
+    weights = torch.linspace(0, 1, 256, dtype=torch.float64)
+    for rows in (300, 310):
+        inputs = leaves((rows, 256), (256,))
+        for use in (
+            lambda a, b: (a * a).sum() + b.mean(),
+            lambda a, b: b.sum(),
+            lambda a, b: 0.3 * a.sum() - (b.sum(0) * weights).sum(),
+            lambda a, b: a.mean() * b.sum(),
+            lambda a, b: a.sum() + b.T.flatten().sum(),
+        ):
+            got, want = (torch.autograd.grad(use(*f(*inputs)), inputs) for f in (compiled, two))
+            same(got, want)
+
+
+def test_one_number_is_a_part_of_its_own_until_there_are_four(monkeypatch):
+    met = []
+    part_of = runtime.part_of
+    monkeypatch.setattr(
+        runtime, "part_of", lambda f, there, end: (met.append(there), part_of(f, there, end))[1]
+    )
+
+    def three_sines(x, y):
+        return x.sin() + y, (x * y).sin(), y.sin() * x
+
+    def sums(f, inputs, used):
+        results = f(*inputs)
+        loss = sum(results[k].sum() for k in used)
+        return torch.autograd.grad(loss, inputs, allow_unused=True)
+
+    compiled = torch.compile(three_sines, backend="aot_eager")
+    inputs = leaves((300, 256), (300, 256))
+    for used in ((0,), (1,), (0, 2), (1,), (0, 1), (1, 2), (0, 1, 2), (0,)):
+        same(sums(compiled, inputs, used), sums(three_sines, inputs, used))
+    assert met == ["e00", "0e0", "e0e", "ee0", "011"]
+    sums(compiled, [x[:3] for x in inputs], (0,))
+    assert met[5:] == ["100"]
+
+
+def test_verifying_compares_parts(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMBEAU_VERIFY", "1")
+    inputs = leaves((4, 3), (4, 5), (3, 5))
+    gradients(torch.compile(three), inputs, (1,))
+    plans = {p.name: plain.loads(disk.read(p.name)) for p in (tmp_path / "cache").glob("*.plan")}
+    ((name, data),) = (x for x in plans.items() if len(x[1]) == 4)
+    (tmp_path / "cache" / name).unlink()
+    disk.write(name, plain.dumps((*data[:3], (7,))).encode())
+    torch.compiler.reset()
+    with pytest.raises(RuntimeError, match="is not what compiling gives now"):
+        gradients(torch.compile(three), inputs, (1,))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_constants_that_are_no_numbers(backend):
+    def f(x, y):
+        return x * complex("nan"), y * complex(-0.0, 2)
+
+    inputs = [torch.ones(3, dtype=torch.complex64, requires_grad=True) for _ in range(2)]
+    for used in ((0,), (1,)):
+        got, want = (
+            torch.autograd.grad([g(*inputs)[k].abs().sum() for k in used], inputs[used[0]])[0]
+            for g in (torch.compile(f, backend=backend), f)
+        )
+        assert torch.allclose(got, want, equal_nan=True)
+
+
 def test_a_plan_serves_the_same_function_of_another_place(monkeypatch):
     source = "def f(x, y):\n    return x * y, x.sin() + y\n"
     inputs = leaves((3,), (3,))
