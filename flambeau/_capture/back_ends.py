@@ -62,7 +62,7 @@ def _part(function: Any, there: str, compile: bool) -> tuple[Any, ...]:
 def _lower(graph: Graph, wanted: list[bool]) -> tuple[Any, list[Any]] | None:
     """The function of a captured graph, and its programs; None where it runs as captured.
 
-    Where backward depends on which results are used, it is compiled when that is known.
+    Where backward depends on which of several results are used, it is compiled when that is known.
     """
     from flambeau._aot import NotFunctional, aot, described
     from flambeau._compiler.execute import programs
@@ -74,7 +74,8 @@ def _lower(graph: Graph, wanted: list[bool]) -> tuple[Any, list[Any]] | None:
         return None
     function = described(compiled)
     graphs = [compiled.forward]
-    if compiled.backward is not None and function.whole is None:
+    one = len(compiled.metadata.differentiable) == 1
+    if compiled.backward is not None and (one or function.whole is None):
         graphs.append(compiled.backward)
     return function, programs(graphs)
 

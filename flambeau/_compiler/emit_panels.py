@@ -133,7 +133,7 @@ class Panels:
             else:
                 place, x = f"{s.name}_part[j]", self.emitter.value(s.value, inner)
                 inner.lines.append(f"{place} = s::{s.combine}({place}, {x});")
-        loop = [*masks, *self.columns(inner.lines, independent=not own)]
+        loop = [*masks, *self.columns(inner.lines, independent=True)]
         for at in range(len(self.reduced) - 1, -1, -1):
             v, n, _ = self.reduced[at]
             start, stop = ("from", "to") if at == self.cut else ("0", c_expr(n))

@@ -44,7 +44,7 @@ class Function:
         """The function of these callables; it runs `captured` itself where inputs share memory.
 
         Args:
-            backward: None where there is none, and where `part` makes the whole one, too.
+            backward: None where there is none, and where `part` may make the whole one, too.
             part: makes backward of some of the cotangents.
         """
         parts = None if self.whole is None else self._parts(part)
