@@ -101,6 +101,23 @@ def test_gradients_of_products():
     assert torch.autograd.gradcheck(torch.addmm, (leaf(4), leaf(2, 3), leaf(3, 4)))
 
 
+@pytest.mark.parametrize(
+    "dtype,shape", [("float64", (200, 3100, 300)), ("float32", (30, 8300, 1024))]
+)
+def test_threads_that_share_out_columns_keep_apart(dtype, shape):
+    """Blocks of columns are unequal here: the threads' shares of one overlap those of the next."""
+    m, n, k = shape
+    a, b = numbers((m, k), dtype), numbers((k, n), dtype, 1)
+    want = a @ b
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        for _ in range(20):  # which thread is ahead differs from call to call
+            close(torch.mm(torch.from_numpy(a), torch.from_numpy(b)), want, TOLERANCE[dtype])
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_out_may_be_strided():
     a, b = numbers((6, 4), "float32"), numbers((4, 5), "float32", 1)
     out = torch.zeros(12, 10)[::2, ::2]

@@ -215,7 +215,7 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const Pac
   const int64_t share = by_rows ? ceil_div(m, threads) : m;
   const int64_t mr = std::max<int64_t>(1, ceil_div(share, ceil_div(share, kRows)));
   const int64_t mc_most = even_block(share, B::kMC, mr);
-  Buffer<E> packed_b(kc_most * nc_most);
+  Buffer<E> packed_b(kc_most * (nc_most + (by_rows ? 0 : threads * NR)));
   const int64_t a_size = round_up(kc_most * round_up(mc_most, mr) + 2 * NR, 64);
   Buffer<E> packed_a(a_size * threads);
 
@@ -223,22 +223,27 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const Pac
     E* ap = packed_a.get() + a_size * t;
     // The team may be smaller than asked for.
     const int64_t m0 = by_rows ? m * t / nt : 0, m1 = by_rows ? m * (t + 1) / nt : m;
+    // Threads that share out columns never wait for each other, so each packs into its own part, at
+    // a place that is the same for all blocks.
+    const int64_t part = by_rows ? 0 : t * ceil_div(nc_most / NR, nt);
     for (int64_t jc = 0; jc < n; jc += nc_most) {
       const int64_t nc = std::min(nc_most, n - jc), panels = ceil_div(nc, NR);
       const int64_t first = panels * t / nt, last = panels * (t + 1) / nt;
+      const int64_t from = by_rows ? 0 : first, to = by_rows ? panels : last;
+      auto packed = [&](int64_t j) { return packed_b.get() + (part + j - from) * NR * kc_most; };
       for (int64_t pc = 0; pc < k; pc += kc_most) {
         const int64_t kc = std::min(kc_most, k - pc);
         Epilogue<Acc> now = e;
         if (pc) now.beta = 1, now.bias = now.row_bias = nullptr;
         for (int64_t j = first; j < last; ++j)
-          pack_b(pc, kc, jc + j * NR, std::min(NR, nc - j * NR), packed_b.get() + j * NR * kc_most);
+          pack_b(pc, kc, jc + j * NR, std::min(NR, nc - j * NR), packed(j));
         if (by_rows) barrier(nt);
         for (int64_t ic = m0; ic < m1; ic += mc_most) {
           const int64_t mc = std::min(mc_most, m1 - ic);
           pack_a(pc, kc, ic, mc, mr, ap);
-          for (int64_t j = by_rows ? 0 : first; j < (by_rows ? panels : last); ++j) {
+          for (int64_t j = from; j < to; ++j) {
             const int64_t columns = std::min(NR, nc - j * NR);
-            const E* bp = packed_b.get() + j * NR * kc_most;
+            const E* bp = packed(j);
             auto whole = tile_for<P, false>(static_cast<int>(mr), columns);
             for (int64_t i = 0; i < mc; i += mr) {
               const int64_t rows = std::min(mr, mc - i);
