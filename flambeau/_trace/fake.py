@@ -125,6 +125,15 @@ def new(
     return Fake(dtype, shape, strides, device or flambeau.device("cpu"), number=number)
 
 
+def views_of(x: Fake) -> list[tuple[Fake, View]]:
+    """A view and how it was made, the view that it is one of, and so on."""
+    out = []
+    while x.view_of is not None:
+        out.append((x, x.view_of))
+        x = x.view_of.below
+    return out
+
+
 def repeats(x: Fake) -> bool:
     """Whether an element may have two places in a view; sizes that vary: if it came by windows."""
     pairs = zip(x.strides, x.shape, strict=True)
@@ -132,11 +141,8 @@ def repeats(x: Fake) -> bool:
     if any(isinstance(s, int) and s == 0 for s, _ in dims):
         return True
     if not all(isinstance(s, int) and isinstance(n, int) for s, n in dims):
-        while x.view_of is not None:
-            if x.view_of.op.name in ("unfold", "as_strided", "expand"):
-                return True
-            x = x.view_of.below
-        return False
+        windows = ("unfold", "as_strided", "expand")
+        return any(made.op.name in windows for _, made in views_of(x))
     reach = 0
     for s, n in sorted(dims):
         if s <= reach:

@@ -18,7 +18,7 @@ from .._build.model import Op
 from .._ir.entries import known, record, updated
 from .._ir.graph import CUSTOM, Graph
 from . import geometry
-from .fake import Fake, View, repeats
+from .fake import Fake, View, repeats, views_of
 from .interp import Interpreter
 from .record import Recorder, fakes_of, is_inexact
 from .table import body, evaluate, evaluate_call, fits, is_primitive, vjp
@@ -116,21 +116,27 @@ class PrimitiveRecorder(Recorder):
             keeps = x.requires_grad and not self.grad
             x.value = self.with_history(x, value) if keeps else value
         else:
-            self.write_through(x, x.view_of, new)
+            self.write_through(x, new)
             if x.requires_grad and not self.grad:
                 return  # made again of what is below, it keeps its history
             x.value = self.read(new)
         x.seen = x.memory.version
 
-    def write_through(self, x: Fake, made: View, new: Fake) -> None:
+    def write_through(self, x: Fake, new: Fake) -> None:
         """The tensor below the view `x` gets the values of `new`, see Note [Writing through views].
 
         What is written to a detached view changes no history but its own, nor does what is written
         to the bits of a number.
         """
-        grad, below = self.grad, made.below
-        if grad and not (made.grad and is_inexact(x.dtype)):
-            if new.requires_grad and made.op.name != "alias":
+        grad, views = self.grad, views_of(x)
+        # Elements that the view below has twice would get their cotangents twice: not by way of it.
+        direct = len(views) > 1 and repeats(views[1][0])
+        passed = views if direct else views[:1]
+        made = passed[-1][1]
+        below = made.below
+        detached = [m.op.name for v, m in passed if not (m.grad and is_inexact(v.dtype))]
+        if grad and detached:
+            if new.requires_grad and any(name != "alias" for name in detached):
                 raise NotFunctional("a view made without gradients was changed with them")
             if below.requires_grad and new.requires_grad:
                 raise NotFunctional(
@@ -140,12 +146,8 @@ class PrimitiveRecorder(Recorder):
             self.grad = False
             if new.requires_grad:
                 new = self.call(record("alias"), False, [new])
-        if below.view_of is not None and repeats(below):
-            # Elements that the view below has twice would get their cotangents twice.
-            base = x.memory.base
-            self.write(base, self.placed(base, new, x))
-        else:
-            self.write(below, self.scatter(made, new))
+        placed = self.placed(below, new, x) if direct else self.scatter(made, new)
+        self.write(below, placed)
         self.grad = grad
 
     def with_history(self, x: Fake, value: Any) -> Any:

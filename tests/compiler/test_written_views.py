@@ -47,6 +47,11 @@ def elements_that_repeat(b):
     return t, b * 2
 
 
+def detached_windows(b):
+    b.unfold(1, 2, 1).detach()[:1].narrow(2, 0, 1).mul_(0.5)
+    return (b.sin(),)
+
+
 def seen(f):
     leaf = torch.arange(6.0, dtype=torch.float64).reshape(2, 3).requires_grad_()
     b = leaf * 1
@@ -63,6 +68,7 @@ def seen(f):
     [
         without_gradients, detached_view_of_a_result, detached_argument,
         detached_view_of_an_argument, detached_view_of_what_was_put_together, elements_that_repeat,
+        detached_windows,
     ],
 )  # fmt: skip
 def test_changes_that_leave_no_history(f, backend):
@@ -71,6 +77,17 @@ def test_changes_that_leave_no_history(f, backend):
     assert got_facts == facts
     for x, y in zip(got, values, strict=True):
         assert torch.allclose(x, y, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("f", [detached_argument, detached_windows])
+def test_leaves_may_be_changed_where_they_are_detached(f, backend):
+    leaves = [torch.arange(6.0, dtype=torch.float64).reshape(2, 3).requires_grad_() for _ in "ab"]
+    for g, leaf in zip((torch.compile(f, backend=backend), f), leaves, strict=True):
+        g(leaf)[0].sum().backward()
+    got, want = leaves
+    assert got.grad_fn is None and torch.equal(got, want)
+    assert torch.allclose(got.grad, want.grad, rtol=1e-12, atol=1e-12)
 
 
 def gradients_through_a_detached_view(b):
