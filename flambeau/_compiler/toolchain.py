@@ -81,9 +81,10 @@ def flags() -> tuple[str, ...]:
     warnings: tuple[str, ...] = ()
     if os.environ.get("FLAMBEAU_VERIFY"):  # functions of nests have one signature, used or not
         warnings = ("-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror")
+    # Without -fwrapv GCC 12 stores nothing in some loops with a falling index, at -O1 and -O2.
     return (
         "-std=c++20", "-O3", f"-march={_level()}", "-mprefer-vector-width=512", "-fno-math-errno",
-        "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC",
+        "-fno-trapping-math", "-fwrapv", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC",
         "-fvisibility=hidden", "-nostdinc++", *warnings, f"-I{_HERE / 'include'}",
         f"-I{sources()}", "-DFB_ISA=native", "-DFB_HAVE_ISA_portable=1",
     )  # fmt: skip
