@@ -31,6 +31,7 @@ struct Pairs {
   using Elem = uint32_t;
   using Acc = float;
   using Out = float;
+  static constexpr int kVectors = 2;
   [[gnu::always_inline]] static Vec<float> step(Vec<float> acc, uint32_t a, Vec<uint32_t> b) {
     return _mm512_dpbf16_ps(acc, (__m512bh)splat<uint32_t>(a), (__m512bh)b);
   }
@@ -103,7 +104,7 @@ void run(const GemmCall& g, typename P::Out* c, int64_t ldc, const Epilogue<floa
         b.general(b.x.data + 2 * p0 * b.x.rs + j0 * b.x.cs, b.x.cs, b.x.rs, columns, q, kc, values,
                   NR, dst);
       },
-      c, ldc, e, g.threads);
+      k, c, ldc, e, g.threads);
 }
 
 void product(const GemmCall& g) {

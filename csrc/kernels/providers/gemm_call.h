@@ -54,16 +54,8 @@ void finish_converted(const GemmCall& g, const T* sums) {
 template <class T, class S>
 void gemm_converted(const GemmCall& g) {
   Buffer<T> sums(g.m * g.n);
-  const Strides<S> a = operand_a<S>(g), b = operand_b<S>(g);
-  gemm_packed<Plain<T>>(
-      g.m, g.n, g.k,
-      [&](int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr, T* dst) {
-        pack_a_block<T, S>(a, p0, kc, i0, rows, mr, dst);
-      },
-      [&](int64_t p0, int64_t kc, int64_t j0, int64_t columns, T* dst) {
-        pack_b_panel<T, S>(b, p0, kc, j0, columns, dst);
-      },
-      sums.get(), g.n, Epilogue<T>{}, g.threads);
+  gemm_by_tiles<T, S>(g.m, g.n, g.k, operand_a<S>(g), operand_b<S>(g), sums.get(), g.n,
+                      Epilogue<T>{}, g.threads);
   finish_converted<T, S>(g, sums.get());
 }
 

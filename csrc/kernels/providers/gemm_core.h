@@ -15,20 +15,27 @@
 namespace flambeau::kernels::FB_KERNEL_NS::tiles {
 
 // Register tile: kRows x (2 vectors). 32 registers hold 12 rows, 16 hold 6 (5 for unfused multiply
-// and add).
+// and add). Large products with 32 registers take kWideRows x (3 vectors): 27 multiplications
+// with 12 loads, where 24 have 14.
 inline constexpr int kRows = kVectorBytes == 64 ? 12 : kVectorBytes == 32 ? 6 : 4;
+inline constexpr int kWideRows = 9;
 
 // How packed elements (Elem) multiply, sum (Acc) and are written (Out; another type than Acc only
-// for products of one block of k). Pairs of bfloat16 have their own policy.
-template <class T>
+// for products of one block of k), and how many vectors wide their tile is. Pairs of bfloat16 have
+// their own policy.
+template <class T, int Vectors = 2>
 struct Plain {
   using Elem = T;
   using Acc = T;
   using Out = T;
+  static constexpr int kVectors = Vectors;
   [[gnu::always_inline]] static Vec<T> step(Vec<T> acc, T a, Vec<T> b) { return acc + a * b; }
   [[gnu::always_inline]] static Vec<T> get(const T* p) { return load<T>(p); }
   [[gnu::always_inline]] static void put(T* p, Vec<T> v) { store<T>(p, v); }
 };
+
+template <class P>
+inline constexpr int kTileRows = P::kVectors == 3 ? kWideRows : kRows;
 
 // What happens to a finished tile: c = alpha * (a b) + beta * c + bias[j] (beta 0 never reads c).
 template <class T>
@@ -75,7 +82,9 @@ template <class T, class Out>
 // One tile of R rows and NV vectors. A is packed with `lda` elements per step of k (Strided: row i
 // at a + i * ars). AVX-512 can multiply by an element in memory, which takes a load for each vector
 // but no instruction of its own: done for every second row, the loop is short of neither. The
-// compiler would load the element once, so the second pointer is hidden from it.
+// compiler would load the element once, so the second pointer is hidden from it. A tile of three
+// vectors is one of a large product, whose C is far away: each of the first steps fetches a row of
+// it.
 template <class P, int R, int NV, bool Strided>
 [[gnu::noinline]] void tile(int64_t k, const typename P::Elem* a, int64_t lda, int64_t ars,
                             const typename P::Elem* b, int64_t ldb, typename P::Out* c, int64_t ldc,
@@ -86,8 +95,7 @@ template <class P, int R, int NV, bool Strided>
   constexpr int W = kLanes<T>;
   constexpr bool kFromMemory = kVectorBytes == 64 && NV == 2 && !Strided;
   Vec<T> acc[R][NV] = {};
-#pragma GCC unroll 2
-  for (int64_t p = 0; p < k; ++p) {
+  auto step = [&]() [[gnu::always_inline]] {
     Vec<E> bv[NV];
 #pragma GCC unroll 4
     for (int j = 0; j < NV; ++j) bv[j] = load<E>(b + j * W);
@@ -107,19 +115,50 @@ template <class P, int R, int NV, bool Strided>
     }
     a += lda;
     b += ldb;
-  }
-  if (columns >= NV * W) {
-#pragma GCC unroll 16
-    for (int i = 0; i < R; ++i)
+  };
+  int64_t p = 0;
+  if constexpr (NV == 3) {
+    const typename P::Out* ahead = c;
+#pragma GCC unroll 1
+    for (const int64_t lead = std::min<int64_t>(k, R); p < lead; ++p, ahead += ldc) {
 #pragma GCC unroll 4
-      for (int j = 0; j < NV; ++j) {
+      for (int j = 0; j < NV; ++j) __builtin_prefetch(ahead + j * W);
+      step();
+    }
+  }
+#pragma GCC unroll 2
+  for (; p < k; ++p) step();
+  if (columns >= NV * W) {
+    auto each = [&](auto f) [[gnu::always_inline]] {
+#pragma GCC unroll 16
+      for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
+        for (int j = 0; j < NV; ++j) f(acc[i][j], i, j);
+    };
+    auto shifted = [&](Vec<T> v, int i, int j) [[gnu::always_inline]] {
+      v *= e.alpha;
+      if (e.bias) v += load<T>(e.bias + column + j * W);
+      if (e.row_bias) v += e.row_bias[row + i];
+      return v;
+    };
+    // Where C is at hand, what is to be done is asked once for all vectors; where it is not, stores
+    // that follow each other closely would fill their buffers.
+    if constexpr (NV == 3) {
+      if (e.alpha != T(1) || e.bias || e.row_bias)
+        each([&](Vec<T>& v, int i, int j) [[gnu::always_inline]] { v = shifted(v, i, j); });
+      if (e.beta != T(0))
+        each([&](Vec<T>& v, int i, int j)
+                 [[gnu::always_inline]] { v += P::get(c + i * ldc + j * W) * e.beta; });
+      each([&](const Vec<T>& v, int i, int j)
+               [[gnu::always_inline]] { P::put(c + i * ldc + j * W, v); });
+    } else {
+      each([&](const Vec<T>& sum, int i, int j) [[gnu::always_inline]] {
         typename P::Out* to = c + i * ldc + j * W;
-        Vec<T> v = acc[i][j] * e.alpha;
-        if (e.bias) v += load<T>(e.bias + column + j * W);
-        if (e.row_bias) v += e.row_bias[row + i];
+        Vec<T> v = shifted(sum, i, j);
         if (e.beta != T(0)) v += P::get(to) * e.beta;
         P::put(to, v);
-      }
+      });
+    }
     return;
   }
   T out[R * NV * W];
@@ -140,12 +179,15 @@ TileFn<P> pick_tile(int rows, std::integer_sequence<int, R...>) {
   static constexpr TileFn<P> fns[] = {&tile<P, R + 1, NV, Strided>...};
   return fns[rows - 1];
 }
-// The tile function of a height (1..kRows) and of one or two vectors of columns.
+// The tile function of a height (1..kTileRows) and of as many vectors as hold the columns.
 template <class P, bool Strided>
 TileFn<P> tile_for(int rows, int64_t columns) {
-  using Seq = std::make_integer_sequence<int, kRows>;
-  return columns > kLanes<typename P::Acc> ? pick_tile<P, 2, Strided>(rows, Seq{})
-                                           : pick_tile<P, 1, Strided>(rows, Seq{});
+  constexpr int W = kLanes<typename P::Acc>;
+  using Seq = std::make_integer_sequence<int, kTileRows<P>>;
+  if constexpr (P::kVectors == 3)
+    if (columns > 2 * W) return pick_tile<P, 3, Strided>(rows, Seq{});
+  return columns > W ? pick_tile<P, 2, Strided>(rows, Seq{})
+                     : pick_tile<P, 1, Strided>(rows, Seq{});
 }
 
 inline int64_t ceil_div(int64_t a, int64_t b) {
@@ -166,11 +208,13 @@ inline constexpr int64_t kSmallK = 256;
 
 template <class P>
 struct Blocking {
-  static constexpr int64_t kNR = 2 * kLanes<typename P::Acc>;
+  static constexpr int64_t kNR = P::kVectors * kLanes<typename P::Acc>;
   // A block of A (192 KB, 245 of double) and a panel of B (48 KB) stay in the second-level cache
-  // with room to spare: a block that filled it cost a fifth of the rate with two threads.
-  static constexpr int64_t kKC = std::max<int64_t>(kSmallK, 1600 / sizeof(typename P::Elem));
-  static constexpr int64_t kMC = 120 / kRows * kRows;
+  // with room to spare: a block that filled it cost a fifth of the rate with two threads. Wide
+  // tiles take up to twice as much: C is read less often.
+  static constexpr int64_t kKC =
+      P::kVectors == 3 ? 512 : std::max<int64_t>(kSmallK, 1600 / sizeof(typename P::Elem));
+  static constexpr int64_t kMC = 120 / kTileRows<P> * kTileRows<P>;
   static constexpr int64_t kNC = 2048 * 4 / sizeof(typename P::Acc);
 };
 
@@ -200,10 +244,11 @@ inline void barrier(int threads) {
 //   pack_a(p0, kc, i0, rows, mr, dst): panels of mr rows, kc * mr apart: dst[p * mr + i] for rows i
 //   of a panel (the last may have fewer; one vector may be overrun)
 //   pack_b(p0, kc, j0, columns, dst): dst[p * NR + j], zeros behind `columns`
-// k counts elements (for pairs: pairs).
+// k counts elements (for pairs: pairs). Of B, `b_step` of them go to all panels before the next do.
 template <class P, class PackA, class PackB>
 void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const PackB& pack_b,
-                 typename P::Out* c, int64_t ldc, const Epilogue<typename P::Acc>& e, int threads) {
+                 int64_t b_step, typename P::Out* c, int64_t ldc,
+                 const Epilogue<typename P::Acc>& e, int threads) {
   using E = typename P::Elem;
   using B = Blocking<P>;
   using Acc = typename P::Acc;
@@ -213,7 +258,7 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const Pac
   // for another. Else rows are, in equal shares.
   const bool by_rows = m > 2 * B::kMC || ceil_div(n, NR) < 4 * threads;
   const int64_t share = by_rows ? ceil_div(m, threads) : m;
-  const int64_t mr = std::max<int64_t>(1, ceil_div(share, ceil_div(share, kRows)));
+  const int64_t mr = std::max<int64_t>(1, ceil_div(share, ceil_div(share, kTileRows<P>)));
   const int64_t mc_most = even_block(share, B::kMC, mr);
   Buffer<E> packed_b(kc_most * (nc_most + (by_rows ? 0 : threads * NR)));
   const int64_t a_size = round_up(kc_most * round_up(mc_most, mr) + 2 * NR, 64);
@@ -235,8 +280,10 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const PackA& pack_a, const Pac
         const int64_t kc = std::min(kc_most, k - pc);
         Epilogue<Acc> now = e;
         if (pc) now.beta = 1, now.bias = now.row_bias = nullptr;
-        for (int64_t j = first; j < last; ++j)
-          pack_b(pc, kc, jc + j * NR, std::min(NR, nc - j * NR), packed(j));
+        for (int64_t p = 0; p < kc; p += b_step)
+          for (int64_t j = first; j < last; ++j)
+            pack_b(pc + p, std::min(b_step, kc - p), jc + j * NR, std::min(NR, nc - j * NR),
+                   packed(j) + p * NR);
         if (by_rows) barrier(nt);
         for (int64_t ic = m0; ic < m1; ic += mc_most) {
           const int64_t mc = std::min(mc_most, m1 - ic);
@@ -348,10 +395,9 @@ void pack_a_block(const Strides<S>& x, int64_t p0, int64_t kc, int64_t i0, int64
     }
 }
 
-template <class T, class S>
+template <class T, class S, int64_t NR = 2 * kLanes<T>>
 void pack_b_panel(const Strides<S>& x, int64_t p0, int64_t kc, int64_t j0, int64_t columns,
                   T* dst) {
-  constexpr int64_t NR = 2 * kLanes<T>;
   const S* src = x.data + p0 * x.rs + j0 * x.cs;
   if (columns < NR) {
     std::memset(static_cast<void*>(dst), 0, sizeof(T) * NR * kc);
@@ -370,6 +416,39 @@ void pack_b_panel(const Strides<S>& x, int64_t p0, int64_t kc, int64_t j0, int64
     for (int64_t p = 0; p < kc; ++p, src += x.rs)
       for (int64_t j = 0; j < columns; ++j) dst[p * NR + j] = as<T>(src[j * x.cs]);
   }
+}
+
+// A product of strided operands, converted while they are packed.
+template <class P, class S>
+void gemm_by_packing(int64_t m, int64_t n, int64_t k, const Strides<S>& a, const Strides<S>& b,
+                     typename P::Out* c, int64_t ldc, const Epilogue<typename P::Acc>& e,
+                     int threads) {
+  using T = typename P::Elem;
+  // Dense rows of a B that comes from beyond the second-level cache are read as they lie.
+  const bool far = k * n * static_cast<int64_t>(sizeof(S)) >= 1 << 20;
+  const int64_t b_step = b.cs == 1 && far ? 8 : k;
+  gemm_packed<P>(
+      m, n, k,
+      [&](int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr, T* dst) {
+        pack_a_block<T, S>(a, p0, kc, i0, rows, mr, dst);
+      },
+      [&](int64_t p0, int64_t kc, int64_t j0, int64_t columns, T* dst) {
+        pack_b_panel<T, S, Blocking<P>::kNR>(b, p0, kc, j0, columns, dst);
+      },
+      b_step, c, ldc, e, threads);
+}
+
+// The same with the tile that fits. Wide ones have fewer rows, so A takes longer to pack: worth it
+// where A is packed once, for threads share its rows out, and used for many columns.
+template <class T, class S>
+void gemm_by_tiles(int64_t m, int64_t n, int64_t k, const Strides<S>& a, const Strides<S>& b, T* c,
+                   int64_t ldc, const Epilogue<T>& e, int threads) {
+  if constexpr (kVectorBytes == 64 && std::is_floating_point_v<T>) {
+    using Wide = Plain<T, 3>;
+    if (m >= 300 && n >= 10 * Blocking<Wide>::kNR)
+      return gemm_by_packing<Wide, S>(m, n, k, a, b, c, ldc, e, threads);
+  }
+  gemm_by_packing<Plain<T>, S>(m, n, k, a, b, c, ldc, e, threads);
 }
 
 // Columns [j0, j1) of a product whose A stays in the second-level cache: A is read where it lies, B
@@ -424,15 +503,7 @@ void gemm_strided(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const St
                     ldc, e);
     });
   }
-  gemm_packed<Plain<T>>(
-      m, n, k,
-      [&](int64_t p0, int64_t kc, int64_t i0, int64_t rows, int64_t mr, T* dst) {
-        pack_a_block<T, T>(a, p0, kc, i0, rows, mr, dst);
-      },
-      [&](int64_t p0, int64_t kc, int64_t j0, int64_t columns, T* dst) {
-        pack_b_panel<T, T>(b, p0, kc, j0, columns, dst);
-      },
-      c, ldc, e, threads);
+  gemm_by_tiles<T, T>(m, n, k, a, b, c, ldc, e, threads);
 }
 
 }  // namespace flambeau::kernels::FB_KERNEL_NS::tiles
