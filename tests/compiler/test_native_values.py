@@ -207,3 +207,14 @@ def test_derivatives_compute_with_numbers_in_the_type_of_their_entry(backend, dt
         (want,) = torch.autograd.grad(f(x).sum(), x)
         (got,) = torch.autograd.grad(torch.compile(f, backend=backend)(x).sum(), x)
         assert (got - want).abs().max() <= 4 * torch.finfo(dtype).eps * want.abs().max()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_view_of_nothing_may_begin_behind_its_memory(backend, dynamic):
+    def f(x):
+        return x.sum(0).repeat(2)[::2].tensor_split(2, 0)[1]
+
+    x = torch.randn(5)
+    got, want = torch.compile(f, backend=backend, dynamic=dynamic)(x), f(x)
+    assert (got.shape, got.stride(), got.tolist()) == (want.shape, want.stride(), [])
