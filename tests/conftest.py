@@ -27,10 +27,10 @@ def known() -> dict[str, str]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reasons = known()
+    watched = not flambeau._C._build_info()["memory_cache"]  # by sanitizers or guard pages
     for item in items:
         reason = reasons.get(item.nodeid)
         if reason is not None:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
-        watched = not flambeau._C._build_info()["memory_cache"]  # by sanitizers or guard pages
-        if item.get_closest_marker("freed_memory_is_kept") and watched:
+        if watched and item.get_closest_marker("freed_memory_is_kept"):
             item.add_marker(pytest.mark.skip(reason="builds that watch memory keep none of it"))

@@ -238,7 +238,7 @@ def _unequal(call: Call, got: Any, args: list[Any], share: float) -> str | None:
     overlapping = ".expand(" in call.args[0] or ".as_strided(" in call.args[0]
     if name == "setitem" and not overlapping and differ(args[0], twin[0]):
         return "strided and dense targets differ after the assignment"
-    return _not_as_numpy(call, want, twin)
+    return _not_as_numpy(call, want, twin) or _not_the_product(call, got, args)
 
 
 def _not_as_numpy(call: Call, got: Any, args: list[Any]) -> str | None:
@@ -265,6 +265,26 @@ def _not_as_numpy(call: Call, got: Any, args: list[Any]) -> str | None:
     if other:
         same |= other(args[0].numpy())
     return None if same.all() else "result differs from NumPy's"
+
+
+def _not_the_product(call: Call, got: Any, args: list[Any]) -> str | None:
+    """A product of matrices against NumPy's of the same numbers in double precision."""
+    if call.target.name not in ("mm", "bmm", "matmul", "mv") or call.kwargs:
+        return None
+    if call.target.form not in ("function", "method") or not isinstance(got, torch.Tensor):
+        return None
+    if not (got.is_floating_point() or got.is_complex()):
+        return None
+    a, b = (np.asarray(_wide(t)) for t in args)
+    with np.errstate(all="ignore"):
+        want, most = np.matmul(a, b), np.matmul(np.abs(a), np.abs(b))
+        # Sums of k products, in float32 where the result is shorter, and the result's rounding.
+        result, sums = torch.finfo(got.dtype), torch.finfo(torch.float32)
+        bound = min(result.eps, sums.eps) * (a.shape[-1] + 2) * most + result.eps * np.abs(want)
+        bound += result.tiny
+        known = most < result.max / 4
+        wrong = known & ~(np.abs(np.asarray(_wide(got)) - want) <= bound)
+    return "result differs from NumPy's product" if wrong.any() else None
 
 
 # Memory ------------------------------------------------------------------------------------------

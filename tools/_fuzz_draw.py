@@ -12,6 +12,7 @@ import math
 import operator
 import random
 import types
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,20 @@ _APART = (
     "retain typename memory reset empty_cache import fork init cuda to_dlpack share_ pin_ apply_ "
     "map_ map2_"
 ).split()
+#: products, with the sizes of their arguments: batch, rows, columns, and what is summed over
+PRODUCTS = {
+    "mm": "rk kc",
+    "bmm": "brk bkc",
+    "matmul": "rk kc",
+    "mv": "rk k",
+    "addmm": "rc rk kc",
+    "addmv": "r rk k",
+    "addbmm": "rc brk bkc",
+    "baddbmm": "brc brk bkc",
+    "linear": "rk ck c",
+}
+#: past a tile, past a block, past what one thread packs
+_LENGTHS = (1, 2, 5, 17, 64, 108, 129, 200, 300, 1030, 3100)
 #: arguments of any type at all
 ANYTHING = (
     "None 'x' '' object() [] () {} 3.5 -1 [[1]] 1j torch.float32 [None] b'x' slice(None) torch "
@@ -171,6 +186,7 @@ class Drawer:
         self.types: list[str] = []
         self.slots: list[int] = []  # argument position of each tensor
         self.shared: set[int] = set()  # arguments that others refer to
+        self.fitting: dict[str, list[int]] = {}  # shapes that parameters have to have
 
     def seed(self) -> int:
         return self.r.randrange(1 << 20)
@@ -183,6 +199,15 @@ class Drawer:
         if n and n < 3 and r.random() < 0.15:  # past a vector register, a tile, a thread's share
             shape[r.randrange(n)] = r.choice([17, 31, 33, 64, 65, 127, 257, 1025, 2049])
         return shape
+
+    def product(self, params: Sequence[Param], dims: str) -> dict[str, list[int]]:
+        """Shapes that fit a product of any size that takes a moment at most."""
+        while True:
+            size = {d: self.r.choice(_LENGTHS) for d in "rck"} | {"b": self.r.choice((1, 2, 3))}
+            if math.prod(size.values()) <= 1 << 26:
+                break
+        shapes = [[size[d] for d in word] for word in dims.split()]
+        return {p.name: shape for p, shape in zip(params, shapes, strict=False)}
 
     def tensor(self, slot: int, shape: list[int] | None = None) -> str:
         """The source of a tensor, related to those before it more often than not."""
@@ -313,7 +338,7 @@ class Drawer:
                     return self.index(slot) if r.random() < 0.9 else self.tensor(slot)
                 if p.name in ("mask", "condition") and self.shapes and r.random() < 0.8:
                     return f"V({self.shapes[-1]}, 'bool', {self.seed()})"
-                return self.tensor(slot)
+                return self.tensor(slot, self.fitting.get(p.name))
             case "Tensors" | "OptTensors":
                 parts = [self.tensor(-1) for _ in range(r.choice([0, 1, 2, 2, 3]))]
                 return f"[{', '.join(parts)}]"
@@ -403,6 +428,8 @@ class Drawer:
         elif op is None:
             args, kwargs = self.loose()
         else:
+            if op.name in PRODUCTS and r.random() < 0.5:
+                self.fitting = self.product(op.params, PRODUCTS[op.name])
             for p in op.params:
                 if not p.required and r.random() < 0.5:
                     if r.random() < 0.5:

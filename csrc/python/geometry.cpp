@@ -83,6 +83,8 @@ const Geometry& Geometry::in(const Numbers& numbers, Geometry& room) const {
   return room;
 }
 
+constexpr int64_t kBeyond = int64_t{1} << 58;  // no memory has so many elements
+
 int64_t Geometry::extent() const {
   int64_t last = 0, count = 1;
   bool none = false, bad = offset < 0;
@@ -94,7 +96,7 @@ int64_t Geometry::extent() const {
       bad |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
              __builtin_add_overflow(last, reach, &last);
   }
-  bad |= last >= (int64_t{1} << 58);
+  bad |= last >= kBeyond;
   FB_CHECK(!bad, "compiled function: there is no tensor of ", *this);
   return none ? 0 : last + 1;
 }
@@ -117,7 +119,7 @@ std::ostream& operator<<(std::ostream& out, const Geometry& g) {
 
 Tensor tensor_over(const Geometry& g, const Ref<Storage>& storage, int64_t base) {
   int64_t reach = g.extent(), first = base + g.offset;
-  bool empty = reach == 0 && first < int64_t{1} << 58;  // reaches nothing, wherever it begins
+  bool empty = reach == 0 && first < kBeyond;  // reaches nothing, wherever it begins
   FB_CHECK(first >= 0 && (empty || (first + reach) * itemsize(g.dtype) <= storage->nbytes()),
            "compiled function: a view of ", g, " at ", first, " leaves its memory");
   TensorImpl* impl = TensorImpl::make();

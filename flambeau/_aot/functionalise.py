@@ -14,7 +14,7 @@ from .._ir.entries import resolve
 from .._ir.graph import Graph, Node, TensorType, Value, dim
 from .._ir.symexpr import Expr
 from .._ir.symfloat import FloatExpr, SymFloat
-from .._trace.fake import Fake, of_type, plain, repeats, symbolic
+from .._trace.fake import Fake, of_type, plain, repeats, symbolic, views_of
 from .._trace.functional import NotFunctional, PrimitiveRecorder
 from .._trace.interp import NUMBERS, wrapped
 from .._trace.record import fakes_of
@@ -155,13 +155,7 @@ def _describe(
 
 def _history_apart(x: Fake) -> bool:
     """A view whose history is not that of the memory it lies in."""
-    if not x.requires_grad:
-        return False
-    while x.view_of is not None:
-        if not x.view_of.grad:
-            return True
-        x = x.view_of.below
-    return False
+    return x.requires_grad and not all(made.grad for _, made in views_of(x))
 
 
 def _follows(x: Fake) -> bool:
@@ -171,14 +165,13 @@ def _follows(x: Fake) -> bool:
         NotFunctional: it was made without gradients, of memory that was changed: eager makes it
             again, with them, when somebody looks.
     """
-    while x.view_of is not None:
-        if not x.view_of.op.option("differentiable", True):
+    for _, made in views_of(x):
+        if not made.op.option("differentiable", True):
             return False
-        if not x.view_of.grad:
+        if not made.grad:
             if x.memory.version:
                 raise NotFunctional("a view made without gradients shows memory that has got some")
             return False
-        x = x.view_of.below
     return True
 
 
@@ -190,11 +183,9 @@ def _made_at_once(x: Fake, base: Fake) -> bool:
     """
     if repeats(base):
         return False
-    while x.view_of is not None:
-        if x.view_of.op.name == "as_strided" and x.view_of.below is not base:
-            return False
-        x = x.view_of.below
-    return True
+    return not any(
+        made.op.name == "as_strided" and made.below is not base for _, made in views_of(x)
+    )
 
 
 def _nested(a: Any, values: dict[Value, Any]) -> Any:

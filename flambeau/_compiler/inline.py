@@ -10,7 +10,7 @@ from .._build.emit_kernels import Kernel
 from .._build.model import Op
 from .._trace import pointwise, table
 from .._trace.fake import Fake
-from .._trace.interp import Interpreter, wrapped
+from .._trace.interp import Interpreter
 from ..ops.scalar import PRIMITIVES
 from .scalar import COMPLEX, REAL, REGISTER, Body, Scalar
 
@@ -22,10 +22,7 @@ def kernel_of(op: Op, args: Sequence[Any]) -> Kernel:
         return variants[0].kernel
     selector = table.body(op.uid)
     assert selector is not None
-    given = [
-        wrapped(a) if p.type.base == "Tensor" and a is not None else a
-        for p, a in zip(op.params, args, strict=True)
-    ]
+    given = pointwise.with_tensors(op, args)
     return variants[Interpreter(table.evaluate_call).run(selector, given)].kernel
 
 

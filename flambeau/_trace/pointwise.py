@@ -29,9 +29,18 @@ def plan(uid: str) -> pointwise.Plan:
     return pointwise.plan(record(uid))
 
 
+def with_tensors(op: Op, args: Sequence[Any]) -> list[Any]:
+    """The arguments, with 0-d tensors for numbers where the entry takes tensors."""
+    return [
+        wrapped(a) if p.type.base == "Tensor" and a is not None else a
+        for p, a in zip(op.params, args, strict=True)
+    ]
+
+
 def operands(op: Op, args: Sequence[Any]) -> list[Fake]:
     """The tensors that a loop reads; numbers in their place are 0-d ones."""
-    return [wrapped(a) for p, a in zip(op.params, args, strict=True) if p.type.base == "Tensor"]
+    pairs = zip(op.params, with_tensors(op, args), strict=True)
+    return [a for p, a in pairs if p.type.base == "Tensor"]
 
 
 def computed_dtype(op: Op, inputs: Sequence[Fake]) -> Any:
