@@ -67,9 +67,29 @@ void reset_list(SavedList& saved) {
   for (SavedTensor& s : saved) s.reset();
 }
 
+Tensors shapes_of(const Tensors& xs) {
+  static const Ref<Storage> nowhere =
+      empty({0}, DType::UInt8, MemoryFormat::Contiguous, {DeviceType::Meta})->storage;
+  Tensors out;
+  out.reserve(xs.size());
+  for (const Tensor& x : xs) {
+    Tensor& made = out.emplace_back(Ref<TensorImpl>::adopt(TensorImpl::make()));
+    made->dtype = x.dtype();
+    made->sizes = x.sizes();
+    made->strides = x.strides();
+    made->storage = nowhere;
+    made->refresh();
+  }
+  return out;
+}
+
 static void check_castable(DType from, DType to, const char* op) {
   FB_CHECK(can_cast(from, to), op, ": result type ", scalar_type_name(from),
            " can't be cast to the desired output type ", scalar_type_name(to));
+}
+
+Tensor copied(const Tensor& x) {
+  return ops::clone(x);
 }
 
 Tensor assign_inplace(const Tensor& self, const Tensor& result, const char* op) {

@@ -75,6 +75,11 @@ Tensors unpack_list(const SavedList& saved, const Node& owner);
 OptTensors unpack_optional_list(const SavedList& saved, const Node& owner);
 void reset_list(SavedList& saved);
 
+// Tensors of the same dtypes and geometry, on no device: what some rules need of a list.
+Tensors shapes_of(const Tensors& xs);
+
+// A copy of what is about to be overwritten, for a derivative that reads it.
+Tensor copied(const Tensor& x);
 // In-place form from the functional one: checks that `result` fits into self, copies, records.
 Tensor assign_inplace(const Tensor& self, const Tensor& result, const char* op);
 // Before a kernel changes all of `xs`, unrecorded.

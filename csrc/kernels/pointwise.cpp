@@ -309,12 +309,22 @@ void apply(const PointwiseKernel& k, DType computed, LoopNest& nest, const Tenso
   };
   int64_t written = 0;
   bool aliased = false;
-  alignas(16) char numbers[kMaxInputs][16];  // what is one number is converted once
+  // What is one number is converted once; whole numbers to what the computed dtype holds of them.
+  alignas(16) char numbers[kMaxInputs][16];
   for (int i = 0; i < k.inputs; ++i) {
+    const Tensor& x = *inputs[i];
     Operand& o = job.operands[i];
-    fill(o, *inputs[i], k.conditions >> i & 1 ? DType::Bool : cd, i, true);
-    if (!o.convert || inputs[i]->numel() != 1) continue;
-    o.convert(o.data, numbers[i], 1);
+    const bool condition = k.conditions >> i & 1;
+    fill(o, x, condition ? DType::Bool : cd, i, true);
+    const bool narrowed = !condition && is_integral(computed, false) && x.dtype() != computed;
+    if (x.numel() != 1 || !(o.convert || narrowed)) continue;
+    if (narrowed) {
+      alignas(16) char narrow[16];
+      convert(x.dtype(), o.data, computed, narrow, 1);
+      convert(computed, narrow, operand_dtype(computed, cd), numbers[i], 1);
+    } else {
+      o.convert(o.data, numbers[i], 1);
+    }
     o.data = numbers[i], o.item = o.loop_item, o.convert = nullptr;
   }
   for (int i = 0; i < k.outputs; ++i) {

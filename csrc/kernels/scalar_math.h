@@ -390,8 +390,9 @@ FB_INLINE T round(T x) {
 template <class T>
 FB_INLINE T hypot(T a, T b) {
   if constexpr (std::is_same_v<T, float>) {
-    double x = a, y = b;
-    return static_cast<float>(__builtin_sqrt(x * x + y * y));
+    double x = a, y = b, inf = __builtin_inf();
+    double far = __builtin_sqrt(x * x + y * y);  // NaN beside an infinity is infinitely far too
+    return static_cast<float>(__builtin_fabs(x) == inf || __builtin_fabs(y) == inf ? inf : far);
   } else {
     return __builtin_hypot(a, b);
   }

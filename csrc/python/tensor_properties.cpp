@@ -76,7 +76,14 @@ Tensor all_transposed(const Tensor& x) {
   for (int64_t i = 0; i < x.dim(); ++i) dims[i] = x.dim() - 1 - i;
   return ops::permute(x, dims);
 }
+static void deprecated_without_dims(const char* name, const char* instead) {
+  warn(std::string("Tensor.") + name + " is deprecated on 0-D tensors. " + instead);
+}
 Tensor matrix_transposed(const Tensor& x) {
+  if (x.dim() == 0) {
+    deprecated_without_dims("mT", "This function is the identity in these cases.");
+    return x;
+  }
   FB_CHECK(x.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ",
            x.dim(), "-D tensor.");
   return ops::transpose(x, -2, -1);
@@ -91,6 +98,10 @@ Tensor hermitian(const Tensor& x) {
   return x.dim() == 0 ? conjugated(x) : conjugated(ops::transpose(x, 0, 1));
 }
 Tensor matrix_hermitian(const Tensor& x) {
+  if (x.dim() == 0) {
+    deprecated_without_dims("mH", "Consider using x.conj().");
+    return conjugated(x);
+  }
   FB_CHECK(x.dim() >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ",
            x.dim(), "-D tensor.");
   return conjugated(ops::transpose(x, -2, -1));

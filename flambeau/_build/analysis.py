@@ -104,6 +104,20 @@ def is_metadata(f: ir.Function, name: str) -> bool:
     return uses == metadata
 
 
+def is_measured(f: ir.Function, name: str) -> bool:
+    """Whether a list's tensors are read in loops alone, and only their metadata (no device)."""
+    loops = [
+        s
+        for s in ir.statements(f.body)
+        if isinstance(s, ir.For) and s.over == "list" and _names(s.args[0]) == {name}
+    ]
+    nodes = (x for s in ir.statements(f.body) for e in s.exprs() for x in e.walk())
+    if any(x.op == "core" and x.attr == "device" for x in nodes):
+        return False
+    uses, _ = _count(f, name)
+    return uses == len(loops) and all(is_metadata(f, s.targets[0]) for s in loops)
+
+
 def take_metadata(f: ir.Function, name: str) -> dict[str, ir.Expr] | None:
     """Replaces metadata reads of `name` by variables, when there is no other use of it.
 

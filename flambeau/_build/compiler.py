@@ -16,7 +16,7 @@ from .._ir.errors import CompileError
 from .._ir.frontend import compile_function
 from .._ir.types import INT, NONE, Type, parse_params
 from . import table
-from .analysis import SlotUses, metadata_type, take_metadata
+from .analysis import SlotUses, is_measured, metadata_type, take_metadata
 from .model import AUTOCAST, Op, Rule
 from .outline import entry_files
 from .rules import RuleParam, compile_rule, grad_type, never
@@ -27,13 +27,17 @@ class Saved:
     """What a node keeps for the derivative, in the order of the rule function's parameters."""
 
     name: str
-    kind: str  # tensor | optional | list | optional_list | value
+    kind: str  # tensor | optional | list | optional_list | shapes (of a list) | value
     type: Type
     source: ir.Expr | None  # metadata expression over forward values; None: the value `origin`
     origin: str  # the forward value: a parameter or result, result0…
     is_output: bool = False
     output_nr: int = 0
     slots: frozenset[int] = frozenset()  # cotangents that need it
+
+    @property
+    def keeps_memory(self) -> bool:
+        return self.kind not in ("value", "shapes")
 
 
 @dataclass
@@ -241,7 +245,7 @@ def make_vjp(op: Op, f: ir.Function, meanings: list[RuleParam], undefined: bool)
             continue
         saved.append(
             Saved(
-                m.name, _saved_kind(m.type), m.type, None, m.name, m.kind == "result", m.index,
+                m.name, _saved_kind(m, f), m.type, None, m.name, m.kind == "result", m.index,
                 uses.vars.get(m.name, frozenset()),
             )
         )  # fmt: skip
@@ -251,7 +255,10 @@ def make_vjp(op: Op, f: ir.Function, meanings: list[RuleParam], undefined: bool)
     return Vjp(f, grads, saved, uses, slots, differentiable, undefined)
 
 
-def _saved_kind(t: Type) -> str:
+def _saved_kind(m: RuleParam, f: ir.Function) -> str:
+    t = m.type
+    if t.base == "Tensors" and is_measured(f, m.name):
+        return "shapes"
     if t.base == "Tensor":
         return "optional" if t.optional else "tensor"
     return {"Tensors": "list", "OptTensors": "optional_list"}.get(t.base, "value")

@@ -201,7 +201,7 @@ def _keep_fields(entry: Entry) -> list[str]:
     assert entry.vjp is not None
     op = entry.op
     names = [p.name for p in op.params]
-    kept = [s.origin for s in entry.vjp.saved if s.kind != "value"]
+    kept = [s.origin for s in entry.vjp.saved if s.keeps_memory]
     inputs = [names.index(n) for n in kept if n in names]
     results = [int(n[6:] or 0) for n in kept if n not in names]
     fields = []

@@ -224,7 +224,11 @@ def recording(entry: Entry) -> list[str]:
     results = results_of(op)
     if entry.vjp is None:
         history = results[0] if len(results) == 1 else f"Tensors{{{', '.join(results)}}}"
-        # Linked to the inputs, so that a derivative asked of them is refused, not left out.
+        # Linked to the inputs, so that a derivative asked of them is refused, not left out. Whole
+        # numbers and truth values have no history.
+        if all(t.base == "Tensor" and not t.optional for t in op.outputs):
+            smooth = " || ".join(f"is_inexact({r}.dtype())" for r in results)
+            test = f"({test}) && ({smooth})"
         return [
             f"  if ({test}) [[unlikely]] {{",
             f'    auto node = not_differentiable("{op.name}");',
@@ -291,6 +295,8 @@ def _mutation(entry: Entry, kernel: str, rule: str) -> list[str]:
     lines = [modes(op), f"  bool record = {test};"]
     # Writing the same everywhere may write a place twice.
     overlap = ", /*overlap=*/true" if op.option("idempotent") else ""
+    if source := op.option("nothing_from_itself"):
+        lines.insert(1, f"  if ({self}.is_same({source})) return {self};")
     lines.append(f'  check_inplace({self}, record, "{op.name}"{overlap});')
     lines.append(f"  {rule};")
     if entry.vjp is not None:
@@ -310,22 +316,24 @@ def forms(entry: Entry, kernel: str, rule: str) -> list[str]:
     op = entry.op
     lines: list[str] = []
     if op.has_inplace:
-        lines += ["", *inplace_by_copy(op)]
+        lines += ["", *inplace_by_copy(entry)]
     if op.has_out:
         lines += ["", *_out_form(entry, kernel, rule)]
     return lines
 
 
-def inplace_by_copy(op: Op) -> list[str]:
-    """NAME_ as the functional form copied back."""
+def inplace_by_copy(entry: Entry) -> list[str]:
+    """NAME_ as the functional form copied back; of a copy of what its derivative needs."""
+    op = entry.op
     self = cpp_name(op.params[0].name)
-    call = f"{op.name}({cpp_args(op)})"
-    return [
-        f"Tensor {op.name}_({cpp_params(op)}) {{",
-        *no_autocast(op),
-        f'  return assign_inplace({self}, {call}, "{op.name}_");',
-        "}",
-    ]
+    args = [cpp_name(p.name) for p in op.params]
+    lines = [f"Tensor {op.name}_({cpp_params(op)}) {{", *no_autocast(op)]
+    kept = [s.origin for s in entry.vjp.saved if s.keeps_memory] if entry.vjp else None
+    if (kept is None or op.params[0].name in kept) and (test := needs_test(entry)):
+        lines.append(f"  const Tensor before = {test} ? copied({self}) : {self};")
+        args[0] = "before"
+    call = f"{op.name}({', '.join(args)})"
+    return [*lines, f'  return assign_inplace({self}, {call}, "{op.name}_");', "}"]
 
 
 def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
@@ -426,7 +434,7 @@ def emit(entry: Entry, overloaded: Overloaded) -> list[str]:
     op = entry.op
     if op.kind == "composite" or not entry.is_primitive:
         lines = composite(entry, overloaded)
-        lines += ["", *inplace_by_copy(op)] if op.has_inplace else []
+        lines += ["", *inplace_by_copy(entry)] if op.has_inplace else []
         return [*lines, "", *_out_form(entry, "", "")] if op.has_out else lines
     if op.kind == "view":
         return view(entry, overloaded)

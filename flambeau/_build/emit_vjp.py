@@ -156,7 +156,7 @@ def node_struct(entry: Entry) -> list[str]:
     lines = [f"struct {name} final : Node {{"]
     for s in vjp.saved:
         field = _FIELDS.get(s.kind) or cpp_value(s.type)
-        lines.append(f"  {field} {s.name}_{'{}' if s.kind == 'value' else ''};")
+        lines.append(f"  {field} {s.name}_{'{}' if not s.keeps_memory else ''};")
     lists = [k for k in vjp.differentiable if op.params[vjp.slots[k]].type.base != "Tensor"]
     lines += [f"  uint32_t count{k}_ = 0;" for k in lists]
     lines.append(f'  const char* name() const override {{ return "{name}0"; }}')
@@ -164,7 +164,7 @@ def node_struct(entry: Entry) -> list[str]:
     resets = [
         f"reset_list({s.name}_);" if "list" in s.kind else f"{s.name}_.reset();"
         for s in vjp.saved
-        if s.kind != "value"
+        if s.keeps_memory
     ]
     if resets:
         lines.append(f"  void release_saved() override {{ {' '.join(resets)} }}")
@@ -187,7 +187,7 @@ def _apply(entry: Entry) -> list[str]:
     lines.append(f"    Needs<{len(parts)}> need{{{{{at_text}}}}};")
     args = ["need"] + [_grad(op, vjp, g.index, g.type) for g in vjp.grads]
     for s in vjp.saved:
-        if s.kind == "value":
+        if not s.keeps_memory:
             args.append(f"{s.name}_")
             continue
         value = _UNPACK[s.kind].format(s.name)
@@ -238,14 +238,15 @@ def fill_node(
         source = forward_value(s, overloaded)
         if (s.is_output or s.origin in results_of(op)) != outputs:
             continue
-        if s.kind == "value":
-            lines.append(f"  node->{s.name}_ = {source};")
+        if not s.keeps_memory:
+            made = f"shapes_of({source})" if s.kind == "shapes" else source
+            lines.append(f"  node->{s.name}_ = {made};")
         elif s.is_output:
             saved = f"SavedTensor({source}, true, node.get(), {s.output_nr})"
             lines.append(f"  node->{s.name}_ = {saved};")
         else:
             copied = s.kind == "tensor" and s.origin == overwritten
-            lines += _save_input(op, vjp, s, f"ops::clone({source})" if copied else source)
+            lines += _save_input(op, vjp, s, f"copied({source})" if copied else source)
     return lines
 
 

@@ -53,14 +53,25 @@ def cotangents(
 
 
 def _pull(g: Graph, primitive: object, node: Node, i: int, got: Node) -> Node | None:
+    """What a cotangent of a node gives its argument i.
+
+    A choice between a cotangent and 0 is made last: what the branch not taken would multiply it by
+    may be infinite.
+    """
+    if got.op == "where" and any(a.is_const(0) for a in got.args[1:]):
+        zero = g.const(0)
+        parts = [
+            zero if a.is_const(0) else _pull(g, primitive, node, i, a) or zero for a in got.args[1:]
+        ]
+        return g.call("where", got.args[0], *parts)
     explicit = primitive.vjp  # type: ignore[attr-defined]
     if explicit:
         source = explicit[i]
         return None if source is None else _expression(g, source, node, {"g": got})
     if node.op == "where":  # keeps infinities of the branch not taken out
         zero = g.const(0)
-        branches = (got, zero) if i == 1 else (zero, got)
-        return None if i == 0 else g.call("where", node.args[0], *branches)
+        taken = (got, zero) if i == 1 else (zero, got)
+        return None if i == 0 else g.call("where", node.args[0], *taken)
     source = primitive.partials[i]  # type: ignore[attr-defined]
     if source is None:
         return None

@@ -9,6 +9,7 @@ from .._build import scalar_expr
 from .._build.emit_kernels import Kernel
 from .._build.model import Op
 from .._trace import pointwise, table
+from .._trace.dtypes import is_integral
 from .._trace.fake import Fake
 from .._trace.interp import Interpreter
 from ..ops.scalar import PRIMITIVES
@@ -66,7 +67,9 @@ def apply(
         tensors: their elements.
         params: values of the kernel's number parameters.
     """
-    compute = REGISTER[pointwise.computed_dtype(op, fakes)]
+    computed = pointwise.computed_dtype(op, fakes)
+    compute = REGISTER[computed]
+    whole = is_integral(computed, False)
     if compute == "bool" and primitives(kernel) & _NO_TRUTHS:
         compute = "int64_t"
     types = {
@@ -78,7 +81,10 @@ def apply(
     done: dict[int, Scalar] = {}
     for n in scalar_expr.topological(kernel.outputs):
         if n.op == "input":
-            x = tensors[kernel.inputs.index(str(n.value))]
+            at = kernel.inputs.index(str(n.value))
+            x = tensors[at]
+            if whole and n.kind == "same" and fakes[at].dtype is not computed:
+                x = body.stored_as(x, computed)  # what it holds of a number that may be too large
             done[id(n)] = body.cast(x, types[n.kind])
         elif n.op == "param":
             done[id(n)] = body.cast(params[kernel.params.index(str(n.value))], types["real"])
@@ -88,7 +94,7 @@ def apply(
             wanted = _argument_types(n, types)
             args = [body.cast(done[id(a)], t) for a, t in zip(n.args, wanted, strict=True)]
             done[id(n)] = body.make(n.op, types[n.kind], args)
-    truths = REGISTER[pointwise.computed_dtype(op, fakes)] == "bool"
+    truths = REGISTER[computed] == "bool"
     made = [done[id(n)] for n in kernel.outputs]
     return [body.cast(x, "bool") if truths else x for x in made]
 

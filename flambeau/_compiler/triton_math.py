@@ -123,7 +123,9 @@ def s_lcm(a, b):
 def s_hypot(a, b):
     x = a.to(tl.float64)
     y = b.to(tl.float64)
-    return tl.sqrt(x * x + y * y).to(tl.float32)
+    far = tl.sqrt(x * x + y * y)
+    endless = (tl.abs(x) == float("inf")) | (tl.abs(y) == float("inf"))
+    return tl.where(endless, float("inf"), far).to(tl.float32)
 
 
 def s_logsigmoid(x):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .._build.analysis import SlotUses, is_metadata
+from .._build.analysis import SlotUses, is_measured, is_metadata
 from .._build.compiler import body_returns, makes_alias, tensor_slots
 from .._build.model import Op, Rule
 from .._build.rules import RuleParam, compile_rule, grad_type, never
@@ -100,6 +100,8 @@ def kept(uid: str) -> tuple[Kept, ...]:
             continue
         if p.type.base == "Tensor" and is_metadata(rule.function, p.name):
             continue
+        if p.type.base == "Tensors" and is_measured(rule.function, p.name):
+            continue
         serves = [k for k in sorted(uses.vars.get(p.name, ())) if k in possible]
         slots = tuple(rule.slots[k] for k in serves)
         always = p.kind == "result" or p.type.base != "Tensor" or len(serves) == len(possible)
@@ -123,7 +125,7 @@ def evaluate(op: Op, args: list[Any], call: Call) -> Any:
     function = body(op.uid)
     if op.kind == "pointwise":
         if function is not None:
-            Interpreter(call).run(function, args)
+            Interpreter(call).run(function, pointwise.with_tensors(op, args))
         made = pointwise.results(op, pointwise.operands(op, args))
         return made[0] if len(made) == 1 else tuple(made)
     assert function is not None

@@ -19,13 +19,10 @@ def _attention(
     torch.Size([1, 1, 2, 4])
     """
     n, h, rows, _ = query.shape
-    columns = value.shape[3]
-    # Heads lie side by side in memory, as the projection that usually follows reads them.
-    out = empty_strided_as(
-        [n, h, rows, columns], [rows * h * columns, columns, h * columns, 1],
-        dtype=query.dtype, like=query,
-    )  # fmt: skip
-    return out, empty([n, h, rows], dtype=opmath(query.dtype), like=query)
+    lse = empty([n, h, rows], dtype=opmath(query.dtype), like=query)
+    if value.shape[3] == query.shape[3]:
+        return empty_as(query), lse
+    return empty([n, h, rows, value.shape[3]], dtype=query.dtype, like=query), lse
 
 
 @_attention.vjp
@@ -242,7 +239,7 @@ def scaled_dot_product_attention(
         out3, _ = _attention(
             query.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), attn_mask, is_causal, factor
         )
-        return out3.squeeze(0)
+        return out3.squeeze(0).contiguous()
     scores = matmul(query, k.transpose(-2, -1)) * factor
     if is_causal:
         scores = scores + _causal_mask(query, k)

@@ -11,7 +11,10 @@ def _check_has_data(input: Tensor, to_meta: bool) -> None:
     check_not_implemented(to_meta or not input.is_meta, "Cannot copy out of meta tensor; no data!")
 
 
-@structured(kernel="copy_", inplace_kernel=True, namespaces=(), method=True, cpu_params=("src",))
+@structured(
+    kernel="copy_", inplace_kernel=True, namespaces=(), method=True, cpu_params=("src",),
+    nothing_from_itself="src",
+)  # fmt: skip
 def copy_(self: Tensor, src: Tensor | Number, non_blocking: bool = False) -> Tensor:
     """Overwrites `self` with `src`, broadcast and converted.
 

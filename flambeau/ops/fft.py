@@ -80,7 +80,7 @@ def _fft_r2c(input: Tensor, dims: Ints, scale: float) -> Tensor:
 @_fft_r2c.vjp
 def _(g, input, dims: Ints, scale: float):
     d = dims[len(dims) - 1]
-    return real(_fft_c2c(_fft_fit(g, d, input.size(d)), dims, scale, False))
+    return real(_fft_c2c(_fft_fit(g, d, input.shape[d]), dims, scale, False))
 
 
 @structured(kernel="fft_c2r", namespaces=(), method=False, out=False, batch=True)

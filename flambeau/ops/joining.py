@@ -64,12 +64,12 @@ def _(g, tensors: Tensors, dim: int):
         if x.shape == [0] and g.ndim != 1:
             out.append(zeros([0], dtype=x.dtype))
         else:
-            piece = g.narrow(d, at, x.size(d))
+            piece = g.narrow(d, at, x.shape[d])
             if x.is_complex() or not piece.is_complex():
                 out.append(piece.to(x.dtype))
             else:
                 out.append(real(piece).to(x.dtype))
-            at += x.size(d)
+            at += x.shape[d]
     return out
 
 

@@ -133,7 +133,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 @mv.vjp
 def _(g, input, vec):
-    return outer(g, vec.conj()), mv(input.transpose(0, 1).conj(), g)
+    return _outer(g, vec.conj()), mv(input.transpose(0, 1).conj(), g)
 
 
 @mv.samples
@@ -292,7 +292,7 @@ def addmv(
 
 @addmv.vjp
 def _(g, input, mat, vec, beta, alpha):
-    a = _scaled(outer(g, vec.conj()), alpha)
+    a = _scaled(_outer(g, vec.conj()), alpha)
     b = _scaled(mv(mat.transpose(0, 1).conj(), g), alpha)
     return sum_to(_scaled(g, beta), input.shape), a, b
 
@@ -418,7 +418,7 @@ def _(input, batch1, batch2, beta, alpha, input_b, batch1_b, batch2_b, batch):
     return _plus_batched(input, input_b, product, beta, alpha)
 
 
-@structured(kernel="outer", aliases=("ger",))
+@composite(aliases=("ger",), out=True)
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """All products of an element of `input` with an element of `vec2`.
 
@@ -431,15 +431,16 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
         f"outer: Expected 1-D argument self and vec2, but got {input.ndim}-D and {vec2.ndim}-D",
     )
     d = result_type(input, vec2)
-    check(
-        d == input.dtype and d == vec2.dtype,
-        f"outer: expected both vectors to have the same dtype, but got {input.dtype} and "
-        f"{vec2.dtype}",
-    )
-    return empty([input.shape[0], vec2.shape[0]], dtype=d, like=input)
+    return _outer(input.to(d), vec2.to(d))
 
 
-@outer.vjp
+@structured(kernel="outer", namespaces=(), out=False)
+def _outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """`outer` of vectors of one dtype."""
+    return empty([input.shape[0], vec2.shape[0]], dtype=input.dtype, like=input)
+
+
+@_outer.vjp
 def _(g, input, vec2):
     return mv(g, vec2.conj()), mv(g.transpose(0, 1), input.conj())
 
@@ -475,7 +476,7 @@ def _plus_batched(
     return p + (x if beta == 1 else x * wrapped(beta))
 
 
-@outer.vmap
+@_outer.vmap
 def _(input, vec2):
     return input.unsqueeze(-1) * vec2.unsqueeze(-2)
 

@@ -36,7 +36,7 @@ def relu(input: Tensor) -> Tensor:
 
 @relu.vjp
 def _(g, result):
-    return s.where(result > 0, g, 0)
+    return s.where(result <= 0, 0, g)
 
 
 @pointwise(dtypes="fc", namespaces=("nn.functional",), inplace=True, out=False, label="silu_cpu")

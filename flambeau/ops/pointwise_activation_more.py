@@ -15,6 +15,11 @@ def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return input if input > 0 else alpha * s.expm1(input)
 
 
+@elu.vjp
+def _(g, input, alpha):
+    return s.where(input > 0, g, g * alpha * s.exp(input))
+
+
 @pointwise(dtypes="f", namespaces=("torch", "nn.functional"), inplace=True, label="elu_cpu")
 def selu(input: Tensor) -> Tensor:
     """Scaled elu of self-normalising networks (Klambauer et al., 2017).
@@ -27,6 +32,12 @@ def selu(input: Tensor) -> Tensor:
     )
 
 
+@selu.vjp
+def _(g, input):
+    slope = 1.6732632423543772848170429916717 * s.exp(input)
+    return 1.0507009873554804934193349852946 * s.where(input > 0, g, g * slope)
+
+
 @pointwise(dtypes="f", namespaces=("torch", "nn.functional"), inplace=True, label="elu_cpu")
 def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """Continuously differentiable elu (Barron, 2017).
@@ -35,6 +46,11 @@ def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     tensor([1.])
     """
     return input if input > 0 else alpha * s.expm1(input / alpha)
+
+
+@celu.vjp
+def _(g, input, alpha):
+    return s.where(input > 0, g, g * s.exp(input / alpha))
 
 
 @pointwise(
@@ -65,7 +81,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tens
 
 @hardtanh.vjp
 def _(g, input, min_val, max_val):
-    return s.where((input > min_val) & (input < max_val), g, 0)
+    return s.where((input <= min_val) | (input >= max_val), 0, g)
 
 
 @pointwise(dtypes="if", namespaces=("nn.functional",), inplace=True, out=False)
@@ -80,7 +96,7 @@ def relu6(input: Tensor) -> Tensor:
 
 @relu6.vjp
 def _(g, input):
-    return s.where((input > 0) & (input < 6), g, 0)
+    return s.where((input <= 0) | (input >= 6), 0, g)
 
 
 @pointwise(
@@ -156,9 +172,19 @@ def _(g, input):
     return g * (t + input * s.sigmoid(input) * (1 - t * t))
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=False, label="log_sigmoid_cpu")
+@composite(namespaces=("nn.functional",), out=True)
 def logsigmoid(input: Tensor) -> Tensor:
-    """Logarithm of the logistic function.
+    """Logarithm of the logistic function, laid out by rows.
+
+    >>> F.logsigmoid(torch.tensor([0.0]))
+    tensor([-0.6931])
+    """
+    return _logsigmoid(input.contiguous())
+
+
+@pointwise(dtypes="f", namespaces=(), inplace=False, out=False, label="log_sigmoid_cpu")
+def _logsigmoid(input: Tensor) -> Tensor:
+    """The pointwise part of logsigmoid.
 
     >>> F.logsigmoid(torch.tensor([0.0]))
     tensor([-0.6931])
@@ -211,6 +237,11 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """
     check(lambd >= 0, f"lambda must be greater or equal to 0, but found to be {lambd}.")
     return input - s.minimum(s.maximum(input, -lambd), lambd)
+
+
+@softshrink.vjp
+def _(g, input, lambd):
+    return s.where((input >= -lambd) & (input <= lambd), 0, g)
 
 
 @pointwise(dtypes="if", namespaces=("torch", "nn.functional"), inplace=True)

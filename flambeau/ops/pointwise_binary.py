@@ -13,10 +13,26 @@ def sub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     >>> torch.sub(torch.tensor([1.0, 2.0]), 1)
     tensor([0., 1.])
     """
+    _check_subtraction(input, other)
     if alpha == 1:
         return input - other
     _check_alpha(input, other, alpha)
     return input - alpha * other
+
+
+@composite(namespaces=(), method=False)
+def _check_subtraction(input: Tensor, other: Tensor) -> None:
+    """Truth values are not subtracted."""
+    check(
+        not input.dtype.is_bool or not other.dtype.is_bool,
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+        "`logical_xor()` operator instead.",
+    )
+    check(
+        not input.dtype.is_bool and not other.dtype.is_bool,
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+        "invert a mask, use the `~` or `logical_not()` operator instead.",
+    )
 
 
 @pointwise(dtypes="ifc", inplace=False)
@@ -26,6 +42,7 @@ def rsub(input: Tensor, other: Tensor | Number, alpha: Number = 1) -> Tensor:
     >>> torch.rsub(torch.tensor([1.0, 2.0]), 1)
     tensor([ 0., -1.])
     """
+    _check_subtraction(input, other)
     if alpha == 1:
         return other - input
     _check_alpha(input, other, alpha)
@@ -110,6 +127,12 @@ def copysign(input: Tensor, other: Tensor | Number) -> Tensor:
     tensor([-1., -2.])
     """
     return s.copysign(input, other)
+
+
+@copysign.vjp
+def _(g, input, other):
+    slope = s.where(input == 0, 0, s.where(s.signbit(input) == s.signbit(other), 1, -1))
+    return g * slope, s.fmin(s.abs(g), 0)
 
 
 @pointwise(dtypes="f", label="hypot_cpu")

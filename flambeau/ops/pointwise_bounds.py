@@ -45,7 +45,7 @@ def _div_floor(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @_div_floor.vjp
 def _(g, input, other):
-    return s.minimum(s.abs(g), 0), s.minimum(s.abs(g), 0)
+    return s.fmin(s.abs(g), 0), s.fmin(s.abs(g), 0)
 
 
 @pointwise(dtypes="if", inplace=False, out=False, namespaces=(), method=False, label="div")
@@ -60,7 +60,17 @@ def _div_trunc(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @_div_trunc.vjp
 def _(g, input, other):
-    return s.minimum(s.abs(g), 0), s.minimum(s.abs(g), 0)
+    return s.fmin(s.abs(g), 0), s.fmin(s.abs(g), 0)
+
+
+@composite(namespaces=(), method=False)
+def _check_exponent(input: Tensor, exponent: Tensor) -> None:
+    """Whole numbers have no whole powers below zero."""
+    whole = not input.dtype.is_inexact and not exponent.dtype.is_inexact
+    check(
+        not is_wrapped(exponent) or not whole or int(exponent.item()) >= 0,
+        "Integers to negative integer powers are not allowed.",
+    )
 
 
 @pointwise()
@@ -70,6 +80,7 @@ def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
     tensor([1., 4., 9.])
     """
+    _check_exponent(input, exponent)
     if is_wrapped(exponent) and exponent.item() == 2:
         return input * input
     if is_wrapped(exponent) and exponent.item() == 3:
@@ -195,13 +206,13 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
 
 @composite(inplace=False)
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
-    """Copy of `input` with `value` where the mask (bool, broadcast) is true.
+    """Copy of `input` with `value` where the mask (bool, broadcast) is true, laid out by rows.
 
     >>> torch.masked_fill(torch.zeros(2), torch.tensor([True, False]), 1.0)
     tensor([1., 0.])
     """
     _check_mask(input, mask, value)
-    return _masked_fill(input, mask, value)
+    return _masked_fill(input, mask, value).contiguous()
 
 
 @composite(namespaces=(), method=True)

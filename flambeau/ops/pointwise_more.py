@@ -57,7 +57,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 @round.vjp
 def _(g):
-    return s.minimum(s.abs(g), 0)
+    return s.fmin(s.abs(g), 0)
 
 
 @composite()
@@ -154,6 +154,11 @@ def _logit(input: Tensor) -> Tensor:
     tensor([0.])
     """
     return s.log(input / (1 - input))
+
+
+@_logit.vjp
+def _(g, input):
+    return s.where((input < 0) | (input > 1), nan, g / (input * (1 - input)))
 
 
 @composite(inplace=True, out=True, aliases=("special.logit",))

@@ -307,7 +307,7 @@ def floor(input: Tensor) -> Tensor:
 
 @floor.vjp
 def _(g):
-    return s.minimum(s.abs(g), 0)
+    return s.fmin(s.abs(g), 0)
 
 
 @pointwise(dtypes="if", label="ceil_vml_cpu")
@@ -322,7 +322,7 @@ def ceil(input: Tensor) -> Tensor:
 
 @ceil.vjp
 def _(g):
-    return s.minimum(s.abs(g), 0)
+    return s.fmin(s.abs(g), 0)
 
 
 @pointwise(dtypes="if", aliases=("fix",), label="trunc_vml_cpu")
@@ -337,7 +337,7 @@ def trunc(input: Tensor) -> Tensor:
 
 @trunc.vjp
 def _(g):
-    return s.minimum(s.abs(g), 0)
+    return s.fmin(s.abs(g), 0)
 
 
 @pointwise(dtypes="f", label="frac_cpu")
@@ -377,7 +377,7 @@ def sign(input: Tensor) -> Tensor:
 
 @sign.vjp
 def _(g):
-    return s.minimum(s.abs(g), 0)
+    return s.fmin(s.abs(g), 0)
 
 
 @pointwise()

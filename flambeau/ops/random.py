@@ -379,12 +379,12 @@ def randint_like(
 
 @composite(out=True)
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """Ones with the probabilities that `input` gives, else zeros.
+    """Ones with the probabilities that `input` gives, else zeros, laid out by rows.
 
     >>> torch.bernoulli(torch.ones(2))
     tensor([1., 1.])
     """
-    return empty_like(input).bernoulli_(input, generator=generator)
+    return empty(input.shape, like=input).bernoulli_(input, generator=generator)
 
 
 @bernoulli.overload()
@@ -394,7 +394,7 @@ def bernoulli(input: Tensor, p: float, *, generator: Generator | None = None) ->
     >>> torch.bernoulli(torch.zeros(2), 1.0)
     tensor([1., 1.])
     """
-    return empty_like(input).bernoulli_(p, generator=generator)
+    return empty(input.shape, like=input).bernoulli_(p, generator=generator)
 
 
 @composite(method=False, out=True)

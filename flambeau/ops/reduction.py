@@ -41,12 +41,12 @@ def _unreduced(x: Tensor, shape: Ints, dim: Ints | None, keepdim: bool) -> Tenso
 
 
 @composite(namespaces=(), method=False, out=False)
-def _count_reduced(input: Tensor, dim: Ints | None) -> int:
+def _count_reduced(shape: Ints, dim: Ints | None) -> int:
     """How many entries each result of a reduction over `dim` is made of."""
     n = 1
-    if input.ndim > 0:
-        for d in _reduced_dims(dim, input.ndim):
-            n *= input.size(d)
+    if len(shape) > 0:
+        for d in _reduced_dims(dim, len(shape)):
+            n *= shape[d]
     return n
 
 
@@ -92,7 +92,9 @@ def mean(
 
 @mean.vjp
 def _(g, input, dim, keepdim):
-    part = _unreduced(g / _count_reduced(input, dim), input.shape, dim, keepdim).expand(input.shape)
+    part = _unreduced(g / _count_reduced(input.shape, dim), input.shape, dim, keepdim).expand(
+        input.shape
+    )
     return part if g.dtype == input.dtype else part.to(input.dtype)
 
 

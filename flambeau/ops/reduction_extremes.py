@@ -156,7 +156,8 @@ def _max_with_place(input: Tensor, dim: int, keepdim: bool) -> Tuple[Tensor, Ten
 
 @_max_with_place.vjp(undefined=True)
 def _(g0: Tensor | None, input, dim: int, keepdim: bool, result1):
-    return _scatter_selected(g0, input, wrap_dim(dim, input.ndim), keepdim, result1)
+    d = wrap_dim(dim, input.ndim)
+    return _scatter_selected(g0, input.shape, input.dtype, d, keepdim, result1)
 
 
 @composite(out=True)
@@ -212,7 +213,8 @@ def _min_with_place(input: Tensor, dim: int, keepdim: bool) -> Tuple[Tensor, Ten
 
 @_min_with_place.vjp(undefined=True)
 def _(g0: Tensor | None, input, dim: int, keepdim: bool, result1):
-    return _scatter_selected(g0, input, wrap_dim(dim, input.ndim), keepdim, result1)
+    d = wrap_dim(dim, input.ndim)
+    return _scatter_selected(g0, input.shape, input.dtype, d, keepdim, result1)
 
 
 @composite(out=True)

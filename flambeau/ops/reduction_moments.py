@@ -17,7 +17,7 @@ def _var_cotangent(
 ) -> Tensor:
     """Cotangent of a variance with divisor n - correction."""
     centred = input - input.mean(_reduced_dims(dim, input.ndim), True)
-    freedom = float(_count_reduced(input, dim)) - correction
+    freedom = float(_count_reduced(input.shape, dim)) - correction
     scale = inf if freedom <= 0.0 else 2.0 / freedom
     return _unreduced(g, input.shape, dim, keepdim) * scale * centred
 
@@ -40,7 +40,7 @@ def _(input, dim, correction, keepdim):
     dims = _reduced_dims(dim, input.ndim)
     x = input.to(opmath(input.dtype))
     centred = x - x.mean(dims, True)
-    freedom = max(float(_count_reduced(input, dim)) - correction, 0.0)
+    freedom = max(float(_count_reduced(input.shape, dim)) - correction, 0.0)
     variance = (centred * centred).sum(dims, keepdim) / freedom
     return variance.to(input.dtype), x.mean(dims, keepdim).to(input.dtype)
 
@@ -51,7 +51,7 @@ def _(g0: Tensor | None, g1: Tensor | None, input, dim, correction: float, keepd
     if g0 is not None:
         out = _var_cotangent(g0, input, dim, correction, keepdim)
     if g1 is not None:
-        part = _unreduced(g1 / _count_reduced(input, dim), input.shape, dim, keepdim)
+        part = _unreduced(g1 / _count_reduced(input.shape, dim), input.shape, dim, keepdim)
         out = out + part
     return out.expand(input.shape)
 
@@ -76,7 +76,7 @@ def _(g0: Tensor | None, g1: Tensor | None, input, dim, correction: float, keepd
         g_var = (g0 / (result0 * 2)).masked_fill(result0 == 0, 0)
         out = _var_cotangent(g_var, input, dim, correction, keepdim)
     if g1 is not None:
-        part = _unreduced(g1 / _count_reduced(input, dim), input.shape, dim, keepdim)
+        part = _unreduced(g1 / _count_reduced(input.shape, dim), input.shape, dim, keepdim)
         out = out + part
     return out.expand(input.shape)
 
@@ -84,7 +84,7 @@ def _(g0: Tensor | None, g1: Tensor | None, input, dim, correction: float, keepd
 @composite(namespaces=(), method=False)
 def _warn_of_freedom(name: str, input: Tensor, dim: Ints | None, correction: float) -> None:
     """Says that a divisor is not positive."""
-    if float(_count_reduced(input, dim)) <= correction:
+    if float(_count_reduced(input.shape, dim)) <= correction:
         warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
             "reduction factor (input numel divided by output numel)."

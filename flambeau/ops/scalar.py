@@ -71,14 +71,14 @@ _ALL = (
     ),
     _p(
         "maximum(a, b)",
-        "s.where(a == b, 0.5, s.where(a > b, 1, 0))",
-        "s.where(a == b, 0.5, s.where(b > a, 1, 0))",
+        "s.where(a == b, 0.5, s.where(a < b, 0, 1))",
+        "s.where(a == b, 0.5, s.where(b < a, 0, 1))",
         signed=True,
     ),
     _p(
         "minimum(a, b)",
-        "s.where(a == b, 0.5, s.where(a < b, 1, 0))",
-        "s.where(a == b, 0.5, s.where(b < a, 1, 0))",
+        "s.where(a == b, 0.5, s.where(a > b, 0, 1))",
+        "s.where(a == b, 0.5, s.where(b > a, 0, 1))",
         signed=True,
     ),
     _p(
@@ -95,14 +95,24 @@ _ALL = (
     ),
     _p("copysign(a, b)", "s.where(a == 0, 0, s.where(s.signbit(a) == s.signbit(b), 1, -1))", None),
     _p("hypot(a, b)", "a / y", "b / y", cost=8),
-    _p("atan2(a, b)", "b / (a * a + b * b)", "-a / (a * a + b * b)", cost=30),
+    _p(
+        "atan2(a, b)",
+        "s.where(a * a + b * b == 0, 0, b / (a * a + b * b))",
+        "s.where(a * a + b * b == 0, 0, -a / (a * a + b * b))",
+        cost=30,
+    ),
     _p("nextafter(a, b)", cost=8),
     _p("gcd(a, b)", cost=30, signed=True),
     _p("lcm(a, b)", cost=40, signed=True),
-    _p("ldexp(a, b)", "s.exp2(b)", "y * 0.6931471805599453", cost=10),
+    _p("ldexp(a, b)", "s.exp2(b)", "a * s.exp2(b) * 0.6931471805599453", cost=10),
     _p("heaviside(a, b)", signed=True),
-    _p("logaddexp(a, b)", "s.exp(a - y)", "s.exp(b - y)", cost=30),
-    _p("logaddexp2(a, b)", "s.exp2(a - y)", "s.exp2(b - y)", cost=30),
+    _p("logaddexp(a, b)", "s.sigmoid(a - b)", "s.sigmoid(b - a)", cost=30),
+    _p(
+        "logaddexp2(a, b)",
+        "s.sigmoid(0.6931471805599453 * (a - b))",
+        "s.sigmoid(0.6931471805599453 * (b - a))",
+        cost=30,
+    ),
     _p("xlogy(a, b)", "s.where((a == 0) & (b <= 0), 0, s.log(b))", "a / b", cost=15),
     _p("xlog1py(a, b)", "s.where((a == 0) & (b <= -1), 0, s.log1p(b))", "a / (b + 1)", cost=15),
     # Comparison, logic, bits
@@ -154,8 +164,8 @@ _ALL = (
         "angle(x)",
         kind="real",
         vjp=(
-            "s.where(x == 0, 0, s.complex(-s.imag(x) * g / s.square(s.abs(x)), "
-            "s.real(x) * g / s.square(s.abs(x))))",
+            "s.where(x == 0, 0, s.complex(-s.imag(x) / s.abs(x) * (g / s.abs(x)), "
+            "s.real(x) / s.abs(x) * (g / s.abs(x))))",
         ),
         jvp="s.imag(t / x)",
         cost=30,
@@ -186,14 +196,14 @@ _ALL = (
     _p("asinh(x)", "s.rsqrt(x * x + 1)", cost=30),
     _p("acosh(x)", "1 / (s.sqrt(x - 1) * s.sqrt(x + 1))", cost=30),
     _p("atanh(x)", "1 / (1 - x * x)", cost=30),
-    _p("sinc(x)", "s.where(x == 0, 0, (s.cos(3.141592653589793 * x) - y) / x)", cost=20),
+    _p("sinc(x)", "s.where(x == 0, 0, (s.cos(3.141592653589793 * x) - s.sinc(x)) / x)", cost=20),
     # Special functions
     _p("erf(x)", "1.1283791670955126 * s.exp(-(x * x))", cost=20),
     _p("erfc(x)", "-1.1283791670955126 * s.exp(-(x * x))", cost=30),
     _p("erfcx(x)", "2 * x * y - 1.1283791670955126", cost=50, library=True),
-    _p("erfinv(x)", "0.886226925452758 * s.exp(y * y)", cost=60, library=True),
+    _p("erfinv(x)", "0.886226925452758 * s.exp(s.square(s.erfinv(x)))", cost=60, library=True),
     _p("ndtr(x)", "0.3989422804014327 * s.exp(-0.5 * x * x)", cost=30),
-    _p("ndtri(x)", "2.5066282746310002 * s.exp(0.5 * y * y)", cost=60, library=True),
+    _p("ndtri(x)", "2.5066282746310002 * s.exp(0.5 * s.square(s.ndtri(x)))", cost=60, library=True),
     _p(
         "log_ndtr(x)",
         "0.7978845608028654 / s.erfcx(-0.7071067811865476 * x)",

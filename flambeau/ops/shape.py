@@ -115,7 +115,9 @@ def stack(tensors: Tensors, dim: int = 0) -> Tensor:
             f"at {i}",
         )
         parts.append(t.unsqueeze(d))
-    return cat(parts, d)
+    joined = cat(parts, d)
+    # Strides of three dims and a new one may look like channels laid last.
+    return joined.contiguous() if joined.ndim == 4 else joined
 
 
 @composite(out=True, out_apart=True)
@@ -602,7 +604,7 @@ def broadcast_tensors(tensors: Tensors) -> Tensors:
     shape: Ints = []
     for x in tensors:
         shape = broadcast_shapes(shape, x.shape)
-    return [x.expand(shape) for x in tensors]
+    return [x if x.shape == shape else x.expand(shape) for x in tensors]
 
 
 @composite()

@@ -125,7 +125,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Tup
 
 @kthvalue.vjp(undefined=True)
 def _(g0: Tensor | None, input, dim: int, keepdim: bool, result1):
-    return _scatter_selected(g0, input, dim, keepdim, result1)
+    return _scatter_selected(g0, input.shape, input.dtype, dim, keepdim, result1)
 
 
 @composite(namespaces=(), method=False)
@@ -142,13 +142,13 @@ def _reduced_shape(input: Tensor, dim: int, keepdim: bool) -> Ints:
 
 @composite(namespaces=(), method=False)
 def _scatter_selected(
-    g: Tensor | None, input: Tensor, dim: int, keepdim: bool, places: Tensor
+    g: Tensor | None, shape: Ints, dtype: DType, dim: int, keepdim: bool, places: Tensor
 ) -> Tensor:
-    """Cotangent of a selection of one entry along `dim`."""
-    out = zeros(input.shape, dtype=input.dtype)
+    """Cotangent of a tensor of that shape, of which one entry along `dim` was selected."""
+    out = zeros(shape, dtype=dtype)
     if g is None:
         return out
-    if input.ndim == 0:
+    if len(shape) == 0:
         return g
     if keepdim:
         return out.scatter(dim, places, g)
@@ -173,7 +173,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tuple[Tensor, T
 
 @mode.vjp(undefined=True)
 def _(g0: Tensor | None, input, dim: int, keepdim: bool, result1):
-    return _scatter_selected(g0, input, dim, keepdim, result1)
+    return _scatter_selected(g0, input.shape, input.dtype, dim, keepdim, result1)
 
 
 @structured(
@@ -192,7 +192,7 @@ def _median_dim(input: Tensor, dim: int, keepdim: bool, skip_nan: bool) -> Tuple
 
 @_median_dim.vjp(undefined=True)
 def _(g0: Tensor | None, input, dim: int, keepdim: bool, result1):
-    return _scatter_selected(g0, input, dim, keepdim, result1)
+    return _scatter_selected(g0, input.shape, input.dtype, dim, keepdim, result1)
 
 
 @composite(out=False)
