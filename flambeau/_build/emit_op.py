@@ -296,7 +296,7 @@ def _mutation(entry: Entry, kernel: str, rule: str) -> list[str]:
     # Writing the same everywhere may write a place twice.
     overlap = ", /*overlap=*/true" if op.option("idempotent") else ""
     if source := op.option("nothing_from_itself"):
-        lines.insert(1, f"  if ({self}.is_same({source})) return {self};")
+        lines.insert(0, f"  if ({self}.is_same({source})) return {self};")
     lines.append(f'  check_inplace({self}, record, "{op.name}"{overlap});')
     lines.append(f"  {rule};")
     if entry.vjp is not None:

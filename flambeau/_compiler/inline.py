@@ -83,7 +83,7 @@ def apply(
         if n.op == "input":
             at = kernel.inputs.index(str(n.value))
             x = tensors[at]
-            if whole and n.kind == "same" and fakes[at].dtype is not computed:
+            if whole and n.kind != "bool" and fakes[at].dtype is not computed:
                 x = body.stored_as(x, computed)  # what it holds of a number that may be too large
             done[id(n)] = body.cast(x, types[n.kind])
         elif n.op == "param":

@@ -93,11 +93,18 @@ class Body:
         x = self.cast(x, REGISTER[dtype])
         memory = MEMORY[dtype]
         narrow = memory in ("F16", "BF16") or (x.type == "int64_t" and memory != "int64_t")
+        if x.op == "const" and x.type == "int64_t" and _holds(dtype, x.value):
+            return x
         if not narrow or (x.op == "load" and x.value[2] == memory):
             return x
         return (
             x if x.op == "wrap" and x.value == memory else self.make("wrap", x.type, (x,), memory)
         )
+
+
+def _holds(dtype: Any, number: Any) -> bool:
+    limits = flambeau.iinfo(dtype)
+    return bool(limits.min <= number <= limits.max)
 
 
 def rewritten(body: Body, x: Scalar, change: Callable[[Scalar], Scalar | None]) -> Scalar:

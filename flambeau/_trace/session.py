@@ -155,6 +155,9 @@ class Session:
 
     def entry(self, op: Op, inplace: bool, named: dict[str, Any]) -> Any:
         """A call of an entry with arguments by name."""
+        source = op.option("nothing_from_itself")
+        if source and named[source] is named[op.params[0].name]:
+            return named[source]
         if any(named.get(n) for n in ("requires_grad", "pin_memory")):
             raise NotImplementedError(f"{op.name}(): requires_grad=True is not traced")
         args = [
