@@ -375,15 +375,20 @@ def stable(program: Program) -> bool:
     return True
 
 
-def generate(seed: int, length: int = 10) -> Program:
-    """A program whose every step runs, forward and backward, and which is well conditioned."""
+def generate(seed: int, length: int = 10, errors: bool = False) -> Program:
+    """A program whose every step runs, forward and backward, and which is well conditioned.
+
+    With `errors` also one whose steps run, but which is refused as a whole or by backward.
+    """
     for attempt in range(60):
         try:
             drawer = Drawer(seed + attempt * 1_000_003, length)
             program = drawer.run()
         except _Spoilt:
             continue
-        if program.steps and stable(program):
+        if not program.steps:
+            continue
+        if stable(program) or (errors and program.seen(program.function()).error is not None):
             return program
     raise RuntimeError(f"no stable program of seed {seed}")
 

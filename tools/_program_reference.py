@@ -20,21 +20,13 @@ sys.modules["flambeau"] = torch
 from . import _program_draw as draw  # noqa: E402
 from ._agreement import Seen  # noqa: E402
 
-ATTEMPTS = 60
-
 
 def drawn(seed: int, length: int) -> draw.Program | None:
-    """A program of that seed: one that is an error, or well conditioned."""
-    for attempt in range(ATTEMPTS):
-        try:
-            program = draw.Drawer(seed + attempt * 1_000_003, length).run()
-        except draw._Spoilt:
-            continue
-        if not program.steps:
-            continue
-        if program.seen(program.function()).error is not None or draw.stable(program):
-            return program
-    return None
+    """The program of that seed, which may be an error."""
+    try:
+        return draw.generate(seed, length, errors=True)
+    except RuntimeError:
+        return None
 
 
 def portable(x: Any) -> Any:

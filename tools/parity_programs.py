@@ -8,6 +8,7 @@ and the classes of errors. A program that differs is made smaller while it does,
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import pickle
 import re
 import subprocess
@@ -30,6 +31,8 @@ class Reference:
     """PyTorch, in a process that answers requests."""
 
     def __init__(self, length: int) -> None:
+        if importlib.util.find_spec("torch") is None:
+            raise SystemExit("parity_programs: expected PyTorch to be installed, found none")
         command = [sys.executable, "-m", "tools._program_reference", str(length)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
