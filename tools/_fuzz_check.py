@@ -88,7 +88,11 @@ def _deep(x: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def dense(x: Any) -> Any:
-    return x.clone(memory_format=torch.contiguous_format)
+    """The same numbers, side by side; truths are 1 to 255 in turn, as any byte but 0 is true."""
+    y = x.clone(memory_format=torch.contiguous_format)
+    if y.dtype == torch.bool and y.device.type == "cpu":
+        y.view(torch.uint8).mul_((torch.arange(y.numel()) % 255 + 1).to(torch.uint8).view(y.shape))
+    return y
 
 
 def perform(

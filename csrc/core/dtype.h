@@ -5,7 +5,9 @@
 #include <bit>
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <ostream>
+#include <type_traits>
 
 #include "core/error.h"
 
@@ -33,12 +35,21 @@ struct BFloat16 {
   operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
 
+// A truth value in memory: any byte but 0 is true. Memory that NumPy, a file or a view of bytes
+// filled holds what it likes, where C++'s bool would be undefined.
+struct Truth {
+  uint8_t byte;
+  Truth() = default;
+  Truth(bool x) : byte(x) {}
+  operator bool() const { return byte != 0; }
+};
+
 using complex64 = std::complex<float>;
 using complex128 = std::complex<double>;
 
 // X(enumerator, C++ type, public name). The order is that of promotion within a class.
 #define FB_FOR_EACH_DTYPE(X)                       \
-  X(Bool, bool, "bool")                            \
+  X(Bool, ::flambeau::Truth, "bool")               \
   X(UInt8, uint8_t, "uint8")                       \
   X(Int8, int8_t, "int8")                          \
   X(Int16, int16_t, "int16")                       \
@@ -74,6 +85,10 @@ FB_FOR_EACH_DTYPE(X)
 #undef X
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
+template <class T>
+inline constexpr bool is_truth = std::is_same_v<T, Truth>;
+template <class T>
+inline constexpr bool is_whole = std::is_integral_v<T> || is_truth<T>;
 
 constexpr int64_t itemsize(DType d) {
   constexpr uint8_t sizes[] = {
@@ -146,3 +161,6 @@ decltype(auto) visit(DType d, F&& f) {
 }
 
 }  // namespace flambeau
+
+template <>
+struct std::numeric_limits<flambeau::Truth> : std::numeric_limits<bool> {};

@@ -98,7 +98,7 @@ inline double smallest(DType d) {
       return -65504.0;
     else if constexpr (std::is_same_v<T, BFloat16>)
       return -3.3895313892515355e38;
-    else if constexpr (std::is_arithmetic_v<T>)
+    else if constexpr (std::is_arithmetic_v<T> || is_truth<T>)
       return static_cast<double>(std::numeric_limits<T>::lowest());
     else
       return static_cast<double>(std::numeric_limits<typename T::value_type>::lowest());
@@ -106,7 +106,7 @@ inline double smallest(DType d) {
 }
 inline double largest(DType d) {
   return is_inexact(d) ? -smallest(d) : visit(d, []<class T>() -> double {
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (is_whole<T>)
       return static_cast<double>(std::numeric_limits<T>::max());
     else
       return 0;

@@ -56,7 +56,7 @@ class Scalar {
 
   template <class T>
   T to() const {
-    if constexpr (std::is_same_v<T, bool>)
+    if constexpr (std::is_same_v<T, bool> || is_truth<T>)
       return to_bool();
     else if constexpr (std::is_integral_v<T>)
       return static_cast<T>(to_int());

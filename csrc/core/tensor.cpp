@@ -190,7 +190,7 @@ Scalar Tensor::item() const {
   FB_CHECK(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
   return visit(dtype(), [&]<class T>() -> Scalar {
     T x = *data<T>();
-    if constexpr (std::is_same_v<T, bool>)
+    if constexpr (is_truth<T>)
       return Scalar(x);
     else if constexpr (std::is_same_v<T, uint64_t>)
       return Scalar(x);

@@ -90,7 +90,7 @@ void as_strided_backward(Tensor& out, const Tensor& g, const Ints& input_size,
   }
   Tensor dense = contiguous(g);
   visit(g.dtype(), [&]<class T>() {
-    if constexpr (std::is_same_v<T, bool>)
+    if constexpr (is_truth<T>)
       fail(ErrorKind::Runtime, "as_strided_backward: no gradients of bool");
     else
       add_up<T>(out, dense, input_size, input_stride, input_offset, size, stride, offset);

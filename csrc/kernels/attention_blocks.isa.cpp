@@ -40,7 +40,7 @@ void restrict_scores(const AttentionCall& c, int64_t b, int64_t h, int64_t q0, i
       const int64_t at = b * c.mask_stride[0] + h * c.mask_stride[1] + (q0 + i) * c.mask_stride[2] +
                          k0 * c.mask_stride[3];
       if (c.mask_is_bool) {
-        const bool* m = static_cast<const bool*>(c.mask) + at;
+        const auto* m = static_cast<const uint8_t*>(c.mask) + at;
         for (int64_t j = 0; j < columns; ++j)
           if (!m[j * c.mask_stride[3]]) row[j] = kNone<T>;
       } else {

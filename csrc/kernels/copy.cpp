@@ -89,7 +89,7 @@ void number_bytes(const Scalar& value, DType dtype, void* out) {
   visit(dtype, [&]<class T>() {
     bool fits =
         flambeau::is_complex(dtype) || !value.is_complex() || value.to_complex().imag() == 0;
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    if constexpr (std::is_integral_v<T>) {
       double x = value.to_double();
       if (value.is_integral(true) && sizeof(T) < 8) {
         int64_t i = value.to_int();

@@ -35,7 +35,7 @@ void fill_sequence(Tensor& out, const F& f) {
       for (int64_t i = a; i < b; ++i) {
         if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>)
           data[i * stride] = T(f.template operator()<complex128>(i));
-        else if constexpr (std::is_integral_v<T>)
+        else if constexpr (is_whole<T>)
           data[i * stride] = static_cast<T>(f.template operator()<int64_t>(i));
         else if constexpr (std::is_same_v<T, double>)
           data[i * stride] = f.template operator()<double>(i);
@@ -138,7 +138,7 @@ namespace {
 template <class First, class Last>
 void triangle(Tensor& out, int64_t begin, int64_t end, const First& first, const Last& last) {
   visit(out.dtype(), [&]<class T>() {
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    if constexpr (std::is_integral_v<T>) {
       T *r = out.data<T>(), *c = r + out.size(1);
       if (out.numel() == 0) return;
       for (int64_t i = begin; i < end; ++i)

@@ -38,7 +38,7 @@ void start_from(Tensor& out, const Tensor& input) {
 
 template <class T>
 T plus(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>)
+  if constexpr (is_truth<T>)
     return a || b;
   else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
     return T(float(a) + float(b));
@@ -47,7 +47,7 @@ T plus(T a, T b) {
 }
 template <class T>
 T times(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>)
+  if constexpr (is_truth<T>)
     return a && b;
   else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
     return T(float(a) * float(b));
@@ -353,8 +353,8 @@ void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor&
           if (reduce == "amax") first = T(-INFINITY);
           if (reduce == "amin") first = T(INFINITY);
         } else {
-          if (reduce == "amax") first = L::has_infinity ? T(-L::infinity()) : L::lowest();
-          if (reduce == "amin") first = L::has_infinity ? L::infinity() : L::max();
+          if (reduce == "amax") first = L::has_infinity ? T(-L::infinity()) : T(L::lowest());
+          if (reduce == "amin") first = T(L::has_infinity ? L::infinity() : L::max());
         }
       }
       each([=](const int64_t* x, const int64_t*, int64_t n) {
@@ -386,7 +386,7 @@ void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor&
       T* v = dense.data<T>();
       for (int64_t i = 0; i < dense.numel(); ++i) {
         int64_t k = std::max<int64_t>(c[i], 1);
-        if constexpr (std::is_same_v<T, bool>)
+        if constexpr (is_truth<T>)
           (void)k;
         else if constexpr (std::is_integral_v<T>) {
           T q = static_cast<T>(v[i] / static_cast<T>(k));
@@ -532,11 +532,11 @@ namespace {
 // of what the mask packs is known before threads write it.
 struct MaskBlocks {
   static constexpr int64_t kBlock = 1 << 14;
-  const bool* on;
+  const uint8_t* on;
   int64_t n, blocks = (n + kBlock - 1) / kBlock;
   std::vector<int64_t> first = std::vector<int64_t>(blocks + 1, 0);
 
-  explicit MaskBlocks(const Tensor& mask) : on(mask.data<bool>()), n(mask.numel()) {
+  explicit MaskBlocks(const Tensor& mask) : on(mask.data<uint8_t>()), n(mask.numel()) {
     parallel_for(0, blocks, 8, [&](int64_t a, int64_t b) {
       for (int64_t i = a; i < b; ++i)
         first[i + 1] = FB_ISA_DISPATCH(count_true)(on + i * kBlock, length(i));

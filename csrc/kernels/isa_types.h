@@ -11,6 +11,9 @@
 
 namespace flambeau::kernels::FB_ISA {
 
+struct Truth {  // true unless the byte is 0
+  uint8_t byte;
+};
 struct F16 {
   uint16_t bits;
 };
@@ -32,7 +35,7 @@ inline constexpr bool is_half_v = std::is_same_v<T, F16> || std::is_same_v<T, BF
 
 // X(C++ type), in the order of DType.
 #define FB_ISA_TYPES(X)                                                                         \
-  X(bool)                                                                                       \
+  X(Truth)                                                                                      \
   X(uint8_t)                                                                                    \
   X(int8_t) X(int16_t) X(int32_t) X(int64_t) X(uint16_t) X(uint32_t) X(uint64_t) X(F16) X(BF16) \
       X(float) X(double) X(C64) X(C128)
@@ -63,6 +66,13 @@ template <class To, class From>
 FB_INLINE To cast(From x) {
   if constexpr (std::is_same_v<To, From>) {
     return x;
+  } else if constexpr (std::is_same_v<From, Truth>) {
+    if constexpr (is_complex_v<To>)
+      return {cast<typename To::real_type>(x), 0};
+    else  // GCC vectorises choices, but not conversions of a test's result
+      return x.byte != 0 ? cast<To>(1.0f) : cast<To>(0.0f);
+  } else if constexpr (std::is_same_v<To, Truth>) {
+    return {cast<bool>(x)};
   } else if constexpr (is_complex_v<From>) {
     if constexpr (is_complex_v<To>)
       return {static_cast<typename To::real_type>(x.re), static_cast<typename To::real_type>(x.im)};

@@ -236,7 +236,7 @@ void linalg_cross(Tensor& result, const Tensor& input, const Tensor& other, int6
   Tensor a = planes(input, result.sizes(), d), b = planes(other, result.sizes(), d),
          out = empty(a.sizes(), a.dtype());
   visit(result.dtype(), [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>) {
+    if constexpr (!is_truth<T>) {
       const T *x = a.data<T>(), *y = b.data<T>();
       parallel_for(0, n, kGrain, [&](int64_t from, int64_t to) {
         for (int k = 0; k < 3; ++k) {

@@ -58,7 +58,7 @@ bool simple_factors(DType d, const Scalar& beta, const Scalar& alpha) {
 void combine(const Tensor& out, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
   visit(out.dtype(), [&]<class T>() {
     using A = std::conditional_t<
-        std::is_integral_v<T>, uint64_t,
+        is_whole<T>, uint64_t,
         std::conditional_t<std::is_convertible_v<T, float> && sizeof(T) == 2, float, T>>;
     T* c = out.data<T>();
     const T* p = product.data<T>();

@@ -40,21 +40,20 @@ void convert_run(const void* src, void* dst, int64_t n) {
 // Types whose loop serves a conversion: a sign counts only where integers get wider, or where a
 // number with a fraction becomes an integer of 32 bits or more.
 template <class T>
-constexpr bool is_whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+constexpr bool is_whole = std::is_integral_v<T> || std::is_same_v<T, Truth>;
 template <class T, bool keep>
 struct LoopType {
   using type = T;
 };
 template <class T>
-requires is_whole<T>
+requires std::is_integral_v<T>
 struct LoopType<T, false> {
   using type = std::make_signed_t<T>;
 };
 template <class From, class To>
-using LoopFrom =
-    typename LoopType<From, !std::is_integral_v<To> || (sizeof(To) > sizeof(From))>::type;
+using LoopFrom = typename LoopType<From, !is_whole<To> || (sizeof(To) > sizeof(From))>::type;
 template <class From, class To>
-using LoopTo = typename LoopType<To, !std::is_integral_v<From> && (sizeof(To) >= 4)>::type;
+using LoopTo = typename LoopType<To, !is_whole<From> && (sizeof(To) >= 4)>::type;
 
 template <class From>
 ConvertFn converter_from(int to) {

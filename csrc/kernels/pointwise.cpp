@@ -316,7 +316,7 @@ void apply(const PointwiseKernel& k, DType computed, LoopNest& nest, const Tenso
     Operand& o = job.operands[i];
     const bool condition = k.conditions >> i & 1;
     fill(o, x, condition ? DType::Bool : cd, i, true);
-    const bool narrowed = !condition && is_integral(computed, false) && x.dtype() != computed;
+    const bool narrowed = !condition && is_integral(computed, true) && x.dtype() != computed;
     if (x.numel() != 1 || !(o.convert || narrowed)) continue;
     if (narrowed) {
       alignas(16) char narrow[16];

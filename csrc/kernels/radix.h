@@ -23,7 +23,7 @@ struct KeyOf {
                          std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
   static constexpr U top = U(1) << (8 * sizeof(T) - 1);
   static U of(T x) {
-    if constexpr (std::is_same_v<T, bool>)
+    if constexpr (is_truth<T>)
       return x;
     else if constexpr (std::is_integral_v<T>)
       return std::is_signed_v<T> ? static_cast<U>(static_cast<U>(x) ^ top) : static_cast<U>(x);

@@ -80,7 +80,7 @@ void fill_from_double(const Tensor& self, const OptGenerator& generator, const F
     visit(t.dtype(), [&]<class T>() {
       fill_from_words<T, 2>(t, g, [&](const uint32_t* w) -> T {
         double x = f(uniform53(w[0], w[1]));
-        if constexpr (std::is_same_v<T, bool>)
+        if constexpr (is_truth<T>)
           return x != 0;
         else if constexpr (std::is_same_v<T, double>)
           return x;
@@ -183,8 +183,7 @@ void uniform_(const Tensor& self, double from, double to, const OptGenerator& ge
   std::lock_guard guard(g.mutex);
   fill_dense(self, [&](const Tensor& t) {
     visit(t.dtype(), [&]<class T>() {
-      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> &&
-                    !std::is_same_v<T, complex128>)
+      if constexpr (!is_whole<T> && !std::is_same_v<T, complex64> && !std::is_same_v<T, complex128>)
         uniform_fill<T>(t, g, from, to);
     });
   });
@@ -209,16 +208,14 @@ void normal_(const Tensor& self, double mean, double std, const OptGenerator& ge
   std::lock_guard guard(g.mutex);
   if (self.numel() >= 16 && self.is_contiguous()) {
     visit(self.dtype(), [&]<class T>() {
-      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> &&
-                    !std::is_same_v<T, complex128>)
+      if constexpr (!is_whole<T> && !std::is_same_v<T, complex64> && !std::is_same_v<T, complex128>)
         normal_fill<T>(self, g, mean, std);
     });
     return;
   }
   fill_dense(self, [&](const Tensor& t) {
     visit(t.dtype(), [&]<class T>() {
-      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> &&
-                    !std::is_same_v<T, complex128>)
+      if constexpr (!is_whole<T> && !std::is_same_v<T, complex64> && !std::is_same_v<T, complex128>)
         for (int64_t i = 0; i < t.numel(); ++i) {
           double x = normal_double(g) * std + mean;
           if constexpr (std::is_same_v<T, double>)
@@ -343,7 +340,7 @@ void bernoulli_tensor_(const Tensor& self, const Tensor& p, const OptGenerator& 
     T* data = dense.data<T>();
     int64_t i = 0;
     auto one = [](bool hit) -> T {
-      if constexpr (std::is_integral_v<T>)
+      if constexpr (is_whole<T>)
         return hit;
       else
         return T(hit ? 1.0f : 0.0f);
@@ -381,7 +378,7 @@ void log_normal_(const Tensor& self, double mean, double std, const OptGenerator
       if constexpr (std::is_same_v<T, double>)
         for (int64_t i = 0; i < t.numel(); ++i)
           t.data<T>()[i] = std::exp(normal_double(g) * std + mean);
-      else if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, complex64> &&
+      else if constexpr (!is_whole<T> && !std::is_same_v<T, complex64> &&
                          !std::is_same_v<T, complex128>)
         for (int64_t i = 0; i < t.numel(); ++i)
           t.data<T>()[i] = T(static_cast<float>(std::exp(normal_double(g) * std + mean)));
@@ -498,7 +495,7 @@ void dropout(Tensor& out, Tensor& mask, const Tensor& input, double p,
   uint64_t bound = static_cast<uint64_t>(std::ceil((1.0 - p) * 0x1p53));
   constexpr int64_t kBlock = 1 << 14;
   auto words = std::make_unique<uint32_t[]>(2 * kBlock);
-  auto* on = reinterpret_cast<uint8_t*>(m.data<bool>());
+  auto* on = m.data<uint8_t>();
   for (int64_t i = 0; i < n; i += kBlock) {
     int64_t k = std::min(kBlock, n - i);
     draw(g.engine, words.get(), 2 * k);
@@ -514,7 +511,7 @@ void dropout(Tensor& out, Tensor& mask, const Tensor& input, double p,
       } else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
         for (int64_t i = a; i < b; ++i)
           o[i] = in[i] * static_cast<typename T::value_type>(on[i] ? scale : 0.0);
-      } else if constexpr (std::is_integral_v<T>) {
+      } else if constexpr (is_whole<T>) {
         fail(ErrorKind::Runtime, "dropout: result type Float can't be cast to ",
              scalar_type_name(x.dtype()));
       } else {

@@ -90,7 +90,7 @@ struct Power {
     return __builtin_pow(a, 1 / p);
   }
 };
-struct Truth {
+struct Count {
   using Item = int64_t;
   FB_INLINE static int64_t map(uint8_t x, double) { return x != 0; }
   FB_INLINE static int64_t finish(int64_t a, double, int64_t) { return a; }
@@ -640,7 +640,7 @@ ReduceLoops pick_bool(Reduction op) {
     case Reduction::Any:
       return Folds<uint8_t, Some, bool>::loops;
     case Reduction::Count:
-      return Sums<uint8_t, Truth>::loops;
+      return Sums<uint8_t, Count>::loops;
     default:
       return {};
   }

@@ -48,7 +48,10 @@ FB_INLINE To lift(From x) {
   else
     return static_cast<To>(x);
 }
-// Elements in memory: complex ones part by part, bools as bytes, as the vectoriser wants them.
+// Elements in memory: complex ones part by part, bools as bytes, as the vectoriser wants them and
+// because a byte may be any, see Truth in core/dtype.h.
+template <class T>
+using memory_of = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 template <class To, class From>
 FB_INLINE To read(const From* p) {
   if constexpr (is_complex_v<From>)

@@ -125,7 +125,7 @@ void run(Scan op, const Tensor& out, const Tensor& input, int64_t dim, const cha
 
 template <class T>
 bool is_nan(T x) {
-  if constexpr (std::is_integral_v<T>)
+  if constexpr (is_whole<T>)
     return false;
   else
     return float(x) != float(x);
@@ -191,7 +191,7 @@ std::complex<T> log_add_exp(std::complex<T> a, std::complex<T> b) {
 template <class F>
 void visit_inexact(DType d, const char* name, const F& f) {
   visit(d, [&]<class T>() {
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (is_whole<T>)
       fail(ErrorKind::NotImplemented, '"', name, "_out_cpu\" not implemented for '",
            scalar_type_name(d), "'");
     else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)

@@ -158,7 +158,7 @@ bool loops_of(int dtype, ScanLoops& loops) {
   int i = 0;
 #define X(T)                                               \
   if (i++ == dtype) {                                      \
-    if constexpr (std::is_same_v<T, bool>)                 \
+    if constexpr (std::is_same_v<T, Truth>)                \
       return false;                                        \
     else                                                   \
       return loops = {lines<op, T>, columns<op, T>}, true; \

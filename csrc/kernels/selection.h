@@ -17,14 +17,14 @@ struct IndexedLine {
 
 FB_ISA_DECLARE(
     // How many of n bools are true.
-    int64_t count_true(const bool* mask, int64_t n);
+    int64_t count_true(const uint8_t* mask, int64_t n);
     // The elements under the `kept` true entries, side by side from `out` on, and nothing behind.
-    void pack_masked(int itemsize, const void* x, const bool* mask, int64_t n, void* out,
+    void pack_masked(int itemsize, const void* x, const uint8_t* mask, int64_t n, void* out,
                      int64_t kept);
     // Elements of `from`, in order, to the true entries of x.
-    void spread_masked(int itemsize, const void* from, const bool* mask, int64_t n, void* x);
+    void spread_masked(int itemsize, const void* from, const uint8_t* mask, int64_t n, void* x);
     // Positions of the `kept` true entries, counted from `base`.
-    void true_places(const bool* mask, int64_t n, int64_t base, int64_t* out, int64_t kept);
+    void true_places(const uint8_t* mask, int64_t n, int64_t base, int64_t* out, int64_t kept);
     // Splits positions by the size of the last dim: at[i] becomes at[i] % size, rest[i] the
     // quotient. Positions are below 2^52.
     void split_places(int64_t* at, int64_t* rest, int64_t n, int64_t size);

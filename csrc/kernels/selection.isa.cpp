@@ -33,11 +33,11 @@ FB_INLINE void by_size(int itemsize, const F& f) {
 
 #if defined(__AVX512F__)
 // The next 16 (or 8) entries of a mask as bits.
-FB_INLINE __mmask16 bits16(const bool* mask) {
+FB_INLINE __mmask16 bits16(const uint8_t* mask) {
   __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(mask));
   return _mm_test_epi8_mask(v, v);
 }
-FB_INLINE __mmask8 bits8(const bool* mask) {
+FB_INLINE __mmask8 bits8(const uint8_t* mask) {
   __m128i v = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(mask));
   return static_cast<__mmask8>(_mm_test_epi8_mask(v, v));
 }
@@ -45,15 +45,16 @@ FB_INLINE __mmask8 bits8(const bool* mask) {
 
 // Packs f(i) for the true i from `from` on.
 template <class T, class F>
-FB_INLINE void pack_plain(const bool* mask, int64_t from, int64_t n, T* out, T* stop, const F& f) {
+FB_INLINE void pack_plain(const uint8_t* mask, int64_t from, int64_t n, T* out, T* stop,
+                          const F& f) {
   for (int64_t i = from; i < n && out < stop; ++i) {
     *out = f(i);
-    out += mask[i];
+    out += mask[i] != 0;
   }
 }
 
 template <class T>
-void pack(const void* data, const bool* mask, int64_t n, void* to, int64_t kept) {
+void pack(const void* data, const uint8_t* mask, int64_t n, void* to, int64_t kept) {
   auto* x = static_cast<const T*>(data);
   auto* out = static_cast<T*>(to);
   T* stop = out + kept;
@@ -108,8 +109,9 @@ void gather_any(const T* x, int64_t stride, const int64_t* at, int64_t n, T* out
 
 }  // namespace
 
-int64_t count_true(const bool* mask, int64_t n) {
+int64_t count_true(const uint8_t* mask, int64_t n) {
   constexpr uint64_t kOnes = 0x0101010101010101, kEven = 0x00ff00ff00ff00ff;
+  constexpr uint64_t kLow = 0x7f7f7f7f7f7f7f7f;
   int64_t total = 0, i = 0;
   while (i + 8 <= n) {  // eight counters of a byte each, emptied before they can run over
     int64_t words = (n - i) / 8 < 255 ? (n - i) / 8 : 255;
@@ -117,22 +119,22 @@ int64_t count_true(const bool* mask, int64_t n) {
     for (int64_t k = 0; k < words; ++k) {
       uint64_t word;
       std::memcpy(&word, mask + i + 8 * k, 8);
-      bytes += word & kOnes;
+      bytes += (((word & kLow) + kLow) | word) >> 7 & kOnes;  // the top bit of bytes that are not 0
     }
     uint64_t pairs = (bytes & kEven) + (bytes >> 8 & kEven);
     total += static_cast<int64_t>((pairs * 0x0001000100010001) >> 48);
     i += 8 * words;
   }
-  for (; i < n; ++i) total += mask[i];
+  for (; i < n; ++i) total += mask[i] != 0;
   return total;
 }
 
-void pack_masked(int itemsize, const void* x, const bool* mask, int64_t n, void* out,
+void pack_masked(int itemsize, const void* x, const uint8_t* mask, int64_t n, void* out,
                  int64_t kept) {
   by_size(itemsize, [&]<class T>() { pack<T>(x, mask, n, out, kept); });
 }
 
-void spread_masked(int itemsize, const void* from, const bool* mask, int64_t n, void* x) {
+void spread_masked(int itemsize, const void* from, const uint8_t* mask, int64_t n, void* x) {
   by_size(itemsize, [&]<class T>() {
     auto* next = static_cast<const T*>(from);
     auto* to = static_cast<T*>(x);
@@ -141,7 +143,7 @@ void spread_masked(int itemsize, const void* from, const bool* mask, int64_t n, 
   });
 }
 
-void true_places(const bool* mask, int64_t n, int64_t base, int64_t* out, int64_t kept) {
+void true_places(const uint8_t* mask, int64_t n, int64_t base, int64_t* out, int64_t kept) {
   int64_t* stop = out + kept;
   int64_t i = 0;
 #if defined(__AVX512F__)

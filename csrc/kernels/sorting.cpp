@@ -107,7 +107,8 @@ struct Better {
 // comparison.
 void topk(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64_t dim,
           bool largest, bool sorted) {
-  if (k == 0 || input.numel() == 0) return;
+  if (values.numel() == 0 || input.numel() == 0) return;
+  if (input.dim() == 0) k = 1;
   Lines lines(input, values, indices, wrap_dim(dim, input.dim()));
   visit_ordered(input.dtype(), "topk", [&]<class T>() {
     using U = typename KeyOf<T>::U;
@@ -233,13 +234,10 @@ void searchsorted(Tensor& out, const Tensor& sequence, const Tensor& input, bool
                   const std::optional<std::string>& side, const OptTensor& sorter) {
   if (input.numel() == 0) return;
   bool after = right || (side && *side == "right");
-  DType kind = sequence.dtype();
-  Tensor s = contiguous(sequence),
-         x = contiguous(
-             to_dtype(input, input.is_wrapped_number()
-                                 ? promote(kind, input.is_floating_point() ? DType::Float32 : kind)
-                                 : kind));
-  if (x.dtype() != kind) s = contiguous(to_dtype(s, x.dtype()));
+  DType kind = promote(sequence.dtype(), !input.is_wrapped_number()  ? input.dtype()
+                                         : input.is_floating_point() ? DType::Float32
+                                                                     : sequence.dtype());
+  Tensor s = contiguous(to_dtype(sequence, kind)), x = contiguous(to_dtype(input, kind));
   Tensor order = sorter ? contiguous(*sorter) : Tensor();
   int64_t n = s.sizes().back(), rows = s.dim() == 1 ? 1 : s.numel() / std::max<int64_t>(n, 1);
   int64_t per_row = s.dim() == 1 ? x.numel() : x.sizes().back();
@@ -263,7 +261,7 @@ void searchsorted(Tensor& out, const Tensor& sequence, const Tensor& input, bool
           int64_t mid = lo + (hi - lo) / 2;
           T m = line[perm ? perm[mid] : mid];
           bool go = after ? !(m > v) : !(m >= v);
-          if constexpr (!std::is_integral_v<T>) {
+          if constexpr (!is_whole<T>) {
             if (float(v) != float(v)) go = after || float(m) == float(m);  // NaN is the largest
           }
           if (go)

@@ -60,12 +60,9 @@ PyObject* call_to_other(const Args& a) {
   return converted(a[0], other.dtype(), other.device(), a[3] && to_bool(a[3]),
                    optional(a[4], to_memory_format));
 }
+// A tensor before a device, for whole numbers name devices and 0-d tensors can be numbers.
 FB_METHOD(
     to,
-    {to_device_params, 6, 5,
-     "(Tensor self, torch.device device = None, torch.dtype dtype = None, bool non_blocking = "
-     "False, bool copy = False, *, torch.memory_format memory_format = None)",
-     call_to_device},
     {to_dtype_params, 5, 4,
      "(Tensor self, torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
      "torch.memory_format memory_format = None)",
@@ -73,7 +70,11 @@ FB_METHOD(
     {to_other_params, 5, 4,
      "(Tensor self, Tensor tensor, bool non_blocking = False, bool copy = False, *, "
      "torch.memory_format memory_format = None)",
-     call_to_other})
+     call_to_other},
+    {to_device_params, 6, 5,
+     "(Tensor self, torch.device device = None, torch.dtype dtype = None, bool non_blocking = "
+     "False, bool copy = False, *, torch.memory_format memory_format = None)",
+     call_to_device})
 
 // x.float(), x.long(), …: one method per element type.
 Param format_params[] = {{"self", Arg::Tensor}, {"memory_format", Arg::MemoryFormat, true, false}};

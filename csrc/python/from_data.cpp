@@ -112,7 +112,7 @@ void store(T* p, PyObject* o) {
     }
   }
   if (!is_number(o) && !is_tensor(o)) no_dtype(o);
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (is_truth<T>) {
     *p = to_bool(o);
   } else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
     *p = T(to_number(o).to_complex());

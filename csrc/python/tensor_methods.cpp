@@ -132,7 +132,7 @@ PyObject* item(PyObject* o, PyObject*) {
 
 template <class T>
 PyObject* python_value(T x) {
-  if constexpr (std::is_same_v<T, bool>)
+  if constexpr (is_truth<T>)
     return PyBool_FromLong(x);
   else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>)
     return PyComplex_FromDoubles(x.real(), x.imag());

@@ -20,6 +20,10 @@ _CHUNK = 512  # elements looked at for large angles before they are computed
 # half of what they do, so loops in which all else is arithmetic are written in lanes as a whole.
 _BY_LANES = {"exp", "tanh", "erf", "sigmoid", "sin", "cos", "tan"}
 _LANE_ARITHMETIC = {"add", "sub", "mul", "div", "neg", "square", "reciprocal", "sqrt", "rsqrt"}
+# What computes with truths as they lie in memory, eight times as many at once as integers.
+_OF_TRUTHS = {
+    f"{kind}_{name}" for kind in ("bitwise", "logical") for name in ("and", "or", "xor", "not")
+} | {"eq", "ne"}
 _SAME_KIND = {"angle", "abs", "real", "imag", "complex"}
 
 
@@ -42,16 +46,17 @@ class Kernel:
     def compute_types(self) -> list[bool]:
         """For each of COMPUTE: is the loop made?"""
         c, nodes = self.classes, topological(self.outputs)
-        whole = self.promote != "float" and ("i" in c or "b" in c)
+        inexact = any(n.args and PRIMITIVES[n.op].inexact for n in nodes)
+        whole = self.promote != "float" and not inexact and ("i" in c or "b" in c)
         signed = any(n.args and PRIMITIVES[n.op].signed for n in nodes)
-        inverts = any(n.op == "bitwise_not" for n in nodes)
+        truths = {n.op for n in nodes if n.args} <= _OF_TRUTHS
         fl, cx = "f" in c, "c" in c
         return [
             fl,
             fl,
             whole,
             whole and "i" in c and signed,
-            whole and "b" in c and inverts,
+            whole and "b" in c and truths,
             cx,
             cx,
         ]
@@ -229,7 +234,7 @@ def _pointers(k: Kernel, used: set[int], outputs: bool) -> list[str]:
     ]
     for i, name in enumerate(k.inputs):
         if i in used:
-            t = "uint8_t" if name in k.conditions else "T"
+            t = "uint8_t" if name in k.conditions else "memory_of<T>"
             lines.append(f"    auto* in{i} = static_cast<const {t}*>(in[{i}]);")
     for i, _ in enumerate(k.params):
         lines.append(f"    [[maybe_unused]] const R p{i} = number<R>(params[{i}]);")

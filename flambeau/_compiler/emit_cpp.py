@@ -150,10 +150,13 @@ class Emitter:
         lines = [
             f"[[maybe_unused]] const int64_t {s} = n[{i}];" for i, s in enumerate(self.symbols)
         ]
+        reads, writes = self.nest.reads, self.nest.writes
         for name in self.buffers():
             memory = self.memory[name]
-            if name not in self.nest.writes:  # GCC 12 has no vectors of bool in memory
-                memory = f"const {'uint8_t' if memory == 'bool' else memory}"
+            if memory == "bool" and name in reads:
+                memory = "uint8_t"  # which may hold any byte, and GCC 12 has no vectors of bool
+            if name not in writes:
+                memory = f"const {memory}"
             place = f"static_cast<{memory}*>(a[@{name}])"
             lines.append(f"[[maybe_unused]] auto* __restrict {name} = {place};")
         return lines

@@ -69,7 +69,7 @@ def apply(
     """
     computed = pointwise.computed_dtype(op, fakes)
     compute = REGISTER[computed]
-    whole = is_integral(computed, False)
+    whole = is_integral(computed, True)
     if compute == "bool" and primitives(kernel) & _NO_TRUTHS:
         compute = "int64_t"
     types = {

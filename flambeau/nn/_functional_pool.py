@@ -44,7 +44,10 @@ _IntOrInts = int | Sequence[int]
 
 def _each(value: Any, n: int) -> list[int]:
     """One value for every axis."""
-    return [int(value)] * n if isinstance(value, int) else [int(v) for v in value]
+    if isinstance(value, int):
+        return [value] * n
+    values = [int(v) for v in value]
+    return values * n if len(values) == 1 else values
 
 
 def _max_pool(axes: int) -> tuple[Callable[..., tuple[Tensor, Tensor]], Callable[..., Any]]:

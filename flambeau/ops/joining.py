@@ -258,6 +258,12 @@ def repeat_interleave(
     if x.ndim == 0:
         x = x.reshape([1])
     d = wrap_dim(dim if dim is not None else 0, x.ndim)
+    if output_size is not None:
+        check(
+            output_size == x.size(d) * repeats,
+            f"repeat_interleave: Invalid output_size, expected {x.size(d) * repeats} but got "
+            f"{output_size}",
+        )
     shape = x.unsqueeze(d + 1).shape
     shape[d + 1] = repeats
     return x.unsqueeze(d + 1).expand(shape).clone(memory_format=contiguous_format).flatten(d, d + 1)

@@ -307,39 +307,47 @@ def _(input, mat, vec, beta, alpha, input_b, mat_b, vec_b, batch):
     return _plus_batched(input, input_b, product, beta, alpha)
 
 
-@structured(kernel="addr", inplace=True)
-def addr(
+@structured(kernel="addr", namespaces=(), method=False)
+def _addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
-    """`beta * input + alpha * outer(vec1, vec2)`.
+    """`addr` of one dtype.
 
-    >>> torch.addr(torch.zeros(2, 2), torch.ones(2), torch.ones(2))
-    tensor([[1., 1.],
-            [1., 1.]])
+    >>> torch.addr(torch.zeros(1, 1), torch.ones(1), torch.ones(1))
+    tensor([[1.]])
     """
     check(
         vec1.ndim == 1 and vec2.ndim == 1,
         f"addr: Expected 1-D argument vec1 and vec2, but got {vec1.ndim}-D and {vec2.ndim}-D",
     )
-    check(
-        vec1.dtype == vec2.dtype,
-        f"addr: expected both vectors to have the same dtype, but got: {vec1.dtype} != "
-        f"{vec2.dtype}",
-    )
     return _added("addr", input, [vec1.shape[0], vec2.shape[0]], vec1.dtype, beta, alpha)
 
 
-@addr.vjp
+@_addr.vjp
 def _(g, input, vec1, vec2, beta, alpha):
     a = _scaled(mv(g, vec2.conj()), alpha)
     b = _scaled(mv(g.transpose(0, 1), vec1.conj()), alpha)
     return sum_to(_scaled(g, beta), input.shape), a, b
 
 
-@addr.vmap
+@_addr.vmap
 def _(input, vec1, vec2, beta, alpha, input_b, vec1_b, vec2_b, batch):
     product = vec1.unsqueeze(-1) * vec2.unsqueeze(-2)
     return _plus_batched(input, input_b, _in_front(product, vec1_b or vec2_b, batch), beta, alpha)
+
+
+@composite(inplace=True, out=True)
+def addr(
+    input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """`beta * input + alpha * outer(vec1, vec2)`, in the dtype that all three promote to.
+
+    >>> torch.addr(torch.zeros(2, 2), torch.ones(2), torch.ones(2))
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
+    d = promote(input.dtype, result_type(vec1, vec2))
+    return _addr(input.to(d), vec1.to(d), vec2.to(d), beta=beta, alpha=alpha)
 
 
 @structured(kernel="baddbmm", inplace=True, autocast="lower")

@@ -17,7 +17,7 @@ def _check_alpha(input: Tensor, other: Tensor, alpha: Number) -> None:
 
 
 @pointwise()
-def add(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Sum of `input` and `alpha` times `other`.
 
     >>> torch.add(torch.tensor([1.0, 2.0]), 10)
@@ -30,7 +30,7 @@ def add(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
 
 
 @pointwise(aliases=("multiply",))
-def mul(input: Tensor, other: Tensor | Number) -> Tensor:
+def mul(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Product.
 
     >>> torch.mul(torch.tensor([1.0, 2.0]), 3)

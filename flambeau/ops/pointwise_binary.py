@@ -7,7 +7,7 @@ from flambeau.ops.pointwise_arithmetic import _check_alpha
 
 
 @pointwise(dtypes="ifc", aliases=("subtract",))
-def sub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Difference of `input` and `alpha` times `other`.
 
     >>> torch.sub(torch.tensor([1.0, 2.0]), 1)
@@ -50,7 +50,7 @@ def rsub(input: Tensor, other: Tensor | Number, alpha: Number = 1) -> Tensor:
 
 
 @pointwise(dtypes="if", differentiable=False, label="div_floor_cpu")
-def floor_divide(input: Tensor, other: Tensor | Number) -> Tensor:
+def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Quotient rounded down.
 
     >>> torch.floor_divide(torch.tensor([7, -7]), 2)
@@ -60,7 +60,7 @@ def floor_divide(input: Tensor, other: Tensor | Number) -> Tensor:
 
 
 @pointwise(dtypes="if", label="remainder_cpu")
-def remainder(input: Tensor, other: Tensor | Number) -> Tensor:
+def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Remainder with the sign of the divisor.
 
     >>> torch.remainder(torch.tensor([7, -7]), 2)
@@ -201,13 +201,13 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
 
 
 @pointwise(dtypes="bif", differentiable=False)
-def heaviside(input: Tensor, other: Tensor) -> Tensor:
-    """0 below zero, 1 above, `other` at zero.
+def heaviside(input: Tensor, values: Tensor) -> Tensor:
+    """0 below zero, 1 above, `values` at zero.
 
     >>> torch.heaviside(torch.tensor([-1.0, 0.0]), torch.tensor([0.5]))
     tensor([0.0000, 0.5000])
     """
-    return s.heaviside(input, other)
+    return s.heaviside(input, values)
 
 
 @pointwise(dtypes="fc", inplace=False, label="logaddexp_cpu")
@@ -311,7 +311,7 @@ def logical_xor(input: Tensor, other: Tensor) -> Tensor:
 
 
 @pointwise(dtypes="bi", label="bitwise_and_cpu")
-def bitwise_and(input: Tensor, other: Tensor | Number) -> Tensor:
+def bitwise_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Bits set in both.
 
     >>> torch.bitwise_and(torch.tensor([1, 2]), 3)
@@ -321,7 +321,7 @@ def bitwise_and(input: Tensor, other: Tensor | Number) -> Tensor:
 
 
 @pointwise(dtypes="bi", label="bitwise_or_cpu")
-def bitwise_or(input: Tensor, other: Tensor | Number) -> Tensor:
+def bitwise_or(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Bits set in either.
 
     >>> torch.bitwise_or(torch.tensor([1, 2]), 3)
@@ -331,7 +331,7 @@ def bitwise_or(input: Tensor, other: Tensor | Number) -> Tensor:
 
 
 @pointwise(dtypes="bi", label="bitwise_xor_cpu")
-def bitwise_xor(input: Tensor, other: Tensor | Number) -> Tensor:
+def bitwise_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Bits set in one alone.
 
     >>> torch.bitwise_xor(torch.tensor([1, 2]), 3)
@@ -341,7 +341,7 @@ def bitwise_xor(input: Tensor, other: Tensor | Number) -> Tensor:
 
 
 @pointwise(dtypes="i", label="lshift_cpu")
-def bitwise_left_shift(input: Tensor, other: Tensor | Number) -> Tensor:
+def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Bits moved up.
 
     >>> torch.bitwise_left_shift(torch.tensor([1, 2]), 1)
@@ -351,7 +351,7 @@ def bitwise_left_shift(input: Tensor, other: Tensor | Number) -> Tensor:
 
 
 @pointwise(dtypes="i", label="rshift_cpu")
-def bitwise_right_shift(input: Tensor, other: Tensor | Number) -> Tensor:
+def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Bits moved down, the sign kept.
 
     >>> torch.bitwise_right_shift(torch.tensor([1, 2]), 1)

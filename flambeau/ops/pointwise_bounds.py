@@ -6,7 +6,7 @@ from flambeau.ops._lang import *
 
 
 @pointwise(promote="float", aliases=("true_divide", "divide"))
-def div(input: Tensor, other: Tensor | Number) -> Tensor:
+def div(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Quotient.
 
     >>> torch.div(torch.tensor([1, 2]), 2)
@@ -16,7 +16,7 @@ def div(input: Tensor, other: Tensor | Number) -> Tensor:
 
 
 @div.overload(kind="composite", inplace=True, out=True)
-def div(input: Tensor, other: Tensor | Number, *, rounding_mode: str | None) -> Tensor:
+def div(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None) -> Tensor:
     """Quotient, rounded down ("floor") or towards zero ("trunc").
 
     >>> torch.div(torch.tensor([7]), 2, rounding_mode="floor")
@@ -85,6 +85,14 @@ def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
         return input * input
     if is_wrapped(exponent) and exponent.item() == 3:
         return input * input * input
+    if is_wrapped(exponent) and exponent.item() == 0.5:
+        return s.sqrt(input)
+    if is_wrapped(exponent) and exponent.item() == -0.5:
+        return s.rsqrt(input)
+    if is_wrapped(exponent) and exponent.item() == -1:
+        return s.reciprocal(input)
+    if is_wrapped(exponent) and exponent.item() == -2:
+        return s.square(s.reciprocal(input))
     return input**exponent
 
 

@@ -5,6 +5,16 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
+@composite(namespaces=(), method=False)
+def _check_condition(condition: Tensor) -> None:
+    """What where asks of its condition."""
+    check(
+        condition.dtype == bool_ or condition.dtype == uint8,
+        "where expected condition to be a boolean tensor, but got a tensor with dtype "
+        f"{scalar_type_name(condition.dtype)}",
+    )
+
+
 @pointwise(conditions=("condition",), inplace=False)
 def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Elements of `input` where the condition holds, else those of `other`.
@@ -12,7 +22,18 @@ def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> 
     >>> torch.where(torch.tensor([True, False]), 1.0, 2.0)
     tensor([1., 2.])
     """
+    _check_condition(condition)
     return input if condition else other
+
+
+@where.overload(kind="composite", method=False, conditions=(), differentiable=False)
+def where(condition: Tensor) -> Tensors:
+    """Places of entries that are not zero, one int64 vector per dim: `nonzero(as_tuple=True)`.
+
+    >>> torch.where(torch.tensor([0, 3, 4]))
+    (tensor([1, 2]),)
+    """
+    return nonzero(condition.reshape([1]) if condition.ndim == 0 else condition).unbind(1)
 
 
 @pointwise(dtypes="bif", aliases=("greater",), label="gt_cpu")

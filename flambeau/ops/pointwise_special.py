@@ -214,6 +214,11 @@ def polygamma_(self: Tensor, n: int) -> Tensor:
     >>> torch.ones(1).polygamma_(1)
     tensor([1.6449])
     """
+    check(
+        self.dtype.is_inexact,
+        f"result type Float can't be cast to the desired output type "
+        f"{scalar_type_name(self.dtype)}",
+    )
     return self.copy_(polygamma(n, self))
 
 

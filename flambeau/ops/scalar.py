@@ -22,8 +22,8 @@ class Primitive:
     `kind` is what it gives: "same" as its arguments, "bool", "real" (the real type of a complex
     one), "complex". `partials` has an expression for each argument, None where the derivative is
     zero everywhere, UNKNOWN where it is not: asking for it is refused. `signed`: differs between
-    int64 and uint64. `cost`: rough operations. `library`: it is a function of the extension
-    (csrc/kernels/special.h), which generated code cannot call.
+    int64 and uint64. `inexact`: not of whole numbers. `cost`: rough operations. `library`: it is a
+    function of the extension (csrc/kernels/special.h), which generated code cannot call.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Primitive:
     kind: str = "same"
     cost: int = 1
     signed: bool = False
+    inexact: bool = False
     library: bool = False
     vjp: tuple[str | None, ...] = field(default=())
     jvp: str = ""
@@ -56,7 +57,7 @@ _ALL = (
     _p("mul(a, b)", "b", "a"),
     _p("div(a, b)", "1 / b", "-(a / b) / b", cost=4),
     _p("neg(x)", "-1"),
-    _p("reciprocal(x)", "-y * y", cost=4),
+    _p("reciprocal(x)", "-y * y", cost=4, inexact=True),
     _p("square(x)", "2 * x"),
     _p("floor_divide(a, b)", cost=8, signed=True),
     _p("trunc_divide(a, b)", cost=8, signed=True),
@@ -179,8 +180,8 @@ _ALL = (
     _p("log2(x)", "1 / (x * 0.6931471805599453)", cost=12),
     _p("log10(x)", "1 / (x * 2.302585092994046)", cost=12),
     _p("log1p(x)", "1 / (x + 1)", cost=15),
-    _p("sqrt(x)", "0.5 / y", cost=6),
-    _p("rsqrt(x)", "-0.5 * y * y * y", cost=8),
+    _p("sqrt(x)", "0.5 / y", cost=6, inexact=True),
+    _p("rsqrt(x)", "-0.5 * y * y * y", cost=8, inexact=True),
     _p("sigmoid(x)", "y * (1 - y)", cost=15),
     _p("logsigmoid(x)", "s.sigmoid(-x)", cost=20),
     # Trigonometric, hyperbolic

@@ -544,7 +544,17 @@ def tile(input: Tensor, dims: Ints) -> Tensor:
     return input.repeat(reps)
 
 
-@composite(aliases=("swapaxes",))
+@composite()
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """View with two axes exchanged.
+
+    >>> torch.ones(2, 3).swapaxes(0, 1).shape
+    torch.Size([3, 2])
+    """
+    return input.transpose(axis0, axis1)
+
+
+@composite()
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """View with two dims exchanged.
 
@@ -568,6 +578,8 @@ def movedim(input: Tensor, source: Ints1, destination: Ints1) -> Tensor:
     )
     src = wrap_dims(source, input.ndim)
     dst = wrap_dims(destination, input.ndim)
+    if input.ndim == 0:
+        return input.alias()
     order: Ints = [-1 for i in range(input.ndim)]
     for i in range(len(src)):
         order[dst[i]] = src[i]

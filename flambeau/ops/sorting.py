@@ -287,11 +287,6 @@ def searchsorted(
         sorted_sequence.ndim != 0,
         "searchsorted: expected sorted_sequence of at least 1 dim, got 0",
     )
-    check(
-        is_wrapped(input) or input.dtype == sorted_sequence.dtype,
-        f"searchsorted: expected input of dtype {dtype_name(sorted_sequence.dtype)}, that of "
-        f"sorted_sequence, got {dtype_name(input.dtype)}",
-    )
     if sorter is not None:
         check(
             sorter.shape == sorted_sequence.shape,

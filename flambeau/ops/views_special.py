@@ -204,12 +204,6 @@ def view_dtype(input: Tensor, dtype: DType) -> Tensor:
     >>> torch.zeros(1).view(torch.int32)
     tensor([0], dtype=torch.int32)
     """
-    if dtype == bool_ and input.dtype != bool_:
-        check(
-            truth((view_dtype(input, uint8) <= 1).all(), True),
-            "view: expected bytes of 0 and 1 to view "
-            f"{dtype_name(input.dtype)} as bool, got others",
-        )
     old = input.dtype.itemsize
     new = dtype.itemsize
     if old == new:

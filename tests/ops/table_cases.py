@@ -62,11 +62,11 @@ def allowed(op) -> str:
     return str(op.option("dtypes", default))
 
 
-def array(op, shape, dtype, seed=0) -> np.ndarray:
-    """Numbers of the entry's domain."""
-    rng = np.random.default_rng(seed)
+def array(op, shape, dtype, place=0) -> np.ndarray:
+    """Numbers of the entry's domain for the parameter at that place; truths for a condition."""
+    rng = np.random.default_rng(place)
     low, high = DOMAINS.get(op.name, (-2, 2))
-    if dtype == "bool":
+    if dtype == "bool" or op.params[place].name in op.option("conditions", ()):
         return rng.integers(0, 2, shape).astype(bool)
     if "int" in dtype:
         return rng.integers(1, 5, shape).astype(dtype)

@@ -27,8 +27,8 @@ VALUES_DECIDE = {
     "histogram_2", "histogramdd", "histogramdd_1", "histogramdd_2", "is_nonzero", "linspace_1",
     "logspace_1", "masked_select", "narrow_1", "nonzero", "nonzero_static", "one_hot",
     "repeat_indices", "repeat_interleave", "repeat_interleave_2", "tensor_split_2", "unique",
-    "unique_consecutive", "_foreach_addcdiv_2", "_foreach_addcdiv__2", "_foreach_addcmul_2",
-    "_foreach_addcmul__2",
+    "unique_consecutive", "where_1", "_foreach_addcdiv_2", "_foreach_addcdiv__2",
+    "_foreach_addcmul_2", "_foreach_addcmul__2",
 }  # fmt: skip
 
 

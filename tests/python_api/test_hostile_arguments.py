@@ -106,14 +106,6 @@ def test_memory_that_others_look_at_stays_where_it_is(hold):
     assert x.resize_(1 << 12)[:4].tolist() == [0, 1, 2, 3]
 
 
-def test_bytes_that_are_no_truth_values():
-    assert fb.tensor([0, 1], dtype=fb.uint8).view(fb.bool).tolist() == [False, True]
-    with pytest.raises(RuntimeError, match="expected bytes of 0 and 1 to view uint8 as bool"):
-        fb.tensor([0, 235], dtype=fb.uint8).view(fb.bool)
-    with pytest.raises(RuntimeError, match="to view float32 as bool"):
-        fb.ones(2).view(fb.bool)
-
-
 def test_a_storage_that_shrinks_leaves_its_tensors_readable():
     x = fb.ones(1 << 20)
     x.untyped_storage().resize_(16)
