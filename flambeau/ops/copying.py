@@ -192,3 +192,36 @@ def zero_(self: Tensor) -> Tensor:
     tensor([0., 0.])
     """
     return self.fill_(0)
+
+
+@composite(namespaces=(), method=True)
+def fill_diagonal_(self: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
+    """Writes `fill_value` to the entries whose indices are all equal.
+
+    Args:
+        wrap: in a matrix with more rows than columns, begin again below, after a free row.
+
+    >>> torch.zeros(2, 2).fill_diagonal_(1)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    check(self.ndim >= 2, f"fill_diagonal_: dimensions must larger than 1, got {self.ndim}")
+    n = self.size(0)
+    width = self.size(1)
+    if self.ndim > 2:
+        step = 0
+        for d in range(self.ndim):
+            check(
+                self.size(d) == n,
+                "fill_diagonal_: all dimensions of input must be of equal length, got "
+                f"{self.shape}",
+            )
+            step += self.stride(d)
+        self.as_strided([n], [step]).fill_(fill_value)
+        return self
+    period = width + 1
+    blocks = (n + period - 1) // period if wrap else 1
+    for b in range(blocks):
+        rows = period if (b + 1) * period <= n else n - b * period
+        self.narrow(0, b * period, rows).diagonal().fill_(fill_value)
+    return self

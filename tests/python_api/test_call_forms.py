@@ -124,3 +124,28 @@ def test_results_must_fit():
         torch.tensor([1, 2]).polygamma_(1)
     with pytest.raises(RuntimeError, match="Invalid output_size, expected 4 but got 1"):
         torch.ones(2).repeat_interleave(2, output_size=1)
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize(
+    "shape", [(3, 3), (2, 5), (7, 3), (8, 3), (1, 4), (4, 1), (0, 3), (3, 3, 3)]
+)
+def test_diagonals_are_filled(shape, wrap):
+    want = np.zeros(shape)
+    if min(shape):
+        np.fill_diagonal(want, 5, wrap=wrap)
+    for x in (torch.zeros(shape), torch.zeros(shape[::-1]).permute(*reversed(range(len(shape))))):
+        assert x.fill_diagonal_(5, wrap) is x
+        assert x.tolist() == want.tolist()
+
+
+def test_diagonals_are_filled_with_gradients():
+    x = torch.ones(7, 3, dtype=torch.float64, requires_grad=True)
+    (x.clone().fill_diagonal_(2, wrap=True) * torch.arange(3)).sum().backward()
+    want = np.tile(np.arange(3.0), (7, 1))
+    np.fill_diagonal(want, 0, wrap=True)
+    assert x.grad.tolist() == want.tolist()
+    with pytest.raises(RuntimeError, match="dimensions must larger than 1, got 1"):
+        torch.zeros(3).fill_diagonal_(1)
+    with pytest.raises(RuntimeError, match="must be of equal length"):
+        torch.zeros(2, 2, 3).fill_diagonal_(1)
