@@ -487,15 +487,17 @@ void dropout(Tensor& out, Tensor& mask, const Tensor& input, double p,
              const OptGenerator& generator) {
   GeneratorImpl& g = generator_or_default(generator);
   std::lock_guard guard(g.mutex);
-  Tensor x = out.is_dense() && input.strides() == out.strides() ? input : contiguous(input);
-  Tensor y = x.is_same(input) ? out : empty(out.sizes(), out.dtype());
-  Tensor m = x.is_same(input) ? mask : empty(out.sizes(), DType::Bool);
+  Tensor x = input;  // as the results lie: numbers are drawn in the order of memory
+  if (input.strides() != out.strides()) {
+    x = empty_strided(out.sizes(), out.strides(), out.dtype());
+    copy(x, input);
+  }
   int64_t n = x.numel();
   // u < 1 - p for u = k / 2**53 is k < ceil((1 - p) * 2**53)
   uint64_t bound = static_cast<uint64_t>(std::ceil((1.0 - p) * 0x1p53));
   constexpr int64_t kBlock = 1 << 14;
   auto words = std::make_unique<uint32_t[]>(2 * kBlock);
-  auto* on = m.data<uint8_t>();
+  auto* on = mask.data<uint8_t>();
   for (int64_t i = 0; i < n; i += kBlock) {
     int64_t k = std::min(kBlock, n - i);
     draw(g.engine, words.get(), 2 * k);
@@ -504,7 +506,7 @@ void dropout(Tensor& out, Tensor& mask, const Tensor& input, double p,
   double scale = 1.0 / (1.0 - p);
   visit(x.dtype(), [&]<class T>() {
     const T* in = x.data<T>();
-    T* o = y.data<T>();
+    T* o = out.data<T>();
     parallel_for(0, n, kGrain, [&](int64_t a, int64_t b) {
       if constexpr (std::is_same_v<T, double>) {
         for (int64_t i = a; i < b; ++i) o[i] = on[i] ? in[i] * scale : in[i] * 0.0;
@@ -520,10 +522,6 @@ void dropout(Tensor& out, Tensor& mask, const Tensor& input, double p,
       }
     });
   });
-  if (!y.is_same(out)) {
-    copy(out, y);
-    copy(mask, m);
-  }
 }
 
 }  // namespace flambeau::kernels

@@ -25,3 +25,20 @@ def test_uniform_keeps_to_its_range_and_to_the_view():
 def test_whole_numbers_are_refused():
     with pytest.raises(NotImplementedError, match="check_uniform_bounds.*Int"):
         fb.zeros(2, dtype=fb.int32).uniform_()
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        fb.ones(6, 8)[::2, ::2].t(),
+        fb.ones(5, 7, dtype=fb.float64).expand(2, 5, 7).transpose(0, 2),
+        fb.ones(4, 3).t(),
+        fb.ones(1, 2, 3, 3).to(memory_format=fb.channels_last)[:, :, ::2],
+    ],
+)
+def test_dropout_draws_in_the_order_of_its_results_memory(x):
+    fb.manual_seed(3)
+    got = fb.nn.functional.dropout(x, 0.25)
+    fb.manual_seed(3)
+    mask = fb.empty_like(x).bernoulli_(0.75)
+    assert got.stride() == mask.stride() and fb.equal(got != 0, mask != 0)
