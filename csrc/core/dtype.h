@@ -89,6 +89,9 @@ template <class T>
 inline constexpr bool is_truth = std::is_same_v<T, Truth>;
 template <class T>
 inline constexpr bool is_whole = std::is_integral_v<T> || is_truth<T>;
+// What sums and products are made in: integers that get too large wrap.
+template <class T>
+using Wrapping = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
 
 constexpr int64_t itemsize(DType d) {
   constexpr uint8_t sizes[] = {

@@ -40,19 +40,15 @@ template <class T>
 T plus(T a, T b) {
   if constexpr (is_truth<T>)
     return a || b;
-  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-    return T(float(a) + float(b));
   else
-    return static_cast<T>(a + b);
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
 }
 template <class T>
 T times(T a, T b) {
   if constexpr (is_truth<T>)
     return a && b;
-  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-    return T(float(a) * float(b));
   else
-    return static_cast<T>(a * b);
+    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
 }
 template <class T>
 constexpr bool is_cplx = std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;

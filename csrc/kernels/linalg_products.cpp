@@ -237,12 +237,15 @@ void linalg_cross(Tensor& result, const Tensor& input, const Tensor& other, int6
          out = empty(a.sizes(), a.dtype());
   visit(result.dtype(), [&]<class T>() {
     if constexpr (!is_truth<T>) {
+      using W = Wrapping<T>;
       const T *x = a.data<T>(), *y = b.data<T>();
       parallel_for(0, n, kGrain, [&](int64_t from, int64_t to) {
         for (int k = 0; k < 3; ++k) {
           const int64_t p = (k + 1) % 3 * n, q = (k + 2) % 3 * n;
           for (int64_t i = from; i < to; ++i)
-            out.data<T>()[k * n + i] = static_cast<T>(x[p + i] * y[q + i] - x[q + i] * y[p + i]);
+            out.data<T>()[k * n + i] =
+                static_cast<T>(static_cast<W>(x[p + i]) * static_cast<W>(y[q + i]) -
+                               static_cast<W>(x[q + i]) * static_cast<W>(y[p + i]));
         }
       });
     }

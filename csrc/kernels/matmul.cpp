@@ -213,8 +213,9 @@ void outer(Tensor& out, const Tensor& input, const Tensor& vec2) {
                    [&](int64_t from, int64_t end) {
                      for (int64_t i = from; i < end; ++i) {
                        T* c = to.data<T>() + i * n;
-                       const T x = a[i * step];
-                       for (int64_t j = 0; j < n; ++j) c[j] = static_cast<T>(x * b[j]);
+                       const auto x = static_cast<Wrapping<T>>(a[i * step]);
+                       for (int64_t j = 0; j < n; ++j)
+                         c[j] = static_cast<T>(x * static_cast<Wrapping<T>>(b[j]));
                      }
                    });
     });

@@ -242,7 +242,8 @@ void scatter_last(Tensor& out, const Tensor& grad, const Tensor& at) {
                      "max_unpool: Found an invalid max index: ", place,
                      " (output volumes are of size ", size / channels, ")");
             T& target = image[place * channels + c];
-            target = static_cast<T>(target + v[first + c]);
+            target = static_cast<T>(static_cast<Wrapping<T>>(target) +
+                                    static_cast<Wrapping<T>>(v[first + c]));
           }
       }
     });

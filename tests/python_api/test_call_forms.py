@@ -149,3 +149,16 @@ def test_diagonals_are_filled_with_gradients():
         torch.zeros(3).fill_diagonal_(1)
     with pytest.raises(RuntimeError, match="must be of equal length"):
         torch.zeros(2, 2, 3).fill_diagonal_(1)
+
+
+def test_integers_that_get_too_large_wrap():
+    most = np.array([2**63 - 1, -(2**63)])
+    x, at = torch.from_numpy(most), torch.tensor([0, 1])
+    with np.errstate(all="ignore"):
+        assert x.index_add(0, at, x).tolist() == (most + most).tolist()
+        assert x.index_add(0, at, x, alpha=3).tolist() == (most + most * 3).tolist()
+        assert x.scatter_reduce(0, at, x, "prod").tolist() == (most * most).tolist()
+        assert torch.outer(x, x).tolist() == np.outer(most, most).tolist()
+        a, b = np.array([most[0], 2, most[1]]), np.array([3, most[1], most[0]])
+        got = torch.linalg.cross(torch.from_numpy(a), torch.from_numpy(b))
+        assert got.tolist() == np.cross(a, b).tolist()
