@@ -132,11 +132,17 @@ bool by_provider(const GemmCall& g) {
                         g.bias ? 1.0f : static_cast<float>(g.beta), c, g.ldc);
 }
 
+// A product of fewer rows or columns leaves most of a tile empty.
+bool fills_tiles(const Gemm& g) {
+  return std::min(g.m, g.n) >= 16 && g.k >= 16;
+}
+
 void real_product(const Gemm& g, bool allowed) {
   if (try_gemv(g, allowed) || try_thin(g, allowed)) return;
   const GemmCall call = call_of(g, threads_for(g, allowed));
   if (allowed && by_provider(call)) return;
   if (!is_floating_point(g.dtype)) return FB_ISA_DISPATCH(gemm_integer)(call);
+  if (g.dtype == DType::BFloat16 && has_amx() && fills_tiles(g)) return gemm_amx(call);
   if (g.dtype == DType::BFloat16 && has_bf16_dot()) return gemm_bf16_dot(call);
   FB_ISA_DISPATCH(gemm_real)(call);
 }

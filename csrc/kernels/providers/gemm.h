@@ -46,5 +46,8 @@ FB_ISA_DECLARE(void gemv_rows(const GemvCall& call, int64_t from, int64_t to);) 
 // Dot products of bfloat16 pairs (AVX512_BF16): false when the machine or the build has none.
 bool has_bf16_dot();
 void gemm_bf16_dot(const GemmCall& call);
+// The same by the tiles of AMX; k is not 0.
+bool has_amx();
+void gemm_amx(const GemmCall& call);
 
 }  // namespace flambeau::kernels
