@@ -3,10 +3,10 @@
 
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "core/parallel.h"
 #include "kernels/move.h"
+#include "kernels/providers/gemm.h"
 #include "kernels/providers/gemm_core.h"
 #include "kernels/vector_exp.h"
 
@@ -56,20 +56,21 @@ void restrict_scores(const AttentionCall& c, int64_t b, int64_t h, int64_t q0, i
   }
 }
 
+// NaN is passed over: it comes back with the sum of exponentials.
 template <class T>
 T row_max(const T* x, int64_t n) {
   constexpr int W = kLanes<T>;
+  Vec<T> a = tiles::splat<T>(kNone<T>), b = a;
   int64_t i = 0;
-  T best = kNone<T>;
-  if (n >= W) {
-    Vec<T> m = load<T>(x);
-    for (i = W; i + W <= n; i += W) {
-      const Vec<T> v = load<T>(x + i);
-      m = (v > m) | (v != v) ? v : m;
-    }
-    for (int l = 0; l < W; ++l) best = m[l] > best || m[l] != m[l] ? m[l] : best;
+  for (; i + 2 * W <= n; i += 2 * W) {
+    const Vec<T> v = load<T>(x + i), w = load<T>(x + i + W);
+    a = v > a ? v : a;
+    b = w > b ? w : b;
   }
-  for (; i < n; ++i) best = x[i] > best || x[i] != x[i] ? x[i] : best;
+  a = b > a ? b : a;
+  T best = kNone<T>;
+  for (int l = 0; l < W; ++l) best = a[l] > best ? a[l] : best;
+  for (; i < n; ++i) best = x[i] > best ? x[i] : best;
   return best;
 }
 
@@ -88,8 +89,16 @@ T row_dot(const T* x, const T* y, int64_t n) {
 template <class T>
 T exp_row(T* x, int64_t n, T shift) {
   constexpr int W = kLanes<T>;
-  Vec<T> total{};
+  Vec<T> total{}, more{};
   int64_t i = 0;
+  for (; i + 2 * W <= n; i += 2 * W) {
+    const Vec<T> e = vexp<T>(load<T>(x + i) - shift), f = vexp<T>(load<T>(x + i + W) - shift);
+    store<T>(x + i, e);
+    store<T>(x + i + W, f);
+    total += e;
+    more += f;
+  }
+  total += more;
   for (; i + W <= n; i += W) {
     const Vec<T> e = vexp<T>(load<T>(x + i) - shift);
     store<T>(x + i, e);
@@ -104,17 +113,55 @@ T exp_row(T* x, int64_t n, T shift) {
   return sum;
 }
 
-// A head's matrices and where they are in memory, in the computing type.
+// A head's matrices and where they are in memory, in the computing type; its products of a block of
+// queries with keys [k0, k0 + columns), and of the weights that these get with the values.
 template <class T>
 struct Head {
+  const AttentionCall& c;
   const T *q, *k, *v;
   T* out;
   int64_t q_row, k_row, v_row, out_row;
+
+  void scores(int64_t rows, int64_t k0, int64_t columns, T* to) const {
+    Epilogue<T> e;
+    e.alpha = static_cast<T>(c.scale);
+    gemm_strided<T>(rows, columns, c.dim, {q, q_row, 1}, {k + k0 * k_row, 1, k_row}, to, kStride, e,
+                    1);
+  }
+  void add_values(int64_t rows, int64_t k0, int64_t columns, const T* weights, T* sums) const {
+    Epilogue<T> add;
+    add.beta = k0 ? T(1) : T(0);
+    gemm_strided<T>(rows, c.value_dim, columns, {weights, kStride, 1}, {v + k0 * v_row, v_row, 1},
+                    sums, c.value_dim, add, 1);
+  }
 };
 
-template <class T>
-void query_block(const AttentionCall& c, const Head<T>& x, int64_t b, int64_t h, int64_t q0,
-                 T* scores, T* sums) {
+// The same of bfloat16 by the tiles of AMX: keys and values are packed, weights are rounded.
+struct TiledHead {
+  const AttentionCall& c;
+  const BFloat16* q;
+  const uint32_t *k, *v;
+  float* out;
+  BFloat16* rounded;
+  int64_t q_row, out_row;
+
+  void scores(int64_t rows, int64_t k0, int64_t columns, float* to) const {
+    amx_product({rows, columns, c.dim, q, q_row, k + amx_words(k0, c.dim), c.dim, to, kStride,
+                 static_cast<float>(c.scale)});
+  }
+  void add_values(int64_t rows, int64_t k0, int64_t columns, const float* weights,
+                  float* sums) const {
+    for (int64_t i = 0; i < rows; ++i)
+      amx_round(weights + i * kStride, columns, rounded + i * kKeys);
+    amx_product({rows, c.value_dim, columns, rounded, kKeys,
+                 v + k0 / kKeys * amx_words(c.value_dim, kKeys), std::min(kKeys, c.keys - k0), sums,
+                 c.value_dim, 1, k0 ? 1.0f : 0.0f});
+  }
+};
+
+template <class T, class Head>
+void query_block(const AttentionCall& c, const Head& x, int64_t b, int64_t h, int64_t q0, T* scores,
+                 T* sums) {
   const int64_t rows = std::min(kQueries, c.queries - q0);
   T best[kQueries], total[kQueries];
   std::fill_n(best, rows, kNone<T>);
@@ -122,10 +169,7 @@ void query_block(const AttentionCall& c, const Head<T>& x, int64_t b, int64_t h,
   const int64_t end = c.causal ? std::min(c.keys, q0 + rows) : c.keys;
   for (int64_t k0 = 0; k0 < end; k0 += kKeys) {
     const int64_t columns = std::min(kKeys, end - k0);
-    Epilogue<T> e;
-    e.alpha = static_cast<T>(c.scale);
-    gemm_strided<T>(rows, columns, c.dim, {x.q, x.q_row, 1}, {x.k + k0 * x.k_row, 1, x.k_row},
-                    scores, kStride, e, 1);
+    x.scores(rows, k0, columns, scores);
     restrict_scores<T>(c, b, h, q0, rows, k0, columns, scores, kStride);
     for (int64_t i = 0; i < rows; ++i) {
       T* row = scores + i * kStride;
@@ -138,10 +182,7 @@ void query_block(const AttentionCall& c, const Head<T>& x, int64_t b, int64_t h,
         for (int64_t j = 0; j < c.value_dim; ++j) sums[i * c.value_dim + j] *= keep;
       best[i] = now;
     }
-    Epilogue<T> add;
-    add.beta = k0 ? T(1) : T(0);
-    gemm_strided<T>(rows, c.value_dim, columns, {scores, kStride, 1},
-                    {x.v + k0 * x.v_row, x.v_row, 1}, sums, c.value_dim, add, 1);
+    x.add_values(rows, k0, columns, scores, sums);
   }
   T* lse = static_cast<T*>(c.lse) + (b * c.heads + h) * c.queries + q0;
   for (int64_t i = 0; i < rows; ++i) {
@@ -175,7 +216,8 @@ class Widened {
       b_ = b, kv_ = kv;
     }
     read(c_.q, b, h, q0, rows, c_.dim, q_.get());
-    return {q_.get(), k_.get(), v_.get(), out_.get(), c_.dim, c_.dim, c_.value_dim, c_.value_dim};
+    return {c_,     q_.get(), k_.get(),     v_.get(),    out_.get(),
+            c_.dim, c_.dim,   c_.value_dim, c_.value_dim};
   }
   void finish(int64_t b, int64_t h, int64_t q0) {
     for (int64_t i = 0; i < std::min(kQueries, c_.queries - q0); ++i)
@@ -197,38 +239,89 @@ class Widened {
   Buffer<T> k_, v_, q_, out_;
 };
 
-template <class T>
-Head<T> head_in_place(const AttentionCall& c, int64_t b, int64_t h, int64_t q0) {
-  const int64_t kv = h / (c.heads / c.kv_heads);
-  return {head_of<T>(c.q, b, h) + q0 * c.q.row,
-          head_of<T>(c.k, b, kv),
-          head_of<T>(c.v, b, kv),
-          head_of<T>(c.out, b, h) + q0 * c.out.row,
-          c.q.row,
-          c.k.row,
-          c.v.row,
-          c.out.row};
-}
+// Heads of bfloat16 for the tiles of AMX.
+class Tiled {
+ public:
+  explicit Tiled(const AttentionCall& c)
+      : c_(c),
+        k_(amx_words(c.keys, c.dim) + 1),
+        v_(tiles::ceil_div(c.keys, kKeys) * amx_words(c.value_dim, kKeys) + 1),
+        rounded_(kQueries * kKeys),
+        out_(kQueries * c.value_dim + 1) {}
 
+  TiledHead block(int64_t b, int64_t h, int64_t q0) {
+    const int64_t kv = h / (c_.heads / c_.kv_heads);
+    if (b != b_ || kv != kv_) {
+      amx_pack(head_of<BFloat16>(c_.k, b, kv), c_.k.row, 1, c_.keys, c_.dim, k_.get());
+      for (int64_t k0 = 0; k0 < c_.keys; k0 += kKeys)
+        amx_pack(head_of<BFloat16>(c_.v, b, kv) + k0 * c_.v.row, 1, c_.v.row, c_.value_dim,
+                 std::min(kKeys, c_.keys - k0),
+                 v_.get() + k0 / kKeys * amx_words(c_.value_dim, kKeys));
+      b_ = b, kv_ = kv;
+    }
+    return {c_,         head_of<BFloat16>(c_.q, b, h) + q0 * c_.q.row,
+            k_.get(),   v_.get(),
+            out_.get(), rounded_.get(),
+            c_.q.row,   c_.value_dim};
+  }
+  void finish(int64_t b, int64_t h, int64_t q0) {
+    BFloat16* to = head_of<BFloat16>(c_.out, b, h) + q0 * c_.out.row;
+    for (int64_t i = 0; i < std::min(kQueries, c_.queries - q0); ++i)
+      amx_round(out_.get() + i * c_.value_dim, c_.value_dim, to + i * c_.out.row);
+  }
+
+ private:
+  const AttentionCall& c_;
+  int64_t b_ = -1, kv_ = -1;
+  Buffer<uint32_t> k_, v_;
+  Buffer<BFloat16> rounded_;
+  Buffer<float> out_;
+};
+
+// Heads that are used where they lie.
 template <class T>
-void forward(const AttentionCall& c) {
+struct Direct {
+  const AttentionCall& c;
+
+  Head<T> block(int64_t b, int64_t h, int64_t q0) const {
+    const int64_t kv = h / (c.heads / c.kv_heads);
+    return {c,
+            head_of<T>(c.q, b, h) + q0 * c.q.row,
+            head_of<T>(c.k, b, kv),
+            head_of<T>(c.v, b, kv),
+            head_of<T>(c.out, b, h) + q0 * c.out.row,
+            c.q.row,
+            c.k.row,
+            c.v.row,
+            c.out.row};
+  }
+  void finish(int64_t, int64_t, int64_t) const {}
+};
+
+template <class T, class Heads>
+void forward_of(const AttentionCall& c) {
   const int64_t blocks = tiles::ceil_div(c.queries, kQueries), all = c.batch * c.heads * blocks;
   const double work =
       static_cast<double>(c.keys + 1) * static_cast<double>(c.dim + c.value_dim) * 64;
   parallel_for(0, all, std::max<int64_t>(1, static_cast<int64_t>(2e6 / work)),
                [&](int64_t from, int64_t to) {
                  Buffer<T> scores(kQueries * kStride), sums(kQueries * c.value_dim + 1);
-                 std::optional<Widened<T>> widened;
-                 if (c.stored != c.dtype) widened.emplace(c);
+                 Heads heads{c};
                  for (int64_t t = from; t < to; ++t) {
                    const int64_t b = t / blocks / c.heads, h = t / blocks % c.heads,
                                  q0 = t % blocks * kQueries;
-                   query_block<T>(
-                       c, widened ? widened->block(b, h, q0) : head_in_place<T>(c, b, h, q0), b, h,
-                       q0, scores.get(), sums.get());
-                   if (widened) widened->finish(b, h, q0);
+                   query_block<T>(c, heads.block(b, h, q0), b, h, q0, scores.get(), sums.get());
+                   heads.finish(b, h, q0);
                  }
                });
+}
+
+template <class T>
+void forward(const AttentionCall& c) {
+  if (c.stored == c.dtype) return forward_of<T, Direct<T>>(c);
+  if constexpr (std::is_same_v<T, float>)
+    if (c.stored == DType::BFloat16 && c.dim >= 16 && has_amx()) return forward_of<T, Tiled>(c);
+  forward_of<T, Widened<T>>(c);
 }
 
 // The gradients of one head. P and dS are recomputed block by block.

@@ -30,6 +30,10 @@ FB_ISA_DECLARE(
     void split_places(int64_t* at, int64_t* rest, int64_t n, int64_t size);
     // The first place of at[0..n) that is not in [0, limit), or -1.
     int64_t first_outside(const int64_t* at, int64_t n, int64_t limit);
+    // The first place from `from` on whose number is greater than `bound` or NaN, or with `less`
+    // less than it; n where there is none. The bound is no NaN.
+    int64_t next_float(const float* x, int64_t from, int64_t n, float bound, bool less);
+    int64_t next_double(const double* x, int64_t from, int64_t n, double bound, bool less);
     // out[i] = line[at[i]]. Indices are in range.
     void gather_line(int itemsize, IndexedLine line, const int64_t* at, int64_t n, void* out);)
 

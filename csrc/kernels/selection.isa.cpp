@@ -107,7 +107,31 @@ void gather_any(const T* x, int64_t stride, const int64_t* at, int64_t n, T* out
   for (; i < n; ++i) out[i] = x[at[i] * stride];
 }
 
+template <class T, class F>
+int64_t next_of(const T* x, int64_t i, int64_t n, const F& wanted) {
+  constexpr int64_t B = 64;
+  for (; i + B <= n; i += B) {
+    int any = 0;
+    for (int64_t k = 0; k < B; ++k) any |= wanted(x[i + k]) ? 1 : 0;
+    if (any) break;
+  }
+  while (i < n && !wanted(x[i])) ++i;
+  return i;
+}
+template <class T>
+int64_t next_beyond_of(const T* x, int64_t from, int64_t n, T bound, bool less) {
+  if (less) return next_of(x, from, n, [=](T v) { return v < bound; });
+  return next_of(x, from, n, [=](T v) { return !(v <= bound); });
+}
+
 }  // namespace
+
+int64_t next_float(const float* x, int64_t from, int64_t n, float bound, bool less) {
+  return next_beyond_of(x, from, n, bound, less);
+}
+int64_t next_double(const double* x, int64_t from, int64_t n, double bound, bool less) {
+  return next_beyond_of(x, from, n, bound, less);
+}
 
 int64_t count_true(const uint8_t* mask, int64_t n) {
   constexpr uint64_t kOnes = 0x0101010101010101, kEven = 0x00ff00ff00ff00ff;

@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "kernels/copy.h"
 #include "kernels/radix.h"
+#include "kernels/selection.h"
 #include "kernels/walk.h"
 
 namespace flambeau::kernels {
@@ -101,6 +102,13 @@ struct Better {
     return a.key > b.key || (a.key == b.key && a.place < b.place);
   }
 };
+
+int64_t next_beyond(const float* x, int64_t from, int64_t n, float bound, bool less) {
+  return FB_ISA_DISPATCH(next_float)(x, from, n, bound, less);
+}
+int64_t next_beyond(const double* x, int64_t from, int64_t n, double bound, bool less) {
+  return FB_ISA_DISPATCH(next_double)(x, from, n, bound, less);
+}
 }  // namespace
 
 // A heap of the k best seen so far: most entries lose against its root at the cost of one
@@ -116,15 +124,22 @@ void topk(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64
     T* v = values.data<T>();
     int64_t* x = indices.data<int64_t>();
     constexpr Better<U> better;
+    const bool few = k * 4 < lines.n;
     each_line(lines, [&](int64_t a, int64_t b) {
-      std::vector<Keyed<U>> best(lines.n);
+      std::vector<Keyed<U>> best(few ? k : lines.n);
       for (int64_t i = a; i < b; ++i) {
         const T* line = in + lines.in[i];
-        if (k * 4 < lines.n) {
+        if (few) {
           load_keys(line, k, lines.si, !largest, best.data());
           std::make_heap(best.begin(), best.begin() + k, better);
           U worst = best[0].key;
           for (int64_t j = k; j < lines.n; ++j) {
+            if constexpr (std::is_floating_point_v<T>) {
+              const T bound = line[best[0].place * lines.si];
+              if (lines.si == 1 && bound == bound)
+                j = next_beyond(line, j, lines.n, bound, !largest);
+              if (j == lines.n) break;
+            }
             U key = KeyOf<T>::of(line[j * lines.si]);
             if (!largest) key = static_cast<U>(~key);
             if (key <= worst) [[likely]]

@@ -53,16 +53,27 @@ FB_INLINE Vec<T> scale_by_power(Vec<T> x, Vec<T> n) {
 #endif
 }
 
-// max(x, low), NaN kept.
+// Lanes that are not below `low` (NaN is not), and x where they are, else 0.
 template <class T>
-FB_INLINE Vec<T> at_least(Vec<T> x, T low) {
+FB_INLINE auto not_below(Vec<T> x, T low) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(T) == 4)
-    return (Vec<T>)_mm512_maskz_max_ps(0xffff, (__m512)splat<T>(low), (__m512)x);
+    return _mm512_cmp_ps_mask((__m512)x, (__m512)splat<T>(low), _CMP_NLT_UQ);
   else
-    return (Vec<T>)_mm512_maskz_max_pd(0xff, (__m512d)splat<T>(low), (__m512d)x);
+    return _mm512_cmp_pd_mask((__m512d)x, (__m512d)splat<T>(low), _CMP_NLT_UQ);
 #else
-  return x < low ? splat<T>(low) : x;  // comparisons with NaN are false
+  return ~(x < low);
+#endif
+}
+template <class T, class Mask>
+FB_INLINE Vec<T> where_kept(Mask kept, Vec<T> x) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    return (Vec<T>)_mm512_maskz_mov_ps(kept, (__m512)x);
+  else
+    return (Vec<T>)_mm512_maskz_mov_pd(kept, (__m512d)x);
+#else
+  return (Vec<T>)((Mask)x & kept);
 #endif
 }
 
@@ -72,7 +83,10 @@ FB_INLINE Vec<T> vexp(Vec<T> x) {
   constexpr T magic = single ? T(12582912.0) : T(6755399441055744.0);
   constexpr T ln2_high = single ? T(0.693359375) : T(6.93147180369123816490e-01);
   constexpr T ln2_low = single ? T(-2.12194440e-4) : T(1.90821492927058770002e-10);
-  x = at_least<T>(x, single ? T(-104.0) : T(-746.0));
+  // What is 0 is not computed: results below the normal range take a processor a hundred times as
+  // long.
+  const auto kept = not_below<T>(x, single ? T(-104.0) : T(-746.0));
+  x = where_kept<T>(kept, x);
   Vec<T> n = (x * T(1.44269504088896340736) + magic) - magic;
   Vec<T> r = x - n * ln2_high;
   r = r - n * ln2_low;
@@ -99,7 +113,7 @@ FB_INLINE Vec<T> vexp(Vec<T> x) {
   }
   p = p * r + T(1);
   p = p * r + T(1);
-  return scale_by_power<T>(p, n);
+  return where_kept<T>(kept, scale_by_power<T>(p, n));
 }
 
 // The first k lanes from memory, `fill` in the others.

@@ -174,3 +174,23 @@ def test_combinations_of_more_than_there_are():
     for again in (False, True):
         with pytest.raises(RuntimeError, match="combinations: expected r of at most 64"):
             torch.combinations(x, 2**63 - 1, again)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_topk_of_long_lines(dtype, largest):
+    """Ties go to the first, NaN is the largest; lines in any layout."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-40, 40, (7, 1003)).astype(dtype)
+    if dtype != "int32":
+        x[0, 500:503], x[1, :], x[2, 3], x[3, ::2] = np.nan, np.nan, -np.inf, np.nan
+        x[4, 10:990] = np.inf
+    for made in (torch.from_numpy(x), torch.from_numpy(np.asfortranarray(x))):
+        values, places = made.topk(12, largest=largest)
+        for row in range(7):
+            v = x[row].astype(np.float64)
+            rank = (v != v).astype(int) * (1 if largest else -1)
+            clean = np.where(v != v, 0, v) * (1 if largest else -1)
+            best = np.lexsort((np.arange(1003), -clean, -rank))[:12]
+            assert places[row].tolist() == best.tolist()
+            assert np.array_equal(values[row].numpy(), x[row][best], equal_nan=dtype != "int32")

@@ -49,5 +49,23 @@ void gemm_bf16_dot(const GemmCall& call);
 // The same by the tiles of AMX; k is not 0.
 bool has_amx();
 void gemm_amx(const GemmCall& call);
+// In parts, for kernels that use an operand several times. A right operand is `lanes` columns of
+// `values` numbers, at data + lane * column + along * number, packed into so many words.
+int64_t amx_words(int64_t lanes, int64_t values);
+void amx_pack(const BFloat16* data, int64_t lane, int64_t along, int64_t lanes, int64_t values,
+              uint32_t* to);
+// c = alpha * a b + beta * c in float, in the calling thread; rows of a are dense, b is packed.
+struct AmxProduct {
+  int64_t m, n, k;
+  const BFloat16* a;
+  int64_t a_rs;
+  const uint32_t* b;
+  int64_t b_values;  // that b was packed for, at least k
+  float* c;
+  int64_t ldc;
+  float alpha = 1, beta = 0;
+};
+void amx_product(const AmxProduct& p);
+void amx_round(const float* x, int64_t n, BFloat16* to);
 
 }  // namespace flambeau::kernels

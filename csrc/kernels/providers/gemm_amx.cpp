@@ -1,6 +1,6 @@
 // Matrix products of bfloat16 by the tile registers of AMX (Intel, Architecture Instruction Set
-// Extensions, chapter 3): 16 x 16 sums and 16 steps of 2 numbers an instruction. One file, built for
-// that set alone and used when the machine and the system have it.
+// Extensions, chapter 3): 16 x 16 sums and 16 steps of 2 numbers an instruction. One file, built
+// for that set alone and used when the machine and the system have it.
 #include "kernels/providers/gemm.h"
 
 #if defined(__x86_64__) && defined(__linux__) && !defined(__clang__) && __GNUC__ >= 12
@@ -23,7 +23,7 @@
 
 namespace flambeau::kernels::v4_amx::tiles {
 
-constexpr int64_t kSide = 32;             // rows and columns of a block of C: two tiles each
+constexpr int64_t kSide = 32;              // rows and columns of a block of C: two tiles each
 constexpr int64_t kTile = 16, kStep = 32;  // rows of a tile; numbers along k that one step takes
 constexpr int64_t kWords = kSide * kTile;  // of an operand and a step
 constexpr int64_t kHeld = 512;  // steps times panels of B that stay in the second-level cache: 1 MB
@@ -192,6 +192,38 @@ void product(const GemmCall& g) {
   });
 }
 
+void part(const AmxProduct& p) {
+  const Lanes a{p.a, p.a_rs, 1, p.m, p.k};
+  const int64_t steps = ceil_div(p.k, kStep);
+  Buffer<uint32_t> room(p.k % kStep || p.m % kSide ? steps * kWords : 1);
+  Tiles tiles;
+  alignas(64) float sums[kSide * kSide];
+  for (int64_t i0 = 0; i0 < p.m; i0 += kSide) {
+    const Rows rows = rows_of(a, i0, steps, room.get());
+    const uint32_t* b = p.b;
+    for (int64_t j0 = 0; j0 < p.n; j0 += kSide, b += ceil_div(p.b_values, kStep) * kWords) {
+      block(steps, rows, b, sums);
+      for (int64_t j = j0; j < std::min(p.n, j0 + kSide); j += kTile) {
+        const auto mask = static_cast<__mmask16>((1u << std::min(kTile, p.n - j)) - 1);
+        for (int64_t i = i0; i < std::min(p.m, i0 + kSide); ++i) {
+          float* to = p.c + i * p.ldc + j;
+          Vec<float> v = load<float>(sums + (i - i0) * kSide + j - j0) * p.alpha;
+          if (p.beta != 0) v += (Vec<float>)_mm512_maskz_loadu_ps(mask, to) * p.beta;
+          _mm512_mask_storeu_ps(to, mask, (__m512)v);
+        }
+      }
+    }
+  }
+}
+
+void rounded(const float* x, int64_t n, BFloat16* to) {
+  for (int64_t i = 0; i < n; i += kTile) {
+    const auto mask = static_cast<__mmask16>((1u << std::min(kTile, n - i)) - 1);
+    _mm256_mask_storeu_epi16(to + i, mask,
+                             (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(mask, x + i)));
+  }
+}
+
 }  // namespace flambeau::kernels::v4_amx::tiles
 #pragma GCC pop_options
 
@@ -213,6 +245,23 @@ bool has_amx() {
 void gemm_amx(const GemmCall& call) {
   v4_amx::tiles::product(call);
 }
+int64_t amx_words(int64_t lanes, int64_t values) {
+  using namespace v4_amx::tiles;
+  return ceil_div(lanes, kSide) * ceil_div(values, kStep) * kWords;
+}
+void amx_pack(const BFloat16* data, int64_t lane, int64_t along, int64_t lanes, int64_t values,
+              uint32_t* to) {
+  using namespace v4_amx::tiles;
+  const int64_t steps = ceil_div(values, kStep);
+  for (int64_t first = 0; first < lanes; first += kSide, to += steps * kWords)
+    pack_columns({data, lane, along, lanes, values}, first, steps, to);
+}
+void amx_product(const AmxProduct& p) {
+  v4_amx::tiles::part(p);
+}
+void amx_round(const float* x, int64_t n, BFloat16* to) {
+  v4_amx::tiles::rounded(x, n, to);
+}
 
 }  // namespace flambeau::kernels
 #else
@@ -221,5 +270,11 @@ bool has_amx() {
   return false;
 }
 void gemm_amx(const GemmCall&) {}
+int64_t amx_words(int64_t, int64_t) {
+  return 0;
+}
+void amx_pack(const BFloat16*, int64_t, int64_t, int64_t, int64_t, uint32_t*) {}
+void amx_product(const AmxProduct&) {}
+void amx_round(const float*, int64_t, BFloat16*) {}
 }  // namespace flambeau::kernels
 #endif
