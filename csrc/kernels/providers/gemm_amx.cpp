@@ -115,11 +115,20 @@ struct Lanes {
   }
 };
 
-// Columns of B from `first` on, for all steps.
-void pack_columns(const Lanes& b, int64_t first, int64_t steps, uint32_t* to) {
-  for (int64_t s = 0; s < steps; ++s, to += kWords)
+// `count` blocks of columns of B from the column `first` on, for all steps; in the order in which B
+// lies.
+void pack_columns(const Lanes& b, int64_t first, int64_t count, int64_t steps, uint32_t* to) {
+  auto one = [&](int64_t j, int64_t s) {
     for (int64_t half = 0; half < kSide; half += kTile)
-      b.square(first + half, s * kStep, true, to + half, kSide);
+      b.square(first + j * kSide + half, s * kStep, true, to + (j * steps + s) * kWords + half,
+               kSide);
+  };
+  if (b.lane == 1)
+    for (int64_t s = 0; s < steps; ++s)
+      for (int64_t j = 0; j < count; ++j) one(j, s);
+  else
+    for (int64_t j = 0; j < count; ++j)
+      for (int64_t s = 0; s < steps; ++s) one(j, s);
 }
 // Rows of A where they lie, or packed.
 Rows rows_of(const Lanes& a, int64_t first, int64_t steps, uint32_t* room) {
@@ -152,13 +161,14 @@ void finish(const GemmCall& g, const float* sums, int64_t i0, int64_t j0) {
   }
 }
 
-// Threads share out rows or columns, whichever has more blocks. With rows, they pack B together.
+// Threads share out columns, each packs its own and none waits; or rows where columns are few, and
+// then they pack B together.
 void product(const GemmCall& g) {
   const Lanes a{static_cast<const BFloat16*>(g.a), g.a_rs, g.a_cs, g.m, g.k};
   const Lanes b{static_cast<const BFloat16*>(g.b), g.b_cs, g.b_rs, g.n, g.k};
   const int64_t steps = ceil_div(g.k, kStep), high = ceil_div(g.m, kSide),
                 wide = ceil_div(g.n, kSide);
-  const bool by_rows = high >= wide;
+  const bool by_rows = wide < 2 * g.threads && high > wide;
   const int64_t held = std::max<int64_t>(1, kHeld / steps);
   Buffer<uint32_t> packed_b(std::min(held, wide) * steps * kWords * (by_rows ? 1 : g.threads) + 16);
   Buffer<uint32_t> packed_a(steps * kWords * g.threads + 16);
@@ -177,8 +187,7 @@ void product(const GemmCall& g) {
       const int64_t count = std::min(held, j1 - jc);
       const int64_t first = by_rows ? count * t / nt : 0,
                     last = by_rows ? count * (t + 1) / nt : count;
-      for (int64_t j = first; j < last; ++j)
-        pack_columns(b, (jc + j) * kSide, steps, columns + j * steps * kWords);
+      pack_columns(b, (jc + first) * kSide, last - first, steps, columns + first * steps * kWords);
       if (by_rows) barrier(nt);
       for (int64_t i = i0; i < i1; ++i) {
         const Rows rows = rows_of(a, i * kSide, steps, room);
@@ -252,9 +261,8 @@ int64_t amx_words(int64_t lanes, int64_t values) {
 void amx_pack(const BFloat16* data, int64_t lane, int64_t along, int64_t lanes, int64_t values,
               uint32_t* to) {
   using namespace v4_amx::tiles;
-  const int64_t steps = ceil_div(values, kStep);
-  for (int64_t first = 0; first < lanes; first += kSide, to += steps * kWords)
-    pack_columns({data, lane, along, lanes, values}, first, steps, to);
+  pack_columns({data, lane, along, lanes, values}, 0, ceil_div(lanes, kSide),
+               ceil_div(values, kStep), to);
 }
 void amx_product(const AmxProduct& p) {
   v4_amx::tiles::part(p);
