@@ -1,10 +1,12 @@
 // Attention on tensors: dtypes and layouts for attention_blocks.h. Half formats compute in float:
-// converted by blocks in the forward pass, as a whole in the backward pass.
+// converted by blocks in the forward pass, as a whole in the backward pass. Bfloat16 stays what it
+// is where the machine has tiles for it.
 #include <algorithm>
 
 #include "gen/kernels.h"
 #include "kernels/attention_blocks.h"
 #include "kernels/copy.h"
+#include "kernels/providers/gemm.h"
 
 namespace flambeau::kernels {
 namespace {
@@ -62,9 +64,12 @@ void attention_fused_backward(Tensor& gq, Tensor& gk, Tensor& gv, const Tensor& 
     for (Tensor* t : {&gq, &gk, &gv}) fill_zero(*t);
     return;
   }
-  Prepared p(query, key, value, mask, causal, scale, opmath(query.dtype()));
+  const bool tiled = query.dtype() == DType::BFloat16 && has_amx() &&
+                     std::min(query.sizes()[3], value.sizes()[3]) >= 16;
+  const DType stored = tiled ? query.dtype() : opmath(query.dtype());
+  Prepared p(query, key, value, mask, causal, scale, stored);
   const DType d = p.call.dtype;
-  const Tensor go = usable(grad, d), o = usable(out, d), sums = contiguous(lse);
+  const Tensor go = usable(grad, stored), o = usable(out, stored), sums = contiguous(lse);
   AttentionGradCall c{p.call, {}, {}, {}, {}};
   auto target = [&](Tensor& t) {
     return t.dtype() == d && t.strides()[3] == 1 ? t : empty(t.sizes(), d);

@@ -146,14 +146,14 @@ struct TiledHead {
   int64_t q_row, out_row;
 
   void scores(int64_t rows, int64_t k0, int64_t columns, float* to) const {
-    amx_product({rows, columns, c.dim, q, q_row, k + amx_words(k0, c.dim), c.dim, to, kStride,
+    amx_product({rows, columns, c.dim, q, q_row, 1, k + amx_words(k0, c.dim), c.dim, to, kStride,
                  static_cast<float>(c.scale)});
   }
   void add_values(int64_t rows, int64_t k0, int64_t columns, const float* weights,
                   float* sums) const {
     for (int64_t i = 0; i < rows; ++i)
       amx_round(weights + i * kStride, columns, rounded + i * kKeys);
-    amx_product({rows, c.value_dim, columns, rounded, kKeys,
+    amx_product({rows, c.value_dim, columns, rounded, kKeys, 1,
                  v + k0 / kKeys * amx_words(c.value_dim, kKeys), std::min(kKeys, c.keys - k0), sums,
                  c.value_dim, 1, k0 ? 1.0f : 0.0f});
   }
@@ -376,6 +376,98 @@ void head_backward(const AttentionGradCall& c, int64_t b, int64_t h, T* p, T* ds
   }
 }
 
+// The same of bfloat16 by the tiles of AMX: P and dS are rounded before they are multiplied.
+class TiledGrad {
+ public:
+  explicit TiledGrad(const AttentionGradCall& c)
+      : c_(c),
+        k_rows_(amx_words(c.keys, c.dim) + 1),
+        v_rows_(amx_words(c.keys, c.value_dim) + 1),
+        k_columns_(tiles::ceil_div(c.keys, kKeys) * amx_words(c.dim, kKeys) + 1),
+        q_columns_(amx_words(c.dim, kQueries)),
+        go_columns_(amx_words(c.value_dim, kQueries)),
+        p_(kQueries * kStride),
+        ds_(kQueries * kStride),
+        delta_(kQueries),
+        rounded_(kQueries * kKeys) {}
+
+  void head(int64_t b, int64_t h) {
+    const int64_t kv = h / (c_.heads / c_.kv_heads), d = c_.dim, e = c_.value_dim;
+    const BFloat16* k = head_of<BFloat16>(c_.k, b, kv);
+    const BFloat16* v = head_of<BFloat16>(c_.v, b, kv);
+    amx_pack(k, c_.k.row, 1, c_.keys, d, k_rows_.get());
+    amx_pack(v, c_.v.row, 1, c_.keys, e, v_rows_.get());
+    for (int64_t k0 = 0; k0 < c_.keys; k0 += kKeys)
+      amx_pack(k + k0 * c_.k.row, 1, c_.k.row, d, std::min(kKeys, c_.keys - k0), k_columns_at(k0));
+    for (int64_t i = 0; i < c_.keys; ++i) {
+      std::fill_n(head_of<float>(c_.gk, b, h) + i * c_.gk.row, d, 0.0f);
+      std::fill_n(head_of<float>(c_.gv, b, h) + i * c_.gv.row, e, 0.0f);
+    }
+    for (int64_t q0 = 0; q0 < c_.queries; q0 += kQueries) queries(b, h, q0);
+  }
+
+ private:
+  uint32_t* k_columns_at(int64_t k0) const {
+    return k_columns_.get() + k0 / kKeys * amx_words(c_.dim, kKeys);
+  }
+
+  void queries(int64_t b, int64_t h, int64_t q0) {
+    const int64_t d = c_.dim, e = c_.value_dim, rows = std::min(kQueries, c_.queries - q0),
+                  end = c_.causal ? std::min(c_.keys, q0 + rows) : c_.keys;
+    const BFloat16* q = head_of<BFloat16>(c_.q, b, h) + q0 * c_.q.row;
+    const BFloat16* go = head_of<BFloat16>(c_.go, b, h) + q0 * c_.go.row;
+    const BFloat16* out = head_of<BFloat16>(c_.out, b, h) + q0 * c_.out.row;
+    float* gq = head_of<float>(c_.gq, b, h) + q0 * c_.gq.row;
+    const float* lse = static_cast<const float*>(c_.lse) + (b * c_.heads + h) * c_.queries + q0;
+    const auto scale = static_cast<float>(c_.scale);
+    amx_pack(q, 1, c_.q.row, d, rows, q_columns_.get());
+    amx_pack(go, 1, c_.go.row, e, rows, go_columns_.get());
+    for (int64_t i = 0; i < rows; ++i) {
+      float sum = 0;
+      for (int64_t j = 0; j < e; ++j) sum += go[i * c_.go.row + j] * out[i * c_.out.row + j];
+      delta_.get()[i] = sum;
+      if (end == 0) std::fill_n(gq + i * c_.gq.row, d, 0.0f);
+    }
+    for (int64_t k0 = 0; k0 < end; k0 += kKeys) {
+      const int64_t columns = std::min(kKeys, end - k0);
+      float *p = p_.get(), *ds = ds_.get();
+      amx_product({rows, columns, d, q, c_.q.row, 1, k_rows_.get() + amx_words(k0, d), d, p,
+                   kStride, scale});
+      restrict_scores<float>(c_, b, h, q0, rows, k0, columns, p, kStride);
+      for (int64_t i = 0; i < rows; ++i) exp_row<float>(p + i * kStride, columns, lse[i]);
+      round(p, rows, columns);
+      amx_product({columns, e, rows, rounded_.get(), 1, kKeys, go_columns_.get(), rows,
+                   head_of<float>(c_.gv, b, h) + k0 * c_.gv.row, c_.gv.row, 1, 1});
+      amx_product(
+          {rows, columns, e, go, c_.go.row, 1, v_rows_.get() + amx_words(k0, e), e, ds, kStride});
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = i * kStride; j < i * kStride + columns; ++j)
+          ds[j] = p[j] * (ds[j] - delta_.get()[i]) * scale;
+      round(ds, rows, columns);
+      amx_product({columns, d, rows, rounded_.get(), 1, kKeys, q_columns_.get(), rows,
+                   head_of<float>(c_.gk, b, h) + k0 * c_.gk.row, c_.gk.row, 1, 1});
+      amx_product({rows, d, columns, rounded_.get(), kKeys, 1, k_columns_at(k0),
+                   std::min(kKeys, c_.keys - k0), gq, c_.gq.row, 1, k0 ? 1.0f : 0.0f});
+    }
+  }
+  void round(const float* x, int64_t rows, int64_t columns) const {
+    for (int64_t i = 0; i < rows; ++i)
+      amx_round(x + i * kStride, columns, rounded_.get() + i * kKeys);
+  }
+
+  const AttentionGradCall& c_;
+  Buffer<uint32_t> k_rows_, v_rows_, k_columns_, q_columns_, go_columns_;
+  Buffer<float> p_, ds_, delta_;
+  Buffer<BFloat16> rounded_;
+};
+
+void tiled_backward(const AttentionGradCall& c) {
+  parallel_for(0, c.batch * c.heads, 1, [&](int64_t from, int64_t to) {
+    TiledGrad grad(c);
+    for (int64_t t = from; t < to; ++t) grad.head(t / c.heads, t % c.heads);
+  });
+}
+
 template <class T>
 void backward(const AttentionGradCall& c) {
   parallel_for(0, c.batch * c.heads, 1, [&](int64_t from, int64_t to) {
@@ -393,6 +485,7 @@ void attention_forward(const AttentionCall& call) {
 }
 
 void attention_backward(const AttentionGradCall& call) {
+  if (call.stored == DType::BFloat16) return tiled_backward(call);
   if (call.dtype == DType::Float32) return backward<float>(call);
   backward<double>(call);
 }

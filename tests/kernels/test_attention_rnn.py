@@ -90,6 +90,33 @@ def test_half_formats_attend_in_float(dtype):
     assert ((got.double() - want).abs() <= bound).all()
 
 
+@pytest.mark.parametrize("rule", ["all", "causal", "mask"])
+@pytest.mark.parametrize("shape", [(200, 513, 24, 40), (64, 300, 64, 64), (257, 31, 17, 33)])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_gradients_of_half_formats(dtype, shape, rule):
+    """Against double precision, with errors of the size of what is rounded."""
+    torch.manual_seed(1)
+    queries, keys, width, value_width = shape
+    q, k, v = (
+        torch.randn(2, n, 3, d).to(dtype).transpose(1, 2).requires_grad_()
+        for n, d in ((queries, width), (keys, width), (keys, value_width))
+    )
+    mask = {"all": None, "causal": torch.ones(queries, keys, dtype=torch.bool).tril(),
+            "mask": torch.rand(queries, keys) > 0.3}[rule]  # fmt: skip
+    given = {"attn_mask": mask} if rule == "mask" else {"is_causal": rule == "causal"}
+    out = F.scaled_dot_product_attention(q, k, v, **given)
+    g = torch.randn(out.shape).to(dtype)
+    got = torch.autograd.grad(out, (q, k, v), g)
+    exact = [x.detach().double().requires_grad_() for x in (q, k, v)]
+    scores = exact[0] @ exact[1].mT / width**0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -np.inf)
+    want = torch.autograd.grad(scores.softmax(-1) @ exact[2], exact, g.double())
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype == dtype
+        assert (a.double() - b).abs().max() <= 4 * torch.finfo(dtype).eps * b.abs().max()
+
+
 @pytest.mark.parametrize("kind,gates", [("lstm", 4), ("gru", 3), ("rnn_tanh", 1)])
 @pytest.mark.parametrize("hidden", [1, 7, 40])
 def test_layer(kind, gates, hidden):

@@ -145,3 +145,29 @@ def test_einsum(equation):
     xs = [numbers(s, "float64", i) for i, s in enumerate(shapes[equation])]
     got = torch.einsum(equation, *map(torch.from_numpy, xs))
     close(got, np.asarray(np.einsum(equation, *xs)), 1e-13)
+
+
+@pytest.mark.parametrize("k", [1, 15, 16, 31, 64, 100, 257])
+def test_products_of_bfloat16_in_any_layout(k):
+    """Tiles that are full and others, with what is added: sums in float, rounded once."""
+    rng = np.random.default_rng(k)
+
+    def matrix(m, n, form):
+        shape = [(m, n), (n, m), (m + 3, n + 5), (2 * m, 3 * n)][form]
+        x = torch.from_numpy(rng.standard_normal(shape)).bfloat16()
+        return [x, x.t(), x[1 : m + 1, 2 : n + 2], x[::2, ::3]][form]
+
+    eps = torch.finfo(torch.bfloat16).eps
+    for m, n, left, right in [
+        (16, 16, 0, 0), (17, 33, 1, 2), (70, 31, 2, 1), (33, 200, 3, 0), (100, 64, 0, 3),
+        (300, 40, 1, 1), (40, 300, 2, 3), (64, 96, 3, 2), (130, 130, 0, 1),
+    ]:  # fmt: skip
+        a, b, bias = matrix(m, k, left), matrix(k, n, right), matrix(1, n, 0)[0]
+        exact, sizes = a.double() @ b.double(), a.double().abs() @ b.double().abs()
+        for got, want in [
+            (a @ b, exact),
+            (torch.addmm(bias, a, b, alpha=0.5, beta=2), exact * 0.5 + 2 * bias.double()),
+            (torch.ones(m, n).bfloat16().addmm_(a, b, beta=3), exact + 3),
+        ]:
+            bound = eps / 2 * want.abs() + k * 2.0**-23 * (sizes + 8)
+            assert ((got.double() - want).abs() <= bound * 1.01).all()

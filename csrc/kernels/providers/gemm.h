@@ -54,11 +54,11 @@ void gemm_amx(const GemmCall& call);
 int64_t amx_words(int64_t lanes, int64_t values);
 void amx_pack(const BFloat16* data, int64_t lane, int64_t along, int64_t lanes, int64_t values,
               uint32_t* to);
-// c = alpha * a b + beta * c in float, in the calling thread; rows of a are dense, b is packed.
+// c = alpha * a b + beta * c in float, in the calling thread; b is packed.
 struct AmxProduct {
   int64_t m, n, k;
   const BFloat16* a;
-  int64_t a_rs;
+  int64_t a_rs, a_cs;
   const uint32_t* b;
   int64_t b_values;  // that b was packed for, at least k
   float* c;

@@ -202,9 +202,9 @@ void product(const GemmCall& g) {
 }
 
 void part(const AmxProduct& p) {
-  const Lanes a{p.a, p.a_rs, 1, p.m, p.k};
+  const Lanes a{p.a, p.a_rs, p.a_cs, p.m, p.k};
   const int64_t steps = ceil_div(p.k, kStep);
-  Buffer<uint32_t> room(p.k % kStep || p.m % kSide ? steps * kWords : 1);
+  Buffer<uint32_t> room(p.a_cs != 1 || p.k % kStep || p.m % kSide ? steps * kWords : 1);
   Tiles tiles;
   alignas(64) float sums[kSide * kSide];
   for (int64_t i0 = 0; i0 < p.m; i0 += kSide) {
