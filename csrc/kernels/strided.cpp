@@ -12,8 +12,8 @@ LoopNest::LoopNest(const Ints& shape) {
   for (int d = 0; d < ndim; ++d) {
     sizes[d] = shape[ndim - 1 - d];
     dims[d] = ndim - 1 - d;
-    numel *= sizes[d];
   }
+  numel = checked_numel(shape);
 }
 
 void LoopNest::add(const Ints& own, const Ints& own_strides, int64_t itemsize) {

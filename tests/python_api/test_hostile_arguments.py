@@ -155,3 +155,12 @@ def test_triangles_of_absurd_matrices():
         np.testing.assert_array_equal(fb.tril_indices(row, col, k).numpy(), want)
     with pytest.raises(NotImplementedError, match="ComplexFloat"):
         fb.zeros(2, dtype=fb.complex64).random_()
+
+
+def test_shapes_that_broadcasting_makes_too_large():
+    wide, tall = fb.ones(1).expand(1 << 58), fb.ones(5, 2, 5, 1)
+    for f in (fb.heaviside, fb.add, fb.maximum, lambda a, b: fb.where(a > 0, a, b)):
+        with pytest.raises(RuntimeError, match="overflows|not enough memory|too large"):
+            f(wide, tall)
+    empty = fb.ones(1, 0).expand(1 << 58, 0)
+    assert (empty + fb.ones(1, 1)).shape == (1 << 58, 0)
