@@ -360,12 +360,18 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r == 0:
         return empty([0], dtype=input.dtype)
     n = input.numel()
-    check(r <= 64, f"combinations: expected r of at most 64 (dims of its grid), but got {r}")
+    check(r <= 64, f"combinations: expected r of at most 64, but got {r}")
     if r > n and not with_replacement:
         return input.narrow(0, 0, 0).unsqueeze(1).repeat([1, r])
-    index = arange(0, n)
-    grids = _meshgrid([index for i in range(r)], "ij")
-    keep = ones([n for i in range(r)], dtype=bool_)
-    for i in range(r - 1):
-        keep = keep & (grids[i] <= grids[i + 1] if with_replacement else grids[i] < grids[i + 1])
-    return stack([input.index_select(0, x.masked_select(keep)) for x in grids], 1)
+    step = 0 if with_replacement else 1
+    last = arange(0, n)
+    columns: Tensors = [last]
+    for _ in range(r - 1):  # every row goes on with each place from its last one on
+        counts = n - step - last
+        rows = repeat_indices(counts)
+        before = counts.cumsum(0) - counts
+        at = arange(0, rows.numel()) - before.index_select(0, rows)
+        last = at + last.index_select(0, rows) + step
+        columns = [c.index_select(0, rows) for c in columns]
+        columns.append(last)
+    return stack([input.index_select(0, c) for c in columns], 1)

@@ -2,6 +2,8 @@
 twice, what is copied and what is refused. References: NumPy, SciPy, closed forms, differences.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import special
@@ -456,3 +458,14 @@ def test_results_beside_a_number_are_laid_out_as_their_tensor(rows):
     x = torch.empty_strided((rows, 7, 1, 1), (7, 1, 7, 7)).fill_(1.0)
     assert (x / 2).stride() == (7, 1, 7, 7)
     assert ((x / 2) - torch.ones(7, 1)).stride() == (49, 1, 7, 49)
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("r", [0, 1, 2, 3, 5, 7])
+@pytest.mark.parametrize("n", [0, 1, 2, 6])
+def test_combinations_are_those_of_itertools(n, r, again):
+    x = list(range(0, 10 * n, 10))
+    choose = itertools.combinations_with_replacement if again else itertools.combinations
+    got = torch.combinations(torch.tensor(x, dtype=torch.int64), r, again)
+    want = [list(c) for c in choose(x, r)] if r else []
+    assert got.tolist() == want and got.shape == ((len(want), r) if r else (0,))
