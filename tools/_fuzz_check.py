@@ -215,6 +215,10 @@ def _wrong(
     if call.target.form == "inplace" or call.target.name.endswith("_") or asked:
         # Lists of tensors to change come first, as a lone one does.
         writes += [t for a in args[: 2 if call.grad else 1] for t in tensors(a)]
+    if call.target.op is not None:  # statistics that a norm keeps
+        names = [p.name for p in call.target.op.params]
+        given = dict(zip(names, args[1:] if call.grad else args, strict=False)) | kwargs
+        writes += tensors([v for name, v in given.items() if name.startswith("running_")])
     shared = {w.untyped_storage().data_ptr() for w in writes}
     for k, t in enumerate(memory.ts):
         written = any(w is t for w in writes)

@@ -182,40 +182,48 @@ void forward(const RnnForward& c) {
   const std::vector<int64_t> first = step_rows(c);
   const int threads = threads_for(c);
   const PackedWeight<T> w(H, G * H, H, {static_cast<const T*>(c.w), 1, H}, threads);
-  PackedState<T> state(c.batch, H);
+  // Where each thread's cache holds the whole weight, threads own sequences and never meet.
+  const bool by_rows = threads > 1 && c.batch >= 8 * threads &&
+                       G * H * H * static_cast<int64_t>(sizeof(T)) <= 5 << 18;
+  std::vector<PackedState<T>> states;
+  for (int t = 0; t < (by_rows ? threads : 1); ++t) states.emplace_back(c.batch, H);
   Buffer<T> gates(c.batch * G * H + 1);
   const T* x = static_cast<const T*>(c.x);
   const T* b = static_cast<const T*>(c.b);
   T* h = static_cast<T*>(c.h);
   const bool separate = c.mode == kGru;
   tiles::region(threads, [&](int t, int nt) {
-    const int64_t p0 = w.panels * t / nt, p1 = w.panels * (t + 1) / nt;
+    const int64_t p0 = by_rows ? 0 : w.panels * t / nt,
+                  p1 = by_rows ? w.panels : w.panels * (t + 1) / nt;
     const int64_t u0 = std::min(H, p0 * kPanel<T>), u1 = std::min(H, p1 * kPanel<T>);
+    const int64_t r0 = by_rows ? c.batch * t / nt : 0,
+                  r1 = by_rows ? c.batch * (t + 1) / nt : c.batch;
+    PackedState<T>& state = states[by_rows ? t : 0];
     for (int64_t s = 0; s < c.steps; ++s) {
-      const int64_t step = c.reverse ? c.steps - 1 - s : s, rows = c.batch_sizes[step],
-                    row0 = first[step];
-      if (t == 0 && rows) state.pack(h, H, rows, H);
+      const int64_t step = c.reverse ? c.steps - 1 - s : s, row0 = first[step],
+                    end = std::min(r1, c.batch_sizes[step]), rows = std::max<int64_t>(0, end - r0);
+      if ((by_rows || t == 0) && rows) state.pack(h + r0 * H, H, rows, H);
       // Start values of this thread's units: the inputs' part and the bias.
-      for (int64_t r = 0; r < rows; ++r)
+      for (int64_t r = r0; r < end; ++r)
         for (int64_t g = 0; g < G; ++g) {
           T* to = gates.get() + (r * G + g) * H;
           const T* from = x + ((row0 + r) * G + g) * H;
           for (int64_t u = u0; u < u1; ++u)
             to[u] = (separate ? T(0) : from[u]) + (b ? b[g * H + u] : T(0));
         }
-      barrier(nt);
+      if (!by_rows) barrier(nt);
       for (int64_t p = p0; p < p1 && rows; ++p)
         for (int64_t g = 0; g < G; ++g)
           state.multiply(rows, H, w.panel(g, p), std::min(kPanel<T>, H - p * kPanel<T>),
-                         gates.get() + g * H + p * kPanel<T>, G * H, false);
-      for (int64_t r = 0; r < rows; ++r) {
+                         gates.get() + (r0 * G + g) * H + p * kPanel<T>, G * H, false);
+      for (int64_t r = r0; r < end; ++r) {
         const int64_t row = row0 + r;
         const T* sums = gates.get() + r * G * H;
         cell<T>(c, u0, u1, separate ? x + row * G * H : sums, sums, static_cast<T*>(c.y) + row * H,
                 static_cast<T*>(c.saved) + row * S * H, h + r * H,
                 static_cast<T*>(c.c) + (c.c ? r * H : 0));
       }
-      barrier(nt);
+      if (!by_rows) barrier(nt);
     }
   });
 }

@@ -206,6 +206,13 @@ def fill_diagonal_(self: Tensor, fill_value: Number, wrap: bool = False) -> Tens
             [0., 1.]])
     """
     check(self.ndim >= 2, f"fill_diagonal_: dimensions must larger than 1, got {self.ndim}")
+    for d in range(self.ndim):
+        check(
+            self.size(d) <= 1 or self.stride(d) != 0,
+            "fill_diagonal_: unsupported operation: more than one element of the written-to tensor "
+            "refers to a single memory location. Please clone() the tensor before performing the "
+            "operation.",
+        )
     n = self.size(0)
     width = self.size(1)
     if self.ndim > 2:

@@ -147,6 +147,8 @@ def test_diagonals_are_filled_with_gradients():
     assert x.grad.tolist() == want.tolist()
     with pytest.raises(RuntimeError, match="dimensions must larger than 1, got 1"):
         torch.zeros(3).fill_diagonal_(1)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.zeros(1, 2).expand(3, 2).fill_diagonal_(1)
     with pytest.raises(RuntimeError, match="must be of equal length"):
         torch.zeros(2, 2, 3).fill_diagonal_(1)
 
