@@ -20,6 +20,12 @@ AttentionOperand operand(const Tensor& x) {
   return {x.data_ptr(), x.strides()[0], x.strides()[1], x.strides()[2]};
 }
 
+// Are heads multiplied by tiles? Narrower ones would leave most of a tile empty.
+bool are_tiled(const Tensor& query, const Tensor& value) {
+  return query.dtype() == DType::BFloat16 && has_amx() &&
+         std::min(query.sizes()[3], value.sizes()[3]) >= kTileLanes;
+}
+
 struct Prepared {
   AttentionCall call;
   Tensor q, k, v, mask;
@@ -27,6 +33,7 @@ struct Prepared {
            bool causal, double scale, DType stored)
       : q(usable(query, stored)), k(usable(key, stored)), v(usable(value, stored)) {
     call.dtype = opmath(query.dtype()), call.stored = stored;
+    call.tiled = are_tiled(query, value);
     call.batch = q.sizes()[0], call.heads = q.sizes()[1], call.kv_heads = k.sizes()[1];
     call.queries = q.sizes()[2], call.keys = k.sizes()[2], call.dim = q.sizes()[3],
     call.value_dim = v.sizes()[3];
@@ -64,9 +71,7 @@ void attention_fused_backward(Tensor& gq, Tensor& gk, Tensor& gv, const Tensor& 
     for (Tensor* t : {&gq, &gk, &gv}) fill_zero(*t);
     return;
   }
-  const bool tiled = query.dtype() == DType::BFloat16 && has_amx() &&
-                     std::min(query.sizes()[3], value.sizes()[3]) >= 16;
-  const DType stored = tiled ? query.dtype() : opmath(query.dtype());
+  const DType stored = are_tiled(query, value) ? query.dtype() : opmath(query.dtype());
   Prepared p(query, key, value, mask, causal, scale, stored);
   const DType d = p.call.dtype;
   const Tensor go = usable(grad, stored), o = usable(out, stored), sums = contiguous(lse);

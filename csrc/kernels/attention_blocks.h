@@ -18,8 +18,8 @@ struct AttentionOperand {
 
 struct AttentionCall {
   DType dtype;   // float or double
-  DType stored;  // that of q, k, v, out and go in memory: forward converts it block by block,
-                 // backward takes bfloat16 where there are tiles for it (has_amx)
+  DType stored;  // that of q, k, v, out and go in memory; forward converts it block by block
+  bool tiled;    // stored is bfloat16, and the tiles of AMX multiply it, forward and backward
   int64_t batch, heads, kv_heads, queries, keys, dim, value_dim;
   AttentionOperand q, k, v, out;
   const void* mask =

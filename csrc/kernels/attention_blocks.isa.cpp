@@ -320,7 +320,7 @@ template <class T>
 void forward(const AttentionCall& c) {
   if (c.stored == c.dtype) return forward_of<T, Direct<T>>(c);
   if constexpr (std::is_same_v<T, float>)
-    if (c.stored == DType::BFloat16 && c.dim >= 16 && has_amx()) return forward_of<T, Tiled>(c);
+    if (c.tiled) return forward_of<T, Tiled>(c);
   forward_of<T, Widened<T>>(c);
 }
 
@@ -485,7 +485,7 @@ void attention_forward(const AttentionCall& call) {
 }
 
 void attention_backward(const AttentionGradCall& call) {
-  if (call.stored == DType::BFloat16) return tiled_backward(call);
+  if (call.tiled) return tiled_backward(call);
   if (call.dtype == DType::Float32) return backward<float>(call);
   backward<double>(call);
 }

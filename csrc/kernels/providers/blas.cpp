@@ -134,7 +134,7 @@ bool by_provider(const GemmCall& g) {
 
 // A product of fewer rows or columns leaves most of a tile empty.
 bool fills_tiles(const Gemm& g) {
-  return std::min(g.m, g.n) >= 16 && g.k >= 16;
+  return std::min({g.m, g.n, g.k}) >= kTileLanes;
 }
 
 void real_product(const Gemm& g, bool allowed) {

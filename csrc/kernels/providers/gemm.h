@@ -48,6 +48,7 @@ bool has_bf16_dot();
 void gemm_bf16_dot(const GemmCall& call);
 // The same by the tiles of AMX; k is not 0.
 bool has_amx();
+inline constexpr int64_t kTileLanes = 16;  // rows or columns of a tile: with fewer it does not pay
 void gemm_amx(const GemmCall& call);
 // In parts, for kernels that use an operand several times. A right operand is `lanes` columns of
 // `values` numbers, at data + lane * column + along * number, packed into so many words.
