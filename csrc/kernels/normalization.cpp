@@ -85,9 +85,8 @@ void native_layer_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in
         double sum, squares;
         fn.moments(row, n, row[0], &sum, &squares);
         double m = sum / static_cast<double>(n);
-        double var = std::max(0.0, squares / static_cast<double>(n) - m * m);
+        double var = std::max(squares / static_cast<double>(n) - m * m, 0.0);
         T centre = static_cast<T>(m + row[0]), scale = static_cast<T>(1.0 / std::sqrt(var + eps));
-        if (!(m == m)) scale = static_cast<T>(NAN);
         mean.data<T>()[r] = centre;
         rstd.data<T>()[r] = scale;
         fn.normalise(row, y.work.data<T>() + r * n, n, centre, scale, pointer<T>(w), pointer<T>(b));
@@ -191,7 +190,7 @@ void channel_moments(const Channels& ch, std::vector<double>& mean, std::vector<
     });
     for (int64_t j = 0; j < ch.c; ++j) {
       double m = s1[j] / n;
-      var[j] = std::max(0.0, s2[j] / n - m * m);
+      var[j] = std::max(s2[j] / n - m * m, 0.0);
       mean[j] = m + x[j];
     }
     return;
@@ -369,7 +368,7 @@ void native_group_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in
         double sum, squares;
         fn.moments(row, n, row[0], &sum, &squares);
         double m = sum / static_cast<double>(n),
-               var = std::max(0.0, squares / static_cast<double>(n) - m * m);
+               var = std::max(squares / static_cast<double>(n) - m * m, 0.0);
         m += row[0];
         double s = 1.0 / std::sqrt(var + eps);
         mean.data<T>()[r] = static_cast<T>(m);

@@ -347,8 +347,9 @@ double airy_ai(double x) {
 // -----------------------------------------------
 
 namespace {
-// Degrees beyond this take longer than anybody waits; their values are not known: NaN.
-constexpr double kHighest = 1 << 22;
+// Degrees beyond this take longer than anybody waits: where values do not soon grow past all
+// numbers, they are not known: NaN.
+constexpr double kHighest = 1 << 22, kSoon = 1 << 17;
 
 template <class F>
 double recur(double n, double p0, double p1, const F& step) {
@@ -356,8 +357,9 @@ double recur(double n, double p0, double p1, const F& step) {
   double whole = std::trunc(n);
   if (whole < 0) return 0;
   if (whole < 1) return p0;
+  const double last = whole > kHighest ? kSoon : kHighest;
   for (double k = 1; k < whole && (std::isfinite(p1) || k < 64); k += 1) {
-    if (k > kHighest) return kNan;
+    if (k > last) return kNan;
     double next = step(k, p1, p0);
     p0 = p1;
     p1 = next;

@@ -791,14 +791,13 @@ def local_response_norm(
         input.ndim >= 3,
         f"local_response_norm: expected input of at least 3 dims, got shape {input.shape}",
     )
+    check(size > 0, f"local_response_norm: expected a size greater than 0, got {size}")
     if input.numel() == 0:
         return input
     squares = input * input
     c = input.size(1)
     total = input.new_zeros(input.shape)
-    for shift in range(-(size // 2), size - size // 2):
+    for shift in range(max(-(size // 2), 1 - c), min(size - size // 2, c)):
         n = c - abs(shift)
-        if n > 0:
-            to_ = total.narrow(1, max(-shift, 0), n)
-            to_.add_(squares.narrow(1, max(shift, 0), n))
+        total.narrow(1, max(-shift, 0), n).add_(squares.narrow(1, max(shift, 0), n))
     return input / (total * (alpha / float(size)) + k) ** beta

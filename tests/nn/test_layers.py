@@ -7,6 +7,7 @@ import pytest
 
 import flambeau as fb
 from flambeau import nn
+from flambeau.nn import functional as F
 
 
 def array(tensor):
@@ -138,6 +139,24 @@ def test_batch_norm_cumulative_average_and_without_statistics():
     close(plain(batches[0]).mean(0), [0, 0])
 
 
+@pytest.mark.parametrize("layout", [fb.contiguous_format, fb.channels_last])
+def test_norms_keep_what_is_not_a_number(layout):
+    x = randn(2, 4, 3, 3)
+    x[0, 1, 2, 2] = float("nan")
+    x = x.contiguous(memory_format=layout)
+    norm = nn.BatchNorm2d(4)
+    norm(x)
+    assert norm.running_var.isnan().tolist() == [False, True, False, False]
+    assert norm.running_mean.isnan().tolist() == [False, True, False, False]
+    one, zero = fb.ones(4), fb.zeros(4)
+    for found in fb.native_batch_norm(x, one, zero, None, None, True, 0.1, 1e-5)[1:]:
+        assert found.isnan().tolist() == [False, True, False, False]
+    for found in fb.native_group_norm(x, one, zero, 2, 4, 9, 2, 1e-5)[1:]:
+        assert found.isnan().tolist() == [[True, False], [False, False]]
+    for found in fb.native_layer_norm(x, [3, 3], None, None, 1e-5)[1:]:
+        assert found.isnan().flatten().nonzero().tolist() == [[1]]
+
+
 def test_sync_batch_norm_of_one_process():
     model = nn.Sequential(nn.BatchNorm2d(3), nn.Sequential(nn.BatchNorm1d(2)))
     converted = nn.SyncBatchNorm.convert_sync_batchnorm(model)
@@ -178,6 +197,10 @@ def test_response_norms():
     window = square[:, :-2] + square[:, 1:-1] + square[:, 2:]
     expected = array(x) / (2 + 0.3 * window / 3) ** 0.5
     close(nn.LocalResponseNorm(3, alpha=0.3, beta=0.5, k=2)(x), expected)
+    whole = (array(x) ** 2).sum(1, keepdims=True)  # a window wider than all channels
+    close(F.local_response_norm(x, 2**62, 2.0**62, beta=1.0), array(x) / (1 + whole))
+    with pytest.raises(RuntimeError, match="local_response_norm: expected a size greater than 0"):
+        F.local_response_norm(x, 0)
     window[:, 2:] += array(x)[:, :1] ** 2  # the original layer never drops the first channel
     expected = array(x) / (2 + 0.3 * window / 3) ** 0.5
     close(nn.CrossMapLRN2d(3, alpha=0.3, beta=0.5, k=2)(x), expected)
