@@ -204,6 +204,13 @@ Tensor clone(const Tensor& x, MemoryFormat format) {
   return out;
 }
 
+double held(DType dtype, double x) {
+  alignas(16) char narrow[16];
+  convert(DType::Float64, &x, dtype, narrow, 1);
+  convert(dtype, narrow, DType::Float64, &x, 1);
+  return x;
+}
+
 void convert(DType from, const void* src, DType to, void* dst, int64_t n) {
   FB_ISA_DISPATCH(converter)(int(from), int(to))(src, dst, n);
 }

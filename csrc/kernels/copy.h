@@ -20,6 +20,8 @@ void fill_zero(const Tensor& x);
 Tensor contiguous(const Tensor& x, MemoryFormat format = MemoryFormat::Contiguous);
 // x itself when it has the dtype, else a converted copy that keeps x's layout.
 Tensor to_dtype(const Tensor& x, DType dtype);
+// A number as an element of that dtype has it.
+double held(DType dtype, double x);
 // Always a copy; Preserve keeps x's layout when it is dense.
 Tensor clone(const Tensor& x, MemoryFormat format = MemoryFormat::Preserve);
 

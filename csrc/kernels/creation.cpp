@@ -71,6 +71,8 @@ void arange_to(Tensor& out, const Scalar& end, OptDType dtype, OptDevice device)
 void linspace(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps, OptDType,
               OptDevice) {
   if (steps == 1) return fill(out, start);
+  const double first = held(out.dtype(), start.to_complex().real()),
+               last = held(out.dtype(), end.to_complex().real());
   auto at = [&]<class A>(int64_t i) -> A {
     // From both ends, so that the last value is exact and the sequence is symmetric.
     if constexpr (std::is_same_v<A, complex128>) {
@@ -86,8 +88,7 @@ void linspace(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps
                                       ? std::fma(d, static_cast<double>(i), s)
                                       : std::fma(-d, static_cast<double>(steps - 1 - i), e));
     } else {
-      double s = start.to_double(), e = end.to_double(),
-             d = (e - s) / static_cast<double>(steps - 1);
+      double s = first, e = last, d = (e - s) / static_cast<double>(steps - 1);
       return i < steps / 2 ? s + d * static_cast<double>(i)
                            : e - d * static_cast<double>(steps - 1 - i);
     }

@@ -277,6 +277,22 @@ void run(Job& job) {
   });
 }
 
+// Inputs as their loop may read them: whole numbers beside a half format are taken to that first.
+struct Narrowed {
+  const Tensor* inputs[kMaxInputs];
+  Tensor made[kMaxInputs];
+  Narrowed(const PointwiseKernel& k, DType computed, const Tensor* const* given) {
+    for (int i = 0; i < k.inputs; ++i) {
+      const Tensor& x = *given[i];
+      const bool wide = is_integral(x.dtype(), false) && x.itemsize() > 1 && x.dim() > 0;
+      inputs[i] = &x;
+      if (!wide || !is_reduced_float(computed) || k.conditions >> i & 1 || !on_cpu(x)) continue;
+      made[i] = to_dtype(x, computed);
+      inputs[i] = &made[i];
+    }
+  }
+};
+
 // Sets up the job over tensors whose shapes and dtypes are settled; the nest has the inputs, then
 // the outputs.
 void apply(const PointwiseKernel& k, DType computed, LoopNest& nest, const Tensor* const* inputs,
@@ -284,11 +300,17 @@ void apply(const PointwiseKernel& k, DType computed, LoopNest& nest, const Tenso
   if (nest.numel == 0) return;
   nest.merge();
   Compute c = compute_type(k, computed);
+  std::vector<Param> rounded;
+  if (k.rounded && is_reduced_float(computed)) {
+    rounded = params;
+    for (int i = 0; i < k.params; ++i)
+      if (k.rounded >> i & 1) rounded[i] = held(computed, rounded[i].re);
+  }
   const LoopTable& loops = *k.builds[isa_index];
   Job job{nest,
           loops.loops[int(c)],
           c == Compute::Float32 ? loops.fixed : nullptr,
-          params.begin(),
+          rounded.empty() ? params.begin() : rounded.data(),
           k.inputs,
           k.outputs,
           {},
@@ -309,14 +331,16 @@ void apply(const PointwiseKernel& k, DType computed, LoopNest& nest, const Tenso
   };
   int64_t written = 0;
   bool aliased = false;
-  // What is one number is converted once; whole numbers to what the computed dtype holds of them.
+  // What is one number is converted once, to what the computed dtype holds of it.
+  const bool half = is_reduced_float(computed);
   alignas(16) char numbers[kMaxInputs][16];
   for (int i = 0; i < k.inputs; ++i) {
     const Tensor& x = *inputs[i];
     Operand& o = job.operands[i];
-    const bool condition = k.conditions >> i & 1;
+    const bool condition = k.conditions >> i & 1, exact = k.exact >> i & 1 && x.dim() == 0;
     fill(o, x, condition ? DType::Bool : cd, i, true);
-    const bool narrowed = !condition && is_integral(computed, true) && x.dtype() != computed;
+    const bool narrowed =
+        !condition && x.dtype() != computed && (is_integral(computed, true) || (half && !exact));
     if (x.numel() != 1 || !(o.convert || narrowed)) continue;
     if (narrowed) {
       alignas(16) char narrow[16];
@@ -447,7 +471,8 @@ void call_general(const PointwiseKernel& k, const Tensor* const* inputs, Params 
   Device device = device_for(k, inputs, nullptr);
   Ints shape = broadcast_all(inputs, k.inputs);
   LoopNest nest(shape);
-  for (int i = 0; i < k.inputs; ++i) nest.add(*inputs[i]);
+  Narrowed in(k, computed, inputs);
+  for (int i = 0; i < k.inputs; ++i) nest.add(*in.inputs[i]);
   nest.order();
   Ints strides = result_strides(inputs, k.inputs, shape, nest);
   for (int i = 0; i < k.outputs; ++i) {
@@ -456,7 +481,7 @@ void call_general(const PointwiseKernel& k, const Tensor* const* inputs, Params 
                                  : empty_strided(shape, strides, d, device);
     nest.add(results[i]);
   }
-  apply(k, computed, nest, inputs, results, params);
+  apply(k, computed, nest, in.inputs, results, params);
   if (are_numbers(k, inputs))
     for (int i = 0; i < k.outputs; ++i) results[i].set_flag(kWrappedNumber);
 }
@@ -490,10 +515,11 @@ void write_into(const PointwiseKernel& k, DType computed, const Ints& shape,
                 const Tensor* const* inputs, Params params, const Tensor* outs) {
   device_for(k, inputs, outs);
   LoopNest nest(shape);
-  for (int i = 0; i < k.inputs; ++i) nest.add(*inputs[i]);
+  Narrowed in(k, computed, inputs);
+  for (int i = 0; i < k.inputs; ++i) nest.add(*in.inputs[i]);
   for (int i = 0; i < k.outputs; ++i) nest.add(outs[i]);
   nest.order();
-  apply(k, computed, nest, inputs, outs, params);
+  apply(k, computed, nest, in.inputs, outs, params);
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 // Loops exist for float32, float64, int64, complex64, complex128, and for uint64 and bool where
 // these differ from int64. Other dtypes are converted a tile at a time, in the first-level cache:
 // half formats to float32, small integers and bool to int64. So an operation needs few
-// instantiations, and every dtype and layout is served.
+// instantiations, and every dtype and layout is served. What is not of the computed dtype (numbers,
+// mostly) is first taken to it: beside bfloat16, 0.1 is 0.10009765625, so that what was filled with
+// 0.1 equals it. Factors and divisors are exempt, as in PyTorch, whose arithmetic this is.
 #pragma once
 
 #include <array>
@@ -60,6 +62,8 @@ struct PointwiseKernel {
   Promote promote;
   uint8_t classes;     // DTypeClass bits that are implemented
   uint8_t conditions;  // bit i: input i is read as bool and takes no part in promotion
+  uint8_t exact;       // bit i: a number as input i keeps its precision beside a half format
+  uint8_t rounded;     // bit i: parameter i has none but that of the computed dtype
   uint16_t cost;       // about how many operations per element
   Result results[4];
   const LoopTable* builds[kIsas > 0 ? kIsas : 1];

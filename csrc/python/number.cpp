@@ -2,6 +2,7 @@
 // or a tensor and a plain number, go straight to the method's thunk; everything else is sorted out
 // in `unusual`.
 #include <cstring>
+#include <utility>
 
 #include "python/argparse.h"
 #include "python/factories.h"
@@ -68,6 +69,8 @@ template <Operator op>
 PyObject* binary(PyObject* x, PyObject* y) noexcept {
   const Binding* b = bindings[op];
   if (!b) Py_RETURN_NOTIMPLEMENTED;
+  if constexpr (op == op_add || op == op_mul)  // a number is the second operand
+    if (!is_tensor(x) && is_number(x)) std::swap(x, y);
   try {
     bool plain = is_exact_tensor(x) &&
                  (is_exact_tensor(y) ||

@@ -6,7 +6,7 @@ around sine and cosine. See Note [Compute types] in csrc/kernels/pointwise.h.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from ..ops.scalar import PRIMITIVES
@@ -41,6 +41,9 @@ class Kernel:
     promote: str = "same"
     results: tuple[str, ...] = ()
     also: list[Node] = field(default_factory=list)
+    #: see `exact` and `rounded` of PointwiseKernel in csrc/kernels/pointwise.h
+    exact: frozenset[str] = frozenset()
+    rounded: frozenset[str] = frozenset()
 
     @property
     def compute_types(self) -> list[bool]:
@@ -343,6 +346,10 @@ def isa_source(kernels: Sequence[Kernel], name: str) -> str:
     return "\n".join([*lines, "", "}  // namespace flambeau::kernels::FB_ISA", ""])
 
 
+def _bits(names: Sequence[str], chosen: Collection[str]) -> int:
+    return sum(1 << i for i, name in enumerate(names) if name in chosen)
+
+
 def table_source(kernels: Sequence[Kernel]) -> str:
     """Text of gen/pointwise_table.cpp: the entries of all kernels."""
     lines = [
@@ -360,13 +367,15 @@ def table_source(kernels: Sequence[Kernel]) -> str:
         bits = " | ".join(
             {"b": "kBools", "i": "kInts", "f": "kFloats", "c": "kComplexes"}[c] for c in k.classes
         )
-        conditions = sum(1 << i for i, name in enumerate(k.inputs) if name in k.conditions)
+        conditions, exact = _bits(k.inputs, k.conditions), _bits(k.inputs, k.exact)
+        rounded = _bits(k.params, k.rounded)
         promote = {"same": "Same", "float": "Float", "first": "First"}[k.promote]
         results = ", ".join(f"Result::{k.result_kind(j)}" for j in range(len(k.outputs)))
         lines += [
             f"const PointwiseKernel kernel_{k.name} = {{",
             f'    "{k.label}", {len(k.inputs)}, {len(k.outputs)}, {len(k.params)},',
-            f"    Promote::{promote}, {bits}, {conditions}, {min(k.cost, 9999)}, {{{results}}},",
+            f"    Promote::{promote}, {bits}, {conditions}, {exact}, {rounded}, "
+            f"{min(k.cost, 9999)}, {{{results}}},",
             f"    FB_ISA_LIST(loops_{k.name})}};",
         ]
     return "\n".join([*lines, "", "}  // namespace flambeau::kernels", ""])

@@ -309,7 +309,7 @@ def _kernel(op: Op, name: str, outputs: list[Node], inputs: list[str], **options
     promote = "same" if promote in ("bool", "real", "complex") else promote
     return Kernel(
         name, str(op.option("label", op.name)), outputs, inputs, params, _conditions(op),
-        _classes(op), promote, **options,  # type: ignore[arg-type]
+        _classes(op), promote, exact=frozenset(op.option("exact", ())), **options,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -328,6 +328,7 @@ def plan(op: Op) -> Plan:
             outputs,
             tensors,
             results=tuple(op.option("results", ())),
+            rounded=frozenset(op.option("rounded", ())),
         )
         variants.append(Variant(outputs, kernel))
     all_params = [p.name for p in op.params if any(p.name in v.kernel.params for v in variants)]

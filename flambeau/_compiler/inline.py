@@ -69,7 +69,7 @@ def apply(
     """
     computed = pointwise.computed_dtype(op, fakes)
     compute = REGISTER[computed]
-    whole = is_integral(computed, True)
+    narrow = is_integral(computed, True) or computed.itemsize == 2
     if compute == "bool" and primitives(kernel) & _NO_TRUTHS:
         compute = "int64_t"
     types = {
@@ -83,11 +83,15 @@ def apply(
         if n.op == "input":
             at = kernel.inputs.index(str(n.value))
             x = tensors[at]
-            if whole and n.kind != "bool" and fakes[at].dtype is not computed:
-                x = body.stored_as(x, computed)  # what it holds of a number that may be too large
+            exact = computed.is_floating_point and n.value in kernel.exact and not fakes[at].ndim
+            if narrow and not exact and n.kind != "bool" and fakes[at].dtype is not computed:
+                x = body.stored_as(x, computed)  # what it holds of a number
             done[id(n)] = body.cast(x, types[n.kind])
         elif n.op == "param":
-            done[id(n)] = body.cast(params[kernel.params.index(str(n.value))], types["real"])
+            number = params[kernel.params.index(str(n.value))]
+            if narrow and computed.is_floating_point and n.value in kernel.rounded:
+                number = body.stored_as(number, computed)
+            done[id(n)] = body.cast(number, types["real"])
         elif n.op == "const":
             done[id(n)] = body.const(n.value, types[n.kind])
         else:

@@ -305,9 +305,12 @@ class Lowering:
     def view(self, node: Node, op: Any, args: list[Any]) -> None:
         if op.name == "as_strided" and isinstance(node.args[0], Value):
             args = [self.in_memory(node.args[0]), *args[1:]]
+        try:
+            made = table.evaluate(op, self.fakes_of(args), table.evaluate_call)
+        except RuntimeError:  # its base does not lie as in eager, which has this view
+            args = [self.laid_out(node.args[0]), *args[1:]]
+            made = table.evaluate(op, self.fakes_of(args), table.evaluate_call)
         base = next(a for a in args if isinstance(a, Lazy))
-        flat = self.fakes_of(args)
-        made = table.evaluate(op, flat, table.evaluate_call)
         several = made if isinstance(made, (tuple, list)) else [made]
         if any(fake.dtype is not base.fake.dtype for fake in several):
             self.call(node, args)  # loops see memory as one type alone

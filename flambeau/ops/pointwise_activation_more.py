@@ -218,6 +218,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     inplace=False,
     method=True,
     label="hardshrink_cpu",
+    rounded=("lambd",),
 )
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Zero within [-lambd, lambd], x outside.

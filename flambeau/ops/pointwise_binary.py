@@ -6,7 +6,7 @@ from flambeau.ops._lang import *
 from flambeau.ops.pointwise_arithmetic import _check_alpha
 
 
-@pointwise(dtypes="ifc", aliases=("subtract",))
+@pointwise(dtypes="ifc", aliases=("subtract",), rounded=("alpha",))
 def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Difference of `input` and `alpha` times `other`.
 
@@ -35,7 +35,7 @@ def _check_subtraction(input: Tensor, other: Tensor) -> None:
     )
 
 
-@pointwise(dtypes="ifc", inplace=False)
+@pointwise(dtypes="ifc", inplace=False, rounded=("alpha",))
 def rsub(input: Tensor, other: Tensor | Number, alpha: Number = 1) -> Tensor:
     """Difference of `other` and `alpha` times `input`.
 
@@ -49,7 +49,7 @@ def rsub(input: Tensor, other: Tensor | Number, alpha: Number = 1) -> Tensor:
     return other - alpha * input
 
 
-@pointwise(dtypes="if", differentiable=False, label="div_floor_cpu")
+@pointwise(dtypes="if", differentiable=False, label="div_floor_cpu", exact=("other",))
 def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Quotient rounded down.
 
@@ -155,9 +155,30 @@ def atan2(input: Tensor, other: Tensor) -> Tensor:
     return s.atan2(input, other)
 
 
-@pointwise(dtypes="f", label="nextafter_cpu")
+@composite(inplace=True, out=True)
 def nextafter(input: Tensor, other: Tensor) -> Tensor:
-    """The next number towards `other`, which moves with `input` unless it is `other`.
+    """The next number of the type towards `other`; in float32 and float64 it moves with `input`.
+
+    >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([1.0]))
+    tensor([1.])
+    """
+    dtype = result_type(input, other)
+    if dtype != float16 and dtype != bfloat16:
+        return _nextafter(input, other)
+    x = input.to(dtype)
+    y = other.to(dtype)
+    # Neighbours of one sign have neighbouring bits; past zero comes the least number.
+    next = view_dtype(x, int16) + where((y > x) == (x > 0), 1, -1)
+    bits = where(x == 0, where(y > x, 1, -32767), next)
+    bits = where(isnan(x) | isnan(y), 32767, where(x == y, view_dtype(y, int16), bits))
+    return view_dtype(bits.to(int16), dtype)
+
+
+@pointwise(
+    dtypes="f", namespaces=(), method=False, inplace=False, out=False, label="nextafter_cpu"
+)  # fmt: skip
+def _nextafter(input: Tensor, other: Tensor) -> Tensor:
+    """The next number of the type that the loop computes in.
 
     >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([1.0]))
     tensor([1.])
@@ -165,7 +186,7 @@ def nextafter(input: Tensor, other: Tensor) -> Tensor:
     return s.nextafter(input, other)
 
 
-@nextafter.vjp
+@_nextafter.vjp
 def _(g, input, other):
     return s.where(input == other, 0, g), None
 
@@ -190,7 +211,7 @@ def lcm(input: Tensor, other: Tensor) -> Tensor:
     return s.lcm(input, other)
 
 
-@pointwise(promote="float", dtypes="bif")
+@pointwise(promote="float", dtypes="bif", exact=("other",))
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """Input times two to the power of `other`.
 
@@ -360,7 +381,7 @@ def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tenso
     return s.bitwise_right_shift(input, other)
 
 
-@pointwise(dtypes="fc")
+@pointwise(dtypes="fc", exact=("weight",))
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     """Input moved towards `end` by `weight`: input + weight * (end - input).
 

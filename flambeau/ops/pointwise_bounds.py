@@ -5,7 +5,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@pointwise(promote="float", aliases=("true_divide", "divide"))
+@pointwise(promote="float", aliases=("true_divide", "divide"), exact=("other",))
 def div(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Quotient.
 
@@ -33,7 +33,10 @@ def div(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | 
     return _div_trunc(input, other)
 
 
-@pointwise(dtypes="if", inplace=False, out=False, namespaces=(), method=False, label="div")
+@pointwise(
+    dtypes="if", inplace=False, out=False, namespaces=(), method=False, label="div",
+    exact=("other",),
+)  # fmt: skip
 def _div_floor(input: Tensor, other: Tensor | Number) -> Tensor:
     """Quotient rounded down; its derivative is zero.
 
@@ -48,7 +51,10 @@ def _(g, input, other):
     return s.fmin(s.abs(g), 0), s.fmin(s.abs(g), 0)
 
 
-@pointwise(dtypes="if", inplace=False, out=False, namespaces=(), method=False, label="div")
+@pointwise(
+    dtypes="if", inplace=False, out=False, namespaces=(), method=False, label="div",
+    exact=("other",),
+)  # fmt: skip
 def _div_trunc(input: Tensor, other: Tensor | Number) -> Tensor:
     """Quotient rounded towards zero; its derivative is zero.
 

@@ -368,7 +368,7 @@ def histc(input: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> T
     tensor([0., 2., 1., 0.])
     """
     check(bins > 0, "torch.histc(): bins must be > 0")
-    check(
+    check_not_implemented(
         input.is_floating_point(),
         f"'histogram_cpu' not implemented for '{scalar_type_name(input.dtype)}'",
     )

@@ -13,6 +13,12 @@ from flambeau.ops._lang import *
 @structured(kernel="count_in_bins", dynamic=True, namespaces=(), method=False)
 def _count_in_bins(input: Tensor, edges: Tensors, weight: Tensor | None) -> Tensor:
     """How many rows of a matrix (or what weight of them) fall into each box of a grid."""
+    _check_counted(input)
+
+
+@composite(namespaces=(), method=False)
+def _check_counted(input: Tensor) -> None:
+    """Refuses what is not counted in boxes."""
     check_not_implemented(
         input.dtype == float32 or input.dtype == float64,
         f"\"histogramdd\" not implemented for '{scalar_type_name(input.dtype)}'",
@@ -27,6 +33,7 @@ def _check_histogram(input: Tensor, bins: int, weight: Tensor | None) -> None:
         bins == input.size(-1),
         "histogramdd: The size of bins must be equal to the innermost dimension of the input.",
     )
+    _check_counted(input)
     if weight is None:
         return
     check(

@@ -149,6 +149,18 @@ def test_a_sign_has_a_gradient_of_zeros():
     assert torch.autograd.grad((first * 3 + second).sum(), s)[0].tolist() == [1, 1, 1]
 
 
+def test_rows_of_memory_that_was_changed_through_a_view():
+    def f(x):
+        turned = x.transpose(0, 2)
+        turned.transpose(0, 2).add_(1)
+        return x.view(-1, 1) * 2, turned.neg()
+
+    x = torch.arange(24.0).view(2, 3, 4)
+    got = torch.compile(f)(x.clone())
+    assert torch.equal(got[0], ((x + 1) * 2).reshape(-1, 1))
+    assert torch.equal(got[1], -(x + 1).permute(2, 1, 0))
+
+
 def test_views_of_computed_values_have_eagers_strides():
     def f(x):
         return (x * 2).rot90().unfold(0, 2, 1)
