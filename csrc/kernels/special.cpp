@@ -241,21 +241,23 @@ double scaled_i(int v, double x) {
       if (std::fabs(next) >= std::fabs(term) || std::fabs(next) < kEps * std::fabs(sum)) break;
       sum += term = next;
     }
-    y = sum / std::sqrt(2 * kPi * a);
+    y = sum / (std::sqrt(2 * kPi) * std::sqrt(a));
   }
   return v && x < 0 ? -y : y;
 }
 
 // exp(x) K_v(x) = int_0^inf exp(x (1 - cosh t)) cosh(v t) dt: the trapezoidal rule converges
-// geometrically in 1/h.
+// geometrically in 1/h. Near 0 the integrand is about exp(-x t^2 / 2), for which the rule's error
+// is exp(-2 pi^2 / (x h^2)).
 double scaled_k(double v, double x) {
   if (std::isnan(x) || x < 0) return kNan;
   if (x == 0) return kInf;
-  constexpr double h = 0.125;
+  if (std::isinf(x)) return 0;
+  const double h = std::min(0.125, 0.7 / std::sqrt(x));
   double sum = 0.5;
   for (int k = 1; k < 8000; ++k) {
     double t = k * h, s = std::sinh(0.5 * t);
-    double term = std::exp(-2 * x * s * s) * std::cosh(v * t);
+    double term = std::exp(-2 * s * (s * x)) * std::cosh(v * t);
     sum += term;
     if (term < kEps * 0.01 * sum) break;
   }

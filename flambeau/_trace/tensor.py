@@ -212,7 +212,7 @@ def _operator(name: str, method: str) -> None:
     def backward(self: FakeTensor, other: Any) -> Any:
         if not isinstance(other, (Tensor, *_NUMBERS)):
             return NotImplemented
-        if method in ("add", "mul"):  # a number is the second operand
+        if method in ("add", "mul") and isinstance(other, _NUMBERS):  # the second operand
             return self.session.method(method, self, other)
         return self.session.method(method, self.session.tensor(other), self)
 

@@ -200,6 +200,26 @@ def test_special_functions(name):
     np.testing.assert_allclose(got, UNARY[name](X), rtol=1e-10, atol=1e-14)
 
 
+FAR = {
+    "modified_bessel_k0": special.k0, "modified_bessel_k1": special.k1,
+    "scaled_modified_bessel_k0": special.k0e, "scaled_modified_bessel_k1": special.k1e,
+    "airy_ai": lambda x: special.airy(x)[0], "i0": special.i0, "i1": special.i1,
+    "i0e": special.i0e, "i1e": special.i1e, "modified_bessel_i0": special.i0,
+    "erfcx": special.erfcx, "digamma": special.digamma, "log_ndtr": special.log_ndtr,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_special_functions_far_out(name):
+    x = np.concatenate([np.geomspace(1e-3, 100, 400), np.geomspace(100, 700, 100)])
+    if name.endswith("e") or name.startswith("scaled"):
+        x = np.append(x, [1e5, 1e10, 1e300, 1e308, np.inf])
+    if name == "airy_ai":
+        x = x[x < 103]  # smaller than any normal number
+    got = getattr(torch.special, name)(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(got, FAR[name](x), rtol=2e-12, atol=0)
+
+
 def test_polynomials_of_absurd_degree_end():
     k = 2.0**31
     ends = torch.tensor([1.0, -1.0], dtype=torch.float64)
