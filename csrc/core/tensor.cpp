@@ -72,7 +72,9 @@ int64_t extent(const Ints& sizes, const Ints& strides, int64_t offset, const cha
                                !__builtin_add_overflow(last, reach, &last)),
              op, ": sizes ", sizes, " with strides ", strides, " overflow");
   }
-  return none ? offset : last + 1;
+  if (none) return offset;
+  FB_CHECK(!__builtin_add_overflow(last, 1, &last), op, ": storage offset ", offset, " overflows");
+  return last;
 }
 }  // namespace
 

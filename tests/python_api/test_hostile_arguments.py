@@ -134,6 +134,7 @@ def test_more_views_than_memory_holds(call):
         lambda: fb.nn.functional.pad(fb.zeros(3), (2**62, 2**62)),
         lambda: fb.arange(10).unfold(0, 2**63 - 1, 1),
         lambda: fb.zeros(3).as_strided((2,), (1,), 2**62),
+        lambda: fb.zeros(3).as_strided((2,), (0,), 2**63 - 1),
         lambda: fb.zeros(2**40, 2**40),
         lambda: fb.zeros(3).repeat(2**62, 4),
     ],
