@@ -15,8 +15,9 @@ cd "$folder"
 runtimes="$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=libubsan.so)"
 runtimes+=":$(g++ -print-file-name=libstdc++.so)"
 # Python itself leaks at exit; leaks of tensors are found by repeating calls (tools/fuzz.py).
+# What takes instrumented code longer to fill than the fuzzer waits for an answer is refused.
 export ASAN_OPTIONS="detect_leaks=0:abort_on_error=0:allocator_may_return_null=1"
-ASAN_OPTIONS+=":max_allocation_size_mb=2048:detect_stack_use_after_return=0"
+ASAN_OPTIONS+=":max_allocation_size_mb=1024:detect_stack_use_after_return=0"
 export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
 # Objects that are not instrumented fill vectors that others read.
 ASAN_OPTIONS+=":detect_container_overflow=0:alloc_dealloc_mismatch=0"

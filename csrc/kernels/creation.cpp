@@ -27,7 +27,9 @@ namespace {
 // Fills out (1-d, any stride) with f(i) of the compute type of its dtype: int64, double or
 // complex128.
 template <class F>
-void fill_sequence(Tensor& out, const F& f) {
+void fill_sequence(Tensor& out, const char* name, const F& f) {
+  FB_CHECK_IMPL(out.dtype() != DType::Bool || out.numel() == 0, '"', name,
+                "\" not implemented for 'Bool'");
   visit(out.dtype(), [&]<class T>() {
     T* data = out.data<T>();
     int64_t stride = out.dim() ? out.strides()[0] : 1;
@@ -50,7 +52,7 @@ void fill_sequence(Tensor& out, const F& f) {
 void arange(Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptDType,
             OptDevice) {
   bool whole = start.is_integral(true) && step.is_integral(true);
-  fill_sequence(out, [&]<class A>(int64_t i) -> A {
+  fill_sequence(out, "arange_cpu", [&]<class A>(int64_t i) -> A {
     if constexpr (std::is_same_v<A, int64_t>) {
       if (whole)
         return static_cast<int64_t>(static_cast<uint64_t>(start.to_int()) +
@@ -103,12 +105,12 @@ void linspace(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps
           i < steps / 2 ? s + d * static_cast<float>(i) : e - d * static_cast<float>(steps - 1 - i);
     return;
   }
-  fill_sequence(out, at);
+  fill_sequence(out, "linspace_cpu", at);
 }
 
 void logspace(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps, double base,
               OptDType, OptDevice) {
-  fill_sequence(out, [&]<class A>(int64_t i) -> A {
+  fill_sequence(out, "logspace_cpu", [&]<class A>(int64_t i) -> A {
     double n = static_cast<double>(steps > 1 ? steps - 1 : 1);
     if constexpr (std::is_same_v<A, complex128>) {
       complex128 s = start.to_complex(), e = end.to_complex(), d = (e - s) / n;

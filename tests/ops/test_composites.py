@@ -200,6 +200,13 @@ def test_special_functions(name):
     np.testing.assert_allclose(got, UNARY[name](X), rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.parametrize("name", ["arange", "linspace", "logspace"])
+def test_sequences_of_truths_are_refused(name):
+    args = (0, 1, 1) if name == "arange" else (0, 1, 3)
+    with pytest.raises(NotImplementedError, match=f"\"{name}_cpu\" not implemented for 'Bool'"):
+        getattr(torch, name)(*args, dtype=torch.bool)
+
+
 FAR = {
     "modified_bessel_k0": special.k0, "modified_bessel_k1": special.k1,
     "scaled_modified_bessel_k0": special.k0e, "scaled_modified_bessel_k1": special.k1e,
