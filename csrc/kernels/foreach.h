@@ -24,6 +24,14 @@ enum class ListOp : int {
 #undef X
 };
 
+// Whether c is taken to the list's type first. What is added is; factors and divisors keep their
+// precision, as the entries of add, mul and div say of one tensor. See Note [Compute types] in
+// kernels/pointwise.h; tests/ops/test_numbers_beside_halves.py holds both forms together.
+constexpr bool rounds_number(ListOp op) {
+  return op == ListOp::Add || op == ListOp::Sub || op == ListOp::AddNumber ||
+         op == ListOp::SubNumber;
+}
+
 // x[i] = op(x[i], y[i], z[i], c).
 using ListLoop = void (*)(void* x, const void* y, const void* z, int64_t n, double c);
 

@@ -80,10 +80,8 @@ void list_step(void* x_, const void* y_, const void* z_, int64_t n, double c_) {
   using M = Math<T>;
   auto* x = static_cast<T*>(x_);
   auto *y = static_cast<const T*>(y_), *z = static_cast<const T*>(z_);
-  // Factors and divisors keep their precision; see Note [Compute types] in kernels/pointwise.h.
-  constexpr bool exact =
-      op != ListOp::Add && op != ListOp::Sub && op != ListOp::AddNumber && op != ListOp::SubNumber;
-  M c = exact ? static_cast<M>(c_) : cast<M>(cast<T>(static_cast<M>(c_)));
+  M c = static_cast<M>(c_);
+  if constexpr (rounds_number(op)) c = cast<M>(cast<T>(c));
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i)
     x[i] = cast<T>(applied<op, M>(cast<M>(x[i]), cast<M>(y[i]), cast<M>(z[i]), c));

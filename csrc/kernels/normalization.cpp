@@ -29,6 +29,12 @@ Tensor dense(const Tensor& t, DType d) {
 Tensor dense(const OptTensor& t, DType d) {
   return t && t->defined() ? dense(*t, d) : Tensor();
 }
+// Of n values with this sum of squares and this mean. Rounding may take it below 0; NaN stays, for
+// every comparison with it is false.
+double variance(double squares, double n, double mean) {
+  double v = squares / n - mean * mean;
+  return v < 0 ? 0 : v;
+}
 template <class T>
 const T* pointer(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;
@@ -85,7 +91,7 @@ void native_layer_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in
         double sum, squares;
         fn.moments(row, n, row[0], &sum, &squares);
         double m = sum / static_cast<double>(n);
-        double var = std::max(squares / static_cast<double>(n) - m * m, 0.0);
+        double var = variance(squares, static_cast<double>(n), m);
         T centre = static_cast<T>(m + row[0]), scale = static_cast<T>(1.0 / std::sqrt(var + eps));
         mean.data<T>()[r] = centre;
         rstd.data<T>()[r] = scale;
@@ -190,7 +196,7 @@ void channel_moments(const Channels& ch, std::vector<double>& mean, std::vector<
     });
     for (int64_t j = 0; j < ch.c; ++j) {
       double m = s1[j] / n;
-      var[j] = std::max(s2[j] / n - m * m, 0.0);
+      var[j] = variance(s2[j], n, m);
       mean[j] = m + x[j];
     }
     return;
@@ -368,7 +374,7 @@ void native_group_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in
         double sum, squares;
         fn.moments(row, n, row[0], &sum, &squares);
         double m = sum / static_cast<double>(n),
-               var = std::max(squares / static_cast<double>(n) - m * m, 0.0);
+               var = variance(squares, static_cast<double>(n), m);
         m += row[0];
         double s = 1.0 / std::sqrt(var + eps);
         mean.data<T>()[r] = static_cast<T>(m);
