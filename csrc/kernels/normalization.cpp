@@ -373,8 +373,7 @@ void native_group_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in
         const T* row = x.data<T>() + r * n;
         double sum, squares;
         fn.moments(row, n, row[0], &sum, &squares);
-        double m = sum / static_cast<double>(n),
-               var = variance(squares, static_cast<double>(n), m);
+        double m = sum / static_cast<double>(n), var = variance(squares, static_cast<double>(n), m);
         m += row[0];
         double s = 1.0 / std::sqrt(var + eps);
         mean.data<T>()[r] = static_cast<T>(m);

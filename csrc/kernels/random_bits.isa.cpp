@@ -82,6 +82,24 @@ void mt_temper(const uint32_t* state, uint32_t* out, int64_t n) {
   }
 }
 
+void uniform_floats(const uint32_t* words, float* out, int64_t n, float from, float to) {
+  const float width = to - from;
+  for (int64_t i = 0; i < n; ++i) {
+    float u = static_cast<float>(words[i] & 0xffffffu) * 0x1p-24f, x = std::fma(u, width, from);
+    out[i] = x == to ? from : x;
+  }
+}
+
+void uniform_doubles(const uint32_t* words, double* out, int64_t n, double from, double to) {
+  const double width = to - from;
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t bits = static_cast<uint64_t>(words[2 * i] & 0x1fffffu) << 32 | words[2 * i + 1];
+    double u = static_cast<double>(static_cast<int64_t>(bits)) * 0x1p-53;
+    double x = std::fma(u, width, from);
+    out[i] = x == to ? from : x;
+  }
+}
+
 void normal_groups(float* data, int64_t groups, float mean, float std) {
   for (int64_t g = 0; g < groups; ++g) {
     float* d = data + 16 * g;
