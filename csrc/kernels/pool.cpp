@@ -43,7 +43,8 @@ namespace {
 struct Axes {
   WindowAxis a[3];
   int64_t planes = 1;
-  Axes(const Ints& in, size_t axes) {
+  bool images;  // behind one dimension of samples and one of channels
+  Axes(const Ints& in, size_t axes) : images(in.size() == axes + 2) {
     for (WindowAxis& w : a) w.from = {0}, w.to = {1};
     for (size_t i = 0; i < in.size() - axes; ++i) planes *= in[i];
   }
@@ -70,7 +71,8 @@ DType pool_dtype(DType d) {
   return is_integral(d, true) ? DType::Int64 : d;
 }
 
-// Images with their channels last, and enough channels to fill vectors.
+// Channels last, and enough of them to fill vectors. Four dimensions may also be one volume without
+// a dimension of samples: ask Axes::images first.
 bool is_last(const Tensor& x) {
   return is_channels_last(x) && x.sizes()[1] >= 8;
 }
@@ -79,8 +81,8 @@ void run_max(Tensor* out, Tensor* indices, const Tensor& input, const Axes& axes
   const Tensor& any = out ? *out : *indices;
   if (any.numel() == 0) return;
   const DType d = pool_dtype(input.dtype());
-  if (out && out->dtype() == d && input.dtype() == d && is_last(input) && is_last(*out) &&
-      (!indices || is_last(*indices)))
+  if (axes.images && out && out->dtype() == d && input.dtype() == d && is_last(input) &&
+      is_last(*out) && (!indices || is_last(*indices)))
     return FB_ISA_DISPATCH(max_windows_last)(d, axes.a, input.sizes()[0], input.sizes()[1],
                                              input.data_ptr(), out->data_ptr(),
                                              indices ? indices->data<int64_t>() : nullptr);
@@ -104,7 +106,7 @@ void run_max_backward(Tensor& out, const Tensor& grad, const Tensor& input, cons
   // Sums of many half-precision cotangents are made in float; the winners must be found in the
   // input's own dtype.
   const DType sum = is_reduced_float(d) ? DType::Float32 : pool_dtype(d);
-  if (d == sum && input.dtype() == d && is_last(input) && is_last(out)) {
+  if (axes.images && d == sum && input.dtype() == d && is_last(input) && is_last(out)) {
     const Tensor g = contiguous(grad, channels_last(out));
     fill_zero(out);
     return FB_ISA_DISPATCH(max_windows_last_backward)(d, axes.a, input.sizes()[0], input.sizes()[1],

@@ -166,3 +166,21 @@ def test_unpooling_with_channels_last_checks_places():
     x = torch.ones(1, 8, 1, 1).contiguous(memory_format=torch.channels_last)
     with pytest.raises(RuntimeError, match="Found an invalid max index: 100"):
         F.max_unpool2d(x, at, 2)
+
+
+@pytest.mark.parametrize("channels", [1, 9])
+@pytest.mark.parametrize("pool", [F.max_pool3d, F.adaptive_max_pool3d])
+def test_a_volume_without_samples_in_the_layout_of_images(pool, channels):
+    """Four dimensions with the second one last are no images here."""
+    x = torch.randn(channels, 16, 12, 5)
+    y = x.contiguous(memory_format=torch.channels_last)
+    for size in (2, 3, (9, 8, 2)):
+        a, b = x.clone().requires_grad_(), y.clone().requires_grad_()
+        want, at = pool(a, size, return_indices=True)
+        got, places = pool(b, size, return_indices=True)
+        assert torch.equal(got, want) and torch.equal(places, at)
+        assert torch.equal(x.flatten(1).gather(1, places.flatten(1)).view_as(got), got)
+        slope = torch.randn(want.shape)
+        assert torch.equal(
+            torch.autograd.grad(got, b, slope)[0], torch.autograd.grad(want, a, slope)[0]
+        )
