@@ -500,12 +500,12 @@ void check_result(DType d, const Tensor& out) {
 }
 
 // Loops over whole numbers refuse zeros as divisors, which come last, in the middle of their work.
-// So with zeros in the last input, memory that somebody holds is written to when the result is
-// there.
-bool may_refuse(const PointwiseKernel& k, const Tensor* const* inputs) {
+// So with zeros in the last input (2**32 is one beside int32), memory that somebody holds is
+// written to when the result is there.
+bool may_refuse(const PointwiseKernel& k, DType computed, const Tensor* const* inputs) {
   const Tensor& last = *inputs[k.inputs - 1];
-  if (k.inputs < 2 || !last.is_integral() || !on_cpu(last)) return false;
-  Tensor x = contiguous(to_dtype(last, DType::Int64));
+  if (k.inputs < 2 || !is_integral(computed) || !on_cpu(last)) return false;
+  Tensor x = contiguous(to_dtype(to_dtype(last, computed), DType::Int64));
   const int64_t* p = x.data<int64_t>();
   return std::find(p, p + x.numel(), 0) != p + x.numel();
 }
@@ -539,7 +539,7 @@ void pointwise_many(const PointwiseKernel& k, Inputs inputs, Params params, Tens
 Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs,
                          Params params) {
   const Tensor* const* in = inputs.begin();
-  if (self.is_integral() && on_cpu(self) && may_refuse(k, in)) {
+  if (self.is_integral() && on_cpu(self) && may_refuse(k, promoted(k, in), in)) {
     Tensor result = pointwise_call(k, inputs, params);
     check_result(result.dtype(), self);
     FB_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
@@ -580,7 +580,7 @@ void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params,
     if (!resized) check_overlaps(*out, in, k.inputs);
     targets[i++] = *out;
   }
-  bool apart = is_integral(computed) && may_refuse(k, in);
+  bool apart = may_refuse(k, computed, in);
   if (apart) pointwise_many(k, inputs, params, results);
   for (int j = 0; j < k.outputs; ++j) resize_output(targets[j], shape, k.name);
   if (apart)

@@ -107,6 +107,17 @@ def test_division_of_integers(name):
         getattr(torch, name)(torch.from_numpy(a), torch.zeros(len(a), dtype=torch.int64))
 
 
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
+@pytest.mark.parametrize("divisor", [0, -(2**31)])  # both are 0 in sixteen bits
+def test_refused_division_writes_nothing(name, divisor):
+    x, out = torch.tensor([7, 9], dtype=torch.uint16), torch.tensor([5], dtype=torch.uint16)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        getattr(torch, name)(x, divisor, out=out)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        getattr(x, name + "_")(divisor)
+    assert x.tolist() == [7, 9] and out.tolist() == [5]
+
+
 def test_division_at_the_edge_of_int64():
     low = torch.tensor([-(2**63)])
     assert torch.floor_divide(low, -1).item() == -(2**63)
