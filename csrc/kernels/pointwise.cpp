@@ -499,12 +499,13 @@ void check_result(DType d, const Tensor& out) {
            " can't be cast to the desired output type ", scalar_type_name(out.dtype()));
 }
 
-// Loops over whole numbers refuse zeros as divisors, which come last, in the middle of their work.
-// So with zeros in the last input (2**32 is one beside int32), memory that somebody holds is
-// written to when the result is there.
-bool may_refuse(const PointwiseKernel& k, DType computed, const Tensor* const* inputs) {
+// Whether a loop will refuse a zero among its divisors in the middle of its work (2**32 is one
+// beside int32): then memory that somebody holds is written to when the result is there.
+bool will_refuse(const PointwiseKernel& k, const Tensor* const* inputs) {
+  if (!k.divides) return false;
+  const DType computed = promoted(k, inputs);
   const Tensor& last = *inputs[k.inputs - 1];
-  if (k.inputs < 2 || !is_integral(computed) || !on_cpu(last)) return false;
+  if (!is_integral(computed) || !on_cpu(last)) return false;
   Tensor x = contiguous(to_dtype(to_dtype(last, computed), DType::Int64));
   const int64_t* p = x.data<int64_t>();
   return std::find(p, p + x.numel(), 0) != p + x.numel();
@@ -539,7 +540,7 @@ void pointwise_many(const PointwiseKernel& k, Inputs inputs, Params params, Tens
 Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs,
                          Params params) {
   const Tensor* const* in = inputs.begin();
-  if (self.is_integral() && on_cpu(self) && may_refuse(k, promoted(k, in), in)) {
+  if (will_refuse(k, in)) {
     Tensor result = pointwise_call(k, inputs, params);
     check_result(result.dtype(), self);
     FB_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
@@ -580,7 +581,7 @@ void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params,
     if (!resized) check_overlaps(*out, in, k.inputs);
     targets[i++] = *out;
   }
-  bool apart = may_refuse(k, computed, in);
+  bool apart = will_refuse(k, in);
   if (apart) pointwise_many(k, inputs, params, results);
   for (int j = 0; j < k.outputs; ++j) resize_output(targets[j], shape, k.name);
   if (apart)

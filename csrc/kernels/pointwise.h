@@ -64,6 +64,7 @@ struct PointwiseKernel {
   uint8_t conditions;  // bit i: input i is read as bool and takes no part in promotion
   uint8_t exact;       // bit i: a number as input i keeps its precision beside a half format
   uint8_t rounded;     // bit i: parameter i has none but that of the computed dtype
+  bool divides;        // by the last input; loops over whole numbers refuse zeros there
   uint16_t cost;       // about how many operations per element
   Result results[4];
   const LoopTable* builds[kIsas > 0 ? kIsas : 1];

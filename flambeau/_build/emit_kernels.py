@@ -69,6 +69,10 @@ class Kernel:
         return sum(PRIMITIVES[n.op].cost for n in topological(self.outputs) if n.args)
 
     @property
+    def divides(self) -> bool:
+        return any(n.args and PRIMITIVES[n.op].divides for n in topological(self.outputs))
+
+    @property
     def in_lanes(self) -> bool:
         """Is the loop of float written for vectors of it?"""
         nodes = topological(self.outputs)
@@ -375,7 +379,7 @@ def table_source(kernels: Sequence[Kernel]) -> str:
             f"const PointwiseKernel kernel_{k.name} = {{",
             f'    "{k.label}", {len(k.inputs)}, {len(k.outputs)}, {len(k.params)},',
             f"    Promote::{promote}, {bits}, {conditions}, {exact}, {rounded}, "
-            f"{min(k.cost, 9999)}, {{{results}}},",
+            f"{str(k.divides).lower()}, {min(k.cost, 9999)}, {{{results}}},",
             f"    FB_ISA_LIST(loops_{k.name})}};",
         ]
     return "\n".join([*lines, "", "}  // namespace flambeau::kernels", ""])

@@ -30,9 +30,6 @@ def kernel_of(op: Op, args: Sequence[Any]) -> Kernel:
 #: what C++ has no sensible form of for bool, where it computes with whole numbers as well
 _NO_TRUTHS = {"mul", "pow", "sign", "sgn", "signbit"}
 
-#: division of whole numbers; by zero it is an error, which a loop cannot raise
-_DIVISIONS = ("floor_divide", "trunc_divide", "remainder", "fmod")
-
 
 def possible(op: Op, kernel: Kernel, fakes: Sequence[Fake], given: dict[str, Any]) -> bool:
     """Whether a loop can hold the entry.
@@ -47,7 +44,8 @@ def possible(op: Op, kernel: Kernel, fakes: Sequence[Fake], given: dict[str, Any
     computed = pointwise.computed_dtype(op, fakes)
     if computed.is_floating_point or computed.is_complex:
         return True
-    divisors = [n.args[1] for n in nodes if n.op in _DIVISIONS]
+    # By zero it is an error, which a loop cannot raise.
+    divisors = [n.args[1] for n in nodes if n.args and PRIMITIVES[n.op].divides]
     return all(isinstance(_number(d, given), int) and _number(d, given) for d in divisors)
 
 

@@ -22,8 +22,9 @@ class Primitive:
     `kind` is what it gives: "same" as its arguments, "bool", "real" (the real type of a complex
     one), "complex". `partials` has an expression for each argument, None where the derivative is
     zero everywhere, UNKNOWN where it is not: asking for it is refused. `signed`: differs between
-    int64 and uint64. `inexact`: not of whole numbers. `cost`: rough operations. `library`: it is a
-    function of the extension (csrc/kernels/special.h), which generated code cannot call.
+    int64 and uint64. `inexact`: not of whole numbers. `divides`: by the second argument, which must
+    not be zero among whole numbers. `cost`: rough operations. `library`: it is a function of the
+    extension (csrc/kernels/special.h), which generated code cannot call.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Primitive:
     cost: int = 1
     signed: bool = False
     inexact: bool = False
+    divides: bool = False
     library: bool = False
     vjp: tuple[str | None, ...] = field(default=())
     jvp: str = ""
@@ -59,10 +61,10 @@ _ALL = (
     _p("neg(x)", "-1"),
     _p("reciprocal(x)", "-y * y", cost=4, inexact=True),
     _p("square(x)", "2 * x"),
-    _p("floor_divide(a, b)", cost=8, signed=True),
-    _p("trunc_divide(a, b)", cost=8, signed=True),
-    _p("remainder(a, b)", "1", "-s.floor_divide(a, b)", cost=8, signed=True),
-    _p("fmod(a, b)", "1", "-s.trunc(a / b)", cost=8, signed=True),
+    _p("floor_divide(a, b)", cost=8, signed=True, divides=True),
+    _p("trunc_divide(a, b)", cost=8, signed=True, divides=True),
+    _p("remainder(a, b)", "1", "-s.floor_divide(a, b)", cost=8, signed=True, divides=True),
+    _p("fmod(a, b)", "1", "-s.trunc(a / b)", cost=8, signed=True, divides=True),
     _p(
         "pow(a, b)",
         "s.where(b == 0, 0, b * a ** (b - 1))",
