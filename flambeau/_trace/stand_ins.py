@@ -45,14 +45,16 @@ def stand_in(session: Session, below: Fake, indices: list[Fake | None]) -> Fake:
     recorder = session.recorder
     if not recorder.may_stand_in:
         raise DataDependent(
-            "x[i] with a traced i is a view whose place depends on data, and here it is returned "
-            "or shares changes; x.index_select gives a copy"
+            "x[i] with a traced i is a view whose place depends on data, and here it is returned, "
+            "shares changes or repeats elements; x.index_select gives a copy"
         )
     made: Fake = session.op("index", below, indices)
     given = [*indices, *[None] * (below.ndim - len(indices))]
     strides = tuple(s for s, i in zip(below.strides, given, strict=True) if i is None)
     if not geometry.same(strides, made.strides):
         place = session.op("empty_strided", list(made.shape), list(strides), made.dtype)
+        if repeats(place):
+            _refuse(recorder, "elements of the view share memory")
         made = session.op("copy_", place, made, False)
     copied = StandIn(below, indices, recorder.grad, [])
     copied.versions = copied.now(recorder)

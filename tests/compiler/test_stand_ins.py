@@ -196,3 +196,18 @@ def test_errors():
         f(fresh(), torch.tensor(3))
     with pytest.raises(IndexError, match="invalid index of a 0-dim tensor"):
         f(torch.tensor(1.0), torch.tensor(0))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_views_whose_elements_share_memory(dynamic):
+    """A graph cannot write a copy in such strides, so it ends there, with eager's results."""
+
+    def f(x, i):
+        row = x.unsqueeze(1).expand(x.shape[0], 3, 1)[i % x.shape[0]]
+        return x.sum() + row.sum()
+
+    x = torch.arange(4.0).view(4, 1)
+    i = torch.tensor(-3)
+    assert torch.compile(f, dynamic=dynamic)(x, i).item() == 6 + 3 * 1  # row 1
+    with pytest.raises(Unsupported, match="repeats elements"):
+        torch.compile(f, dynamic=dynamic, fullgraph=True)(x, i)
