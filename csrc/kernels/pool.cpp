@@ -42,9 +42,8 @@ namespace {
 
 struct Axes {
   WindowAxis a[3];
-  int64_t planes = 1;
-  bool images;  // behind one dimension of samples and one of channels
-  Axes(const Ints& in, size_t axes) : images(in.size() == axes + 2) {
+  int64_t count, planes = 1;
+  Axes(const Ints& in, size_t axes) : count(static_cast<int64_t>(axes)) {
     for (WindowAxis& w : a) w.from = {0}, w.to = {1};
     for (size_t i = 0; i < in.size() - axes; ++i) planes *= in[i];
   }
@@ -71,18 +70,18 @@ DType pool_dtype(DType d) {
   return is_integral(d, true) ? DType::Int64 : d;
 }
 
-// Channels last, and enough of them to fill vectors. Four dimensions may also be one volume without
-// a dimension of samples: ask Axes::images first.
-bool is_last(const Tensor& x) {
-  return is_channels_last(x) && x.sizes()[1] >= 8;
+// Samples with their channels last, and enough channels to fill vectors; a volume without a
+// dimension of samples has as many dimensions as an image with one.
+bool is_last(const Tensor& x, int64_t axes) {
+  return x.dim() == axes + 2 && is_channels_last(x) && x.sizes()[1] >= 8;
 }
 
 void run_max(Tensor* out, Tensor* indices, const Tensor& input, const Axes& axes) {
   const Tensor& any = out ? *out : *indices;
   if (any.numel() == 0) return;
   const DType d = pool_dtype(input.dtype());
-  if (axes.images && out && out->dtype() == d && input.dtype() == d && is_last(input) &&
-      is_last(*out) && (!indices || is_last(*indices)))
+  if (out && out->dtype() == d && input.dtype() == d && is_last(input, axes.count) &&
+      is_last(*out, axes.count) && (!indices || is_last(*indices, axes.count)))
     return FB_ISA_DISPATCH(max_windows_last)(d, axes.a, input.sizes()[0], input.sizes()[1],
                                              input.data_ptr(), out->data_ptr(),
                                              indices ? indices->data<int64_t>() : nullptr);
@@ -106,7 +105,7 @@ void run_max_backward(Tensor& out, const Tensor& grad, const Tensor& input, cons
   // Sums of many half-precision cotangents are made in float; the winners must be found in the
   // input's own dtype.
   const DType sum = is_reduced_float(d) ? DType::Float32 : pool_dtype(d);
-  if (axes.images && d == sum && input.dtype() == d && is_last(input) && is_last(out)) {
+  if (d == sum && input.dtype() == d && is_last(input, axes.count) && is_last(out, axes.count)) {
     const Tensor g = contiguous(grad, channels_last(out));
     fill_zero(out);
     return FB_ISA_DISPATCH(max_windows_last_backward)(d, axes.a, input.sizes()[0], input.sizes()[1],
@@ -257,7 +256,7 @@ void scatter_last(Tensor& out, const Tensor& grad, const Tensor& at) {
 void plane_scatter(Tensor& out, const Tensor& grad, const Tensor& at, const Ints&, int64_t axes) {
   if (out.numel() == 0) return;
   const DType d = opmath(out.dtype());
-  if (out.dtype() == d && grad.dtype() == d && out.dim() == axes + 2 && is_last(out) && is_last(at))
+  if (out.dtype() == d && grad.dtype() == d && is_last(out, axes) && is_last(at, axes))
     return scatter_last(out, contiguous(grad, channels_last(out)), at);
   const bool direct = out.dtype() == d && out.is_contiguous();
   const Tensor to = direct ? out : empty(out.sizes(), d);

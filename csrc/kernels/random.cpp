@@ -36,16 +36,9 @@ void draw(Mt19937& e, uint32_t* out, int64_t n) {
   }
 }
 
-double uniform53(uint32_t high, uint32_t low) {
-  uint64_t x = (static_cast<uint64_t>(high) << 32 | low) & ((uint64_t{1} << 53) - 1);
-  return static_cast<double>(x) * 0x1p-53;
-}
-double uniform53(GeneratorImpl& g) {
+double next_uniform53(GeneratorImpl& g) {
   uint32_t high = g.engine(), low = g.engine();
   return uniform53(high, low);
-}
-float uniform24(uint32_t x) {
-  return static_cast<float>(x & 0xffffffu) * 0x1p-24f;
 }
 
 // The tensor as one dense run in memory order, to be filled by f(data, n); others go through a
@@ -138,7 +131,7 @@ double normal_double(GeneratorImpl& g) {
     g.next_normal_double.reset();
     return x;
   }
-  double u1 = uniform53(g), u2 = uniform53(g);
+  double u1 = next_uniform53(g), u2 = next_uniform53(g);
   double r = std::sqrt(-2.0 * std::log1p(-u2)), theta = kTwoPi * u1;
   g.next_normal_double = r * std::sin(theta);
   return r * std::cos(theta);
@@ -467,7 +460,7 @@ void multinomial_with_replacement(Tensor& out, const Tensor& input, int64_t samp
       distribution_function(weights.data<T>() + r * n, n, sums);
       for (int64_t k = 0; k < samples; ++k)
         out.data<int64_t>()[r * samples + k] =
-            std::lower_bound(sums.begin(), sums.end(), uniform53(g)) - sums.begin();
+            std::lower_bound(sums.begin(), sums.end(), next_uniform53(g)) - sums.begin();
     }
   };
   if (input.dtype() == DType::Float64)
@@ -485,7 +478,7 @@ int64_t poisson_draw(double rate, GeneratorImpl& g) {
   if (rate < 10) {
     double floor = std::exp(-rate), product = 1;
     for (int64_t k = 0;; ++k) {
-      product *= uniform53(g);
+      product *= next_uniform53(g);
       if (!(product > floor)) return k;
     }
   }
@@ -493,7 +486,7 @@ int64_t poisson_draw(double rate, GeneratorImpl& g) {
          a = -0.059 + 0.02483 * b;
   double invalpha = 1.1239 + 1.1328 / (b - 3.4), vr = 0.9277 - 3.6224 / (b - 2);
   while (true) {
-    double u = uniform53(g) - 0.5, v = uniform53(g), us = 0.5 - std::fabs(u);
+    double u = next_uniform53(g) - 0.5, v = next_uniform53(g), us = 0.5 - std::fabs(u);
     double k = std::floor((2 * a / us + b) * u + rate + 0.43);
     if (us >= 0.07 && v <= vr) return static_cast<int64_t>(k);
     if (k < 0 || (us < 0.013 && v > us)) continue;
@@ -529,14 +522,10 @@ void dropout(Tensor& out, Tensor& mask, const Tensor& input, double p,
   int64_t n = x.numel();
   // u < 1 - p for u = k / 2**53 is k < ceil((1 - p) * 2**53)
   uint64_t bound = static_cast<uint64_t>(std::ceil((1.0 - p) * 0x1p53));
-  constexpr int64_t kBlock = 1 << 14;
-  auto words = std::make_unique<uint32_t[]>(2 * kBlock);
   auto* on = mask.data<uint8_t>();
-  for (int64_t i = 0; i < n; i += kBlock) {
-    int64_t k = std::min(kBlock, n - i);
-    draw(g.engine, words.get(), 2 * k);
-    FB_ISA_DISPATCH(bernoulli_bytes)(words.get(), on + i, k, bound);
-  }
+  auto fill = FB_ISA_DISPATCH(bernoulli_bytes);
+  draw_runs<2>(g, n,
+               [&](const uint32_t* words, int64_t i, int64_t m) { fill(words, on + i, m, bound); });
   double scale = 1.0 / (1.0 - p);
   visit(x.dtype(), [&]<class T>() {
     const T* in = x.data<T>();

@@ -85,7 +85,7 @@ void mt_temper(const uint32_t* state, uint32_t* out, int64_t n) {
 void uniform_floats(const uint32_t* words, float* out, int64_t n, float from, float to) {
   const float width = to - from;
   for (int64_t i = 0; i < n; ++i) {
-    float u = static_cast<float>(words[i] & 0xffffffu) * 0x1p-24f, x = std::fma(u, width, from);
+    float x = std::fma(uniform24(words[i]), width, from);
     out[i] = x == to ? from : x;
   }
 }
@@ -93,9 +93,7 @@ void uniform_floats(const uint32_t* words, float* out, int64_t n, float from, fl
 void uniform_doubles(const uint32_t* words, double* out, int64_t n, double from, double to) {
   const double width = to - from;
   for (int64_t i = 0; i < n; ++i) {
-    uint64_t bits = static_cast<uint64_t>(words[2 * i] & 0x1fffffu) << 32 | words[2 * i + 1];
-    double u = static_cast<double>(static_cast<int64_t>(bits)) * 0x1p-53;
-    double x = std::fma(u, width, from);
+    double x = std::fma(uniform53(words[2 * i], words[2 * i + 1]), width, from);
     out[i] = x == to ? from : x;
   }
 }
@@ -114,10 +112,7 @@ void normal_groups(float* data, int64_t groups, float mean, float std) {
 }
 
 void bernoulli_bytes(const uint32_t* bits, uint8_t* out, int64_t n, uint64_t bound) {
-  for (int64_t i = 0; i < n; ++i) {
-    uint64_t x = (static_cast<uint64_t>(bits[2 * i] & 0x1fffffu) << 32) | bits[2 * i + 1];
-    out[i] = x < bound;
-  }
+  for (int64_t i = 0; i < n; ++i) out[i] = bits53(bits[2 * i], bits[2 * i + 1]) < bound;
 }
 
 }  // namespace flambeau::kernels::FB_ISA
