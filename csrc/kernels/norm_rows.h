@@ -4,31 +4,32 @@
 #include <cstdint>
 
 #include "kernels/isa.h"
+#include "kernels/moments.h"
 
 namespace flambeau::kernels {
 
 template <class T>
 struct NormFns {
-  // Sums of (x - shift) and its square.
-  void (*moments)(const T* x, int64_t n, T shift, double* sum, double* squares);
+  void (*moments)(Moment& acc, const T* x, int64_t n);
   // Sums of g and of g * (x - mean).
   void (*cross)(const T* g, const T* x, int64_t n, T mean, double* sum, double* product);
-  // y = x * a + b
-  void (*affine)(const T* x, T* y, int64_t n, T a, T b);
-  // y = g * a + x * b + c
-  void (*affine2)(const T* g, const T* x, T* y, int64_t n, T a, T b, T c);
+  // y = (x - mean) * a + b
+  void (*affine)(const T* x, T* y, int64_t n, T mean, T a, T b);
+  // y = g * a + (x - mean) * b + c
+  void (*affine2)(const T* g, const T* x, T* y, int64_t n, T mean, T a, T b, T c);
   // y = ((x - mean) * rstd) * w + b; w and b may be null
   void (*normalise)(const T* x, T* y, int64_t n, T mean, T rstd, const T* w, const T* b);
   // One row of layer_norm backward: writes y, adds to gw and gb (null: not wanted).
   void (*layer_backward)(const T* g, const T* x, T* y, int64_t n, T mean, T rstd, const T* w, T* gw,
                          T* gb);
-  // Channels-last: per-channel sums over rows of c values.
-  void (*column_moments)(const T* x, int64_t rows, int64_t c, const T* shift, T* sum, T* squares);
+  // Channels last, rows of c values.
+  void (*column_moments)(Moment* acc, const T* x, int64_t rows, int64_t c);
   void (*column_cross)(const T* g, const T* x, int64_t rows, int64_t c, const T* mean, T* sum,
                        T* product);
-  void (*column_affine)(const T* x, T* y, int64_t rows, int64_t c, const T* a, const T* b);
-  void (*column_affine2)(const T* g, const T* x, T* y, int64_t rows, int64_t c, const T* a,
-                         const T* b, const T* k);
+  void (*column_affine)(const T* x, T* y, int64_t rows, int64_t c, const T* mean, const T* a,
+                        const T* b);
+  void (*column_affine2)(const T* g, const T* x, T* y, int64_t rows, int64_t c, const T* mean,
+                         const T* a, const T* b, const T* k);
 };
 
 FB_ISA_DECLARE(NormFns<float> norm_fns_float(); NormFns<double> norm_fns_double();)

@@ -2,28 +2,20 @@
 
 #include <cmath>
 
+#include "kernels/moments_loops.h"
+
 namespace flambeau::kernels::FB_ISA {
 namespace {
 
 constexpr int64_t kChunk = 2048;  // partial sums in T stay short; the total is in double
 
 template <class T>
-void moments(const T* x, int64_t n, T shift, double* sum, double* squares) {
-  double total = 0, total2 = 0;
-  for (int64_t i = 0; i < n; i += kChunk) {
-    int64_t end = i + kChunk < n ? i + kChunk : n;
-    T a = 0, b = 0;
-#pragma omp simd reduction(+ : a, b)
-    for (int64_t j = i; j < end; ++j) {
-      T d = x[j] - shift;
-      a += d;
-      b += d * d;
-    }
-    total += a;
-    total2 += b;
-  }
-  *sum = total;
-  *squares = total2;
+void run_moments(Moment& acc, const T* x, int64_t n) {
+  moments::add_run(acc, x, n);
+}
+template <class T>
+void column_moments(Moment* acc, const T* x, int64_t rows, int64_t c) {
+  moments::add_rows(acc, x, c * static_cast<int64_t>(sizeof(T)), rows, c);
 }
 
 template <class T>
@@ -45,15 +37,15 @@ void cross(const T* g, const T* x, int64_t n, T mean, double* sum, double* produ
 }
 
 template <class T>
-void affine(const T* x, T* y, int64_t n, T a, T b) {
+void affine(const T* x, T* y, int64_t n, T mean, T a, T b) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * a + b;
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * a + b;
 }
 
 template <class T>
-void affine2(const T* g, const T* x, T* y, int64_t n, T a, T b, T c) {
+void affine2(const T* g, const T* x, T* y, int64_t n, T mean, T a, T b, T c) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = g[i] * a + x[i] * b + c;
+  for (int64_t i = 0; i < n; ++i) y[i] = g[i] * a + (x[i] - mean) * b + c;
 }
 
 template <class T>
@@ -116,18 +108,6 @@ void layer_backward(const T* g, const T* x, T* y, int64_t n, T mean, T rstd, con
 }
 
 template <class T>
-void column_moments(const T* x, int64_t rows, int64_t c, const T* shift, T* sum, T* squares) {
-  for (int64_t r = 0; r < rows; ++r, x += c) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < c; ++j) {
-      T d = x[j] - shift[j];
-      sum[j] += d;
-      squares[j] += d * d;
-    }
-  }
-}
-
-template <class T>
 void column_cross(const T* g, const T* x, int64_t rows, int64_t c, const T* mean, T* sum,
                   T* product) {
   for (int64_t r = 0; r < rows; ++r, x += c, g += c) {
@@ -140,25 +120,26 @@ void column_cross(const T* g, const T* x, int64_t rows, int64_t c, const T* mean
 }
 
 template <class T>
-void column_affine(const T* x, T* y, int64_t rows, int64_t c, const T* a, const T* b) {
+void column_affine(const T* x, T* y, int64_t rows, int64_t c, const T* mean, const T* a,
+                   const T* b) {
   for (int64_t r = 0; r < rows; ++r, x += c, y += c) {
 #pragma GCC ivdep
-    for (int64_t j = 0; j < c; ++j) y[j] = x[j] * a[j] + b[j];
+    for (int64_t j = 0; j < c; ++j) y[j] = (x[j] - mean[j]) * a[j] + b[j];
   }
 }
 
 template <class T>
-void column_affine2(const T* g, const T* x, T* y, int64_t rows, int64_t c, const T* a, const T* b,
-                    const T* k) {
+void column_affine2(const T* g, const T* x, T* y, int64_t rows, int64_t c, const T* mean,
+                    const T* a, const T* b, const T* k) {
   for (int64_t r = 0; r < rows; ++r, x += c, y += c, g += c) {
 #pragma GCC ivdep
-    for (int64_t j = 0; j < c; ++j) y[j] = g[j] * a[j] + x[j] * b[j] + k[j];
+    for (int64_t j = 0; j < c; ++j) y[j] = g[j] * a[j] + (x[j] - mean[j]) * b[j] + k[j];
   }
 }
 
 template <class T>
 NormFns<T> fns() {
-  return {moments<T>,       cross<T>,          affine<T>,         affine2<T>,
+  return {run_moments<T>,   cross<T>,          affine<T>,         affine2<T>,
           normalise<T>,     layer_backward<T>, column_moments<T>, column_cross<T>,
           column_affine<T>, column_affine2<T>};
 }

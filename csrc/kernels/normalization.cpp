@@ -29,12 +29,6 @@ Tensor dense(const Tensor& t, DType d) {
 Tensor dense(const OptTensor& t, DType d) {
   return t && t->defined() ? dense(*t, d) : Tensor();
 }
-// Of n values with this sum of squares and this mean. Rounding may take it below 0; NaN stays, for
-// every comparison with it is false.
-double variance(double squares, double n, double mean) {
-  double v = squares / n - mean * mean;
-  return v < 0 ? 0 : v;
-}
 template <class T>
 const T* pointer(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;
@@ -55,18 +49,32 @@ int64_t rows_per_thread(int64_t n) {
   return std::max<int64_t>(1, kGrain / 2 / std::max<int64_t>(n, 1));
 }
 
-// Sums over threads: each chunk of rows (of row_size elements) adds to its own zeroed buffers of n
-// values, which are then added up.
-template <class T, class F>
-void accumulate(int64_t rows, int64_t row_size, int64_t n, T* a, T* b, const F& f) {
-  std::fill_n(a, n, T(0));
-  std::fill_n(b, n, T(0));
-  std::mutex lock;
-  parallel_for(0, rows, rows_per_thread(row_size), [&](int64_t from, int64_t to) {
-    std::vector<T> pa(n, T(0)), pb(n, T(0));
-    f(from, to, pa.data(), pb.data());
-    std::lock_guard guard(lock);
-    for (int64_t i = 0; i < n; ++i) a[i] += pa[i], b[i] += pb[i];
+// Calls f(held, from, to) for a share of the rows per thread, each with a copy of `empty` to add
+// to, then join(held) in the order of the rows: whichever thread is first, the result is the same.
+template <class Held, class F, class Join>
+void in_shares(int64_t rows, int64_t row_size, const Held& empty, const F& f, const Join& join) {
+  int64_t grain = rows_per_thread(row_size);
+  int64_t shares = std::min<int64_t>(num_threads(), (rows + grain - 1) / grain);
+  std::vector<Held> held(shares, empty);
+  parallel_for(0, shares, 1, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) f(held[i], i * rows / shares, (i + 1) * rows / shares);
+  });
+  for (const Held& one : held) join(one);
+}
+
+template <class T>
+struct TwoSums {
+  std::vector<T> a, b;
+  explicit TwoSums(int64_t n) : a(n), b(n) {}
+};
+
+// Both sums of n values of all shares go to a and b.
+template <class T, class To, class F>
+void accumulate(int64_t rows, int64_t row_size, int64_t n, To* a, To* b, const F& f) {
+  std::fill_n(a, n, To(0));
+  std::fill_n(b, n, To(0));
+  in_shares(rows, row_size, TwoSums<T>(n), f, [&](const TwoSums<T>& share) {
+    for (int64_t i = 0; i < n; ++i) a[i] += share.a[i], b[i] += share.b[i];
   });
 }
 
@@ -88,11 +96,9 @@ void native_layer_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in
     parallel_for(0, rows, rows_per_thread(n), [&](int64_t from, int64_t to) {
       for (int64_t r = from; r < to; ++r) {
         const T* row = x.data<T>() + r * n;
-        double sum, squares;
-        fn.moments(row, n, row[0], &sum, &squares);
-        double m = sum / static_cast<double>(n);
-        double var = variance(squares, static_cast<double>(n), m);
-        T centre = static_cast<T>(m + row[0]), scale = static_cast<T>(1.0 / std::sqrt(var + eps));
+        Moment m = {};
+        fn.moments(m, row, n);
+        T centre = static_cast<T>(m.mean), scale = static_cast<T>(1 / std::sqrt(m.m2 / m.n + eps));
         mean.data<T>()[r] = centre;
         rstd.data<T>()[r] = scale;
         fn.normalise(row, y.work.data<T>() + r * n, n, centre, scale, pointer<T>(w), pointer<T>(b));
@@ -112,11 +118,13 @@ void layer_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, co
   Target y(gx, d);
   visit_compute(d, [&]<class T>() {
     auto& fn = norm_fns<T>();
-    accumulate(rows, n, n, gw.data<T>(), gb.data<T>(), [&](int64_t from, int64_t to, T* a, T* b) {
+    auto share = [&](TwoSums<T>& sums, int64_t from, int64_t to) {
       for (int64_t r = from; r < to; ++r)
         fn.layer_backward(gy.data<T>() + r * n, x.data<T>() + r * n, y.work.data<T>() + r * n, n,
-                          m.data<T>()[r], s.data<T>()[r], pointer<T>(w), a, b);
-    });
+                          m.data<T>()[r], s.data<T>()[r], pointer<T>(w), sums.a.data(),
+                          sums.b.data());
+    };
+    accumulate<T>(rows, n, n, gw.data<T>(), gb.data<T>(), share);
   });
   y.finish();
 }
@@ -152,21 +160,35 @@ struct Channels {
   }
 };
 
+// What each channel becomes: (x - mean) * a + b.
 template <class T>
-void channel_affine(const Channels& ch, const Tensor& y, const std::vector<T>& a,
-                    const std::vector<T>& b) {
+struct Affine {
+  std::vector<T> mean, a, b;
+  explicit Affine(int64_t c) : mean(c), a(c), b(c) {}
+  void set(int64_t j, double centre, double scale, double shift) {
+    mean[j] = static_cast<T>(centre);
+    a[j] = static_cast<T>(scale);
+    b[j] = static_cast<T>(shift - (centre - static_cast<double>(mean[j])) * scale);
+  }
+};
+
+template <class T>
+void channel_affine(const Channels& ch, const Tensor& y, const Affine<T>& f) {
   auto& fn = norm_fns<T>();
   const T* x = ch.x.data<T>();
   T* o = y.data<T>();
   if (ch.last) {
     parallel_for(0, ch.rows, rows_per_thread(ch.c), [&](int64_t from, int64_t to) {
-      fn.column_affine(x + from * ch.c, o + from * ch.c, to - from, ch.c, a.data(), b.data());
+      fn.column_affine(x + from * ch.c, o + from * ch.c, to - from, ch.c, f.mean.data(), f.a.data(),
+                       f.b.data());
     });
     return;
   }
   parallel_for(0, ch.samples * ch.c, rows_per_thread(ch.inner), [&](int64_t from, int64_t to) {
-    for (int64_t p = from; p < to; ++p)
-      fn.affine(x + p * ch.inner, o + p * ch.inner, ch.inner, a[p % ch.c], b[p % ch.c]);
+    for (int64_t p = from; p < to; ++p) {
+      int64_t j = p % ch.c;
+      fn.affine(x + p * ch.inner, o + p * ch.inner, ch.inner, f.mean[j], f.a[j], f.b[j]);
+    }
   });
 }
 
@@ -175,48 +197,23 @@ template <class T>
 void channel_moments(const Channels& ch, std::vector<double>& mean, std::vector<double>& var) {
   auto& fn = norm_fns<T>();
   const T* x = ch.x.data<T>();
-  double n = static_cast<double>(ch.rows);
-  mean.assign(ch.c, 0);
-  var.assign(ch.c, 0);
+  std::vector<Moment> total(ch.c);
   if (ch.last) {
-    std::vector<double> s1(ch.c, 0), s2(ch.c, 0);
-    std::mutex lock;
-    parallel_for(0, ch.rows, rows_per_thread(ch.c), [&](int64_t from, int64_t to) {
-      std::vector<T> a(ch.c), b(ch.c);
-      std::vector<double> t1(ch.c, 0), t2(ch.c, 0);
-      for (int64_t r = from; r < to; r += 128) {
-        std::fill(a.begin(), a.end(), T(0));
-        std::fill(b.begin(), b.end(), T(0));
-        fn.column_moments(x + r * ch.c, std::min<int64_t>(128, to - r), ch.c, x, a.data(),
-                          b.data());
-        for (int64_t j = 0; j < ch.c; ++j) t1[j] += a[j], t2[j] += b[j];
-      }
-      std::lock_guard guard(lock);
-      for (int64_t j = 0; j < ch.c; ++j) s1[j] += t1[j], s2[j] += t2[j];
+    using Held = std::vector<Moment>;
+    auto share = [&](Held& held, int64_t from, int64_t to) {
+      fn.column_moments(held.data(), x + from * ch.c, to - from, ch.c);
+    };
+    in_shares(ch.rows, ch.c, Held(ch.c), share, [&](const Held& held) {
+      for (int64_t j = 0; j < ch.c; ++j) total[j] = join(total[j], held[j]);
     });
-    for (int64_t j = 0; j < ch.c; ++j) {
-      double m = s1[j] / n;
-      var[j] = variance(s2[j], n, m);
-      mean[j] = m + x[j];
-    }
-    return;
+  } else {
+    parallel_for(0, ch.c, 1, [&](int64_t from, int64_t to) {
+      for (int64_t j = from; j < to; ++j)
+        for (int64_t i = 0; i < ch.samples; ++i)
+          fn.moments(total[j], x + (i * ch.c + j) * ch.inner, ch.inner);
+    });
   }
-  parallel_for(0, ch.c, 1, [&](int64_t from, int64_t to) {
-    for (int64_t j = from; j < to; ++j) {
-      T shift = x[j * ch.inner];
-      double s1 = 0, s2 = 0;
-      for (int64_t i = 0; i < ch.samples; ++i) {
-        double a, b;
-        fn.moments(x + (i * ch.c + j) * ch.inner, ch.inner, shift, &a, &b);
-        s1 += a;
-        s2 += b;
-      }
-      double m = s1 / n;
-      double v = s2 / n - m * m;
-      var[j] = v < 0 ? 0 : v;
-      mean[j] = m + shift;
-    }
-  });
+  for (int64_t j = 0; j < ch.c; ++j) mean[j] = total[j].mean, var[j] = total[j].m2 / total[j].n;
 }
 
 void move_running(const OptTensor& running, const std::vector<double>& now, double momentum) {
@@ -257,18 +254,17 @@ void native_batch_norm(Tensor& out, Tensor& save_mean, Tensor& save_rstd, const 
       std::copy_n(m.data<double>(), ch.c, mean.begin());
       std::copy_n(v.data<double>(), ch.c, var.begin());
     }
-    std::vector<T> a(ch.c), k(ch.c);
+    Affine<T> f(ch.c);
     for (int64_t j = 0; j < ch.c; ++j) {
       double rstd = 1.0 / std::sqrt(var[j] + eps);
       if (training) {
         save_mean.data<T>()[j] = static_cast<T>(mean[j]);
         save_rstd.data<T>()[j] = static_cast<T>(rstd);
       }
-      double scale = rstd * (w.defined() ? w.data<T>()[j] : 1);
-      a[j] = static_cast<T>(scale);
-      k[j] = static_cast<T>((b.defined() ? b.data<T>()[j] : 0) - mean[j] * scale);
+      f.set(j, mean[j], rstd * (w.defined() ? w.data<T>()[j] : 1),
+            b.defined() ? b.data<T>()[j] : 0);
     }
-    if (ch.rows) channel_affine<T>(ch, y, a, k);
+    if (ch.rows) channel_affine<T>(ch, y, f);
   });
   if (!y.is_same(out)) copy(out, y);
 }
@@ -300,20 +296,17 @@ void batch_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, co
     const T *x = ch.x.data<T>(), *gp = gy.data<T>();
     std::vector<double> sum(ch.c, 0), product(ch.c, 0);
     if (ch.last) {
-      std::mutex lock;
-      parallel_for(0, ch.rows, rows_per_thread(ch.c), [&](int64_t from, int64_t to) {
+      auto share = [&](TwoSums<double>& sums, int64_t from, int64_t to) {
         std::vector<T> a(ch.c), b(ch.c);
-        std::vector<double> t1(ch.c, 0), t2(ch.c, 0);
         for (int64_t r = from; r < to; r += 128) {
           std::fill(a.begin(), a.end(), T(0));
           std::fill(b.begin(), b.end(), T(0));
           fn.column_cross(gp + r * ch.c, x + r * ch.c, std::min<int64_t>(128, to - r), ch.c,
                           mean.data(), a.data(), b.data());
-          for (int64_t j = 0; j < ch.c; ++j) t1[j] += a[j], t2[j] += b[j];
+          for (int64_t j = 0; j < ch.c; ++j) sums.a[j] += a[j], sums.b[j] += b[j];
         }
-        std::lock_guard guard(lock);
-        for (int64_t j = 0; j < ch.c; ++j) sum[j] += t1[j], product[j] += t2[j];
-      });
+      };
+      accumulate<double>(ch.rows, ch.c, ch.c, sum.data(), product.data(), share);
     } else {
       parallel_for(0, ch.c, 1, [&](int64_t from, int64_t to) {
         for (int64_t j = from; j < to; ++j)
@@ -326,7 +319,7 @@ void batch_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, co
           }
       });
     }
-    // gx = (g - mean(g) - hat * mean(g * hat)) * rstd * w, as g * p + x * q + r
+    // gx = (g - mean(g) - hat * mean(g * hat)) * rstd * w, as g * p + (x - mean) * q + r
     std::vector<T> p(ch.c), q(ch.c), r(ch.c);
     double n = static_cast<double>(std::max<int64_t>(ch.rows, 1));
     for (int64_t j = 0; j < ch.c; ++j) {
@@ -336,19 +329,19 @@ void batch_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, co
       double slope = training ? product[j] * rstd[j] * rstd[j] / n : 0;
       p[j] = static_cast<T>(scale);
       q[j] = static_cast<T>(-scale * slope);
-      r[j] = static_cast<T>(training ? scale * (slope * mean[j] - sum[j] / n) : 0);
+      r[j] = static_cast<T>(training ? -scale * sum[j] / n : 0);
     }
     T* o = y.data<T>();
     if (ch.last) {
       parallel_for(0, ch.rows, rows_per_thread(ch.c), [&](int64_t from, int64_t to) {
         fn.column_affine2(gp + from * ch.c, x + from * ch.c, o + from * ch.c, to - from, ch.c,
-                          p.data(), q.data(), r.data());
+                          mean.data(), p.data(), q.data(), r.data());
       });
     } else {
       parallel_for(0, ch.samples * ch.c, rows_per_thread(ch.inner), [&](int64_t from, int64_t to) {
         for (int64_t k = from; k < to; ++k)
-          fn.affine2(gp + k * ch.inner, x + k * ch.inner, o + k * ch.inner, ch.inner, p[k % ch.c],
-                     q[k % ch.c], r[k % ch.c]);
+          fn.affine2(gp + k * ch.inner, x + k * ch.inner, o + k * ch.inner, ch.inner,
+                     mean[k % ch.c], p[k % ch.c], q[k % ch.c], r[k % ch.c]);
       });
     }
   });
@@ -369,21 +362,20 @@ void native_group_norm(Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in
   visit_compute(d, [&]<class T>() {
     auto& fn = norm_fns<T>();
     parallel_for(0, input.size(0) * groups, rows_per_thread(n), [&](int64_t from, int64_t to) {
+      Affine<T> f(per);
       for (int64_t r = from; r < to; ++r) {
         const T* row = x.data<T>() + r * n;
-        double sum, squares;
-        fn.moments(row, n, row[0], &sum, &squares);
-        double m = sum / static_cast<double>(n), var = variance(squares, static_cast<double>(n), m);
-        m += row[0];
-        double s = 1.0 / std::sqrt(var + eps);
-        mean.data<T>()[r] = static_cast<T>(m);
+        Moment m = {};
+        fn.moments(m, row, n);
+        double s = 1.0 / std::sqrt(m.m2 / m.n + eps);
+        mean.data<T>()[r] = static_cast<T>(m.mean);
         rstd.data<T>()[r] = static_cast<T>(s);
         for (int64_t k = 0; k < per; ++k) {
           int64_t j = r % groups * per + k;
-          double a = s * (w.defined() ? w.data<T>()[j] : 1);
-          double shift = (b.defined() ? b.data<T>()[j] : 0) - m * a;
-          fn.affine(row + k * inner, y.work.data<T>() + r * n + k * inner, inner, static_cast<T>(a),
-                    static_cast<T>(shift));
+          f.set(k, m.mean, s * (w.defined() ? w.data<T>()[j] : 1),
+                b.defined() ? b.data<T>()[j] : 0);
+          fn.affine(row + k * inner, y.work.data<T>() + r * n + k * inner, inner, f.mean[k], f.a[k],
+                    f.b[k]);
         }
       }
     });
@@ -403,32 +395,31 @@ void group_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, co
   Target y(gx, d);
   visit_compute(d, [&]<class T>() {
     auto& fn = norm_fns<T>();
-    accumulate(input.size(0) * groups, n, c, gw.data<T>(), gb.data<T>(),
-               [&](int64_t from, int64_t to, T* dw, T* db) {
-                 std::vector<double> sums(per), products(per);
-                 for (int64_t r = from; r < to; ++r) {
-                   double m = mt.data<T>()[r], s = st.data<T>()[r], c1 = 0, c2 = 0;
-                   for (int64_t k = 0; k < per; ++k) {
-                     int64_t at = r * n + k * inner, j = r % groups * per + k;
-                     fn.cross(gy.data<T>() + at, x.data<T>() + at, inner, static_cast<T>(m),
-                              &sums[k], &products[k]);
-                     double by = w.defined() ? w.data<T>()[j] : 1;
-                     c1 += sums[k] * by;
-                     c2 += products[k] * by * s;
-                     dw[j] += static_cast<T>(products[k] * s);
-                     db[j] += static_cast<T>(sums[k]);
-                   }
-                   c1 /= static_cast<double>(n);
-                   c2 /= static_cast<double>(n);
-                   for (int64_t k = 0; k < per; ++k) {
-                     int64_t at = r * n + k * inner, j = r % groups * per + k;
-                     double by = w.defined() ? w.data<T>()[j] : 1;
-                     fn.affine2(gy.data<T>() + at, x.data<T>() + at, y.work.data<T>() + at, inner,
-                                static_cast<T>(s * by), static_cast<T>(-s * s * c2),
-                                static_cast<T>(s * (s * c2 * m - c1)));
-                   }
-                 }
-               });
+    auto share = [&](TwoSums<T>& total, int64_t from, int64_t to) {
+      std::vector<double> sums(per), products(per);
+      for (int64_t r = from; r < to; ++r) {
+        T centre = mt.data<T>()[r];
+        double s = st.data<T>()[r], c1 = 0, c2 = 0;
+        for (int64_t k = 0; k < per; ++k) {
+          int64_t at = r * n + k * inner, j = r % groups * per + k;
+          fn.cross(gy.data<T>() + at, x.data<T>() + at, inner, centre, &sums[k], &products[k]);
+          double by = w.defined() ? w.data<T>()[j] : 1;
+          c1 += sums[k] * by;
+          c2 += products[k] * by * s;
+          total.a[j] += static_cast<T>(products[k] * s);
+          total.b[j] += static_cast<T>(sums[k]);
+        }
+        c1 /= static_cast<double>(n);
+        c2 /= static_cast<double>(n);
+        for (int64_t k = 0; k < per; ++k) {
+          int64_t at = r * n + k * inner, j = r % groups * per + k;
+          double by = w.defined() ? w.data<T>()[j] : 1;
+          fn.affine2(gy.data<T>() + at, x.data<T>() + at, y.work.data<T>() + at, inner, centre,
+                     static_cast<T>(s * by), static_cast<T>(-s * s * c2), static_cast<T>(-s * c1));
+        }
+      }
+    };
+    accumulate<T>(input.size(0) * groups, n, c, gw.data<T>(), gb.data<T>(), share);
   });
   y.finish();
 }

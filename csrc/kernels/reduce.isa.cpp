@@ -1,5 +1,6 @@
 #include "kernels/reduce_loops.h"
 
+#include "kernels/moments_loops.h"
 #include "kernels/pointwise.h"
 #include "kernels/scalar_math.h"
 
@@ -302,92 +303,18 @@ struct FoldsWide : Folds<T, Op> {  // complex accumulators are structs: no cast
 
 // Moments
 // --------------------------------------------------------------------------------------------------------------
-// Mean and sum of squared deviations: two passes over a block that is in cache, blocks joined by
-// Chan's formula.
-
-struct Moment {
-  double n, mean, m2;
-};
-
-FB_INLINE Moment join(Moment a, Moment b) {
-  double n = a.n + b.n, d = b.mean - a.mean;
-  if (n == 0) return a;
-  // Exact for equal means; but an infinite mean minus itself would not be one.
-  double mean = d - d == 0 ? a.mean + d * (b.n / n) : a.mean * (a.n / n) + b.mean * (b.n / n);
-  return {n, mean, a.m2 + b.m2 + d * d * (a.n * b.n / n)};
-}
+// Mean and sum of squared deviations.
 
 template <class T, bool Root = false>
 struct Moments {
   using Acc = Moment;
   static void init(void* acc, int64_t count) { std::memset(acc, 0, count * sizeof(Acc)); }
-  FB_INLINE static void run(void* acc, const void* data, int64_t n, int64_t, double p) {
-    auto* x = static_cast<const T*>(data);
-    auto& total = *static_cast<Acc*>(acc);
-    constexpr int64_t B = 4096;
-    for (int64_t i = 0; i < n; i += B) {
-      int64_t m = n - i < B ? n - i : B;
-      double sum = 0;
-      Sums<T, Plain<T>>::run(&sum, x + i, m, 0, p);
-      double mean = sum / static_cast<double>(m);
-      constexpr int L = 32;
-      T lanes[L] = {}, centre = static_cast<T>(mean);
-      double m2 = 0, rest = 0;
-      int64_t j = 0;
-      for (; j + L <= m; j += L)
-#pragma GCC ivdep
-        for (int k = 0; k < L; ++k) {
-          T d = x[i + j + k] - centre;
-          lanes[k] += d * d;
-        }
-      for (int k = 0; k < L; ++k) m2 += static_cast<double>(lanes[k]);
-      for (; j < m; ++j) {
-        T d = x[i + j] - centre;
-        m2 += static_cast<double>(d) * static_cast<double>(d);
-      }
-      rest = mean - static_cast<double>(centre);  // the centre was rounded
-      m2 -= rest * rest * static_cast<double>(m);
-      total = join(total, {static_cast<double>(m), mean, m2 > 0 || m2 != m2 ? m2 : 0.0});
-    }
+  FB_INLINE static void run(void* acc, const void* data, int64_t n, int64_t, double) {
+    moments::add_run(*static_cast<Acc*>(acc), static_cast<const T*>(data), n);
   }
   static void rows(void* acc, const void* data, int64_t stride, int64_t rows, int64_t cols, int64_t,
                    double) {
-    auto* total = static_cast<Acc*>(acc);
-    constexpr int64_t W = 128, R = 32;
-    for (int64_t c0 = 0; c0 < cols; c0 += W) {
-      int64_t width = cols - c0 < W ? cols - c0 : W;
-      for (int64_t r0 = 0; r0 < rows; r0 += R) {
-        int64_t m = rows - r0 < R ? rows - r0 : R;
-        T mean[W], m2[W];
-        for (int64_t c = 0; c < width; ++c) mean[c] = m2[c] = 0;
-        for (int64_t r = 0; r < m; ++r) {
-          const T* x = row<T>(data, stride, r0 + r) + c0;
-#pragma GCC ivdep
-          for (int64_t c = 0; c < width; ++c) mean[c] += x[c];
-        }
-        T scale = T(1) / static_cast<T>(m);
-#pragma GCC ivdep
-        for (int64_t c = 0; c < width; ++c) mean[c] *= scale;
-        T residue[W];
-        for (int64_t c = 0; c < width; ++c) residue[c] = 0;
-        for (int64_t r = 0; r < m; ++r) {
-          const T* x = row<T>(data, stride, r0 + r) + c0;
-#pragma GCC ivdep
-          for (int64_t c = 0; c < width; ++c) {
-            T d = x[c] - mean[c];
-            residue[c] += d;
-            m2[c] += d * d;
-          }
-        }
-        auto k = static_cast<double>(m);
-        for (int64_t c = 0; c < width; ++c) {
-          double shift = static_cast<double>(residue[c]) / k;  // what rounding kept from the mean
-          double centred = static_cast<double>(m2[c]) - shift * shift * k;
-          if (shift - shift != 0) shift = 0;  // around an infinite mean
-          total[c0 + c] = join(total[c0 + c], {k, static_cast<double>(mean[c]) + shift, centred});
-        }
-      }
-    }
+    moments::add_rows(static_cast<Acc*>(acc), static_cast<const T*>(data), stride, rows, cols);
   }
   static void combine(void* acc, const void* other, int64_t count) {
     for (int64_t i = 0; i < count; ++i)
@@ -508,7 +435,11 @@ struct LogSumExps {
     if (b.sum == 0) return a;
     if (a.sum == 0) return b;
     double top = a.top > b.top ? a.top : b.top;
-    return {top, a.sum * __builtin_exp(a.top - top) + b.sum * __builtin_exp(b.top - top)};
+    return {top, weighed(a, top) + weighed(b, top)};
+  }
+  // Sums that are infinite or NaN stay so: the factor may be 0.
+  static double weighed(Acc a, double top) {
+    return s::isfinite(a.sum) ? a.sum * __builtin_exp(a.top - top) : a.sum;
   }
   // Infinite tops would make NaN of what is infinite; NaN comes back through the sum.
   FB_INLINE static T shift(T top) { return s::isfinite(top) ? top : T(0); }

@@ -769,11 +769,11 @@ def cdist(
         mode == "use_mm_for_euclid_dist"
         or (mode == "use_mm_for_euclid_dist_if_necessary" and large)
     ):
-        # |a - b|^2 = |a|^2 + |b|^2 - 2 a b; at distance 0 the derivative is taken as 0.
+        # |a - b|^2 = |a|^2 + |b|^2 - 2 a b; at distance 0 the derivative is taken as 0. NaN stays.
         square = (x1 * x1).sum([-1], keepdim=True) + (x2 * x2).sum([-1]).unsqueeze(-2)
         square = square - matmul(x1, x2.transpose(-1, -2)) * 2
-        apart = square > 0
-        return where(apart, where(apart, square, 1.0).sqrt(), 0.0)
+        together = square <= 0
+        return where(together, 0.0, where(together, 1.0, square).sqrt())
     return linalg_vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, [-1])
 
 

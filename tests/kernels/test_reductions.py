@@ -402,3 +402,53 @@ def test_any_over_no_dim_is_elementwise():
     assert x.any(()).tolist() == [[False, True], [True, False]]
     assert x.sum(()).item() == 3
     assert x.to(fb.uint8).any(0).dtype == fb.uint8
+
+
+def columns_of(first, mean, deviation, dtype="float32", shape=(70, 300)):
+    """Numbers whose first row and column are `first`, as a tensor and in double precision."""
+    a = np.random.default_rng(3).standard_normal(shape) * deviation + mean
+    a[0], a[:, 0] = first, first
+    x = fb.tensor(a).to(getattr(fb, dtype))
+    return x, x.double().numpy()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("n", [2, 7, 33, 70, 300, 5000])
+def test_equal_entries_do_not_deviate(dtype, n):
+    for value in [0.0, 0.1, -7.3, 1e-3, 1e4 / 3]:
+        x = fb.full((n, 5), value, dtype=getattr(fb, dtype))
+        for y, dim in [(x, 0), (x.t(), 1), (x.t().contiguous(), 1), (x, (0, 1))]:
+            assert fb.std(y, dim).eq(0).all(), (value, dim)
+            var, mean = fb.var_mean(y, dim)
+            assert var.eq(0).all()
+            assert mean.eq(x[0, 0]).all()
+
+
+@pytest.mark.parametrize("scale", [1e-37, 1e-25, 1e-15, 1.0, 1e15, 1e22, 1e37])
+def test_std_at_the_ends_of_float(scale):
+    x, ref = columns_of(0.5 * scale, 0, scale)
+    for dim in (0, 1, (0, 1)):
+        np.testing.assert_allclose(x.std(dim).double().numpy(), ref.std(dim, ddof=1), rtol=2e-6)
+
+
+@pytest.mark.parametrize("first, mean, deviation", [(0, 1000, 1), (1000, 0, 0.01), (0, 300, 0.1)])
+def test_a_first_entry_far_from_the_others(first, mean, deviation):
+    x, ref = columns_of(first, mean, deviation)
+    for dim in (0, 1, (0, 1)):
+        np.testing.assert_allclose(x.var(dim).numpy(), ref.var(dim, ddof=1), rtol=2e-6)
+
+
+def test_logsumexp_of_infinity():
+    x = fb.tensor([[1.0, 2e30, fb.inf], [-1e30, fb.inf, 3.0], [-fb.inf, 1e30, -fb.inf]])
+    rows, columns = [fb.inf, fb.inf, x[2, 1].item()], [1.0, fb.inf, fb.inf]
+    for y in (x, x.t().contiguous().t(), x.double()):
+        np.testing.assert_array_equal(y.logsumexp(1).numpy(), rows)
+        np.testing.assert_array_equal(y.logsumexp(0).numpy(), columns)
+        assert y.logsumexp((0, 1)).item() == fb.inf
+        assert y[:, :1].expand(3, 5).logsumexp((0, 1)).item() == pytest.approx(1 + np.log(5))
+    wide = x.repeat(40, 50)
+    wide[0, 0] = fb.nan
+    assert wide.logsumexp(0)[1::3].eq(fb.inf).all()
+    assert wide.logsumexp(0)[0].isnan()
+    assert wide.logsumexp((0, 1)).isnan()
+    assert fb.tensor([-fb.inf, -fb.inf]).logsumexp(0).item() == -fb.inf
