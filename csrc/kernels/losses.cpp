@@ -192,7 +192,7 @@ void cross_entropy_rows(Tensor& loss, Tensor& lse, Tensor& total, const Tensor& 
         double sum;
         fn.row_stats(row, c, &largest, &sum);
         double z = static_cast<double>(largest) + std::log(sum);
-        lse.data<T>()[i] = static_cast<T>(z);
+        lse.data<double>()[i] = z;
         int64_t k = t.data<int64_t>()[i];
         if (k == ignore) continue;
         double term = weights[i] * (z - static_cast<double>(row[k]));
@@ -236,9 +236,11 @@ void cross_entropy_backward(Tensor& out, const Tensor& grad, const Tensor& input
         } else {
           const T* row = rows.row(i);
           double hit = g[i] * (1 - smoothing) * weights[i], spread = g[i] * share;
-          T slope = static_cast<T>(hit + spread * w_sum),
+          T center = static_cast<T>(z.data<double>()[i]);
+          // What T has no digits for is a factor: large logits lose nothing.
+          double rest = std::exp(static_cast<double>(center) - z.data<double>()[i]);
+          T slope = static_cast<T>((hit + spread * w_sum) * rest),
             shift = static_cast<T>(w.defined() ? 0 : -spread);
-          T center = z.data<T>()[i];
           fn.exp_affine(row, y, c, center, slope, shift, stream);
           if (w.defined() && spread != 0)
             for (int64_t j = 0; j < c; ++j) y[j] -= static_cast<T>(spread) * w.data<T>()[j];

@@ -15,6 +15,12 @@ struct Weights {
   explicit Weights(const AxisMap& m) : values(m.weights.begin(), m.weights.end()) {}
 };
 
+// Nothing of an input that has no weight: it may be infinite or NaN.
+template <class T>
+FB_INLINE T share(T weight, T x) {
+  return weight != 0 ? weight * x : T(0);
+}
+
 // Along a dense axis.
 template <class T, int Width>
 void along(const AxisMap& m, const T* w, const T* x, T* y) {
@@ -22,10 +28,10 @@ void along(const AxisMap& m, const T* w, const T* x, T* y) {
   const int64_t n = m.out;
   for (int64_t o = 0; o < n; ++o) {
     const T* from = x + start[o];
-    T sum = w[o] * from[0];
-    if constexpr (Width > 1) sum += w[n + o] * from[1];
-    if constexpr (Width > 2) sum += w[2 * n + o] * from[2];
-    if constexpr (Width > 3) sum += w[3 * n + o] * from[3];
+    T sum = share(w[o], from[0]);
+    if constexpr (Width > 1) sum += share(w[n + o], from[1]);
+    if constexpr (Width > 2) sum += share(w[2 * n + o], from[2]);
+    if constexpr (Width > 3) sum += share(w[3 * n + o], from[3]);
     y[o] = sum;
   }
 }
@@ -44,7 +50,7 @@ void along_any(const AxisMap& m, const T* w, const T* x, T* y) {
   }
   along<T, 4>(m, w, x, y);
   for (int64_t j = 4; j < m.width; ++j)
-    for (int64_t o = 0; o < n; ++o) y[o] += w[j * n + o] * x[m.start[o] + j];
+    for (int64_t o = 0; o < n; ++o) y[o] += share(w[j * n + o], x[m.start[o] + j]);
 }
 
 // Sums of rows of `inner` elements.
@@ -57,15 +63,17 @@ void across(const AxisMap& m, const T* w, int64_t inner, const T* x, T* y) {
     for (; i + 2 * W <= inner; i += 2 * W) {
       Vec<T> a{}, b{};
       for (int64_t j = 0; j < m.width; ++j) {
-        a += load<T>(from + j * inner + i) * w[j * m.out + o];
-        b += load<T>(from + j * inner + i + W) * w[j * m.out + o];
+        const T weight = w[j * m.out + o];
+        if (weight == 0) continue;
+        a += load<T>(from + j * inner + i) * weight;
+        b += load<T>(from + j * inner + i + W) * weight;
       }
       store<T>(y + i, a);
       store<T>(y + i + W, b);
     }
     for (; i < inner; ++i) {
       T s = 0;
-      for (int64_t j = 0; j < m.width; ++j) s += from[j * inner + i] * w[j * m.out + o];
+      for (int64_t j = 0; j < m.width; ++j) s += share(w[j * m.out + o], from[j * inner + i]);
       y[i] = s;
     }
   }

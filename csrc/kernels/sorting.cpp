@@ -227,6 +227,11 @@ void median_dim(Tensor& values, Tensor& indices, const Tensor& input, int64_t di
               });
 }
 
+void median_of_run(Tensor& out, const Tensor& input, bool skip_nan) {
+  Tensor place = empty(Ints(), DType::Int64);
+  median_dim(out, place, input, 0, false, skip_nan);
+}
+
 void mode(Tensor& values, Tensor& indices, const Tensor& input, int64_t dim, bool) {
   select_line(values, indices, input, dim, "mode",
               [&]<class U>(auto& keys, auto& scratch, bool) -> int64_t {

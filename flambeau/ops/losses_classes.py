@@ -233,7 +233,7 @@ def _cross_entropy_rows(
     kind = opmath(input.dtype)
     return (
         empty(target.shape if reduction == 0 else none, like=input),
-        empty(target.shape, dtype=kind, like=input),
+        empty(target.shape, dtype=float64, like=input),
         empty(none, dtype=kind, like=input),
     )
 

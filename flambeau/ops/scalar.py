@@ -233,10 +233,16 @@ _ALL = (
     ),
     _p("i0(x)", "s.i1(x)", cost=60, library=True),
     _p("i0e(x)", "s.i1e(x) - s.sign(x) * y", cost=60, library=True),
-    _p("i1(x)", "s.where(x == 0, 0.5, s.i0(x) - y / s.where(x == 0, 1, x))", cost=60, library=True),
+    _p(
+        "i1(x)",
+        "s.where(s.abs(x) < 1e-20, 0.5, s.i0(x) - y / s.where(s.abs(x) < 1e-20, 1, x))",
+        cost=60,
+        library=True,
+    ),
     _p(
         "i1e(x)",
-        "s.where(x == 0, 0.5, s.i0e(x) - y * (s.sign(x) + 1 / s.where(x == 0, 1, x)))",
+        "s.where(s.abs(x) < 1e-20, 0.5,"
+        " s.i0e(x) - y * (s.sign(x) + 1 / s.where(s.abs(x) < 1e-20, 1, x)))",
         cost=60,
         library=True,
     ),

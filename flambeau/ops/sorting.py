@@ -6,6 +6,7 @@ The kernels are stable merge sorts of (value, place) pairs line by line; NaN cou
 from __future__ import annotations
 
 from flambeau.ops._lang import *
+from flambeau.ops.batching import _in_front
 
 
 @structured(kernel="sort", fields=("values", "indices"), method=False, name="_sort", batch=True)
@@ -242,7 +243,29 @@ def _median_all(input: Tensor, skip_nan: bool) -> Tensor:
         if input.dtype.is_floating_point:
             return full([], nan, dtype=input.dtype)
         return full([], smallest(input.dtype), dtype=input.dtype)
-    values, indices = _median_dim(input.reshape([-1]), 0, False, skip_nan)
+    return _median_of_run(input.reshape([-1]), skip_nan)
+
+
+@structured(kernel="median_of_run", namespaces=(), method=False, out=False)
+def _median_of_run(input: Tensor, skip_nan: bool) -> Tensor:
+    """The median of a vector. Entries that tie share the derivative.
+
+    >>> torch.median(torch.tensor([3, 1, 2]))
+    tensor(2)
+    """
+    none: Ints = []
+    return empty(none, like=input)
+
+
+@_median_of_run.vjp
+def _(g, input, result):
+    hit = (input == result) | (input.isnan() & result.isnan())
+    return hit * (g / hit.sum())
+
+
+@_median_of_run.vmap
+def _(input, skip_nan, input_b, batch):
+    values, _ = _median_dim(_in_front(input, input_b, batch), 1, False, skip_nan)
     return values
 
 

@@ -371,3 +371,15 @@ def test_range_of_probabilities():
         F.binary_cross_entropy(fb.tensor([0.5]), fb.tensor([2.0]))
     with pytest.raises(ValueError, match="different to the input size"):
         F.binary_cross_entropy(fb.zeros(2, 3), fb.zeros(3))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("offset", [0, 1e3, 3e4])
+def test_cross_entropy_of_large_logits(offset, smoothing):
+    x = (RNG.standard_normal((20, 50)) + offset).astype(np.float32)
+    y = RNG.integers(0, 50, 20)
+    leaf = t(x, grad=True)
+    F.cross_entropy(leaf, t(y), label_smoothing=smoothing).backward()
+    hit = (1 - smoothing) * np.eye(50)[y] + smoothing / 50
+    expected = (special.softmax(x.astype(np.float64), 1) - hit) / 20
+    np.testing.assert_allclose(leaf.grad.numpy(), expected, rtol=2e-6, atol=1e-9)

@@ -246,3 +246,18 @@ def test_uint64_beyond_the_signed_range():
     assert torch.heaviside(big, one).tolist() == [1]
     assert torch.gcd(big, six).tolist() == [2]
     assert torch.lcm(big, torch.tensor([2], dtype=torch.uint64)).tolist() == [2**63 + 2]
+
+
+def test_derivatives_of_bessel_functions_beside_zero():
+    small = [0.0, 1e-44, -1e-40, 1e-30, -1e-12]
+    for function in (torch.special.i1, torch.special.i1e):
+        x = torch.tensor(small, requires_grad=True)
+        function(x).sum().backward()
+        np.testing.assert_allclose(x.grad.numpy(), 0.5, rtol=1e-6)
+
+
+def test_the_slope_of_a_small_norm_in_half_precision():
+    x = torch.tensor([3e-6, 4e-6], dtype=torch.float16, requires_grad=True)
+    x.norm().backward()
+    exact = x.detach().double().numpy()
+    np.testing.assert_allclose(x.grad.numpy(), exact / np.hypot(*exact), rtol=5e-3)

@@ -194,3 +194,15 @@ def test_topk_of_long_lines(dtype, largest):
             best = np.lexsort((np.arange(1003), -clean, -rank))[:12]
             assert places[row].tolist() == best.tolist()
             assert np.array_equal(values[row].numpy(), x[row][best], equal_nan=dtype != "int32")
+
+
+@pytest.mark.parametrize("median", [torch.median, torch.nanmedian])
+def test_the_median_of_all_shares_its_derivative_among_ties(median):
+    x = torch.tensor([[1.0, 2.0, 1.0], [3.0, 1.0, 2.0]], dtype=torch.float64, requires_grad=True)
+    median(x).backward()
+    third = torch.tensor(1 / 3, dtype=torch.float64)
+    assert x.grad.equal(torch.where(x == 1, third, 0.0))
+    batch = torch.stack([x.detach(), x.detach() + 1])
+    assert torch.func.vmap(median)(batch).tolist() == [1, 2]
+    shares = torch.func.vmap(torch.func.grad(median))(batch)
+    assert shares.equal(torch.stack([x.grad, x.grad]))

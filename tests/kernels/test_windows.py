@@ -1,5 +1,7 @@
 """Pools, resizing, padding and sampling against NumPy definitions and finite differences."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -184,3 +186,31 @@ def test_a_volume_without_samples_in_the_layout_of_images(pool, channels):
         assert torch.equal(
             torch.autograd.grad(got, b, slope)[0], torch.autograd.grad(want, a, slope)[0]
         )
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_averages_take_nothing_from_outside_their_windows(value, layout):
+    """The first and last windows are smaller than the others, adaptive ones differ by one."""
+    windows = {
+        lambda x: F.avg_pool2d(x, 3, 2, 1): lambda o: range(2 * o - 1, 2 * o + 2),
+        lambda x: F.avg_pool2d(x, 3, 2, 1, True, False): lambda o: range(2 * o - 1, 2 * o + 2),
+        lambda x: F.adaptive_avg_pool2d(x, 5): lambda o: range(9 * o // 5, (9 * o + 13) // 5),
+    }
+    for pool, window in windows.items():
+        for row, column in itertools.product(range(9), range(9)):
+            x = torch.ones(2, 3, 9, 9).contiguous(memory_format=layout)
+            x[1, 2, row, column] = value
+            x.requires_grad_()
+            y = pool(x)
+            n = y.shape[-1]
+            touched = [
+                [row in window(i) and column in window(j) for j in range(n)] for i in range(n)
+            ]
+            assert (~y[1, 2].isfinite()).tolist() == touched
+            assert y[0].isfinite().all()
+        g = torch.ones(y.shape)
+        g[1, 2, 0, 1] = value
+        (slope,) = torch.autograd.grad(y, x, g)
+        reached = [[i in window(0) and j in window(1) for j in range(9)] for i in range(9)]
+        assert (~slope[1, 2].isfinite()).tolist() == reached
