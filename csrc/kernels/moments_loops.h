@@ -22,8 +22,7 @@ struct Deviations {
     double rest = m2();
     return {n, mean(), rest < 0 ? 0 : rest};
   }
-  // Whether the centre is where the numbers are: its distance from their mean cost at most two
-  // bits.
+  // Whether the centre is so near the mean that the distance cost two bits at most.
   FB_INLINE bool near() const { return m2() * 4 >= squares; }
   // Whether squares in T neither under- nor overflowed. Not with NaN.
   template <class T>

@@ -173,10 +173,8 @@ struct Affine {
 };
 
 template <class T>
-void channel_affine(const Channels& ch, const Tensor& y, const Affine<T>& f) {
+void channel_affine(const Channels& ch, const T* x, T* o, const Affine<T>& f) {
   auto& fn = norm_fns<T>();
-  const T* x = ch.x.data<T>();
-  T* o = y.data<T>();
   if (ch.last) {
     parallel_for(0, ch.rows, rows_per_thread(ch.c), [&](int64_t from, int64_t to) {
       fn.column_affine(x + from * ch.c, o + from * ch.c, to - from, ch.c, f.mean.data(), f.a.data(),
@@ -264,7 +262,7 @@ void native_batch_norm(Tensor& out, Tensor& save_mean, Tensor& save_rstd, const 
       f.set(j, mean[j], rstd * (w.defined() ? w.data<T>()[j] : 1),
             b.defined() ? b.data<T>()[j] : 0);
     }
-    if (ch.rows) channel_affine<T>(ch, y, f);
+    if (ch.rows) channel_affine<T>(ch, ch.x.data<T>(), y.data<T>(), f);
   });
   if (!y.is_same(out)) copy(out, y);
 }
@@ -319,20 +317,24 @@ void batch_norm_backward(Tensor& gx, Tensor& gw, Tensor& gb, const Tensor& g, co
           }
       });
     }
-    // gx = (g - mean(g) - hat * mean(g * hat)) * rstd * w, as g * p + (x - mean) * q + r
-    std::vector<T> p(ch.c), q(ch.c), r(ch.c);
+    // gx = (g - mean(g) - hat * mean(g * hat)) * rstd * w, as g * p + (x - mean) * q + r; in
+    // evaluation g * p, whatever x is.
+    std::vector<T> q(ch.c), r(ch.c);
+    Affine<T> f(ch.c);
     double n = static_cast<double>(std::max<int64_t>(ch.rows, 1));
     for (int64_t j = 0; j < ch.c; ++j) {
       gb.data<T>()[j] = static_cast<T>(sum[j]);
       gw.data<T>()[j] = static_cast<T>(product[j] * rstd[j]);
       double scale = double(rstd[j]) * (w.defined() ? w.data<T>()[j] : 1);
-      double slope = training ? product[j] * rstd[j] * rstd[j] / n : 0;
-      p[j] = static_cast<T>(scale);
-      q[j] = static_cast<T>(-scale * slope);
-      r[j] = static_cast<T>(training ? -scale * sum[j] / n : 0);
+      f.set(j, 0, scale, 0);
+      q[j] = static_cast<T>(-scale * (product[j] * rstd[j] * rstd[j] / n));
+      r[j] = static_cast<T>(-scale * sum[j] / n);
     }
+    const std::vector<T>& p = f.a;
     T* o = y.data<T>();
-    if (ch.last) {
+    if (!training) {
+      if (ch.rows) channel_affine<T>(ch, gp, o, f);
+    } else if (ch.last) {
       parallel_for(0, ch.rows, rows_per_thread(ch.c), [&](int64_t from, int64_t to) {
         fn.column_affine2(gp + from * ch.c, x + from * ch.c, o + from * ch.c, to - from, ch.c,
                           mean.data(), p.data(), q.data(), r.data());

@@ -76,3 +76,12 @@ def test_distances_keep_nan():
     assert together[1].isnan().all()
     assert together[3].isnan().all()
     assert together.isnan().sum() == 4 * 40 - 4
+
+
+def test_the_slope_in_evaluation_does_not_depend_on_the_input():
+    statistics = fb.tensor([0.5, -2.0]), fb.tensor([4.0, 0.25])
+    for layout in (fb.contiguous_format, fb.channels_last):
+        x = fb.full((2, 2, 3, 5), fb.inf).contiguous(memory_format=layout).requires_grad_()
+        F.batch_norm(x, *statistics, weight=fb.tensor([3.0, 1.0]), eps=0.0).sum().backward()
+        assert x.grad[:, 0].eq(1.5).all()
+        assert x.grad[:, 1].eq(2).all()
