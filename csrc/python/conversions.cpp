@@ -175,7 +175,9 @@ PyRef array_of(const Tensor& t) {
   FB_CHECK_TYPE(t.dtype() != DType::BFloat16, "Got unsupported ScalarType BFloat16");
   NumPy& np = numpy_names();
   Ints strides = t.strides();
-  for (auto& s : strides) s *= t.itemsize();
+  // The step of a dim of one entry may be as large as there are numbers: it wraps around.
+  for (auto& s : strides)
+    s = static_cast<int64_t>(static_cast<uint64_t>(s) * static_cast<uint64_t>(t.itemsize()));
   PyRef shape = checked(wrap_ints(t.sizes())), steps = checked(wrap_ints(strides));
   PyRef memory = checked(export_storage(t.storage()));
   PyRef offset = checked(PyLong_FromLongLong(t.numel() ? t.offset() * t.itemsize() : 0));

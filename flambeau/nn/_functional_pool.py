@@ -47,7 +47,17 @@ def _each(value: Any, n: int) -> list[int]:
     if isinstance(value, int):
         return [value] * n
     values = [int(v) for v in value]
-    return values * n if len(values) == 1 else values
+    if len(values) == 1:
+        return values * n
+    if len(values) != n:
+        raise RuntimeError(f"pool of {n} dimensions: expected one int or {n}, but got {value}")
+    return values
+
+
+def _steps(stride: Any, kernel: list[int]) -> list[int]:
+    """The stride, by default the kernel."""
+    given = stride is not None and stride != [] and stride != ()
+    return _each(stride, len(kernel)) if given else kernel
 
 
 def _max_pool(axes: int) -> tuple[Callable[..., tuple[Tensor, Tensor]], Callable[..., Any]]:
@@ -63,10 +73,8 @@ def _max_pool(axes: int) -> tuple[Callable[..., tuple[Tensor, Tensor]], Callable
         return_indices: bool = True,
     ) -> tuple[Tensor, Tensor]:
         kernel = _each(kernel_size, axes)
-        steps = kernel if stride is None or stride == [] or stride == () else _each(stride, axes)
-        return _C._max_pool_both(
-            input, kernel, steps, _each(padding, axes), _each(dilation, axes), ceil_mode
-        )
+        steps, pad, spread = _steps(stride, kernel), _each(padding, axes), _each(dilation, axes)
+        return _C._max_pool_both(input, kernel, steps, pad, spread, ceil_mode)
 
     def pool(
         input: Tensor,
@@ -80,10 +88,8 @@ def _max_pool(axes: int) -> tuple[Callable[..., tuple[Tensor, Tensor]], Callable
         if return_indices:
             return with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
         kernel = _each(kernel_size, axes)
-        steps = kernel if stride is None or stride == [] or stride == () else _each(stride, axes)
-        return _C._max_pool_values(
-            input, kernel, steps, _each(padding, axes), _each(dilation, axes), ceil_mode
-        )
+        steps, pad, spread = _steps(stride, kernel), _each(padding, axes), _each(dilation, axes)
+        return _C._max_pool_values(input, kernel, steps, pad, spread, ceil_mode)
 
     pool.__name__ = pool.__qualname__ = f"max_pool{axes}d"
     pool.__doc__ = f"""Maxima over windows of {axes} dimensions, with their indices when asked for.
@@ -165,8 +171,7 @@ def _lp_pool(
     count = 1
     for k in kernel:
         count *= k
-    steps = kernel if stride is None else _each(stride, axes)
-    mean = average(input.pow(norm_type), kernel, steps, 0, ceil_mode)
+    mean = average(input.pow(norm_type), kernel, _steps(stride, kernel), 0, ceil_mode)
     # The mean of p-th powers is positive but for odd p: the sign passes through the root.
     return (mean.sign() * mean.abs().relu()).mul(count).pow(1.0 / norm_type)
 

@@ -193,6 +193,8 @@ def _window_counts(
     >>> torch.nn.functional.unfold(torch.ones(1, 1, 3, 3), 2).shape
     torch.Size([1, 4, 4])
     """
+    for given in [size, kernel, dilation, padding, stride]:
+        check(len(given) == 2, f"{op}: expected one int or 2 for each size, but got {given}")
     out: Ints = []
     for i in range(2):
         check(kernel[i] > 0, f"{op}: kernel size should be greater than zero, but got {kernel}")
@@ -251,6 +253,7 @@ def col2im(
     >>> torch.nn.functional.fold(torch.ones(1, 4, 4), (3, 3), 2)[0, 0, 1, 1].item()
     4.0
     """
+    n = _window_counts("col2im", output_size, kernel_size, dilation, padding, stride)
     area = kernel_size[0] * kernel_size[1]
     check(
         input.ndim == 3,
@@ -262,7 +265,6 @@ def col2im(
         "kernel_size, but "
         f"got input.size(1)={input.shape[1]} and kernel_size={kernel_size}",
     )
-    n = _window_counts("col2im", output_size, kernel_size, dilation, padding, stride)
     check(
         input.shape[2] == n[0] * n[1],
         f"col2im: Given output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, "

@@ -27,6 +27,12 @@ def _pool_size(
 
 
 @composite(namespaces=())
+def _check_axes(op: str, n: int) -> None:
+    """Refuses pools that are not of signals, images or volumes."""
+    check(n >= 1 and n <= 3, f"{op}: expected a size for each of 1, 2 or 3 dimensions, got {n}")
+
+
+@composite(namespaces=())
 def _pool_shape(
     op: str,
     input: Tensor,
@@ -42,6 +48,7 @@ def _pool_shape(
     torch.Size([1, 1, 2])
     """
     n = len(kernel)
+    _check_axes(op, n)
     check(
         input.ndim == n + 1 or input.ndim == n + 2,
         f"{op}: Expected {n + 1}D or {n + 2}D tensor (with optional 0 dim batch size), but got: "
@@ -87,17 +94,21 @@ def _pool_shape(
 
 
 @composite(namespaces=())
-def _ints_or(values: Ints | None, other: Ints) -> Ints:
-    """`values` unless there are none: a pool's stride is its kernel by default.
+def _stride_or_kernel(op: str, axes: int, stride: Ints | None, kernel: Ints) -> Ints:
+    """A pool's stride, by default its kernel, which must have a value for every axis.
 
     >>> torch.nn.functional.max_pool1d(torch.ones(1, 1, 4), 2).shape[-1]
     2
     """
-    if values is None:
-        return other
-    if len(values) == 0:
-        return other
-    return [values[0] for i in range(len(other))] if len(values) == 1 else values
+    check(
+        len(kernel) == axes,
+        f"{op}: kernel_size must be one int or a list of {axes}, but got {kernel}",
+    )
+    if stride is None:
+        return kernel
+    if len(stride) == 0:
+        return kernel
+    return [stride[0] for i in range(axes)] if len(stride) == 1 else stride
 
 
 # Maxima ------------------------------------------------------------------------------------------
@@ -278,9 +289,8 @@ def max_pool1d(
     >>> torch.max_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2)
     tensor([[[1., 3.]]])
     """
-    return _max_pool_values(
-        input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode
-    )
+    s = _stride_or_kernel("max_pool1d", 1, stride, kernel_size)
+    return _max_pool_values(input, kernel_size, s, padding, dilation, ceil_mode)
 
 
 @composite(method=False)
@@ -293,9 +303,8 @@ def max_pool2d(
     >>> torch.max_pool2d(torch.arange(4.0).reshape(1, 1, 2, 2), 2)
     tensor([[[[3.]]]])
     """
-    return _max_pool_values(
-        input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode
-    )
+    s = _stride_or_kernel("max_pool2d", 2, stride, kernel_size)
+    return _max_pool_values(input, kernel_size, s, padding, dilation, ceil_mode)
 
 
 @max_pool2d.samples
@@ -314,9 +323,8 @@ def max_pool3d(
     >>> torch.max_pool3d(torch.ones(1, 1, 2, 2, 2), 2).shape
     torch.Size([1, 1, 1, 1, 1])
     """
-    return _max_pool_values(
-        input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode
-    )
+    s = _stride_or_kernel("max_pool3d", 3, stride, kernel_size)
+    return _max_pool_values(input, kernel_size, s, padding, dilation, ceil_mode)
 
 
 @composite(method=False)
@@ -329,9 +337,8 @@ def max_pool1d_with_indices(
     >>> torch.max_pool1d_with_indices(torch.arange(4.0).reshape(1, 1, 4), 2)[1]
     tensor([[[1, 3]]])
     """
-    return _max_pool_both(
-        input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode
-    )
+    s = _stride_or_kernel("max_pool1d_with_indices", 1, stride, kernel_size)
+    return _max_pool_both(input, kernel_size, s, padding, dilation, ceil_mode)
 
 
 @composite(method=False, namespaces=("torch", "nn.functional"))
@@ -344,9 +351,8 @@ def max_pool2d_with_indices(
     >>> torch.nn.functional.max_pool2d_with_indices(torch.ones(1, 1, 2, 2), 2)[1].item()
     0
     """
-    return _max_pool_both(
-        input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode
-    )
+    s = _stride_or_kernel("max_pool2d_with_indices", 2, stride, kernel_size)
+    return _max_pool_both(input, kernel_size, s, padding, dilation, ceil_mode)
 
 
 @composite(method=False, namespaces=("torch", "nn.functional"))
@@ -359,9 +365,8 @@ def max_pool3d_with_indices(
     >>> torch.nn.functional.max_pool3d_with_indices(torch.ones(1, 1, 2, 2, 2), 2)[1].item()
     0
     """
-    return _max_pool_both(
-        input, kernel_size, _ints_or(stride, kernel_size), padding, dilation, ceil_mode
-    )
+    s = _stride_or_kernel("max_pool3d_with_indices", 3, stride, kernel_size)
+    return _max_pool_both(input, kernel_size, s, padding, dilation, ceil_mode)
 
 
 # Averages ----------------------------------------------------------------------------------------
@@ -460,7 +465,7 @@ def avg_pool1d(
     >>> torch.avg_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2)
     tensor([[[0.5000, 2.5000]]])
     """
-    s = _ints_or(stride, kernel_size)
+    s = _stride_or_kernel("avg_pool1d", 1, stride, kernel_size)
     return _avg_pool(input, kernel_size, s, padding, ceil_mode, count_include_pad, None)
 
 
@@ -474,7 +479,7 @@ def avg_pool2d(
     >>> torch.nn.functional.avg_pool2d(torch.arange(4.0).reshape(1, 1, 2, 2), 2)
     tensor([[[[1.5000]]]])
     """
-    s = _ints_or(stride, kernel_size)
+    s = _stride_or_kernel("avg_pool2d", 2, stride, kernel_size)
     return _avg_pool(input, kernel_size, s, padding, ceil_mode, count_include_pad, divisor_override)
 
 
@@ -494,7 +499,7 @@ def avg_pool3d(
     >>> torch.nn.functional.avg_pool3d(torch.ones(1, 1, 2, 2, 2), 2).shape
     torch.Size([1, 1, 1, 1, 1])
     """
-    s = _ints_or(stride, kernel_size)
+    s = _stride_or_kernel("avg_pool3d", 3, stride, kernel_size)
     return _avg_pool(input, kernel_size, s, padding, ceil_mode, count_include_pad, divisor_override)
 
 
@@ -509,6 +514,7 @@ def _adaptive_shape(op: str, input: Tensor, size: Ints) -> Ints:
     torch.Size([1, 1, 2])
     """
     n = len(size)
+    _check_axes(op, n)
     check(
         input.ndim == n + 1 or input.ndim == n + 2,
         f"{op}: Expected {n + 1}D or {n + 2}D tensor, but got {input.shape}",
@@ -615,6 +621,10 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Ints1) -> Tensor:
     >>> torch.adaptive_avg_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2)
     tensor([[[0.5000, 2.5000]]])
     """
+    check(
+        len(output_size) == 1,
+        f"adaptive_avg_pool1d: output_size must be one int, but got {output_size}",
+    )
     return _adaptive_avg_pool(input, output_size)
 
 
@@ -625,4 +635,8 @@ def adaptive_max_pool1d(input: Tensor, output_size: Ints1) -> Tuple[Tensor, Tens
     >>> torch.adaptive_max_pool1d(torch.arange(4.0).reshape(1, 1, 4), 2)[0]
     tensor([[[1., 3.]]])
     """
+    check(
+        len(output_size) == 1,
+        f"adaptive_max_pool1d: output_size must be one int, but got {output_size}",
+    )
     return _adaptive_max_both(input, output_size)

@@ -214,3 +214,28 @@ def test_averages_take_nothing_from_outside_their_windows(value, layout):
         (slope,) = torch.autograd.grad(y, x, g)
         reached = [[i in window(0) and j in window(1) for j in range(9)] for i in range(9)]
         assert (~slope[1, 2].isfinite()).tolist() == reached
+
+
+@pytest.mark.parametrize("lists", [[], [2, 2, 2], [1, 1, 1, 1]])
+def test_windows_with_a_wrong_number_of_sizes(lists):
+    for dims in range(6):
+        for dtype in (torch.float32, torch.int64):
+            x = torch.ones([2] * dims, dtype=dtype)
+            refused = [
+                lambda x: F.avg_pool1d(x, lists, None, lists),
+                lambda x: F.avg_pool2d(x, lists, None, lists),
+                lambda x: F.max_pool2d(x, lists, None, lists, lists),
+                lambda x: torch.max_pool1d(x, lists, [], lists, lists),
+                lambda x: F.lp_pool2d(x, 2, lists),
+                lambda x: F.adaptive_avg_pool1d(x, lists),
+                lambda x: torch.adaptive_max_pool1d(x, lists),
+                lambda x: F.adaptive_max_pool2d(x, lists),
+                lambda x: F.unfold(x, lists, lists, lists, lists),
+                lambda x: F.fold(x, lists, lists),
+            ]
+            if len(lists) != 3:
+                refused.append(lambda x: F.avg_pool3d(x, lists, None, lists))
+                refused.append(lambda x: F.max_pool3d(x, lists, None, lists, lists))
+            for call in refused:
+                with pytest.raises((RuntimeError, ValueError)):
+                    call(x)

@@ -181,3 +181,11 @@ def test_storages():
     assert y.tolist() == [1, 2]
     with pytest.raises(RuntimeError, match="out of bounds for storage"):
         fb.empty(0).set_(x.untyped_storage(), 3, (2,), (1,))
+
+
+def test_steps_beyond_the_address_space():
+    """A dim of one entry may have any step."""
+    for x in (fb.ones(2, 3)[:: 2**61], fb.ones(2, 3)[:: 2**64]):
+        assert x.numpy().tolist() == [[1, 1, 1]]
+        assert (x + x).tolist() == [[2, 2, 2]]
+        assert fb.from_dlpack(x).tolist() == [[1, 1, 1]]
