@@ -42,7 +42,7 @@ __all__ = [
 _IntOrInts = int | Sequence[int]
 
 
-def _each(value: Any, n: int) -> list[int]:
+def _each(value: Any, n: int, what: str = "kernel_size") -> list[int]:
     """One value for every axis."""
     if isinstance(value, int):
         return [value] * n
@@ -50,18 +50,14 @@ def _each(value: Any, n: int) -> list[int]:
     if len(values) == 1:
         return values * n
     if len(values) != n:
-        raise RuntimeError(f"pool of {n} dimensions: expected one int or {n}, but got {value}")
+        raise RuntimeError(f"pool: {what} must be one int or a list of {n}, but got {value}")
     return values
-
-
-def _steps(stride: Any, kernel: list[int]) -> list[int]:
-    """The stride, by default the kernel."""
-    given = stride is not None and stride != [] and stride != ()
-    return _each(stride, len(kernel)) if given else kernel
 
 
 def _max_pool(axes: int) -> tuple[Callable[..., tuple[Tensor, Tensor]], Callable[..., Any]]:
     """The functions max_pool<axes>d_with_indices and max_pool<axes>d."""
+    both = getattr(_C, f"max_pool{axes}d_with_indices")
+    values = getattr(_C, f"max_pool{axes}d")
 
     def with_indices(
         input: Tensor,
@@ -72,9 +68,7 @@ def _max_pool(axes: int) -> tuple[Callable[..., tuple[Tensor, Tensor]], Callable
         ceil_mode: bool = False,
         return_indices: bool = True,
     ) -> tuple[Tensor, Tensor]:
-        kernel = _each(kernel_size, axes)
-        steps, pad, spread = _steps(stride, kernel), _each(padding, axes), _each(dilation, axes)
-        return _C._max_pool_both(input, kernel, steps, pad, spread, ceil_mode)
+        return both(input, kernel_size, stride, padding, dilation, ceil_mode)
 
     def pool(
         input: Tensor,
@@ -87,9 +81,7 @@ def _max_pool(axes: int) -> tuple[Callable[..., tuple[Tensor, Tensor]], Callable
     ) -> Any:
         if return_indices:
             return with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-        kernel = _each(kernel_size, axes)
-        steps, pad, spread = _steps(stride, kernel), _each(padding, axes), _each(dilation, axes)
-        return _C._max_pool_values(input, kernel, steps, pad, spread, ceil_mode)
+        return values(input, kernel_size, stride, padding, dilation, ceil_mode)
 
     pool.__name__ = pool.__qualname__ = f"max_pool{axes}d"
     pool.__doc__ = f"""Maxima over windows of {axes} dimensions, with their indices when asked for.
@@ -171,7 +163,7 @@ def _lp_pool(
     count = 1
     for k in kernel:
         count *= k
-    mean = average(input.pow(norm_type), kernel, _steps(stride, kernel), 0, ceil_mode)
+    mean = average(input.pow(norm_type), kernel, stride, 0, ceil_mode)
     # The mean of p-th powers is positive but for odd p: the sign passes through the root.
     return (mean.sign() * mean.abs().relu()).mul(count).pow(1.0 / norm_type)
 
@@ -235,7 +227,7 @@ def _max_unpool(
     axes: int,
 ) -> Tensor:
     kernel = _each(kernel_size, axes)
-    steps = kernel if stride is None else _each(stride, axes)
+    steps = kernel if stride is None else _each(stride, axes, "stride")
     if indices.dtype != _C.int64:
         raise RuntimeError(
             f"max_unpool{axes}d: elements in indices should be type int64 but got: {indices.dtype}"
@@ -251,7 +243,7 @@ def _max_unpool(
             f"{axes + 2}d "
             f"Tensor, but got a tensor with {input.ndim} dimensions"
         )
-    spatial = _unpool_size(input, kernel, steps, _each(padding, axes), wanted)
+    spatial = _unpool_size(input, kernel, steps, _each(padding, axes, "padding"), wanted)
     lead = list(input.shape[: input.ndim - axes])
     size = 1
     for s in spatial:
@@ -338,7 +330,7 @@ def _fractional(
         ratios = [output_ratio] * axes if isinstance(output_ratio, float) else list(output_ratio)
         out = [int(n * r) for n, r in zip(spatial, ratios, strict=True)]
     else:
-        out = _each(output_size, axes)
+        out = _each(output_size, axes, "output_size")
     for n, k, o in zip(spatial, kernel, out, strict=True):
         if o < 1 or o + k - 1 > n:
             raise RuntimeError(

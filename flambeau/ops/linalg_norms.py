@@ -40,7 +40,8 @@ def _(g, input, order: float, dims: Ints, keepdim: bool, result):
     if order == 1.0:
         return input.sgn() * grad
     if order == 2.0:
-        return (input / safe).masked_fill(zero, 0.0) * grad  # small norms: grad / n may overflow
+        # Not grad / n, which overflows beside a small norm.
+        return input / n.masked_fill(zero, inf) * grad
     size = input.abs()
     if isinf(order):
         hit = ((size == n) | (n.isnan() & size.isnan())).to(n.dtype)

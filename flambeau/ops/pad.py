@@ -193,8 +193,12 @@ def _window_counts(
     >>> torch.nn.functional.unfold(torch.ones(1, 1, 3, 3), 2).shape
     torch.Size([1, 4, 4])
     """
-    for given in [size, kernel, dilation, padding, stride]:
-        check(len(given) == 2, f"{op}: expected one int or 2 for each size, but got {given}")
+    check(
+        len(size) == 2 and len(kernel) == 2 and len(dilation) == 2 and len(padding) == 2
+        and len(stride) == 2,
+        f"{op}: expected one int or 2 values each for kernel_size, dilation, padding and stride, "
+        f"and 2 for the image's size, got {kernel}, {dilation}, {padding}, {stride} and {size}",
+    )  # fmt: skip
     out: Ints = []
     for i in range(2):
         check(kernel[i] > 0, f"{op}: kernel size should be greater than zero, but got {kernel}")

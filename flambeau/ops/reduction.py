@@ -41,6 +41,18 @@ def _unreduced(x: Tensor, shape: Ints, dim: Ints | None, keepdim: bool) -> Tenso
 
 
 @composite(namespaces=(), method=False, out=False)
+def _shared_among_ties(
+    g: Tensor, input: Tensor, result: Tensor, dim: Ints | None, keepdim: bool
+) -> Tensor:
+    """Cotangent of a choice along several dims: equal shares for all entries that attain it."""
+    best = _unreduced(result, input.shape, dim, keepdim)
+    hit = (input == best) | (input.isnan() & best.isnan())
+    dims = _reduced_dims(dim, input.ndim)
+    share = _unreduced(g, input.shape, dim, keepdim) / hit.sum(dims, True)
+    return hit * share
+
+
+@composite(namespaces=(), method=False, out=False)
 def _count_reduced(shape: Ints, dim: Ints | None) -> int:
     """How many entries each result of a reduction over `dim` is made of."""
     n = 1

@@ -7,7 +7,7 @@ several equal entries.
 from __future__ import annotations
 
 from flambeau.ops._lang import *
-from flambeau.ops.reduction import _reduced_dims, _shape_without, _unreduced
+from flambeau.ops.reduction import _reduced_dims, _shape_without, _shared_among_ties
 from flambeau.ops.sorting import _scatter_selected
 
 
@@ -30,18 +30,6 @@ def _extreme_shape(op: str, loop: str, input: Tensor, dim: Ints | None, keepdim:
         f"\"{loop}\" not implemented for '{scalar_type_name(input.dtype)}'",
     )
     return _shape_without(input.shape, dims, keepdim)
-
-
-@composite(namespaces=(), method=False, out=False)
-def _shared_among_ties(
-    g: Tensor, input: Tensor, result: Tensor, dim: Ints | None, keepdim: bool
-) -> Tensor:
-    """Cotangent of an extreme along several dims: equal shares for all entries that attain it."""
-    best = _unreduced(result, input.shape, dim, keepdim)
-    hit = (input == best) | (input.isnan() & best.isnan())
-    dims = _reduced_dims(dim, input.ndim)
-    share = _unreduced(g, input.shape, dim, keepdim) / hit.sum(dims, True)
-    return hit * share
 
 
 @structured(kernel="amax", batch=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from flambeau.ops._lang import *
 from flambeau.ops.batching import _in_front
+from flambeau.ops.reduction import _shared_among_ties
 
 
 @structured(kernel="sort", fields=("values", "indices"), method=False, name="_sort", batch=True)
@@ -259,8 +260,7 @@ def _median_of_run(input: Tensor, skip_nan: bool) -> Tensor:
 
 @_median_of_run.vjp
 def _(g, input, result):
-    hit = (input == result) | (input.isnan() & result.isnan())
-    return hit * (g / hit.sum())
+    return _shared_among_ties(g, input, result, None, False)
 
 
 @_median_of_run.vmap
