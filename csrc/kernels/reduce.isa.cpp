@@ -25,11 +25,6 @@ template <class T>
 using wide_of = std::conditional_t<std::is_same_v<T, float>, double,
                                    std::conditional_t<std::is_same_v<T, C64>, C128, T>>;
 
-template <class T>
-FB_INLINE const T* row(const void* x, int64_t stride, int64_t r) {
-  return reinterpret_cast<const T*>(static_cast<const char*>(x) + r * stride);
-}
-
 // Calls `run` for each of several runs.
 template <class F>
 void runs_of(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n, int64_t base,

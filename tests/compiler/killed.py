@@ -29,15 +29,18 @@ print("done", flush=True)
 """
 
 
-def start(cache: Path, *programs: int) -> subprocess.Popen[str]:
-    """A writer of so many programs, or of programs without end, once it has begun."""
+def start(cache: Path) -> subprocess.Popen[str]:
+    """A writer of programs without end, once it has begun."""
     process = subprocess.Popen(
-        [sys.executable, "-c", WRITER, *map(str, programs)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, "FLAMBEAU_CACHE": str(cache)},
+        [sys.executable, "-c", WRITER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, env=_environment(cache),
     )  # fmt: skip
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     return process
+
+
+def _environment(cache: Path) -> dict[str, str]:
+    return {**os.environ, "FLAMBEAU_CACHE": str(cache)}
 
 
 def kill_writers(cache: Path, kills: int, seed: int, span: float = 0.5) -> int:
@@ -68,6 +71,6 @@ def run_to_the_end(cache: Path, programs: int = 4) -> None:
     Raises:
         AssertionError: it does not.
     """
-    process = start(cache, programs)
-    out, errors = process.communicate()
-    assert process.returncode == 0 and out == "done\n", errors
+    command = [sys.executable, "-c", WRITER, str(programs)]
+    run = subprocess.run(command, capture_output=True, text=True, env=_environment(cache))
+    assert run.returncode == 0 and run.stdout == "ready\ndone\n", run
