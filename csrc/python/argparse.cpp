@@ -226,6 +226,15 @@ int match(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t na
     if (bind(b.signatures[i], self, args, nargs, kwnames, out, overridden)) [[likely]]
       return overridden && torch_function_enabled ? -2 : i;
   }
+  for (int i = 0; i < b.old_count; ++i) {
+    OldOrder& old = b.old_orders[i];
+    bool overridden = false;
+    Args given;
+    if (PyErr_Occurred() || !bind(old.given, self, args, nargs, kwnames, given, overridden))
+      continue;
+    for (int k = 0; k < old.given.count; ++k) out.slot[k] = given[old.place[k]];
+    return overridden && torch_function_enabled ? -2 : old.stands_for;
+  }
   if (!PyErr_Occurred()) raise_mismatch(b, self, args, nargs, kwnames);
   return -1;
 }

@@ -65,6 +65,14 @@ struct Signature {
   const char* target = nullptr;         // the entry and form as graphs name it; null: no entry
 };
 
+// An order of arguments that PyTorch had once, `add(input, alpha, other)`, for one that it has now.
+// Accepted where no signature is, and not told in messages.
+struct OldOrder {
+  Signature given;
+  uint8_t stands_for;  // which signature
+  uint8_t place[8];    // of each of its parameters, in `given`
+};
+
 // A Python-visible function or method: its overloads, and where it is found (for
 // __torch_function__).
 struct Binding {
@@ -73,6 +81,8 @@ struct Binding {
   Signature* signatures;
   uint8_t count;
   bool has_method;
+  OldOrder* old_orders = nullptr;
+  uint8_t old_count = 0;
 };
 
 // The whole call: match, convert, run, translate exceptions. `self` is null for a function.

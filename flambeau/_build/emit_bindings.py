@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .._ir.types import TENSOR, Param, Type
 from . import declare
@@ -54,10 +54,16 @@ class Form:
     op: Op
     inplace: bool = False
     method: bool = False  # the tensor whose method it is comes first, wherever the entry has it
+    order: str = ""  # names of the parameters that are given by position, else as the entry says
 
     @property
     def id(self) -> str:
         return self.op.uid + ("_inplace" if self.inplace else "_method" if self.method else "")
+
+    @property
+    def name(self) -> str:
+        """The Python name of functions and methods."""
+        return str(self.op.option("python_name", self.op.name)) + ("_" if self.inplace else "")
 
     @property
     def target(self) -> str:
@@ -68,8 +74,13 @@ class Form:
     def params(self) -> list[Param]:
         """Parameters in the order in which the call gives them."""
         params = list(self.op.params)
+        if self.order:
+            by_name = {p.name: p for p in params}
+            given = [by_name.pop(name) for name in self.order.split()]
+            params = [Param(p.name, replace(p.type, or_number=False)) for p in given]
+            params += by_name.values()
         if self.method:
-            params.insert(0, params.pop(_self_index(self.op)))
+            params.insert(0, params.pop(_self_index(params)))
         return params
 
     @property
@@ -97,14 +108,10 @@ class Group:
     alias_methods: dict[str, None] = field(default_factory=dict)
 
 
-def _self_index(op: Op) -> int:
+def _self_index(params: Sequence[Param]) -> int:
     """Which parameter is the tensor of x.f(...): `input` or `self`, usually the first."""
-    names = [p.name for p in op.params]
+    names = [p.name for p in params]
     return next((names.index(n) for n in ("self", "input") if n in names), 0)
-
-
-def _public(op: Op) -> str:
-    return str(op.option("python_name", op.name))
 
 
 def _one_tensor(op: Op) -> bool:
@@ -121,13 +128,13 @@ def groups(ops: Sequence[Op]) -> list[Group]:
     """Overload sets in order of first appearance."""
     found: dict[str, Group] = {}
     for op in ops:
-        for form, name in ((Form(op), _public(op)), (Form(op, True), _public(op) + "_")):
+        for form in (Form(op), Form(op, True)):
             if form.inplace and not op.has_inplace:
                 continue
-            g = found.setdefault(name, Group(name))
+            g = found.setdefault(form.name, Group(form.name))
             if op.is_method:
-                moved = not form.inplace and op.params[_self_index(op)].type.is_tensor
-                reorder = moved and _self_index(op) > 0
+                at = _self_index(op.params)
+                reorder = not form.inplace and op.params[at].type.is_tensor and at > 0
                 g.methods.append(Form(op, method=True) if reorder else form)
             suffix = "_" if form.inplace else ""
             aliases = [str(a) for a in op.option("aliases", ())]
@@ -151,6 +158,15 @@ def _tensors_first(forms: Sequence[Form]) -> list[Form]:
         at = next((i for i, before in enumerate(out) if _hides(before, form)), len(out))
         out.insert(at, form)
     return out
+
+
+def _old_orders(forms: Sequence[Form], methods: bool) -> list[tuple[int, Form]]:
+    """Further signatures: which form each stands for, and the order of its arguments."""
+    return [
+        (i, replace(form, method=methods, order=str(order)))
+        for i, form in enumerate(forms)
+        for order in form.op.option("old_orders", ())
+    ]
 
 
 def _hides(a: Form, b: Form) -> bool:
@@ -219,7 +235,7 @@ def _thunk(form: Form, fields: str) -> list[str]:
             lines.append(f"  auto x{i} = {_converted(p, i)};")
             args.append(f"x{i}")
     if form.method:
-        args.insert(_self_index(op), args.pop(0))
+        args.insert(_self_index(op.params), args.pop(0))
     call = f"ops::{form.cpp}({', '.join(args)})"
     pack = f"pack<{len(op.outputs)}>({fields}, " if fields else "pack("
     test = _size_test(form)
@@ -232,7 +248,7 @@ def _thunk(form: Form, fields: str) -> list[str]:
         take = (
             f"TensorArg out(a[{n}])"
             if count == 1
-            else f'Tensors out = to_outputs(a[{n}], {count}, "{_public(op)}")'
+            else f'Tensors out = to_outputs(a[{n}], {count}, "{form.name}")'
         )
         out_call = f"ops::{op.name}_out({', '.join([*args, *outs])})"
         lines += [
@@ -284,38 +300,65 @@ def signature_text(form: Form) -> str:
     return f"({', '.join(parts + extra)})"
 
 
-def _signature(form: Form, fields: str) -> list[str]:
-    """Thunk and parameters of a form."""
+def _params(form: Form, name: str) -> list[str]:
+    """The parameters' array of that name, none where there are no parameters."""
     params = [_param(p) for p in form.params]
     if form.has_out:
         kind = "Tensor" if len(form.op.outputs) == 1 else "Tensors"
         params.append(f'{{"out", Arg::{kind}, true, false}}')
     if form.factory:
         params += [f'{{"{name}", Arg::{kind}, true, false}}' for name, kind, _ in _EXTRAS]
-    lines = _thunk(form, fields)
-    if params:
-        lines.append(f"static Param params_{form.id}[] = {{{', '.join(params)}}};")
-    return lines
+    return [f"static Param {name}[] = {{{', '.join(params)}}};"] if params else []
+
+
+def _signature(form: Form, fields: str) -> list[str]:
+    """Thunk and parameters of a form."""
+    return [*_thunk(form, fields), *_params(form, f"params_{form.id}")]
+
+
+def _counts(form: Form) -> str:
+    """How many parameters there are, and how many of them may be given by position."""
+    extra = form.has_out + 3 * form.factory
+    return f"{len(form.params) + extra}, {sum(not p.kwonly for p in form.params)}"
 
 
 def _row(form: Form) -> str:
-    op = form.op
-    extra = form.has_out + 3 * form.factory
-    positional = sum(not p.kwonly for p in op.params)
-    params = f"params_{form.id}" if op.params or extra else "nullptr"
+    params = f"params_{form.id}" if form.params or form.has_out or form.factory else "nullptr"
     text = json.dumps(signature_text(form))
-    loose = "true" if _loose_tensors(op) else "false"
+    loose = "true" if _loose_tensors(form.op) else "false"
     call = f"call_{form.id}, {loose}, {json.dumps(form.target)}"
-    return f"{{{params}, {len(op.params) + extra}, {positional}, {text}, {call}}}"
+    return f"{{{params}, {_counts(form)}, {text}, {call}}}"
+
+
+def _old_order(form: Form, stands_for: int, params: str, own: Form) -> str:
+    """The row of an old order of the arguments of a form."""
+    names = [p.name for p in form.params]
+    places = [names.index(p.name) for p in own.params] + [len(names)] * form.has_out
+    return f'{{{{{params}, {_counts(form)}, "", nullptr}}, {stands_for}, {{{_listed(places)}}}}}'
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _binding(kind: str, g: Group, forms: list[Form]) -> list[str]:
     rows = ",\n    ".join(_row(f) for f in forms)
     module = "" if "" in g.spaces or not g.spaces else next(iter(g.spaces))
+    lines = [f"static Signature {kind}_signatures_{g.name}[] = {{\n    {rows}}};"]
+    old_rows = []
+    for k, (i, form) in enumerate(_old_orders(forms, kind == "m")):
+        name = f"{kind}_old_params_{g.name}_{k}"
+        lines += _params(form, name)
+        old_rows.append(_old_order(form, i, name, forms[i]))
+    old = ""
+    if old_rows:
+        old = f", {kind}_old_orders_{g.name}, {len(old_rows)}"
+        rows = ",\n    ".join(old_rows)
+        lines.append(f"static OldOrder {kind}_old_orders_{g.name}[] = {{\n    {rows}}};")
     return [
-        f"static Signature {kind}_signatures_{g.name}[] = {{\n    {rows}}};",
+        *lines,
         f'const Binding {kind}_binding_{g.name} = {{"{g.name}", "{module}", '
-        f"{kind}_signatures_{g.name}, {len(forms)}, {str(bool(g.methods)).lower()}}};",
+        f"{kind}_signatures_{g.name}, {len(forms)}, {str(bool(g.methods)).lower()}{old}}};",
     ]
 
 
@@ -352,7 +395,7 @@ def _source(parts: list[Group], known: declare.Names) -> str:
             done.add(form.id)
             fields = _fields(form)
             if fields:
-                names = [_public(form.op), *form.op.option("fields")]
+                names = [form.name, *form.op.option("fields")]
                 lines.append(f"static ResultType {fields}{{{', '.join(map(json.dumps, names))}}};")
             lines += _signature(form, fields)
         if g.functions:
@@ -385,7 +428,7 @@ def _doc(g: Group, forms: list[Form]) -> str:
     first = forms[0].op
     text = "".join(f"{g.name}{signature_text(f)} -> {f.op.returns}\n" for f in forms)
     if forms[0].inplace:
-        return f"{text}\nIn-place form of {_public(first)}()."
+        return f"{text}\nIn-place form of {forms[0].name[:-1]}()."
     return f"{text}\n{first.doc}"
 
 

@@ -360,7 +360,8 @@ def _differentiate(plan: Plan, g: Graph) -> None:
             v.cotangents = _explicit(op, g, seeds, inputs, v)
         else:
             v.cotangents = cotangents(g, v.outputs, seeds, inputs)
-            v.cotangents = [_use_results(g, c, v) for c in v.cotangents]
+            if op.option("reads_result", True):
+                v.cotangents = [_use_results(g, c, v) for c in v.cotangents]
         if len(v.outputs) == 1:
             _fuse(op, v, i if len(plan.variants) > 1 else None)
     if not any(c is not None for v in plan.variants for c in v.cotangents):

@@ -39,9 +39,7 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 
 @linalg_cross.vjp
 def _(g, input, other, dim: int):
-    g_input = linalg_cross(other.conj().expand(g.shape), g, dim=dim)
-    g_other = linalg_cross(g, input.conj().expand(g.shape), dim=dim)
-    return sum_to(g_input, input.shape), sum_to(g_other, other.shape)
+    return linalg_cross(other.conj(), g, dim=dim), linalg_cross(g, input.conj(), dim=dim)
 
 
 @composite(out=True)

@@ -199,7 +199,10 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return dot(input.conj(), other)
 
 
-@structured(kernel="addmm", inplace=True, autocast="lower")
+@structured(
+    kernel="addmm", inplace=True, autocast="lower",
+    old_orders=("beta input alpha mat1 mat2", "beta input mat1 mat2"),
+)  # fmt: skip
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -268,7 +271,10 @@ def _(make):
     yield addmm, make(3, 1), make(3, 4), make(4, 5)
 
 
-@structured(kernel="addmv", inplace=True)
+@structured(
+    kernel="addmv", inplace=True,
+    old_orders=("beta input alpha mat vec", "beta input mat vec"),
+)  # fmt: skip
 def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -336,7 +342,10 @@ def _(input, vec1, vec2, beta, alpha, input_b, vec1_b, vec2_b, batch):
     return _plus_batched(input, input_b, _in_front(product, vec1_b or vec2_b, batch), beta, alpha)
 
 
-@composite(inplace=True, out=True)
+@composite(
+    inplace=True, out=True,
+    old_orders=("beta input alpha vec1 vec2", "beta input vec1 vec2"),
+)  # fmt: skip
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -350,7 +359,10 @@ def addr(
     return _addr(input.to(d), vec1.to(d), vec2.to(d), beta=beta, alpha=alpha)
 
 
-@structured(kernel="baddbmm", inplace=True, autocast="lower")
+@structured(
+    kernel="baddbmm", inplace=True, autocast="lower",
+    old_orders=("beta input alpha batch1 batch2", "beta input batch1 batch2"),
+)  # fmt: skip
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -399,7 +411,10 @@ def _(g, input, batch1, batch2, beta, alpha):
     return sum_to(_scaled(g, beta), input.shape), a, b
 
 
-@structured(kernel="addbmm", inplace=True, autocast="lower")
+@structured(
+    kernel="addbmm", inplace=True, autocast="lower",
+    old_orders=("beta input alpha batch1 batch2", "beta input batch1 batch2"),
+)  # fmt: skip
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -573,10 +588,12 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 @_linear.vjp
 def _(g, input, weight, bias):
+    # Of shapes that input and weight have too, those of `g` are read: a layer with frozen weights
+    # keeps no input.
     rows = prod(g.shape[:-1])
-    g2 = g.reshape([rows, weight.shape[0]])
-    gx = mm(g2, weight.conj()).reshape(input.shape)
-    gw = mm(g2.transpose(0, 1), input.reshape([rows, weight.shape[1]]).conj())
+    g2 = g.reshape([rows, g.shape[-1]])
+    gx = mm(g2, weight.conj()).reshape(g.shape[:-1] + [weight.shape[1]])
+    gw = mm(g2.transpose(0, 1), input.reshape([rows, input.shape[-1]]).conj())
     return gx, gw, g2.sum([0])
 
 

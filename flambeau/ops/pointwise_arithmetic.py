@@ -16,7 +16,7 @@ def _check_alpha(input: Tensor, other: Tensor, alpha: Number) -> None:
     )
 
 
-@pointwise(rounded=("alpha",))
+@pointwise(rounded=("alpha",), old_orders=("input alpha other",))
 def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Sum of `input` and `alpha` times `other`.
 

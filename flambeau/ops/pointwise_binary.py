@@ -6,7 +6,9 @@ from flambeau.ops._lang import *
 from flambeau.ops.pointwise_arithmetic import _check_alpha
 
 
-@pointwise(dtypes="ifc", aliases=("subtract",), rounded=("alpha",))
+@pointwise(
+    dtypes="ifc", aliases=("subtract",), rounded=("alpha",), old_orders=("input alpha other",)
+)
 def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Difference of `input` and `alpha` times `other`.
 
@@ -398,7 +400,7 @@ def _(g, input, end, weight):
     return g * (1 - s.conj(weight)), g * s.conj(weight), g * s.conj(end - input)
 
 
-@pointwise()
+@pointwise(old_orders=("input value tensor1 tensor2",))
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """Input plus `value` times the product of two tensors.
 
@@ -408,7 +410,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     return input + value * tensor1 * tensor2
 
 
-@pointwise(dtypes="fc")
+@pointwise(dtypes="fc", old_orders=("input value tensor1 tensor2",))
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """Input plus `value` times the quotient of two tensors.
 

@@ -79,7 +79,7 @@ def _check_exponent(input: Tensor, exponent: Tensor) -> None:
     )
 
 
-@pointwise()
+@pointwise(reads_result=False)
 def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     """Input to the power of the exponent.
 

@@ -167,6 +167,33 @@ def test_unneeded_saved_tensors_may_change():
     same(x.grad, [1.0, 1.0])
 
 
+@pytest.mark.parametrize("exponent", [2, 3, 0.5, -0.5, -1, -2, 1.7])
+def test_powers_may_be_changed_in_place(exponent):
+    x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
+    y = x**exponent
+    y *= 3
+    y.sum().backward()
+    expected = 3 * exponent * np.array([0.5, 2.0]) ** (exponent - 1)
+    np.testing.assert_allclose(x.grad, expected, rtol=1e-12)
+
+
+def test_frozen_weights_keep_no_input():
+    linear = torch.nn.Linear(3, 2).requires_grad_(False)
+    x = torch.ones(4, 3, requires_grad=True)
+    h = x * 1
+    y = linear(h)
+    h += 1
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad, np.tile(linear.weight.numpy().sum(0), (4, 1)), rtol=1e-6)
+    h, w = torch.ones(4, 3), torch.ones(2, 3, requires_grad=True)
+    v = w * 1
+    y = torch.nn.functional.linear(h, v)
+    with torch.no_grad():
+        v += 1
+    y.sum().backward()
+    assert w.grad.tolist() == [[4, 4, 4]] * 2
+
+
 def test_change_of_the_base_after_use_of_a_view():
     x = leaf(1.0, 2.0)
     y = x * 1

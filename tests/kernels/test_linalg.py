@@ -291,6 +291,14 @@ def test_layout_of_results():
     assert L.eigh(torch.eye(3)).eigenvalues.tolist() == [1, 1, 1]
 
 
+def test_lu_of_a_singular_matrix_is_no_error():
+    x = torch.ones(2, 2)
+    lower, upper = torch.lu_unpack(*torch.lu(x))[1:]
+    assert (lower @ upper).tolist() == x.tolist()
+    with pytest.raises(RuntimeError, match=r"U\[2,2\] is zero"):
+        L.lu_factor(x)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_factors_of_many_blocks(dtype):
     """Large enough to be factored by blocks and solved in shares."""

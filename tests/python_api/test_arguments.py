@@ -59,6 +59,42 @@ def test_out():
     assert indices.tolist() == [1, 0]
 
 
+def test_orders_of_arguments_that_pytorch_had_once():
+    x, y, z = fb.tensor([1.0, 2.0]), fb.tensor([3.0, 5.0]), fb.tensor([2.0, 4.0])
+    assert fb.add(x, 2, y).tolist() == x.add(2, y).tolist() == [7, 12]
+    assert x.clone().add_(-0.5, y).tolist() == [-0.5, -0.5]
+    assert fb.sub(x, 2, y).tolist() == x.sub(2, y).tolist() == [-5, -8]
+    assert x.clone().sub_(2, y).tolist() == [-5, -8]
+    assert fb.addcmul(x, 2, y, z).tolist() == x.addcmul(2, y, z).tolist() == [13, 42]
+    assert x.clone().addcmul_(2, y, z).tolist() == [13, 42]
+    assert fb.addcdiv(x, 4, y, z).tolist() == x.addcdiv(4, y, z).tolist() == [7, 7]
+    assert x.clone().addcdiv_(4, y, z).tolist() == [7, 7]
+    out = fb.empty(2)
+    assert fb.add(x, 2, y, out=out) is out and out.tolist() == [7, 12]
+    assert fb.add(x, alpha=2, other=y).tolist() == [7, 12]
+
+
+def test_matrix_products_with_their_factors_in_front():
+    a = {
+        "addmm": [(2, 4), (2, 3), (3, 4)],
+        "addmv": [(2,), (2, 3), (3,)],
+        "addr": [(2, 4), (2,), (4,)],
+        "baddbmm": [(5, 2, 4), (5, 2, 3), (5, 3, 4)],
+        "addbmm": [(2, 4), (5, 2, 3), (5, 3, 4)],
+    }
+    rng = np.random.default_rng(0)
+    for name, shapes in a.items():
+        x, b, c = (fb.tensor(rng.standard_normal(shape)) for shape in shapes)
+        f, method = getattr(fb, name), getattr(x, name)
+        in_place = lambda *given, x=x, name=name: getattr(x.clone(), name + "_")(*given)  # noqa: E731
+        both = x * 2 + (f(x * 0, b, c)) * 3
+        for got in (f(2, x, 3, b, c), method(2, 3, b, c), in_place(2, 3, b, c)):
+            np.testing.assert_allclose(got, both, rtol=1e-12)
+        first = x * 2 + f(x * 0, b, c)
+        for got in (f(2, x, b, c), method(2, b, c), in_place(2, b, c)):
+            np.testing.assert_allclose(got, first, rtol=1e-12)
+
+
 def test_named_results():
     r = fb.sort(fb.tensor([3.0, 1.0]))
     assert repr(r) == (

@@ -62,6 +62,10 @@ def test_dlpack_both_ways():
     assert b[0, 0] == 9
     y = fb.from_dlpack(fb.ones(2))
     assert y.tolist() == [1, 1]
+    from flambeau.utils import dlpack
+
+    z = dlpack.from_dlpack(dlpack.to_dlpack(y))
+    assert z.data_ptr() == y.data_ptr()
     capsule = fb.ones(2).__dlpack__()
     fb.from_dlpack(capsule)
     with pytest.raises(RuntimeError, match="consumed only once"):
