@@ -44,3 +44,8 @@ def test_module_imports_alone(name):
         [sys.executable, "-c", PROBE, name], capture_output=True, text=True, timeout=120
     )
     assert run.returncode == 0, run.stderr[-2000:]
+
+
+def test_version_tells_what_the_build_has():
+    assert flambeau.version.__version__ == flambeau.__version__
+    assert flambeau.version.cuda is flambeau.version.hip is None

@@ -63,6 +63,7 @@ struct Signature {
   PyObject* (*call)(const Args& args);  // may throw
   bool needs_tensor = false;            // of the arguments that may be numbers, one is a tensor
   const char* target = nullptr;         // the entry and form as graphs name it; null: no entry
+  bool all_numbers = false;             // the first two may both be numbers: full((), first), then
 };
 
 // An order of arguments that PyTorch had once, `add(input, alpha, other)`, for one that it has now.
@@ -116,6 +117,8 @@ class TensorArg {
   operator const Tensor&() const { return *p_; }
   const Tensor& operator*() const { return *p_; }
   TensorArg(const TensorArg&) = delete;
+  bool from_number() const { return p_ == &own_; }
+  void replace(Tensor t) { own_ = std::move(t), p_ = &own_; }
 
  private:
   void convert(PyObject* o);

@@ -56,6 +56,12 @@ PyObject* call_traced(const Binding& b, PyObject* self, PyObject* const* args, P
   PyRef target = s.target ? checked(PyUnicode_FromString(s.target)) : PyRef::borrow(Py_None);
   PyRef callable = PyRef::borrow(tracer);
   Untraced off;
+  if (s.all_numbers && is_number(a[0]) && is_number(a[1])) {
+    PyRef full = checked(PyUnicode_FromString("full"));
+    PyRef how = checked(Py_BuildValue("{s:(), s:O}", "size", "fill_value", a[0]));
+    PyRef first = checked(call(callable.get(), "full", full.get(), how.get()));
+    checked_int(PyDict_SetItemString(named.get(), s.params[0].name, first.get()));
+  }
   return call(callable.get(), b.name, target.get(), named.get());
 }
 

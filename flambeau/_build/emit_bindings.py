@@ -121,7 +121,8 @@ def _one_tensor(op: Op) -> bool:
 def _loose_tensors(op: Op) -> bool:
     """Several tensors, each of which may be a number, though not all of them."""
     tensors = op.tensor_params
-    return len(tensors) > 1 and all(p.required and p.type.or_number for p in tensors)
+    loose = len(tensors) > 1 and all(p.required and p.type.or_number for p in tensors)
+    return loose and not op.option("numbers")
 
 
 def groups(ops: Sequence[Op]) -> list[Group]:
@@ -234,6 +235,9 @@ def _thunk(form: Form, fields: str) -> list[str]:
         else:
             lines.append(f"  auto x{i} = {_converted(p, i)};")
             args.append(f"x{i}")
+    if form.op.option("numbers") and not form.inplace:
+        own = "ops::full({}, to_number(a[0]))"
+        lines.append(f"  if (x0.from_number() && x1.from_number()) [[unlikely]] x0.replace({own});")
     if form.method:
         args.insert(_self_index(op.params), args.pop(0))
     call = f"ops::{form.cpp}({', '.join(args)})"
@@ -326,7 +330,8 @@ def _row(form: Form) -> str:
     params = f"params_{form.id}" if form.params or form.has_out or form.factory else "nullptr"
     text = json.dumps(signature_text(form))
     loose = "true" if _loose_tensors(form.op) else "false"
-    call = f"call_{form.id}, {loose}, {json.dumps(form.target)}"
+    numbers = str(bool(form.op.option("numbers"))).lower()
+    call = f"call_{form.id}, {loose}, {json.dumps(form.target)}, {numbers}"
     return f"{{{params}, {_counts(form)}, {text}, {call}}}"
 
 

@@ -16,7 +16,7 @@ def _check_alpha(input: Tensor, other: Tensor, alpha: Number) -> None:
     )
 
 
-@pointwise(rounded=("alpha",), old_orders=("input alpha other",))
+@pointwise(rounded=("alpha",), numbers=True, old_orders=("input alpha other",))
 def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Sum of `input` and `alpha` times `other`.
 
@@ -29,7 +29,7 @@ def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) ->
     return input + alpha * other
 
 
-@pointwise(aliases=("multiply",), exact=("other",))
+@pointwise(aliases=("multiply",), exact=("other",), numbers=True)
 def mul(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Product.
 

@@ -7,8 +7,9 @@ from flambeau.ops.pointwise_arithmetic import _check_alpha
 
 
 @pointwise(
-    dtypes="ifc", aliases=("subtract",), rounded=("alpha",), old_orders=("input alpha other",)
-)
+    dtypes="ifc", aliases=("subtract",), rounded=("alpha",), numbers=True,
+    old_orders=("input alpha other",),
+)  # fmt: skip
 def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Difference of `input` and `alpha` times `other`.
 
@@ -51,7 +52,7 @@ def rsub(input: Tensor, other: Tensor | Number, alpha: Number = 1) -> Tensor:
     return other - alpha * input
 
 
-@pointwise(dtypes="if", differentiable=False, label="div_floor_cpu", exact=("other",))
+@pointwise(dtypes="if", differentiable=False, label="div_floor_cpu", exact=("other",), numbers=True)
 def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Quotient rounded down.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@pointwise(promote="float", aliases=("true_divide", "divide"), exact=("other",))
+@pointwise(promote="float", aliases=("true_divide", "divide"), exact=("other",), numbers=True)
 def div(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Quotient.
 
@@ -15,7 +15,7 @@ def div(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     return input / other
 
 
-@div.overload(kind="composite", inplace=True, out=True)
+@div.overload(kind="composite", inplace=True, out=True, numbers=True)
 def div(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None) -> Tensor:
     """Quotient, rounded down ("floor") or towards zero ("trunc").
 

@@ -59,6 +59,27 @@ def test_out():
     assert indices.tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_two_numbers_make_a_tensor(compiled):
+    def results(x):
+        return (
+            fb.add(2, 3), fb.sub(2, 3.5), fb.mul(True, 2), fb.div(7, 2), fb.div(1j, 2),
+            fb.floor_divide(-7, 2), fb.div(x.shape[0], 2, rounding_mode="trunc"),
+            fb.add(1, 2, alpha=3), fb.add(2, 3) + fb.ones((), dtype=fb.int8),
+        )  # fmt: skip
+
+    f = fb.compile(results) if compiled else results
+    for n in (5, 9):
+        found = f(fb.ones(n))
+        expected = [5, -1.5, 2, 3.5, 0.5j, -4, n // 2, 7, 6]
+        assert [t.item() for t in found] == expected
+        kinds = [type(value) for value in expected]
+        dtypes = {int: fb.int64, float: fb.float32, complex: fb.complex64}
+        assert [t.dtype for t in found] == [dtypes[k] for k in kinds]
+    with pytest.raises(TypeError):
+        fb.maximum(2, 3)
+
+
 def test_orders_of_arguments_that_pytorch_had_once():
     x, y, z = fb.tensor([1.0, 2.0]), fb.tensor([3.0, 5.0]), fb.tensor([2.0, 4.0])
     assert fb.add(x, 2, y).tolist() == x.add(2, y).tolist() == [7, 12]
