@@ -23,6 +23,7 @@ from . import signal as signal
 from . import special as special
 from . import storage as storage
 from . import utils as utils
+from . import version as version
 from ._C import *
 from .functional import atleast_1d as atleast_1d
 from .functional import atleast_2d as atleast_2d

@@ -330,8 +330,8 @@ def _row(form: Form) -> str:
     params = f"params_{form.id}" if form.params or form.has_out or form.factory else "nullptr"
     text = json.dumps(signature_text(form))
     loose = "true" if _loose_tensors(form.op) else "false"
-    numbers = str(bool(form.op.option("numbers"))).lower()
-    call = f"call_{form.id}, {loose}, {json.dumps(form.target)}, {numbers}"
+    call = f"call_{form.id}, {loose}, {json.dumps(form.target)}"
+    call += ", true" if form.op.option("numbers") else ""
     return f"{{{params}, {_counts(form)}, {text}, {call}}}"
 
 
