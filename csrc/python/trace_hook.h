@@ -1,5 +1,6 @@
 // The tracer of a thread: while one is set, every call of a binding is handed to it, with its
-// arguments bound to a signature, instead of being run. Knows no operation.
+// arguments bound to a signature, instead of being run. Knows no operation but `full`, which comes
+// before one that is given numbers alone.
 #pragma once
 
 #include "python/argparse.h"
