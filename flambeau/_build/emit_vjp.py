@@ -242,17 +242,18 @@ def fill_node(
             made = f"shapes_of({source})" if s.kind == "shapes" else source
             lines.append(f"  node->{s.name}_ = {made};")
         elif s.is_output:
-            saved = f"SavedTensor({source}, true, node.get(), {s.output_nr})"
-            lines.append(f"  node->{s.name}_ = {saved};")
+            lines += _save(op, vjp, s, f"SavedTensor({source}, true, node.get(), {s.output_nr})")
+        elif "list" in s.kind:
+            lines += _save(op, vjp, s, f"save_list({source})")
         else:
             copied = s.kind == "tensor" and s.origin == overwritten
-            lines += _save_input(op, vjp, s, f"copied({source})" if copied else source)
+            value = f"copied({source})" if copied else source
+            lines += _save(op, vjp, s, f"SavedTensor({value}, false)")
     return lines
 
 
-def _save_input(op: Op, vjp: Vjp, s: Saved, source: str) -> list[str]:
-    """Keeps an input, but only when a cotangent that needs it will be wanted."""
-    made = f"save_list({source})" if "list" in s.kind else f"SavedTensor({source}, false)"
+def _save(op: Op, vjp: Vjp, s: Saved, made: str) -> list[str]:
+    """Keeps a tensor, but only when a cotangent that needs it will be wanted."""
     line = f"node->{s.name}_ = {made};"
     wanted = [k for k in sorted(s.slots) if k in vjp.differentiable]
     if not wanted:

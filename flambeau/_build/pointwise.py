@@ -359,9 +359,11 @@ def _differentiate(plan: Plan, g: Graph) -> None:
         if "vjp" in op.rules:
             v.cotangents = _explicit(op, g, seeds, inputs, v)
         else:
-            v.cotangents = cotangents(g, v.outputs, seeds, inputs)
-            if op.option("reads_result", True):
-                v.cotangents = [_use_results(g, c, v) for c in v.cotangents]
+            reading = op.option("result_for", tensors)
+            v.cotangents = [
+                _use_results(g, c, v) if t in reading else c  # type: ignore[operator]
+                for t, c in zip(tensors, cotangents(g, v.outputs, seeds, inputs), strict=True)
+            ]
         if len(v.outputs) == 1:
             _fuse(op, v, i if len(plan.variants) > 1 else None)
     if not any(c is not None for v in plan.variants for c in v.cotangents):

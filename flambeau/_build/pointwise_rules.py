@@ -22,9 +22,9 @@ Path = Sequence[tuple[ast.expr, bool]]
 
 
 class _Writer:
-    """Python text of nodes; shared ones become variables."""
+    """Python text of nodes; shared ones become variables, numbered from `first`."""
 
-    def __init__(self, op: Op, roots: Sequence[Node], tensors: set[str]) -> None:
+    def __init__(self, op: Op, roots: Sequence[Node], tensors: set[str], first: int = 0) -> None:
         self.op = op
         self.lines: list[str] = []
         self.tensors = tensors
@@ -37,7 +37,7 @@ class _Writer:
         for n in nodes:
             text = self._node(n)
             if n.args and uses.get(id(n), 0) > 1:
-                name = f"v{len(self.lines)}"
+                name = f"v{first + len(self.lines)}"
                 self.lines.append(f"{name} = {text}")
                 text = name
             self.text[id(n)] = text
@@ -116,10 +116,12 @@ def vjp_rule(
     outputs = len(op.outputs)
     used: set[str] = set()
     bodies = []
+    named = 0  # variables of other variants serve other cotangents
     for cotangents in variants:
         roots = [c for c in cotangents if c is not None]
         used |= _used(op, roots)
-        writer = _Writer(op, roots, set(tensors))
+        writer = _Writer(op, roots, set(tensors), named)
+        named += len(writer.lines)
         values = []
         for c in cotangents:
             if c is None:

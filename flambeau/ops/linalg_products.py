@@ -39,7 +39,16 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 
 @linalg_cross.vjp
 def _(g, input, other, dim: int):
-    return linalg_cross(other.conj(), g, dim=dim), linalg_cross(g, input.conj(), dim=dim)
+    g_input = linalg_cross(other.conj().expand(g.shape), g, dim=dim)
+    g_other = linalg_cross(g, input.conj().expand(g.shape), dim=dim)
+    return sum_to(g_input, input.shape), sum_to(g_other, other.shape)
+
+
+@linalg_cross.samples
+def _(make):
+    yield linalg_cross, make(4, 3), make(4, 3)
+    yield linalg_cross, make(1, 3), make(4, 3)
+    yield linalg_cross, make(2, 1, 3), make(4, 3).expand(1, 4, 3)
 
 
 @composite(out=True)

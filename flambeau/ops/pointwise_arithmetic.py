@@ -14,6 +14,10 @@ def _check_alpha(input: Tensor, other: Tensor, alpha: Number) -> None:
         alpha.is_integral() or alpha.is_bool() or kind.is_inexact,
         "For integral input tensors, argument alpha must not be a floating point number.",
     )
+    check(
+        not alpha.is_complex() or kind.is_complex,
+        "For non-complex input tensors, argument alpha must not be a complex number.",
+    )
 
 
 @pointwise(rounded=("alpha",), numbers=True, old_orders=("input alpha other",))

@@ -401,6 +401,16 @@ def _(g, input, end, weight):
     return g * (1 - s.conj(weight)), g * s.conj(weight), g * s.conj(end - input)
 
 
+@composite(namespaces=(), method=False)
+def _check_value(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Number) -> None:
+    """Refuses a factor that would lose its imaginary part."""
+    check(
+        not value.is_complex()
+        or input.is_complex() or tensor1.is_complex() or tensor2.is_complex(),
+        f"value cannot be converted to a real number without overflow: {value}",
+    )  # fmt: skip
+
+
 @pointwise(old_orders=("input value tensor1 tensor2",))
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """Input plus `value` times the product of two tensors.
@@ -408,6 +418,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     >>> torch.addcmul(torch.ones(1), torch.ones(1), torch.ones(1), value=2)
     tensor([3.])
     """
+    _check_value(input, tensor1, tensor2, value)
     return input + value * tensor1 * tensor2
 
 
@@ -418,4 +429,5 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     >>> torch.addcdiv(torch.ones(1), torch.ones(1), torch.ones(1), value=2)
     tensor([3.])
     """
+    _check_value(input, tensor1, tensor2, value)
     return input + value * (tensor1 / tensor2)

@@ -79,7 +79,7 @@ def _check_exponent(input: Tensor, exponent: Tensor) -> None:
     )
 
 
-@pointwise(reads_result=False)
+@pointwise(result_for=("exponent",))
 def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     """Input to the power of the exponent.
 

@@ -177,6 +177,29 @@ def test_powers_may_be_changed_in_place(exponent):
     np.testing.assert_allclose(x.grad, expected, rtol=1e-12)
 
 
+def test_results_are_kept_for_those_cotangents_alone_that_read_them():
+    a, b = torch.tensor([[2.0, 1.0], [0.0, 4.0]]), torch.ones(2, 1)
+    for operation, slope in (
+        (lambda x: torch.linalg.solve(a, x), [[0.5], [0.125]]),
+        (lambda x: torch.linalg.solve_triangular(a, x, upper=True), [[0.5], [0.125]]),
+        (lambda x: x ** torch.tensor([[3.0], [2.0]]), [[3.0], [2.0]]),
+    ):
+        x = b.clone().requires_grad_()
+        y = operation(x)
+        z = y.sum()
+        with torch.no_grad():
+            y += 1
+        z.backward()
+        assert x.grad.tolist() == slope
+    t = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = 2**t
+    z = y.sum()
+    with torch.no_grad():
+        y += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.backward()
+
+
 def test_frozen_weights_keep_no_input():
     linear = torch.nn.Linear(3, 2).requires_grad_(False)
     x = torch.ones(4, 3, requires_grad=True)

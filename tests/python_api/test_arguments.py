@@ -218,3 +218,19 @@ def test_tensor_with_dims_is_no_number():
     ):
         with pytest.raises(TypeError, match="Tensor"):
             call()
+
+
+def test_numbers_with_imaginary_parts_beside_real_tensors():
+    x = fb.ones(2)
+    for call in (
+        lambda: fb.add(x, x, alpha=1j),
+        lambda: x.clone().sub_(x, alpha=2 - 1j),
+        lambda: fb.rsub(x, x, alpha=1j),
+        lambda: fb.addcmul(x, x, x, value=1j),
+        lambda: fb.addcdiv(x, x, x, value=1j),
+        lambda: fb.compile(lambda x: fb.addcmul(x, x, x, value=1j))(x),
+    ):
+        with pytest.raises(RuntimeError, match="must not be a complex|converted to a real number"):
+            call()
+    assert fb.addcmul(x + 0j, x, x, value=1j).tolist() == [1 + 1j, 1 + 1j]
+    assert fb.add(x, x + 0j, alpha=1j).tolist() == [1 + 1j, 1 + 1j]
