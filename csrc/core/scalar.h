@@ -52,6 +52,7 @@ class Scalar {
            : kind_ == Kind::Float ? u_.d[0] != 0
                                   : u_.i != 0;
   }
+  Scalar conj() const { return is_complex() ? Scalar(std::conj(to_complex())) : *this; }
   complex128 to_complex() const { return {to_double(), kind_ == Kind::Complex ? u_.d[1] : 0.0}; }
 
   template <class T>

@@ -50,6 +50,7 @@ _FORMATS = {
     "suggest_memory_format": "{0}.suggest_memory_format()",
     "item": "{0}.item()",
     "is_bool": "{0}.is_bool()",
+    "conj": "{0}.conj()",
     "undefined": "Tensor()",
     "defined": "{0}.defined()",
     "is_wrapped": "{0}.is_wrapped_number()",

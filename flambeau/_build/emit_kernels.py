@@ -243,8 +243,10 @@ def _pointers(k: Kernel, used: set[int], outputs: bool) -> list[str]:
         if i in used:
             t = "uint8_t" if name in k.conditions else "memory_of<T>"
             lines.append(f"    auto* in{i} = static_cast<const {t}*>(in[{i}]);")
-    for i, _ in enumerate(k.params):
-        lines.append(f"    [[maybe_unused]] const R p{i} = number<R>(params[{i}]);")
+    kinds = {n.value: n.kind for n in topological(k.outputs) if n.op == "param"}
+    for i, name in enumerate(k.params):
+        t = _TYPES[kinds.get(name, "real")]
+        lines.append(f"    [[maybe_unused]] const {t} p{i} = number<{t}>(params[{i}]);")
     if outputs:
         for j in range(len(k.outputs)):
             lines.append(f"    auto* out{j} = static_cast<{_out_type(k, j)}*>(out[{j}]);")

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .._ir.errors import CompileError
+from .._ir.types import Param
 from ..ops.scalar import PRIMITIVES
 from .emit_expr import CPP_KEYWORDS
 from .emit_kernels import Kernel, isa_source, table_source
@@ -259,6 +260,11 @@ def _selector(op: Op) -> ast.FunctionDef | None:
     return ast.fix_missing_locations(ast.copy_location(node, op.node))
 
 
+def _param(op: Op, g: Graph, p: Param) -> Node:
+    """A parameter that is no tensor; only a Number may be complex."""
+    return g.param(p.name, "same" if p.type.base == "Number" and "c" in _classes(op) else "real")
+
+
 def _read(op: Op, g: Graph, path: int) -> list[Node]:
     """Outputs of the `path`-th way through the body."""
     file = op.file
@@ -270,7 +276,7 @@ def _read(op: Op, g: Graph, path: int) -> list[Node]:
             kind = "bool" if p.name in conditions else "same" if "c" in classes else "real"
             names[p.name] = g.input(p.name, kind)
         elif p.type.base in ("Number", "float", "int", "bool"):
-            names[p.name] = g.param(p.name)
+            names[p.name] = _param(op, g, p)
     reader = Reader(g, names, file)
     taken = {id(test): outcome for test, outcome in _paths(op)[path]}
 
@@ -384,7 +390,7 @@ def _explicit(
         names[name] = g.input(name, kind)
     for p in op.params:
         if not p.type.is_tensor:
-            names[p.name] = g.param(p.name)
+            names[p.name] = _param(op, g, p)
     reader = Reader(g, names, op.file)
     value: ast.expr | None = None
     for stmt in rule.node.body:

@@ -52,6 +52,8 @@ class _Writer:
         if n.op == "complex":
             return f"complex({', '.join(self._part(a, n) for a in n.args)})"
         args = [self.text[id(a)] for a in n.args]
+        if n.op == "conj" and n.args[0].op == "param":
+            return f"{args[0]}.conj()"
         if n.op == "imag":  # of real numbers, too
             return f"_imaginary({args[0]})"
         if n.op == "underivable":

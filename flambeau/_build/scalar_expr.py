@@ -48,8 +48,8 @@ class Graph:
     def input(self, name: str, kind: str = "same") -> Node:
         return self._make("input", (), name, kind)
 
-    def param(self, name: str) -> Node:
-        return self._make("param", (), name, "real")
+    def param(self, name: str, kind: str) -> Node:
+        return self._make("param", (), name, kind)
 
     def const(self, value: float | bool) -> Node:
         return self._make("const", (), value, "bool" if isinstance(value, bool) else "real")

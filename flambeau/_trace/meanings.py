@@ -329,6 +329,7 @@ CORE: dict[str, Callable[..., Any]] = {
     "is_integral": integral,
     "is_signed": lambda d: d.is_signed,
     "is_bool": lambda x: _dtype(x) is flambeau.bool,
+    "conj": lambda x: x.conjugate() if isinstance(x, complex) else x,
     "is_inexact": lambda d: d.is_floating_point or d.is_complex,
     "is_contiguous": lambda x, f=None: x.is_contiguous(format_name(f)),
     "suggest_memory_format": lambda x: getattr(

@@ -234,3 +234,32 @@ def test_numbers_with_imaginary_parts_beside_real_tensors():
             call()
     assert fb.addcmul(x + 0j, x, x, value=1j).tolist() == [1 + 1j, 1 + 1j]
     assert fb.add(x, x + 0j, alpha=1j).tolist() == [1 + 1j, 1 + 1j]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_complex_factors(compiled):
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.standard_normal(5) + 1j * rng.standard_normal(5) for _ in range(3))
+    v, g = 1.5 - 0.7j, np.arange(5) - 2j
+    for f, expected, slopes in (
+        (lambda x, y, z: fb.add(x, y, alpha=v), a + v * b, (g, g * np.conj(v), 0)),
+        (lambda x, y, z: fb.sub(x, y, alpha=v), a - v * b, (g, -g * np.conj(v), 0)),
+        (lambda x, y, z: fb.rsub(x, y, alpha=v), b - v * a, (-g * np.conj(v), g, 0)),
+        (
+            lambda x, y, z: fb.addcmul(x, y, z, value=v),
+            a + v * b * c,
+            (g, g * np.conj(v * c), g * np.conj(v * b)),
+        ),
+        (
+            lambda x, y, z: fb.addcdiv(x, y, z, value=v),
+            a + v * b / c,
+            (g, g * np.conj(v / c), -g * np.conj(v * b / c**2)),
+        ),
+    ):
+        x, y, z = (fb.tensor(t, requires_grad=True) for t in (a, b, c))
+        result = (fb.compile(f) if compiled else f)(x, y, z)
+        np.testing.assert_allclose(result.detach().numpy(), expected, rtol=1e-12)
+        result.backward(fb.tensor(g))
+        for t, slope in zip((x, y, z), slopes, strict=True):
+            found = 0 if t.grad is None else t.grad.numpy()
+            np.testing.assert_allclose(found, slope, rtol=1e-12)
