@@ -367,7 +367,7 @@ def _differentiate(plan: Plan, g: Graph) -> None:
         else:
             reading = op.option("result_for", tensors)
             v.cotangents = [
-                _use_results(g, c, v) if t in reading else c  # type: ignore[operator]
+                _use_results(g, c, v) if t in reading else c
                 for t, c in zip(tensors, cotangents(g, v.outputs, seeds, inputs), strict=True)
             ]
         if len(v.outputs) == 1:
