@@ -53,6 +53,10 @@ DType promote(DType a, DType b) {
   return b;  // both signed: ordered by width
 }
 
+void Scalar::not_real() const {
+  fail(ErrorKind::Runtime, "value cannot be converted to a real number without overflow: ", *this);
+}
+
 std::ostream& operator<<(std::ostream& out, const Scalar& x) {
   switch (x.kind()) {
     case Scalar::Kind::Bool:
@@ -64,7 +68,8 @@ std::ostream& operator<<(std::ostream& out, const Scalar& x) {
     case Scalar::Kind::Float:
       return out << x.to_double();
     case Scalar::Kind::Complex:
-      return out << '(' << x.to_complex().real() << '+' << x.to_complex().imag() << "j)";
+      return out << '(' << x.to_complex().real() << std::showpos << x.to_complex().imag()
+                 << std::noshowpos << "j)";
   }
   __builtin_unreachable();
 }

@@ -28,10 +28,13 @@ class Scalar {
   bool is_floating_point() const { return kind_ == Kind::Float; }
   bool is_complex() const { return kind_ == Kind::Complex; }
 
+  // A number with an imaginary part is no real one: an error.
   double to_double() const {
     switch (kind_) {
       case Kind::Float:
+        return u_.d[0];
       case Kind::Complex:
+        if (u_.d[1] != 0) not_real();
         return u_.d[0];
       case Kind::UInt:
         return static_cast<double>(static_cast<uint64_t>(u_.i));
@@ -42,7 +45,7 @@ class Scalar {
   // Floats outside the range of int64 saturate, NaN gives the smallest: never undefined.
   int64_t to_int() const {
     if (kind_ != Kind::Float && kind_ != Kind::Complex) return u_.i;
-    double d = u_.d[0];
+    double d = to_double();
     return d >= 9.2233720368547758e18   ? INT64_MAX
            : d > -9.2233720368547758e18 ? static_cast<int64_t>(d)
                                         : INT64_MIN;
@@ -53,7 +56,9 @@ class Scalar {
                                   : u_.i != 0;
   }
   Scalar conj() const { return is_complex() ? Scalar(std::conj(to_complex())) : *this; }
-  complex128 to_complex() const { return {to_double(), kind_ == Kind::Complex ? u_.d[1] : 0.0}; }
+  complex128 to_complex() const {
+    return is_complex() ? complex128(u_.d[0], u_.d[1]) : complex128(to_double());
+  }
 
   template <class T>
   T to() const {
@@ -101,6 +106,8 @@ class Scalar {
   }
 
  private:
+  [[noreturn]] void not_real() const;
+
   Kind kind_;
   union {
     int64_t i;

@@ -30,7 +30,10 @@ struct Param {
   Param(double x) : re(x), i(Scalar(x).to_int()) {}
   Param(int64_t x) : re(static_cast<double>(x)), i(x) {}
   Param(bool x) : re(x), i(x) {}
-  Param(const Scalar& x) : re(x.to_double()), im(x.to_complex().imag()), i(x.to_int()) {}
+  Param(complex128 z) : re(z.real()), im(z.imag()) {}
+  Param(const Scalar& x) : Param(x.to_complex()) {
+    if (!x.is_complex()) i = x.to_int();
+  }
 };
 
 using Loop = void (*)(int64_t n, const void* const* in, void* const* out, const Param* params);

@@ -254,19 +254,19 @@ void searchsorted(Tensor& out, const Tensor& sequence, const Tensor& input, bool
                   const std::optional<std::string>& side, const OptTensor& sorter) {
   if (input.numel() == 0) return;
   bool after = right || (side && *side == "right");
-  DType kind = promote(sequence.dtype(), !input.is_wrapped_number()  ? input.dtype()
+  const bool tensor = !input.is_wrapped_number() || input.is_complex();  // its dtype counts
+  DType kind = promote(sequence.dtype(), tensor                      ? input.dtype()
                                          : input.is_floating_point() ? DType::Float32
                                                                      : sequence.dtype());
   Tensor s = contiguous(to_dtype(sequence, kind)), x = contiguous(to_dtype(input, kind));
   Tensor order = sorter ? contiguous(*sorter) : Tensor();
-  int64_t n = s.sizes().back(), rows = s.dim() == 1 ? 1 : s.numel() / std::max<int64_t>(n, 1);
+  int64_t n = s.sizes().back();
   int64_t per_row = s.dim() == 1 ? x.numel() : x.sizes().back();
   if (order)
     for (int64_t i = 0; i < order.numel(); ++i)
       FB_CHECK_INDEX(order.data<int64_t>()[i] >= 0 && order.data<int64_t>()[i] < n,
                      "torch.searchsorted(): sorter index out of range");
   Tensor result = out.is_contiguous() ? out : empty(out.sizes(), out.dtype());
-  (void)rows;
   visit_ordered(x.dtype(), "searchsorted", [&]<class T>() {
     const T *sp = s.data<T>(), *xp = x.data<T>();
     parallel_for(0, x.numel(), kGrain / 8, [&](int64_t a, int64_t b) {

@@ -148,10 +148,7 @@ int truth(PyObject* x) {
 
 PyObject* to_python_float(PyObject* x) {
   try {
-    Scalar s = element(x);
-    FB_CHECK(!s.is_complex() || s.to_complex().imag() == 0,
-             "value cannot be converted to type double without overflow");
-    return PyFloat_FromDouble(s.to_double());
+    return PyFloat_FromDouble(element(x).to_double());
   } catch (...) {
     return raise_current();
   }
@@ -160,8 +157,6 @@ PyObject* to_python_float(PyObject* x) {
 PyObject* to_python_int(PyObject* x) {
   try {
     Scalar s = element(x);
-    FB_CHECK(!s.is_complex() || s.to_complex().imag() == 0,
-             "value cannot be converted to type int64_t without overflow");
     if (s.is_complex() || s.is_floating_point()) return PyLong_FromDouble(s.to_double());
     if (s.kind() == Scalar::Kind::Bool) return PyLong_FromLong(s.to_int() != 0);
     return wrap_scalar(s);

@@ -142,6 +142,7 @@ def compile_table(ops: Sequence[Op], constants: dict[str, dict[str, ast.expr]]) 
 
 
 def _entry(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Entry:
+    _check_options(op)
     entry = Entry(op)
     if op.kind in ("pointwise", "reduction"):
         from . import pointwise
@@ -171,15 +172,23 @@ def _entry(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Entry:
             op, op.rules["vmap"], slots, unit.lookup, constants, batching=True
         )
         entry.batching = Batching(f, meanings)
-    _check_options(op)
     return entry
 
 
 def _check_options(op: Op) -> None:
-    known = {p.name for p in op.tensor_params}
-    strange = [n for n in op.batchable if n not in known]
-    if strange:
-        raise CompileError(f"{op.name}: batch= names no tensor: {strange}", op.file, op.node)
+    tensors, params = {p.name for p in op.tensor_params}, {p.name for p in op.params}
+    for option, given, known in (
+        ("batch", op.batchable, tensors),
+        ("conditions", op.option("conditions", ()), tensors),
+        ("exact", op.option("exact", ()), tensors),
+        ("result_for", op.option("result_for", ()), tensors),
+        ("rounded", op.option("rounded", ()), params),
+        ("old_orders", " ".join(op.option("old_orders", ())).split(), params),
+    ):
+        strange = ", ".join(repr(n) for n in given if n not in known)
+        if strange:
+            kind = "tensor" if known is tensors else "parameter"
+            raise CompileError(f"{op.name}: {option}= names no {kind}: {strange}", op.file, op.node)
     autocast = op.option("autocast")
     if autocast is not None and autocast not in AUTOCAST:
         message = f"{op.name}: autocast= is one of {', '.join(AUTOCAST)}, got {autocast!r}"

@@ -199,6 +199,20 @@ def _(self, indices, start, self_b, indices_b, batch):
     return y.permute(back)
 
 
+@composite(namespaces=(), method=False)
+def _may_convert(self: Tensor, indices: OptTensors, values: Tensor) -> bool:
+    """May values of another dtype be written? One number may, one entry through masks.
+
+    >>> torch.ones(2).index_put((torch.tensor([True, False]),), torch.tensor([3]))
+    tensor([3., 1.])
+    """
+    masked = values.numel() == 1
+    for index in indices:
+        masked = masked and (index is None or index.dtype == bool_)
+    one = values.ndim == 0 or is_wrapped(values) or masked
+    return one and (self.is_complex() or not values.is_complex())
+
+
 @composite(namespaces=(), method=True)
 def index_put_(
     self: Tensor, indices: OptTensors, values: Tensor, accumulate: bool = False
@@ -218,7 +232,7 @@ def index_put_(
     source = values
     if values.dtype != self.dtype:
         check(
-            values.ndim == 0 or is_wrapped(values),
+            _may_convert(self, indices, values),
             f"index_put: expected values of dtype {dtype_name(self.dtype)}, got "
             f"{dtype_name(values.dtype)}",
         )

@@ -384,6 +384,15 @@ def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tenso
     return s.bitwise_right_shift(input, other)
 
 
+@composite(namespaces=(), method=False)
+def _check_weight(input: Tensor, weight: Tensor) -> None:
+    """Refuses a number that would lose its imaginary part; tensors are of one dtype."""
+    check(
+        not (is_wrapped(weight) and weight.is_complex()) or input.is_complex(),
+        "lerp: expected a real weight for real tensors, got a complex number",
+    )
+
+
 @pointwise(dtypes="fc", exact=("weight",))
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     """Input moved towards `end` by `weight`: input + weight * (end - input).
@@ -391,6 +400,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     >>> torch.lerp(torch.tensor([0.0]), torch.tensor([10.0]), 0.3)
     tensor([3.])
     """
+    _check_weight(input, weight)
     return s.where(
         s.abs(weight) < 0.5, input + weight * (end - input), end - (end - input) * (1 - weight)
     )

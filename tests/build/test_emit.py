@@ -297,6 +297,12 @@ def test_view_and_dynamic(make_unit: MakeUnit) -> None:
         ("@composite\ndef f(x: Tensor) -> Tensor:\n    '''F.'''\n    return x\n\n\n"
          "@composite\ndef f(x: Tensor, n: int) -> Tensor:\n    '''F.'''\n    return x\n",
          "f has an entry in flambeau/ops/family.py already; write @f.overload"),
+        ("@pointwise(old_orders=('x n alpha',))\ndef f(x: Tensor, n: int) -> Tensor:\n"
+         "    '''F.'''\n    return x\n",
+         "f: old_orders= names no parameter: 'alpha'"),
+        ("@pointwise(result_for=('n',))\ndef f(x: Tensor, n: int) -> Tensor:\n"
+         "    '''F.'''\n    return x\n",
+         "f: result_for= names no tensor: 'n'"),
     ],
 )  # fmt: skip
 def test_errors_of_entries(make_unit: MakeUnit, source: str, message: str) -> None:

@@ -263,3 +263,36 @@ def test_complex_factors(compiled):
         for t, slope in zip((x, y, z), slopes, strict=True):
             found = 0 if t.grad is None else t.grad.numpy()
             np.testing.assert_allclose(found, slope, rtol=1e-12)
+
+
+def test_numbers_with_imaginary_parts_where_real_ones_are_wanted():
+    x, at = fb.ones(2), fb.tensor([0])
+    for call in (
+        lambda: x.scatter(0, at, 1j),
+        lambda: x.clone().scatter_(0, at, 1j),
+        lambda: x.index_add(0, at, fb.ones(1), alpha=1j),
+        lambda: fb.arange(1j),
+        lambda: fb.histc(x, 3, 1j, 2),
+        lambda: fb.lerp(x, x, 1j),
+        lambda: fb._foreach_lerp_([x.clone()], [x], 1j),
+        lambda: fb.bucketize(1j, x),
+        lambda: x.index_put((at,), fb.tensor(1j)),
+        lambda: float(fb.tensor(1j)),
+        lambda: fb.as_tensor(1j, dtype=fb.int64),
+    ):
+        with pytest.raises((RuntimeError, TypeError), match="real|no order|of dtype"):
+            call()
+    assert fb.arange(3 + 0j).tolist() == [0, 1, 2]
+    assert x.scatter(0, at, 3 + 0j).tolist() == [3, 1]
+    assert (x + 0j).scatter(0, at, 1j).tolist() == [1j, 1]
+    assert fb.lerp(x + 0j, x + 1, 0.5j).tolist() == [1 + 0.5j, 1 + 0.5j]
+
+
+def test_one_entry_of_another_dtype_is_written_through_masks():
+    x, mask = fb.zeros(2, 3), fb.tensor([True, False, True])
+    x[:, mask] = fb.tensor([3])
+    x[fb.tensor([False, True]), 1] = fb.tensor(4.5, dtype=fb.float64)
+    assert x.tolist() == [[3, 0, 3], [3, 4.5, 3]]
+    for indices, values in (((mask,), [1, 2]), ((fb.tensor([0]),), [1])):
+        with pytest.raises(RuntimeError, match="expected values of dtype float32, got int64"):
+            fb.zeros(3).index_put_(indices, fb.tensor(values))
