@@ -53,25 +53,4 @@ DType promote(DType a, DType b) {
   return b;  // both signed: ordered by width
 }
 
-void Scalar::not_real() const {
-  fail(ErrorKind::Runtime, "value cannot be converted to a real number without overflow: ", *this);
-}
-
-std::ostream& operator<<(std::ostream& out, const Scalar& x) {
-  switch (x.kind()) {
-    case Scalar::Kind::Bool:
-      return out << (x.to_bool() ? "True" : "False");
-    case Scalar::Kind::Int:
-      return out << x.to_int();
-    case Scalar::Kind::UInt:
-      return out << static_cast<uint64_t>(x.to_int());
-    case Scalar::Kind::Float:
-      return out << x.to_double();
-    case Scalar::Kind::Complex:
-      return out << '(' << x.to_complex().real() << std::showpos << x.to_complex().imag()
-                 << std::noshowpos << "j)";
-  }
-  __builtin_unreachable();
-}
-
 }  // namespace flambeau

@@ -20,7 +20,8 @@ enum class ErrorKind {
   OutOfMemory,
   Attribute,
   Key,
-  LinAlg
+  LinAlg,
+  Overflow
 };
 
 class Error : public std::runtime_error {

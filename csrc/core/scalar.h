@@ -34,7 +34,7 @@ class Scalar {
       case Kind::Float:
         return u_.d[0];
       case Kind::Complex:
-        if (u_.d[1] != 0) not_real();
+        if (u_.d[1] != 0) refuse(DType::Float64);
         return u_.d[0];
       case Kind::UInt:
         return static_cast<double>(static_cast<uint64_t>(u_.i));
@@ -60,10 +60,19 @@ class Scalar {
     return is_complex() ? complex128(u_.d[0], u_.d[1]) : complex128(to_double());
   }
 
+  // Can a dtype hold it? Floating types hold infinities and NaN; in unsigned ones negative whole
+  // numbers wrap, as in C.
+  bool fits(DType d) const;
+
+  // A number that does not fit is an error.
   template <class T>
   T to() const {
     if constexpr (std::is_same_v<T, bool> || is_truth<T>)
       return to_bool();
+    else if (!fits(dtype_of<T>))
+      refuse(dtype_of<T>);
+    else if (std::is_same_v<T, uint64_t> && kind_ == Kind::Float)
+      return static_cast<T>(u_.d[0]);
     else if constexpr (std::is_integral_v<T>)
       return static_cast<T>(to_int());
     else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>)
@@ -106,7 +115,7 @@ class Scalar {
   }
 
  private:
-  [[noreturn]] void not_real() const;
+  [[noreturn]] void refuse(DType d) const;
 
   Kind kind_;
   union {

@@ -84,26 +84,9 @@ void copy_tiles(const LoopNest& nest, const Tensor& dst, const Tensor& src, bool
   });
 }
 
-// The number as bytes of a dtype; Error(Runtime) when an integer type or a real one cannot hold it.
+// The number as bytes of a dtype; Error(Runtime) when it cannot hold it.
 void number_bytes(const Scalar& value, DType dtype, void* out) {
   visit(dtype, [&]<class T>() {
-    bool fits =
-        flambeau::is_complex(dtype) || !value.is_complex() || value.to_complex().imag() == 0;
-    if constexpr (std::is_integral_v<T>) {
-      double x = value.to_double();
-      if (value.is_integral(true) && sizeof(T) < 8) {
-        int64_t i = value.to_int();
-        // Negative numbers wrap in unsigned types, as in C.
-        fits &= i <= static_cast<int64_t>(std::numeric_limits<T>::max()) &&
-                i >= (std::is_signed_v<T> ? static_cast<int64_t>(std::numeric_limits<T>::min())
-                                          : -static_cast<int64_t>(std::numeric_limits<T>::max()));
-      } else if (!value.is_integral(true)) {
-        fits &=
-            std::isfinite(x) && std::abs(x) <= static_cast<double>(std::numeric_limits<T>::max());
-      }
-    }
-    FB_CHECK(fits, "fill_: value cannot be converted to type ", dtype_name(dtype),
-             "_t without overflow: ", value);
     T x = value.to<T>();
     std::memcpy(out, &x, sizeof x);
   });

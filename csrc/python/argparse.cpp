@@ -305,20 +305,31 @@ OptTensors to_opt_tensors(PyObject* o) {
   return out;
 }
 
-int64_t to_int(PyObject* o) {
+namespace {
+[[noreturn, gnu::cold]] void too_wide(PyObject* o, ErrorKind kind) {
+  PyErr_Clear();
+  PyRef bits = checked(PyObject_CallMethod(o, "bit_length", nullptr));
+  fail(kind, "Overflow when unpacking long long: int too big to convert, it has ",
+       PyLong_AsLong(bits.get()), " bits");
+}
+
+int64_t to_int(PyObject* o, ErrorKind error) {
   if (PyLong_CheckExact(o)) [[likely]] {
     long long x = PyLong_AsLongLong(o);
-    if (x == -1 && PyErr_Occurred()) [[unlikely]] {
-      PyErr_Clear();
-      fail(ErrorKind::Runtime, "Overflow when unpacking long long");
-    }
+    if (x == -1 && PyErr_Occurred()) [[unlikely]]
+      too_wide(o, error);
     return x;
   }
   PyRef index = checked(PyNumber_Index(o));
   int overflow;
   long long x = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
-  FB_CHECK(!overflow, "Overflow when unpacking long long");
+  if (overflow) too_wide(index.get(), error);
   return x;
+}
+}  // namespace
+
+int64_t to_int(PyObject* o) {
+  return to_int(o, ErrorKind::Value);
 }
 
 double to_float(PyObject* o) {
@@ -350,9 +361,8 @@ Scalar integer_scalar(PyObject* o) {
   if (overflow > 0) {
     unsigned long long u = PyLong_AsUnsignedLongLong(o);
     if (!PyErr_Occurred()) return Scalar(static_cast<uint64_t>(u));
-    PyErr_Clear();
   }
-  fail(ErrorKind::Runtime, "Overflow when unpacking long long");
+  too_wide(o, ErrorKind::Overflow);
 }
 }  // namespace
 
@@ -377,7 +387,7 @@ Ints to_ints(PyObject* o, int length) {
   Ints out;
   if (PyList_Check(o) || PyTuple_Check(o)) {
     out.reserve(PySequence_Fast_GET_SIZE(o));
-    each_item(o, [&](PyObject* x) { out.push_back(to_int(x)); });
+    each_item(o, [&](PyObject* x) { out.push_back(to_int(x, ErrorKind::Type)); });
     if (length > 1 && out.size() == 1) out.resize(length, out[0]);  // as an int would
   } else {
     out.resize(length ? length : 1, to_int(o));
@@ -389,7 +399,7 @@ Ints to_ints(const Args& a, int i, int length) {
   if (a.slot[i] != kVarargs) return to_ints(a.slot[i], length);
   Ints out;
   out.reserve(a.nvarargs);
-  for (Py_ssize_t k = 0; k < a.nvarargs; ++k) out.push_back(to_int(a.varargs[k]));
+  for (Py_ssize_t k = 0; k < a.nvarargs; ++k) out.push_back(to_int(a.varargs[k], ErrorKind::Type));
   return out;
 }
 

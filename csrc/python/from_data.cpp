@@ -20,9 +20,10 @@ bool is_text(PyObject* o) {
 bool is_ndarray(PyObject* o) {
   return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0;
 }
+// A tensor among the data is a number.
 bool is_sequence(PyObject* o) {
   if (PyList_Check(o) || PyTuple_Check(o)) return true;
-  if (is_text(o) || PyDict_Check(o) || (is_tensor(o) && unwrap(o).dim() == 0)) return false;
+  if (is_text(o) || PyDict_Check(o) || is_tensor(o)) return false;
   return PySequence_Check(o);
 }
 
@@ -61,10 +62,6 @@ Ints shape_of(PyObject* data) {
   Ints sizes;
   PyRef level = PyRef::borrow(data);
   while (is_sequence(level.get())) {
-    if (is_tensor(level.get())) {
-      for (int64_t s : unwrap(level.get()).sizes()) sizes.push_back(s);
-      return sizes;
-    }
     Py_ssize_t n = PySequence_Size(level.get());
     checked_int(static_cast<int>(n < 0 ? -1 : 0));
     sizes.push_back(n);
@@ -81,7 +78,7 @@ Ints shape_of(PyObject* data) {
 void infer(PyObject* o, std::optional<DType>& found, int depth) {
   std::optional<DType> d;
   if (is_tensor(o)) d = unwrap(o).dtype();
-  if (!d && is_sequence(o) && !is_tensor(o)) {
+  if (!d && is_sequence(o)) {
     FB_CHECK_VALUE(depth < kMaxDims, "too many dimensions '", Py_TYPE(o)->tp_name, "'");
     PyRef items = fast_items(o);
     PyTypeObject* last = nullptr;
@@ -112,6 +109,9 @@ void store(T* p, PyObject* o) {
     }
   }
   if (!is_number(o) && !is_tensor(o)) no_dtype(o);
+  FB_CHECK_VALUE(!is_tensor(o) || unwrap(o).numel() == 1,
+                 "only one element tensors can be converted to Python scalars, got shape ",
+                 unwrap(o).sizes());
   if constexpr (is_truth<T>) {
     *p = to_bool(o);
   } else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
@@ -161,7 +161,7 @@ T* fill(T* p, PyObject* o, const Ints& sizes, size_t level) {
     store(p, o);
     return p + 1;
   }
-  if (!is_sequence(o)) fail(ErrorKind::Type, "not a sequence");
+  if (!is_sequence(o) && !is_tensor(o)) fail(ErrorKind::Type, "not a sequence");
   PyRef items = fast_items(o);
   Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
   FB_CHECK_VALUE(n == sizes[level], "expected sequence of length ", sizes[level], " at dim ", level,

@@ -55,7 +55,7 @@ PyObject* manual_seed(PyObject* self, PyObject* seed) {
     PyErr_Clear();
     value = static_cast<unsigned long long>(PyLong_AsLongLong(number.get()));
     if (PyErr_Occurred()) {
-      PyErr_SetString(PyExc_RuntimeError, "Overflow when unpacking long long");
+      PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
       return nullptr;
     }
   }

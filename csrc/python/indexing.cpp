@@ -10,6 +10,7 @@
 
 #include "autograd/node.h"
 #include "gen/ops.h"
+#include "kernels/copy.h"
 #include "python/argparse.h"
 #include "python/factories.h"
 #include "python/module.h"
@@ -255,6 +256,12 @@ Tensor without_leading_ones(const Tensor& value, int64_t ndim) {
   return ops::view(value, Ints(sizes.begin() + drop, sizes.end()));
 }
 
+// A number as an entry of a dtype: in half formats too large a one becomes an infinity.
+Scalar assigned(PyObject* value, DType d) {
+  Scalar x = to_number(value);
+  return is_reduced_float(d) && !x.is_complex() ? Scalar(kernels::held(d, x.to_double())) : x;
+}
+
 int set(PyObject* self, PyObject* key, PyObject* value) {
   try {
     if (!value) {
@@ -282,10 +289,10 @@ int set(PyObject* self, PyObject* key, PyObject* value) {
     indexer.run(key);
     Tensor view = indexer.view(true);
     if (indexer.advanced()) {
-      Tensor v = number ? scalar_tensor(to_number(value), x.dtype()) : unwrap(value);
+      Tensor v = number ? scalar_tensor(assigned(value, x.dtype()), x.dtype()) : unwrap(value);
       ops::index_put_(view, indexer.indices(), v, false);
     } else if (number) {
-      ops::fill_(view, to_number(value));
+      ops::fill_(view, assigned(value, x.dtype()));
     } else {
       ops::copy_(view, without_leading_ones(unwrap(value), view.dim()));
     }

@@ -59,6 +59,8 @@ PyObject* python_class(ErrorKind kind) {
       return PyExc_KeyError;
     case ErrorKind::LinAlg:
       return linalg_error();
+    case ErrorKind::Overflow:
+      return PyExc_OverflowError;
   }
   return PyExc_RuntimeError;
 }

@@ -51,6 +51,7 @@ _FORMATS = {
     "item": "{0}.item()",
     "is_bool": "{0}.is_bool()",
     "conj": "{0}.conj()",
+    "fits": "Scalar({0}).fits({1})",
     "undefined": "Tensor()",
     "defined": "{0}.defined()",
     "is_wrapped": "{0}.is_wrapped_number()",

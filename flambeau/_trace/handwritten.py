@@ -87,14 +87,25 @@ def _has_fakes(x: Any) -> bool:
 
 
 def stacked(session: Session, data: Any, dtype: Any) -> Any:
-    """Nested sequences with traced tensors in them."""
+    """Nested sequences with traced tensors in them: numbers, where the first items end."""
 
-    def make(x: Any) -> Any:
+    def make(x: Any, depth: int) -> Any:
         if isinstance(x, (list, tuple)):
-            return session.op("stack", [make(item) for item in x], 0)
-        return session.op("clone", session.tensor(x).fake, None)
+            return session.op("stack", [make(item, depth - 1) for item in x], 0)
+        fake = session.tensor(x).fake
+        if depth > 0 or fake.ndim == 0:
+            return session.op("clone", fake, None)
+        if fake.numel() != 1:
+            raise ValueError(
+                "only one element tensors can be converted to Python scalars, got shape "
+                f"{list(fake.shape)}"
+            )
+        return session.op("reshape", fake, [])
 
-    made = session.shown(make(data))
+    depth, first = 0, data
+    while isinstance(first, (list, tuple)) and first:
+        depth, first = depth + 1, first[0]
+    made = session.shown(make(data, depth))
     return converted(session, made, dtype) if dtype is not None else made
 
 

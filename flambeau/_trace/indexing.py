@@ -14,11 +14,13 @@ import flambeau
 from .._ir.symbols import SymInt
 from .fake import Fake, repeats
 from .geometry import Dim
-from .meanings import DataDependent
+from .meanings import DataDependent, fits
 from .stand_ins import stand_in
 
 if TYPE_CHECKING:
     from .session import Session
+
+_HALVES = (flambeau.float16, flambeau.bfloat16)
 
 
 def _is_tuple_like(key: Any) -> bool:
@@ -221,9 +223,12 @@ def set_item(session: Session, name: str, x: Any, key: Any, value: Any) -> None:
     indexer = Indexer(session, fake)
     indexer.run(key)
     view = indexer.view
-    number = not isinstance(value, flambeau.Tensor)
+    given = session.fake(value) if isinstance(value, flambeau.Tensor) else None
+    if given is None and fake.dtype in _HALVES and not fits(value, fake.dtype):
+        wide = session.op("full", [], value, flambeau.float32, None)
+        given = session.op("_to_copy", wide, fake.dtype)  # an infinity
     if indexer.indices:
-        v = session.op("full", [], value, fake.dtype, None) if number else session.fake(value)
+        v = session.op("full", [], value, fake.dtype, None) if given is None else given
         if indexer.selects:  # eager copies to a view: sizes and dtypes may differ
             if repeats(view):
                 raise DataDependent("x[i] = v with a traced i, and elements of x share memory")
@@ -236,10 +241,10 @@ def set_item(session: Session, name: str, x: Any, key: Any, value: Any) -> None:
             _fill_where(session, view, len(indexer.indices) - 1, mask, v)
         else:
             session.op("index_put_", view, indexer.indices, v, False)
-    elif number:
+    elif given is None:
         session.op("fill_", view, value)
     else:
-        v = _without_leading_ones(session, session.fake(value), view.ndim)
+        v = _without_leading_ones(session, given, view.ndim)
         session.op("copy_", view, v, False)
 
 

@@ -52,7 +52,11 @@ class _Continue(Exception):
 
 def wrapped(x: Any) -> Fake:
     """The 0-d tensor that a number is in a call."""
-    return x if isinstance(x, Fake) else new((), wrapped_dtype(x), number=x)
+    if isinstance(x, Fake):
+        return x
+    if isinstance(x, int) and not -(2**63) <= x < 2**64:
+        raise OverflowError("Overflow when unpacking long long: int too big to convert")
+    return new((), wrapped_dtype(x), number=x)
 
 
 class Interpreter:

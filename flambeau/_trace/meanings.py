@@ -197,6 +197,24 @@ def _epsilon(d: Any) -> float:
     return float(flambeau.finfo(to_real(d)).eps) if inexact else 0.0
 
 
+def fits(x: Any, d: Any) -> Any:
+    """Can a dtype hold a number? Symbols are asked beside integers of less than 64 bits alone."""
+    if isinstance(x, complex):
+        if d.is_complex:
+            return fits(x.real, to_real(d)) and fits(x.imag, to_real(d))
+        return x.imag == 0 and fits(x.real, d)
+    if d is flambeau.bool or isinstance(x, SymFloat):
+        return True
+    top, bottom, wide = _largest(d), _smallest(d), d.itemsize == 8
+    if d.is_floating_point or d.is_complex:
+        return isinstance(x, SymInt) or not math.isfinite(x) or bottom <= x <= top
+    if isinstance(x, float):
+        return x >= bottom and (x < top if wide else x <= top)
+    if wide:
+        return isinstance(x, SymInt) or x < 2**63 or d is flambeau.uint64
+    return (bottom if d.is_signed else -top) <= x <= top
+
+
 # Properties that both tensors and dtypes, or tensors and numbers, have --------------------------
 
 
@@ -329,6 +347,7 @@ CORE: dict[str, Callable[..., Any]] = {
     "is_integral": integral,
     "is_signed": lambda d: d.is_signed,
     "is_bool": lambda x: _dtype(x) is flambeau.bool,
+    "fits": fits,
     "conj": lambda x: x.conjugate() if isinstance(x, complex) else x,
     "is_inexact": lambda d: d.is_floating_point or d.is_complex,
     "is_contiguous": lambda x, f=None: x.is_contiguous(format_name(f)),

@@ -6,6 +6,7 @@ Works out sizes and modes; the arithmetic is one operation of the table.
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -39,8 +40,10 @@ _ALIGNED = ("linear", "bilinear", "bicubic", "trilinear")
 def _output_size(
     input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[list[int], list[float]]:
-    """Spatial size of the result, and the scales that the operation shall use (empty: the sizes' "
-    "ratio)."""
+    """Spatial size of the result, and the scales that the operation shall use.
+
+    No scales: the ratio of the sizes.
+    """
     axes = input.ndim - 2
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -51,21 +54,18 @@ def _output_size(
         if len(sizes) != axes:
             raise ValueError(
                 "Input and output must have the same number of spatial dimensions, but got input "
-                "with "
-                f"spatial dimensions of {list(input.shape[2:])} and output size of {size}. Please "
-                "provide "
-                "input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) "
-                "format."
+                f"with spatial dimensions of {list(input.shape[2:])} and output size of {size}. "
+                "Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in "
+                "(o1, o2, ...,oK) format."
             )
-        return [int(s) for s in sizes], []
+        return [operator.index(s) for s in sizes], []
     if scale_factor is None:
         raise ValueError("either size or scale_factor should be defined")
     factors = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor] * axes
     if len(factors) != axes:
         raise ValueError(
             "Input and scale_factor must have the same number of spatial dimensions, but got "
-            "input with "
-            f"spatial dimensions of {list(input.shape[2:])} and scale_factor of shape "
+            f"input with spatial dimensions of {list(input.shape[2:])} and scale_factor of shape "
             f"{scale_factor}."
         )
     sizes = [int(math.floor(n * f)) for n, f in zip(input.shape[2:], factors, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flambeau.ops._lang import *
+from flambeau.ops.pointwise_arithmetic import _check_fits
 
 
 @composite(namespaces=(), method=False)
@@ -128,10 +129,7 @@ def fill_(self: Tensor, value: Number) -> Tensor:
     >>> torch.zeros(2).fill_(3)
     tensor([3., 3.])
     """
-    check(
-        self.is_complex() or not value.is_complex(),
-        f"value cannot be converted to type {dtype_name(self.dtype)} without overflow",
-    )
+    _check_fits(value, self.dtype)
 
 
 @fill_.vjp

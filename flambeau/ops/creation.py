@@ -7,6 +7,7 @@ factory keywords layout, device, pin_memory, requires_grad). Values are the kern
 from __future__ import annotations
 
 from flambeau.ops._lang import *
+from flambeau.ops.pointwise_arithmetic import _check_fits
 
 
 @structured(kernel="nothing", factory=True, method=False, differentiable=False)
@@ -95,6 +96,7 @@ def full(
     tensor([7, 7])
     """
     d = dtype if dtype is not None else dtype_of(fill_value)
+    _check_fits(fill_value, d)
     return empty(size, dtype=d, device=device)
 
 
@@ -299,6 +301,12 @@ def new_ones(
     return self.new_full(size, 1, dtype=dtype, device=device)
 
 
+@composite(namespaces=(), method=False)
+def _is_inexact(x: Number) -> bool:
+    """Is it a number that may have a fraction?"""
+    return dtype_of(x).is_inexact
+
+
 @structured(kernel="arange", factory=True, method=False, differentiable=False)
 def arange(
     start: Number,
@@ -315,7 +323,7 @@ def arange(
     >>> torch.arange(1, 4)
     tensor([1, 2, 3])
     """
-    whole = start.is_integral() and end.is_integral() and step.is_integral()
+    whole = not (_is_inexact(start) or _is_inexact(end) or _is_inexact(step))
     d = dtype if dtype is not None else (int64 if whole else default_dtype())
     check(float(step) != 0.0, "step must be nonzero")
     check(abs(float(start)) < inf and abs(float(end)) < inf, "unsupported range")
@@ -339,8 +347,9 @@ def arange(end: Number, *, dtype: DType | None = None, device: Device | None = N
     >>> torch.arange(3)
     tensor([0, 1, 2])
     """
-    d = dtype if dtype is not None else (int64 if end.is_integral() else default_dtype())
-    n = int(end) if end.is_integral() or d.is_integral else ceil(float(end))
+    whole = not _is_inexact(end)
+    d = dtype if dtype is not None else (int64 if whole else default_dtype())
+    n = int(end) if whole or d.is_integral else ceil(float(end))
     check(n >= 0, "upper bound and lower bound inconsistent with step sign")
     return empty([n], dtype=d, device=device)
 

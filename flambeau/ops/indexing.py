@@ -7,6 +7,7 @@ one shape take the places of k adjacent dims; `index` brings every other form to
 from __future__ import annotations
 
 from flambeau.ops._lang import *
+from flambeau.ops.pointwise_arithmetic import _check_fits
 
 
 @composite(namespaces=(), method=False)
@@ -426,6 +427,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
     tensor([0., 5., 0.])
     """
     _check_scatter(input, dim, index, index.shape, "scatter")
+    _check_fits(value, input.dtype)
     return empty(input.shape, like=input)
 
 
@@ -612,6 +614,7 @@ def index_add(
     tensor([0., 2.])
     """
     _check_index_source(input, dim, index, source, "index_add")
+    _check_fits(alpha, input.dtype)
     return empty(input.shape, like=input)
 
 

@@ -7,6 +7,7 @@ takes the ranks its name says.
 from __future__ import annotations
 
 from flambeau.ops._lang import *
+from flambeau.ops.pointwise_arithmetic import _check_fits
 
 
 @composite(namespaces=())
@@ -254,6 +255,8 @@ def _added(op: str, input: Tensor, shape: Ints, d: DType, beta: Number, alpha: N
         d.is_complex or not (alpha.is_complex() or beta.is_complex()),
         f"{op}: For non-complex input tensors, argument alpha must not be a complex number.",
     )
+    _check_fits(beta, opmath(d))
+    _check_fits(alpha, opmath(d))
     return empty(shape, dtype=d, like=input)
 
 

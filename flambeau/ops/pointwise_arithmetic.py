@@ -6,6 +6,23 @@ from flambeau.ops._lang import *
 
 
 @composite(namespaces=(), method=False)
+def _check_fits(value: Number, dtype: DType) -> None:
+    """Refuses a number that a dtype cannot hold."""
+    check(
+        value.fits(dtype),
+        f"value cannot be converted to type {dtype_name(dtype)} without overflow: {value}",
+    )
+
+
+@composite(namespaces=(), method=False)
+def _check_number(input: Tensor, number: Tensor, computed: bool = False) -> None:
+    """Refuses a number that is too large for the tensor beside it, or for what it computes in."""
+    if is_wrapped(number):
+        kind = result_type(input, number)
+        _check_fits(number.item(), opmath(kind) if computed else kind)
+
+
+@composite(namespaces=(), method=False)
 def _check_alpha(input: Tensor, other: Tensor, alpha: Number) -> None:
     """Refuses a factor of another kind than the numbers it multiplies."""
     kind = result_type(input, other)
@@ -18,6 +35,7 @@ def _check_alpha(input: Tensor, other: Tensor, alpha: Number) -> None:
         not alpha.is_complex() or kind.is_complex,
         "For non-complex input tensors, argument alpha must not be a complex number.",
     )
+    _check_fits(alpha, kind)
 
 
 @pointwise(rounded=("alpha",), numbers=True, old_orders=("input alpha other",))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flambeau.ops._lang import *
-from flambeau.ops.pointwise_arithmetic import _check_alpha
+from flambeau.ops.pointwise_arithmetic import _check_alpha, _check_fits
 
 
 @pointwise(
@@ -386,11 +386,9 @@ def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tenso
 
 @composite(namespaces=(), method=False)
 def _check_weight(input: Tensor, weight: Tensor) -> None:
-    """Refuses a number that would lose its imaginary part; tensors are of one dtype."""
-    check(
-        not (is_wrapped(weight) and weight.is_complex()) or input.is_complex(),
-        "lerp: expected a real weight for real tensors, got a complex number",
-    )
+    """A weight that is a number is computed with beside the tensor's numbers."""
+    if is_wrapped(weight):
+        _check_fits(weight.item(), opmath(input.dtype))
 
 
 @pointwise(dtypes="fc", exact=("weight",))
@@ -411,16 +409,6 @@ def _(g, input, end, weight):
     return g * (1 - s.conj(weight)), g * s.conj(weight), g * s.conj(end - input)
 
 
-@composite(namespaces=(), method=False)
-def _check_value(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Number) -> None:
-    """Refuses a factor that would lose its imaginary part."""
-    check(
-        not value.is_complex()
-        or input.is_complex() or tensor1.is_complex() or tensor2.is_complex(),
-        f"value cannot be converted to a real number without overflow: {value}",
-    )  # fmt: skip
-
-
 @pointwise(old_orders=("input value tensor1 tensor2",))
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """Input plus `value` times the product of two tensors.
@@ -428,7 +416,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     >>> torch.addcmul(torch.ones(1), torch.ones(1), torch.ones(1), value=2)
     tensor([3.])
     """
-    _check_value(input, tensor1, tensor2, value)
+    _check_fits(value, opmath(promote(promote(input.dtype, tensor1.dtype), tensor2.dtype)))
     return input + value * tensor1 * tensor2
 
 
@@ -439,5 +427,5 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     >>> torch.addcdiv(torch.ones(1), torch.ones(1), torch.ones(1), value=2)
     tensor([3.])
     """
-    _check_value(input, tensor1, tensor2, value)
+    _check_fits(value, opmath(promote(promote(input.dtype, tensor1.dtype), tensor2.dtype)))
     return input + value * (tensor1 / tensor2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flambeau.ops._lang import *
+from flambeau.ops.pointwise_arithmetic import _check_fits, _check_number
 
 
 @pointwise(promote="float", aliases=("true_divide", "divide"), exact=("other",), numbers=True)
@@ -77,6 +78,8 @@ def _check_exponent(input: Tensor, exponent: Tensor) -> None:
         not is_wrapped(exponent) or not whole or int(exponent.item()) >= 0,
         "Integers to negative integer powers are not allowed.",
     )
+    if whole:
+        _check_number(input, exponent)
 
 
 @pointwise(result_for=("exponent",))
@@ -120,6 +123,7 @@ def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:
     >>> torch.clamp_min(torch.tensor([1, 5]), 3)
     tensor([3, 5])
     """
+    _check_number(input, min)
     return s.maximum(input, min)
 
 
@@ -135,6 +139,7 @@ def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:
     >>> torch.clamp_max(torch.tensor([1, 5]), 3)
     tensor([1, 3])
     """
+    _check_number(input, max)
     return s.minimum(input, max)
 
 
@@ -150,6 +155,8 @@ def _clamp(input: Tensor, min: Tensor | Number, max: Tensor | Number) -> Tensor:
     >>> torch.clamp(torch.tensor([0, 2, 5]), 1, 3)
     tensor([1, 2, 3])
     """
+    _check_number(input, min)
+    _check_number(input, max)
     return s.minimum(s.maximum(input, min), max)
 
 
@@ -251,7 +258,10 @@ def _check_mask(input: Tensor, mask: Tensor, value: Tensor) -> None:
         value.ndim == 0,
         f"masked_fill_: expected a 0-d tensor as value, got shape {value.shape}",
     )
+    if is_wrapped(value):
+        _check_fits(value.item(), input.dtype)
     check(
         input.is_complex() or not value.is_complex(),
-        f"value cannot be converted to type {dtype_name(input.dtype)} without overflow",
+        f"value of dtype {dtype_name(value.dtype)} cannot be converted to type "
+        f"{dtype_name(input.dtype)} without overflow",
     )

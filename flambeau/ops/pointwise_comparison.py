@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flambeau.ops._lang import *
+from flambeau.ops.pointwise_arithmetic import _check_number
 
 
 @composite(namespaces=(), method=False)
@@ -23,6 +24,8 @@ def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> 
     tensor([1., 2.])
     """
     _check_condition(condition)
+    _check_number(other, input, True)
+    _check_number(input, other, True)
     return input if condition else other
 
 

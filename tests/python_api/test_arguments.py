@@ -230,7 +230,7 @@ def test_numbers_with_imaginary_parts_beside_real_tensors():
         lambda: fb.addcdiv(x, x, x, value=1j),
         lambda: fb.compile(lambda x: fb.addcmul(x, x, x, value=1j))(x),
     ):
-        with pytest.raises(RuntimeError, match="must not be a complex|converted to a real number"):
+        with pytest.raises(RuntimeError, match="must not be a complex|without overflow"):
             call()
     assert fb.addcmul(x + 0j, x, x, value=1j).tolist() == [1 + 1j, 1 + 1j]
     assert fb.add(x, x + 0j, alpha=1j).tolist() == [1 + 1j, 1 + 1j]
@@ -280,7 +280,7 @@ def test_numbers_with_imaginary_parts_where_real_ones_are_wanted():
         lambda: float(fb.tensor(1j)),
         lambda: fb.as_tensor(1j, dtype=fb.int64),
     ):
-        with pytest.raises((RuntimeError, TypeError), match="real|no order|of dtype"):
+        with pytest.raises((RuntimeError, TypeError), match="without overflow|no order|of dtype"):
             call()
     assert fb.arange(3 + 0j).tolist() == [0, 1, 2]
     assert x.scatter(0, at, 3 + 0j).tolist() == [3, 1]
@@ -296,3 +296,104 @@ def test_one_entry_of_another_dtype_is_written_through_masks():
     for indices, values in (((mask,), [1, 2]), ((fb.tensor([0]),), [1])):
         with pytest.raises(RuntimeError, match="expected values of dtype float32, got int64"):
             fb.zeros(3).index_put_(indices, fb.tensor(values))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_numbers_that_a_dtype_cannot_hold(compiled):
+    at = fb.tensor([0])
+    calls = (
+        lambda x, v: x.clone().fill_(v),
+        lambda x, v: x.masked_fill(x == 1, v),
+        lambda x, v: fb.full_like(x, v),
+        lambda x, v: fb.full((2,), v, dtype=x.dtype),
+        lambda x, v: x.scatter(0, at, v),
+        lambda x, v: x.index_fill(0, at, v),
+        lambda x, v: fb.where(x == 1, x, v),
+        lambda x, v: x.clamp(max=v),
+        lambda x, v: x.clamp(v, v),
+        lambda x, v: x**v,
+        lambda x, v: fb.add(x, x, alpha=v),
+        lambda x, v: fb.addcmul(x, x, x, value=v),
+        lambda x, v: x.index_add(0, at, x[:1], alpha=v),
+        lambda x, v: fb.addmm(x.expand(2, 2), x.expand(2, 2), x.expand(2, 2), beta=v),
+        lambda x, v: fb.nn.functional.pad(x, (1, 1), value=v),
+    )
+    for call in calls:
+        f = fb.compile(call) if compiled else call
+        with pytest.raises(RuntimeError, match="to type uint8 without overflow: 300"):
+            f(fb.tensor([1, 2], dtype=fb.uint8), 300)
+    fills = calls[:6]
+    for dtype, numbers in (
+        (fb.uint8, (-1.5, 256.0, float("nan"), -256)),
+        (fb.int8, (128, -129, 1e3)),
+        (fb.int64, (float("inf"), 9.3e18)),
+        (fb.float16, (65505, -1e9)),
+        (fb.float32, (1e39,)),
+        (fb.complex64, (1e39j,)),
+    ):
+        for v in numbers:
+            for call in fills:
+                f = fb.compile(call) if compiled else call
+                with pytest.raises(RuntimeError, match="without overflow"):
+                    f(fb.ones(2, dtype=dtype), v)
+    assert fb.full((1,), -255, dtype=fb.uint8).tolist() == [1]
+    assert fb.full((1,), 255.0, dtype=fb.uint8).tolist() == [255]
+    assert fb.full((1,), 1.2e19, dtype=fb.uint64).tolist() == [12 * 10**18]
+    assert fb.full((1,), float("inf"), dtype=fb.float16).tolist() == [float("inf")]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_entries_of_half_formats_take_infinities_for_what_is_too_large(compiled):
+    def f(x, v):
+        x = x.clone()
+        x[0] = v
+        x[x < 0] = v
+        x[fb.tensor([3])] = v
+        return x
+
+    call = fb.compile(f) if compiled else f
+    x = fb.tensor([1.0, 2.0, -3.0, 4.0], dtype=fb.float16)
+    for v, held in ((1e5, np.inf), (-1e9, -np.inf), (65510.0, 65504.0), (3.0, 3.0)):
+        assert call(x, v).tolist() == [held, 2, held, held]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_tensors_of_one_entry_are_numbers_among_data(compiled):
+    x = fb.tensor([1.5, 2.0])
+    for make, expected in (
+        (lambda x: fb.tensor([x[:1], x[1:]]), [1.5, 2]),
+        (lambda x: fb.tensor([x[:1].reshape(1, 1), x[1]]), [1.5, 2]),
+        (lambda x: fb.tensor([x[:1], 5]), [1.5, 5]),
+        (lambda x: fb.tensor([[x[:1]], [x[1:]]]), [[1.5], [2]]),
+        (lambda x: fb.tensor([[3.0, 4.0], x]), [[3, 4], [1.5, 2]]),
+    ):
+        assert (fb.compile(make) if compiled else make)(x).tolist() == expected
+
+    def wide(x):
+        return fb.tensor([x, x])
+
+    with pytest.raises(ValueError, match=r"only one element tensors .* got shape \[2\]"):
+        (fb.compile(wide) if compiled else wide)(x)
+
+
+def test_numbers_of_more_than_64_bits():
+    x, wide = fb.ones(2), 2**70
+    for error, call in (
+        (OverflowError, lambda: x + wide),
+        (OverflowError, lambda: fb.compile(lambda x: x + wide)(x)),
+        (OverflowError, lambda: x.fill_(-wide)),
+        (ValueError, lambda: x.sum(wide)),
+        (ValueError, lambda: x[wide]),
+        (TypeError, lambda: x.view(wide, 1)),
+        (TypeError, lambda: fb.ones((wide,))),
+        (ValueError, lambda: fb.manual_seed(wide)),
+    ):
+        with pytest.raises(error, match="Overflow when unpacking long long"):
+            call()
+
+
+def test_truths_count_as_whole_numbers_in_arange():
+    assert fb.arange(True).dtype == fb.arange(0, 5, True).dtype == fb.int64
+    assert fb.arange(False, 2.0).dtype == fb.float32
+    with pytest.raises(TypeError, match="interpreted as an integer"):
+        fb.nn.functional.interpolate(fb.ones(1, 1, 2), size="2")
