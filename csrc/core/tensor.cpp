@@ -273,6 +273,7 @@ Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat form
 
 Tensor scalar_tensor(const Scalar& x, DType dtype) {
   auto* impl = TensorImpl::make();
+  Tensor out(Ref<TensorImpl>::adopt(impl));
   impl->dtype = dtype;
   impl->storage = Storage::make(itemsize(dtype));
   impl->numel = 1;
@@ -290,7 +291,7 @@ Tensor scalar_tensor(const Scalar& x, DType dtype) {
     default:
       visit(dtype, [&]<class T>() { *static_cast<T*>(impl->storage->data()) = x.to<T>(); });
   }
-  return Tensor(Ref<TensorImpl>::adopt(impl));
+  return out;
 }
 
 Tensor wrapped_number(const Scalar& x) {

@@ -1,5 +1,8 @@
 """Arguments of calls: forms that are accepted, and the messages of those that are not."""
 
+import contextlib
+import resource
+
 import numpy as np
 import pytest
 
@@ -397,3 +400,21 @@ def test_truths_count_as_whole_numbers_in_arange():
     assert fb.arange(False, 2.0).dtype == fb.float32
     with pytest.raises(TypeError, match="interpreted as an integer"):
         fb.nn.functional.interpolate(fb.ones(1, 1, 2), size="2")
+
+
+def test_refused_numbers_leave_no_memory_behind():
+    def resident():
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * resource.getpagesize()
+
+    x, at = fb.ones(8, 3), fb.tensor([0])
+
+    def refused(times):
+        for _ in range(times):
+            with contextlib.suppress(RuntimeError):
+                x[at] = 1j
+
+    refused(1000)
+    before = resident()
+    refused(30_000)
+    assert resident() - before < 3_000_000  # a tensor of each call: 8 million bytes
