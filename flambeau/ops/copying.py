@@ -129,7 +129,7 @@ def fill_(self: Tensor, value: Number) -> Tensor:
     >>> torch.zeros(2).fill_(3)
     tensor([3., 3.])
     """
-    _check_fits(value, self.dtype)
+    _check_fits("fill_", "value", value, self.dtype)
 
 
 @fill_.vjp

@@ -96,7 +96,7 @@ def full(
     tensor([7, 7])
     """
     d = dtype if dtype is not None else dtype_of(fill_value)
-    _check_fits(fill_value, d)
+    _check_fits("full", "fill_value", fill_value, d)
     return empty(size, dtype=d, device=device)
 
 

@@ -427,7 +427,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
     tensor([0., 5., 0.])
     """
     _check_scatter(input, dim, index, index.shape, "scatter")
-    _check_fits(value, input.dtype)
+    _check_fits("scatter", "value", value, input.dtype)
     return empty(input.shape, like=input)
 
 
@@ -614,7 +614,7 @@ def index_add(
     tensor([0., 2.])
     """
     _check_index_source(input, dim, index, source, "index_add")
-    _check_fits(alpha, input.dtype)
+    _check_fits("index_add", "alpha", alpha, input.dtype)
     return empty(input.shape, like=input)
 
 
@@ -713,6 +713,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
         not value.is_complex() or input.is_complex(),
         "index_fill_(): Converting complex Scalar to non-complex type is not supported",
     )
+    _check_fits("index_fill", "value", value, input.dtype)
     check_index(index.ndim <= 1, "Index is supposed to be a vector")
     return empty(input.shape, like=input)
 

@@ -255,8 +255,8 @@ def _added(op: str, input: Tensor, shape: Ints, d: DType, beta: Number, alpha: N
         d.is_complex or not (alpha.is_complex() or beta.is_complex()),
         f"{op}: For non-complex input tensors, argument alpha must not be a complex number.",
     )
-    _check_fits(beta, opmath(d))
-    _check_fits(alpha, opmath(d))
+    _check_fits(op, "beta", beta, opmath(d))
+    _check_fits(op, "alpha", alpha, opmath(d))
     return empty(shape, dtype=d, like=input)
 
 

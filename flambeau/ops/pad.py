@@ -7,6 +7,7 @@ axis; its derivative adds through the same lists.
 from __future__ import annotations
 
 from flambeau.ops._lang import *
+from flambeau.ops.pointwise_arithmetic import _check_fits
 
 
 @structured(kernel="constant_pad", method=False, batch=True)
@@ -30,6 +31,7 @@ def constant_pad_nd(input: Tensor, pad: Ints, value: Number = 0) -> Tensor:
         "the "
         f"input. Pad length is {len(pad)} while the input has {input.ndim} dimensions.",
     )
+    _check_fits("constant_pad_nd", "value", value, input.dtype)
     shape: Ints = []
     for i in range(input.ndim):
         j = input.ndim - 1 - i

@@ -77,8 +77,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tens
     >>> F.hardtanh(torch.tensor([2.0]))
     tensor([1.])
     """
-    _check_fits(min_val, input.dtype)
-    _check_fits(max_val, input.dtype)
+    _check_fits("hardtanh", "min_val", min_val, input.dtype)
+    _check_fits("hardtanh", "max_val", max_val, input.dtype)
     return s.minimum(s.maximum(input, min_val), max_val)
 
 
@@ -255,7 +255,7 @@ def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     >>> F.threshold(torch.tensor([1.0, 3.0]), 2.0, 0.0)
     tensor([0., 3.])
     """
-    _check_fits(value, input.dtype)
+    _check_fits("threshold", "value", value, input.dtype)
     return value if input <= threshold else input
 
 

@@ -6,36 +6,42 @@ from flambeau.ops._lang import *
 
 
 @composite(namespaces=(), method=False)
-def _check_fits(value: Number, dtype: DType) -> None:
+def _check_fits(op: str, argument: str, value: Number, dtype: DType) -> None:
     """Refuses a number that a dtype cannot hold."""
     check(
         value.fits(dtype),
-        f"value cannot be converted to type {dtype_name(dtype)} without overflow: {value}",
+        f"{op}: value cannot be converted to type {dtype_name(dtype)} without overflow: "
+        f"{argument}={value}",
     )
 
 
 @composite(namespaces=(), method=False)
-def _check_number(input: Tensor, number: Tensor, computed: bool = False) -> None:
+def _check_number(
+    op: str, argument: str, number: Tensor, input: Tensor, computed: bool = False
+) -> None:
     """Refuses a number that is too large for the tensor beside it, or for what it computes in."""
     if is_wrapped(number):
         kind = result_type(input, number)
-        _check_fits(number.item(), opmath(kind) if computed else kind)
+        _check_fits(op, argument, number.item(), opmath(kind) if computed else kind)
 
 
 @composite(namespaces=(), method=False)
-def _check_alpha(input: Tensor, other: Tensor, alpha: Number) -> None:
+def _check_alpha(op: str, input: Tensor, other: Tensor, alpha: Number) -> None:
     """Refuses a factor of another kind than the numbers it multiplies."""
     kind = result_type(input, other)
-    check(not alpha.is_bool() or kind.is_bool, "Boolean alpha only supported for Boolean results.")
+    check(
+        not alpha.is_bool() or kind.is_bool,
+        f"{op}: Boolean alpha only supported for Boolean results.",
+    )
     check(
         alpha.is_integral() or alpha.is_bool() or kind.is_inexact,
-        "For integral input tensors, argument alpha must not be a floating point number.",
+        f"{op}: For integral input tensors, argument alpha must not be a floating point number.",
     )
     check(
         not alpha.is_complex() or kind.is_complex,
-        "For non-complex input tensors, argument alpha must not be a complex number.",
+        f"{op}: For non-complex input tensors, argument alpha must not be a complex number.",
     )
-    _check_fits(alpha, kind)
+    _check_fits(op, "alpha", alpha, kind)
 
 
 @pointwise(rounded=("alpha",), numbers=True, old_orders=("input alpha other",))
@@ -47,7 +53,7 @@ def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) ->
     """
     if alpha == 1:
         return input + other
-    _check_alpha(input, other, alpha)
+    _check_alpha("add", input, other, alpha)
     return input + alpha * other
 
 

@@ -19,7 +19,7 @@ def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) ->
     _check_subtraction(input, other)
     if alpha == 1:
         return input - other
-    _check_alpha(input, other, alpha)
+    _check_alpha("sub", input, other, alpha)
     return input - alpha * other
 
 
@@ -48,7 +48,7 @@ def rsub(input: Tensor, other: Tensor | Number, alpha: Number = 1) -> Tensor:
     _check_subtraction(input, other)
     if alpha == 1:
         return other - input
-    _check_alpha(input, other, alpha)
+    _check_alpha("rsub", input, other, alpha)
     return other - alpha * input
 
 
@@ -388,7 +388,7 @@ def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tenso
 def _check_weight(input: Tensor, weight: Tensor) -> None:
     """A weight that is a number is computed with beside the tensor's numbers."""
     if is_wrapped(weight):
-        _check_fits(weight.item(), opmath(input.dtype))
+        _check_fits("lerp", "weight", weight.item(), opmath(input.dtype))
 
 
 @pointwise(dtypes="fc", exact=("weight",))
@@ -409,6 +409,13 @@ def _(g, input, end, weight):
     return g * (1 - s.conj(weight)), g * s.conj(weight), g * s.conj(end - input)
 
 
+@composite(namespaces=(), method=False)
+def _check_factor(op: str, value: Number, input: Tensor, tensor1: Tensor, tensor2: Tensor) -> None:
+    """Refuses a factor that what the three tensors compute in cannot hold."""
+    kind = promote(promote(input.dtype, tensor1.dtype), tensor2.dtype)
+    _check_fits(op, "value", value, opmath(kind))
+
+
 @pointwise(old_orders=("input value tensor1 tensor2",))
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """Input plus `value` times the product of two tensors.
@@ -416,7 +423,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     >>> torch.addcmul(torch.ones(1), torch.ones(1), torch.ones(1), value=2)
     tensor([3.])
     """
-    _check_fits(value, opmath(promote(promote(input.dtype, tensor1.dtype), tensor2.dtype)))
+    _check_factor("addcmul", value, input, tensor1, tensor2)
     return input + value * tensor1 * tensor2
 
 
@@ -427,5 +434,5 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     >>> torch.addcdiv(torch.ones(1), torch.ones(1), torch.ones(1), value=2)
     tensor([3.])
     """
-    _check_fits(value, opmath(promote(promote(input.dtype, tensor1.dtype), tensor2.dtype)))
+    _check_factor("addcdiv", value, input, tensor1, tensor2)
     return input + value * (tensor1 / tensor2)

@@ -79,7 +79,7 @@ def _check_exponent(input: Tensor, exponent: Tensor) -> None:
         "Integers to negative integer powers are not allowed.",
     )
     if whole:
-        _check_number(input, exponent)
+        _check_number("pow", "exponent", exponent, input)
 
 
 @pointwise(result_for=("exponent",))
@@ -123,7 +123,7 @@ def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:
     >>> torch.clamp_min(torch.tensor([1, 5]), 3)
     tensor([3, 5])
     """
-    _check_number(input, min)
+    _check_number("clamp", "min", min, input)
     return s.maximum(input, min)
 
 
@@ -139,7 +139,7 @@ def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:
     >>> torch.clamp_max(torch.tensor([1, 5]), 3)
     tensor([1, 3])
     """
-    _check_number(input, max)
+    _check_number("clamp", "max", max, input)
     return s.minimum(input, max)
 
 
@@ -155,8 +155,8 @@ def _clamp(input: Tensor, min: Tensor | Number, max: Tensor | Number) -> Tensor:
     >>> torch.clamp(torch.tensor([0, 2, 5]), 1, 3)
     tensor([1, 2, 3])
     """
-    _check_number(input, min)
-    _check_number(input, max)
+    _check_number("clamp", "min", min, input)
+    _check_number("clamp", "max", max, input)
     return s.minimum(s.maximum(input, min), max)
 
 
@@ -259,9 +259,9 @@ def _check_mask(input: Tensor, mask: Tensor, value: Tensor) -> None:
         f"masked_fill_: expected a 0-d tensor as value, got shape {value.shape}",
     )
     if is_wrapped(value):
-        _check_fits(value.item(), input.dtype)
+        _check_fits("masked_fill", "value", value.item(), input.dtype)
     check(
         input.is_complex() or not value.is_complex(),
-        f"value of dtype {dtype_name(value.dtype)} cannot be converted to type "
-        f"{dtype_name(input.dtype)} without overflow",
+        f"masked_fill: value cannot be converted to type {dtype_name(input.dtype)} without "
+        f"overflow: it is of dtype {dtype_name(value.dtype)}",
     )

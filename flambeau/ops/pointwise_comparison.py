@@ -24,8 +24,8 @@ def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> 
     tensor([1., 2.])
     """
     _check_condition(condition)
-    _check_number(other, input, True)
-    _check_number(input, other, True)
+    _check_number("where", "input", input, other, True)
+    _check_number("where", "other", other, input, True)
     return input if condition else other
 
 

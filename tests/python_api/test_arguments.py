@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import flambeau as fb
+from flambeau._trace.meanings import fits
 
 
 def message(error, f):
@@ -305,27 +306,30 @@ def test_one_entry_of_another_dtype_is_written_through_masks():
 def test_numbers_that_a_dtype_cannot_hold(compiled):
     at = fb.tensor([0])
     calls = (
-        lambda x, v: x.clone().fill_(v),
-        lambda x, v: x.masked_fill(x == 1, v),
-        lambda x, v: fb.full_like(x, v),
-        lambda x, v: fb.full((2,), v, dtype=x.dtype),
-        lambda x, v: x.scatter(0, at, v),
-        lambda x, v: x.index_fill(0, at, v),
-        lambda x, v: fb.where(x == 1, x, v),
-        lambda x, v: x.clamp(max=v),
-        lambda x, v: x.clamp(v, v),
-        lambda x, v: x**v,
-        lambda x, v: fb.add(x, x, alpha=v),
-        lambda x, v: fb.addcmul(x, x, x, value=v),
-        lambda x, v: x.index_add(0, at, x[:1], alpha=v),
-        lambda x, v: fb.addmm(x.expand(2, 2), x.expand(2, 2), x.expand(2, 2), beta=v),
-        lambda x, v: fb.nn.functional.pad(x, (1, 1), value=v),
+        ("fill_", "value", lambda x, v: x.clone().fill_(v)),
+        ("masked_fill", "value", lambda x, v: x.masked_fill(x == 1, v)),
+        ("full", "fill_value", lambda x, v: fb.full((2,), v, dtype=x.dtype)),
+        ("scatter", "value", lambda x, v: x.scatter(0, at, v)),
+        ("index_fill", "value", lambda x, v: x.index_fill(0, at, v)),
+        ("where", "other", lambda x, v: fb.where(x == 1, x, v)),
+        ("where", "input", lambda x, v: fb.where(x == 1, v, x)),
+        ("clamp", "max", lambda x, v: x.clamp(max=v)),
+        ("clamp", "min", lambda x, v: x.clamp(v, v)),
+        ("pow", "exponent", lambda x, v: x**v),
+        ("add", "alpha", lambda x, v: fb.add(x, x, alpha=v)),
+        ("rsub", "alpha", lambda x, v: fb.rsub(x, x, alpha=v)),
+        ("addcmul", "value", lambda x, v: fb.addcmul(x, x, x, value=v)),
+        ("index_add", "alpha", lambda x, v: x.index_add(0, at, x[:1], alpha=v)),
+        ("addmm", "beta", lambda x, v: fb.addmm(*[x.expand(2, 2)] * 3, beta=v)),
+        ("fill_", "value", lambda x, v: fb.full_like(x, v)),
+        ("constant_pad_nd", "value", lambda x, v: fb.nn.functional.pad(x, (1, 1), value=v)),
     )
-    for call in calls:
+    for op, argument, call in calls:
         f = fb.compile(call) if compiled else call
-        with pytest.raises(RuntimeError, match="to type uint8 without overflow: 300"):
+        said = f"^{op}: value cannot be .* uint8 without overflow: {argument}=300"
+        with pytest.raises(RuntimeError, match=said):
             f(fb.tensor([1, 2], dtype=fb.uint8), 300)
-    fills = calls[:6]
+    fills = [call for *_, call in calls[:5]]
     for dtype, numbers in (
         (fb.uint8, (-1.5, 256.0, float("nan"), -256)),
         (fb.int8, (128, -129, 1e3)),
@@ -343,6 +347,31 @@ def test_numbers_that_a_dtype_cannot_hold(compiled):
     assert fb.full((1,), 255.0, dtype=fb.uint8).tolist() == [255]
     assert fb.full((1,), 1.2e19, dtype=fb.uint64).tolist() == [12 * 10**18]
     assert fb.full((1,), float("inf"), dtype=fb.float16).tolist() == [float("inf")]
+
+
+def test_the_compiler_and_eager_agree_on_which_numbers_fit():
+    def stored(v, dtype):
+        try:
+            fb.full((1,), v, dtype=dtype)
+        except RuntimeError:
+            return False
+        return True
+
+    whole = [s * 2**n + d for s in (-1, 1) for n in (7, 8, 15, 16, 31, 32) for d in (-1, 0, 1)]
+    odd = [-(2**63), 2**63 - 1, 2**63, 2**64 - 1, True, -0.5, 255.5, 65504.5, 3.5e38, 1e300]
+    odd += [-(2.0**63), 2.0**63, 2.0**64, 3.4028234663852886e38, 65505.0, np.nan, np.inf, -np.inf]
+    odd += [1j, 2 + 0j, 300 + 0j, complex(1, 1e39), complex(np.inf, 1), complex(1e39, 0)]
+    integers = (fb.uint8, fb.uint16, fb.uint32, fb.uint64, fb.int8, fb.int16, fb.int32, fb.int64)
+    others = (fb.bool, fb.float16, fb.bfloat16, fb.float32, fb.float64, fb.complex64, fb.complex128)
+    for dtype in integers + others:
+        for v in whole + [float(v) for v in whole] + odd:
+            assert fits(v, dtype) == stored(v, dtype), (dtype, v)
+    for dtype in integers:
+        low, high = fb.iinfo(dtype).min, fb.iinfo(dtype).max
+        for v in whole:
+            # Whole numbers below zero wrap in unsigned dtypes, fractional ones do not.
+            assert fits(v, dtype) == ((low or -high) <= v <= high), (dtype, v)
+            assert fits(float(v), dtype) == (low <= v <= high), (dtype, v)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
