@@ -60,9 +60,10 @@ class ViewBuilder {
       return;
     }
     offset_ += start * strides_[d];
-    sizes_[d] = stop > start ? (stop - start - 1) / step + 1 : 0;
+    const int64_t by = ops::_step_among(step, sizes_[d]);
+    sizes_[d] = stop > start ? (stop - start - 1) / by + 1 : 0;
     int64_t stride;  // of one entry when it overflows: never walked
-    strides_[d] = __builtin_mul_overflow(strides_[d], step, &stride) ? 1 : stride;
+    strides_[d] = __builtin_mul_overflow(strides_[d], by, &stride) ? 1 : stride;
   }
   void unsqueeze(int64_t d) {
     FB_CHECK_INDEX(d <= ndim(), "too many indices for tensor of dimension ", base_.dim());

@@ -225,6 +225,12 @@ def _(g, input, dim, index):
     return out
 
 
+@composite(namespaces=(), method=False)
+def _step_among(step: int, n: int) -> int:
+    """A step over n positions; a huge one as the least that leaves them: no size overflows."""
+    return step if step < 2147483648 else min(step, n + 1)
+
+
 @view(batch=True)
 def slice(
     input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
@@ -245,8 +251,9 @@ def slice(
     shape = list(input.shape)
     stride = list(input.strides)
     offset = input.offset + first * stride[d]
-    shape[d] = (last - first - 1) // step + 1
-    stride[d] *= step
+    by = _step_among(step, n)
+    shape[d] = (last - first - 1) // by + 1
+    stride[d] *= by
     return strided(input, shape, stride, offset)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flambeau.ops._lang import *
+from flambeau.ops.views import _step_among
 
 
 @view(namespaces=(), method=False, batch=True)
@@ -78,8 +79,9 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
         return strided(input, [size], [1], input.offset)
     shape.append(size)
     stride.append(stride[d])
-    shape[d] = (n - size) // step + 1
-    stride[d] *= step
+    by = _step_among(step, n)
+    shape[d] = (n - size) // by + 1
+    stride[d] *= by
     return strided(input, shape, stride, input.offset)
 
 

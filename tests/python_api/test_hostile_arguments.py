@@ -44,6 +44,30 @@ def test_slices_with_huge_steps():
     assert x.slice(1, 0, None, 2**31).tolist() == [[2.0]]
 
 
+@pytest.mark.parametrize("step", [2**31 - 1, 2**63 - 1])
+def test_huge_steps_leave_one_position_in_every_layout(step):
+    values = np.arange(24.0).reshape(2, 3, 4)
+    dense = fb.tensor(values)
+    layouts = (dense, dense.mT.contiguous().mT, dense.flip(0).permute(2, 0, 1).permute(1, 2, 0))
+    for form, kept in (
+        (lambda x: x[:, 1::step], np.s_[:, 1:2]),
+        (lambda x: x.slice(0, 0, None, step), np.s_[:1]),
+        (lambda x: x.unfold(1, 3, step)[:, 0].mT, np.s_[:]),
+        (lambda x: x[::step, 2], np.s_[:1, 2]),
+    ):
+        for x in layouts:
+            reached = np.zeros_like(values)
+            reached[kept] = 1
+            np.testing.assert_array_equal(form(x), x.numpy()[kept])
+            for way in (form, fb.compile(form, dynamic=True)):
+                leaf = x.clone().requires_grad_()
+                y = way(leaf)
+                np.testing.assert_array_equal(y.detach(), x.numpy()[kept])
+                y.sum().backward()
+                np.testing.assert_array_equal(leaf.grad, reached)
+    np.testing.assert_array_equal(fb.vmap(lambda x: x[::step])(dense), values[:, :1])
+
+
 @pytest.mark.parametrize("form", ["scatter_", "scatter_add_", "index_add_", "index_copy_"])
 def test_a_refused_change_leaves_the_tensor_as_it_was(form):
     x = fb.zeros(5)
