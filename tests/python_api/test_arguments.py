@@ -431,6 +431,7 @@ def test_truths_count_as_whole_numbers_in_arange():
         fb.nn.functional.interpolate(fb.ones(1, 1, 2), size="2")
 
 
+@pytest.mark.freed_memory_is_reused
 def test_refused_numbers_leave_no_memory_behind():
     def resident():
         with open("/proc/self/statm") as f:
