@@ -32,5 +32,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reason = reasons.get(item.nodeid)
         if reason is not None:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
-        if watched and item.get_closest_marker("freed_memory_is_reused"):
-            item.add_marker(pytest.mark.skip(reason="builds that watch memory reuse none at once"))
+        if watched and item.get_closest_marker("freed_memory_is_kept"):
+            item.add_marker(pytest.mark.skip(reason="builds that watch memory keep none of it"))

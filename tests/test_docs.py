@@ -25,7 +25,7 @@ def test_all_pages():
     assert outcome.returncode == 0, outcome.stderr[-4000:]
 
 
-@pytest.mark.freed_memory_is_reused
+@pytest.mark.freed_memory_is_kept
 def test_the_page_on_memory():
     outcome = run(CACHE)
     assert outcome.returncode == 0, outcome.stderr[-4000:]

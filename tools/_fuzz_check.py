@@ -316,21 +316,21 @@ def _counter() -> Callable[[], int]:
     return lambda: int(info().uordblks) + int(torch.memory_stats()["live_bytes"])
 
 
-_allocated = _counter()
+allocated = _counter()
 
 
 def _leak(call: Call) -> str | None:
     """Memory that repeating the call does not give back."""
 
     def repeat(n: int) -> int:
-        before = _allocated()
+        before = allocated()
         for _ in range(n):
             try:
                 perform(call)
             except Exception:
                 pass
         gc.collect()
-        return _allocated() - before
+        return allocated() - before
 
     repeat(3)
     if repeat(4) <= 0 or repeat(4) <= 0:

@@ -23,7 +23,7 @@ def cache(monkeypatch, tmp_path):
         yield
 
 
-@pytest.mark.freed_memory_is_reused
+@pytest.mark.freed_memory_is_kept
 def test_what_is_forgotten_is_freed():
     assert growth(10, warm=4) <= BOUND
     assert libraries() == 0
