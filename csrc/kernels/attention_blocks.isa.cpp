@@ -311,8 +311,7 @@ struct Direct {
 template <class T, class Heads>
 void forward_of(const AttentionCall& c) {
   const int64_t blocks = tiles::ceil_div(c.queries, kQueries), all = c.batch * c.heads * blocks;
-  const double work = static_cast<double>(c.keys + 1) *
-                      static_cast<double>(c.dim + c.value_dim) *
+  const double work = static_cast<double>(c.keys + 1) * static_cast<double>(c.dim + c.value_dim) *
                       static_cast<double>(std::clamp<int64_t>(c.queries, 8, 64));
   parallel_for(0, all, std::max<int64_t>(1, static_cast<int64_t>(2e6 / work)),
                [&](int64_t from, int64_t to) {
@@ -335,7 +334,8 @@ void forward(const AttentionCall& c) {
   forward_of<T, Widened<T>>(c);
 }
 
-// Heads of queries that share keys and values add to one gradient of these: a group is one thread's.
+// Heads of queries that share keys and values add to one gradient of these: a group is one
+// thread's.
 inline bool is_first_of_group(const AttentionCall& c, int64_t h) {
   return h % (c.heads / c.kv_heads) == 0;
 }

@@ -1,6 +1,7 @@
 // Matrix times vector, float and double: dot products along dense rows, or sums of scaled dense
-// columns. One pass over the matrix, which is what the time goes to: rows are read one after another,
-// as they lie. Four at a time would read x once for all of them, but memory at a third of the speed.
+// columns. One pass over the matrix, which is what the time goes to: rows are read one after
+// another, as they lie. Four at a time would read x once for all of them, but memory at a third of
+// the speed.
 #include "kernels/providers/gemm.h"
 #include "kernels/providers/simd.h"
 
