@@ -102,6 +102,9 @@ class Distribution:
         """The same distribution with the parameters expanded to ``batch_shape``, without copies."""
         raise NotImplementedError(f"{type(self).__name__} does not implement expand")
 
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        """What ``family``'s expansion does besides expanding parameters."""
+
     @property
     def batch_shape(self) -> Any:
         """Shape over which the parameters vary."""
@@ -281,6 +284,7 @@ def family(*plain: str, **dims: int) -> Callable[[Class], Class]:
             for name in getattr(cls, "_shared", ()):
                 if name in self.__dict__:
                     setattr(new, name, self.__dict__[name])
+            self._expand_parts(new, batch_shape)
             Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
             new._validate_args = self._validate_args
             return new
