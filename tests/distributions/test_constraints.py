@@ -145,7 +145,8 @@ def test_vectors_of_triangles():
     m = torch.arange(9.0).reshape(3, 3).tril()
     for diag in (-2, -1, 0):
         v = utils.tril_matrix_to_vec(m, diag)
-        np.testing.assert_array_equal(utils.vec_to_tril_matrix(v, diag).numpy(), m.tril(diag).numpy())
+        back = utils.vec_to_tril_matrix(v, diag)
+        np.testing.assert_array_equal(back.numpy(), m.tril(diag).numpy())
     with pytest.raises(ValueError, match="lower triangular"):
         utils.vec_to_tril_matrix(torch.ones(4))
     with pytest.raises(ValueError, match="Number or Tensor"):

@@ -39,7 +39,9 @@ LAWS = {
         ({"scale": s, "alpha": a}, stats.pareto(a, scale=s)) for s, a in ((0.5, 4.0), (0.3, 3.0))
     ],
     D.Poisson: [({"rate": r}, stats.poisson(r)) for r in (2.0, 3.5)],
-    D.Uniform: [({"low": a, "high": b}, stats.uniform(a, b - a)) for a, b in ((0.4, 0.8), (0.1, 1))],
+    D.Uniform: [
+        ({"low": a, "high": b}, stats.uniform(a, b - a)) for a, b in ((0.4, 0.8), (0.1, 1))
+    ],
     D.LogNormal: [
         ({"loc": a, "scale": b}, stats.lognorm(b, scale=math.exp(a)))
         for a, b in ((0.2, 1.0), (0.5, 2.0))

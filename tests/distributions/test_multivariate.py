@@ -87,7 +87,9 @@ def test_dirichlet_and_beta():
     assert stats.kstest(first, stats.beta(0.7, 5.5).cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize(("a", "b"), [(0.1, 0.5), (1.0, 1.0), (3.0, 0.4), (2.0, 80.0), (900.0, 700.0)])
+@pytest.mark.parametrize(
+    ("a", "b"), [(0.1, 0.5), (1.0, 1.0), (3.0, 0.4), (2.0, 80.0), (900.0, 700.0)]
+)
 def test_beta_numbers_move_with_their_shapes(a, b):
     u = np.array([0.05, 0.3, 0.6, 0.95])
     x = stats.beta(a, b).ppf(u)

@@ -12,6 +12,8 @@ from flambeau.distributions import transforms as T
 
 F = torch.float64
 NORMAL = D.Normal(torch.tensor(0.5, dtype=F), torch.tensor(2.0, dtype=F))
+TWO = torch.tensor([1.0, 2.0], dtype=F)
+ALL_SIGMOID = T.IndependentTransform(T.SigmoidTransform(), 1)
 #: transform, shape of one argument
 BIJECTIONS = [
     (T.ExpTransform(), ()),
@@ -21,14 +23,14 @@ BIJECTIONS = [
     (T.SoftplusTransform(), ()),
     (T.TanhTransform(), ()),
     (T.AffineTransform(1.0, -2.0), ()),
-    (T.AffineTransform(torch.tensor([1.0, 2.0], dtype=F), torch.tensor([3.0, -1.0], dtype=F), 1), (2,)),
+    (T.AffineTransform(TWO, TWO - 4.0, 1), (2,)),
     (T.CumulativeDistributionTransform(NORMAL), ()),
     (T.StickBreakingTransform(), (3,)),
     (T.CorrCholeskyTransform(), (6,)),
     (T.ReshapeTransform((2, 3), (6,)), (2, 3)),
     (T.IndependentTransform(T.ExpTransform(), 1), (3,)),
     (T.ComposeTransform([T.AffineTransform(0.5, 2.0), T.TanhTransform(), T.ExpTransform()]), ()),
-    (T.ComposeTransform([T.IndependentTransform(T.SigmoidTransform(), 1), T.StickBreakingTransform()]), (3,)),
+    (T.ComposeTransform([ALL_SIGMOID, T.StickBreakingTransform()]), (3,)),
     (T.ComposeTransform([]), ()),
     (T.CatTransform([T.ExpTransform(), T.SigmoidTransform()], -1, [1, 2]), (3,)),
     (T.StackTransform([T.ExpTransform(), T.TanhTransform()], -1), (2,)),

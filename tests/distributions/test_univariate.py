@@ -108,7 +108,10 @@ def test_counts_follow_the_probabilities(row):
     assert stats.chisquare(seen, expected * seen.sum() / expected.sum()).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("row", [r for r in CONTINUOUS if r[0].has_rsample is not False], ids=label)
+MOVING = [r for r in CONTINUOUS if r[0].has_rsample is not False]
+
+
+@pytest.mark.parametrize("row", MOVING, ids=label)
 def test_samples_move_with_parameters_at_fixed_probability(row):
     """dx/da is -(dF/da) / density; F, which agrees with SciPy, differenced in a."""
     family, parameters, frozen = row
