@@ -141,4 +141,15 @@ def test_independent_sums_and_unknown_pairs_are_refused():
     with pytest.raises(NotImplementedError, match=r"No KL\(p \|\| q\) is implemented"):
         kl_divergence(p, D.Cauchy(0.0, 1.0))
     with pytest.raises(TypeError, match="type_p"):
-        D.register_kl(int, D.Normal)
+        D.register_kl(3, D.Normal)
+
+
+def test_a_mixin_can_be_registered():
+    class Mixin:
+        pass
+
+    class Mine(D.Normal, Mixin):
+        pass
+
+    D.register_kl(Mine, Mixin)(lambda p, q: torch.tensor(7.0))
+    assert kl_divergence(Mine(0.0, 1.0), Mine(0.0, 1.0)).item() == 7
