@@ -1,7 +1,8 @@
-"""Times the plain factorisations beside those out of OpenBLAS: python bench/plain_lapack.py [n ...].
+"""Times the plain factorisations beside those out of OpenBLAS.
 
-For each routine and element type: milliseconds by OpenBLAS, by the plain routines, and how many
-times longer the latter take; the best of several runs. The bar is 10 times at 512.
+`python bench/plain_lapack.py [n ...]`. For each routine and element type: milliseconds by
+OpenBLAS, by the plain routines, and how many times longer the latter take; the best of several
+runs. The bar is 10 times at 512.
 """
 
 from __future__ import annotations

@@ -3,52 +3,17 @@
 // in two). Large matrices are shared out over our threads here, by columns that do not meet.
 #include "kernels/providers/lapack.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <string>
 
 #include "kernels/providers/lapack_blocks.h"
 #include "kernels/providers/lapack_builtin.h"
+#include "kernels/providers/lapack_library.h"
 
 namespace flambeau::kernels::lapack {
 namespace {
 
-struct Library {
-  void* handle = nullptr;
-  const char* prefix = "";
-};
-
-// The wheel's library, whose names have a prefix, where the build saw it or where the loader finds
-// it; else the system's, which has none.
-Library open_library() {
-  struct Candidate {
-    const char *path, *prefix;
-  };
-  static constexpr Candidate candidates[] = {
-#ifdef FB_OPENBLAS_LIBRARY
-      {FB_OPENBLAS_LIBRARY, "scipy_"},
-      {"libscipy_openblas.so", "scipy_"},
-      {"libopenblas.so.0", ""},
-#endif
-      {nullptr, nullptr}};
-  for (const Candidate* c = candidates; c->path; ++c) {
-    Library out{dlopen(c->path, RTLD_NOW | RTLD_LOCAL), c->prefix};
-    auto name = [&](const char* stem) { return c->prefix + std::string(stem); };
-    if (!out.handle || !dlsym(out.handle, name("zgesdd_").c_str())) continue;
-    using Set = void (*)(int);
-    if (auto* set =
-            reinterpret_cast<Set>(dlsym(out.handle, name("openblas_set_num_threads").c_str())))
-      set(1);
-    return out;
-  }
-  return {};
-}
-const Library& library() {
-  static const Library opened = open_library();
-  return opened;
-}
 std::atomic<bool> builtin_wanted = false;
 
 // The routine `stem` for T: prefix + one of s d c z + stem + _.
@@ -59,7 +24,7 @@ constexpr char letter = std::is_same_v<T, float>       ? 's'
                                                        : 'z';
 template <class F>
 F* routine(const std::string& name) {
-  auto* f = reinterpret_cast<F*>(dlsym(library().handle, (library().prefix + name + "_").c_str()));
+  auto* f = reinterpret_cast<F*>(library().symbol(name + "_"));
   FB_CHECK(f, "linalg: OpenBLAS lacks ", name);
   return f;
 }

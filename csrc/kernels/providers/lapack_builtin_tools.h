@@ -211,7 +211,8 @@ class Rotations {
                               z_->a.data(),
                               z_->ld()};
     const auto rotate = FB_ISA_DISPATCH(plain_rotations);
-    parallel_for(0, (z_->m + 63) / 64, 1, [&](int64_t from, int64_t to) {
+    const int64_t grain = std::max<int64_t>(1, kWorthAThread / static_cast<int64_t>(c_.size()));
+    parallel_for(0, (z_->m + 63) / 64, grain, [&](int64_t from, int64_t to) {
       rotate(call, from * 64, std::min<int64_t>(z_->m, to * 64));
     });
     sweeps_.clear(), c_.clear(), s_.clear();
@@ -219,6 +220,7 @@ class Rotations {
 
  private:
   static constexpr size_t kMany = 1 << 14;
+  static constexpr int64_t kWorthAThread = 1 << 12;  // rotations of 64 rows
   Matrix<R>* z_;
   std::vector<RotationSweep> sweeps_;
   std::vector<R> c_, s_;
