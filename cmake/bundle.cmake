@@ -2,8 +2,8 @@
 # not have for certain, in flambeau/_libs, each with the licence of the package it comes from.
 #
 # The names stay as they are. Kernels that `flambeau.compile` makes are linked to libgomp.so.1, and the loader takes the one
-# that is there under that name: a process has one pool of threads. Renamed, as wheels often do it, there would be two,
-# which wait for each other's cores (docs/design/dependencies.md has the figures).
+# that is there under that name: a process has one pool of threads. Renamed, as wheels often do it, there would be two
+# (docs/design/dependencies.md says what is wrong with that).
 #
 # DT_RPATH, not DT_RUNPATH: it holds for the libraries of a library too, and so oneDNN's own need no change.
 if(FLAMBEAU_BUNDLE)

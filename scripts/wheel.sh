@@ -37,16 +37,19 @@ platform_of() {
 
 make_wheel() {
     say "building the wheel"
-    local start=$SECONDS made
+    local start=$SECONDS made bundle=ON platform
+    have dpkg-query || bundle=OFF # which tells the licences of what is carried
     rm -rf "$work/wheel" "$work/unpacked" "$work/source"
     mkdir -p "$work/source"
     tar -xzf "$(ls -t dist/*.tar.gz | head -1)" -C "$work/source" --strip-components=1
     pip_build "$work/source" wheel -q --no-deps --no-build-isolation -w "$work/wheel" "$work/source" \
-        -C build-dir=build/release -C cmake.define.FLAMBEAU_BUNDLE=ON
+        -C build-dir=build/release -C "cmake.define.FLAMBEAU_BUNDLE=$bundle"
     made="$(ls "$work"/wheel/*.whl)"
     "$PY" -m zipfile -e "$made" "$work/unpacked"
-    "$PY" -m wheel tags -q --remove --platform-tag "$(platform_of "$work/unpacked")" "$made" >/dev/null 2>&1 ||
-        "$PY" -m wheel tags --remove --platform-tag "$(platform_of "$work/unpacked")" "$made" >/dev/null
+    platform="$(platform_of "$work/unpacked")"
+    [ $bundle = ON ] || platform="linux_$(uname -m)"
+    "$PY" -m wheel tags --remove --platform-tag "$platform" "$made" >/dev/null
+    rm -f "dist/$(basename "${made%-*}")"-*.whl
     mv "$work"/wheel/*.whl dist/
     say "wheel in $((SECONDS - start)) s: $(du -sb "$work/unpacked" | cut -f1) bytes unpacked"
 }
@@ -67,6 +70,17 @@ empty_environment() {
     "$PY" -m venv "$work/$1"
 }
 
+# Installs a package and what it requires: from the index, or where that is out of reach, with what the
+# project's own environment has.
+install_package() {
+    local quiet=(install -q --disable-pip-version-check)
+    pip_build "$work/tmp" "${quiet[@]}" "$@" && return
+    say "once more, without the index"
+    "$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' \
+        >"$("$PY" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/requirements.pth"
+    pip_build "$work/tmp" "${quiet[@]}" --no-deps --no-build-isolation "$@"
+}
+
 # Runs the smoke test of an installed package, away from the checkout.
 smoke() {
     mkdir -p "$work/away"
@@ -75,18 +89,17 @@ smoke() {
 
 check() {
     local wheel sdist start=$SECONDS
-    wheel="$(ls -t dist/*"$("$PY" -c 'import sys; print(sys.implementation.cache_tag.replace("cpython-", "cp"))')"-manylinux*.whl | head -1)"
+    wheel="$(ls -t dist/*"$("$PY" -c 'import sys; print(sys.implementation.cache_tag.replace("cpython-", "cp"))')"-*.whl | head -1)"
     sdist="$(ls -t dist/*.tar.gz | head -1)"
     empty_environment from-wheel
     say "installing $wheel"
-    "$work/from-wheel/bin/python" -m pip install -q --disable-pip-version-check "$wheel"
+    PY="$work/from-wheel/bin/python" install_package "$wheel"
     smoke from-wheel
     empty_environment from-sdist
     say "installing $sdist"
     mkdir -p "$work/tmp"
-    # pip builds below TMPDIR, two folders deep as a checkout does, with nothing but what the source asks for.
-    TMPDIR="$work/tmp" PY="$work/from-sdist/bin/python" pip_build "$work/tmp" install -q \
-        --disable-pip-version-check "$sdist" -C build-dir=build/release
+    # pip builds below TMPDIR, with nothing but what the source asks for.
+    TMPDIR="$work/tmp" PY="$work/from-sdist/bin/python" install_package "$sdist" -C build-dir=build/release
     smoke from-sdist
     say "both packages work: $((SECONDS - start)) s"
 }
