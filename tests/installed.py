@@ -72,9 +72,8 @@ def libraries() -> None:
     assert "libscipy_openblas" in text, text
     assert ("oneDNN: yes" in text) == (package / "_onednn.so").is_file(), text
     a = np.random.default_rng(0).standard_normal((64, 64))
-    np.testing.assert_allclose(
-        torch.linalg.inv(torch.from_numpy(a)).numpy() @ a, np.eye(64), atol=1e-9
-    )
+    inverse = torch.linalg.inv(torch.from_numpy(a)).numpy()
+    np.testing.assert_allclose(inverse @ a, np.eye(64), atol=1e-9)
     x, w = torch.randn(2, 16, 20, 20), torch.randn(16, 16, 3, 3)
     y = torch.nn.functional.conv2d(x, w)
     want = np.einsum(
