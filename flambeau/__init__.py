@@ -13,6 +13,12 @@ import math
 from typing import Any
 
 from . import _C
+
+if not hasattr(_C, "Tensor"):  # not the extension: the folder of its stubs, taken for a package
+    raise ImportError(
+        f"flambeau: expected the compiled extension _C in {__path__[0]}, found none for this "
+        "Python; build it with `make build`, or install the package with `pip install .`"
+    )
 from . import functional as _functional
 
 # Names of the core, among them bool, int, float and other builtins: below this line a builtin
@@ -78,7 +84,9 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     elif name[:1] == "_" and name[:2] != "__" and hasattr(_C, name):
         value = getattr(_C, name)  # operations such as _foreach_add
-    elif name[:2] != "__" and importlib.util.find_spec(f"{__name__}.{name}") is not None:
+    elif (name[:2] != "__" or name == "__config__") and importlib.util.find_spec(
+        f"{__name__}.{name}"
+    ):
         value = importlib.import_module(f"{__name__}.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
