@@ -30,6 +30,17 @@ e, inf, nan, pi, newaxis = math.e, math.inf, math.nan, math.pi, None
 
 #: where names live that are loaded on first use
 _HOMES = {
+    "_checks": (
+        "_assert",
+        "_check",
+        "_check_index",
+        "_check_is_size",
+        "_check_not_implemented",
+        "_check_tensor_all",
+        "_check_type",
+        "_check_value",
+        "_check_with",
+    ),
     "_config": (
         "are_deterministic_algorithms_enabled",
         "compiled_with_cxx11_abi",

@@ -7,6 +7,7 @@ takes its name only once it is complete and its hash is right. Code from the net
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import os
 import re
@@ -49,6 +50,63 @@ def set_dir(d: str | os.PathLike[str]) -> None:
     _dir = os.path.expanduser(d)
 
 
+class _Bar:
+    """How far something is, on a terminal; stands for tqdm where that is not installed."""
+
+    def __init__(
+        self,
+        iterable: Any = None,
+        total: int | None = None,
+        disable: bool = False,
+        unit: str = "",
+        unit_scale: bool = False,
+        unit_divisor: int = 1000,
+        desc: str = "",
+        **options: Any,
+    ) -> None:
+        self.iterable, self.total, self.n, self.desc = iterable, total, 0, desc
+        self.disable = disable or not sys.stderr.isatty()
+
+    def update(self, n: int = 1) -> None:
+        """Go on by some steps."""
+        self.n += n
+        if not self.disable:
+            share = f"{100 * self.n // self.total} %" if self.total else str(self.n)
+            print(f"\r{self.desc}{share}", end="", file=sys.stderr)
+
+    def set_description(self, desc: str = "", refresh: bool = True) -> None:
+        """Show another text."""
+        self.desc = desc
+
+    def close(self) -> None:
+        """End the line."""
+        if not self.disable:
+            print(file=sys.stderr)
+
+    def __iter__(self) -> Any:
+        for value in self.iterable:
+            yield value
+            self.update()
+        self.close()
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+def __getattr__(name: str) -> Any:
+    if name != "tqdm":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        bar = importlib.import_module("tqdm").tqdm
+    except ImportError:
+        bar = _Bar
+    globals()[name] = bar
+    return bar
+
+
 def download_url_to_file(
     url: str, dst: str, hash_prefix: str | None = None, progress: bool = True
 ) -> None:
@@ -66,7 +124,7 @@ def download_url_to_file(
     request = Request(url, headers={"User-Agent": "torch.hub"})
     dst = os.path.expanduser(dst)
     digest = hashlib.sha256()
-    done, partial = 0, None
+    partial = None
     try:
         with (
             urlopen(request) as response,
@@ -76,13 +134,11 @@ def download_url_to_file(
         ):
             partial = f.name
             total = int(response.headers.get("Content-Length") or 0)
-            while chunk := response.read(READ_DATA_CHUNK):
-                f.write(chunk)
-                digest.update(chunk)
-                done += len(chunk)
-                if progress and sys.stderr.isatty():
-                    share = f"{100 * done // total} %" if total else f"{done} bytes"
-                    print(f"\r{os.path.basename(dst)}: {share}", end="", file=sys.stderr)
+            with _Bar(total=total, disable=not progress, desc=os.path.basename(dst) + ": ") as bar:
+                while chunk := response.read(READ_DATA_CHUNK):
+                    f.write(chunk)
+                    digest.update(chunk)
+                    bar.update(len(chunk))
         if hash_prefix and not digest.hexdigest().startswith(hash_prefix):
             raise RuntimeError(
                 f"download_url_to_file: expected a SHA-256 that starts with {hash_prefix}, "

@@ -26,6 +26,8 @@ __all__ = [
 
 #: "namespace::name" -> operator
 _operators: dict[str, CustomOpDef] = {}
+#: shapes that were given before their operator
+_early_fakes: dict[str, Callable[..., Any]] = {}
 _KERNELS = ("CPU", "cpu", "default", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
 
 
@@ -37,7 +39,7 @@ class CustomOpDef:
             raise ValueError(f"custom_op: expected a name like 'space::name', got {name!r}")
         self._name, self._fn = name, fn
         self.__name__ = name.partition("::")[2]
-        self._fake: Callable[..., Any] | None = None
+        self._fake: Callable[..., Any] | None = _early_fakes.pop(name, None)
         self._backward: Callable[..., Any] | None = None
         self._setup: Callable[..., Any] | None = None
         _operators[name] = self
@@ -156,13 +158,12 @@ def _of(op: Any, asked_by: str) -> CustomOpDef:
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Say what shapes an operator returns; also a decorator.
-
-    Raises:
-        RuntimeError: there is no such operator.
-    """
+    """Say what shapes an operator returns, which may be defined later; also a decorator."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(op, str) and op not in _operators:
+            _early_fakes[op] = function
+            return function
         return _of(op, "register_fake").register_fake(function)
 
     return register if func is None else register(func)

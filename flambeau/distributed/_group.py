@@ -45,6 +45,9 @@ class ReduceOp(enum.Enum):
     PREMUL_SUM = 8
 
 
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
+
+
 class ProcessGroup:
     """This process, as a group."""
 

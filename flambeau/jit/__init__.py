@@ -7,13 +7,15 @@ Decorators hand back what they are given, which then runs as plain Python and ca
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn, TypeVar
 
 from flambeau.nn.modules.module import Module
 
-from . import annotations
 from ._types import is_of
+
+annotations = importlib.import_module(f"{__name__}.annotations")  # the name is __future__'s too
 
 __all__ = [
     "Attribute",
