@@ -13,7 +13,7 @@ import importlib.machinery
 import os
 import types
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 PAGE = "docs/missing.md"
 
@@ -36,7 +36,7 @@ def table() -> dict[str, tuple[str, frozenset[str]]]:
 @functools.cache
 def modules() -> dict[str, str]:
     """Every module the table mentions, and those that hold them: name -> reason."""
-    out = {}
+    out: dict[str, str] = {}
     for name, (reason, _) in table().items():
         while "." in name:
             out.setdefault(name, reason)
@@ -68,7 +68,8 @@ def _name_of(cls: type) -> str:
 
 def _words(cls: type) -> str:
     missing = next(c for c in cls.__mro__ if "_missing" in c.__dict__)
-    return f"{_name_of(missing)}: Flambeau does not have it yet: {missing._reason}; see {PAGE}"
+    reason = missing.__dict__["_reason"]
+    return f"{_name_of(missing)}: Flambeau does not have it yet: {reason}; see {PAGE}"
 
 
 def _small_float(name: str) -> Callable[[], Any]:
@@ -138,7 +139,7 @@ def find_spec(fullname: str) -> importlib.machinery.ModuleSpec | None:
     """The spec of a module of which we have nothing but names."""
     if fullname not in modules():
         return None
-    return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=True)
+    return importlib.machinery.ModuleSpec(fullname, cast(Any, _Loader()), is_package=True)
 
 
 class _Loader:
