@@ -19,14 +19,25 @@ PAGE = "docs/missing.md"
 
 
 @functools.cache
-def table() -> dict[str, tuple[str, frozenset[str]]]:
-    """Module -> (why its names are missing, the names)."""
+def _areas() -> dict[str, Any]:
     import tomllib
 
     with open(os.path.join(os.path.dirname(__file__), "missing.toml"), "rb") as f:
-        areas = tomllib.load(f)
+        return tomllib.load(f)
+
+
+@functools.cache
+def _exceptions() -> dict[str, list[str]]:
+    """Module -> names of exceptions, which can be caught and are never raised."""
+    areas = [area for area in _areas().values() if area.get("exceptions")]
+    return {m: names.split() for area in areas for m, names in area["names"].items()}
+
+
+@functools.cache
+def table() -> dict[str, tuple[str, frozenset[str]]]:
+    """Module -> (why its names are missing, the names)."""
     out: dict[str, tuple[str, frozenset[str]]] = {}
-    for area in areas.values():
+    for area in _areas().values():
         for module, names in area["names"].items():
             why, known = out.get(module, (area["reason"], frozenset()))
             out[module] = (why, known | frozenset(names.split()))
@@ -108,6 +119,10 @@ def lookup(module: str, name: str) -> Any:
         if full in modules():
             return importlib.import_module(full)
         reason, names = table().get(module, ("", frozenset()))
+        if name in _exceptions().get(module, ()):
+            return type(
+                name, (Exception,), {"__module__": module, "__doc__": f"Not raised: {reason}"}
+            )
         if name in names:
             body = {"__module__": module, "_reason": reason, "_missing": True}
             return _Refusing(name, (), body)

@@ -209,3 +209,46 @@ def test_limits_of_numbers_that_are_not_there():
     assert pickle.loads(pickle.dumps(f8)) is f8
     e4m3 = torch.finfo(absent_dtype("float8_e4m3fn"))  # all ones are NaN: 1.75 * 2**8
     assert (e4m3.max, e4m3.tiny) == (1.75 * 2**8, 2.0**-6)
+
+
+def test_futures_call_back_in_order():
+    futures = torch.futures
+    first, seen = futures.Future(), []
+    first.add_done_callback(lambda f: seen.append(("a", f.value())))
+    second = first.then(lambda f: f.value() + 1)
+    failing = first.then(lambda f: 1 / 0)
+    both = futures.collect_all([first, second])
+    assert not first.done() and not both.done()
+    with pytest.raises(RuntimeError, match="expected a future that is done"):
+        first.value()
+    thread = threading.Thread(target=first.set_result, args=(1,))
+    thread.start()
+    assert futures.wait_all([first, second]) == [1, 2] and both.wait() == [first, second]
+    thread.join()
+    first.add_done_callback(lambda f: seen.append(("b", f.wait())))
+    assert seen == [("a", 1), ("b", 1)]
+    with pytest.raises(ZeroDivisionError):
+        failing.wait()
+    with pytest.raises(RuntimeError, match="once"):
+        first.set_result(2)
+    assert futures.collect_all([]).wait() == []
+
+
+def test_lists_of_tensors_are_grouped():
+    from flambeau.utils._foreach_utils import _group_tensors_by_device_and_dtype as group
+
+    a, b, c = torch.ones(1), torch.ones(1, dtype=torch.float64), torch.ones(2)
+    out = group([[a, b, c], [1, 2, 3]], with_indices=True)
+    cpu = torch.device("cpu")
+    assert list(out) == [(cpu, torch.float32), (cpu, torch.float64)]
+    lists, indices = out[cpu, torch.float32]
+    assert lists[0][0] is a and lists[0][1] is c and lists[1] == [1, 3] and indices == [0, 2]
+
+
+def test_what_the_build_says():
+    assert "Flambeau built with" in torch.__config__.show()
+    assert str(torch.get_num_threads()) in torch.__config__.parallel_info()
+    assert not torch.__future__.get_swap_module_params_on_conversion()
+    from flambeau.utils import collect_env
+
+    assert f"Flambeau version: {torch.__version__}" in collect_env.get_pretty_env_info()
