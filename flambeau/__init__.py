@@ -36,6 +36,17 @@ e, inf, nan, pi, newaxis = math.e, math.inf, math.nan, math.pi, None
 
 #: where names live that are loaded on first use
 _HOMES = {
+    "_checks": (
+        "_assert",
+        "_check",
+        "_check_index",
+        "_check_is_size",
+        "_check_not_implemented",
+        "_check_tensor_all",
+        "_check_type",
+        "_check_value",
+        "_check_with",
+    ),
     "_config": (
         "are_deterministic_algorithms_enabled",
         "compiled_with_cxx11_abi",
@@ -68,13 +79,17 @@ _HOMES = {
     ),
     "_limits": ("finfo", "iinfo"),
     "_tensor_str": ("get_printoptions", "printoptions", "set_printoptions"),
+    "_ir.symbols": ("SymInt",),
+    "_ir.symfloat": ("SymFloat",),
     "compiler": ("compile",),
     "amp": ("GradScaler", "autocast", "is_autocast_available"),
     "func": ("vmap",),
+    "jit": ("ScriptModule",),
     "random": ("fork_rng",),
     "serialization": ("load", "save"),
     "storage": ("TypedStorage",),
 }
+_MODULES = ("__config__", "__future__")
 _home_of = {name: home for home, names in _HOMES.items() for name in names}
 
 
@@ -84,9 +99,9 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     elif name[:1] == "_" and name[:2] != "__" and hasattr(_C, name):
         value = getattr(_C, name)  # operations such as _foreach_add
-    elif (name[:2] != "__" or name == "__config__") and importlib.util.find_spec(
+    elif (name[:2] != "__" or name in _MODULES) and importlib.util.find_spec(
         f"{__name__}.{name}"
-    ):
+    ) is not None:
         value = importlib.import_module(f"{__name__}.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
