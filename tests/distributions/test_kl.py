@@ -148,8 +148,14 @@ def test_a_mixin_can_be_registered():
     class Mixin:
         pass
 
-    class Mine(D.Normal, Mixin):
+    class Mine(D.Normal):
+        pass
+
+    class Other(D.Cauchy, Mixin):
         pass
 
     D.register_kl(Mine, Mixin)(lambda p, q: torch.tensor(7.0))
-    assert kl_divergence(Mine(0.0, 1.0), Mine(0.0, 1.0)).item() == 7
+    assert kl_divergence(Mine(0.0, 1.0), Other(0.0, 1.0)).item() == 7
+    D.register_kl(D.Normal, Other)(lambda p, q: torch.tensor(8.0))
+    with pytest.warns(RuntimeWarning, match="Ambiguous"):
+        kl_divergence(Mine(0.0, 1.0), Other(0.0, 1.0))
