@@ -87,7 +87,7 @@ _HOMES = {
     "jit": ("ScriptModule",),
     "random": ("fork_rng",),
     "serialization": ("load", "save"),
-    "storage": ("TypedStorage",),
+    "storage": ("TypedStorage", "from_file"),
 }
 _MODULES = ("__config__", "__future__")
 _home_of = {name: home for home, names in _HOMES.items() for name in names}

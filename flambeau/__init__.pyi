@@ -83,6 +83,7 @@ from .random import fork_rng as fork_rng
 from .serialization import load as load
 from .serialization import save as save
 from .storage import TypedStorage as TypedStorage
+from .storage import from_file as from_file
 
 __version__: str
 e: _float

@@ -187,9 +187,9 @@ Tensor legacy_new(PyObject* args, DType dtype) {
   if (n == 0) return empty({0}, dtype);
   PyObject* first = PyTuple_GET_ITEM(args, 0);
   if (n == 1 && is_tensor(first)) return ops::alias(unwrap(first));
-  if (n == 1 && PyObject_TypeCheck(first, &StorageType)) {
+  if (Ref<Storage> storage = n == 1 ? storage_from(first, dtype, "new()") : Ref<Storage>()) {
     Tensor whole = empty({0}, dtype);
-    whole->storage = reinterpret_cast<StorageObject*>(first)->storage;
+    whole->storage = std::move(storage);
     Ints size{whole->storage->nbytes() / itemsize(dtype)};
     return alias(whole, size, {1}, 0);
   }

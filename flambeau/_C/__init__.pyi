@@ -25,6 +25,7 @@ from flambeau._C._core import _Node as _Node
 from flambeau._C._core import _Number as _Number
 from flambeau._C._core import _Operand as _Operand
 from flambeau._C._core import _Program as _Program
+from flambeau._C._core import _SavedTensor as _SavedTensor
 from flambeau._C._core import _T as _T
 from flambeau._C._core import _backward_is_restricted as _backward_is_restricted
 from flambeau._C._core import _bool as _bool
@@ -47,9 +48,12 @@ from flambeau._C._core import _enter_dual_level as _enter_dual_level
 from flambeau._C._core import _enter_nested_dual_level as _enter_nested_dual_level
 from flambeau._C._core import _exit_dual_level as _exit_dual_level
 from flambeau._C._core import _float as _float
+from flambeau._C._core import _func_enter as _func_enter
 from flambeau._C._core import _func_fresh as _func_fresh
+from flambeau._C._core import _func_inside as _func_inside
 from flambeau._C._core import _func_is_foreign as _func_is_foreign
 from flambeau._C._core import _func_leads_elsewhere as _func_leads_elsewhere
+from flambeau._C._core import _func_leave as _func_leave
 from flambeau._C._core import _func_lift as _func_lift
 from flambeau._C._core import _func_wants_grad as _func_wants_grad
 from flambeau._C._core import _function_apply as _function_apply
@@ -67,8 +71,10 @@ from flambeau._C._core import _legacy_new as _legacy_new
 from flambeau._C._core import _make_dual as _make_dual
 from flambeau._C._core import _memory_format as _memory_format
 from flambeau._C._core import _pop_saved_tensors_hooks as _pop_saved_tensors_hooks
+from flambeau._C._core import _push_change_watch as _push_change_watch
 from flambeau._C._core import _push_saved_tensors_hooks as _push_saved_tensors_hooks
 from flambeau._C._core import _queue_callback as _queue_callback
+from flambeau._C._core import _remove_change_watch as _remove_change_watch
 from flambeau._C._core import _reset_captures as _reset_captures
 from flambeau._C._core import _run_backward as _run_backward
 from flambeau._C._core import _saved_tensors_hooks_disabled as _saved_tensors_hooks_disabled
