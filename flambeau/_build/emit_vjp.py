@@ -168,7 +168,28 @@ def node_struct(entry: Entry) -> list[str]:
     ]
     if resets:
         lines.append(f"  void release_saved() override {{ {' '.join(resets)} }}")
-    return [*lines, "};"]
+    return [*lines, *_visit_saved(entry), "};"]
+
+
+def _visit_saved(entry: Entry) -> list[str]:
+    """What was saved as it is, by name, for `grad_fn._saved_NAME`.
+
+    The first tensor of an operation that is a method goes by `self`, as in PyTorch.
+    """
+    op, vjp = entry.op, entry.vjp
+    assert vjp is not None
+    public = op.is_method and "" in op.namespaces
+    visits = []
+    for s in vjp.saved:
+        if s.source is not None or s.kind == "shapes":
+            continue
+        how = "list" if "list" in s.kind else "tensor" if s.keeps_memory else "value"
+        shown = "self" if public and s.origin == "input" else s.origin
+        field = f"{s.name}_" if how != "value" else f"box({s.name}_)"
+        visits.append(f'visitor.{how}("{shown}", {field});')
+    if not visits:
+        return []
+    return [f"  void visit_saved(SavedVisitor& visitor) override {{ {' '.join(visits)} }}"]
 
 
 def _apply(entry: Entry) -> list[str]:
@@ -237,6 +258,12 @@ def fill_node(
     for s in vjp.saved:
         source = forward_value(s, overloaded)
         if (s.is_output or s.origin in results_of(op)) != outputs:
+            continue
+        if s.keeps_memory and s.origin in op.updates:
+            # What the call itself has changed is not what the derivative reads.
+            if when := op.option("updates_when"):
+                [save] = _save(op, vjp, s, f"SavedTensor({source}, false)")
+                lines.append(f"  if (!{when}) {save.strip()}")
             continue
         if not s.keeps_memory:
             made = f"shapes_of({source})" if s.kind == "shapes" else source
