@@ -209,6 +209,10 @@ def _keep_fields(entry: Entry) -> list[str]:
         fields.append(f".keeps = {_mask(inputs)}")
     if results:
         fields.append(f".keeps_results = {_mask(results)}")
+    if op.updates:
+        fields.append(f".updates = {_mask([names.index(n) for n in op.updates])}")
+        if when := op.option("updates_when"):
+            fields.append(f".updates_when = {names.index(str(when))}")
     return fields
 
 

@@ -271,6 +271,7 @@ def structured(entry: Entry, overloaded: Overloaded) -> list[str]:
         body += bind_results(op, f"{kernel}({cpp_args(op)})")
     else:
         body += bind_results(op, rule)
+        body += _updates(op)
         if op.option("kernel") != "nothing":
             body.append(f"  if ({runs_kernel(op, results_of(op))})")
             body.append(f"    {kernel}({plus(', '.join(results_of(op)), cpp_args(op))});")
@@ -278,6 +279,22 @@ def structured(entry: Entry, overloaded: Overloaded) -> list[str]:
         body += recording(entry)
     body.append(f"  return {'result' if len(op.outputs) == 1 else 'results'};")
     return [*lines, "", head, *body, "}", *forms(entry, kernel, rule)]
+
+
+def dual_test(op: Op) -> str:
+    """Last argument of check_out: is an input of an out= form dual?"""
+    tensors = " || ".join(f"any_dual({cpp_name(p.name)})" for p in op.tensor_params)
+    return f", intercepted() && ({tensors})" if tensors else ""
+
+
+def _updates(op: Op) -> list[str]:
+    """Tells who watches changes of the tensors that the kernel changes besides."""
+    if not op.updates:
+        return []
+    when = op.option("updates_when")
+    test = f" && {when}" if when else ""
+    names = ", ".join(map(cpp_name, op.updates))
+    return [f'  if (modes.watch{test}) [[unlikely]] before_updates({{{names}}}, "{op.name}");']
 
 
 def _list_mutation(op: Op, kernel: str, rule: str) -> list[str]:
@@ -368,7 +385,7 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     head = f"{cpp_value(op.returns)} {op.name}_out({plus(cpp_params(op), out_params)}) {{"
     test = needs_test(entry) or "false"
     lines = [head, *no_autocast(op)]
-    lines += [f'  check_out({o}, {test}, "{op.name}");' for o in outs]
+    lines += [f'  check_out({o}, {test}, "{op.name}"{dual_test(op)});' for o in outs]
     lines += _properties_of_out(op, outs[0])
     lines.append("  NoGradGuard no_grad;")
     simple = op.option("dynamic") or op.option("kernel") == "nothing"
