@@ -136,6 +136,12 @@ def object_setattr(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     objects.generic_store(f, target, type(target), name, value)
 
 
+@means(object.__delattr__)
+def object_delattr(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    target, name = args
+    objects.generic_delete(f, target, type(target), name)
+
+
 @means(object.__getattribute__)
 def object_getattribute(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return objects.generic_attr(f, args[0], type(args[0]), args[1])
@@ -358,8 +364,8 @@ def _operators() -> None:
     means(operator.truth)(lambda f, args, kwargs: objects.truth(f, args[0]))
     means(operator.not_)(lambda f, args, kwargs: not objects.truth(f, args[0]))
     means(operator.contains)(lambda f, args, kwargs: objects.contains(f, *args))
-    means(operator.is_)(lambda f, args, kwargs: args[0] is args[1])
-    means(operator.is_not)(lambda f, args, kwargs: args[0] is not args[1])
+    means(operator.is_)(lambda f, args, kwargs: objects.same(f, *args))
+    means(operator.is_not)(lambda f, args, kwargs: not objects.same(f, *args))
 
 
 _operators()

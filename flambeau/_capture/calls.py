@@ -164,6 +164,13 @@ def call_function(
     special = SPECIAL.get(function)
     if special is not None:
         return special(f, args, kwargs)
+    return follow(f, function, args, kwargs)
+
+
+def follow(
+    f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A call of a function that has no other meaning than its code."""
     store = function.__dict__
     if store:
         if "_flambeau_disabled" in store:
@@ -262,22 +269,25 @@ def _fill_defaults(
         _refuse(function, f"missing {len(missing)} required positional arguments: {listed}")
     for k in range(max(first, 0), n):
         if slots[k] is UNSET:
-            slots[k] = _default(f, function, "__defaults__", k - first, defaults[k - first])
+            slots[k] = _default(f, function, "__defaults__", k - first, defaults)
     keyword_defaults = function.__kwdefaults__ or {}
     for k in range(n, n + kwonly):
         if slots[k] is UNSET:
             if names[k] not in keyword_defaults:
                 _refuse(function, f"missing 1 required keyword-only argument: '{names[k]}'")
-            slots[k] = _default(f, function, "__kwdefaults__", names[k], keyword_defaults[names[k]])
+            slots[k] = _default(f, function, "__kwdefaults__", names[k], keyword_defaults)
 
 
-def _default(f: Frame, function: Any, attribute: str, key: Any, value: Any) -> Any:
+def _default(f: Frame, function: Any, attribute: str, key: Any, values: Any) -> Any:
+    value = values[key]
     if f.world.is_created(function):
         return value
     if type(value) in kinds.CONSTANT_TYPES and kinds.library_module(function.__module__):
         return value
     place = f.world.place_of(function).attribute(attribute)
-    return f.world.wrap(value, place.item(key) if isinstance(key, int) else place.entry(key))
+    if isinstance(key, int):
+        return f.world.wrap(value, place.item(key))
+    return f.world.entries(values, place).get(key)
 
 
 def _count(n: int, function: types.FunctionType) -> str:

@@ -18,7 +18,7 @@ from flambeau import _C
 from flambeau._dynamo import config as dynamo
 from flambeau._ir.logs import log
 
-from . import builtin_calls, inlined, kinds, opcodes, ops_control, ops_stack, resume
+from . import builtin_calls, inlined, kinds, modules, opcodes, ops_control, ops_stack, resume
 from .entry import Entry
 from .errors import BackendCompilerFailed, Break, CaptureFailed, End, Raised, Skip, Unsupported
 from .interpreter import Frame, Interpreter, Pending, Position
@@ -28,7 +28,7 @@ from .world import World
 
 _lock = threading.RLock()
 # They fill the tables of handlers.
-_LOADED = (builtin_calls, ops_control, ops_stack)
+_LOADED = (builtin_calls, modules, ops_control, ops_stack)
 
 
 @dataclass
@@ -294,7 +294,7 @@ class Attempt:
             raise Skip("a local cannot be followed")
         if self.frame.decoded.in_loop(at):
             raise Skip("inside a loop")
-        if self.interpreter.handling is not None:
+        if self.interpreter.handled_at_end is not None:
             raise Skip("an exception is being handled")
         if resume.uses_super(self.code, at):
             raise Skip("super() is used after it")
@@ -387,8 +387,5 @@ class Attempt:
     def clear(self) -> None:
         """Lets go of the user's objects: frames and interpreter refer to each other."""
         self.frame.slots, self.frame.stack = [], []
-        self.world.memo.clear()
-        self.world.created.clear()
-        self.world.shadows.clear()
-        self.world.attributes.clear()
+        self.world.clear()
         self.tensors.clear()

@@ -68,6 +68,7 @@ class Interpreter:
         self.world, self.tensors, self.config = world, world.tensors, config
         self.frames: list[Frame] = []
         self.handling: BaseException | None = None
+        self.handled_at_end: BaseException | None = None  # where the graph ends
         self.steps = 0  # instructions of the root frame so far
         self.path: list[int] = []  # which they were
         self.stop_at = -1  # the step before which the graph is to end
@@ -202,6 +203,7 @@ class Frame:
                 i = instructions[self.pc]
                 if self.is_root:
                     if interpreter.steps == interpreter.stop_at:
+                        interpreter.handled_at_end = interpreter.handling
                         raise End
                     interpreter.steps += 1
                     interpreter.path.append(self.pc)

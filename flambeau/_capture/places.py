@@ -63,6 +63,10 @@ class Place:
     def is_object(self, value: Any) -> None:
         self.check(IDENTITY, value, f"{self.name} is {_short(value)}")
 
+    def is_identified(self) -> bool:
+        """Whether a check says which object this is."""
+        return IDENTITY in self.checks
+
     def equals(self, value: Any) -> None:
         if value is None or value is True or value is False or value is ...:
             self.is_object(value)
@@ -104,7 +108,7 @@ class Places:
     def __init__(self) -> None:
         self.root = Place(self, -1, None, "")
         self.slots: list[Place] = []
-        self.same: list[tuple[Place, Place]] = []
+        self.same: dict[tuple[Place, Place], None] = {}
         self.distinct: list[Place] = []
 
     def local(self, index: int, name: str) -> Place:
@@ -118,6 +122,10 @@ class Places:
 
     def constant(self, value: Any, name: str) -> Place:
         return self.root.child(CONSTANT, value, name)
+
+    def are_one(self, a: Place, b: Place) -> None:
+        """One object is found at both places."""
+        self.same[a, b] = None
 
     def spec(
         self, symbols: tuple[Any, ...] = (), relations: tuple[Any, ...] = ()
