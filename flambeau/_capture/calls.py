@@ -464,21 +464,35 @@ def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, 
         if readable:
             if owner is str:
                 args = specialised(f, args)
-            return run_c(f, function, [args[0], *_iterables(f, args[1:])] if args else [], kwargs)
+            if function.__name__ in _CONSUMERS:
+                args = [*args[:1], *_iterables(f, args[1:], owner)]
+            return run_c(f, function, args, kwargs)
     raise Break(f"a call of {kinds.describe(function)}")
 
 
 _OBJECT_METHODS = ("__init__", "__init_subclass__", "__eq__", "__ne__", "__hash__", "__repr__")
 
 
-def _iterables(f: Frame, args: list[Any]) -> list[Any]:
-    """Objects of the program that iterate become iterators that C code can use."""
-    return [
-        a
-        if objects.is_plain(a) or not objects.python_special(a, "__iter__")
-        else objects.iterable(f, a)
-        for a in args
-    ]
+#: methods that iterate over what they are given; others keep it, or compare it
+_CONSUMERS = frozenset(
+    "__init__ __new__ __iadd__ __ior__ difference difference_update extend extendleft fromkeys "
+    "intersection intersection_update isdisjoint issubset issuperset join symmetric_difference "
+    "symmetric_difference_update union update".split()
+)
+
+
+def _iterables(f: Frame, args: list[Any], owner: Any) -> list[Any]:
+    """Objects of the program that iterate become iterators that C code can use; those that have
+    keys become dicts for methods of dicts."""
+    out = []
+    for a in args:
+        if not objects.is_plain(a) and _has_python_iter(a):
+            is_mapping = issubclass(owner, dict) and (
+                objects.load_attr_or(f, a, "keys", UNSET) is not UNSET
+            )
+            a = objects.mapping(f, a) if is_mapping else objects.iterable(f, a)
+        out.append(a)
+    return out
 
 
 def specialised(f: Frame, value: Any) -> Any:
@@ -555,7 +569,7 @@ def build(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if call(f, start, [value, *args], kwargs) is not None:
             raise Raised(TypeError("__init__() should return None"))
     elif start is not object.__init__:
-        f.interpreter.direct(start, value, *_iterables(f, args), **kwargs)
+        f.interpreter.direct(start, value, *_iterables(f, args, cls), **kwargs)
     return value
 
 

@@ -296,7 +296,7 @@ class Attempt:
             raise Skip("inside a loop")
         if self.interpreter.handled_at_end is not None:
             raise Skip("an exception is being handled")
-        if resume.uses_super(self.code, at):
+        if resume.uses_super(self.code, at) or any(v is super for v in self.frame.stack):
             raise Skip("super() is used after it")
 
     def last_place(self, broken: Break) -> int:

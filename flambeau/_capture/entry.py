@@ -26,7 +26,7 @@ from .errors import Skip
 from .interpreter import Followed, Pending, TensorMethod
 from .kinds import DELETED, NULL, UNSET
 from .places import CONSTANT
-from .state import written_together
+from .state import mapping_changes, written_together
 from .world import World, base_of, contents
 
 _LITERAL = (int, bool, type(None), str)
@@ -204,9 +204,7 @@ class Entry:
         if isinstance(v, collections.deque) and cls is collections.deque:
             start = f"{self.constant(cls)}(maxlen={v.maxlen!r})"
             return self._fill(v, start, "{0}.extend([{1}])", v)
-        if isinstance(v, tuple) and hasattr(cls, "_fields"):
-            return self._named(v, f"tuple.__new__({self.constant(cls)}, ({self.values(v)}))")
-        if self.world.is_created(v) or isinstance(v, BaseException):
+        if self.world.is_created(v) or isinstance(v, (BaseException, tuple)):
             return self._build_instance(v, cls)
         if own_module(type(v).__module__) == "_limits":
             return self.constant(v)
@@ -281,6 +279,8 @@ class Entry:
         return name
 
     def _build_iterator(self, v: Any) -> str:
+        if type(v) in _OF_MAPPINGS:  # another iterator would not notice that keys come and go
+            raise Skip("an iterator over a dict or a set is alive where the graph ends")
         make, args, *state = v.__reduce__()
         made = f"{self.constant(make)}({self.values(args)})"
         name = self._named(v, made)
@@ -294,7 +294,7 @@ class Entry:
         if isinstance(v, BaseException):
             name = self._named(v, f"{made}.__new__({made}, {self.values(v.args)})")
         elif isinstance(v, tuple):
-            name = self._named(v, f"tuple.__new__({made}, ({self.values(v)}))")
+            name = self._named(v, f"tuple.__new__({made}, ({self.values(tuple.__iter__(v))}))")
         elif isinstance(v, (int, float, str)):
             name = self._named(v, f"{made}.__new__({made}, {cls.__mro__[-2].__name__}({v!r}))")
         else:
@@ -385,26 +385,22 @@ class Entry:
         base = base_of(type(s.original))
         owner = self.constant(base)
         if isinstance(s.original, dict):
-            new = self._copy_of(s.copy)
-            if base is not collections.OrderedDict:
-                self.effects += [f"dict.clear({target})", f"dict.update({target}, {new})"]
-            else:  # its update runs methods of subclasses
-                put = f"{owner}.__setitem__({target}, k, v)"
-                self.effects += [f"{owner}.clear({target})", f"for k, v in {new}: {put}"]
-        else:
+            kind = owner if base is collections.OrderedDict else "dict"
+            gone, now = mapping_changes(s.before, contents(s.copy))
+            for k in gone:
+                self.effects.append(f"{kind}.__delitem__({target}, {self.value(k)})")
+            for k, v in now:
+                new = self.temporary(self.value(v))
+                self.effects.append(f"{kind}.__setitem__({target}, {self.value(k)}, {new})")
+        elif base is list:
             items = self.temporary(f"[{self.values(contents(s.copy))}]")
-            if base is list:
-                self.effects.append(f"list.__setitem__({target}, slice(None), {items})")
-            else:
-                self.effects += [f"set.clear({target})", f"set.update({target}, {items})"]
-
-    def _copy_of(self, mapping: dict[Any, Any]) -> str:
-        inner = contents(mapping)
-        pairs = "".join(
-            f"({self.value(k)}, {self.value(v)}), "
-            for k, v in zip(inner[::2], inner[1::2], strict=True)
-        )
-        return self.temporary(f"[{pairs}]")
+            self.effects.append(f"list.__setitem__({target}, slice(None), {items})")
+        else:
+            for x in contents(s.copy):
+                self.effects.append(f"set.add({target}, {self.value(x)})")
+            for x in s.before:
+                if x not in set(contents(s.copy)):
+                    self.effects.append(f"set.discard({target}, {self.value(x)})")
 
     def _entry_effects(self, entries: Any) -> None:
         target = self.slot(entries.place)
@@ -483,13 +479,16 @@ def _surrounded(line: str, around: list[tuple[str, str]]) -> list[str]:
     return [*before, "    try:", f"        {line}", "    finally:", *after]
 
 
-_ITERATORS = (
-    type(iter([])),
-    type(iter(())),
+_OF_MAPPINGS = (
     type(iter({})),
     type(iter({}.values())),
     type(iter({}.items())),
     type(iter(set())),
+)
+_ITERATORS = (
+    type(iter([])),
+    type(iter(())),
+    *_OF_MAPPINGS,
     type(iter("")),
     type(iter(range(0))),
     type(reversed([])),

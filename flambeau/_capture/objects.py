@@ -180,6 +180,11 @@ def load_attr(f: Frame, value: Any, name: str) -> Any:
         return super_attr(f, value, name)
     if isinstance(value, type):
         return type_attr(f, value, name)
+    if cls is types.CellType and name == "cell_contents":
+        found = f.world.read_cell(value)
+        if found is UNSET:
+            raise Raised(ValueError("cell is empty"))
+        return found
     if cls is types.MethodType and name not in ("__self__", "__func__", "__call__"):
         return load_attr(f, value.__func__, name)
     if cls is Generator or isinstance(value, (np.generic, BaseException)) or cls in _DIRECT:
@@ -343,6 +348,9 @@ def store_attr(f: Frame, target: Any, name: str, value: Any) -> None:
         return
     if isinstance(target, type):
         raise Break(f"an attribute of the class {target.__qualname__} is set")
+    if cls is types.CellType and name == "cell_contents":
+        f.world.write_cell(target, value)
+        return
     setter, owner = mro_lookup(cls, "__setattr__")
     if isinstance(setter, types.FunctionType):
         calls.call(f, special(f, target, "__setattr__"), [name, value], {})

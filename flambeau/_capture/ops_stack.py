@@ -109,9 +109,7 @@ def load_deref(f: Frame, i: Instruction) -> None:
 @handles("STORE_DEREF")
 def store_deref(f: Frame, i: Instruction) -> None:
     cell = f.resolve(f.load(i.arg))
-    if id(cell) in f.world.cells:
-        f.world.read_cell(cell)  # what was there is compared with at the end
-    cell.cell_contents = f.pop()
+    f.world.write_cell(cell, f.pop())
 
 
 @handles("DELETE_DEREF")

@@ -163,6 +163,24 @@ def written_together(world: Any) -> list[Place]:
     return [p for p in found.values() if p.access not in (CONSTANT, GLOBALS)]
 
 
+def mapping_changes(before: list[Any], after: list[Any]) -> tuple[list[Any], list[Any]]:
+    """What makes one mapping of another: keys to delete, then pairs to set, in order.
+
+    An iterator over the mapping may be alive: no more is changed than what differs.
+    """
+    old = dict(zip(before[::2], before[1::2], strict=True))
+    pairs = list(zip(after[::2], after[1::2], strict=True))
+    order = iter(old)
+    kept = 0
+    for key, _ in pairs:  # those that keep their place
+        if key not in old or not any(k is key or k == key for k in order):
+            break
+        kept += 1
+    staying = {k for k, _ in pairs[:kept]}
+    gone = [k for k in old if k not in staying]
+    return gone, [(k, v) for n, (k, v) in enumerate(pairs) if n >= kept or v is not old[k]]
+
+
 def exact_dict(store: Any, name: str) -> dict[Any, Any]:
     """An instance dictionary; of another type it has methods that lookups must not run."""
     if type(store) is not dict:

@@ -277,6 +277,8 @@ class World:
             known = OutsideCell(cell, types.CellType(_LAZY), place)
             self._cell_of[id(cell)] = known
             self.cells[id(known.cell)] = known
+        elif known.place is not place:
+            self.places.are_one(place, known.place)
         return known.cell
 
     def read_cell(self, cell: Any) -> Any:
@@ -295,6 +297,11 @@ class World:
         value = outside.before = self.wrap(real, outside.place.contents())
         cell.cell_contents = value
         return value
+
+    def write_cell(self, cell: Any, value: Any) -> None:
+        if id(cell) in self.cells:
+            self.read_cell(cell)  # what was there is compared with at the end
+        cell.cell_contents = value
 
     def global_place(self, namespace: dict[str, Any]) -> Place:
         if namespace is self.home:
