@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import argparse
 import copy
+import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 
 from ._state_check import failure
 from ._state_draw import Program, generate, nodes
 
+LIMIT = 900  # seconds for a chunk
 NATIVE = 50  # one program in so many is compiled to native code
 
 
@@ -72,19 +74,63 @@ def script(program: Program, number: int, why: str) -> str:
     )
 
 
-def work(seed: int, start: int, stop: int, length: int, small: bool) -> list[str]:
-    """Scripts of the programs of a range that fail."""
-    out = []
-    for k in range(start, stop):
-        program = generate(seed * 1_000_000 + k, length)
+def work(a: argparse.Namespace) -> int:
+    """Programs [start, stop): a line of JSON for each that fails, one at the end."""
+    for k in range(a.start, a.stop):
+        program = generate(a.seed * 1_000_000 + k, a.length)
         why = judged(program, k)
         if why:
             want = kind(why)
-            if small:
+            if not a.as_drawn:
                 program = shrunk(program, lambda p: kind(judged(p, k)) == want)  # noqa: B023
                 why = judged(program, k)
-            out.append(script(program, k, why))
-    return out
+            print(json.dumps(script(program, k, why)), flush=True)
+    print("null", flush=True)
+    return 0
+
+
+def _run(a: argparse.Namespace, start: int, stop: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tools.state_programs", "--seed", str(a.seed)]
+    command += ["--start", str(start), "--stop", str(stop), "--length", str(a.length)]
+    command += ["--as-drawn"] if a.as_drawn else []
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def supervise(a: argparse.Namespace) -> int:
+    """Shares the programs out to workers and prints what they find."""
+    print(f"seed {a.seed}", flush=True)
+    begun, agreed, done = time.monotonic(), 0, 0
+    last = a.first + a.count
+    ranges = [(k, min(k + a.chunk, last)) for k in range(a.first, last, a.chunk)]
+    running: list[tuple[subprocess.Popen[str], int, int]] = []
+    while ranges or running:
+        while ranges and len(running) < a.jobs:
+            start, stop = ranges.pop(0)
+            running.append((_run(a, start, stop), start, stop))
+        process, start, stop = running.pop(0)
+        try:
+            out, err = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+        found = [json.loads(line) for line in out.splitlines()]
+        ended = bool(found) and found[-1] is None
+        if not ended and stop - start > 1:  # one of them ended the process: which?
+            middle = (start + stop) // 2
+            ranges = [(start, middle), (middle, stop), *ranges]
+            continue
+        if not ended:
+            print(f"program {start}: exit status {process.returncode}\n{err[-1500:]}", flush=True)
+        failed = [text for text in found if text is not None]
+        for text in failed:
+            print(text, flush=True)
+        agreed += stop - start - len(failed) - (not ended)
+        done += stop - start
+        if a.verbose:
+            print(f"{done} done, {agreed} agree, {time.monotonic() - begun:.0f} s", flush=True)
+    seconds = time.monotonic() - begun
+    print(f"{a.count} programs over state in {seconds:.0f} s: {agreed} agree")
+    return 0 if agreed == a.count else 1
 
 
 def main() -> int:
@@ -94,23 +140,13 @@ def main() -> int:
     p.add_argument("--first", type=int, default=0, help="number of the first program")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     p.add_argument("--length", type=int, default=10, help="statements of a program")
+    p.add_argument("--chunk", type=int, default=200, help="programs of one worker process")
     p.add_argument("--as-drawn", action="store_true", help="do not make failing programs smaller")
+    p.add_argument("--verbose", action="store_true")
+    p.add_argument("--start", type=int, help=argparse.SUPPRESS)
+    p.add_argument("--stop", type=int, help=argparse.SUPPRESS)
     a = p.parse_args()
-    print(f"seed {a.seed}", flush=True)
-    begun, failed = time.monotonic(), 0
-    last = a.first + a.count
-    with ProcessPoolExecutor(a.jobs, max_tasks_per_child=4) as pool:
-        parts = [
-            pool.submit(work, a.seed, k, min(k + 50, last), a.length, not a.as_drawn)
-            for k in range(a.first, last, 50)
-        ]
-        for part in parts:
-            for text in part.result():
-                failed += 1
-                print(text, flush=True)
-    seconds = time.monotonic() - begun
-    print(f"{a.count} programs over state in {seconds:.0f} s: {a.count - failed} agree")
-    return 1 if failed else 0
+    return work(a) if a.start is not None else supervise(a)
 
 
 if __name__ == "__main__":

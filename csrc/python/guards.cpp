@@ -285,7 +285,10 @@ bool Guards::visit(Place& p, PyObject* parent, const FrameValues& frame,
         value = PyList_GET_ITEM(parent, p.index);
       break;
     case Access::Attribute:
-      held = PyRef::steal(PyObject_GetAttr(parent, p.key.get()));
+      // A slot; __getattr__ and the like of a program's class must not run.
+      held = PyRef::steal(PyType_HasFeature(Py_TYPE(parent), Py_TPFLAGS_HEAPTYPE)
+                              ? PyObject_GenericGetAttr(parent, p.key.get())
+                              : PyObject_GetAttr(parent, p.key.get()));
       value = held.get();
       break;
   }

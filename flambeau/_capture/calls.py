@@ -372,7 +372,7 @@ _PLAIN_BASES = kinds.PLAIN_TYPES | {enum.Enum, BaseException, Exception}
 def _written_in_python(cls: type) -> bool:
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
-    heap = cls.__flags__ & (1 << 9)
+    heap = cls.__flags__ & kinds.HEAP
     return bool(heap) and module is not None and not (file or "").endswith(".so")
 
 
@@ -427,8 +427,12 @@ def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any
         raise Break(f"a call of {kinds.describe(function)}")
     if type(function) is types.MethodWrapperType:
         descriptor = function.__objclass__.__dict__[name]
-    else:
-        descriptor, _ = mro_lookup(type(owner), name)
+    else:  # not getattr: a subclass may have one of its own
+        held = (b.__dict__.get(name) for b in type(owner).__mro__)
+        descriptor = next(
+            (d for d in held if type(d) in kinds.METHOD_WRAPPERS and d.__get__(owner) == function),
+            None,
+        )
     if type(descriptor) in kinds.METHOD_WRAPPERS:
         return call_descriptor(f, descriptor, [owner, *args], kwargs)
     if objects.is_plain(owner):
@@ -459,6 +463,9 @@ def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, 
     if owner in kinds.PLAIN_TYPES or owner in (object, type) or issubclass(owner, BaseException):
         subject = args[0] if args else None
         readable = not args or may_be_read(f, subject)
+        if owner is dict and isinstance(subject, collections.OrderedDict):
+            if function.__name__ in _WRITES_OF_DICT:
+                raise Break(f"a call of {kinds.describe(function)} with an OrderedDict")
         if readable and owner is object and function.__name__ not in _OBJECT_METHODS:
             raise Break(f"a call of {kinds.describe(function)}")
         if readable:
@@ -473,6 +480,10 @@ def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, 
 _OBJECT_METHODS = ("__init__", "__init_subclass__", "__eq__", "__ne__", "__hash__", "__repr__")
 
 
+#: methods of dict that leave the order of an OrderedDict behind
+_WRITES_OF_DICT = frozenset(
+    "__delitem__ __init__ __ior__ __setitem__ clear pop popitem setdefault update".split()
+)
 #: methods that iterate over what they are given; others keep it, or compare it
 _CONSUMERS = frozenset(
     "__init__ __new__ __iadd__ __ior__ difference difference_update extend extendleft fromkeys "
@@ -500,12 +511,21 @@ def specialised(f: Frame, value: Any) -> Any:
     tensors = f.interpreter.tensors
     if tensors.is_symbol(value):
         return tensors.decide(value)
-    if type(value) in (tuple, list):
+    if type(value) in (tuple, list) and has_symbol(f, value):
         items = [specialised(f, v) for v in value]
         if all(a is b for a, b in zip(items, value, strict=True)):
             return value
         return type(value)(items)
     return value
+
+
+def has_symbol(f: Frame, value: Any, within: tuple[Any, ...] = ()) -> bool:
+    """Whether a symbolic number is in a tuple or list, which may hold itself."""
+    if any(value is w for w in within):
+        return False
+    if type(value) in (tuple, list):
+        return any(has_symbol(f, v, (*within, value)) for v in value)
+    return f.interpreter.tensors.is_symbol(value)
 
 
 _SYMBOLIC = frozenset((abs, min, max, sum, divmod, pow, round, list, tuple, zip, enumerate, len))

@@ -188,6 +188,8 @@ def _capture(
             stop_at, broken = attempt.last_place(b), b
         except (BackendCompilerFailed, Unsupported):
             raise
+        except RecursionError:  # of a program without end, or of values nested too deeply
+            raise Skip("following it takes more of the stack than there is") from None
         except Exception as error:
             at = attempt.interpreter.mistake_at(error) or _origin(code)
             raise CaptureFailed(at) from error

@@ -143,7 +143,7 @@ class Entry:
             return self._fill(v, "[]", "{0} += [{1}]", v)
         if cls is dict:
             holder = self.world.holders.get(id(v))
-            if holder is not None and holder.__dict__ is v:
+            if holder is not None and kinds.instance_dict(holder) is v:
                 self.value(holder)
                 if id(v) in self.built:
                     return self.built[id(v)]
@@ -332,7 +332,7 @@ class Entry:
     def _build_attributes(self, v: Any, cls: type, name: str) -> None:
         """The instance dictionary, which may be that of others too, and the slots."""
         if cls.__dictoffset__:
-            store = v.__dict__
+            store = kinds.instance_dict(v)
             if id(store) in self.built or id(store) in self.world.origin:
                 self.lines.append(f"set_attribute({name}, '__dict__', {self.value(store)})")
             else:
@@ -347,7 +347,7 @@ class Entry:
         if isinstance(v, BaseException):
             return
         for base in cls.__mro__:
-            if not base.__flags__ & 1 << 9:  # made by C
+            if not base.__flags__ & kinds.HEAP:  # made by C
                 continue
             for d in base.__dict__.values():
                 if type(d) is types.MemberDescriptorType:

@@ -110,6 +110,8 @@ class Interpreter:
             return self.tensors.traced(function, args, kwargs, *how)
         except self.tensors.refusals as e:
             raise Break(str(e)) from None
+        except RecursionError:
+            raise Break("C code recurses too deeply") from None
         except Exception as e:
             raise Raised(e) from None
 
@@ -158,6 +160,11 @@ class Frame:
 
     def top(self) -> Any:
         value = self.stack[-1] = self.resolve(self.stack[-1])
+        return value
+
+    def at(self, n: int) -> Any:
+        """The value n places down the stack, counted from 1."""
+        value = self.stack[-n] = self.resolve(self.stack[-n])
         return value
 
     def pop_many(self, n: int) -> list[Any]:

@@ -145,9 +145,8 @@ def c_attribute(f: Frame, descriptor: Any, value: Any, name: str) -> Any:
 
 def is_slot(descriptor: Any) -> bool:
     """Whether a descriptor is of a slot of a class of Python."""
-    heap = 1 << 9
     return type(descriptor) is types.MemberDescriptorType and bool(
-        descriptor.__objclass__.__flags__ & heap
+        descriptor.__objclass__.__flags__ & kinds.HEAP
     )
 
 

@@ -7,9 +7,12 @@ of accesses and checks are its enumerations).
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from flambeau._ir.own import own_module
+
+from . import kinds
 
 LOCAL, CLOSURE, CONTENTS, GLOBALS, CONSTANT, DICT, INSTANCE, ITEM, ATTRIBUTE = range(9)
 TYPE, IDENTITY, EQUAL_CONSTANT, LENGTH, KEYS, ABSENT, EQUAL, TENSOR, TRUTH = range(9)
@@ -147,11 +150,10 @@ def _plain(key: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, type) or hasattr(value, "__qualname__"):
-        return value.__qualname__
-    name = getattr(value, "co_qualname", None)
-    if name is not None:
-        return f"code of {name}"
+    if isinstance(value, types.CodeType):
+        return f"code of {value.co_qualname}"
+    if (name := kinds.name_of(value)) is not None:
+        return name
     module = type(value).__module__
     builtin = module == "builtins" or own_module(module) == ""
     text = repr(value) if builtin else object.__repr__(value)  # no code of users runs here

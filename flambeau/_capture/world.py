@@ -26,7 +26,6 @@ from .state import Entries, Slots, exact_dict
 
 _LAZY: Any = object()
 _LARGEST = 2000  # elements of a container that are guarded one by one
-_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 
 
 class Shadow:
@@ -57,7 +56,7 @@ def contents(value: Any) -> list[Any]:
 @functools.lru_cache(maxsize=4096)
 def base_of(cls: type) -> Any:
     """The class of C that lays out the memory of a container's class."""
-    return next(b for b in cls.__mro__ if not b.__flags__ & _HEAP)
+    return next(b for b in cls.__mro__ if not b.__flags__ & kinds.HEAP)
 
 
 class OutsideCell:
@@ -162,7 +161,7 @@ class World:
         copy = self._wrap_elements(value, cls, place)
         if copy is value or not cls.__dictoffset__:
             return copy
-        store = exact_dict(value.__dict__, place.name)
+        store = exact_dict(kinds.instance_dict(value), place.name)
         if store or cls not in kinds.MAPPINGS:  # a subclass with attributes of its own
             object.__setattr__(copy, "__dict__", self.wrap(store, place.instance()))
         return copy
@@ -213,6 +212,8 @@ class World:
             self.places.are_one(place, entries.place)
             place = entries.place
         if base is collections.OrderedDict:
+            if len(keys) != dict.__len__(value):
+                raise Break(f"methods of dict changed {place.name}, whose order knows nothing of it")
             place.check(TRUTH, _KeysAre(keys), f"keys of {place.name} are {keys}")
         else:
             place.check(KEYS, keys, f"keys of {place.name} are {keys}")
@@ -354,14 +355,16 @@ class World:
             return None
         if self.holds_itself(value):
             shadow = self.shadows.get(id(value))
-            if shadow is not None and id(value.__dict__) not in self.shadows:
-                copy = self.wrap(shadow.original.__dict__, shadow.place.instance())
-                object.__setattr__(value, "__dict__", copy)
-            return Entries(self, None, None, value.__dict__)
+            own = kinds.instance_dict(value)
+            if shadow is not None and id(own) not in self.shadows:
+                original = kinds.instance_dict(shadow.original)
+                own = self.wrap(original, shadow.place.instance())
+                object.__setattr__(value, "__dict__", own)
+            return Entries(self, None, None, own)
         other = self.replaced.get(id(value))
         if other is not None:
             return Entries(self, None, None, other[1])
-        original = getattr(value, "__dict__", None)
+        original = kinds.instance_dict(value)
         if original is None:
             return None
         original = exact_dict(original, kinds.describe(value))
@@ -436,5 +439,4 @@ def _unchanging(value: Any) -> bool:
 
 
 def _name_of(value: Any) -> str:
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    return name if isinstance(name, str) else type(value).__qualname__
+    return kinds.name_of(value) or type(value).__qualname__
