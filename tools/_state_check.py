@@ -63,7 +63,7 @@ class Snapshot:
         elif isinstance(v, (set, frozenset)):
             return sorted(map(repr, v))
         elif isinstance(v, (list, tuple, collections.deque)):
-            base = next(b for b in type(v).__mro__ if b in (list, tuple, collections.deque))
+            base: Any = next(b for b in type(v).__mro__ if b in (list, tuple, collections.deque))
             return tuple(map(self.of, base.__iter__(v)))
         else:
             return repr(v) if isinstance(v, BaseException) else None
@@ -93,7 +93,7 @@ class Way:
         sys.modules[name] = self.module
         self.name, self.file = name, file
         exec(compile(text, file, "exec"), self.module.__dict__)
-        self.f = self.module.f  # type: ignore[attr-defined]
+        self.f = self.module.f
         self.config: Any = None
         if backend is not None:
             self.f = torch.compile(self.f, backend=backend)

@@ -4,7 +4,7 @@ containers, ways to reach what a module holds. Text only; `_state_draw` puts it 
 
 from __future__ import annotations
 
-HEAD = '''\
+HEAD = """\
 import collections, contextlib, dataclasses, operator, sys, types
 import flambeau as torch
 from flambeau import nn
@@ -242,7 +242,7 @@ class M(nn.Module):
         self.s = self.s + 1
         self._buffers["s"] = self._buffers["s"] * 2
         return x + self.s
-'''
+"""
 
 #: parts of class bodies; NAME and OTHER become attribute names
 CLASS_PARTS = [

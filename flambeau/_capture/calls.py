@@ -167,9 +167,7 @@ def call_function(
     return follow(f, function, args, kwargs)
 
 
-def follow(
-    f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict[str, Any]
-) -> Any:
+def follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A call of a function that has no other meaning than its code."""
     store = function.__dict__
     if store:
@@ -525,7 +523,7 @@ def has_symbol(f: Frame, value: Any, within: tuple[Any, ...] = ()) -> bool:
         return False
     if type(value) in (tuple, list):
         return any(has_symbol(f, v, (*within, value)) for v in value)
-    return f.interpreter.tensors.is_symbol(value)
+    return bool(f.interpreter.tensors.is_symbol(value))
 
 
 _SYMBOLIC = frozenset((abs, min, max, sum, divmod, pow, round, list, tuple, zip, enumerate, len))

@@ -479,7 +479,7 @@ def _surrounded(line: str, around: list[tuple[str, str]]) -> list[str]:
     return [*before, "    try:", f"        {line}", "    finally:", *after]
 
 
-_OF_MAPPINGS = (
+_OF_MAPPINGS: tuple[type, ...] = (
     type(iter({})),
     type(iter({}.values())),
     type(iter({}.items())),

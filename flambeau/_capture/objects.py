@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from flambeau import _C
-
 from . import calls, kinds
 from .errors import Break, Raised
 from .interpreter import Frame, Generator
@@ -276,11 +274,12 @@ def super_attr(f: Frame, proxy: Any, name: str) -> Any:
 
 def instance_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
     lookup, owner = mro_lookup(cls, "__getattribute__")
-    if isinstance(lookup, types.FunctionType):
-        return calls.call(f, special(f, value, "__getattribute__"), [name], {})
-    if owner not in _GENERIC:
+    followed = isinstance(lookup, types.FunctionType)
+    if not followed and owner not in _GENERIC:
         raise Break(f"attributes of {kinds.describe(value)} are computed by C code")
     try:
+        if followed:
+            return calls.call(f, special(f, value, "__getattribute__"), [name], {})
         return generic_attr(f, value, cls, name)
     except Raised as raised:
         if not isinstance(raised.error, AttributeError):
@@ -404,7 +403,9 @@ def _store_through(f: Frame, found: Any, owner: Any, target: Any, name: str, val
         function = found.fdel if deletes else found.fset
         if function is None:
             word = "deleter" if deletes else "setter"
-            raise Raised(AttributeError(f"property {name!r} of {cls.__name__!r} object has no {word}"))
+            raise Raised(
+                AttributeError(f"property {name!r} of {cls.__name__!r} object has no {word}")
+            )
         f.call(function, [target] if deletes else [target, value], {})
         return
     if name == "__dict__" and kind is types.GetSetDescriptorType and not deletes:

@@ -54,7 +54,7 @@ def contents(value: Any) -> list[Any]:
 
 
 @functools.lru_cache(maxsize=4096)
-def base_of(cls: type) -> Any:
+def base_of(cls: Any) -> Any:
     """The class of C that lays out the memory of a container's class."""
     return next(b for b in cls.__mro__ if not b.__flags__ & kinds.HEAP)
 
@@ -213,7 +213,9 @@ class World:
             place = entries.place
         if base is collections.OrderedDict:
             if len(keys) != dict.__len__(value):
-                raise Break(f"methods of dict changed {place.name}, whose order knows nothing of it")
+                raise Break(
+                    f"methods of dict changed {place.name}, whose order knows nothing of it"
+                )
             place.check(TRUTH, _KeysAre(keys), f"keys of {place.name} are {keys}")
         else:
             place.check(KEYS, keys, f"keys of {place.name} are {keys}")

@@ -46,7 +46,7 @@ def agree(f, make, calls=2):
 def through_dict(o):
     before = o.n
     o.__dict__["n"] = 5
-    return before, o.n, vars(o)["n"], getattr(o, "n")
+    return before, o.n, vars(o)["n"], o.n
 
 
 def through_kept(o):
