@@ -426,7 +426,7 @@ def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any
     if type(function) is types.MethodWrapperType:
         descriptor = function.__objclass__.__dict__[name]
     else:  # not getattr: a subclass may have one of its own
-        held = (b.__dict__.get(name) for b in type(owner).__mro__)
+        held: Any = (b.__dict__.get(name) for b in type(owner).__mro__)
         descriptor = next(
             (d for d in held if type(d) in kinds.METHOD_WRAPPERS and d.__get__(owner) == function),
             None,

@@ -382,7 +382,7 @@ class Entry:
 
     def _shadow_effects(self, s: Any) -> None:
         target = self.slot(s.place)
-        base = base_of(type(s.original))
+        base = base_of(type(s.original))  # type: ignore[arg-type]
         owner = self.constant(base)
         if isinstance(s.original, dict):
             kind = owner if base is collections.OrderedDict else "dict"

@@ -107,7 +107,7 @@ class Entries:
         if self.copy is None:
             self.world.wrap(self.original, self.place)
         assert self.copy is not None
-        return self.copy  # type: ignore[no-any-return]
+        return self.copy
 
     def hand_over(self, copy: dict[Any, Any]) -> None:
         """From now on a copy of the original is the shadow."""
@@ -121,9 +121,9 @@ class Entries:
 
     def _place(self, key: Any, shown: str) -> Place:
         if type(key) is not str:
-            return self.place.entry(key)  # type: ignore[no-any-return]
+            return self.place.entry(key)
         words = shown or f"{self.place.name}.{key}"
-        return self.place.child(DICT, key, words)  # type: ignore[no-any-return]
+        return self.place.child(DICT, key, words)
 
 
 class Slots:

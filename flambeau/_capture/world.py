@@ -50,7 +50,7 @@ def contents(value: Any) -> list[Any]:
         return [x for pair in collections.OrderedDict.items(value) for x in pair]
     if isinstance(value, dict):
         return [x for pair in dict.items(value) for x in pair]
-    return [*base_of(type(value)).__iter__(value)]  # not the method of a subclass
+    return [*base_of(type(value)).__iter__(value)]  # not the method of a subclass  # type: ignore[arg-type]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -254,7 +254,7 @@ class World:
     def clear(self) -> None:
         """Lets go of the program's objects."""
         for table in (self.memo, self.created, self.shadows, self.dicts, self.slots, self.replaced):
-            table.clear()  # type: ignore[attr-defined]
+            table.clear()
         self.holders.clear()
 
     def changes(self) -> Any:
