@@ -43,7 +43,7 @@ class Snapshot:
         self.keep.append(v)
         name = type(v).__name__
         if isinstance(v, torch.Tensor):
-            values = [round(n, 3) for n in v.detach().flatten().tolist()]
+            values = [str(round(n, 3)) for n in v.detach().flatten().tolist()]
             return name, str(v.dtype), tuple(v.shape), tuple(values), v.requires_grad
         if isinstance(v, types.FunctionType):
             cells = [c.cell_contents for c in v.__closure__ or ()]

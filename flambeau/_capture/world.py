@@ -50,7 +50,7 @@ def contents(value: Any) -> list[Any]:
         return [x for pair in collections.OrderedDict.items(value) for x in pair]
     if isinstance(value, dict):
         return [x for pair in dict.items(value) for x in pair]
-    return [*base_of(type(value)).__iter__(value)]  # not the method of a subclass  # type: ignore[arg-type]
+    return [*base_of(type(value)).__iter__(value)]  # type: ignore[arg-type]
 
 
 @functools.lru_cache(maxsize=4096)
