@@ -207,9 +207,10 @@ bool Guards::check(Check& c, PyObject* value) {
     case Kind::Constant:
       return constants_equal(value, c.value.get());
     case Kind::Length: {
-      Py_ssize_t n = PyTuple_CheckExact(value)  ? PyTuple_GET_SIZE(value)
-                     : PyList_CheckExact(value) ? PyList_GET_SIZE(value)
-                                                : PyObject_Size(value);
+      // Not what a method of a subclass says.
+      Py_ssize_t n = PyTuple_Check(value)  ? PyTuple_GET_SIZE(value)
+                     : PyList_Check(value) ? PyList_GET_SIZE(value)
+                                           : PyObject_Size(value);
       return n == c.number;
     }
     case Kind::Keys:
@@ -271,6 +272,10 @@ bool Guards::visit(Place& p, PyObject* parent, const FrameValues& frame,
         value = reinterpret_cast<PyTypeObject*>(parent)->tp_dict;
       } else if (PyObject** dict = _PyObject_GetDictPtr(parent)) {
         value = *dict;
+        if (!value) {  // nothing was stored yet
+          held = PyRef::steal(PyObject_GenericGetDict(parent, nullptr));
+          value = held.get();
+        }
       }
       break;
     case Access::Item:
@@ -280,7 +285,10 @@ bool Guards::visit(Place& p, PyObject* parent, const FrameValues& frame,
         value = PyList_GET_ITEM(parent, p.index);
       break;
     case Access::Attribute:
-      held = PyRef::steal(PyObject_GetAttr(parent, p.key.get()));
+      // A slot; __getattr__ and the like of a program's class must not run.
+      held = PyRef::steal(PyType_HasFeature(Py_TYPE(parent), Py_TPFLAGS_HEAPTYPE)
+                              ? PyObject_GenericGetAttr(parent, p.key.get())
+                              : PyObject_GetAttr(parent, p.key.get()));
       value = held.get();
       break;
   }

@@ -108,8 +108,15 @@ def callable_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return callable(args[0])
 
 
+def _named(args: list[Any]) -> None:
+    if len(args) > 1 and not isinstance(args[1], str):
+        kind = type(args[1]).__name__
+        raise Raised(TypeError(f"attribute name must be string, not '{kind}'"))
+
+
 @means(getattr)
 def getattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
     if len(args) == 3:
         return objects.load_attr_or(f, args[0], args[1], args[2])
     return objects.load_attr(f, *args)
@@ -117,27 +124,39 @@ def getattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @means(hasattr)
 def hasattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
     return objects.load_attr_or(f, args[0], args[1], UNSET) is not UNSET
 
 
 @means(setattr)
 def setattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
     objects.store_attr(f, *args)
 
 
 @means(delattr)
 def delattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
     objects.delete_attr(f, *args)
 
 
 @means(object.__setattr__)
 def object_setattr(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
     target, name, value = args
     objects.generic_store(f, target, type(target), name, value)
 
 
+@means(object.__delattr__)
+def object_delattr(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
+    target, name = args
+    objects.generic_delete(f, target, type(target), name)
+
+
 @means(object.__getattribute__)
 def object_getattribute(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
     return objects.generic_attr(f, args[0], type(args[0]), args[1])
 
 
@@ -358,8 +377,8 @@ def _operators() -> None:
     means(operator.truth)(lambda f, args, kwargs: objects.truth(f, args[0]))
     means(operator.not_)(lambda f, args, kwargs: not objects.truth(f, args[0]))
     means(operator.contains)(lambda f, args, kwargs: objects.contains(f, *args))
-    means(operator.is_)(lambda f, args, kwargs: args[0] is args[1])
-    means(operator.is_not)(lambda f, args, kwargs: args[0] is not args[1])
+    means(operator.is_)(lambda f, args, kwargs: objects.same(f, *args))
+    means(operator.is_not)(lambda f, args, kwargs: not objects.same(f, *args))
 
 
 _operators()

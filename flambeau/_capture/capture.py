@@ -18,7 +18,7 @@ from flambeau import _C
 from flambeau._dynamo import config as dynamo
 from flambeau._ir.logs import log
 
-from . import builtin_calls, inlined, kinds, opcodes, ops_control, ops_stack, resume
+from . import builtin_calls, inlined, kinds, modules, opcodes, ops_control, ops_stack, resume
 from .entry import Entry
 from .errors import BackendCompilerFailed, Break, CaptureFailed, End, Raised, Skip, Unsupported
 from .interpreter import Frame, Interpreter, Pending, Position
@@ -28,7 +28,7 @@ from .world import World
 
 _lock = threading.RLock()
 # They fill the tables of handlers.
-_LOADED = (builtin_calls, ops_control, ops_stack)
+_LOADED = (builtin_calls, modules, ops_control, ops_stack)
 
 
 @dataclass
@@ -188,6 +188,8 @@ def _capture(
             stop_at, broken = attempt.last_place(b), b
         except (BackendCompilerFailed, Unsupported):
             raise
+        except RecursionError:  # of a program without end, or of values nested too deeply
+            raise Skip("following it takes more of the stack than there is") from None
         except Exception as error:
             at = attempt.interpreter.mistake_at(error) or _origin(code)
             raise CaptureFailed(at) from error
@@ -294,9 +296,9 @@ class Attempt:
             raise Skip("a local cannot be followed")
         if self.frame.decoded.in_loop(at):
             raise Skip("inside a loop")
-        if self.interpreter.handling is not None:
+        if self.interpreter.handled_at_end is not None:
             raise Skip("an exception is being handled")
-        if resume.uses_super(self.code, at):
+        if resume.uses_super(self.code, at) or any(v is super for v in self.frame.stack):
             raise Skip("super() is used after it")
 
     def last_place(self, broken: Break) -> int:
@@ -387,8 +389,5 @@ class Attempt:
     def clear(self) -> None:
         """Lets go of the user's objects: frames and interpreter refer to each other."""
         self.frame.slots, self.frame.stack = [], []
-        self.world.memo.clear()
-        self.world.created.clear()
-        self.world.shadows.clear()
-        self.world.attributes.clear()
+        self.world.clear()
         self.tensors.clear()

@@ -68,6 +68,7 @@ class Interpreter:
         self.world, self.tensors, self.config = world, world.tensors, config
         self.frames: list[Frame] = []
         self.handling: BaseException | None = None
+        self.handled_at_end: BaseException | None = None  # where the graph ends
         self.steps = 0  # instructions of the root frame so far
         self.path: list[int] = []  # which they were
         self.stop_at = -1  # the step before which the graph is to end
@@ -109,6 +110,8 @@ class Interpreter:
             return self.tensors.traced(function, args, kwargs, *how)
         except self.tensors.refusals as e:
             raise Break(str(e)) from None
+        except RecursionError:
+            raise Break("C code recurses too deeply") from None
         except Exception as e:
             raise Raised(e) from None
 
@@ -159,6 +162,11 @@ class Frame:
         value = self.stack[-1] = self.resolve(self.stack[-1])
         return value
 
+    def at(self, n: int) -> Any:
+        """The value n places down the stack, counted from 1."""
+        value = self.stack[-n] = self.resolve(self.stack[-n])
+        return value
+
     def pop_many(self, n: int) -> list[Any]:
         if not n:
             return []
@@ -202,6 +210,7 @@ class Frame:
                 i = instructions[self.pc]
                 if self.is_root:
                     if interpreter.steps == interpreter.stop_at:
+                        interpreter.handled_at_end = interpreter.handling
                         raise End
                     interpreter.steps += 1
                     interpreter.path.append(self.pc)

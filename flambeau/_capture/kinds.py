@@ -45,6 +45,7 @@ CONSTANT_TYPES = frozenset(
         *_OWN_CONSTANTS,
     )
 )
+HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE of `__flags__`: made by a class statement, not by C
 #: containers that are rebuilt with wrapped elements
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
@@ -184,8 +185,25 @@ def mro_lookup(cls: type, name: str) -> tuple[Any, type | None]:
 
 def describe(value: Any) -> str:
     """A callable or value, as messages name it."""
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    if not isinstance(name, str):
+    name = name_of(value)
+    if name is None:
         return f"an object of type {type(value).__qualname__}"
     module = getattr(value, "__module__", None)
     return f"{module}.{name}" if module and module != "builtins" else name
+
+
+def name_of(value: Any) -> str | None:
+    """The name of a function, class or module; None for objects, whose code must not run."""
+    cls = type(value)
+    if cls.__flags__ & HEAP and not issubclass(cls, type):
+        return None
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    return name if isinstance(name, str) else None
+
+
+def instance_dict(value: Any) -> Any:
+    """`value.__dict__`, without running what a class makes of it; None where there is none."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None

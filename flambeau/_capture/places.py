@@ -7,9 +7,12 @@ of accesses and checks are its enumerations).
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from flambeau._ir.own import own_module
+
+from . import kinds
 
 LOCAL, CLOSURE, CONTENTS, GLOBALS, CONSTANT, DICT, INSTANCE, ITEM, ATTRIBUTE = range(9)
 TYPE, IDENTITY, EQUAL_CONSTANT, LENGTH, KEYS, ABSENT, EQUAL, TENSOR, TRUTH = range(9)
@@ -63,6 +66,10 @@ class Place:
     def is_object(self, value: Any) -> None:
         self.check(IDENTITY, value, f"{self.name} is {_short(value)}")
 
+    def is_identified(self) -> bool:
+        """Whether a check says which object this is."""
+        return IDENTITY in self.checks
+
     def equals(self, value: Any) -> None:
         if value is None or value is True or value is False or value is ...:
             self.is_object(value)
@@ -104,7 +111,7 @@ class Places:
     def __init__(self) -> None:
         self.root = Place(self, -1, None, "")
         self.slots: list[Place] = []
-        self.same: list[tuple[Place, Place]] = []
+        self.same: dict[tuple[Place, Place], None] = {}
         self.distinct: list[Place] = []
 
     def local(self, index: int, name: str) -> Place:
@@ -118,6 +125,10 @@ class Places:
 
     def constant(self, value: Any, name: str) -> Place:
         return self.root.child(CONSTANT, value, name)
+
+    def are_one(self, a: Place, b: Place) -> None:
+        """One object is found at both places."""
+        self.same[a, b] = None
 
     def spec(
         self, symbols: tuple[Any, ...] = (), relations: tuple[Any, ...] = ()
@@ -139,11 +150,10 @@ def _plain(key: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, type) or hasattr(value, "__qualname__"):
-        return value.__qualname__
-    name = getattr(value, "co_qualname", None)
-    if name is not None:
-        return f"code of {name}"
+    if isinstance(value, types.CodeType):
+        return f"code of {value.co_qualname}"
+    if (name := kinds.name_of(value)) is not None:
+        return name
     module = type(value).__module__
     builtin = module == "builtins" or own_module(module) == ""
     text = repr(value) if builtin else object.__repr__(value)  # no code of users runs here

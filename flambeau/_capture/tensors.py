@@ -191,7 +191,7 @@ class Tensors:
             return self.apply(f, *args)
         if name in _VALUES:
             raise Break(f"a call of Tensor.{name}")
-        on_tensors = any(map(has_tensor, (*args, *kwargs.values())))
+        on_tensors = has_tensor([*args, *kwargs.values()])
         owner = getattr(function, "__self__", None)
         on_tensors = on_tensors or kinds.is_tensor(owner)
         if not on_tensors and name not in _QUERIES and not self.makes_tensor(function, name):
@@ -316,9 +316,11 @@ def freely(function: Any, args: Any, kwargs: Any) -> Any:
         _C._set_strict(strict)
 
 
-def has_tensor(value: Any) -> bool:
+def has_tensor(value: Any, within: tuple[Any, ...] = ()) -> bool:
+    """Whether a tensor is in a tuple or list, which may hold itself."""
     if isinstance(value, (list, tuple)):
-        return any(map(has_tensor, value))
+        inside = (*within, value)
+        return not any(value is w for w in within) and any(has_tensor(v, inside) for v in value)
     return kinds.is_tensor(value)
 
 
