@@ -18,7 +18,7 @@ from flambeau.compiler import (
 )
 from flambeau.compiler._module import OptimizedModule
 
-from . import backends, config, exc
+from . import backends, config, exc, utils
 
 
 def graph_break(msg: str = "") -> None:
@@ -53,4 +53,5 @@ __all__ = [
     "mark_dynamic",
     "register_backend",
     "reset",
+    "utils",
 ]
