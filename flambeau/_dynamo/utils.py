@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import collections
 
-#: By group, then by what is counted: "frames" ("total" that were followed, "ok" that became compiled
-#: code), "stats" ("unique_graphs", "calls_captured": operations in them), "graph_break" (by reason),
-#: "recompiles" (by function).
+#: By group, then by what is counted: "frames" ("total" that were followed, "ok" that became
+#: compiled code), "stats" ("unique_graphs", "calls_captured": operations in them), "graph_break"
+#: (by reason), "recompiles" (by function).
 counters: collections.defaultdict[str, collections.Counter[str]] = collections.defaultdict(
     collections.Counter
 )
