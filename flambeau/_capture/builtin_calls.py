@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import functools
 import operator
 import sys
@@ -403,6 +404,14 @@ for _function in (list.index, list.count, list.remove, tuple.index, tuple.count)
     _searches(_function)
 
 
+@means(collections.namedtuple)
+def namedtuple_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The class, made once: calls of what is compiled share it."""
+    args, kwargs = calls.specialised(f, args), dict(kwargs)
+    kwargs.setdefault("module", f.globals.get("__name__"))
+    return f.interpreter.direct(collections.namedtuple, *args, **kwargs)
+
+
 @means(type.__call__)
 def type_call(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return calls.build(f, args[0], args[1:], kwargs)
@@ -434,6 +443,21 @@ means(flambeau.autocast_decrement_nesting)(_nesting(-1))
 means(flambeau.clear_autocast_cache)(
     lambda f, args, kwargs: f.interpreter.tensors.recorder.kept.clear()
 )
+
+
+@means(flambeau.device.__enter__)
+def enter_device(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Followed here alone; what is still entered when the graph ends is entered then."""
+    f.interpreter.entered_devices.append((args[0], flambeau.get_default_device()))
+    flambeau.set_default_device(args[0].type)
+    return args[0]
+
+
+@means(flambeau.device.__exit__)
+def exit_device(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not f.interpreter.entered_devices:
+        raise Break("a device that was entered before is left")
+    flambeau.set_default_device(f.interpreter.entered_devices.pop()[1])
 
 
 @means(flambeau.compiler.cudagraph_mark_step_begin)

@@ -134,6 +134,7 @@ def call_method(f: Frame, caller: Any, value: Any) -> Any:
 
 def call_numpy(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A function of NumPy on numbers: what it gives is a constant of the graph."""
+    args = [specialised(f, a) for a in args]
     if not all(map(_numbers_alone, (*args, *kwargs.values()))):
         raise Break(f"a call of {kinds.describe(function)} on arrays or tensors")
     made = f.interpreter.direct(function, *args, **kwargs)
@@ -399,6 +400,8 @@ def run_c(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     if function in _CALLERS:
         args = [prepared(f, a) for a in args]
         kwargs = {k: prepared(f, v) for k, v in kwargs.items()}
+    if function in _SYMBOLIC and not kwargs:
+        return operate(f, function, *args)
     return f.interpreter.direct(function, *args, **kwargs)
 
 
@@ -467,7 +470,7 @@ def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, 
         if readable and owner is object and function.__name__ not in _OBJECT_METHODS:
             raise Break(f"a call of {kinds.describe(function)}")
         if readable:
-            if owner is str:
+            if owner in kinds.CONSTANT_TYPES:
                 args = specialised(f, args)
             if function.__name__ in _CONSUMERS:
                 args = [*args[:1], *_iterables(f, args[1:], owner)]
@@ -526,6 +529,19 @@ def has_symbol(f: Frame, value: Any, within: tuple[Any, ...] = ()) -> bool:
     return bool(f.interpreter.tensors.is_symbol(value))
 
 
+def operate(f: Frame, function: Any, *args: Any) -> Any:
+    """An operator on values as they are; on the numbers that were seen, where symbols have none."""
+    direct, is_symbol = f.interpreter.direct, f.interpreter.tensors.is_symbol
+    symbols = any(map(is_symbol, args)) and not any(map(kinds.is_tensor, args))
+    if not (symbols and any(isinstance(a, np.generic) for a in args)):
+        try:
+            return direct(function, *args)
+        except Raised as raised:
+            if not (symbols and isinstance(raised.error, TypeError)):
+                raise
+    return direct(function, *specialised(f, args))
+
+
 _SYMBOLIC = frozenset((abs, min, max, sum, divmod, pow, round, list, tuple, zip, enumerate, len))
 
 
@@ -553,6 +569,8 @@ def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> 
         if args and callable(args[0]):
             return call(f, context_decorator, [cls(), *args], kwargs)
         return f.world.create(f.interpreter.direct(cls, *args, **kwargs))
+    if issubclass(cls, flambeau.nn.Parameter):
+        raise Break("a parameter is made; make it, or the module it is part of, outside")
     if issubclass(cls, _C.Tensor):
         return f.interpreter.tensors.call(f, cls, args, kwargs)
     if isinstance(cls, enum.EnumMeta):
@@ -562,8 +580,6 @@ def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> 
     meta_call, _ = mro_lookup(type(cls), "__call__")
     if isinstance(meta_call, types.FunctionType):
         return call(f, meta_call, [cls, *args], kwargs)
-    if issubclass(cls, flambeau.nn.Module):
-        raise Break(f"the module {cls.__qualname__} is made")
     return build(f, cls, args, kwargs)
 
 
