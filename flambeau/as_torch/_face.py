@@ -7,10 +7,13 @@ is written behind it too, so that our own code sees a patched function.
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import sys
 import types
 from typing import Any
+
+from . import _missing
 
 #: names of a module that are its own and not shared
 _OWN = frozenset(
@@ -84,13 +87,27 @@ class Namespace(types.ModuleType):
         super().__init__(f"torch.ops.{name}")
         self.name, self._behind = name, behind
 
+    def _of_core(self, name: str) -> Any:
+        """Our function or method of the name, or what refuses to be called."""
+        if self._behind is None:
+            return None
+        functional = importlib.import_module("flambeau.nn.functional")
+        for place in (self._behind, self._behind.Tensor, sys.modules["flambeau"], functional):
+            found = getattr(place, name, None)
+            if callable(found) and not isinstance(found, type):
+                return found
+        try:
+            return _missing.lookup(self.__name__, name)
+        except AttributeError:
+            return None
+
     def __getattr__(self, name: str) -> Any:
         function = None
         if not name.startswith("__"):
             library = sys.modules.get("flambeau.library")
             operators = {} if library is None else library._operators
-            function = operators.get(f"{self.name}::{name}") or getattr(self._behind, name, None)
-        if not callable(function) or isinstance(function, type):
+            function = operators.get(f"{self.name}::{name}") or self._of_core(name)
+        if function is None:
             raise AttributeError(f"'_OpNamespace' {self.name!r} object has no attribute {name!r}")
         packet = Packet(f"{self.name}.{name}", function)
         setattr(self, name, packet)
