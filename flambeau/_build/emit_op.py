@@ -274,6 +274,8 @@ def structured(entry: Entry, overloaded: Overloaded) -> list[str]:
         if op.option("kernel") != "nothing":
             body.append(f"  if ({runs_kernel(op, results_of(op))})")
             body.append(f"    {kernel}({plus(', '.join(results_of(op)), cpp_args(op))});")
+        else:
+            body.append("  if (asked.fills_new_memory) [[unlikely]] fill_new_memory(result);")
     if _tensor_results(op):
         body += recording(entry)
     body.append(f"  return {'result' if len(op.outputs) == 1 else 'results'};")
@@ -385,7 +387,7 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
             f'    assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)
         ]
         lines += [f"    return {ret};", "  }", *bind_results(op, rule)]
-        lines += [] if op.option("out_cast") else exact
+        lines += exact
         lines += _apart(op, outs, results)
         lines += _all_assignable(op, outs, results)
         aliases = _inputs_overlap(op)
@@ -393,6 +395,8 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
             lines.append(f"  if (writes_directly({o}, {r}){aliases.format(o)}) {r} = {o};")
         lines.append(f"  if ({runs_kernel(op, results)})")
         lines.append(f"    {kernel}({plus(', '.join(results), cpp_args(op))});")
+    if op.option("out_any_shape"):
+        lines += [f"  {r} = in_shape_of({o}, {r});" for o, r in zip(outs, results, strict=True)]
     lines += [f'  assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)]
     return [*lines, f"  return {ret};", "}"]
 
@@ -446,7 +450,7 @@ def view(entry: Entry, overloaded: Overloaded) -> list[str]:
     body = [
         modes(op),
         f"  Tensor result = {op.uid}_view({cpp_args(op)});",
-        f"  mark_view(result, {self});",
+        *([] if op.option("unrelated") else [f"  mark_view(result, {self});"]),
         *recording(entry),
         "  return result;",
     ]

@@ -121,7 +121,7 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
 
 
 @structured(
-    kernel="fill_", inplace_kernel=True, namespaces=(), method=True, batch=True, idempotent=True
+    kernel="fill_", inplace_kernel=True, method=True, batch=True, idempotent=True
 )
 def fill_(self: Tensor, value: Number) -> Tensor:
     """Sets every entry to `value`.
@@ -138,7 +138,7 @@ def _(g):
 
 
 @fill_.overload(
-    kernel="fill_tensor_", inplace_kernel=True, namespaces=(), method=True, idempotent=True
+    kernel="fill_tensor_", inplace_kernel=True, method=True, idempotent=True
 )
 def fill_(self: Tensor, value: Tensor) -> Tensor:
     """The value given as a 0-d tensor.
