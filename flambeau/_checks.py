@@ -6,7 +6,6 @@ at Python values and at tensors of truth values, and change nothing.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -105,13 +104,8 @@ def _check_tensor_all(cond: Any, message: Message = None) -> None:
 def _check_is_size(i: int, message: Message = None, *, max: int | None = None) -> None:
     """RuntimeError unless `i` is no less than 0, and no more than `max` if that is given.
 
-    Deprecated: `_check(i >= 0)` says the same.
-
     >>> torch._check(3 >= 0)
     """
-    warnings.warn(
-        "_check_is_size is deprecated: use _check(i >= 0)", FutureWarning, stacklevel=2
-    )
     _check(i >= 0, message)
     if max is not None:
         _check(i <= max, message)

@@ -40,7 +40,19 @@ __all__ = [
     "unique_consecutive",
 ]
 
-METHODS = ("apply_", "is_distributed", "is_nonzero", "is_same_size", "lu", "map2_", "map_", "nonzero", "norm", "unique", "unique_consecutive")
+METHODS = (
+    "apply_",
+    "is_distributed",
+    "is_nonzero",
+    "is_same_size",
+    "lu",
+    "map2_",
+    "map_",
+    "nonzero",
+    "norm",
+    "unique",
+    "unique_consecutive",
+)
 
 
 def _many(tensors: tuple[Any, ...]) -> Sequence[Tensor]:
@@ -273,6 +285,8 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     tensor([[1],
             [2]])
     """
+    if out is not None and out.dtype != _C.int64:
+        raise RuntimeError(f"nonzero: expected out of dtype torch.int64, got {out.dtype}")
     places = _C.nonzero(input)
     if as_tuple:
         return _C.nonzero(input.reshape(1)).unbind(1) if input.dim() == 0 else places.unbind(1)

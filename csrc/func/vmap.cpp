@@ -86,6 +86,8 @@ const Tensor& Level::value(const Tensor& x) const noexcept {
 // The wrapper has the geometry of the first sample.
 Tensor Level::wrap(const Tensor& value, bool batched) const {
   if (!value.defined()) return value;
+  // What an operation leaves out (vectors that nobody asked for) is empty, for all samples.
+  if (batched && value.numel() == 0 && value.dim() == 1 && batch != 0) batched = false;
   FB_CHECK(!batched || (value.dim() > 0 && value.sizes()[0] == batch),
            "vmap: expected a value with a batch of ", batch, " in front, got shape ",
            value.sizes());

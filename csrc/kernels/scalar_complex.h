@@ -117,7 +117,9 @@ FB_INLINE Complex<R> logaddexp(Complex<R> a, Complex<R> b) {
   constexpr R infinity = std::numeric_limits<R>::infinity();
   bool first = a.re >= b.re;
   auto m = first ? a : b, l = first ? b : a;
-  if (a.re == b.re && (a.re == infinity || a.re == -infinity) && !isnan(a) && !isnan(b))
+  if (isnan(a) || isnan(b))
+    return {std::numeric_limits<R>::quiet_NaN(), std::numeric_limits<R>::quiet_NaN()};
+  if (a.re == b.re && (a.re == infinity || a.re == -infinity))
     return a.re < 0 ? l : log(add(exp(m), exp(l)));
   return add(m, log1p(exp(sub(l, m))));
 }

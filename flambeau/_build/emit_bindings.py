@@ -173,7 +173,8 @@ def _old_orders(forms: Sequence[Form], methods: bool) -> list[tuple[int, Form]]:
 
 def _hides(a: Form, b: Form) -> bool:
     pairs = zip(a.params, b.params, strict=False)
-    return any(p.type.base in ("Number", "int") and q.type.required() == TENSOR for p, q in pairs)
+    bases = ("Number", "int") if b.op.option("tensors_first") else ("Number",)
+    return any(p.type.base in bases and q.type.required() == TENSOR for p, q in pairs)
 
 
 def _converted(p: Param, i: int) -> str:

@@ -44,8 +44,9 @@ def _(self, src, non_blocking, src_b):
 
 
 @structured(
-    kernel="copy_into", namespaces=(), method=False, out=False, batch=True, cpu_params=("self",)
-)
+    kernel="copy_into", namespaces=(), method=False, out=False, batch=True, cpu_params=("self",),
+    named_without=("CloneBackward", "dtype", "device"),
+)  # fmt: skip
 def _to_copy(
     self: Tensor,
     dtype: DType | None = None,

@@ -868,7 +868,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         input.numel() > 0 or index.numel() == 0,
         "put_(): tried to put elements into an empty tensor",
     )
-    return empty(input.shape, like=input)
+    return empty_as(input)
 
 
 @put.vjp

@@ -110,7 +110,10 @@ def roll(input: Tensor, shifts: Ints1, dims: Ints1 | None = None) -> Tensor:
     )
     for d in along:
         wrap_dim(d, input.ndim)
-    return empty_as(input)
+    if input.is_contiguous():
+        return empty(input.shape, like=input)
+    layout = input.suggest_memory_format()
+    return empty(input.shape, dtype=input.dtype, like=input, memory_format=layout)
 
 
 @roll.vjp

@@ -716,9 +716,8 @@ def group_norm_of_many(
         input.ndim >= 2,
         "Expected at least 2 dimensions for input tensor but received " + f"{input.ndim}",
     )
-    check(num_groups > 0, "Expected num groups to be greater than 0, got " + f"{num_groups}")
     check_value(
-        input.size(0) * input.size(1) // num_groups * prod(input.shape[2:]) != 1,
+        input.numel() != num_groups,
         f"Expected more than 1 value per channel when training, got input size {input.shape}",
     )
     y, _, _ = _group_norm(input, weight, bias, num_groups, eps)

@@ -244,7 +244,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     tensor([1., 0.])
     """
     _check_mask(self, mask, value)
-    return self._masked_fill_(mask, value)
+    return self._masked_fill_(mask, value if is_wrapped(value) else value.clone())
 
 
 @composite(namespaces=(), method=False)

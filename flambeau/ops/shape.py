@@ -365,7 +365,7 @@ def tensor_split(input: Tensor, indices_or_sections: Ints, dim: int = 0) -> Tens
     return out
 
 
-@tensor_split.overload()
+@tensor_split.overload(tensors_first=True)
 def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: int = 0) -> Tensors:
     """Cuts or a number of sections from a tensor.
 

@@ -109,3 +109,13 @@ def test_a_reshape_that_copies_is_no_view():
     np.testing.assert_allclose(
         twice.reshape(6, 6).numpy(), np.diag(6 * np.arange(6.0)), rtol=1e-6
     )
+
+
+def test_the_names_of_copies_in_the_graph():
+    x = torch.ones(2, 3, requires_grad=True)
+    for y in (x.clone(), x.t().contiguous()):
+        assert y.grad_fn.name() == "CloneBackward0"
+    assert x.double().grad_fn.name() == "ToCopyBackward0"
+    y = x.t().reshape(6)
+    assert y.grad_fn.name() == "UnsafeViewBackward0"
+    assert y.grad_fn.next_functions[0][0].name() == "CloneBackward0"

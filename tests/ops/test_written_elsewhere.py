@@ -1,5 +1,5 @@
-"""Where results are written: `out=` of another shape or dtype, sources that overlap what is changed,
-repeated places.
+"""Where results are written: `out=` of another shape or dtype, sources that overlap what is
+changed, lists of results.
 
 Each result is compared with that of the same call on copies that share nothing.
 """
@@ -84,8 +84,6 @@ def test_ones_and_bernoulli_into_out():
 OVERLAPS = {
     "copy": lambda to, x: to.copy_(x),
     "assign": lambda to, x: to.__setitem__(slice(None), x),
-    "add": lambda to, x: to.add_(x),
-    "mul": lambda to, x: torch.mul(x, 2, out=to),
     "cumsum": lambda to, x: torch.cumsum(x, 0, out=to),
     "index_add": lambda to, x: to.index_add_(0, torch.tensor([3, 0, 2, 1]), x),
     "index_copy": lambda to, x: to.index_copy_(0, torch.tensor([3, 0, 2, 1]), x),
@@ -95,13 +93,29 @@ OVERLAPS = {
     "put": lambda to, x: to.put_(torch.tensor([3, 0, 2, 1]), x),
     "masked_scatter": lambda to, x: to.masked_scatter_(torch.tensor([True, False, True, True]), x),
     "fill": lambda to, x: to.fill_(x[2]),
-    "where": lambda to, x: torch.where(to > 2, x, -x, out=to),
     "flip": lambda to, x: to.copy_(x.flip(0)),
-    "addcmul": lambda to, x: to.addcmul_(x, x),
-    "lerp": lambda to, x: to.lerp_(x, 0.5),
     "masked_fill": lambda to, x: to.masked_fill_(x > 1, x[3]),
     "index_fill": lambda to, x: to.index_fill_(0, torch.tensor([0, 2]), x[1]),
 }
+
+
+#: one loop reads and writes: refused
+LOOPS = {
+    "add": lambda to, x: to.add_(x),
+    "mul": lambda to, x: torch.mul(x, 2, out=to),
+    "where": lambda to, x: torch.where(to > 2, x, -x, out=to),
+    "addcmul": lambda to, x: to.addcmul_(x, x),
+    "lerp": lambda to, x: to.lerp_(x, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_formulas_per_element_refuse_what_overlaps(name):
+    x = torch.arange(8.0)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        LOOPS[name](x[2:6], x[1:5])
+    assert x.tolist() == list(range(8))
+    LOOPS[name](x[2:6], x[2:6])
 
 
 @pytest.mark.parametrize("shift", [-1, 1, 2])

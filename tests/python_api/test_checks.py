@@ -1,7 +1,5 @@
 """Checks that programs make of their own values, and small functions of one tensor."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -40,12 +38,10 @@ def test_checks_of_tensors_sizes_and_other_errors():
         torch._check_tensor_all(torch.tensor([1]))
     with pytest.raises(KeyError, match="k"):
         torch._check_with(KeyError, False, lambda: "k")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        torch._check_is_size(2, max=3)
-        for size, most in ((-1, None), (4, 3)):
-            with pytest.raises(RuntimeError):
-                torch._check_is_size(size, max=most)
+    torch._check_is_size(2, max=3)
+    for size, most in ((-1, None), (4, 3)):
+        with pytest.raises(RuntimeError):
+            torch._check_is_size(size, max=most)
 
 
 def test_assertions():
