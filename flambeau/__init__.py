@@ -38,6 +38,7 @@ e, inf, nan, pi, newaxis = math.e, math.inf, math.nan, math.pi, None
 _HOMES = {
     "_checks": (
         "_assert",
+        "_assert_async",
         "_check",
         "_check_index",
         "_check_is_size",
@@ -64,6 +65,7 @@ _HOMES = {
         "use_deterministic_algorithms",
     ),
     "_contractions": ("chain_matmul", "einsum", "tensordot"),
+    "_grouped": ("_grouped_mm",),
     "_factors": ("pca_lowrank", "svd_lowrank"),
     "_legacy": (
         "BFloat16Tensor",

@@ -231,6 +231,11 @@ void check_assignable(const Tensor& out, const Tensor& result, const char* op) {
            ", the result ", result.sizes());
 }
 
+Tensor in_shape_of(const Tensor& out, const Tensor& result) {
+  bool fits = out.numel() == result.numel() && out.sizes() != result.sizes();
+  return fits ? ops::view(result, out.sizes()) : result;
+}
+
 void assign_out(const Tensor& out, const Tensor& result, const char* op) {
   if (out.is_same(result)) {
     out.bump_version();

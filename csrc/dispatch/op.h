@@ -69,6 +69,7 @@ struct OpDesc {
   // those in `dims` (which number dims) are shifted. Others must not be batched.
   uint32_t batchable = 0;
   uint32_t dims = 0;
+  bool all_dims = false;       // an empty list of dims means all of them
   uint32_t keeps = 0;          // tensor parameters whose values the vjp needs
   uint32_t keeps_results = 0;  // results whose values it needs
   uint32_t updates = 0;        // parameters that the kernel changes besides

@@ -216,8 +216,9 @@ PyObject* detach_in_place_function(PyObject*, PyObject* o) {
     return Py_NewRef(o);
   });
 }
-PyObject* is_inference_function(PyObject*, PyObject* o) {
+PyObject* is_inference_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&] {
+    PyObject* o = only_argument("is_inference", args, n, names);
     return PyBool_FromLong(expect_tensor(o, "is_inference", "input").has_flag(kInference));
   });
 }
@@ -266,7 +267,7 @@ PyGetSetDef autograd_properties[] = {
 PyMethodDef autograd_functions[] = {
     {"detach", detach_function, METH_O, "The same data without history, sharing memory."},
     {"detach_", detach_in_place_function, METH_O, "Drops the history of a tensor in place."},
-    {"is_inference", is_inference_function, METH_O, "Was the tensor made under inference_mode?"},
+    {"is_inference", fast(is_inference_function), kFast, "Was the tensor made under inference_mode?"},
     {"_function_apply", fast(apply_function), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

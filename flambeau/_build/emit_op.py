@@ -12,7 +12,9 @@ from .._ir.types import Param, Type
 from .compiler import Entry, body_returns
 from .emit_expr import ExprEmitter, constant, named_constant
 from .emit_stmt import BodyEmitter
-from .emit_vjp import edges, fill_node, node_struct, node_type, results_of, vjp_function
+from .emit_vjp import (
+    edges, fill_node, node_struct, node_type, other_name, results_of, vjp_function,
+)  # fmt: skip
 from .model import Op, cpp_param, cpp_value
 
 Overloaded = Callable[[str], bool]
@@ -150,8 +152,15 @@ def record(entry: Entry, overloaded: Overloaded) -> list[str]:
         f"  set_history({history}, node);",
         *fill_node(entry, overloaded, outputs=False),
         *fill_node(entry, overloaded, outputs=True),
+        *named_without(op),
         "}",
     ]
+
+
+def named_without(op: Op) -> list[str]:
+    """Notes in the node that the call gave none of the parameters that make its usual name."""
+    names = other_name(op)[1:]
+    return [f"  node->plain_ = {' && '.join(f'!{n}' for n in names)};"] if names else []
 
 
 def record_before(
@@ -275,6 +284,8 @@ def structured(entry: Entry, overloaded: Overloaded) -> list[str]:
         if op.option("kernel") != "nothing":
             body.append(f"  if ({runs_kernel(op, results_of(op))})")
             body.append(f"    {kernel}({plus(', '.join(results_of(op)), cpp_args(op))});")
+        else:
+            body.append("  if (asked.fills_new_memory) [[unlikely]] fill_new_memory(result);")
     if _tensor_results(op):
         body += recording(entry)
     body.append(f"  return {'result' if len(op.outputs) == 1 else 'results'};")
@@ -402,7 +413,7 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
             f'    assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)
         ]
         lines += [f"    return {ret};", "  }", *bind_results(op, rule)]
-        lines += [] if op.option("out_cast") else exact
+        lines += exact
         lines += _apart(op, outs, results)
         lines += _all_assignable(op, outs, results)
         aliases = _inputs_overlap(op)
@@ -410,6 +421,11 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
             lines.append(f"  if (writes_directly({o}, {r}){aliases.format(o)}) {r} = {o};")
         lines.append(f"  if ({runs_kernel(op, results)})")
         lines.append(f"    {kernel}({plus(', '.join(results), cpp_args(op))});")
+    if op.option("out_any_dtype"):
+        pairs = zip(outs, results, strict=True)
+        lines += [f"  {r} = ops::to({r}, {o}.dtype());" for o, r in pairs]
+    if op.option("out_any_shape"):
+        lines += [f"  {r} = in_shape_of({o}, {r});" for o, r in zip(outs, results, strict=True)]
     lines += [f'  assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)]
     return [*lines, f"  return {ret};", "}"]
 
@@ -463,7 +479,7 @@ def view(entry: Entry, overloaded: Overloaded) -> list[str]:
     body = [
         modes(op),
         f"  Tensor result = {op.uid}_view({cpp_args(op)});",
-        f"  mark_view(result, {self});",
+        *([] if op.option("unrelated") else [f"  mark_view(result, {self});"]),
         *recording(entry),
         "  return result;",
     ]

@@ -148,6 +148,12 @@ def forward_value(s: Saved, overloaded: Callable[[str], bool]) -> str:
     return value
 
 
+def other_name(op: Op) -> tuple[str, ...]:
+    """The node's name where certain parameters are not given, and these (`named_without=`)."""
+    named = op.option("named_without", ())
+    return tuple(map(str, named)) if isinstance(named, tuple) else ()
+
+
 def node_struct(entry: Entry) -> list[str]:
     """The node: saved fields, `apply`, release."""
     op, vjp = entry.op, entry.vjp
@@ -159,7 +165,11 @@ def node_struct(entry: Entry) -> list[str]:
         lines.append(f"  {field} {s.name}_{'{}' if not s.keeps_memory else ''};")
     lists = [k for k in vjp.differentiable if op.params[vjp.slots[k]].type.base != "Tensor"]
     lines += [f"  uint32_t count{k}_ = 0;" for k in lists]
-    lines.append(f'  const char* name() const override {{ return "{name}0"; }}')
+    text = f'"{name}0"'
+    if other := other_name(op):
+        lines.append("  bool plain_{};")
+        text = f'plain_ ? "{other[0]}0" : {text}'
+    lines.append(f"  const char* name() const override {{ return {text}; }}")
     lines += ["  Tensors apply(Tensors&& grads) override {", *_apply(entry), "  }"]
     resets = [
         f"reset_list({s.name}_);" if "list" in s.kind else f"{s.name}_.reset();"
