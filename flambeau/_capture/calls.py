@@ -19,6 +19,7 @@ import numpy as np
 
 import flambeau
 from flambeau import _C
+from flambeau._ir.where import own_module
 from flambeau.utils._contextlib import context_decorator
 
 from . import kinds, objects
@@ -397,7 +398,7 @@ def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any
     owner = getattr(function, "__self__", None)
     if owner is None or isinstance(owner, types.ModuleType):
         module = getattr(function, "__module__", None) or ""
-        if module.startswith("flambeau"):
+        if own_module(module) is not None:
             return f.interpreter.tensors.call(f, function, args, kwargs)
         if module in _PURE_MODULES or function in _PURE:
             return run_c(f, function, specialised_for(f, function, args), kwargs)

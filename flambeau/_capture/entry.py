@@ -19,6 +19,7 @@ import numpy as np
 
 import flambeau
 from flambeau import _C
+from flambeau._ir.where import own_module
 
 from . import calls, kinds
 from .errors import Skip
@@ -189,7 +190,7 @@ class Entry:
             return self._named(v, f"tuple.__new__({self.constant(cls)}, ({self.values(v)}))")
         if self.world.is_created(v) or isinstance(v, BaseException):
             return self._build_instance(v, cls)
-        if type(v).__module__ == "flambeau._limits":
+        if own_module(type(v).__module__) == "_limits":
             return self.constant(v)
         raise Skip(f"an object of type {cls.__qualname__} is alive where the graph ends")
 

@@ -15,7 +15,7 @@ import flambeau
 from flambeau import _C
 from flambeau._ir.symbols import SymInt
 from flambeau._ir.symfloat import SymFloat
-from flambeau._ir.where import PACKAGE
+from flambeau._ir.where import PACKAGE, own_module, own_packages
 
 #: a missing value: a local that is not set, NULL on CPython's stack
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>", "__slots__": ()})()
@@ -121,7 +121,7 @@ def library_module(name: str | None) -> bool:
     if not name:
         return False
     top = name.partition(".")[0]
-    if top in ("flambeau", "numpy", "builtins"):
+    if top in own_packages or top in ("numpy", "builtins"):
         return True
     return top in sys.stdlib_module_names
 
@@ -135,10 +135,12 @@ def never_captured(code: types.CodeType) -> bool:
 
 def runs_directly(function: types.FunctionType) -> bool:
     """Functions of Flambeau that compute from their arguments alone: called, not followed."""
-    module = function.__module__ or ""
-    return module.startswith(
-        ("flambeau.nn.functional", "flambeau.nn._functional", "flambeau.functional")
-    ) or module in ("flambeau._contractions", "flambeau.nn._reduction", "flambeau._limits")
+    module = own_module(function.__module__) or ""
+    return module.startswith(("nn.functional", "nn._functional", "functional")) or module in (
+        "_contractions",
+        "nn._reduction",
+        "_limits",
+    )
 
 
 def trusted(code: types.CodeType) -> bool | None:

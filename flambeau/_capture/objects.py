@@ -157,7 +157,7 @@ def load_attr(f: Frame, value: Any, name: str) -> Any:
         return _plain_attr(f, value, name)
     if kinds.is_tensor(value):
         return f.interpreter.tensors.attribute(f, value, name)
-    if cls is types.ModuleType:
+    if isinstance(value, types.ModuleType) and _read_as_module(value, cls, name):
         return module_attr(f, value, name)
     if cls is super:
         return super_attr(f, value, name)
@@ -187,6 +187,18 @@ def load_attr_or(f: Frame, value: Any, name: str, default: Any) -> Any:
         if isinstance(raised.error, AttributeError):
             return default
         raise
+
+
+def _read_as_module(module: types.ModuleType, cls: type, name: str) -> bool:
+    """Whether the attribute is what the module's dictionary says, as it is where no subclass of
+    modules has a say in it."""
+    if cls is types.ModuleType:
+        return True
+    if mro_lookup(cls, name)[1] not in (None, types.ModuleType, object):
+        return False
+    plain = mro_lookup(cls, "__getattribute__")[1] is types.ModuleType
+    lazily = mro_lookup(cls, "__getattr__")[0] is not UNSET
+    return plain and (name in module.__dict__ or not lazily)
 
 
 def module_attr(f: Frame, module: types.ModuleType, name: str) -> Any:

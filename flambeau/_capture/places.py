@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from flambeau._ir.where import own_module
+
 LOCAL, CLOSURE, CONTENTS, GLOBALS, CONSTANT, DICT, INSTANCE, ITEM, ATTRIBUTE = range(9)
 TYPE, IDENTITY, EQUAL_CONSTANT, LENGTH, KEYS, ABSENT, EQUAL, TENSOR, TRUTH = range(9)
 
@@ -142,6 +144,7 @@ def _short(value: Any) -> str:
     name = getattr(value, "co_qualname", None)
     if name is not None:
         return f"code of {name}"
-    builtin = type(value).__module__ in ("builtins", "flambeau")
+    module = type(value).__module__
+    builtin = module == "builtins" or own_module(module) == ""
     text = repr(value) if builtin else object.__repr__(value)  # no code of users runs here
     return text if len(text) <= 60 else f"{text[:57]}..."

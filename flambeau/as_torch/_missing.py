@@ -1,0 +1,119 @@
+"""What Flambeau lacks of PyTorch's names: an error that says so, as late as honesty allows.
+
+Owns the reading of `missing.toml`. A name listed there can be imported, subclassed, used in
+annotations and in `isinstance` (where it is false); calling it raises. Any other name raises
+AttributeError at once. Nothing here computes, and nothing pretends to.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.machinery
+import os
+import types
+from typing import Any, NoReturn
+
+PAGE = "docs/missing.md"
+
+
+@functools.cache
+def table() -> dict[str, tuple[str, frozenset[str]]]:
+    """Module -> (why its names are missing, the names)."""
+    import tomllib
+
+    with open(os.path.join(os.path.dirname(__file__), "missing.toml"), "rb") as f:
+        areas = tomllib.load(f)
+    out: dict[str, tuple[str, frozenset[str]]] = {}
+    for area in areas.values():
+        for module, names in area["names"].items():
+            why, known = out.get(module, (area["reason"], frozenset()))
+            out[module] = (why, known | frozenset(names.split()))
+    return out
+
+
+@functools.cache
+def modules() -> dict[str, str]:
+    """Every module the table mentions, and those that hold them: name -> reason."""
+    out = {}
+    for name, (reason, _) in table().items():
+        while "." in name:
+            out.setdefault(name, reason)
+            name = name.rpartition(".")[0]
+    return out
+
+
+class _Refusing(type):
+    """Type of the names that are missing."""
+
+    _reason: str
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(_words(cls))
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return False
+
+    def __getitem__(cls, item: Any) -> Any:
+        return types.GenericAlias(cls, item)
+
+    def __getattr__(cls, name: str) -> Any:
+        raise AttributeError(f"{_name_of(cls)}.{name}: {_words(cls)}")
+
+
+def _name_of(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _words(cls: type) -> str:
+    missing = next(c for c in cls.__mro__ if "_missing" in c.__dict__)
+    return f"{_name_of(missing)}: Flambeau does not have it yet: {missing._reason}; see {PAGE}"
+
+
+def lookup(module: str, name: str) -> Any:
+    """The missing `name` of `module`: what refuses to be used, or AttributeError."""
+    if not name.startswith("__"):
+        full = f"{module}.{name}"
+        if full in modules():
+            return importlib.import_module(full)
+        reason, names = table().get(module, ("", frozenset()))
+        if name in names:
+            body = {"__module__": module, "_reason": reason, "_missing": True}
+            return _Refusing(name, (), body)
+    raise AttributeError(
+        f"module {module!r} has no attribute {name!r} (Flambeau has it not, or not yet: {PAGE})"
+    )
+
+
+def attach(module: types.ModuleType) -> None:
+    """Let a module of ours answer for what it lacks."""
+    own = vars(module).get("__getattr__")
+
+    def read(name: str) -> Any:
+        if own is not None:
+            try:
+                return own(name)
+            except AttributeError:
+                pass
+        value = vars(module)[name] = lookup(module.__name__, name)
+        return value
+
+    vars(module)["__getattr__"] = read
+
+
+def find_spec(fullname: str) -> importlib.machinery.ModuleSpec | None:
+    """The spec of a module of which we have nothing but names."""
+    if fullname not in modules():
+        return None
+    return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=True)
+
+
+class _Loader:
+    """Makes a module whose names are all missing."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__doc__ = f"Not there yet: {modules()[module.__name__]}; see {PAGE}."
+        attach(module)
