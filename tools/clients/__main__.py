@@ -48,7 +48,7 @@ def rounded(value: Any) -> Any:
 
 
 def make_references(cases: list[registry.Case], options: argparse.Namespace) -> int:
-    found = references() if options.names else {}
+    found = references() if options.names or options.new else {}
     failed = 0
 
     def done(name: str, record: dict[str, Any]) -> None:
@@ -123,11 +123,15 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="parts of names of cases")
     parser.add_argument("--mode", default="eager,compiled")
     parser.add_argument("--quick", action="store_true", help="the cases of `make test` alone")
+    parser.add_argument("--new", action="store_true", help="cases without a reference alone")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=120, help="limit of a case")
     parser.add_argument("--out", help="a folder for the records, with tracebacks")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     cases = [c for c in registry.load(options.names) if c.quick or not options.quick]
+    if options.new:
+        stored = references()
+        cases = [c for c in cases if c.name not in stored]
     if options.what == "list":
         for entry in cases:
             print(entry.name)

@@ -66,7 +66,6 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "SwinForImageClassification": (SWIN, LABELS),
     "Swinv2ForImageClassification": (SWIN, LABELS),
     "DonutSwinModel": (SWIN, PIXELS),
-    "Swin2SRModel": ({**SWIN, "depths": [2, 2]}, PIXELS),
     "ConvNextForImageClassification": (CONV, LABELS),
     "ConvNextV2ForImageClassification": (CONV, LABELS),
     "ResNetForImageClassification": (
@@ -80,15 +79,6 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     ),
     "MobileNetV1ForImageClassification": ({"depth_multiplier": 0.25}, LABELS),
     "MobileNetV2ForImageClassification": ({"depth_multiplier": 0.35}, LABELS),
-    "EfficientNetForImageClassification": (
-        {
-            "image_size": 32, "kernel_sizes": [3, 3], "in_channels": [8, 8],
-            "out_channels": [8, 16], "strides": [1, 2], "num_block_repeats": [1, 1],
-            "expand_ratios": [1, 2], "hidden_dim": 32, "depthwise_padding": [],
-            "num_hidden_layers": 8,
-        },
-        LABELS,
-    ),
     "PoolFormerForImageClassification": (
         {"hidden_sizes": [8, 16, 16, 16], "depths": [1, 1, 1, 1]}, LABELS,
     ),
@@ -112,9 +102,6 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
             "focal_windows": [3, 3], "hidden_sizes": [8, 16],
         },
         LABELS,
-    ),
-    "CvtForImageClassification": (
-        {"embed_dim": [8, 16, 16], "num_heads": [1, 2, 2], "depth": [1, 1, 1]}, LABELS,
     ),
     "LevitForImageClassification": (
         {
