@@ -30,6 +30,17 @@ e, inf, nan, pi, newaxis = math.e, math.inf, math.nan, math.pi, None
 
 #: where names live that are loaded on first use
 _HOMES = {
+    "_checks": (
+        "_assert",
+        "_check",
+        "_check_index",
+        "_check_is_size",
+        "_check_not_implemented",
+        "_check_tensor_all",
+        "_check_type",
+        "_check_value",
+        "_check_with",
+    ),
     "_config": (
         "are_deterministic_algorithms_enabled",
         "compiled_with_cxx11_abi",
@@ -62,9 +73,12 @@ _HOMES = {
     ),
     "_limits": ("finfo", "iinfo"),
     "_tensor_str": ("get_printoptions", "printoptions", "set_printoptions"),
+    "_ir.symbols": ("SymInt",),
+    "_ir.symfloat": ("SymFloat",),
     "compiler": ("compile",),
     "amp": ("GradScaler", "autocast", "is_autocast_available"),
     "func": ("vmap",),
+    "jit": ("ScriptModule",),
     "random": ("fork_rng",),
     "serialization": ("load", "save"),
     "storage": ("TypedStorage",),

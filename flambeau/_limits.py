@@ -6,6 +6,7 @@ NumPy, which has no bfloat16.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -18,6 +19,47 @@ _FLOATS = {
     "float32": (32, 8, 23, 6),
     "float64": (64, 11, 52, 15),
 }
+
+#: formats of eight bits and less: (eps, largest, smallest of full precision, smallest of all)
+_SMALL = {
+    "float8_e4m3fn": (2**-3, 448.0, 2**-6, -448.0),
+    "float8_e4m3fnuz": (2**-3, 240.0, 2**-7, -240.0),
+    "float8_e5m2": (2**-2, 57344.0, 2**-14, -57344.0),
+    "float8_e5m2fnuz": (2**-3, 57344.0, 2**-15, -57344.0),
+    "float8_e8m0fnu": (1.0, 2.0**127, 2**-127, 2.0**-127),
+    "float4_e2m1fn_x2": None,
+}
+
+
+class AbsentDtype:
+    """A number format that tensors cannot have yet; what is known of it is its limits.
+
+    Operations refuse it, as they do anything that is not a dtype.
+    """
+
+    __slots__ = ("_name",)
+    is_floating_point, is_complex, itemsize = True, False, 1
+
+    def __init__(self, name: str) -> None:
+        if name not in _SMALL:
+            raise ValueError(f"expected one of {sorted(_SMALL)}, got {name!r}")
+        self._name = name
+
+    @property
+    def is_signed(self) -> bool:
+        return self._name != "float8_e8m0fnu"
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> Any:
+        return absent_dtype, (self._name,)
+
+
+@functools.cache
+def absent_dtype(name: str) -> AbsentDtype:
+    """The one object for a format."""
+    return AbsentDtype(name)
 
 
 def _short(value: float) -> str:
@@ -47,6 +89,11 @@ class finfo:
 
     def __init__(self, type: Any = None) -> None:
         dtype = _C.get_default_dtype() if type is None else type
+        if isinstance(dtype, AbsentDtype) and (small := _SMALL[_name(dtype)]):
+            self.dtype, self.bits, self.resolution = _name(dtype), 8, 1.0
+            self.eps, self.max, self.tiny, self.min = small
+            self.smallest_normal = self.tiny
+            return
         if not isinstance(dtype, _C.dtype):
             raise TypeError(
                 f"finfo(): argument 'type' (position 1) must be torch.dtype, not "

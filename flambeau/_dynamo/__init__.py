@@ -6,6 +6,8 @@ Everything is `flambeau.compiler`'s, but for `config` (switches), `exc` (excepti
 
 from __future__ import annotations
 
+from typing import Any
+
 from flambeau.compiler import (
     allow_in_graph,
     disable,
@@ -18,7 +20,12 @@ from flambeau.compiler import (
 )
 from flambeau.compiler._module import OptimizedModule
 
-from . import backends, config, exc
+from . import backends, config, exc, utils
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """Allow that the function's result is taken as constant; the compiler follows it instead."""
+    return fn
 
 
 def graph_break(msg: str = "") -> None:
@@ -43,6 +50,7 @@ __all__ = [
     "OptimizedModule",
     "backends",
     "allow_in_graph",
+    "assume_constant_result",
     "config",
     "disable",
     "exc",
@@ -53,4 +61,5 @@ __all__ = [
     "mark_dynamic",
     "register_backend",
     "reset",
+    "utils",
 ]

@@ -8,6 +8,7 @@ is written behind it too, so that our own code sees a patched function.
 from __future__ import annotations
 
 import importlib.machinery
+import sys
 import types
 from typing import Any
 
@@ -85,8 +86,10 @@ class Namespace(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         function = None
-        if not name.startswith("__") and self._behind is not None:
-            function = getattr(self._behind, name, None)
+        if not name.startswith("__"):
+            library = sys.modules.get("flambeau.library")
+            operators = {} if library is None else library._operators
+            function = operators.get(f"{self.name}::{name}") or getattr(self._behind, name, None)
         if not callable(function) or isinstance(function, type):
             raise AttributeError(f"'_OpNamespace' {self.name!r} object has no attribute {name!r}")
         packet = Packet(f"{self.name}.{name}", function)

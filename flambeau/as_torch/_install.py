@@ -145,15 +145,17 @@ def adopt(module: types.ModuleType) -> None:
         return
     new = _THEIRS + old[len(_OURS) :]
     sys.modules[new] = module
-    if old.split(".")[1].startswith("_"):
-        return  # our own inside: found by either name, and keeps its own
+    if old.split(".")[1].startswith("_"):  # our own inside: by either name, and keeps its own
+        if old.count(".") == 1:
+            _missing.attach(module, new)
+        return
     module.__name__ = new
     if module.__spec__ is not None:  # else one made by hand
         spec = module.__spec__ = _spec_as(module, new)
         module.__loader__, module.__package__ = spec.loader, spec.parent
     for value in list(vars(module).values()):
         _rename(value, old, new)
-    _missing.attach(module)
+    _missing.attach(module, new)
 
 
 class Finder:
@@ -213,7 +215,10 @@ class _Adopting:
     def exec_module(self, module: types.ModuleType) -> None:
         assert module.__spec__ is not None
         module.__spec__.loader = module.__loader__ = self.loader
+        name = module.__name__
         self.loader.exec_module(module)
+        for made in [m for n, m in sys.modules.items() if n.startswith(name + ".")]:
+            adopt(made)  # by the module's own hand, without a loader
         adopt(module)
 
     def __getattr__(self, name: str) -> Any:

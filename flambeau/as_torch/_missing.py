@@ -12,6 +12,7 @@ import importlib
 import importlib.machinery
 import os
 import types
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 PAGE = "docs/missing.md"
@@ -70,9 +71,38 @@ def _words(cls: type) -> str:
     return f"{_name_of(missing)}: Flambeau does not have it yet: {missing._reason}; see {PAGE}"
 
 
+def _small_float(name: str) -> Callable[[], Any]:
+    def find() -> Any:
+        from flambeau._limits import absent_dtype
+
+        return absent_dtype(name)
+
+    return find
+
+
+def _dispatch(name: str) -> Callable[[], Any]:
+    def find() -> Any:
+        from . import _dispatch_keys
+
+        return getattr(_dispatch_keys, name)
+
+    return find
+
+
+_FLOATS = ("4_e2m1fn_x2", "8_e4m3fn", "8_e4m3fnuz", "8_e5m2", "8_e5m2fnuz", "8_e8m0fnu")
+#: names that only programs written for PyTorch ask for, and that are facts
+_LENT: dict[tuple[str, str], Callable[[], Any]] = {
+    **{("torch", f"float{f}"): _small_float(f"float{f}") for f in _FLOATS},
+    **{("torch._C", n): _dispatch(n) for n in ("DispatchKey", "DispatchKeySet")},
+}
+
+
 def lookup(module: str, name: str) -> Any:
     """The missing `name` of `module`: what refuses to be used, or AttributeError."""
     if not name.startswith("__"):
+        lent = _LENT.get((module, name))
+        if lent is not None:
+            return lent()
         full = f"{module}.{name}"
         if full in modules():
             return importlib.import_module(full)
@@ -85,8 +115,11 @@ def lookup(module: str, name: str) -> Any:
     )
 
 
-def attach(module: types.ModuleType) -> None:
-    """Let a module of ours answer for what it lacks."""
+def attach(module: types.ModuleType, name: str) -> None:
+    """Let a module of ours answer, under PyTorch's name, for what it lacks."""
+    if hasattr(type(module), "__getattr__"):
+        return  # it answers itself
+    shown = name
     own = vars(module).get("__getattr__")
 
     def read(name: str) -> Any:
@@ -95,7 +128,7 @@ def attach(module: types.ModuleType) -> None:
                 return own(name)
             except AttributeError:
                 pass
-        value = vars(module)[name] = lookup(module.__name__, name)
+        value = vars(module)[name] = lookup(shown, name)
         return value
 
     vars(module)["__getattr__"] = read
@@ -116,4 +149,4 @@ class _Loader:
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__doc__ = f"Not there yet: {modules()[module.__name__]}; see {PAGE}."
-        attach(module)
+        attach(module, module.__name__)

@@ -27,7 +27,7 @@ from .parameter import (
     UninitializedParameter as UninitializedParameter,
 )
 
-_LATE = ("attention", "common_types", "utils")
+_LATE = ("attention", "common_types", "parallel", "utils")
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
@@ -56,6 +56,8 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
 def __getattr__(name: str) -> Any:
     if name in _LATE:
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "DataParallel":
+        return importlib.import_module(f"{__name__}.parallel").DataParallel
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -223,8 +223,14 @@ def _flatten_list(tree: Any) -> tuple[list[Any], Context]:
     return list(tree), None
 
 
-def _flatten_dict(tree: Any) -> tuple[list[Any], Context]:
+def _dict_flatten(tree: Any) -> tuple[list[Any], Context]:
     return list(tree.values()), list(tree.keys())
+
+
+def _dict_flatten_with_keys(
+    d: Mapping[Any, Any],
+) -> tuple[list[tuple[KeyEntry, Any]], Context]:
+    return _mapping_keys(d), list(d.keys())
 
 
 def _flatten_defaultdict(tree: Any) -> tuple[list[Any], Context]:
@@ -247,17 +253,17 @@ register_pytree_node(
 )
 register_pytree_node(
     dict,
-    _flatten_dict,
+    _dict_flatten,
     lambda children, keys: dict(zip(keys, children, strict=True)),
     serialized_type_name="builtins.dict",
-    flatten_with_keys_fn=lambda tree: (_mapping_keys(tree), list(tree.keys())),
+    flatten_with_keys_fn=_dict_flatten_with_keys,
 )
 register_pytree_node(
     OrderedDict,
-    _flatten_dict,
+    _dict_flatten,
     lambda children, keys: OrderedDict(zip(keys, children, strict=True)),
     serialized_type_name="collections.OrderedDict",
-    flatten_with_keys_fn=lambda tree: (_mapping_keys(tree), list(tree.keys())),
+    flatten_with_keys_fn=_dict_flatten_with_keys,
 )
 register_pytree_node(
     defaultdict,

@@ -1,0 +1,116 @@
+"""`distributed` for a world of one process.
+
+`init_process_group` makes a group of this process, and every collective has the result that its
+definition gives for one; more processes are refused. Owns the names and what is available.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+from . import constants
+from ._collectives import *  # noqa: F403
+from ._collectives import __all__ as _collectives
+from ._group import (
+    Backend,
+    GroupMember,
+    ProcessGroup,
+    ReduceOp,
+    Work,
+    destroy_process_group,
+    get_backend,
+    get_global_rank,
+    get_group_rank,
+    get_node_local_rank,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    group,
+    init_process_group,
+    is_initialized,
+    new_group,
+)
+from .constants import default_pg_timeout
+
+__all__ = [
+    "Backend",
+    "GroupMember",
+    "ProcessGroup",
+    "ReduceOp",
+    "Work",
+    "constants",
+    "default_pg_timeout",
+    "destroy_process_group",
+    "get_backend",
+    "get_global_rank",
+    "get_group_rank",
+    "get_node_local_rank",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "group",
+    "init_process_group",
+    "is_available",
+    "is_backend_available",
+    "is_gloo_available",
+    "is_initialized",
+    "is_mpi_available",
+    "is_nccl_available",
+    "is_torchelastic_launched",
+    "is_ucc_available",
+    "is_xccl_available",
+    "new_group",
+    *_collectives,
+]
+
+
+def is_available() -> bool:
+    """Whether process groups can be made.
+
+    >>> torch.distributed.is_available()
+    True
+    """
+    return True
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether an engine can be asked for: `gloo`, for a group of one needs nothing."""
+    return backend.lower() == "gloo"
+
+
+def is_gloo_available() -> bool:
+    """Whether `init_process_group("gloo")` works."""
+    return True
+
+
+def is_nccl_available() -> bool:
+    """Whether GPUs can be joined: no."""
+    return False
+
+
+def is_mpi_available() -> bool:
+    """Whether MPI is built in: no."""
+    return False
+
+
+def is_ucc_available() -> bool:
+    """Whether UCC is built in: no."""
+    return False
+
+
+def is_xccl_available() -> bool:
+    """Whether Intel GPUs can be joined: no."""
+    return False
+
+
+def is_torchelastic_launched() -> bool:
+    """Whether a launcher has started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("nn", "algorithms", "distributed_c10d", "tensor"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,7 @@
+"""Training with uneven inputs, for a world of one."""
+
+from __future__ import annotations
+
+from .join import Join, Joinable, JoinHook
+
+__all__ = ["Join", "JoinHook", "Joinable"]

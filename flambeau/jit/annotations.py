@@ -1,0 +1,25 @@
+"""Types that scripts are annotated with; here they say nothing beyond their name.
+
+Owns the `BroadcastingList` family: a list of a fixed length that also takes one number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: UP035
+
+__all__ = ["Dict", "List", "Optional", "Tuple", "Union"]
+
+
+class _BroadcastingList:
+    """`BroadcastingList2[int]` is an annotation and nothing else."""
+
+    def __getitem__(self, types: Any) -> None:
+        return None
+
+
+BroadcastingList1 = _BroadcastingList()
+BroadcastingList2 = _BroadcastingList()
+BroadcastingList3 = _BroadcastingList()
+BroadcastingList4 = _BroadcastingList()
+BroadcastingList5 = _BroadcastingList()
+BroadcastingList6 = _BroadcastingList()
