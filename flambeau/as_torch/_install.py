@@ -76,8 +76,7 @@ def _install() -> None:
     vars(top)["_differs"] |= {"version", "torch"}
     sys.meta_path.insert(0, Finder())
     for name, module in list(sys.modules.items()):
-        if name.startswith("flambeau."):
-            adopt(module)
+        adopt(name, module)
     for value in list(vars(flambeau).values()):
         _rename(value, _OURS, _THEIRS)
 
@@ -138,10 +137,9 @@ def _rename(value: Any, old: str, new: str) -> None:
             pass  # a type of the core that cannot be changed
 
 
-def adopt(module: types.ModuleType) -> None:
-    """A module of ours, loaded: known and named as PyTorch's."""
-    old = getattr(module, "__name__", "")
-    if not old.startswith("flambeau.") or old.split(".")[1] in _NOT_SHOWN:
+def adopt(old: str, module: types.ModuleType) -> None:
+    """What was loaded as `old`: if it is a module of ours, it is known and named as PyTorch's."""
+    if not old.startswith(f"{_OURS}.") or old.split(".")[1] in _NOT_SHOWN:
         return
     new = _THEIRS + old[len(_OURS) :]
     sys.modules[new] = module
@@ -217,9 +215,9 @@ class _Adopting:
         module.__spec__.loader = module.__loader__ = self.loader
         name = module.__name__
         self.loader.exec_module(module)
-        for made in [m for n, m in sys.modules.items() if n.startswith(name + ".")]:
-            adopt(made)  # by the module's own hand, without a loader
-        adopt(module)
+        for made in [n for n in sys.modules if n.startswith(name + ".")]:
+            adopt(made, sys.modules[made])  # by the module's own hand, without a loader
+        adopt(name, module)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.loader, name)

@@ -1,31 +1,41 @@
 """`torch.__version__`: text that compares as versions do.
 
-Owns the comparison alone, after PEP 440 as far as a release and a local label go; where
-`packaging` is installed it is not needed. Must not know which version it is.
+Owns the comparison alone, after PEP 440 as far as a release, what precedes it and a local label
+go. Written in plain string methods, which the compiler follows. Must not know which version it is.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-_RELEASE = re.compile(r"v?(\d+(?:\.\d+)*)\s*(?:[-_.]?(a|b|rc|dev|post)[a-z]*[-_.]?(\d*))?", re.I)
-_ORDER = {"dev": -4, "a": -3, "b": -2, "rc": -1, "": 0, "post": 1}
+#: what may follow the numbers of a release, in the order of versions
+_ORDER = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "rc": -1, "c": -1, "post": 1}
 
 
 def _key(value: Any) -> tuple[Any, ...] | None:
     """What a version is ordered by; None for what is none."""
-    if isinstance(value, tuple | list):
-        value = ".".join(map(str, value))
-    value = str(value)
-    release, _, local = value.partition("+")
-    found = _RELEASE.match(release.strip())
-    if found is None:
-        return None
-    numbers = [int(n) for n in found[1].split(".")]
+    if isinstance(value, (tuple, list)):
+        value = ".".join([str(v) for v in value])
+    release, _, local = str(value).strip().lower().partition("+")
+    release = release.removeprefix("v").replace("-", ".").replace("_", ".")
+    numbers: list[int] = []
+    order, count = 0, 0
+    for part in release.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        word = part[len(digits) :].rstrip("0123456789")
+        if digits:
+            numbers.append(int(digits))
+        if word:
+            if word not in _ORDER:
+                return None
+            order = _ORDER[word]
+            count = int(part[len(digits) + len(word) :] or 0)
+            break
+        if not digits:
+            return None
     while len(numbers) > 1 and numbers[-1] == 0:
         numbers.pop()
-    return tuple(numbers), _ORDER[(found[2] or "").lower()], int(found[3] or 0), local
+    return (tuple(numbers), order, count, local) if numbers else None
 
 
 class TorchVersion(str):
@@ -37,29 +47,25 @@ class TorchVersion(str):
 
     __slots__ = ()
 
-    def _keys(self, other: Any) -> tuple[Any, Any] | None:
-        mine, theirs = _key(str.__str__(self)), _key(other)
-        return None if mine is None or theirs is None else (mine, theirs)
-
     def __lt__(self, other: Any) -> bool:
-        keys = self._keys(other)
-        return keys[0] < keys[1] if keys else str.__lt__(self, other)
+        mine, theirs = _key(self), _key(other)
+        return str.__lt__(self, other) if mine is None or theirs is None else mine < theirs
 
     def __le__(self, other: Any) -> bool:
-        keys = self._keys(other)
-        return keys[0] <= keys[1] if keys else str.__le__(self, other)
+        mine, theirs = _key(self), _key(other)
+        return str.__le__(self, other) if mine is None or theirs is None else mine <= theirs
 
     def __gt__(self, other: Any) -> bool:
-        keys = self._keys(other)
-        return keys[0] > keys[1] if keys else str.__gt__(self, other)
+        mine, theirs = _key(self), _key(other)
+        return str.__gt__(self, other) if mine is None or theirs is None else mine > theirs
 
     def __ge__(self, other: Any) -> bool:
-        keys = self._keys(other)
-        return keys[0] >= keys[1] if keys else str.__ge__(self, other)
+        mine, theirs = _key(self), _key(other)
+        return str.__ge__(self, other) if mine is None or theirs is None else mine >= theirs
 
     def __eq__(self, other: Any) -> bool:
-        keys = self._keys(other)
-        return keys[0] == keys[1] if keys else str.__eq__(self, other)
+        mine, theirs = _key(self), _key(other)
+        return str.__eq__(self, other) if mine is None or theirs is None else mine == theirs
 
     def __ne__(self, other: Any) -> bool:
         return not self == other

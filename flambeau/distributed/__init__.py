@@ -12,7 +12,7 @@ from typing import Any
 
 from . import constants
 from ._collectives import *  # noqa: F403
-from ._collectives import __all__ as _collectives
+from ._collectives import __all__ as _names
 from ._group import (
     Backend,
     GroupMember,
@@ -62,7 +62,7 @@ __all__ = [
     "is_ucc_available",
     "is_xccl_available",
     "new_group",
-    *_collectives,
+    *_names,
 ]
 
 

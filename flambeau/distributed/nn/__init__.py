@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from . import functional
 from .functional import *  # noqa: F403
-from .functional import __all__ as _functions
+from .functional import __all__ as _names
 
-__all__ = ["functional", *_functions]
+__all__ = ["functional", *_names]
