@@ -75,7 +75,7 @@ def conditions(record: dict[str, Any]) -> dict[str, float]:
             (gap for _, gap, _ in differences(moved[name], section) if math.isfinite(gap)),
             default=0.0,
         )
-        / NUDGE
+        / NUDGE[record["mixed"]]
         for name, section in sections(record).items()
         if name in moved
     }

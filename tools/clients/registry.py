@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-#: relative size of the change of the weights by which the conditioning of a case is measured
-NUDGE = 2.0**-24
+#: relative size of the change of the weights by which the conditioning of a case is measured, in
+#: float64 throughout, or with steps in float32
+NUDGE = {False: 2.0**-40, True: 2.0**-24}
 
 
 @dataclass

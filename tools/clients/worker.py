@@ -21,9 +21,10 @@ def answer(name: str, mode: str, cases: dict[str, Any]) -> dict[str, Any]:
     case = cases[name]
     record = measure.measure(case, compiled=mode == "compiled")
     if mode == "reference" and not record["errors"]:
-        nudged = measure.measure(case, nudge=registry.NUDGE)
+        mixed = case.dtype != "float64" or measure.rounds_to_single(case)
+        nudged = measure.measure(case, nudge=registry.NUDGE[mixed])
         record["nudged"] = {key: nudged.get(key) for key in ("infer", "train") if key in nudged}
-        record["mixed"] = case.dtype != "float64" or measure.rounds_to_single(case)
+        record["mixed"] = mixed
     record["seconds"] = round(time.perf_counter() - start, 3)
     return record
 
