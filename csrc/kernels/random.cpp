@@ -9,13 +9,10 @@
 #include "gen/kernels.h"
 #include "kernels/copy.h"
 #include "kernels/random_bits.h"
+#include "kernels/random_draws.h"
 
 namespace flambeau::kernels {
 namespace {
-
-constexpr double kTwoPi = 6.283185307179586476925286766559;
-
-using OptGenerator = std::optional<Generator>;
 
 // Words from the engine, in bulk.
 void draw(Mt19937& e, uint32_t* out, int64_t n) {
@@ -34,11 +31,6 @@ void draw(Mt19937& e, uint32_t* out, int64_t n) {
     out += k;
     n -= k;
   }
-}
-
-double next_uniform53(GeneratorImpl& g) {
-  uint32_t high = g.engine(), low = g.engine();
-  return uniform53(high, low);
 }
 
 // The tensor as one dense run in memory order, to be filled by f(data, n); others go through a
@@ -123,18 +115,6 @@ void uniform_fill(const Tensor& t, GeneratorImpl& g, double from, double to) {
       }
     });
   }
-}
-
-double normal_double(GeneratorImpl& g) {
-  if (g.next_normal_double) {
-    double x = *g.next_normal_double;
-    g.next_normal_double.reset();
-    return x;
-  }
-  double u1 = next_uniform53(g), u2 = next_uniform53(g);
-  double r = std::sqrt(-2.0 * std::log1p(-u2)), theta = kTwoPi * u1;
-  g.next_normal_double = r * std::sin(theta);
-  return r * std::cos(theta);
 }
 
 // Box-Muller over groups of 16 places: uniform numbers first, then pairs (i, i + 8).
@@ -467,47 +447,6 @@ void multinomial_with_replacement(Tensor& out, const Tensor& input, int64_t samp
     run.operator()<double>(DType::Float64);
   else
     run.operator()<float>(DType::Float32);
-}
-
-namespace {
-// Knuth's product of uniforms for small rates, Hoermann's transformed rejection (PTRS) for large
-// ones.
-int64_t poisson_draw(double rate, GeneratorImpl& g) {
-  if (!(rate >= 0)) return 0;
-  if (rate == 0) return 0;
-  if (rate < 10) {
-    double floor = std::exp(-rate), product = 1;
-    for (int64_t k = 0;; ++k) {
-      product *= next_uniform53(g);
-      if (!(product > floor)) return k;
-    }
-  }
-  double slam = std::sqrt(rate), loglam = std::log(rate), b = 0.931 + 2.53 * slam,
-         a = -0.059 + 0.02483 * b;
-  double invalpha = 1.1239 + 1.1328 / (b - 3.4), vr = 0.9277 - 3.6224 / (b - 2);
-  while (true) {
-    double u = next_uniform53(g) - 0.5, v = next_uniform53(g), us = 0.5 - std::fabs(u);
-    double k = std::floor((2 * a / us + b) * u + rate + 0.43);
-    if (us >= 0.07 && v <= vr) return static_cast<int64_t>(k);
-    if (k < 0 || (us < 0.013 && v > us)) continue;
-    if (std::log(v) + std::log(invalpha) - std::log(a / (us * us) + b) <=
-        -rate + k * loglam - std::lgamma(k + 1))
-      return static_cast<int64_t>(k);
-  }
-}
-}  // namespace
-
-void poisson(Tensor& out, const Tensor& input, const OptGenerator& generator) {
-  Tensor rates = contiguous(to_dtype(input, DType::Float64));
-  Tensor result = empty(out.sizes(), DType::Float64);
-  GeneratorImpl& g = generator_or_default(generator);
-  std::lock_guard guard(g.mutex);
-  for (int64_t i = 0; i < rates.numel(); ++i) {
-    double rate = rates.data<double>()[i];
-    FB_CHECK(rate >= 0, "invalid Poisson rate, expected rate to be non-negative");
-    result.data<double>()[i] = static_cast<double>(poisson_draw(rate, g));
-  }
-  copy(out, result);
 }
 
 void dropout(Tensor& out, Tensor& mask, const Tensor& input, double p,

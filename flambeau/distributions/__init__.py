@@ -1,0 +1,95 @@
+"""Probability distributions: samples, densities, moments, divergences, and maps between supports.
+
+Owns the public names. Each family's file holds several distributions; ``_HOMES`` says under which
+module names these are found as well, the names that programs import them by. Must not be loaded
+by ``import flambeau``.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from . import (  # those of divergences register themselves
+    _categories,
+    _circular,
+    _counts,
+    _derived,
+    _gaussian,
+    _kl_cross,
+    _kl_same,
+    _location_scale,
+    _matrices,
+    _positive,
+    _relaxed,
+    _simplex,
+    constraint_registry,
+    constraints,
+    distribution,
+    exp_family,
+    independent,
+    kl,
+    mixture_same_family,
+    transformed_distribution,
+    transforms,
+    utils,
+)
+from .constraint_registry import biject_to, transform_to
+from .kl import kl_divergence, register_kl
+from .transforms import *  # noqa: F403
+
+#: files of families: the modules that each answers for
+_HOMES: dict[Any, tuple[str, ...]] = {
+    _categories: ("categorical", "multinomial", "one_hot_categorical"),
+    _circular: ("von_mises",),
+    _counts: (
+        "bernoulli",
+        "binomial",
+        "continuous_bernoulli",
+        "geometric",
+        "negative_binomial",
+        "poisson",
+    ),
+    _derived: (
+        "gumbel",
+        "half_cauchy",
+        "half_normal",
+        "inverse_gamma",
+        "kumaraswamy",
+        "log_normal",
+        "logistic_normal",
+        "pareto",
+        "weibull",
+    ),
+    _gaussian: ("lowrank_multivariate_normal", "multivariate_normal"),
+    _location_scale: ("cauchy", "laplace", "normal", "studentT", "uniform"),
+    _matrices: ("lkj_cholesky", "wishart"),
+    _positive: ("chi2", "exponential", "fishersnedecor", "gamma", "generalized_pareto"),
+    _relaxed: ("relaxed_bernoulli", "relaxed_categorical"),
+    _simplex: ("beta", "dirichlet"),
+}
+for _home, _names in _HOMES.items():
+    for _name in _names:
+        globals()[_name] = sys.modules[f"{__name__}.{_name}"] = _home
+
+#: the classes of distributions, as their files have them
+_CLASSES = {
+    _name: _value
+    for _home in (*_HOMES, distribution, exp_family, independent, mixture_same_family,
+                  transformed_distribution)
+    for _name, _value in vars(_home).items()
+    if isinstance(_value, type) and issubclass(_value, distribution.Distribution)
+    and _name[0] != "_"
+}  # fmt: skip
+globals().update(_CLASSES)
+
+#: not shown here, as they stand for a step of another
+_INNER = {"LogitRelaxedBernoulli", "ExpRelaxedCategorical"}
+__all__ = sorted(_CLASSES.keys() - _INNER) + [
+    "biject_to",
+    "kl_divergence",
+    "register_kl",
+    "transform_to",
+    *transforms.__all__,
+]
+del _home, _name, _names
