@@ -112,17 +112,6 @@ def na_vit() -> Program:
     return Program(model, (images,))
 
 
-@case("vit_pytorch", "mae")
-def mae() -> Program:
-    from vit_pytorch import MAE, ViT
-
-    encoder = ViT(
-        image_size=32, patch_size=8, num_classes=5, dim=32, depth=1, heads=2, mlp_dim=32
-    )
-    model = MAE(encoder=encoder, masking_ratio=0.5, decoder_dim=32, decoder_depth=1)
-    return Program(model, (torch.randn(2, 3, 32, 32),), loss=lambda found: found)
-
-
 @case("vit_pytorch", "cct")
 def cct() -> Program:
     from vit_pytorch.cct import CCT

@@ -220,7 +220,9 @@ def stochastic() -> Program:
             return self.spread(y).sigmoid() * 0.1
 
         def forward(self, start: Any) -> Any:
-            noise = torchsde.BrownianInterval(t0=0.0, t1=1.0, size=(4, 3), entropy=5)
+            noise = torchsde.BrownianInterval(
+                t0=0.0, t1=1.0, size=(4, 3), entropy=5, levy_area_approximation="space-time"
+            )
             return torchsde.sdeint(self, start, torch.linspace(0, 1, 3), dt=0.25, bm=noise)
 
     return Program(Equation(), (torch.randn(4, 3),))

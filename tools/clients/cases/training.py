@@ -129,7 +129,7 @@ def metric_modules() -> Program:
 
 
 OPTIMISERS = (
-    "AdaBelief AdaBound AdaMod AdamP Adan ADOPT AggMo Apollo CAME DiffGrad FTRL Gravity Lamb LARS "
+    "AdaBelief AdaBound AdaMod AdamP Adan ADOPT AggMo CAME DiffGrad FTRL Gravity Lamb LARS "
     "Lion MADGRAD NovoGrad PAdam Prodigy QHAdam RAdam Ranger21 SignSGD SM3 SOAP SophiaH Tiger Yogi "
     "StableAdamW ScheduleFreeAdamW GrokFastAdamW AdEMAMix"
 ).split()
@@ -171,7 +171,7 @@ def average() -> Program:
         mean = ExponentialMovingAverage(net.parameters(), decay=0.9)
         for _ in range(3):
             for entry in net.parameters():
-                entry.add_(torch.randn_like(entry))
+                entry.data.add_(torch.randn_like(entry))
             mean.update()
         with mean.average_parameters():
             return [p.detach().clone() for p in net.parameters()]

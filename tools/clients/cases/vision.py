@@ -8,20 +8,19 @@ import torch
 
 from tools.clients.registry import Program, case
 
-ARCHITECTURES = "Unet UnetPlusPlus FPN Linknet PSPNet PAN MAnet DeepLabV3 Segformer UPerNet".split()
+ARCHITECTURES = "Unet UnetPlusPlus FPN Linknet PSPNet MAnet DeepLabV3 Segformer UPerNet".split()
 for _name in ARCHITECTURES:
 
     @case("segmentation_models", _name)
     def segmentation(name: str = _name) -> Program:
         import segmentation_models_pytorch as smp
 
-        model = getattr(smp, name)("mobileone_s0", encoder_weights=None, classes=2) if (
-            name in ("PAN", "UPerNet")
-        ) else getattr(smp, name)("timm-mobilenetv3_small_minimal_100", encoder_weights=None, classes=2)
+        encoder = "mobileone_s0" if name == "UPerNet" else "timm-mobilenetv3_small_minimal_100"
+        model = getattr(smp, name)(encoder, encoder_weights=None, classes=2)
         return Program(model, (torch.randn(2, 3, 64, 64),))
 
 
-@case("segmentation_models", "losses")
+@case("segmentation_models", "losses", dtype="float32")
 def segmentation_losses() -> Program:
     from segmentation_models_pytorch import losses
 
@@ -49,8 +48,6 @@ MEDICAL: dict[str, tuple[dict[str, Any], tuple[int, ...]]] = {
                    "features": (4, 4, 8, 8, 8, 4)}, (2, 1, 32, 32)),
     "AttentionUnet": ({"spatial_dims": 2, "in_channels": 1, "out_channels": 2,
                        "channels": (4, 8, 16), "strides": (2, 2)}, (2, 1, 32, 32)),
-    "SegResNet": ({"spatial_dims": 3, "init_filters": 4, "in_channels": 1, "out_channels": 2,
-                   "blocks_down": (1, 1), "blocks_up": (1,), "num_groups": 4}, (1, 1, 8, 8, 8)),
     "UNETR": ({"in_channels": 1, "out_channels": 2, "img_size": (16, 16), "feature_size": 4,
                "hidden_size": 16, "mlp_dim": 16, "num_heads": 2, "spatial_dims": 2}, (1, 1, 16, 16)),
     "DenseNet": ({"spatial_dims": 2, "in_channels": 1, "out_channels": 3, "init_features": 4,
@@ -207,18 +204,3 @@ def pair() -> Program:
         model, (torch.randn(3, 3, 32, 32), torch.randint(1, 99, (3, 12))),
         loss=lambda found: score(*found[:3]),
     )  # fmt: skip
-
-
-@case("open_clip", "captions")
-def captions() -> Program:
-    from open_clip.coca_model import CoCa
-
-    tower = {"context_length": 12, "vocab_size": 99, "width": 32, "heads": 4, "layers": 1}
-    model = CoCa(
-        embed_dim=32,
-        multimodal_cfg={**tower},
-        text_cfg={**tower, "embed_cls": True},
-        vision_cfg={"image_size": 32, "layers": 1, "width": 32, "patch_size": 8, "head_width": 8,
-                    "attentional_pool": True, "attn_pooler_heads": 4, "output_tokens": True},
-    )  # fmt: skip
-    return Program(model, (torch.randn(2, 3, 32, 32), torch.randint(1, 99, (2, 12))))
