@@ -6,7 +6,6 @@ Owns the switches. Modules here always replace a parameter's data in place where
 from __future__ import annotations
 
 
-
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
     """Let conversions of a module make new parameters, which is not built."""
     if value:

@@ -83,6 +83,7 @@ _HOMES = {
     "serialization": ("load", "save"),
     "storage": ("TypedStorage",),
 }
+_MODULES = ("__config__", "__future__")
 _home_of = {name: home for home, names in _HOMES.items() for name in names}
 
 
@@ -92,7 +93,9 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     elif name[:1] == "_" and name[:2] != "__" and hasattr(_C, name):
         value = getattr(_C, name)  # operations such as _foreach_add
-    elif name[:2] != "__" and importlib.util.find_spec(f"{__name__}.{name}") is not None:
+    elif (name[:2] != "__" or name in _MODULES) and importlib.util.find_spec(
+        f"{__name__}.{name}"
+    ) is not None:
         value = importlib.import_module(f"{__name__}.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

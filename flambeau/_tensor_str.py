@@ -200,6 +200,9 @@ def _contents(tensor: Any, indent: int) -> str:
     return _brackets(nested, shortened, column, indent)
 
 
+_tensor_str = _contents  # the name by which programs import it
+
+
 def _dtype_goes_without_saying(dtype: Any) -> bool:
     default = fb.get_default_dtype()
     if dtype.is_complex:

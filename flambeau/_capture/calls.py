@@ -19,7 +19,7 @@ import numpy as np
 
 import flambeau
 from flambeau import _C
-from flambeau._ir.where import own_module
+from flambeau._ir.own import own_module
 from flambeau.utils._contextlib import context_decorator
 
 from . import kinds, objects

@@ -13,9 +13,10 @@ from typing import Any
 
 import flambeau
 from flambeau import _C
+from flambeau._ir.own import own_module, own_packages
 from flambeau._ir.symbols import SymInt
 from flambeau._ir.symfloat import SymFloat
-from flambeau._ir.where import PACKAGE, own_module, own_packages
+from flambeau._ir.where import PACKAGE
 
 #: a missing value: a local that is not set, NULL on CPython's stack
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>", "__slots__": ()})()

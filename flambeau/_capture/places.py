@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flambeau._ir.where import own_module
+from flambeau._ir.own import own_module
 
 LOCAL, CLOSURE, CONTENTS, GLOBALS, CONSTANT, DICT, INSTANCE, ITEM, ATTRIBUTE = range(9)
 TYPE, IDENTITY, EQUAL_CONSTANT, LENGTH, KEYS, ABSENT, EQUAL, TENSOR, TRUTH = range(9)

@@ -9,14 +9,6 @@ from pathlib import Path
 
 #: the package's folder by the name that its code goes by: links are not followed
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
-#: top-level names that its modules go by; `flambeau.as_torch` adds one
-own_packages = {"flambeau"}
-
-
-def own_module(name: str | None) -> str | None:
-    """Name within the package of a module of ours, "" for the top; None for others."""
-    top, _, rest = (name or "").partition(".")
-    return rest if top in own_packages else None
 
 
 @dataclass(frozen=True)

@@ -108,4 +108,3 @@ def main(arguments: list[str]) -> int:
     _lead_children()
     _run(arguments)
     return 0
-

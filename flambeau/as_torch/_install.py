@@ -13,10 +13,10 @@ import importlib.util
 import sys
 import types
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import flambeau
-from flambeau._ir import where
+from flambeau._ir.own import own_packages
 
 from . import _missing, _paths
 from ._face import Face, Ops
@@ -56,7 +56,7 @@ def take_over(module: types.ModuleType) -> None:
 
 
 def _install() -> None:
-    where.own_packages.add(_THEIRS)
+    own_packages.add(_THEIRS)
     kinds = sys.modules.get("flambeau._capture.kinds")
     if kinds is not None:
         kinds.library_module.cache_clear()
@@ -185,7 +185,9 @@ class Finder:
 
     def _theirs(self, fullname: str, rest: str) -> importlib.machinery.ModuleSpec | None:
         if not rest:
-            return importlib.machinery.ModuleSpec(fullname, _Present(fullname), is_package=True)
+            return importlib.machinery.ModuleSpec(
+                fullname, cast(Any, _Present(fullname)), is_package=True
+            )
         if rest.partition(".")[0] == "ops":
             return None  # there, and without modules
         ours = f"{_OURS}.{rest}"
@@ -194,7 +196,9 @@ class Finder:
         except (ModuleNotFoundError, ValueError):
             found = None
         if found is not None:
-            spec = importlib.machinery.ModuleSpec(fullname, _Present(ours), origin=found.origin)
+            spec = importlib.machinery.ModuleSpec(
+                fullname, cast(Any, _Present(ours)), origin=found.origin
+            )
             spec.submodule_search_locations = found.submodule_search_locations
             return spec
         return _missing.find_spec(fullname)
@@ -245,5 +249,3 @@ class _Present:
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__spec__ = getattr(self, "spec", module.__spec__)
-
-

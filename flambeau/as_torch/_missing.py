@@ -13,20 +13,31 @@ import importlib.machinery
 import os
 import types
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 PAGE = "docs/missing.md"
 
 
 @functools.cache
-def table() -> dict[str, tuple[str, frozenset[str]]]:
-    """Module -> (why its names are missing, the names)."""
+def _areas() -> dict[str, Any]:
     import tomllib
 
     with open(os.path.join(os.path.dirname(__file__), "missing.toml"), "rb") as f:
-        areas = tomllib.load(f)
+        return tomllib.load(f)
+
+
+@functools.cache
+def _exceptions() -> dict[str, list[str]]:
+    """Module -> names of exceptions, which can be caught and are never raised."""
+    areas = [area for area in _areas().values() if area.get("exceptions")]
+    return {m: names.split() for area in areas for m, names in area["names"].items()}
+
+
+@functools.cache
+def table() -> dict[str, tuple[str, frozenset[str]]]:
+    """Module -> (why its names are missing, the names)."""
     out: dict[str, tuple[str, frozenset[str]]] = {}
-    for area in areas.values():
+    for area in _areas().values():
         for module, names in area["names"].items():
             why, known = out.get(module, (area["reason"], frozenset()))
             out[module] = (why, known | frozenset(names.split()))
@@ -36,7 +47,7 @@ def table() -> dict[str, tuple[str, frozenset[str]]]:
 @functools.cache
 def modules() -> dict[str, str]:
     """Every module the table mentions, and those that hold them: name -> reason."""
-    out = {}
+    out: dict[str, str] = {}
     for name, (reason, _) in table().items():
         while "." in name:
             out.setdefault(name, reason)
@@ -68,7 +79,8 @@ def _name_of(cls: type) -> str:
 
 def _words(cls: type) -> str:
     missing = next(c for c in cls.__mro__ if "_missing" in c.__dict__)
-    return f"{_name_of(missing)}: Flambeau does not have it yet: {missing._reason}; see {PAGE}"
+    reason = missing.__dict__["_reason"]
+    return f"{_name_of(missing)}: Flambeau does not have it yet: {reason}; see {PAGE}"
 
 
 def _small_float(name: str) -> Callable[[], Any]:
@@ -107,6 +119,10 @@ def lookup(module: str, name: str) -> Any:
         if full in modules():
             return importlib.import_module(full)
         reason, names = table().get(module, ("", frozenset()))
+        if name in _exceptions().get(module, ()):
+            return type(
+                name, (Exception,), {"__module__": module, "__doc__": f"Not raised: {reason}"}
+            )
         if name in names:
             body = {"__module__": module, "_reason": reason, "_missing": True}
             return _Refusing(name, (), body)
@@ -138,7 +154,7 @@ def find_spec(fullname: str) -> importlib.machinery.ModuleSpec | None:
     """The spec of a module of which we have nothing but names."""
     if fullname not in modules():
         return None
-    return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=True)
+    return importlib.machinery.ModuleSpec(fullname, cast(Any, _Loader()), is_package=True)
 
 
 class _Loader:

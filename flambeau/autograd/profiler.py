@@ -7,8 +7,6 @@ with it; there is none yet, so that a range costs next to nothing.
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Callable
 from typing import Any, Self
 
 __all__ = ["record_function"]
@@ -38,11 +36,3 @@ class record_function(contextlib.ContextDecorator):
 
     def __exit__(self, *error: Any) -> None:
         pass
-
-    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(func)
-        def named(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return func(*args, **kwargs)
-
-        return named

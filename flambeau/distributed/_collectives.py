@@ -215,7 +215,8 @@ def all_to_all_single(
     for sizes, tensor in ((output_split_sizes, output), (input_split_sizes, input)):
         if sizes and _one("all_to_all_single", "split sizes", sizes) != tensor.shape[0]:
             raise ValueError(
-                f"all_to_all_single: expected split sizes that sum to {tensor.shape[0]}, got {sizes}"
+                f"all_to_all_single: expected split sizes that sum to {tensor.shape[0]}, "
+                f"got {sizes}"
             )
     return _end(async_op, _copy("all_to_all_single", output, input)) if member(group) else None
 
@@ -225,9 +226,7 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -
     return _end(async_op) if member(group) else None
 
 
-def monitored_barrier(
-    group: Any = None, timeout: Any = None, wait_all_ranks: bool = False
-) -> None:
+def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
     """Wait for all processes: this one is here."""
     member(group)
 

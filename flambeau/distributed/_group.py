@@ -206,7 +206,7 @@ def member(group: Any) -> bool:
     """Whether this process is in the group: it is, but for NON_GROUP_MEMBER."""
     if group is None:
         _default()
-    return group != GroupMember.NON_GROUP_MEMBER
+    return bool(group != GroupMember.NON_GROUP_MEMBER)
 
 
 def check_rank(op: str, what: str, rank: int | None) -> None:

@@ -15,7 +15,7 @@ from flambeau.nn.modules.module import Module
 
 from ._types import is_of
 
-annotations = importlib.import_module(f"{__name__}.annotations")  # the name is __future__'s too
+globals()["annotations"] = importlib.import_module(f"{__name__}.annotations")  # not __future__'s
 
 __all__ = [
     "Attribute",

@@ -62,7 +62,7 @@ def _pairs(actual: Any, expected: Any, path: str) -> Iterator[tuple[Any, Any, st
 
 
 def _inside(path: str, key: Any) -> str:
-    return (path or "\n\nThe failure occurred for item ") + f"[{key}]"
+    return (path or "\n\nThe failure occurred for item ") + f"[{key!r}]"
 
 
 def _tensor(value: Any, like: Any) -> Any:
@@ -114,8 +114,7 @@ def assert_close(
     """
     if (rtol is None) != (atol is None):
         raise ValueError(
-            "assert_close: expected rtol and atol both or neither, got "
-            f"rtol={rtol}, atol={atol}"
+            f"assert_close: expected rtol and atol both or neither, got rtol={rtol}, atol={atol}"
         )
     checks = (check_device, check_dtype, check_layout, check_stride)
     try:
@@ -143,7 +142,9 @@ def _compare(
         return
     related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
     numbers = isinstance(actual, _NUMBERS) and isinstance(expected, _NUMBERS)
-    if not numbers and (not related or (not allow_subclasses and type(actual) != type(expected))):
+    if not numbers and (
+        not related or (not allow_subclasses and type(actual) is not type(expected))
+    ):
         raise TypeError(
             "No comparison pair was able to handle inputs of type "
             f"{type(actual)} and {type(expected)}.{path}"
@@ -215,4 +216,3 @@ def _greatest(values: Any) -> str:
     at = int(fb.argmax(fb.where(flat.isnan(), fb.full_like(flat, float("inf")), flat)))
     index = tuple(int(i) for i in np.unravel_index(at, tuple(values.shape)))
     return f"{flat[at].item()} at index {index}"
-

@@ -10,8 +10,10 @@ SAYS = "import sys, torch; print(torch.__name__, __name__, sys.argv[1:])"
 def test_script_runs_as_main_with_its_arguments(run, tmp_path):
     script = tmp_path / "script.py"
     (tmp_path / "beside.py").write_text("here = 1\n")
-    script.write_text(f"{SAYS}\nimport beside, pickle\nclass A: pass\n"
-                      "print(__file__, type(pickle.loads(pickle.dumps(A()))) is A, __spec__)\n")  # fmt: skip
+    script.write_text(
+        f"{SAYS}\nimport beside, pickle\nclass A: pass\n"
+        "print(__file__, type(pickle.loads(pickle.dumps(A()))) is A, __spec__)\n"
+    )
     out = run(script, "a", "-c", "b").splitlines()
     assert out == ["torch __main__ ['a', '-c', 'b']", f"{script} True None"]
 
@@ -38,7 +40,7 @@ def test_interpreter_starts_no_slower_than_the_package(run, python):
     alias = set(eval(run("-c", f"import sys, torch; {names}")))
     assert {m for m in alias - plain if "as_torch" not in m} <= {
         "flambeau._ir",
-        "flambeau._ir.where",
+        "flambeau._ir.own",
         "flambeau.version",
     }
 
@@ -106,7 +108,10 @@ def test_another_torch_is_refused_and_never_mixed(run, python, tmp_path):
     assert done.returncode == 1
     assert "ImportError: flambeau.as_torch: expected that torch is not imported yet" in done.stderr
     # Found first, though another one is installed.
-    assert run("-c", "import sys, torch; print(hasattr(torch, 'real_torch'))", cwd=tmp_path) == "False\n"
+    assert (
+        run("-c", "import sys, torch; print(hasattr(torch, 'real_torch'))", cwd=tmp_path)
+        == "False\n"
+    )
 
 
 def test_ipython_extension(python):

@@ -8,6 +8,7 @@ imported from here: its types join the map once it is loaded.
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
@@ -17,10 +18,13 @@ from flambeau import Tensor
 
 CollateMap = dict[Any, Callable[..., Any]]
 
+#: letters of the NumPy dtypes that hold text, bytes or objects
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
+
 
 def _is_text_or_object(dtype: Any) -> bool:
     """Whether a NumPy dtype holds strings or Python objects, which no tensor can."""
-    return dtype.kind in "SaUO" or any(c in dtype.str for c in "SaUO")
+    return np_str_obj_array_pattern.search(dtype.str) is not None
 
 
 def _unsupported(what: Any) -> TypeError:

@@ -1,0 +1,1 @@
+"""Processes that a launcher starts, as seen by the program."""

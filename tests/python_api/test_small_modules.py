@@ -1,0 +1,254 @@
+"""Modules of few lines: hub, fx, onnx, types, library, overrides, profiler, accelerator, checks."""
+
+import hashlib
+import http.server
+import pickle
+import threading
+
+import pytest
+
+import flambeau as torch
+
+
+@pytest.fixture
+def served(tmp_path):
+    """(address of a folder on this machine, the folder)"""
+    folder = tmp_path / "served"
+    folder.mkdir()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args):
+            super().__init__(*args, directory=str(folder))
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", folder
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_hub_keeps_what_it_downloads(served, tmp_path, monkeypatch):
+    address, folder = served
+    torch.save({"w": torch.ones(2)}, folder / "plain")
+    digest = hashlib.sha256((folder / "plain").read_bytes()).hexdigest()[:8]
+    name = f"weights-{digest}.pth"
+    (folder / "plain").rename(folder / name)
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    assert torch.hub.get_dir() == str(tmp_path / "home" / "hub")
+    load = torch.hub.load_state_dict_from_url
+    assert load(f"{address}/{name}", check_hash=True, progress=False)["w"].tolist() == [1, 1]
+    (folder / name).unlink()
+    assert load(f"{address}/{name}")["w"].tolist() == [1, 1]  # from the folder
+
+
+def test_hub_refuses_what_has_another_hash(served, tmp_path):
+    address, folder = served
+    (folder / "a-00000000.bin").write_bytes(b"x")
+    with pytest.raises(RuntimeError, match="expected a SHA-256 that starts with 00000000"):
+        torch.hub.download_url_to_file(
+            f"{address}/a-00000000.bin", str(tmp_path / "a"), "00000000", progress=False
+        )
+    assert [p.name for p in tmp_path.iterdir()] == ["served"]
+
+
+def test_hub_makes_local_models(tmp_path):
+    (tmp_path / "hubconf.py").write_text(
+        "dependencies = ['json']\ndef net(n=1): 'A net.'; return n\n"
+    )
+    assert torch.hub.load(str(tmp_path), "net", source="local", n=3) == 3
+    assert torch.hub.list(str(tmp_path), source="local") == ["net"]
+    assert torch.hub.help(str(tmp_path), "net", source="local") == "A net."
+    with pytest.raises(RuntimeError, match="Cannot find callable nope"):
+        torch.hub.load(str(tmp_path), "nope", source="local")
+    with pytest.raises(RuntimeError, match="code from the network is not run"):
+        torch.hub.load("someone/something", "net")
+
+
+def test_operators_of_users():
+    library = torch.library
+
+    @library.custom_op("tests::square", mutates_args=())
+    def square(x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(x.detach().numpy() ** 2)
+
+    x = torch.tensor([1.0, 3.0], requires_grad=True)
+    assert square(x.detach()).tolist() == [1, 9]
+    with pytest.raises(RuntimeError, match="tests::square but no autograd formula"):
+        square(x).sum().backward()
+
+    def setup(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+
+    library.register_autograd(
+        "tests::square", lambda ctx, g: 2 * g * ctx.saved_tensors[0], setup_context=setup
+    )
+    square(x).sum().backward()
+    assert x.grad.tolist() == [2, 6]
+    with pytest.raises(RuntimeError, match="operator tests::nope does not exist"):
+        library.register_autograd("tests::nope", lambda ctx, g: g)
+    lib = library.Library("tests", "FRAGMENT")
+    lib.define("twice(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match="tests::twice: expected a kernel"):
+        library._operators["tests::twice"](x)
+    lib.impl("twice", lambda x: 2 * x, "CPU")
+    assert library._operators["tests::twice"](x.detach()).tolist() == [2, 6]
+    with pytest.raises(NotImplementedError):
+        lib.impl("twice", lambda x: x, "CUDA")
+    with pytest.raises(ValueError, match="space::name"):
+        library.custom_op("nospace", lambda x: x, mutates_args=())
+
+
+def test_objects_answer_for_themselves():
+    overrides = torch.overrides
+
+    class Mine:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return (func.__name__, types, args) if args[0] != "decline" else NotImplemented
+
+    class Derived(Mine):
+        pass
+
+    @overrides.wrap_torch_function(lambda first, *more: more)
+    def f(first, *more):
+        return first
+
+    a, b = Mine(), Derived()
+    assert f(1, torch.ones(1)) == 1
+    assert f(1, a, b) == ("f", (Derived, Mine), (1, a, b))
+    assert overrides.has_torch_function_unary(a) and not overrides.has_torch_function((1, None))
+    assert overrides.has_torch_function_variadic(torch.ones(1), a) and overrides.is_tensor_like(a)
+    with pytest.raises(TypeError, match="no implementation found for"):
+        f("decline", a)
+
+
+def test_ranges_and_schedules_of_a_profiler():
+    from flambeau.profiler import ProfilerAction as Action
+
+    @torch.autograd.profiler.record_function("f")
+    def f(x):
+        return x + 1
+
+    with torch.profiler.record_function("outer") as r:
+        assert f(1) == 2 and r.name == "outer"
+    at = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1, skip_first=1)
+    names = [at(i) for i in range(6)]
+    assert names == [
+        Action.NONE, Action.NONE, Action.WARMUP, Action.RECORD, Action.RECORD_AND_SAVE, Action.NONE,
+    ]  # fmt: skip
+    with pytest.raises(AssertionError):
+        torch.profiler.schedule(wait=0, warmup=0, active=0)
+
+
+def test_there_is_no_accelerator():
+    assert not torch.accelerator.is_available() and not torch.xpu.is_available()
+    assert torch.accelerator.current_accelerator() is None and torch.mps.device_count() == 0
+    with pytest.raises(RuntimeError, match="no accelerator"):
+        torch.accelerator.synchronize()
+
+
+def test_notes_for_tracers_and_exporters():
+    @torch.fx.wrap
+    def f(x):
+        return x
+
+    assert f(2) == 2 and torch.fx.wrap("len") == "len"
+    with pytest.raises(RuntimeError, match="expected a function or its name, got int"):
+        torch.fx.wrap(3)
+    with pytest.raises(ValueError, match="domain::op"):
+        torch.onnx.register_custom_op_symbolic("op", f, 11)
+
+
+def test_checks_raise_their_exceptions():
+    for check, error in (
+        (torch._check, RuntimeError),
+        (torch._check_index, IndexError),
+        (torch._check_value, ValueError),
+        (torch._check_type, TypeError),
+        (torch._check_not_implemented, NotImplementedError),
+    ):
+        check(True, lambda: 1 / 0)
+        with pytest.raises(error, match="why"):
+            check(False, lambda: "why")
+    with pytest.raises(TypeError, match="cond must be a bool"):
+        torch._check(1)
+    with pytest.raises(AssertionError, match="no"):
+        torch._assert(False, "no")
+    torch._check_tensor_all(torch.ones(2) > 0)
+    with pytest.raises(RuntimeError):
+        torch._check_tensor_all(torch.tensor([True, False]))
+    with pytest.raises(RuntimeError):
+        torch._check_is_size(-1)
+
+    @torch.compile(fullgraph=True, backend="eager")
+    def checked(x):
+        torch._check(x.shape[0] == 2, lambda: "two")
+        torch._assert(x.ndim == 1, "one")
+        return x + 1
+
+    assert checked(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_types_are_for_annotations():
+    assert isinstance(3, torch.types.Number) and not isinstance("a", torch.types.Number)
+    assert torch.types._dtype is torch.dtype and torch.types.Device is not None
+
+
+def test_limits_of_numbers_that_are_not_there():
+    from flambeau._limits import absent_dtype
+
+    f8 = absent_dtype("float8_e5m2")
+    info = torch.finfo(f8)
+    # 5 bits of exponent, 2 of mantissa: the largest is 1.75 * 2**15, the smallest normal 2**-14
+    assert (info.max, info.tiny, info.eps, info.bits) == (1.75 * 2**15, 2.0**-14, 0.25, 8)
+    assert pickle.loads(pickle.dumps(f8)) is f8
+    e4m3 = torch.finfo(absent_dtype("float8_e4m3fn"))  # all ones are NaN: 1.75 * 2**8
+    assert (e4m3.max, e4m3.tiny) == (1.75 * 2**8, 2.0**-6)
+
+
+def test_futures_call_back_in_order():
+    futures = torch.futures
+    first, seen = futures.Future(), []
+    first.add_done_callback(lambda f: seen.append(("a", f.value())))
+    second = first.then(lambda f: f.value() + 1)
+    failing = first.then(lambda f: 1 / 0)
+    both = futures.collect_all([first, second])
+    assert not first.done() and not both.done()
+    with pytest.raises(RuntimeError, match="expected a future that is done"):
+        first.value()
+    thread = threading.Thread(target=first.set_result, args=(1,))
+    thread.start()
+    assert futures.wait_all([first, second]) == [1, 2] and both.wait() == [first, second]
+    thread.join()
+    first.add_done_callback(lambda f: seen.append(("b", f.wait())))
+    assert seen == [("a", 1), ("b", 1)]
+    with pytest.raises(ZeroDivisionError):
+        failing.wait()
+    with pytest.raises(RuntimeError, match="once"):
+        first.set_result(2)
+    assert futures.collect_all([]).wait() == []
+
+
+def test_lists_of_tensors_are_grouped():
+    from flambeau.utils._foreach_utils import _group_tensors_by_device_and_dtype as group
+
+    a, b, c = torch.ones(1), torch.ones(1, dtype=torch.float64), torch.ones(2)
+    out = group([[a, b, c], [1, 2, 3]], with_indices=True)
+    cpu = torch.device("cpu")
+    assert list(out) == [(cpu, torch.float32), (cpu, torch.float64)]
+    lists, indices = out[cpu, torch.float32]
+    assert lists[0][0] is a and lists[0][1] is c and lists[1] == [1, 3] and indices == [0, 2]
+
+
+def test_what_the_build_says():
+    assert "Flambeau built with" in torch.__config__.show()
+    assert str(torch.get_num_threads()) in torch.__config__.parallel_info()
+    assert not torch.__future__.get_swap_module_params_on_conversion()
+    from flambeau.utils import collect_env
+
+    assert f"Flambeau version: {torch.__version__}" in collect_env.get_pretty_env_info()
