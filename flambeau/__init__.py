@@ -80,6 +80,7 @@ _HOMES = {
     "func": ("vmap",),
     "jit": ("ScriptModule",),
     "random": ("fork_rng",),
+    "nn._functional_grouped": ("_grouped_mm",),
     "serialization": ("load", "save"),
     "storage": ("TypedStorage",),
 }
