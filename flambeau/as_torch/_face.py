@@ -12,6 +12,8 @@ import sys
 import types
 from typing import Any
 
+from . import _missing
+
 #: names of a module that are its own and not shared
 _OWN = frozenset(
     ("__name__", "__spec__", "__loader__", "__package__", "__path__", "__file__", "__cached__",
@@ -84,13 +86,26 @@ class Namespace(types.ModuleType):
         super().__init__(f"torch.ops.{name}")
         self.name, self._behind = name, behind
 
+    def _of_core(self, name: str) -> Any:
+        """Our function or method of the name, or what refuses to be called."""
+        if self._behind is None:
+            return None
+        for place in (self._behind, self._behind.Tensor, sys.modules["flambeau"]):
+            found = getattr(place, name, None)
+            if callable(found) and not isinstance(found, type):
+                return found
+        try:
+            return _missing.lookup(self.__name__, name)
+        except AttributeError:
+            return None
+
     def __getattr__(self, name: str) -> Any:
         function = None
         if not name.startswith("__"):
             library = sys.modules.get("flambeau.library")
             operators = {} if library is None else library._operators
-            function = operators.get(f"{self.name}::{name}") or getattr(self._behind, name, None)
-        if not callable(function) or isinstance(function, type):
+            function = operators.get(f"{self.name}::{name}") or self._of_core(name)
+        if function is None:
             raise AttributeError(f"'_OpNamespace' {self.name!r} object has no attribute {name!r}")
         packet = Packet(f"{self.name}.{name}", function)
         setattr(self, name, packet)

@@ -92,7 +92,7 @@ def test_nothing_listed_as_missing_is_there():
     for area in TABLE.values():
         assert re.match(r"\S.*\S$", area["reason"])
         for module, names in area["names"].items():
-            if area.get("exceptions"):
+            if area.get("exceptions") or module == "torch.ops.aten":
                 continue
             file = PACKAGE.joinpath(*module.split(".")[1:])
             if module == "torch" or file.with_suffix(".py").exists() or file.is_dir():

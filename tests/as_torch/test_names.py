@@ -145,6 +145,12 @@ PROGRAMS = {
         x = torch.ones(2)
         assert torch.ops.aten.add(x, 1).tolist() == [2, 2]
         assert torch.ops.aten.add.Tensor(x, x).tolist() == [2, 2]
+        assert torch.ops.aten.add_(torch.ones(2), 2).tolist() == [3, 3]
+        packet = torch.ops.aten._to_copy
+        assert packet.default.overloadpacket is packet
+        try: packet.default(x)
+        except NotImplementedError as e: assert "torch.ops.aten._to_copy: Flambeau" in str(e)
+        else: assert False
         assert not hasattr(torch.ops.torchvision, "nms") and not hasattr(torch.ops.aten, "nope")
         try: torch.ops.load_library("x.so")
         except OSError: pass

@@ -125,7 +125,8 @@ def test_parallel_modules_train_as_the_module(world):
         wrapped(x).sum().backward()
     assert wrapped.require_backward_grad_sync
     assert net.weight.grad.tolist() == [[3, 3]]
-    assert torch.equal(torch.nn.DataParallel(net)(x), net(x))
+    for run in (torch.nn.DataParallel(net), lambda x: torch.nn.parallel.data_parallel(net, x)):
+        assert torch.equal(run(x), net(x))
     with pytest.raises(RuntimeError, match="not needed when a module"):
         torch.nn.parallel.DistributedDataParallel(torch.nn.ReLU())
     with pytest.raises(NotImplementedError):

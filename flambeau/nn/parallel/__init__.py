@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .data_parallel import DataParallel
+from .data_parallel import DataParallel, data_parallel
 from .distributed import DistributedDataParallel
 
-__all__ = ["DataParallel", "DistributedDataParallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
