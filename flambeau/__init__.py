@@ -32,6 +32,8 @@ e, inf, nan, pi, newaxis = math.e, math.inf, math.nan, math.pi, None
 _HOMES = {
     "_checks": (
         "_assert",
+        "_assert_async",
+        "_assert_scalar",
         "_check",
         "_check_index",
         "_check_is_size",

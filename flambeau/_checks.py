@@ -9,6 +9,8 @@ from typing import Any
 
 __all__ = [
     "_assert",
+    "_assert_async",
+    "_assert_scalar",
     "_check",
     "_check_index",
     "_check_is_size",
@@ -23,6 +25,23 @@ __all__ = [
 def _assert(condition: Any, message: str) -> None:
     """Raise AssertionError unless the condition holds."""
     assert condition, message
+
+
+def _assert_async(self: Any, assert_msg: str = "") -> None:
+    """Raise RuntimeError unless the one entry of a tensor is true, at once on the CPU.
+
+    >>> torch._assert_async(torch.tensor(True), "never said")
+    """
+    if self.numel() != 1:
+        raise RuntimeError(f"_assert_async: expected a tensor of one entry, got {self.numel()}")
+    if not bool(self):
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
+def _assert_scalar(self: Any, assert_msg: str) -> None:
+    """Raise RuntimeError unless a number is true."""
+    if not self:
+        raise RuntimeError(assert_msg)
 
 
 def _check_with(error_type: type[Exception], cond: Any, message: Any = None) -> None:
