@@ -5,20 +5,22 @@ PY = .venv/bin/python
 PYTEST_ARGS ?= -n 2
 OUT ?= demo_out
 PROGRAMS ?= 5000
+PYTHONS ?= python3.11 python3.12
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test truth bench conformance lint format docs asan guard plain triton wheel clean distclean
+.PHONY: help build demo test truth bench conformance lint format docs asan guard plain triton wheel wheels clean distclean
 
 help:
 	@echo "make demo         build, train two small models, show the results (about three minutes)"
-	@echo "make test         build and run the tests"
+	@echo "make test         build, run the tests; install wheel and sdist in empty environments, try them"
 	@echo "make truth        compiled = eager: every entry of the table, and PROGRAMS=5000 random programs"
 	@echo "make build        build the extension in place"
 	@echo "make bench        speed beside NumPy; with TOOLS=folder beside PyTorch"
 	@echo "make conformance  agreement with PyTorch (needs TOOLS=folder)"
 	@echo "make docs         make the reference of operations, run every example of the documentation"
 	@echo "make triton       check emitted Triton with Triton (downloads it), no GPU needed"
-	@echo "make lint asan guard plain wheel format clean distclean"
+	@echo "make wheel        a wheel with its libraries, and the sdist, in dist/; make wheels: for 3.11 and 3.12"
+	@echo "make lint asan guard plain format clean distclean"
 
 build:
 	@scripts/setup.sh
@@ -33,6 +35,7 @@ test:
 	@scripts/setup.sh test demo
 	@scripts/build.sh
 	@$(PY) -m pytest -q $(PYTEST_ARGS)
+	@if [ -z "$(filter tests/%,$(PYTEST_ARGS))" ]; then scripts/wheel.sh sdist wheel check; fi
 
 truth:
 	@scripts/setup.sh test demo
@@ -84,7 +87,16 @@ triton:
 
 wheel:
 	@scripts/setup.sh
-	@$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist .
+	@scripts/wheel.sh
+	@ls -l dist
+
+wheels:
+	@scripts/setup.sh
+	@scripts/wheel.sh sdist
+	@for python in $(PYTHONS); do \
+	$$python --version >/dev/null 2>&1 || { echo "no $$python here, going on without"; continue; }; \
+	export PYTHON=$$python FLAMBEAU_VENV="$$PWD/build/package/with-$$(basename $$python)"; \
+	scripts/setup.sh && scripts/wheel.sh wheel check || exit 1; done
 	@ls -l dist
 
 clean:

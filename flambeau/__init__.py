@@ -13,6 +13,12 @@ import math
 from typing import Any
 
 from . import _C
+
+if not hasattr(_C, "Tensor"):  # not the extension: the folder of its stubs, taken for a package
+    raise ImportError(
+        f"flambeau: expected the compiled extension _C in {__path__[0]}, found none for this "
+        "Python; build it with `make build`, or install the package with `pip install .`"
+    )
 from . import functional as _functional
 
 # Names of the core, among them bool, int, float and other builtins: below this line a builtin

@@ -8,7 +8,7 @@ shift || true
 [ -f CMakeLists.txt ] || die "there is no CMakeLists.txt here"
 # Stated every time, for a folder remembers the options it was last configured with.
 options=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$PY" -DFLAMBEAU_ONEDNN=ON
-    -DFLAMBEAU_OPENBLAS=ON "-DFLAMBEAU_PACKAGE=$ROOT/flambeau")
+    "-DFLAMBEAU_PACKAGE=$ROOT/flambeau")
 if have ccache && [ -z "${NO_CCACHE:-}" ]; then
     options+=("-DCMAKE_CXX_COMPILER_LAUNCHER=$ROOT/scripts/ccache.sh")
     # Checkouts share results. The namespace sets aside what was cached with precompiled headers that were not of the code.

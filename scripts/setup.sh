@@ -113,7 +113,7 @@ install_system_packages
 make_venv
 PATH="$VENV/bin:$PATH"
 # OpenBLAS only makes things faster, and CMake and Ninja may come from the system.
-needed=(numpy nanobind scikit-build-core)
+needed=(numpy scikit-build-core wheel)
 for tool in cmake ninja; do have "$tool" || needed+=("$tool"); done
 install_packages build "${needed[@]}"
 install_packages optional scipy-openblas32

@@ -25,6 +25,7 @@
 
 #include "core/caching.h"
 #include "core/error.h"
+#include "core/slabs.h"
 
 namespace flambeau {
 namespace {
@@ -34,8 +35,8 @@ constexpr size_t kSmallKept = 256;          // free blocks kept per class and th
 constexpr size_t kLarge = size_t{1} << 16;  // from here on blocks are cached process-wide
 constexpr size_t kSlack = size_t{1}
                           << 25;  // cached beyond the peak of live memory, or a tenth of that
-constexpr size_t kMapped =
-    size_t{1} << 21;  // from here on blocks are mapped, in huge pages where there are any
+// From here on blocks are mapped, in huge pages where there are any; smaller ones share such pages.
+constexpr size_t kMapped = Slabs::kHuge;
 
 struct SmallCache {
   struct Free {
@@ -54,19 +55,11 @@ struct SmallCache {
 thread_local bool SmallCache::alive = true;
 thread_local SmallCache small_cache;
 
-void* system_allocate(size_t bytes) {
-  if (bytes < kMapped) return std::aligned_alloc(kAlignment, bytes);
+void* map(size_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return nullptr;
   madvise(p, bytes, MADV_HUGEPAGE);
   return p;
-}
-
-void system_free(void* p, size_t bytes) noexcept {
-  if (bytes < kMapped)
-    std::free(p);
-  else
-    munmap(p, bytes);
 }
 
 class LargeCache {
@@ -76,16 +69,16 @@ class LargeCache {
     ++stats_.allocations;
     if (auto it = find(bytes); it != by_size_.end()) return reuse(it);
     evict(bytes);
-    void* p = system_allocate(bytes);
+    void* p = get(bytes);
     if (!p) {
       trim();
-      p = system_allocate(bytes);
+      p = get(bytes);
     }
     if (!p) return nullptr;
     try {
       bytes_of_.emplace(p, bytes);
     } catch (const std::bad_alloc&) {
-      system_free(p, bytes);
+      give_back(p, bytes);
       return nullptr;
     }
     account(bytes);
@@ -102,7 +95,7 @@ class LargeCache {
     } catch (const std::bad_alloc&) {  // no memory even for the cache's own records
       if (!by_age_.empty() && by_age_.back().p == p) by_age_.pop_back();
       bytes_of_.erase(p);
-      system_free(p, size);
+      give_back(p, size);
     }
   }
 
@@ -140,6 +133,14 @@ class LargeCache {
     size_t bytes;
   };
   using Age = std::list<Block>;
+
+  void* get(size_t bytes) { return bytes < kMapped ? slabs_.allocate(bytes) : map(bytes); }
+  void give_back(void* p, size_t bytes) noexcept {
+    if (bytes < kMapped)
+      slabs_.free(p, bytes);
+    else
+      munmap(p, bytes);
+  }
   using BySize = std::multimap<size_t, Age::iterator>;
 
   BySize::iterator find(size_t bytes) {
@@ -175,7 +176,7 @@ class LargeCache {
       }
     stats_.cached_bytes -= block->bytes;
     bytes_of_.erase(block->p);
-    system_free(block->p, block->bytes);
+    give_back(block->p, block->bytes);
     by_age_.erase(block);
   }
 
@@ -183,6 +184,7 @@ class LargeCache {
   Age by_age_;
   BySize by_size_;
   std::map<void*, size_t> bytes_of_;
+  Slabs slabs_;
   MemoryStats stats_{};
 };
 

@@ -33,7 +33,7 @@ struct AttentionCall {
 };
 
 struct AttentionGradCall : AttentionCall {
-  AttentionOperand go, gq, gk, gv;  // gk and gv per head of the queries' count
+  AttentionOperand go, gq, gk, gv;
 };
 
 FB_ISA_DECLARE(void attention_forward(const AttentionCall& call);)

@@ -21,6 +21,9 @@ using tiles::Strides;
 // A block of scores: 209 KB of floats. Products over its keys are small enough to read it where it
 // lies; its rows are a line longer than that, or they would share sets of the first-level cache.
 constexpr int64_t kQueries = 192, kKeys = 256, kStride = kKeys + 16;
+// So few queries, as when tokens are decoded one by one, read keys once, where they lie: packing
+// them for a product would cost more than it.
+constexpr int64_t kFew = 4;
 
 template <class T>
 T* head_of(const AttentionOperand& x, int64_t b, int64_t h) {
@@ -123,6 +126,13 @@ struct Head {
   int64_t q_row, k_row, v_row, out_row;
 
   void scores(int64_t rows, int64_t k0, int64_t columns, T* to) const {
+    if (rows <= kFew) {
+      for (int64_t j = 0; j < columns; ++j)
+        for (int64_t i = 0; i < rows; ++i)
+          to[i * kStride + j] =
+              row_dot(q + i * q_row, k + (k0 + j) * k_row, c.dim) * static_cast<T>(c.scale);
+      return;
+    }
     Epilogue<T> e;
     e.alpha = static_cast<T>(c.scale);
     gemm_strided<T>(rows, columns, c.dim, {q, q_row, 1}, {k + k0 * k_row, 1, k_row}, to, kStride, e,
@@ -301,8 +311,8 @@ struct Direct {
 template <class T, class Heads>
 void forward_of(const AttentionCall& c) {
   const int64_t blocks = tiles::ceil_div(c.queries, kQueries), all = c.batch * c.heads * blocks;
-  const double work =
-      static_cast<double>(c.keys + 1) * static_cast<double>(c.dim + c.value_dim) * 64;
+  const double work = static_cast<double>(c.keys + 1) * static_cast<double>(c.dim + c.value_dim) *
+                      static_cast<double>(std::clamp<int64_t>(c.queries, 8, 64));
   parallel_for(0, all, std::max<int64_t>(1, static_cast<int64_t>(2e6 / work)),
                [&](int64_t from, int64_t to) {
                  Buffer<T> scores(kQueries * kStride), sums(kQueries * c.value_dim + 1);
@@ -324,6 +334,19 @@ void forward(const AttentionCall& c) {
   forward_of<T, Widened<T>>(c);
 }
 
+// Heads of queries that share keys and values add to one gradient of these: a group is one
+// thread's.
+inline bool is_first_of_group(const AttentionCall& c, int64_t h) {
+  return h % (c.heads / c.kv_heads) == 0;
+}
+template <class T>
+void clear_group(const AttentionGradCall& c, int64_t b, int64_t kv, T zero) {
+  for (int64_t i = 0; i < c.keys; ++i) {
+    std::fill_n(head_of<T>(c.gk, b, kv) + i * c.gk.row, c.dim, zero);
+    std::fill_n(head_of<T>(c.gv, b, kv) + i * c.gv.row, c.value_dim, zero);
+  }
+}
+
 // The gradients of one head. P and dS are recomputed block by block.
 template <class T>
 void head_backward(const AttentionGradCall& c, int64_t b, int64_t h, T* p, T* ds, T* delta) {
@@ -334,15 +357,12 @@ void head_backward(const AttentionGradCall& c, int64_t b, int64_t h, T* p, T* ds
   const T* go = head_of<T>(c.go, b, h);
   const T* out = head_of<T>(c.out, b, h);
   T* gq = head_of<T>(c.gq, b, h);
-  T* gk = head_of<T>(c.gk, b, h);
-  T* gv = head_of<T>(c.gv, b, h);
+  T* gk = head_of<T>(c.gk, b, kv);
+  T* gv = head_of<T>(c.gv, b, kv);
   const T* lse = static_cast<const T*>(c.lse) + (b * c.heads + h) * c.queries;
   for (int64_t i = 0; i < c.queries; ++i)
     delta[i] = row_dot(go + i * c.go.row, out + i * c.out.row, e);
-  for (int64_t i = 0; i < c.keys; ++i) {
-    std::fill_n(gk + i * c.gk.row, d, T(0));
-    std::fill_n(gv + i * c.gv.row, e, T(0));
-  }
+  if (is_first_of_group(c, h)) clear_group(c, b, kv, T(0));
   Epilogue<T> scaled, plain, add;
   scaled.alpha = static_cast<T>(c.scale);
   add.beta = 1;
@@ -399,10 +419,7 @@ class TiledGrad {
     amx_pack(v, c_.v.row, 1, c_.keys, e, v_rows_.get());
     for (int64_t k0 = 0; k0 < c_.keys; k0 += kKeys)
       amx_pack(k + k0 * c_.k.row, 1, c_.k.row, d, std::min(kKeys, c_.keys - k0), k_columns_at(k0));
-    for (int64_t i = 0; i < c_.keys; ++i) {
-      std::fill_n(head_of<float>(c_.gk, b, h) + i * c_.gk.row, d, 0.0f);
-      std::fill_n(head_of<float>(c_.gv, b, h) + i * c_.gv.row, e, 0.0f);
-    }
+    if (is_first_of_group(c_, h)) clear_group(c_, b, kv, 0.0f);
     for (int64_t q0 = 0; q0 < c_.queries; q0 += kQueries) queries(b, h, q0);
   }
 
@@ -413,7 +430,8 @@ class TiledGrad {
 
   void queries(int64_t b, int64_t h, int64_t q0) {
     const int64_t d = c_.dim, e = c_.value_dim, rows = std::min(kQueries, c_.queries - q0),
-                  end = c_.causal ? std::min(c_.keys, q0 + rows) : c_.keys;
+                  end = c_.causal ? std::min(c_.keys, q0 + rows) : c_.keys,
+                  kv = h / (c_.heads / c_.kv_heads);
     const BFloat16* q = head_of<BFloat16>(c_.q, b, h) + q0 * c_.q.row;
     const BFloat16* go = head_of<BFloat16>(c_.go, b, h) + q0 * c_.go.row;
     const BFloat16* out = head_of<BFloat16>(c_.out, b, h) + q0 * c_.out.row;
@@ -437,7 +455,7 @@ class TiledGrad {
       for (int64_t i = 0; i < rows; ++i) exp_row<float>(p + i * kStride, columns, lse[i]);
       round(p, rows, columns);
       amx_product({columns, e, rows, rounded_.get(), 1, kKeys, go_columns_.get(), rows,
-                   head_of<float>(c_.gv, b, h) + k0 * c_.gv.row, c_.gv.row, 1, 1});
+                   head_of<float>(c_.gv, b, kv) + k0 * c_.gv.row, c_.gv.row, 1, 1});
       amx_product(
           {rows, columns, e, go, c_.go.row, 1, v_rows_.get() + amx_words(k0, e), e, ds, kStride});
       for (int64_t i = 0; i < rows; ++i)
@@ -445,7 +463,7 @@ class TiledGrad {
           ds[j] = p[j] * (ds[j] - delta_.get()[i]) * scale;
       round(ds, rows, columns);
       amx_product({columns, d, rows, rounded_.get(), 1, kKeys, q_columns_.get(), rows,
-                   head_of<float>(c_.gk, b, h) + k0 * c_.gk.row, c_.gk.row, 1, 1});
+                   head_of<float>(c_.gk, b, kv) + k0 * c_.gk.row, c_.gk.row, 1, 1});
       amx_product({rows, d, columns, rounded_.get(), kKeys, 1, k_columns_at(k0),
                    std::min(kKeys, c_.keys - k0), gq, c_.gq.row, 1, k0 ? 1.0f : 0.0f});
     }
@@ -461,8 +479,16 @@ class TiledGrad {
   Buffer<BFloat16> rounded_;
 };
 
+// f(first head, last head + 1) of all batches, in shares of whole groups.
+template <class F>
+void each_group(const AttentionCall& c, const F& f) {
+  const int64_t group = c.heads / c.kv_heads;
+  parallel_for(0, c.batch * c.kv_heads, 1,
+               [&](int64_t from, int64_t to) { f(from * group, to * group); });
+}
+
 void tiled_backward(const AttentionGradCall& c) {
-  parallel_for(0, c.batch * c.heads, 1, [&](int64_t from, int64_t to) {
+  each_group(c, [&](int64_t from, int64_t to) {
     TiledGrad grad(c);
     for (int64_t t = from; t < to; ++t) grad.head(t / c.heads, t % c.heads);
   });
@@ -470,7 +496,7 @@ void tiled_backward(const AttentionGradCall& c) {
 
 template <class T>
 void backward(const AttentionGradCall& c) {
-  parallel_for(0, c.batch * c.heads, 1, [&](int64_t from, int64_t to) {
+  each_group(c, [&](int64_t from, int64_t to) {
     Buffer<T> p(kQueries * kStride), ds(kQueries * kStride), delta(c.queries + 1);
     for (int64_t t = from; t < to; ++t)
       head_backward<T>(c, t / c.heads, t % c.heads, p.get(), ds.get(), delta.get());

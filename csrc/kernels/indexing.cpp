@@ -493,15 +493,12 @@ void index_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& inde
 void index_copy(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                 const Tensor& source) {
   int64_t d = wrap_dim(dim, out.dim());
-  auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_copy");
+  checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_copy");
   start_from(out, input);
-  for (size_t i = 0; i < at.size(); ++i) {
-    Tensor to = slice_at(out, d, at[i]);
-    Tensor from = slice_at(source, d, static_cast<int64_t>(i));
-    copy(to, from.dim() == to.dim()
-                 ? from
-                 : alias(from, to.sizes(), contiguous_strides(to.sizes()), from.offset()));
-  }
+  if (out.dim() == 0)
+    copy(out, alias(source, {}, {}, source.offset()));
+  else
+    index_block_put_(out, {index}, d, source, false);
 }
 
 void index_fill(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,

@@ -8,6 +8,7 @@
 #include "core/parallel.h"
 #include "core/tensor.h"
 #include "kernels/copy.h"
+#include "kernels/providers/lapack.h"
 
 namespace flambeau::kernels {
 
@@ -94,6 +95,7 @@ void each_matrix(int64_t batch, int64_t n, const F& f) {
   const int64_t work = std::max<int64_t>(1, n * n * n);
   const int64_t grain =
       n > 128 && batch < num_threads() ? batch : std::max<int64_t>(1, (1 << 16) / work);
+  lapack::available();  // looked for now: threads of a region do not look
   parallel_for(0, batch, std::max<int64_t>(1, grain), [&](int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i) f(i);
   });

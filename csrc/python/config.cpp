@@ -6,6 +6,7 @@
 #include "core/promotion.h"
 #include "dispatch/autocast.h"
 #include "kernels/isa.h"
+#include "kernels/providers/lapack_library.h"
 #include "kernels/providers/onednn.h"
 #include "python/argparse.h"
 #include "python/factories.h"
@@ -94,6 +95,23 @@ PyObject* build_info(PyObject*, PyObject*) {
   auto truth = [](bool x) { return x ? Py_True : Py_False; };
   return Py_BuildValue("{sOsOsOss}", "onednn", truth(onednn), "openmp", truth(openmp),
                        "memory_cache", truth(kCaching), "isa", kernels::isa_name());
+}
+
+// See Note [Where LAPACK is found].
+std::string find_openblas() {
+  GilHeld gil;
+  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._openblas"));
+  PyRef path = module ? PyRef::steal(PyObject_CallMethod(module.get(), "path", nullptr)) : PyRef();
+  const char* text = path ? PyUnicode_AsUTF8(path.get()) : nullptr;
+  if (text) return text;
+  PyErr_WriteUnraisable(module.get());
+  return "";
+}
+PyObject* lapack_library(PyObject*, PyObject*) {
+  return guarded([&] {
+    const kernels::lapack::Library& found = kernels::lapack::library();
+    return found.handle ? PyUnicode_DecodeFSDefault(found.path.c_str()) : none();
+  });
 }
 
 // Seeds
@@ -255,6 +273,10 @@ PyObject* set_parameter_type(PyObject*, PyObject* type) {
 
 }  // namespace
 
+void init_config() {
+  kernels::lapack::set_finder(find_openblas);
+}
+
 PyMethodDef config_functions[] = {
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of floats without one."},
     {"set_default_dtype", py_set_default_dtype, METH_O, "Sets the dtype of floats without one."},
@@ -276,6 +298,8 @@ PyMethodDef config_functions[] = {
     {"_build_info", build_info, METH_NOARGS,
      "Which optional libraries this build has, and finds now; whether freed memory is kept; which "
      "instruction set is in use."},
+    {"_lapack_library", lapack_library, METH_NOARGS,
+     "The file that LAPACK's routines come from, looked for now; None where plain ones are used."},
     {"manual_seed", manual_seed, METH_O, "Seeds the default generator and returns it."},
     {"seed", seed, METH_NOARGS,
      "Seeds the default generator from the system and returns the seed."},

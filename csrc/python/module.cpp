@@ -58,6 +58,7 @@ bool add_all(PyObject* module) {
   if (!init_library(module) || !init_program(module) || !init_compiled_function(module))
     return false;
   init_operators();
+  init_config();
   PyRef generator = PyRef::steal(wrap_generator(default_generator()));
   PyRef priority =
       PyRef::steal(PyLong_FromLong(1000));  // NumPy leaves operators between both kinds to tensors

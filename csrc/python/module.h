@@ -46,6 +46,7 @@ bool init_autograd(PyObject* module);  // types Node, ...
 extern PyMethodDef factory_functions[];  // factories.cpp: tensor, as_tensor, from_numpy, ...
 extern PyMethodDef
     config_functions[];  // config.cpp: threads, default dtype, seeds, memory, autocast
+void init_config();
 extern PyMethodDef dlpack_functions[];
 bool init_func(PyObject* module);  // func.cpp: levels of vmap
 bool init_storage(PyObject* module);

@@ -61,6 +61,7 @@ from flambeau._C._core import _is_fwd_grad_enabled as _is_fwd_grad_enabled
 from flambeau._C._core import _is_multithreading_enabled as _is_multithreading_enabled
 from flambeau._C._core import _is_torch_function_enabled as _is_torch_function_enabled
 from flambeau._C._core import _is_view_replay_enabled as _is_view_replay_enabled
+from flambeau._C._core import _lapack_library as _lapack_library
 from flambeau._C._core import _layout as _layout
 from flambeau._C._core import _legacy_new as _legacy_new
 from flambeau._C._core import _make_dual as _make_dual
@@ -214,46 +215,46 @@ __all__ = [
     "asarray", "asin", "asin_", "asinh", "asinh_", "atan", "atan2", "atan_", "atanh", "atanh_",
     "autocast_decrement_nesting", "autocast_increment_nesting", "avg_pool1d", "baddbmm",
     "bartlett_window", "bernoulli", "bfloat16", "bilinear", "binary_cross_entropy_with_logits",
-    "bincount", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_not_", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "blackman_window", "bmm", "bool", "broadcast_to",
-    "bucketize", "can_cast", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu", "celu_", "cfloat",
-    "channel_shuffle", "channels_last", "channels_last_3d", "cholesky", "cholesky_inverse",
-    "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_min", "clear_autocast_cache",
-    "clip", "clip_", "clone", "column_stack", "combinations", "complex", "complex128", "complex64",
-    "concat", "concatenate", "conj", "conj_physical", "conj_physical_", "constant_pad_nd",
-    "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "convolution", "copysign", "corrcoef", "cos", "cos_",
-    "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin",
-    "cumprod", "cumprod_", "cumsum", "cumsum_", "cumulative_trapezoid", "default_generator",
-    "deg2rad", "deg2rad_", "det", "detach", "detach_", "device", "diag", "diag_embed", "diagflat",
-    "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div",
-    "divide", "dot", "double", "dropout", "dsplit", "dstack", "dtype", "embedding",
-    "embedding_dense_backward", "embedding_renorm_", "empty", "empty_cache", "empty_like",
-    "empty_permuted", "empty_strided", "enable_grad", "eq", "equal", "erf", "erf_", "erfc", "erfc_",
-    "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand", "expand_copy", "expm1", "expm1_",
-    "eye", "feature_alpha_dropout", "feature_dropout", "fill", "fix", "fix_", "flatten", "flip",
-    "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor", "floor_",
-    "floor_divide", "fmax", "fmin", "fmod", "frac", "frac_", "frexp", "frobenius_norm",
-    "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "gather", "gcd", "ge", "geqrf",
-    "ger", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_default_device",
-    "get_default_dtype", "get_num_interop_threads", "get_num_threads", "get_rng_state", "gradient",
-    "greater", "greater_equal", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "group_norm",
-    "gru", "gru_cell", "gt", "half", "hamming_window", "hann_window", "hardshrink", "heaviside",
-    "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot", "i0", "i0_", "igamma",
-    "igammac", "imag", "index_add", "index_copy", "index_fill", "index_put", "index_reduce",
-    "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32", "int64",
-    "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
-    "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "is_complex",
-    "is_floating_point", "is_grad_enabled", "is_inference", "is_inference_mode_enabled",
-    "is_nonzero", "is_signed", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan",
-    "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kron", "kthvalue", "layer_norm",
-    "layout", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma", "lgamma_", "linspace",
-    "log", "log10", "log10_", "log1p", "log1p_", "log2", "log2_", "log_", "log_softmax",
-    "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not",
-    "logical_not_", "logical_or", "logical_xor", "logit", "logit_", "logspace", "logsumexp", "long",
-    "lstm", "lstm_cell", "lt", "lu_solve", "lu_unpack", "manual_seed", "masked_fill",
-    "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d",
-    "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
+    "bincount", "binomial", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_not_",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "bmm", "bool",
+    "broadcast_to", "bucketize", "can_cast", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu",
+    "celu_", "cfloat", "channel_shuffle", "channels_last", "channels_last_3d", "cholesky",
+    "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_min",
+    "clear_autocast_cache", "clip", "clip_", "clone", "column_stack", "combinations", "complex",
+    "complex128", "complex64", "concat", "concatenate", "conj", "conj_physical", "conj_physical_",
+    "constant_pad_nd", "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_tbc",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "copysign",
+    "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cov",
+    "cross", "cummax", "cummin", "cumprod", "cumprod_", "cumsum", "cumsum_", "cumulative_trapezoid",
+    "default_generator", "deg2rad", "deg2rad_", "det", "detach", "detach_", "device", "diag",
+    "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma",
+    "digamma_", "dist", "div", "divide", "dot", "double", "dropout", "dsplit", "dstack", "dtype",
+    "embedding", "embedding_dense_backward", "embedding_renorm_", "empty", "empty_cache",
+    "empty_like", "empty_permuted", "empty_strided", "enable_grad", "eq", "equal", "erf", "erf_",
+    "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand", "expand_copy",
+    "expm1", "expm1_", "eye", "feature_alpha_dropout", "feature_dropout", "fill", "fix", "fix_",
+    "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power",
+    "floor", "floor_", "floor_divide", "fmax", "fmin", "fmod", "frac", "frac_", "frexp",
+    "frobenius_norm", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "gather",
+    "gcd", "ge", "geqrf", "ger", "get_autocast_cpu_dtype", "get_autocast_dtype",
+    "get_default_device", "get_default_dtype", "get_num_interop_threads", "get_num_threads",
+    "get_rng_state", "gradient", "greater", "greater_equal", "grid_sampler", "grid_sampler_2d",
+    "grid_sampler_3d", "group_norm", "gru", "gru_cell", "gt", "half", "hamming_window",
+    "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit",
+    "hstack", "hypot", "i0", "i0_", "igamma", "igammac", "imag", "index_add", "index_copy",
+    "index_fill", "index_put", "index_reduce", "index_select", "inference_mode", "initial_seed",
+    "inner", "int", "int16", "int32", "int64", "int8", "inverse", "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_cpu_enabled",
+    "is_autocast_enabled", "is_complex", "is_floating_point", "is_grad_enabled", "is_inference",
+    "is_inference_mode_enabled", "is_nonzero", "is_signed", "is_tensor", "isclose", "isfinite",
+    "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kron",
+    "kthvalue", "layer_norm", "layout", "lcm", "ldexp", "le", "lerp", "less", "less_equal",
+    "lgamma", "lgamma_", "linspace", "log", "log10", "log10_", "log1p", "log1p_", "log2", "log2_",
+    "log_", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and",
+    "logical_not", "logical_not_", "logical_or", "logical_xor", "logit", "logit_", "logspace",
+    "logsumexp", "long", "lstm", "lstm_cell", "lt", "lu_solve", "lu_unpack", "manual_seed",
+    "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max",
+    "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
     "max_pool3d_with_indices", "maximum", "mean", "median", "memory_format", "memory_stats", "min",
     "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multinomial", "multiply", "mv",
     "mvlgamma", "mvlgamma_", "nan_to_num", "nan_to_num_", "nanmean", "nanmedian", "nanquantile",
@@ -1103,6 +1104,7 @@ class _histogramdd_2_result(NamedTuple):
 def _adaptive_avg_pool(input: Tensor, size: _Ints) -> Tensor: ...
 def _adaptive_max_both(input: Tensor, size: _Ints) -> tuple[Tensor, Tensor]: ...
 def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float) -> Tensor: ...
+def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor: ...
 def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _bool, mode: _int, sparse: _bool, per_sample_weights: Tensor | None, include_last_offset: _bool, padding_idx: _int) -> tuple[Tensor, Tensor]: ...
 def _foreach_abs(self: Sequence[Tensor]) -> tuple[Tensor, ...]: ...
 def _foreach_abs_(self: Sequence[Tensor]) -> None: ...
@@ -1343,7 +1345,10 @@ def _meshgrid(tensors: Sequence[Tensor], indexing: str) -> tuple[Tensor, ...]: .
 def _plane_scatter(grad: Tensor, at: Tensor, input_size: _Ints, axes: _int) -> Tensor: ...
 def _prelu(input: Tensor, weight: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def _resample(input: Tensor, size: _Ints, mode: str, align_corners: _bool, scales: Sequence[_float]) -> Tensor: ...
+def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor: ...
 def _sort(input: Tensor, stable: _bool, dim: _int, descending: _bool, *, out: Sequence[Tensor] | None = None) -> __sort_result: ...
+def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor: ...
+def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor: ...
 def _unique(input: Tensor, dim: _int | None, sorted: _bool, return_inverse: _bool, return_counts: _bool, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
 def _unique_consecutive(input: Tensor, dim: _int | None, return_inverse: _bool, return_counts: _bool, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1421,6 +1426,7 @@ def bernoulli(input: Tensor, p: _float, *, generator: Generator | None = None) -
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor: ...
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = 'mean', pos_weight: Tensor | None = None) -> Tensor: ...
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor: ...
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor: ...
 def bitwise_and(input: Tensor | _Number, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
 def bitwise_left_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
 def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...

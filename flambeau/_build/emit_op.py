@@ -316,18 +316,42 @@ def forms(entry: Entry, kernel: str, rule: str) -> list[str]:
     op = entry.op
     lines: list[str] = []
     if op.has_inplace:
-        lines += ["", *inplace_by_copy(entry)]
+        lines += ["", *inplace_by_copy(entry, _in_own_memory(entry, kernel, rule))]
     if op.has_out:
         lines += ["", *_out_form(entry, kernel, rule)]
     return lines
 
 
-def inplace_by_copy(entry: Entry) -> list[str]:
+def _in_own_memory(entry: Entry, kernel: str, rule: str) -> list[str]:
+    """Statements that run the kernel with `out` being the input itself, where nobody can tell.
+
+    The option `own_memory` says that the kernel begins with a copy of its input, unless that is
+    `out`, and that it checks its arguments before it writes.
+    """
+    op = entry.op
+    if not op.option("own_memory"):
+        return []
+    self, *others = _tensors(op)
+    alone = [f"!{x}.shares_storage({self})" for x in others]
+    quiet = [f"!({test})"] if (test := needs_test(entry)) else []
+    return [
+        f"  if ({' && '.join(['!intercepted()', *quiet, *alone])}) {{",
+        f'    check_inplace({self}, false, "{op.name}_");',
+        f"    {rule};",
+        f"    Tensor out = {self};",
+        f"    if ({runs_kernel(op, [self])}) {kernel}({plus('out', cpp_args(op))});",
+        f"    {self}.bump_version();",
+        f"    return {self};",
+        "  }",
+    ]
+
+
+def inplace_by_copy(entry: Entry, shortcut: Sequence[str] = ()) -> list[str]:
     """NAME_ as the functional form copied back; of a copy of what its derivative needs."""
     op = entry.op
     self = cpp_name(op.params[0].name)
     args = [cpp_name(p.name) for p in op.params]
-    lines = [f"Tensor {op.name}_({cpp_params(op)}) {{", *no_autocast(op)]
+    lines = [f"Tensor {op.name}_({cpp_params(op)}) {{", *no_autocast(op), *shortcut]
     kept = [s.origin for s in entry.vjp.saved if s.keeps_memory] if entry.vjp else None
     if (kept is None or op.params[0].name in kept) and (test := needs_test(entry)):
         lines.append(f"  const Tensor before = {test} ? copied({self}) : {self};")

@@ -13,8 +13,9 @@ from typing import Any
 import flambeau as fb
 from flambeau import Tensor
 
-from ._counts import Bernoulli, Binomial, ContinuousBernoulli, Poisson
-from ._derived import Gumbel, Pareto
+from ._continuous_bernoulli import ContinuousBernoulli
+from ._counts import Bernoulli, Binomial, Poisson
+from ._extremes import Gumbel, Pareto
 from ._location_scale import Laplace, Normal, Uniform
 from ._positive import Exponential, Gamma
 from ._simplex import Beta

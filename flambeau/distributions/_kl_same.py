@@ -14,8 +14,10 @@ from flambeau import Tensor
 from flambeau.nn.functional import softplus
 
 from ._categories import Categorical, OneHotCategorical
-from ._counts import Bernoulli, Binomial, ContinuousBernoulli, Geometric, Poisson
-from ._derived import HalfNormal, Pareto
+from ._continuous_bernoulli import ContinuousBernoulli
+from ._counts import Bernoulli, Binomial, Geometric, Poisson
+from ._derived import HalfNormal
+from ._extremes import Pareto
 from ._gaussian import (
     LowRankMultivariateNormal,
     MultivariateNormal,

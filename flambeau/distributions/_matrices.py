@@ -138,7 +138,9 @@ class Wishart(ExponentialFamily):
         root = self._unbroadcasted_scale_tril @ noise
         return root @ root.mT
 
-    def rsample(self, sample_shape: Any = fb.Size(), max_try_correction: int | None = None) -> Tensor:
+    def rsample(
+        self, sample_shape: Any = fb.Size(), max_try_correction: int | None = None
+    ) -> Tensor:
         """Draw, with derivatives; singular matrices are drawn again, a few times.
 
         Args:

@@ -299,7 +299,8 @@ class GeneralizedPareto(Distribution):
 
     def _log_survival(self, value: Tensor) -> Tensor:
         z = (value - self.loc) / self.scale
-        return fb.where(self._exponential, -z, -(self._tail * z).log1p() / self._tail)
+        series = -z + self.concentration * z.pow(2) / 2  # so that the derivative is right too
+        return fb.where(self._exponential, series, -(self._tail * z).log1p() / self._tail)
 
     @property
     def mean(self) -> Tensor:
@@ -341,7 +342,8 @@ class GeneralizedPareto(Distribution):
 
     def icdf(self, value: Tensor) -> Tensor:
         rest = (-value).log1p()
-        z = fb.where(self._exponential, -rest, (-self._tail * rest).expm1() / self._tail)
+        series = -rest + self.concentration * rest.pow(2) / 2
+        z = fb.where(self._exponential, series, (-self._tail * rest).expm1() / self._tail)
         return self.loc + self.scale * z
 
     def entropy(self) -> Tensor:

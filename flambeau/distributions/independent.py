@@ -31,7 +31,7 @@ class Independent(Distribution):
 
     Example:
         >>> import flambeau as torch
-        >>> from torch.distributions import Independent, Normal
+        >>> from flambeau.distributions import Independent, Normal
         >>> Independent(Normal(torch.zeros(3), 1.0), 1).log_prob(torch.zeros(3))
         tensor(-2.7568)
     """

@@ -26,11 +26,11 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     """Decorate a function of p and q that gives the divergence of these families.
 
     Args:
-        type_p: class of distributions, ours or another that behaves as one.
+        type_p: class of distributions, or one that distributions may inherit from.
         type_q: the same.
 
     Raises:
-        TypeError: for what is not a class.
+        TypeError: for what is no class.
 
     Example:
         >>> import flambeau as torch
@@ -43,7 +43,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
         tensor(1.)
     """
     for name, given in (("type_p", type_p), ("type_q", type_q)):
-        if not isinstance(given, type):
+        if not isinstance(given, type):  # a class may be a mixin that distributions inherit from
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {given}")
 
     def decorate(formula: Formula) -> Formula:

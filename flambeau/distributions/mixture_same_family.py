@@ -31,8 +31,9 @@ class MixtureSameFamily(Distribution):
 
     Example:
         >>> import flambeau as torch
-        >>> from torch.distributions import Categorical, MixtureSameFamily, Normal
-        >>> d = MixtureSameFamily(Categorical(torch.ones(2)), Normal(torch.tensor([-1.0, 1.0]), 1.0))
+        >>> from flambeau.distributions import Categorical, MixtureSameFamily, Normal
+        >>> components = Normal(torch.tensor([-1.0, 1.0]), 1.0)
+        >>> d = MixtureSameFamily(Categorical(torch.ones(2)), components)
         >>> d.mean, d.variance
         (tensor(0.), tensor(2.))
     """

@@ -36,7 +36,7 @@ class TransformedDistribution(Distribution):
 
     Example:
         >>> import flambeau as torch
-        >>> from torch.distributions import ExpTransform, Normal, TransformedDistribution
+        >>> from flambeau.distributions import ExpTransform, Normal, TransformedDistribution
         >>> TransformedDistribution(Normal(0.0, 1.0), [ExpTransform()]).log_prob(torch.ones(1))
         tensor([-0.9189])
     """

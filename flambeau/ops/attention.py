@@ -12,7 +12,9 @@ from flambeau.ops._lang import *
 def _attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> Tuple[Tensor, Tensor]:
-    """Attention of (N, H, L, E) on (N, H, S, E) and (N, H, S, Ev), and the log-sums of the scores.
+    """Attention of (N, Hq, L, E) on (N, H, S, E) and (N, H, S, Ev), and the log-sums of the scores.
+
+    Hq is a multiple of H: a head of key and value serves Hq / H heads of queries.
 
     >>> q = torch.ones(1, 1, 2, 4)
     >>> torch.nn.functional.scaled_dot_product_attention(q, q, q).shape
@@ -78,26 +80,30 @@ def _attention_backward(
 @_attention_backward.vjp
 def _(g0, g1, g2, grad, query, key, value, mask, output, lse, causal, scale):
     # Second order is rare: the matrices are made, with P the probabilities and D = P (dP - delta).
-    scores = matmul(query, key.transpose(2, 3)) * scale
+    h = query.size(1)
+    k, v = _per_query_head(key, h), _per_query_head(value, h)
+    h1, h2 = _per_query_head(g1, h), _per_query_head(g2, h)
+    scores = matmul(query, k.transpose(2, 3)) * scale
     if causal:
         scores = scores + _causal_mask(query, key)
     if mask is not None:
         scores = scores + _additive(mask, query.dtype)
     p = (scores - lse.to(query.dtype).unsqueeze(3)).exp()
-    dp = matmul(grad, value.transpose(2, 3))
+    dp = matmul(grad, v.transpose(2, 3))
     delta = (dp * p).sum([3], keepdim=True)
     ds = p * (dp - delta)
-    # gq = scale ds k, gk = scale ds^T q, gv = p^T grad; h is the cotangent of ds, e that of p.
-    h = (matmul(g0, key.transpose(2, 3)) + matmul(query, g1.transpose(2, 3))) * scale
-    hp = (h * p).sum([3], keepdim=True)
-    cdp = p * (h - hp)
-    e = h * (dp - delta) - dp * hp + matmul(grad, g2.transpose(2, 3))
+    # gq = scale ds k, gk = scale ds^T q, gv = p^T grad; t is the cotangent of ds, e that of p.
+    t = (matmul(g0, k.transpose(2, 3)) + matmul(query, h1.transpose(2, 3))) * scale
+    tp = (t * p).sum([3], keepdim=True)
+    cdp = p * (t - tp)
+    e = t * (dp - delta) - dp * tp + matmul(grad, h2.transpose(2, 3))
     cs = p * (e - (e * p).sum([3], keepdim=True)) * scale
-    cgrad = matmul(p, g2) + matmul(cdp, value)
-    cq = matmul(ds, g1) * scale + matmul(cs, key)
+    cgrad = matmul(p, h2) + matmul(cdp, v)
+    cq = matmul(ds, h1) * scale + matmul(cs, k)
     ck = matmul(ds.transpose(2, 3), g0) * scale + matmul(cs.transpose(2, 3), query)
     cv = matmul(cdp.transpose(2, 3), grad)
-    return cgrad, cq, ck, cv, None, None, None
+    n = key.size(1)
+    return cgrad, cq, _of_key_head(ck, n), _of_key_head(cv, n), None, None, None
 
 
 @_attention_backward.vmap
@@ -128,6 +134,30 @@ def _(
     y = _folded(output, output_b, batch)
     gq, gk, gv = _attention_backward(g, q, k, v, m, y, _folded(lse, lse_b, batch), causal, scale)
     return _unfolded(gq, batch), _unfolded(gk, batch), _unfolded(gv, batch)
+
+
+@composite(namespaces=())
+def _per_query_head(x: Tensor, heads: int) -> Tensor:
+    """Heads of keys or values (N, H, S, E), each repeated for the `heads` of queries it serves.
+
+    >>> torch.ones(1, 2, 3, 4).repeat_interleave(2, 1).shape
+    torch.Size([1, 4, 3, 4])
+    """
+    if x.size(1) == heads:
+        return x
+    return x.repeat_interleave(heads // x.size(1), 1)
+
+
+@composite(namespaces=())
+def _of_key_head(g: Tensor, heads: int) -> Tensor:
+    """The transpose of `_per_query_head`: sums over the heads of queries that share a key head.
+
+    >>> torch.ones(1, 4, 3, 4).unflatten(1, (2, 2)).sum(2).shape
+    torch.Size([1, 2, 3, 4])
+    """
+    if g.size(1) == heads:
+        return g
+    return g.reshape([g.size(0), heads, g.size(1) // heads, g.size(2), g.size(3)]).sum([2])
 
 
 @composite(namespaces=())
@@ -207,39 +237,44 @@ def scaled_dot_product_attention(
             f"{op}: Expected attn_mask dtype to be bool or float or to match query dtype, but got "
             f"attn_mask.dtype: {attn_mask.dtype} and query.dtype: {query.dtype} instead.",
         )
-    k = key
-    v = value
-    if enable_gqa and query.ndim >= 3 and query.shape[-3] != key.shape[-3]:
+    grouped = enable_gqa and query.ndim >= 3 and query.shape[-3] != key.shape[-3]
+    if grouped:
         check(
-            query.shape[-3] % key.shape[-3] == 0 and key.shape[-3] == value.shape[-3],
+            key.shape[-3] > 0
+            and query.shape[-3] % key.shape[-3] == 0
+            and key.shape[-3] == value.shape[-3],
             f"{op}: Number of heads in key and value must divide the number of heads in query, got "
             f"{query.shape[-3]}, {key.shape[-3]}, {value.shape[-3]}",
         )
-        k = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
-        v = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
     factor = 1.0 / sqrt(float(max(1, query.shape[-1])))
     if scale is not None:
         factor = scale
-    same_batch = query.shape[:-2] == k.shape[:-2] and query.shape[:-2] == v.shape[:-2]
+    lead = query.shape[:-3] + key.shape[-3:-2] if grouped else query.shape[:-2]
+    same_batch = key.shape[:-2] == lead and value.shape[:-2] == lead
     fused = same_batch and dropout_p == 0.0 and query.ndim in (3, 4) and not query.is_complex()
     if attn_mask is not None:
         fused = fused and not attn_mask.requires_grad and attn_mask.ndim <= query.ndim
         fused = fused and (attn_mask.ndim < 3 or query.ndim == 4)
     if fused and not query.is_cuda:  # meta takes the way of the CPU
         if attn_mask is not None:
-            full = query.shape[:-1] + [k.shape[-2]]
+            full = query.shape[:-1] + [key.shape[-2]]
             check(
                 broadcast_shapes(attn_mask.shape, full) == full,
                 f"{op}: The expanded size of attn_mask {attn_mask.shape} must match the scores "
                 f"{full}",
             )
         if query.ndim == 4:
-            out, _ = _attention(query, k, v, attn_mask, is_causal, factor)
+            out, _ = _attention(query, key, value, attn_mask, is_causal, factor)
             return out
         out3, _ = _attention(
-            query.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), attn_mask, is_causal, factor
+            query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), attn_mask, is_causal, factor
         )
         return out3.squeeze(0).contiguous()
+    k = key
+    v = value
+    if grouped:
+        k = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+        v = value.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
     scores = matmul(query, k.transpose(-2, -1)) * factor
     if is_causal:
         scores = scores + _causal_mask(query, k)

@@ -399,7 +399,7 @@ def _(g, input, dim: int, index):
     return zeros(input.shape, dtype=input.dtype).scatter_add(dim, index, g), None
 
 
-@structured(kernel="scatter", inplace=True, batch=True)
+@structured(kernel="scatter", inplace=True, own_memory=True, batch=True)
 def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Copy of `input` with out[index[i][j]][j] = src[i][j] (for dim 0).
 
@@ -419,7 +419,7 @@ def _(g, dim: int, index, src):
     return g.scatter(dim, index, 0), None, _pad_corner(g.gather(dim, index), src.shape)
 
 
-@scatter.overload(kernel="scatter_value", inplace=True, batch=True)
+@scatter.overload(kernel="scatter_value", inplace=True, own_memory=True, batch=True)
 def scatter(input: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
     """Copy of `input` with `value` at the places of `index`.
 
@@ -552,7 +552,7 @@ def _corner(x: Tensor, shape: Ints) -> Tensor:
     return out if out.shape == shape else out.reshape(shape)
 
 
-@structured(kernel="scatter_add", inplace=True, batch=True)
+@structured(kernel="scatter_add", inplace=True, own_memory=True, batch=True)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Copy of `input` with out[index[i][j]][j] += src[i][j] (for dim 0).
 
@@ -604,7 +604,7 @@ def _(input, dim, index, input_b, index_b, batch):
     return x.gather(d, _index_like(index, index_b, x, d))
 
 
-@structured(kernel="index_add", inplace=True, batch=("input", "source"))
+@structured(kernel="index_add", inplace=True, own_memory=True, batch=("input", "source"))
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1
 ) -> Tensor:
@@ -633,7 +633,10 @@ def _(input, dim, index, source, alpha, input_b, index_b, source_b, batch):
     return x.scatter_add(d, _index_like(index, index_b, y, d), scaled)
 
 
-@structured(kernel="index_copy", inplace=True, autocast="widest", batch=("input", "source"))
+@structured(
+    kernel="index_copy", inplace=True, own_memory=True, autocast="widest",
+    batch=("input", "source"),
+)  # fmt: skip
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Copy of `input` with entries `index` of dim `dim` replaced by those of `source`.
 
@@ -700,7 +703,7 @@ def _check_index_source(input: Tensor, dim: int, index: Tensor, source: Tensor, 
         )
 
 
-@structured(kernel="index_fill", inplace=True, batch=("input",))
+@structured(kernel="index_fill", inplace=True, own_memory=True, batch=("input",))
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
     """Copy of `input` with the entries `index` of dim `dim` set to `value`.
 
@@ -730,7 +733,7 @@ def _(input, dim, index, value, input_b, index_b, batch):
     return x.scatter(d, _index_like(index, index_b, x, d), value)
 
 
-@index_fill.overload(kernel="index_fill_tensor", inplace=True, batch=("input",))
+@index_fill.overload(kernel="index_fill_tensor", inplace=True, own_memory=True, batch=("input",))
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
     """The value given as a 0-d tensor.
 

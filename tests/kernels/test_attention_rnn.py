@@ -42,6 +42,31 @@ def test_attention_gradients():
     assert torch.autograd.gradgradcheck(run, (q, k, v))
 
 
+@pytest.mark.parametrize("queries", [1, 3, 7])
+@pytest.mark.parametrize("heads,kv_heads", [(4, 1), (6, 3), (2, 2)])
+def test_heads_that_share_keys(queries, heads, kv_heads):
+    shapes = [(2, heads, queries, 5), (2, kv_heads, 9, 5), (2, kv_heads, 9, 3)]
+    q, k, v = (torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes)
+    allowed = torch.rand(queries, 9) < 0.7
+    allowed[:, 0] = True
+
+    def run(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, allowed, enable_gqa=heads != kv_heads)
+
+    wide = [np.repeat(x.detach().numpy(), heads // kv_heads, 1) for x in (k, v)]
+    mask = np.where(allowed.numpy(), 0.0, -np.inf)
+    expected = attend(q.detach().numpy(), *wide, mask, 5**-0.5)
+    np.testing.assert_allclose(run(q, k, v).detach().numpy(), expected, atol=1e-12)
+    assert torch.autograd.gradcheck(run, (q, k, v))
+    assert torch.autograd.gradgradcheck(run, (q, k, v))
+
+
+def test_no_heads_of_keys_are_refused():
+    q, k = torch.randn(1, 4, 2, 3), torch.randn(1, 0, 2, 3)
+    with pytest.raises(RuntimeError, match="must divide the number of heads"):
+        F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
+
+
 def test_a_row_that_sees_nothing_is_zero():
     q = torch.randn(1, 1, 2, 4)
     allowed = torch.tensor([[True, True], [False, False]])

@@ -1,6 +1,7 @@
 """Masks and index tensors against NumPy: blocks, element sizes, layouts, indices out of range."""
 
 import re
+import time
 
 import numpy as np
 import pytest
@@ -206,3 +207,74 @@ def test_the_median_of_all_shares_its_derivative_among_ties(median):
     assert torch.func.vmap(median)(batch).tolist() == [1, 2]
     shares = torch.func.vmap(torch.func.grad(median))(batch)
     assert shares.equal(torch.stack([x.grad, x.grad]))
+
+
+IN_PLACE = {
+    "index_copy_": lambda x, i, s: x.index_copy_(1, i, s),
+    "index_add_": lambda x, i, s: x.index_add_(1, i, s, alpha=2),
+    "index_fill_": lambda x, i, s: x.index_fill_(1, i, 3),
+    "index_fill_ of a tensor": lambda x, i, s: x.index_fill_(1, i, torch.tensor(3.0).to(x.dtype)),
+    "scatter_": lambda x, i, s: x.scatter_(1, i.view(1, -1, 1).expand_as(s), s),
+    "scatter_ of a number": lambda x, i, s: x.scatter_(1, i.view(1, -1, 1).expand_as(s), 4),
+    "scatter_add_": lambda x, i, s: x.scatter_add_(1, i.view(1, -1, 1).expand_as(s), s),
+}
+
+
+def in_numpy(name, x, i, s):
+    x = x.copy()
+    if name == "index_add_":
+        x[:, i] += 2 * s
+    elif name == "scatter_add_":
+        x[:, i] += s
+    else:
+        x[:, i] = 3 if "fill" in name else 4 if "number" in name else s
+    return x
+
+
+@pytest.mark.parametrize("layout", ["dense", "transposed", "sliced"])
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_in_their_own_memory(name, layout):
+    shape, at = (3, 9, 4), [7, 0, 2]
+    r = np.random.default_rng(0)
+    x, s = (
+        r.integers(-9, 9, shape).astype("float32"),
+        r.integers(-9, 9, (3, 3, 4)).astype("float32"),
+    )
+    expected = in_numpy(name, x, at, s)
+    if layout == "transposed":
+        t = torch.from_numpy(x.transpose(2, 1, 0).copy()).transpose(0, 2)
+    elif layout == "sliced":
+        t = torch.zeros(3, 18, 8)[:, ::2, 1:5].copy_(torch.from_numpy(x))
+    else:
+        t = torch.from_numpy(x.copy())
+    before = t._version
+    assert IN_PLACE[name](t, torch.tensor(at), torch.from_numpy(s)) is t
+    np.testing.assert_array_equal(t.numpy(), expected)
+    assert t._version > before
+    with pytest.raises((IndexError, RuntimeError), match="out of"):
+        IN_PLACE[name](t, torch.tensor([1, 9, 2]), torch.from_numpy(s))
+    np.testing.assert_array_equal(t.numpy(), expected)
+
+
+def test_in_their_own_memory_from_their_own_memory():
+    x = torch.arange(6.0)
+    x.index_copy_(0, torch.tensor([1, 2, 3]), x[:3])
+    assert x.tolist() == [0, 0, 1, 2, 4, 5]
+    i = torch.tensor([2, 0, 1])
+    i.index_copy_(0, i, torch.tensor([7, 8, 9]))
+    assert i.tolist() == [8, 9, 7]
+
+
+def test_writing_one_entry_takes_no_copy_of_the_others():
+    cache, row, at = torch.zeros(2, 4000, 1024), torch.ones(2, 1, 1024), torch.tensor([3])
+
+    def best(f):
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            f()
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert best(lambda: cache.index_copy_(1, at, row)) < best(cache.clone) / 10  # measured: 1/1000
+    assert (cache[:, 3] == 1).all() and cache.sum() == 2048

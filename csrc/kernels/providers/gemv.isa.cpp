@@ -1,5 +1,7 @@
 // Matrix times vector, float and double: dot products along dense rows, or sums of scaled dense
-// columns. One pass over the matrix, which is what the time goes to.
+// columns. One pass over the matrix, which is what the time goes to: rows are read one after
+// another, as they lie. Four at a time would read x once for all of them, but memory at a third of
+// the speed.
 #include "kernels/providers/gemm.h"
 #include "kernels/providers/simd.h"
 
@@ -33,38 +35,11 @@ T dot(const T* a, const T* x, int64_t k) {
   return total;
 }
 
-// Four rows at once read x once.
-template <class T>
-void dot4(const T* a, int64_t rs, const T* x, int64_t k, T* out) {
-  constexpr int W = kLanes<T>;
-  Vec<T> s[4][2] = {};
-  int64_t p = 0;
-  for (; p + 2 * W <= k; p += 2 * W) {
-    const Vec<T> x0 = load<T>(x + p), x1 = load<T>(x + p + W);
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      s[i][0] += load<T>(a + i * rs + p) * x0;
-      s[i][1] += load<T>(a + i * rs + p + W) * x1;
-    }
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    out[i] = tiles::lane_sum<T>(s[i][0] + s[i][1]);
-    for (int64_t q = p; q < k; ++q) out[i] += a[i * rs + q] * x[q];
-  }
-}
-
 template <class T>
 void along_rows(const GemvCall& g, int64_t from, int64_t to) {
   const T* a = static_cast<const T*>(g.a);
   const T* x = static_cast<const T*>(g.x);
-  int64_t i = from;
-  for (; i + 4 <= to; i += 4) {
-    T sums[4];
-    dot4<T>(a + i * g.a_rs, g.a_rs, x, g.k, sums);
-    for (int r = 0; r < 4; ++r) write<T>(g, i + r, sums[r]);
-  }
-  for (; i < to; ++i) write<T>(g, i, dot<T>(a + i * g.a_rs, x, g.k));
+  for (int64_t i = from; i < to; ++i) write<T>(g, i, dot<T>(a + i * g.a_rs, x, g.k));
 }
 
 // Dense columns: a strip of rows stays in registers while the columns pass.

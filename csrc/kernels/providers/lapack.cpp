@@ -3,52 +3,17 @@
 // in two). Large matrices are shared out over our threads here, by columns that do not meet.
 #include "kernels/providers/lapack.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <string>
 
-#include "core/parallel.h"
+#include "kernels/providers/lapack_blocks.h"
 #include "kernels/providers/lapack_builtin.h"
+#include "kernels/providers/lapack_library.h"
 
 namespace flambeau::kernels::lapack {
 namespace {
 
-struct Library {
-  void* handle = nullptr;
-  const char* prefix = "";
-};
-
-// The wheel's library, whose names have a prefix, where the build saw it or where the loader finds
-// it; else the system's, which has none.
-Library open_library() {
-  struct Candidate {
-    const char *path, *prefix;
-  };
-  static constexpr Candidate candidates[] = {
-#ifdef FB_OPENBLAS_LIBRARY
-      {FB_OPENBLAS_LIBRARY, "scipy_"},
-      {"libscipy_openblas.so", "scipy_"},
-      {"libopenblas.so.0", ""},
-#endif
-      {nullptr, nullptr}};
-  for (const Candidate* c = candidates; c->path; ++c) {
-    Library out{dlopen(c->path, RTLD_NOW | RTLD_LOCAL), c->prefix};
-    auto name = [&](const char* stem) { return c->prefix + std::string(stem); };
-    if (!out.handle || !dlsym(out.handle, name("zgesdd_").c_str())) continue;
-    using Set = void (*)(int);
-    if (auto* set =
-            reinterpret_cast<Set>(dlsym(out.handle, name("openblas_set_num_threads").c_str())))
-      set(1);
-    return out;
-  }
-  return {};
-}
-const Library& library() {
-  static const Library opened = open_library();
-  return opened;
-}
 std::atomic<bool> builtin_wanted = false;
 
 // The routine `stem` for T: prefix + one of s d c z + stem + _.
@@ -57,41 +22,15 @@ constexpr char letter = std::is_same_v<T, float>       ? 's'
                         : std::is_same_v<T, double>    ? 'd'
                         : std::is_same_v<T, complex64> ? 'c'
                                                        : 'z';
-template <class T>
-constexpr bool cplx = !std::is_floating_point_v<T>;
-
 template <class F>
 F* routine(const std::string& name) {
-  auto* f = reinterpret_cast<F*>(dlsym(library().handle, (library().prefix + name + "_").c_str()));
+  auto* f = reinterpret_cast<F*>(library().symbol(name + "_"));
   FB_CHECK(f, "linalg: OpenBLAS lacks ", name);
   return f;
 }
 template <class T, class F>
 F* routine_of(const char* stem) {
   return routine<F>(letter<T> + std::string(stem));
-}
-
-// f(from, to) on shares of [0, n), each of which costs `work` multiplications or more per element.
-template <class F>
-void shared_out(int n, double work, const F& f) {
-  constexpr double kShare = 1 << 20;
-  const int grain = std::max(8, static_cast<int>(std::min<double>(n, kShare / work)));
-  parallel_for(0, n, grain,
-               [&](int64_t from, int64_t to) { f(static_cast<int>(from), static_cast<int>(to)); });
-}
-
-// Column j of a matrix of m rows.
-template <class T>
-T* column(T* a, int64_t m, int64_t j) {
-  return a + m * j;
-}
-
-template <class T>
-T conjugate(T x) {
-  if constexpr (cplx<T>)
-    return std::conj(x);
-  else
-    return x;
 }
 
 // b = op(a)^-1 b (side L) or b op(a)^-1 (side R) for a triangle a.
@@ -106,85 +45,29 @@ void solve_triangle(char side, char uplo, char trans, char diag, int m, int n, c
   f(&side, &uplo, &trans, &diag, &m, &n, &one, a, &lda, b, &ldb);
 }
 
-// c -= op(a) op(b)
-template <class T>
-void subtract_product(char ta, char tb, int m, int n, int k, const T* a, int lda, const T* b,
-                      int ldb, T* c, int ldc) {
-  static auto* f =
-      routine_of<T, void(const char*, const char*, const int*, const int*, const int*, const T*,
-                         const T*, const int*, const T*, const int*, const T*, T*, const int*)>(
-          "gemm");
-  T minus(-1), one(1);
-  f(&ta, &tb, &m, &n, &k, &minus, a, &lda, b, &ldb, &one, c, &ldc);
-}
-
-// Exchanges rows [from, to) of n columns with those that `pivots` (from 1) name, from the first to
-// the last or back.
-template <class T>
-void swap_rows(int n, T* a, int lda, int from, int to, const int* pivots, bool back = false) {
-  static auto* f = routine_of<T, void(const int*, T*, const int*, const int*, const int*,
-                                      const int*, const int*)>("laswp");
-  int first = from + 1, step = back ? -1 : 1;
-  f(&n, a, &lda, &first, &to, pivots, &step);
-}
-
-constexpr int kBlock = 64;         // columns that one thread factors
-constexpr int kManyColumns = 256;  // from here on blocks are worth it
-
-constexpr int kTriangle = 16;  // rows of a triangle that is solved by itself
-
-// b = op(a)^-1 b for a small triangle, some columns at a time. (OpenBLAS does this part of trsm
-// number by number: it took half the time of an inverse.)
-template <class T>
-void solve_small(char uplo, char trans, char diag, int m, int n, const T* a, int lda, T* b,
-                 int ldb) {
-  constexpr int kColumns = 16;
-  T t[kTriangle][kTriangle], x[kTriangle][kColumns] = {};
-  for (int i = 0; i < m; ++i)
-    for (int k = 0; k < m; ++k) {
-      t[i][k] = trans == 'N' ? column(a, lda, k)[i] : column(a, lda, i)[k];
-      if (trans == 'C') t[i][k] = conjugate(t[i][k]);
-    }
-  const bool down = (uplo == 'L') == (trans == 'N');
-  for (int j = 0; j < n; j += kColumns) {
-    const int width = std::min(kColumns, n - j);
-    for (int c = 0; c < width; ++c)
-      for (int i = 0; i < m; ++i) x[i][c] = column(b, ldb, j + c)[i];
-    for (int step = 0; step < m; ++step) {
-      const int k = down ? step : m - 1 - step;
-      T solved[kColumns];  // apart from x, so that the loops below are seen not to overlap
-      for (int c = 0; c < kColumns; ++c) solved[c] = diag == 'N' ? x[k][c] / t[k][k] : x[k][c];
-      for (int c = 0; c < kColumns; ++c) x[k][c] = solved[c];
-      for (int i = down ? k + 1 : 0; i < (down ? m : k); ++i)
-        for (int c = 0; c < kColumns; ++c) x[i][c] -= t[i][k] * solved[c];
-    }
-    for (int c = 0; c < width; ++c)
-      for (int i = 0; i < m; ++i) column(b, ldb, j + c)[i] = x[i][c];
+// What lapack_blocks.h needs of a maker.
+struct Blas {
+  // c -= op(a) op(b)
+  template <class T>
+  static void subtract(char ta, char tb, int m, int n, int k, const T* a, int lda, const T* b,
+                       int ldb, T* c, int ldc) {
+    static auto* f =
+        routine_of<T, void(const char*, const char*, const int*, const int*, const int*, const T*,
+                           const T*, const int*, const T*, const int*, const T*, T*, const int*)>(
+            "gemm");
+    T minus(-1), one(1);
+    f(&ta, &tb, &m, &n, &k, &minus, a, &lda, b, &ldb, &one, c, &ldc);
   }
-}
-
-// b = op(a)^-1 b by halves: most of the work is a product.
-template <class T>
-void solve_by_halves(char uplo, char trans, char diag, int m, int n, const T* a, int lda, T* b,
-                     int ldb) {
-  if (m <= kTriangle) return solve_small<T>(uplo, trans, diag, m, n, a, lda, b, ldb);
-  const int first = (m / 2 + kTriangle - 1) / kTriangle * kTriangle, second = m - first;
-  const T* corner = column(a, lda, first) + first;
-  const T* beside = uplo == 'L' ? a + first : column(a, lda, first);
-  if ((uplo == 'L') == (trans == 'N')) {
-    solve_by_halves<T>(uplo, trans, diag, first, n, a, lda, b, ldb);
-    subtract_product<T>(trans, 'N', second, n, first, beside, lda, b, ldb, b + first, ldb);
-    solve_by_halves<T>(uplo, trans, diag, second, n, corner, lda, b + first, ldb);
-  } else {
-    solve_by_halves<T>(uplo, trans, diag, second, n, corner, lda, b + first, ldb);
-    subtract_product<T>(trans, 'N', first, n, second, beside, lda, b + first, ldb, b, ldb);
-    solve_by_halves<T>(uplo, trans, diag, first, n, a, lda, b, ldb);
+  // Exchanges rows [from, to) of n columns with those that `pivots` (from 1) name, from the first
+  // to the last or back.
+  template <class T>
+  static void swap_rows(int n, T* a, int lda, int from, int to, const int* pivots, bool back) {
+    static auto* f = routine_of<T, void(const int*, T*, const int*, const int*, const int*,
+                                        const int*, const int*)>("laswp");
+    int first = from + 1, step = back ? -1 : 1;
+    f(&n, a, &lda, &first, &to, pivots, &step);
   }
-}
-
-bool in_blocks(int n) {
-  return n >= kManyColumns && num_threads() > 1 && !in_parallel();
-}
+};
 
 template <class T>
 int factor_panel(int m, int n, T* a, int lda, int* pivots) {
@@ -206,13 +89,13 @@ int getrf_by_blocks(int m, int n, T* a, int* pivots) {
     const int failed = factor_panel<T>(m - j, width, panel, m, pivots + j);
     if (failed > 0 && info == 0) info = failed + j;
     for (int i = j; i < next; ++i) pivots[i] += j;
-    if (j > 0) swap_rows<T>(j, a, m, j, next, pivots);
+    if (j > 0) Blas::swap_rows<T>(j, a, m, j, next, pivots, false);
     const auto update = [&](int from, int to) {
       T* c = column(a, m, next + from);
-      swap_rows<T>(to - from, c, m, j, next, pivots);
-      solve_by_halves<T>('L', 'N', 'U', width, to - from, panel, m, c + j, m);
+      Blas::swap_rows<T>(to - from, c, m, j, next, pivots, false);
+      solve_by_halves<Blas, T>('L', 'N', 'U', width, to - from, panel, m, c + j, m);
       if (next < m)
-        subtract_product<T>('N', 'N', m - next, to - from, width, panel + width, m, c + j, m,
+        Blas::subtract<T>('N', 'N', m - next, to - from, width, panel + width, m, c + j, m,
                             c + next, m);
     };
     shared_out(rest, static_cast<double>(width) * (m - j), update);
@@ -250,10 +133,10 @@ int potrf_by_blocks(bool upper, int n, T* a) {
       const int at = block * kBlock, columns = std::min(kBlock, rest - at);
       T* c = column(a, n, next + at) + next;
       if (upper)
-        subtract_product<T>('C', 'N', at + columns, columns, width, beside, n,
+        Blas::subtract<T>('C', 'N', at + columns, columns, width, beside, n,
                             column(beside, n, at), n, c, n);
       else
-        subtract_product<T>('N', 'C', rest - at, columns, width, beside + at, n, beside + at, n,
+        Blas::subtract<T>('N', 'C', rest - at, columns, width, beside + at, n, beside + at, n,
                             c + at, n);
     };
     parallel_for(0, (blocks + 1) / 2, 1, [&](int64_t from, int64_t to) {
@@ -305,57 +188,19 @@ int getrf(int m, int n, T* a, int* pivots) {
 template <class T>
 int getrs(char trans, int n, int rhs, const T* lu, const int* pivots, T* b) {
   if (!available()) return builtin::getrs(trans, n, rhs, lu, pivots, b);
-  const int ld = std::max(1, n);
-  shared_out(rhs, static_cast<double>(n) * n, [&](int from, int to) {
-    const int columns = to - from;
-    T* part = column(b, ld, from);
-    const auto solve = [&](char uplo, char diag) {
-      solve_by_halves<T>(uplo, trans, diag, n, columns, lu, ld, part, ld);
-    };
-    if (trans == 'N') {
-      swap_rows<T>(columns, part, ld, 0, n, pivots);
-      solve('L', 'U'), solve('U', 'N');
-    } else {
-      solve('U', 'N'), solve('L', 'U');
-      swap_rows<T>(columns, part, ld, 0, n, pivots, true);
-    }
-  });
-  return 0;
+  return solve_factored<Blas>(trans, n, rhs, lu, pivots, b), 0;
 }
 
 template <class T>
 void inverse(int n, const T* lu, const int* pivots, T* x) {
-  std::fill_n(x, static_cast<int64_t>(n) * n, T(0));
-  for (int j = 0; j < n; ++j) column(x, n, j)[j] = T(1);
-  if (!available()) return void(builtin::getrs('N', n, n, lu, pivots, x));
-  // The inverse of L has zeros above its diagonal: rows before a column's own take no part.
-  const auto solve = [&](int from, int to) {
-    for (int j = from; j < to; j += kBlock)
-      solve_by_halves<T>('L', 'N', 'U', n - j, std::min(kBlock, to - j), column(lu, n, j) + j, n,
-                         column(x, n, j) + j, n);
-    solve_by_halves<T>('U', 'N', 'N', n, to - from, lu, n, column(x, n, from), n);
-  };
-  // Early columns take longest, so a thread has as many of them as of the late ones.
-  const int64_t threads = in_blocks(n) ? num_threads() : 1, slices = 2 * threads;
-  parallel_for(0, threads, 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i)
-      for (const int64_t slice : {i, slices - 1 - i})
-        solve(static_cast<int>(n * slice / slices), static_cast<int>(n * (slice + 1) / slices));
-  });
-  for (int j = n - 1; j >= 0; --j)
-    if (const int k = pivots[j] - 1; k != j)
-      std::swap_ranges(column(x, n, j), column(x, n, j + 1), column(x, n, k));
+  if (!available()) return builtin::inverse(n, lu, pivots, x);
+  invert_factored<Blas>(n, lu, pivots, x);
 }
 
 template <class T>
 int trtrs(bool upper, char trans, bool unit, int n, int rhs, const T* a, T* b) {
   if (!available()) return builtin::trtrs(upper, trans, unit, n, rhs, a, b);
-  const int ld = std::max(1, n);
-  shared_out(rhs, static_cast<double>(n) * n / 2, [&](int from, int to) {
-    solve_by_halves<T>(upper ? 'U' : 'L', trans, unit ? 'U' : 'N', n, to - from, a, ld,
-                       column(b, ld, from), ld);
-  });
-  return 0;
+  return solve_columns<Blas>(upper ? 'U' : 'L', trans, unit ? 'U' : 'N', n, rhs, a, b), 0;
 }
 
 template <class T>

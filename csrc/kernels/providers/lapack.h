@@ -1,7 +1,7 @@
 // Dense factorisations of column-major matrices in float, double and their complex types. Two
-// makers: LAPACK out of OpenBLAS, opened on first use (so importing starts none of its threads),
-// and plain implementations in double complex (lapack_builtin.cpp) for machines without it. `info`
-// is LAPACK's: 0 is success, positive names where it failed.
+// makers: LAPACK out of OpenBLAS, found and opened on first use (so importing starts none of its
+// threads), and plain implementations (lapack_builtin.h) for machines without it. `info` is
+// LAPACK's: 0 is success, positive names where it failed.
 #pragma once
 
 #include <algorithm>

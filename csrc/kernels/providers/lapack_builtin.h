@@ -1,7 +1,5 @@
 // Plain dense factorisations for machines without OpenBLAS, and to test against: the routines of
-// lapack.h, computed in complex double whatever the element type. Sources: Golub and Van Loan,
-// Matrix Computations (4th ed.): LU 3.4, Cholesky 4.2, Householder 5.1, Jacobi 8.5 and 8.6, shifted
-// QR 7.5.
+// lapack.h by products of our own, in the element type. One file per family: lapack_builtin_*.cpp.
 #pragma once
 
 #include "kernels/providers/lapack.h"
@@ -14,6 +12,8 @@ template <class T>
 int getrf(int m, int n, T* a, int* pivots);
 template <class T>
 int getrs(char trans, int n, int rhs, const T* lu, const int* pivots, T* b);
+template <class T>
+void inverse(int n, const T* lu, const int* pivots, T* x);
 template <class T>
 int trtrs(bool upper, char trans, bool unit, int n, int rhs, const T* a, T* b);
 template <class T>

@@ -55,11 +55,18 @@ template <class T>
 [[gnu::always_inline]] inline Vec<T> splat(T x) {
   return Vec<T>{} + x;
 }
-template <class T>
+// Lanes are added in pairs, halves, quarters: one after another would wait for each addition.
+template <int S, class T, int... I>
+[[gnu::always_inline]] inline Vec<T> lanes_crossed(Vec<T> v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (I ^ S)...);
+}
+template <class T, int S = kLanes<T> / 2>
 [[gnu::always_inline]] inline T lane_sum(Vec<T> v) {
-  T total = 0;
-  for (int i = 0; i < kLanes<T>; ++i) total += v[i];
-  return total;
+  if constexpr (S == 0)
+    return v[0];
+  else
+    return lane_sum<T, S / 2>(v +
+                              lanes_crossed<S, T>(v, std::make_integer_sequence<int, kLanes<T>>{}));
 }
 
 template <int S, class T, int... I>
