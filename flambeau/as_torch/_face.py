@@ -7,6 +7,7 @@ is written behind it too, so that our own code sees a patched function.
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import sys
 import types
@@ -90,7 +91,8 @@ class Namespace(types.ModuleType):
         """Our function or method of the name, or what refuses to be called."""
         if self._behind is None:
             return None
-        for place in (self._behind, self._behind.Tensor, sys.modules["flambeau"]):
+        functional = importlib.import_module("flambeau.nn.functional")
+        for place in (self._behind, self._behind.Tensor, sys.modules["flambeau"], functional):
             found = getattr(place, name, None)
             if callable(found) and not isinstance(found, type):
                 return found

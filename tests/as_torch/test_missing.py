@@ -34,7 +34,7 @@ def test_every_name_read_at_import_is_there(run):
 def test_a_missing_name_is_refused_when_it_is_used(run):
     program = """
         import sys, torch, torch.fx, torch.nn.utils.prune
-        from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+        None; from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
         class Tracer(torch.fx.Tracer): pass
         def annotated(x: torch.fx.Node | None) -> torch.fx.Graph: ...
         assert not isinstance(3, torch.fx.Node) and not isinstance(3, (int.__class__, FSDP))
