@@ -8,12 +8,13 @@ PROGRAMS ?= 5000
 PYTHONS ?= python3.11 python3.12
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test truth bench conformance lint format docs asan guard plain triton wheel wheels clean distclean
+.PHONY: help build clients demo test truth bench conformance lint format docs asan guard plain triton wheel wheels clean distclean
 
 help:
 	@echo "make demo         build, train two small models, show the results (about three minutes)"
 	@echo "make test         build, run the tests; install wheel and sdist in empty environments, try them"
 	@echo "make truth        compiled = eager: every entry of the table, and PROGRAMS=5000 random programs"
+	@echo "make clients      public packages under Flambeau against PyTorch's numbers (ARGS=--quick: a few)"
 	@echo "make build        build the extension in place"
 	@echo "make bench        speed beside NumPy; with TOOLS=folder beside PyTorch"
 	@echo "make conformance  agreement with PyTorch (needs TOOLS=folder)"
@@ -42,6 +43,11 @@ truth:
 	@scripts/build.sh
 	@TRUTH=all $(PY) -m pytest -q $(PYTEST_ARGS) tests/compiler/test_truth.py
 	@$(PY) -m tools.random_programs --count $(PROGRAMS) --seed 1
+
+clients:
+	@scripts/setup.sh
+	@scripts/build.sh
+	@scripts/clients.sh $(ARGS)
 
 bench:
 	@scripts/setup.sh
