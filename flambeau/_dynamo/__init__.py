@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flambeau import Tensor
 from flambeau.compiler import (
     allow_in_graph,
     disable,

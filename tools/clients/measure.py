@@ -30,7 +30,7 @@ def seed(name: str) -> None:
     number = zlib.crc32(name.encode())
     torch.manual_seed(number)
     random.seed(number)
-    np.random.seed(number % 2**32)
+    np.random.seed(number % 2**32)  # noqa: NPY002 (what packages draw from)
 
 
 def leaves(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:

@@ -104,7 +104,10 @@ def run(
                     worker.read(START)
                 record = worker.ask(name, seconds)["record"]
             except Died as reason:
-                record = {"errors": {"process": str(reason)}, "seconds": time.perf_counter() - begin}
+                record = {
+                    "errors": {"process": str(reason)},
+                    "seconds": time.perf_counter() - begin,
+                }
                 if worker is not None:
                     worker.close()
                 worker = None

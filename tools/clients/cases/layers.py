@@ -90,7 +90,9 @@ VITS: dict[str, tuple[str, str, dict[str, Any]]] = {
 for _name, (_module, _kind, _options) in VITS.items():
 
     @case("vit_pytorch", _name)
-    def vit(module: str = _module, kind: str = _kind, options: dict[str, Any] = _options) -> Program:
+    def vit(
+        module: str = _module, kind: str = _kind, options: dict[str, Any] = _options
+    ) -> Program:
         import importlib
 
         found = getattr(importlib.import_module(f"vit_pytorch.{module}"), kind)

@@ -152,7 +152,10 @@ def spline_coupling() -> Program:
     from nflows.transforms.coupling import PiecewiseRationalQuadraticCouplingTransform
 
     model = PiecewiseRationalQuadraticCouplingTransform(
-        torch.tensor([1, 0, 1, 0]), lambda i, o: ResidualNet(i, o, 8), tails="linear", tail_bound=3.0
+        torch.tensor([1, 0, 1, 0]),
+        lambda i, o: ResidualNet(i, o, 8),
+        tails="linear",
+        tail_bound=3.0,
     )
     return Program(model, (torch.randn(6, 4),))
 
@@ -338,7 +341,12 @@ def private_training() -> Program:
 @case("captum", "attribution", train=False, compiled=False)
 def attribution() -> Program:
     from captum.attr import (
-        DeepLift, FeatureAblation, GradientShap, InputXGradient, IntegratedGradients, Saliency,
+        DeepLift,
+        FeatureAblation,
+        GradientShap,
+        InputXGradient,
+        IntegratedGradients,
+        Saliency,
     )  # fmt: skip
 
     model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))

@@ -128,8 +128,11 @@ for _name in OPTIMISERS:
 @case("timm", "losses", quick=True)
 def losses() -> Program:
     from timm.loss import (
-        AsymmetricLossMultiLabel, BinaryCrossEntropy, JsdCrossEntropy,
-        LabelSmoothingCrossEntropy, SoftTargetCrossEntropy,
+        AsymmetricLossMultiLabel,
+        BinaryCrossEntropy,
+        JsdCrossEntropy,
+        LabelSmoothingCrossEntropy,
+        SoftTargetCrossEntropy,
     )  # fmt: skip
 
     x = torch.randn(6, 5, requires_grad=True)
@@ -162,7 +165,9 @@ def ema_training() -> Program:
     from timm.scheduler import CosineLRScheduler
     from timm.utils import ModelEmaV3
 
-    model = timm.create_model("resnet18", num_classes=5, layers=(1, 1, 1, 1), channels=(8, 8, 16, 16))
+    model = timm.create_model(
+        "resnet18", num_classes=5, layers=(1, 1, 1, 1), channels=(8, 8, 16, 16)
+    )
     x = torch.randn(4, 3, 32, 32)
 
     def call(x: Any) -> Any:

@@ -32,7 +32,9 @@ for _name in METRIC_LOSSES:
         return Program(lambda x: score(x, labels), (x,))
 
 
-CLASS_LOSSES = "ArcFaceLoss CosFaceLoss ProxyNCALoss ProxyAnchorLoss NormalizedSoftmaxLoss SoftTripleLoss"
+CLASS_LOSSES = (
+    "ArcFaceLoss CosFaceLoss ProxyNCALoss ProxyAnchorLoss NormalizedSoftmaxLoss SoftTripleLoss"
+)
 for _name in CLASS_LOSSES.split():
 
     @case("metric_learning", _name, compiled=False)
@@ -48,7 +50,9 @@ for _name in CLASS_LOSSES.split():
             def forward(self, x: Any, labels: Any) -> Any:
                 return self.score(self.front(x), labels)
 
-        return Program(Scored(), (torch.randn(12, 6), torch.arange(12) % 6), loss=lambda found: found)
+        return Program(
+            Scored(), (torch.randn(12, 6), torch.arange(12) % 6), loss=lambda found: found
+        )
 
 
 CLASS_METRICS = (

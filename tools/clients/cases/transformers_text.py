@@ -219,7 +219,6 @@ def tokens(rows: int = 2, length: int = 16) -> Any:
 
 def register_rows(rows: dict[str, dict[str, Any]]) -> None:
     for name, settings in rows.items():
-
         # Grouped products of experts exist in float32 and below.
         grouped = any("expert" in key for key in settings) and name in DECODERS
         kind = "float32" if grouped else "float64"

@@ -120,7 +120,9 @@ def colours() -> Program:
     x = torch.rand(2, 3, 8, 8, requires_grad=True)
 
     def call(x: Any) -> Any:
-        names = "rgb_to_hsv rgb_to_lab rgb_to_ycbcr rgb_to_grayscale rgb_to_xyz rgb_to_luv rgb_to_hls"
+        names = (
+            "rgb_to_hsv rgb_to_lab rgb_to_ycbcr rgb_to_grayscale rgb_to_xyz rgb_to_luv rgb_to_hls"
+        )
         return [getattr(kornia.color, name)(x) for name in names.split()]
 
     return Program(call, (x,))
