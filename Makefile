@@ -9,13 +9,14 @@ STATE ?= 20000
 PYTHONS ?= python3.11 python3.12
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test truth bench conformance lint format docs asan guard plain triton wheel wheels clean distclean
+.PHONY: help build clients demo test truth bench conformance lint format docs asan guard plain triton wheel wheels clean distclean
 
 help:
 	@echo "make demo         build, train two small models, show the results (about three minutes)"
 	@echo "make test         build, run the tests; install wheel and sdist in empty environments, try them"
 	@echo "make truth        compiled = eager: every entry of the table, PROGRAMS=5000 random programs,"
 	@echo "                  and STATE=20000 programs over Python state"
+	@echo "make clients      public packages under Flambeau against PyTorch's numbers (ARGS=--quick: a few)"
 	@echo "make build        build the extension in place"
 	@echo "make bench        speed beside NumPy; with TOOLS=folder beside PyTorch"
 	@echo "make conformance  agreement with PyTorch (needs TOOLS=folder)"
@@ -45,6 +46,11 @@ truth:
 	@TRUTH=all $(PY) -m pytest -q $(PYTEST_ARGS) tests/compiler/test_truth.py
 	@$(PY) -m tools.random_programs --count $(PROGRAMS) --seed 1
 	@$(PY) -m tools.state_programs --count $(STATE) --seed 1
+
+clients:
+	@scripts/setup.sh
+	@scripts/build.sh
+	@scripts/clients.sh $(ARGS)
 
 bench:
 	@scripts/setup.sh

@@ -39,6 +39,7 @@ _HOMES = {
     "_checks": (
         "_assert",
         "_assert_async",
+        "_assert_scalar",
         "_check",
         "_check_index",
         "_check_is_size",
@@ -65,7 +66,6 @@ _HOMES = {
         "use_deterministic_algorithms",
     ),
     "_contractions": ("chain_matmul", "einsum", "tensordot"),
-    "_grouped": ("_grouped_mm",),
     "_factors": ("pca_lowrank", "svd_lowrank"),
     "_legacy": (
         "BFloat16Tensor",
@@ -88,6 +88,7 @@ _HOMES = {
     "func": ("vmap",),
     "jit": ("ScriptModule",),
     "random": ("fork_rng",),
+    "nn._functional_grouped": ("_grouped_mm",),
     "serialization": ("load", "save"),
     "storage": ("TypedStorage", "from_file"),
 }

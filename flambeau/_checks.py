@@ -14,6 +14,7 @@ from flambeau import _C
 __all__ = [
     "_assert",
     "_assert_async",
+    "_assert_scalar",
     "_check",
     "_check_index",
     "_check_is_size",
@@ -25,6 +26,12 @@ __all__ = [
 ]
 
 Message = Callable[[], Any] | None
+
+
+def _assert_scalar(self: Any, assert_msg: str) -> None:
+    """Raise RuntimeError unless a number is true."""
+    if not self:
+        raise RuntimeError(assert_msg)
 
 
 def _check_with(error_type: type[Exception], cond: Any, message: Message) -> None:

@@ -55,6 +55,15 @@ METHODS = (
 )
 
 
+def __getattr__(name: str) -> Any:
+    # Contractions are loaded on first use, and stand here too as they do in PyTorch.
+    if name in ("chain_matmul", "einsum", "tensordot"):
+        from flambeau import _contractions
+
+        return getattr(_contractions, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _many(tensors: tuple[Any, ...]) -> Sequence[Tensor]:
     """The tensors of `f(a, b)` or of `f([a, b])`."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):

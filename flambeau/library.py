@@ -6,6 +6,7 @@ without recording it; its derivative is the one registered, and without one back
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -81,10 +82,22 @@ class CustomOpDef:
         tensors = (a for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
         if not is_grad_enabled() or not any(t.requires_grad for t in tensors):
             return function(*args, **kwargs)
+        args, kwargs = _by_place(function, args, kwargs)
         return _recorded(self, function, kwargs).apply(*args)
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._name})>"
+
+
+def _by_place(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call with those in their places that have one, however they were given."""
+    if not kwargs:
+        return args, kwargs
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args, bound.kwargs
 
 
 def _recorded(op: CustomOpDef, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:

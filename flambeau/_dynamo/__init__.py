@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flambeau import Tensor
 from flambeau.compiler import (
     allow_in_graph,
     disable,
@@ -65,3 +66,19 @@ __all__ = [
     "reset",
     "utils",
 ]
+
+
+def mark_static_address(t: Any, guard: bool = False) -> None:
+    """Says that a tensor keeps its place in memory from call to call.
+
+    Compiled code reads where its inputs are at each call, so it needs no such promise and is right
+    with or without one.
+
+    Args:
+        t: the tensor.
+        guard: for readers of the program.
+
+    >>> torch._dynamo.mark_static_address(torch.ones(2))
+    """
+    if not isinstance(t, Tensor):
+        raise TypeError(f"mark_static_address: expected a tensor, got {type(t).__name__}")

@@ -23,7 +23,10 @@ from ._functional_pool import *  # noqa: F403
 from ._functional_resize import *  # noqa: F403
 
 #: names of files that load when first asked for
-_LATE = {"multi_head_attention_forward": "_functional_attention"}
+_LATE = {
+    "grouped_mm": "_functional_grouped",
+    "multi_head_attention_forward": "_functional_attention",
+}
 
 
 def __getattr__(name: str) -> Any:

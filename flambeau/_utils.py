@@ -1,0 +1,39 @@
+"""Helpers over lists of tensors that libraries for training import by these names.
+
+Owns joining tensors into one vector and taking it apart again; knows nothing of processes or
+devices. Shapes come from the tensors that are given as a pattern, never from the vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import flambeau as torch
+from flambeau import Tensor
+
+
+def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
+    """Join the entries of all tensors in one vector, in their order.
+
+    Args:
+        tensors: of any shapes, one dtype.
+
+    >>> _flatten_dense_tensors([torch.ones(2), torch.zeros(1, 2)])
+    tensor([1., 1., 0., 0.])
+    """
+    return torch.cat([t.reshape(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Views of a vector in the shapes of the tensors that it was joined from.
+
+    Args:
+        flat: of as many entries as all `tensors` have together.
+        tensors: where the shapes come from.
+
+    >>> _unflatten_dense_tensors(torch.arange(3), [torch.ones(1), torch.ones(2, 1)])
+    (tensor([0]), tensor([[1],
+            [2]]))
+    """
+    parts = flat.split([t.numel() for t in tensors])
+    return tuple(part.view(t.shape) for part, t in zip(parts, tensors, strict=True))

@@ -1,0 +1,150 @@
+"""The command line of the clients: references, runs and reports.
+
+    python -m tools.clients reference [NAMES]     measure under PyTorch and keep the numbers
+    python -m tools.clients run [NAMES]           measure under this library, eager and compiled
+    python -m tools.clients list [NAMES]
+
+NAMES are parts of names of cases; without any all are taken. `run` prints one line per case that is
+not equal to its reference and a table of packages, and exits with 1 if there is such a case that
+`tools/clients/known.txt` does not list.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import shlex
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from . import compare, pool, registry
+
+HERE = Path(__file__).parent
+REFERENCES = HERE / "references.json.gz"
+ALIAS = [sys.executable, "-m", "flambeau.as_torch", "-m", "tools.clients.worker"]
+
+
+def references() -> dict[str, Any]:
+    if not REFERENCES.exists():
+        return {}
+    with gzip.open(REFERENCES, "rt") as file:
+        found: dict[str, Any] = json.load(file)
+    return found
+
+
+def rounded(value: Any) -> Any:
+    """Numbers with the digits that a judgement needs."""
+    if isinstance(value, float):
+        return float(f"{value:.13g}")
+    if isinstance(value, list):
+        return [rounded(entry) for entry in value]
+    if isinstance(value, dict):
+        return {key: rounded(entry) for key, entry in value.items()}
+    return value
+
+
+def make_references(cases: list[registry.Case], options: argparse.Namespace) -> int:
+    found = references() if options.names or options.new else {}
+    failed = 0
+
+    def done(name: str, record: dict[str, Any]) -> None:
+        nonlocal failed
+        if record["errors"]:
+            failed += 1
+            print(f"{name}: no reference: {compare.last_lines(record)}", flush=True)
+            return
+        record["conditions"] = compare.conditions(record)
+        del record["nudged"], record["errors"]
+        found[name] = rounded(record)
+        print(f"{name}: {record['seconds']} s", flush=True)
+
+    pool.run([entry.name for entry in cases], "reference", None, options.workers, 300, 1, done)
+    known = {entry.name for entry in registry.load()}
+    kept = {name: found[name] for name in sorted(found) if name in known}
+    data = json.dumps(kept, separators=(",", ":")).encode()
+    REFERENCES.write_bytes(gzip.compress(data, 9, mtime=0))
+    print(f"{len(kept)} references, {REFERENCES.stat().st_size} bytes, {failed} failed")
+    return 1 if failed else 0
+
+
+def judge_all(
+    cases: list[registry.Case], mode: str, options: argparse.Namespace
+) -> dict[str, list[str]]:
+    """What differs by case; an empty list where all is equal."""
+    stored = references()
+    said: dict[str, list[str]] = {}
+    by_name = {entry.name: entry for entry in cases}
+    details: dict[str, Any] = {}
+
+    def done(name: str, record: dict[str, Any]) -> None:
+        if name in stored:
+            said[name] = compare.judge(record, stored[name], by_name[name].train)
+        else:
+            said[name] = ["no reference"]
+        details[name] = record
+        state = "equal" if not said[name] else "; ".join(said[name])
+        print(f"{mode} {name} {record.get('seconds', 0):.1f} s: {state}", flush=True)
+
+    command = shlex.split(os.environ.get("CLIENTS_WORKER", "")) or ALIAS
+    names = [entry.name for entry in cases if mode == "eager" or entry.compiled]
+    pool.run(names, mode, command, options.workers, options.seconds, 1, done)
+    if options.out:
+        Path(options.out).mkdir(parents=True, exist_ok=True)
+        path = Path(options.out) / f"{mode}.json"
+        kept = json.loads(path.read_text()) if path.exists() else {}
+        kept.update({name: {"said": said[name], **details[name]} for name in said})
+        path.write_text(json.dumps(kept))
+    return said
+
+
+def table(said: dict[str, list[str]]) -> None:
+    equal, wrong, error = Counter[str](), Counter[str](), Counter[str]()
+    for name, lines in said.items():
+        package = name.partition(".")[0]
+        if not lines:
+            equal[package] += 1
+        elif any(line.startswith(("error", "no reference")) for line in lines):
+            error[package] += 1
+        else:
+            wrong[package] += 1
+    print(f"\n{'package':28} equal differing error")
+    for package in sorted({name.partition(".")[0] for name in said}):
+        print(f"{package:28} {equal[package]:5} {wrong[package]:9} {error[package]:5}")
+    print(f"{'all':28} {equal.total():5} {wrong.total():9} {error.total():5}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tools.clients")
+    parser.add_argument("what", choices=["reference", "run", "list"])
+    parser.add_argument("names", nargs="*", help="parts of names of cases")
+    parser.add_argument("--mode", default="eager,compiled")
+    parser.add_argument("--quick", action="store_true", help="the cases of `make test` alone")
+    parser.add_argument("--new", action="store_true", help="cases without a reference alone")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=120, help="limit of a case")
+    parser.add_argument("--out", help="a folder for the records, with tracebacks")
+    options = parser.parse_intermixed_args()
+    cases = [c for c in registry.load(options.names) if c.quick or not options.quick]
+    if options.new:
+        stored = references()
+        cases = [c for c in cases if c.name not in stored]
+    if options.what == "list":
+        for entry in cases:
+            print(entry.name)
+        return 0
+    if options.what == "reference":
+        return make_references(cases, options)
+    bad = 0
+    for mode in options.mode.split(","):
+        said = judge_all(cases, mode, options)
+        table(said)
+        bad += sum(bool(lines) for lines in said.values())
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
