@@ -64,6 +64,10 @@ class ModeGuard {
   T saved_;
 };
 
+// Inside, factories that are not told a device make tensors on the CPU.
+struct CpuFactories : ModeGuard<Device> {
+  CpuFactories() : ModeGuard(&Modes::device, Device{}) {}
+};
 struct NoGradGuard : ModeGuard<bool> {
   NoGradGuard() : ModeGuard(&Modes::grad, false) {}
 };

@@ -36,6 +36,9 @@ def run_compiled(
     """'inductor': the same graphs in native code."""
     from flambeau._compiler import kept
 
+    if any(v.type.device.type != "cpu" for node in graph.nodes for v in node.outs):
+        log("graph_breaks", "a graph runs uncompiled: it makes tensors that are not on the CPU")
+        return run_eagerly(graph)
     wanted = _wanted(example_inputs)
     made: Callable[..., tuple[Any, ...]] | None
     made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted), _part)

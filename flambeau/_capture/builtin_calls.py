@@ -417,6 +417,21 @@ means(flambeau.clear_autocast_cache)(
 )
 
 
+@means(flambeau.device.__enter__)
+def enter_device(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Followed here alone; what is still entered when the graph ends is entered then."""
+    f.interpreter.entered_devices.append((args[0], flambeau.get_default_device()))
+    flambeau.set_default_device(args[0].type)
+    return args[0]
+
+
+@means(flambeau.device.__exit__)
+def exit_device(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not f.interpreter.entered_devices:
+        raise Break("a device that was entered before is left")
+    flambeau.set_default_device(f.interpreter.entered_devices.pop()[1])
+
+
 @means(flambeau.compiler.cudagraph_mark_step_begin)
 def step_begins(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Of no meaning here."""

@@ -132,6 +132,7 @@ class _State:
             flambeau.get_autocast_dtype("cpu"),
             flambeau.is_autocast_cache_enabled(),
         )
+        self.device = flambeau.get_default_device()
 
     def current(self) -> tuple[Any, ...]:
         return (
@@ -148,6 +149,7 @@ class _State:
         flambeau.set_autocast_enabled("cpu", self.autocast[0])
         flambeau.set_autocast_dtype("cpu", self.autocast[1])
         flambeau.set_autocast_cache_enabled(self.autocast[2])
+        flambeau.set_default_device(self.device)
 
 
 def _why_again(
@@ -185,7 +187,8 @@ def _capture(
             if config.fullgraph and (b.reason or broken is None):
                 at = b.where or attempt.interpreter.where
                 raise Unsupported(f"compile(fullgraph=True): {b.reason}\n  at {at}") from None
-            stop_at, broken = attempt.last_place(b), b
+            broken = Break(b.reason, b.where)  # b itself refers to all frames that it passed
+            stop_at = attempt.last_place(broken)
         except (BackendCompilerFailed, Unsupported):
             raise
         except Exception as error:
@@ -331,6 +334,8 @@ class Attempt:
                 function = entry.constant(getattr(flambeau, setter))
                 device = "" if "cache" in setter else "'cpu', "
                 entry.effects.append(f"{function}({device}{entry.value(value)})")
+        entered = self.interpreter.entered_devices
+        entry.effects += [f"{entry.constant(d)}.__enter__()" for d, _ in entered]
         nested = self.interpreter.autocast_depth
         count = flambeau.autocast_increment_nesting if nested > 0 else _autocast_decrement
         entry.effects += [f"{entry.constant(count)}()"] * abs(nested)
@@ -345,6 +350,7 @@ class Attempt:
             examples = [v for _, v in tensors.inputs]
             self.state.restore()
             flambeau.set_autocast_enabled("cpu", False)  # the graph holds its casts
+            flambeau.set_default_device("cpu")  # and its devices
             compiled = self.config.compile(graph, examples, _origin(self.code))
         symbols, relations = tensors.relations()
         self.places.globals().check(IDENTITY, self.namespace, "globals() is the same")
@@ -369,8 +375,8 @@ class Attempt:
     def _around(self, entry: Entry, graph: Any) -> list[tuple[str, str]]:
         """What is switched before the graph and back after it, in the modes of the call.
 
-        Each node knows whether it records, and casts are nodes: the graph runs with gradients on
-        where one records, and with autocast off.
+        Each node knows whether it records and where it puts what it makes, and casts are nodes:
+        the graph runs with gradients on where one records, with autocast off, and on the CPU.
         """
         out: list[tuple[str, str]] = []
         start = self.state
@@ -382,11 +388,15 @@ class Attempt:
         if start.autocast[0]:
             setter = entry.constant(flambeau.set_autocast_enabled)
             out.append((f"{setter}('cpu', False)", f"{setter}('cpu', True)"))
+        if start.device.type != "cpu":
+            setter, device = (entry.constant(v) for v in (_C.set_default_device, start.device))
+            out.append((f"{setter}('cpu')", f"{setter}({device})"))
         return out
 
     def clear(self) -> None:
-        """Lets go of the user's objects: frames and interpreter refer to each other."""
+        """Lets go of the user's objects: frames, interpreter and places refer to each other."""
         self.frame.slots, self.frame.stack = [], []
+        self.places.clear()
         self.world.memo.clear()
         self.world.created.clear()
         self.world.shadows.clear()

@@ -90,6 +90,12 @@ class Place:
             tuple(c.spec() for c in self.children.values()),
         )
 
+    def clear(self) -> None:
+        """Lets go of the checks and of the places below."""
+        for c in self.children.values():
+            c.clear()
+        self.checks, self.children = {}, {}
+
     def texts(self) -> list[str]:
         """The checks here and below, in words."""
         out = [words for _, _, words in self.checks.values()]
@@ -127,6 +133,11 @@ class Places:
         distinct = tuple(dict.fromkeys(p.take() for p in self.distinct))
         roots = tuple(c.spec() for c in self.root.children.values())
         return (roots, len(self.slots), same, distinct, symbols, relations)
+
+    def clear(self) -> None:
+        """Lets go of what was found: examples of tensors are among the facts to check."""
+        self.root.clear()
+        self.slots, self.same, self.distinct = [], [], []
 
     def texts(self) -> list[str]:
         out = self.root.texts()
