@@ -134,6 +134,7 @@ def call_method(f: Frame, caller: Any, value: Any) -> Any:
 
 def call_numpy(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A function of NumPy on numbers: what it gives is a constant of the graph."""
+    args = [specialised(f, a) for a in args]
     if not all(map(_numbers_alone, (*args, *kwargs.values()))):
         raise Break(f"a call of {kinds.describe(function)} on arrays or tensors")
     made = f.interpreter.direct(function, *args, **kwargs)
@@ -391,6 +392,8 @@ def run_c(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     if function in _CALLERS:
         args = [prepared(f, a) for a in args]
         kwargs = {k: prepared(f, v) for k, v in kwargs.items()}
+    if function in _SYMBOLIC and not kwargs:
+        return operate(f, function, *args)
     return f.interpreter.direct(function, *args, **kwargs)
 
 
@@ -452,7 +455,7 @@ def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, 
         if readable and owner is object and function.__name__ not in _OBJECT_METHODS:
             raise Break(f"a call of {kinds.describe(function)}")
         if readable:
-            if owner is str:
+            if owner in kinds.CONSTANT_TYPES:
                 args = specialised(f, args)
             return run_c(f, function, [args[0], *_iterables(f, args[1:])] if args else [], kwargs)
     raise Break(f"a call of {kinds.describe(function)}")
@@ -482,6 +485,19 @@ def specialised(f: Frame, value: Any) -> Any:
             return value
         return type(value)(items)
     return value
+
+
+def operate(f: Frame, function: Any, *args: Any) -> Any:
+    """An operator on values as they are; on the numbers that were seen, where symbols have none."""
+    direct, is_symbol = f.interpreter.direct, f.interpreter.tensors.is_symbol
+    symbols = any(map(is_symbol, args)) and not any(map(kinds.is_tensor, args))
+    if not (symbols and any(isinstance(a, np.generic) for a in args)):
+        try:
+            return direct(function, *args)
+        except Raised as raised:
+            if not (symbols and isinstance(raised.error, TypeError)):
+                raise
+    return direct(function, *specialised(f, args))
 
 
 _SYMBOLIC = frozenset((abs, min, max, sum, divmod, pow, round, list, tuple, zip, enumerate, len))

@@ -173,6 +173,7 @@ def load_attr(f: Frame, value: Any, name: str) -> Any:
 
 
 def _plain_attr(f: Frame, value: Any, name: str) -> Any:
+    value = calls.specialised(f, value) if f.interpreter.tensors.is_symbol(value) else value
     return f.interpreter.direct(getattr, value, name)
 
 
@@ -483,7 +484,7 @@ def _two(f: Frame, function: Any, name: str, reflected: str, a: Any, b: Any) -> 
         check_operand(f, b)
         if function is operator.mod and type(a) is str:
             b = calls.specialised(f, b)
-        return f.interpreter.direct(function, a, b)
+        return calls.operate(f, function, a, b)
     if right and type(a) is not type(b) and isinstance(b, type(a)):
         result = f.call(special(f, b, reflected), [a], {})
         if result is not NotImplemented:
@@ -521,7 +522,7 @@ def unary(f: Frame, function: Callable[..., Any], name: str, value: Any) -> Any:
     if python_special(value, name):
         return f.call(special(f, value, name), [], {})
     check_operand(f, value)
-    return f.interpreter.direct(function, value)
+    return calls.operate(f, function, value)
 
 
 _COMPARISONS = {

@@ -6,6 +6,7 @@ on fakes under the tracer, which records them. Sizes and integers that vary beco
 
 from __future__ import annotations
 
+import math
 import types
 from typing import Any
 
@@ -132,7 +133,9 @@ class Tensors:
         if known is None:
             place.check(TYPE, int, f"type({place.name}) is int")
             place.take()
-            known = self.env.symbol(value, Source(len(self.inputs), "value"))
+            source = Source(len(self.inputs), "value")
+            low, high = (2, math.inf) if value > 1 else (-math.inf, -1)
+            known = self.env.symbol(value, source, low, high)
             if isinstance(known, SymInt):
                 self.recorder.builder.input(ScalarType("int"))
                 self.inputs.append((place, value))

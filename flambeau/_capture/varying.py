@@ -38,7 +38,7 @@ class Varying:
 
     def integer(self, value: int, place: Place) -> bool:
         """Whether an integer from outside is a symbol."""
-        if self.dynamic is False or value in (0, 1):
+        if self.dynamic is False or value in (0, 1) or not -(2**63) <= value < 2**63:
             return False
         if self.dynamic:
             return place.access == LOCAL

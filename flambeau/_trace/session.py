@@ -250,6 +250,9 @@ def _integer(x: Any) -> Any:
 
 
 def _number(x: Any) -> Any:
-    if isinstance(x, (bool, int, float, complex, SymInt, SymFloat)):
+    if isinstance(x, (SymInt, SymFloat)) or type(x) in (bool, int, float, complex):
         return x
-    return x.item()  # a NumPy scalar, a tensor of one element
+    for base in (int, float, complex):  # of a class of its own, such as a NumPy scalar
+        if isinstance(x, base):
+            return base(x)
+    return x.item()  # a NumPy scalar that is no number of Python, a tensor of one element
