@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import functools
 import operator
 import sys
@@ -382,6 +383,14 @@ def _searches(function: Any) -> None:
 
 for _function in (list.index, list.count, list.remove, tuple.index, tuple.count):
     _searches(_function)
+
+
+@means(collections.namedtuple)
+def namedtuple_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The class, made once: calls of what is compiled share it."""
+    args, kwargs = calls.specialised(f, args), dict(kwargs)
+    kwargs.setdefault("module", f.globals.get("__name__"))
+    return f.interpreter.direct(collections.namedtuple, *args, **kwargs)
 
 
 @means(type.__call__)

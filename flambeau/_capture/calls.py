@@ -527,6 +527,8 @@ def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> 
         if args and callable(args[0]):
             return call(f, context_decorator, [cls(), *args], kwargs)
         return f.world.create(f.interpreter.direct(cls, *args, **kwargs))
+    if issubclass(cls, flambeau.nn.Parameter):
+        raise Break("a parameter is made; make it, or the module it is part of, outside")
     if issubclass(cls, _C.Tensor):
         return f.interpreter.tensors.call(f, cls, args, kwargs)
     if isinstance(cls, enum.EnumMeta):
@@ -536,8 +538,6 @@ def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> 
     meta_call, _ = mro_lookup(type(cls), "__call__")
     if isinstance(meta_call, types.FunctionType):
         return call(f, meta_call, [cls, *args], kwargs)
-    if issubclass(cls, flambeau.nn.Module):
-        raise Break(f"the module {cls.__qualname__} is made")
     return build(f, cls, args, kwargs)
 
 

@@ -11,11 +11,18 @@ from typing import Any
 
 from flambeau import _C
 from flambeau._dynamo import config as dynamo
+from flambeau._dynamo.utils import counters
 from flambeau._ir.logs import enabled, log
 
 from . import capture as _capture
 from .capture import Captured
-from .errors import BackendCompilerFailed, Break, Unsupported
+from .errors import (
+    BackendCompilerFailed,
+    Break,
+    FailOnRecompileLimitHit,
+    RecompileError,
+    Unsupported,
+)
 from .kinds import trusted
 from .varying import Varying
 
@@ -74,7 +81,13 @@ class Config:
         """Whether one more form of a code object may be compiled."""
         count = sum(owner is self for owner, _, _ in _C._code_entries(code))
         limit = dynamo.recompile_limit if self.limit is None else self.limit
+        if count < limit and dynamo.error_on_recompile:
+            raise RecompileError(
+                f"compile: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) would be "
+                f"compiled again: not so any more: {because}"
+            )
         if count < limit:
+            counters["recompiles"][code.co_qualname] += 1
             log("recompiles", f"{code.co_qualname} is compiled again: not so any more: {because}")
             return True
         message = (
@@ -84,6 +97,8 @@ class Config:
             f"{because.partition('; ')[0]}. FLAMBEAU_LOGS=recompiles shows all; sizes that vary "
             "are marked by mark_dynamic, and other values are better tensors than numbers"
         )
+        if dynamo.fail_on_recompile_limit_hit:
+            raise FailOnRecompileLimitHit(message)
         if self.fullgraph:
             raise Unsupported(message)
         self.leave(code)
@@ -109,6 +124,14 @@ class Config:
 
     def report(self, part: Captured) -> None:
         self.parts.append(part)
+        counters["frames"]["total"] += 1
+        if part.graph is not None:
+            counters["frames"]["ok"] += 1
+        if part.nodes:
+            counters["stats"]["unique_graphs"] += 1
+            counters["stats"]["calls_captured"] += part.nodes
+        if part.reason is not None:
+            counters["graph_break"][part.reason] += 1
         if part.reason is not None and part.graph is not None:
             log("graph_breaks", f"{part.name}: {part.reason} ({part.where})")
         if part.text:

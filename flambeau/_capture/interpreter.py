@@ -23,6 +23,7 @@ Handler = Callable[["Frame", Instruction], int | None]
 HANDLERS: dict[str, Handler] = {}
 
 _DEEPEST = 90  # frames; each takes several of CPython's
+_LONGEST = 3_000_000  # instructions of one attempt: some seconds
 
 
 def handles(*names: str) -> Callable[[Handler], Handler]:
@@ -70,6 +71,7 @@ class Interpreter:
         self.handling: BaseException | None = None
         self.steps = 0  # instructions of the root frame so far
         self.path: list[int] = []  # which they were
+        self.work = 0  # instructions of all frames so far
         self.stop_at = -1  # the step before which the graph is to end
         self.autocast_depth = 0  # contexts of autocast entered and not left
         self.entered_devices: list[Any] = []  # `with device:` not left: it, and the one before
@@ -207,6 +209,9 @@ class Frame:
                     interpreter.steps += 1
                     interpreter.path.append(self.pc)
                 self.pc += 1
+                interpreter.work += 1
+                if interpreter.work > _LONGEST:
+                    raise Break(f"a graph would follow more than {_LONGEST:,} instructions")
                 try:
                     run = i.run
                     if run is None:

@@ -555,7 +555,7 @@ def truth(f: Frame, value: Any) -> bool:
         return bool(value)
     cls = type(value)
     if kinds.is_tensor(value):
-        raise Break("a branch depends on the values of a tensor")
+        return f.interpreter.tensors.truth(value)
     if cls in _PLAIN:
         return bool(value)
     for name in ("__bool__", "__len__"):

@@ -192,6 +192,10 @@ class Tensors:
         name = getattr(function, "__name__", "")
         if name == "_function_apply":
             return self.apply(f, *args)
+        if name in ("item", "tolist"):
+            subject = args[0] if args else getattr(function, "__self__", None)
+            if isinstance(subject, FakeTensor) and subject.fake.constant is not None:
+                return subject.value_of(name)
         if name in _VALUES:
             raise Break(f"a call of Tensor.{name}")
         on_tensors = any(map(has_tensor, (*args, *kwargs.values())))
@@ -214,6 +218,13 @@ class Tensors:
     def makes_tensor(function: Any, name: str) -> bool:
         """Factories: operations without tensor arguments."""
         return name in _factories() or isinstance(function, type)
+
+    @staticmethod
+    def truth(value: Any) -> bool:
+        """`bool(x)`: known of a tensor that the program made of numbers."""
+        if value.fake.constant is None:
+            raise Break("a branch depends on the values of a tensor")
+        return bool(value.value_of("__bool__"))
 
     def attribute(self, f: Frame, value: Any, name: str) -> Any:
         if name in ("grad", "_grad", "grad_fn", "_base", "_version", "names", "output_nr", "data"):

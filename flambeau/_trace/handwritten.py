@@ -6,6 +6,7 @@ binding to a function of the session, the name and the bound arguments in order.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -91,12 +92,29 @@ def tensor(session: Session, name: str, data: Any, *args: Any) -> Any:
     """Data of Python: made once, copied anew in every run."""
     dtype = next((a for a in args if isinstance(a, flambeau.dtype)), None)
     device = _device(args) or session.default_device()
+    if isinstance(data, flambeau.Tensor):
+        return copied(session, data, dtype, device)
     if _has_fakes(data):
         return converted(session, stacked(session, data, dtype), None, device=device)
-    made = session.attach(flambeau.tensor(data, dtype=dtype, device="cpu"))
+    constant = flambeau.tensor(data, dtype=dtype, device="cpu")
+    made = session.attach(constant)
     if device is not None and device.type != "cpu":
         return converted(session, made, None, device=device)
-    return session.shown(session.op("clone", made.fake, None))
+    fresh = session.op("clone", made.fake, None)
+    fresh.memory.constant = constant
+    return session.shown(fresh)
+
+
+def copied(session: Session, x: Any, dtype: Any, device: Any) -> Any:
+    """torch.tensor(x) of a tensor: its data anew, without history."""
+    at = session.recorder.env.locate()
+    file, line = ("", 0) if at is None else (at.file, at.line)
+    words = "To copy a tensor, write sourceTensor.detach().clone() rather than tensor(sourceTensor)."
+    warnings.warn_explicit(words, UserWarning, file, line)
+    session.recorder.grad = False
+    fake = session.op("alias", session.fake(x))
+    device = device if device is not None and device.type != fake.device.type else None
+    return session.shown(session.op("to", fake, dtype, True, None, device))
 
 
 def _has_fakes(x: Any) -> bool:

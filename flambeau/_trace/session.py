@@ -192,6 +192,12 @@ class Session:
         device = flambeau.get_default_device()
         return None if device.type == "cpu" else device
 
+    @staticmethod
+    def outside(function: Callable[..., Any], *args: Any) -> Any:
+        """The result of a call that no trace sees."""
+        with traced_by(None):
+            return function(*args)
+
     def into(self, result: Any, out: Any) -> Any:
         """Results written to the tensors of `out=`."""
         pairs = [(result, out)] if isinstance(result, Fake) else zip(result, out, strict=True)
