@@ -6,12 +6,14 @@ of primitives) and `_compiler` (native code).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from flambeau._ir.graph import Graph
 from flambeau._ir.graph_run import prepare
-from flambeau._ir.logs import log
+from flambeau._ir.logs import log, printing
+from flambeau._ir.settings import Settings, current, using
 
 
 def run_eagerly(graph: Graph, example_inputs: Any = ()) -> Callable[..., tuple[Any, ...]]:
@@ -31,9 +33,35 @@ def run_ahead_of_time(graph: Graph, example_inputs: Any) -> Callable[..., tuple[
 
 
 def run_compiled(
-    graph: Graph, example_inputs: Any, mode: str | None = None, options: Any = None
+    graph: Graph, example_inputs: Any, options: Mapping[str, bool] | None = None
 ) -> Callable[..., tuple[Any, ...]]:
-    """'inductor': the same graphs in native code."""
+    """'inductor': the same graphs in native code; `options` as `_inductor.config` has them."""
+    from flambeau._inductor import config
+
+    chosen = {name: config.value(name) for name in config.DEFAULTS} | dict(options or {})
+    settings = Settings(chosen["epilogue_fusion"], chosen["layout_optimization"])
+    traced = ("graph_code", "output_code") if chosen["trace.enabled"] else ()
+    with printing(*traced):
+        log("graph_code", f"graph for the native back end\n{graph}") if traced else None
+        if chosen["max_autotune"]:
+            settings = _tuned(graph, example_inputs)
+        with using(settings):
+            return _compiled(graph, example_inputs)
+
+
+def _tuned(graph: Graph, example_inputs: Any) -> Settings:
+    """The settings that trials have found best for a graph."""
+    from flambeau._compiler import kept, tuned
+
+    def choose() -> int:
+        best = tuned.fastest(lambda _: _compiled(graph, example_inputs), example_inputs)
+        return tuned.CANDIDATES.index(best)
+
+    return tuned.CANDIDATES[kept.choice(graph, _wanted(example_inputs), choose)]
+
+
+def _compiled(graph: Graph, example_inputs: Any) -> Callable[..., tuple[Any, ...]]:
+    """The native function of a graph, by the settings in force."""
     from flambeau._compiler import kept
 
     if any(v.type.device.type != "cpu" for node in graph.nodes for v in node.outs):
@@ -41,12 +69,18 @@ def run_compiled(
         return run_eagerly(graph)
     wanted = _wanted(example_inputs)
     made: Callable[..., tuple[Any, ...]] | None
-    made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted), _part)
+    made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted), partial(_part, current()))
     return made or run_eagerly(graph)
 
 
-def _part(function: Any, there: str, compile: bool) -> tuple[Any, ...]:
-    """See `native.Part`. What the passes need is imported where the cache does not have it."""
+def _part(settings: Settings, function: Any, there: str, compile: bool) -> tuple[Any, ...]:
+    """See `native.Part`; by the settings of the whole."""
+    with using(settings):
+        return _part_of(function, there, compile)
+
+
+def _part_of(function: Any, there: str, compile: bool) -> tuple[Any, ...]:
+    """The same. What the passes need is imported where the cache does not have it."""
     from flambeau._compiler import kept
 
     def made(back_end: Callable[[Graph], Any]) -> tuple[Any, ...]:

@@ -50,7 +50,8 @@ class Config:
         name: str | None = None,
     ) -> None:
         self.backend, self.fullgraph, self.dynamic, self.limit = backend, fullgraph, dynamic, limit
-        own: str = getattr(backend, "__name__", type(backend).__name__)
+        function = getattr(backend, "func", backend)  # of a partial, which holds options
+        own: str = getattr(function, "__name__", type(function).__name__)
         self.name = name or own  # for messages
         self.strict = strict  # errors of capture itself are raised, not reported
         self.parts: list[Captured] = []

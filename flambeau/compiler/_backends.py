@@ -3,6 +3,7 @@ graph's inputs and returns a tuple of its outputs."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -56,16 +57,18 @@ def register_backend(
 
 
 def find(backend: str | Backend, mode: str | None, options: dict[str, Any] | None) -> Backend:
-    """The back end of a name, or the function itself.
+    """The back end of a name, or the function itself, with the mode and options it is to be told.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: there is none of that name, or it has no options.
         RuntimeError: this build has no such back end.
     """
+    told: dict[str, Any] = {"mode": mode} if mode not in (None, "default") else {}
+    told |= {"options": options} if options else {}
     if not isinstance(backend, str):
-        return backend
+        return functools.partial(backend, **told) if told else backend
     if backend in _registered:
-        return _registered[backend]
+        return functools.partial(_registered[backend], **told) if told else _registered[backend]
     if backend not in _BUILT_IN:
         raise ValueError(
             f"compile: expected backend to be one of {', '.join(list_backends())} or a function, "
@@ -82,6 +85,11 @@ def find(backend: str | Backend, mode: str | None, options: dict[str, Any] | Non
             "captured graphs without compiling them"
         ) from None
     found: Backend = getattr(module, name)
-    if backend == "inductor" and (mode or options):
-        return lambda graph, examples: found(graph, examples, mode=mode, options=options)
-    return found
+    if not told:
+        return found
+    if backend != "inductor":
+        raise ValueError(f"compile: the back end {backend!r} has no options, got {told}")
+    from flambeau import _inductor
+
+    set_by_mode = _inductor.list_mode_options(mode) if mode else {}
+    return functools.partial(found, options=_inductor.config.checked(options or set_by_mode))
