@@ -26,7 +26,7 @@ def run_ahead_of_time(graph: Graph, example_inputs: Any) -> Callable[..., tuple[
     from flambeau._aot import NotFunctional, aot, callable_of
 
     try:
-        return callable_of(aot(graph, _wanted(example_inputs)))
+        return callable_of(aot(graph, _wanted([*example_inputs, *graph.attached])))
     except NotFunctional as e:
         _note_as_captured(e)
         return run_eagerly(graph)
@@ -67,7 +67,7 @@ def _compiled(graph: Graph, example_inputs: Any) -> Callable[..., tuple[Any, ...
     if any(v.type.device.type != "cpu" for node in graph.nodes for v in node.outs):
         log("graph_breaks", "a graph runs uncompiled: it makes tensors that are not on the CPU")
         return run_eagerly(graph)
-    wanted = _wanted(example_inputs)
+    wanted = _wanted([*example_inputs, *graph.attached])
     made: Callable[..., tuple[Any, ...]] | None
     made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted), partial(_part, current()))
     return made or run_eagerly(graph)
@@ -134,28 +134,40 @@ def aot_autograd(
     saved for it are further outputs of the first and inputs of the second.
 
     Args:
-        fw_compiler: `f(graph, graph.inputs)` for what runs forward; gives a function of the graph's
-            inputs that returns a tuple of its outputs.
+        fw_compiler: `f(gm, example_inputs)` for what runs forward: a `fx.GraphModule` and tensors
+            without data; gives a function of the graph's inputs that returns its outputs, or
+            one of a list of them (`make_boxed_func`).
         bw_compiler: the same for backward; None: the same function.
         decompositions: write out the primitives that are fused from others (layer_norm and the
             like), so that there is less to implement.
     """
     from flambeau._aot import aot, callable_of
     from flambeau._compiler.decompose import decompose
+    from flambeau.fx._captured import as_module, graph_of
 
-    def back_end(graph: Graph, example_inputs: Any) -> Callable[..., tuple[Any, ...]]:
-        compiled = aot(graph, _wanted(example_inputs))
+    from .config import unboxed
+
+    def back_end(given: Any, example_inputs: Any) -> Callable[..., tuple[Any, ...]]:
+        graph = graph_of(given, example_inputs)
+        compiled = aot(graph, _wanted([*example_inputs, *graph.attached]))
 
         def runs(compiler: Callable[..., Callable[..., Any]]) -> Callable[[Graph], Any]:
             def run(part: Graph) -> Callable[..., Any]:
-                made = decompose(part) if decompositions else part
-                return compiler(made, made.inputs)
+                module = as_module(decompose(part) if decompositions else part)
+                inputs = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
+                made = compiler(module, inputs)
+                return unboxed(made) if getattr(made, "_boxed_call", False) else made
 
             return run
 
         return callable_of(compiled, runs(fw_compiler), runs(bw_compiler or fw_compiler))
 
+    back_end.takes_graph = True  # type: ignore[attr-defined]
     return back_end
+
+
+for _own in (run_eagerly, run_ahead_of_time, run_compiled):
+    _own.takes_graph = True  # type: ignore[attr-defined]
 
 
 def _wanted(example_inputs: Any) -> list[bool]:

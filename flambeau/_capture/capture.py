@@ -351,7 +351,8 @@ class Attempt:
             self.state.restore()
             flambeau.set_autocast_enabled("cpu", False)  # the graph holds its casts
             flambeau.set_default_device("cpu")  # and its devices
-            compiled = self.config.compile(graph, examples, _origin(self.code))
+            names = [place.name for place, _ in tensors.inputs]
+            compiled = self.config.compile(graph, examples, _origin(self.code), names)
         symbols, relations = tensors.relations()
         self.places.globals().check(IDENTITY, self.namespace, "globals() is the same")
         self.state.restore()  # the modes of the call are guarded, not those of its end

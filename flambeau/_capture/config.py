@@ -6,7 +6,7 @@ from __future__ import annotations
 import types
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flambeau import _C
@@ -35,6 +35,20 @@ def forget_all() -> None:
     """What `reset` does to compilations: they start anew."""
     for config in list(_all):
         config.forget()
+
+
+def _face(backend: Any, graph: Any, names: Sequence[str]) -> Any:
+    """The graph as the back end takes it: ours know the compiler's, others a `GraphModule`."""
+    if getattr(getattr(backend, "func", backend), "takes_graph", False):
+        return graph
+    from flambeau.fx._captured import as_module
+
+    return as_module(graph, names)
+
+
+def unboxed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a list of arguments as one of arguments."""
+    return lambda *args: function(list(args))
 
 
 class Config:
@@ -106,8 +120,13 @@ class Config:
         warnings.warn_explicit(message, UserWarning, code.co_filename, code.co_firstlineno)
         return False
 
-    def compile(self, graph: Any, examples: list[Any], where: Any) -> Callable[..., Any]:
+    def compile(
+        self, graph: Any, examples: list[Any], where: Any, names: Sequence[str] = ()
+    ) -> Callable[..., Any]:
         """What the back end makes of a graph that was captured from the function at `where`.
+
+        Args:
+            names: where the graph's inputs were found.
 
         Raises:
             BackendCompilerFailed: it raised.
@@ -116,9 +135,11 @@ class Config:
             log("graph_code", f"captured graph\n{graph}")
         place = f"the graph of {len(graph.nodes)} operations captured from {where}"
         try:
-            made = self.backend(graph, examples)
+            made = self.backend(_face(self.backend, graph, names), examples)
             if not callable(made):
                 raise TypeError(f"a back end returns a callable, got {type(made).__name__}")
+            if getattr(made, "_boxed_call", False):
+                made = unboxed(made)
         except Exception as error:
             raise BackendCompilerFailed(self.name, error, place) from error
         return made

@@ -399,7 +399,7 @@ class Entry:
         alone = self._alone(result, graph, slots)
         if alone is not None and not around:
             return alone
-        exec(compile(self.text, "<captured>", "exec"), namespace)
+        exec(compile(self.text, kinds.ENTRY_FILE, "exec"), namespace)
         function = namespace["compiled"]
         _C._skip_code(function.__code__)
         return function

@@ -101,6 +101,8 @@ def _folders(*names: str) -> tuple[str, ...]:
 
 _STDLIB = _folders("stdlib", "platstdlib")
 _SITE = _folders("purelib", "platlib")
+#: the file of code that runs in place of frames
+ENTRY_FILE = "<captured>"
 #: state that lasts beyond a call, or may be consumed: never read from outside
 STATEFUL = PLAIN_TYPES - CONSTANT_TYPES - {*SEQUENCES, *MAPPINGS, slice, flambeau.Size}
 _MODULES = PACKAGE + "nn/modules"
@@ -129,8 +131,10 @@ def library_module(name: str | None) -> bool:
 
 def never_captured(code: types.CodeType) -> bool:
     """Frames of the library run as they are, and what they call is captured: `Module.__call__` is
-    code of all modules, whose `forward` is what counts."""
+    code of all modules, whose `forward` is what counts. Code made in place of frames never is."""
     file = code.co_filename
+    if file == ENTRY_FILE:
+        return True
     return in_library(file) and not (file.startswith(_MODULES) and code.co_name == "forward")
 
 

@@ -1,5 +1,5 @@
-"""Back ends by name. A back end is `f(graph, example_inputs) -> callable`; the callable takes the
-graph's inputs and returns a tuple of its outputs."""
+"""Back ends by name. A back end is `f(gm, example_inputs) -> callable`: `gm` is a `fx.GraphModule`,
+and the callable takes the graph's inputs and returns its outputs."""
 
 from __future__ import annotations
 
@@ -54,6 +54,30 @@ def register_backend(
         raise ValueError(f"register_backend: the name {key!r} is taken")
     _registered[key] = compiler_fn
     return compiler_fn
+
+
+def lookup_backend(compiler_fn: str | Backend) -> Backend:
+    """The back end of a name, which may be called in one's own; a function is itself.
+
+    Raises:
+        ValueError: there is none of that name.
+
+    >>> eager = torch._dynamo.lookup_backend("eager")
+    >>> own = torch.compile(lambda x: x + 1, backend=lambda gm, examples: eager(gm, examples))
+    >>> own(torch.zeros(1))
+    tensor([1.])
+    """
+    found = find(compiler_fn, None, None)
+    if not getattr(found, "takes_graph", False):
+        return found
+
+    def back_end(gm: Any, example_inputs: Any, **more: Any) -> Callable[..., Any]:
+        from flambeau.fx._captured import graph_of
+
+        return found(graph_of(gm, example_inputs), example_inputs, **more)
+
+    back_end.takes_graph = True  # type: ignore[attr-defined]
+    return back_end
 
 
 def find(backend: str | Backend, mode: str | None, options: dict[str, Any] | None) -> Backend:

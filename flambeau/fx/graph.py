@@ -288,12 +288,19 @@ class Graph:
         raise NotImplementedError("Graph.on_generate_code: code generation cannot be changed")
 
 
+class _Names(dict[str, Any]):
+    """What generated code needs, by names that are none of its variables."""
+
+    taken: set[str]
+
+
 class CodeGen:
     """Writes a graph as a function of Python."""
 
     def generate(self, graph: Graph, root: str) -> PythonCode:
         """The function, whose first parameter has the name `root`."""
-        names: dict[str, Any] = {"torch": flambeau}
+        names = _Names({"torch": flambeau})
+        names.taken = {n.name for n in graph.nodes}
         params, body = [root], []
         ends = _last_users(graph)
         for n in graph.nodes:
@@ -312,7 +319,7 @@ class CodeGen:
                 body.append(f"# {where}")
             body.append(line)
         lines = "\n".join(f"    {b}" for b in body or ["pass"])
-        return PythonCode(f"def forward({', '.join(params)}):\n{lines}\n", names)
+        return PythonCode(f"def forward({', '.join(params)}):\n{lines}\n", dict(names))
 
 
 def _last_users(graph: Graph) -> dict[Node, list[Node]]:
@@ -327,7 +334,7 @@ def _last_users(graph: Graph) -> dict[Node, list[Node]]:
     return {n: [d for d in dead if d is not n or n.users == {}] for n, dead in out.items()}
 
 
-def _line(n: Node, root: str, names: dict[str, Any]) -> str:
+def _line(n: Node, root: str, names: _Names) -> str:
     if n.op == "output":
         return f"return {_text(n.args[0], names)}"
     if n.op == "get_attr":
@@ -356,19 +363,21 @@ def _reach(root: str, path: str) -> str:
     return out
 
 
-def _global(value: Any, names: dict[str, Any]) -> str:
+def _global(value: Any, names: _Names) -> str:
     """An expression for an object that the code needs."""
     name = getattr(value, "__name__", None)
     if isinstance(name, str):
         if getattr(builtins, name, None) is value:
             return name
         for path, home in _homes():
-            if getattr(home, name, None) is value:
-                names.setdefault(path.split(".")[0], home if "." not in path else flambeau)
+            first = path.split(".")[0]
+            if first not in names.taken and getattr(home, name, None) is value:
+                names.setdefault(first, home if "." not in path else flambeau)
                 return f"{path}.{name}"
     wish = re.sub(r"\W", "_", name if isinstance(name, str) else type(value).__name__)
+    wish = f"op_{wish}" if wish in names.taken else wish
     key, count = wish, 0
-    while key in names and names[key] is not value:
+    while key in names.taken or names.get(key, value) is not value:
         count += 1
         key = f"{wish}_{count}"
     names[key] = value
@@ -385,7 +394,7 @@ def _homes() -> Iterable[tuple[str, Any]]:
     yield "operator", operator
 
 
-def _text(a: Any, names: dict[str, Any]) -> str:
+def _text(a: Any, names: _Names) -> str:
     """An argument as an expression."""
     if isinstance(a, Node):
         return a.name
@@ -410,7 +419,9 @@ def _text(a: Any, names: dict[str, Any]) -> str:
 
 def _wish(op: str, target: Any) -> str:
     """What a node would be called."""
-    if op in ("call_function",):
+    if op == "placeholder":
+        return str(target).lstrip("*")
+    if op == "call_function":
         name = getattr(target, "__name__", type(target).__name__)
     else:
         name = str(target).lstrip("*")

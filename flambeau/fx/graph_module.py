@@ -168,11 +168,4 @@ def _put(module: flambeau.nn.Module, path: str, value: Any) -> None:
         setattr(at, name, value)
 
 
-def boxed(function: Any) -> Any:
-    """The function, as one that takes a list of its arguments and may empty it."""
-    wrapper = lambda args: function(*args)  # noqa: E731
-    wrapper._boxed_call = True  # type: ignore[attr-defined]
-    return wrapper
-
-
-__all__ = ["GraphModule", "boxed"]
+__all__ = ["GraphModule"]

@@ -125,6 +125,12 @@ def test_sizes_are_numbers_too():
         assert repr(compiled(torch.ones(n, m))) == repr(f(torch.ones(n, m)))
 
 
+def test_numbers_that_are_results_are_not_captured_in_turn():
+    f = torch.compile(lambda x: (x + 1, x.shape[0] // 2), backend="eager", dynamic=True, fullgraph=True)
+    assert [f(torch.ones(n))[1] for n in (4, 7, 9)] == [2, 3, 4]
+    assert len(f._flambeau_config.parts) == 1
+
+
 def test_what_has_a_symbolic_meaning_is_not_compiled_again():
     def f(x, i):
         k = ~i + (i << 2) - (i >> 1) + round(i) + max(i, 2.5)
