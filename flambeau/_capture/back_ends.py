@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from flambeau._ir.graph import Graph
+from flambeau._ir.graph import Graph, TensorType
 from flambeau._ir.graph_run import prepare
 from flambeau._ir.logs import log, printing
 from flambeau._ir.settings import Settings, current, using
@@ -64,7 +64,8 @@ def _compiled(graph: Graph, example_inputs: Any) -> Callable[..., tuple[Any, ...
     """The native function of a graph, by the settings in force."""
     from flambeau._compiler import kept
 
-    if any(v.type.device.type != "cpu" for node in graph.nodes for v in node.outs):
+    types = [v.type for node in graph.nodes for v in node.outs]
+    if any(isinstance(t, TensorType) and t.device.type != "cpu" for t in types):
         log("graph_breaks", "a graph runs uncompiled: it makes tensors that are not on the CPU")
         return run_eagerly(graph)
     wanted = _wanted([*example_inputs, *graph.attached])

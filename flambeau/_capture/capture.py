@@ -334,8 +334,8 @@ class Attempt:
                 function = entry.constant(getattr(flambeau, setter))
                 device = "" if "cache" in setter else "'cpu', "
                 entry.effects.append(f"{function}({device}{entry.value(value)})")
-        entered = self.interpreter.entered_devices
-        entry.effects += [f"{entry.constant(d)}.__enter__()" for d, _ in entered]
+        devices = self.interpreter.entered_devices
+        entry.effects += [f"{entry.constant(d)}.__enter__()" for d, _ in devices]
         nested = self.interpreter.autocast_depth
         count = flambeau.autocast_increment_nesting if nested > 0 else _autocast_decrement
         entry.effects += [f"{entry.constant(count)}()"] * abs(nested)

@@ -32,7 +32,8 @@ from .places import TENSOR, TYPE, Place
 
 #: functions of the core that read a state which guards cover, or none
 _QUERIES = frozenset(
-    "is_grad_enabled is_inference_mode_enabled get_default_dtype get_default_device is_tensor promote_types can_cast "
+    "is_grad_enabled is_inference_mode_enabled get_default_dtype get_default_device is_tensor "
+    "promote_types can_cast "
     "result_type is_autocast_enabled get_autocast_dtype is_autocast_cache_enabled "
     "set_autocast_enabled set_autocast_dtype set_autocast_cache_enabled _set_grad_enabled "
     "_has_torch_function _has_torch_function_unary _is_torch_function_enabled is_complex "

@@ -24,7 +24,9 @@ class Varying:
     def dims(self, tensor: Any, place: Place) -> Any:
         """Dims that are symbols."""
         marked = set(getattr(tensor, "_flambeau_dynamic_dims", ()))
-        if self.dynamic is False or (self.dynamic is None and not switches.automatic_dynamic_shapes):
+        if self.dynamic is False or (
+            self.dynamic is None and not switches.automatic_dynamic_shapes
+        ):
             return marked
         if self.dynamic:
             return True

@@ -51,7 +51,9 @@ _TYPES: dict[str, type] = {
 
 
 @contextmanager
-def patch(name: str | dict[str, Any] | None = None, value: Any = None, **more: Any) -> Iterator[None]:
+def patch(
+    name: str | dict[str, Any] | None = None, value: Any = None, **more: Any
+) -> Iterator[None]:
     """Sets switches, and sets them back at the end; a context manager and a decorator.
 
     Args:
@@ -88,7 +90,9 @@ class _Switches(types.ModuleType):
         kind = _TYPES.get(name)
         if kind is None:
             if not name.startswith("__"):
-                raise AttributeError(f"_dynamo.config: there is no switch {name!r}; known: {_known()}")
+                raise AttributeError(
+                    f"_dynamo.config: there is no switch {name!r}; known: {_known()}"
+                )
         elif type(value) is not kind:
             raise TypeError(
                 f"_dynamo.config.{name}: expected {kind.__name__}, got {type(value).__name__}"

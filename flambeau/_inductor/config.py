@@ -63,7 +63,9 @@ def checked(options: Mapping[str, Any]) -> dict[str, bool]:
 
 
 @contextmanager
-def patch(name: str | dict[str, Any] | None = None, value: Any = None, **more: Any) -> Iterator[None]:
+def patch(
+    name: str | dict[str, Any] | None = None, value: Any = None, **more: Any
+) -> Iterator[None]:
     """Sets defaults, and sets them back at the end; a context manager and a decorator.
 
     >>> with torch._inductor.config.patch({"trace.enabled": True}):
@@ -97,7 +99,9 @@ def _get(name: str) -> Any:
         return _values[name]
     if any(n.startswith(f"{name}.") for n in _values):
         return _Group(f"{name}.")
-    raise AttributeError(f"_inductor.config: there is no option {name!r}; known: {sorted(DEFAULTS)}")
+    raise AttributeError(
+        f"_inductor.config: there is no option {name!r}; known: {sorted(DEFAULTS)}"
+    )
 
 
 class _Options(types.ModuleType):

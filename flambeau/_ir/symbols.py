@@ -457,12 +457,14 @@ class SymInt:
     def __divmod__(self, other: Any) -> Any:
         if not isinstance(other, (int, float, SymInt)):
             return NotImplemented
-        return self // other, self % other
+        x: Any = self
+        return x // other, x % other
 
     def __rdivmod__(self, other: Any) -> Any:
         if not isinstance(other, (int, float)):
             return NotImplemented
-        return other // self, other % self
+        x: Any = self
+        return other // x, other % x
 
     def __truediv__(self, other: Any) -> Any:
         return _float(self) / other

@@ -109,7 +109,9 @@ def copied(session: Session, x: Any, dtype: Any, device: Any) -> Any:
     """torch.tensor(x) of a tensor: its data anew, without history."""
     at = session.recorder.env.locate()
     file, line = ("", 0) if at is None else (at.file, at.line)
-    words = "To copy a tensor, write sourceTensor.detach().clone() rather than tensor(sourceTensor)."
+    words = (
+        "To copy a tensor, write sourceTensor.detach().clone() rather than tensor(sourceTensor)."
+    )
     warnings.warn_explicit(words, UserWarning, file, line)
     session.recorder.grad = False
     fake = session.op("alias", session.fake(x))

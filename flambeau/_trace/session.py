@@ -260,5 +260,6 @@ def _number(x: Any) -> Any:
         return x
     for base in (int, float, complex):  # of a class of its own, such as a NumPy scalar
         if isinstance(x, base):
-            return base(x)
+            make: Any = base
+            return make(x)
     return x.item()  # a NumPy scalar that is no number of Python, a tensor of one element

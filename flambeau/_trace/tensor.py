@@ -261,6 +261,8 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     _comparison(_name)
 for _name, _method in (("__neg__", "neg"), ("__abs__", "abs"), ("__invert__", "bitwise_not")):
     _unary(_name, _method)
+
+
 def _value(name: str) -> None:
     _define(name, lambda self, *args: self.value_of(name, *args))
 

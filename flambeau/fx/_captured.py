@@ -86,10 +86,10 @@ def graph_of(module: Any, example_inputs: Sequence[Any]) -> Captured:
         NotImplementedError: it was changed, and sizes vary.
     """
     if not isinstance(module, GraphModule):
-        return module  # type: ignore[no-any-return]
+        return module
     source = module.__dict__.get("ir")
     if source is not None and is_as_captured(module):
-        return source  # type: ignore[no-any-return]
+        return source
     if source is not None and source.env.symbols:
         raise NotImplementedError(
             "a graph that was changed is given to another back end, and its sizes vary; compile "
@@ -300,5 +300,5 @@ def _public(name: str) -> Callable[..., Any] | None:
     for path, home in _homes():
         found = getattr(home, name, None)
         if path in ("torch", "torch.nn.functional") and type(found) is type(flambeau.relu):
-            return found  # type: ignore[no-any-return]
+            return found
     return None

@@ -117,9 +117,14 @@ class Tracer:
     ) -> Proxy:  # fmt: skip
         """A new node, and what stands for its value."""
         node = self.create_node(
-            kind, target, self.create_arg(tuple(args)), self.create_arg(dict(kwargs)), name, type_expr
+            kind,
+            target,
+            self.create_arg(tuple(args)),
+            self.create_arg(dict(kwargs)),
+            name,
+            type_expr,
         )
-        return (proxy_factory_fn or self.proxy)(node)  # type: ignore[no-any-return]
+        return (proxy_factory_fn or self.proxy)(node)
 
     def path_of_module(self, mod: flambeau.nn.Module) -> str:
         """The path of a module below the root.
@@ -209,7 +214,7 @@ def _recorded(tracer: Tracer) -> Iterator[None]:
 
     missing: Any = object()
     before = []
-    flambeau.nn.Module.__call__ = called  # type: ignore[method-assign]
+    flambeau.nn.Module.__call__ = called  # type: ignore[method-assign, assignment]
     try:
         for namespace, name in _wrapped:
             builtin = namespace.get("__builtins__", {})
@@ -237,7 +242,8 @@ def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> Gr
     Raises:
         TraceError: the program asked for a value that only the run tells.
 
-    >>> traced = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU()))
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
+    >>> traced = torch.fx.symbolic_trace(model)
     >>> [(n.op, n.name) for n in traced.graph.nodes]
     [('placeholder', 'input_1'), ('call_module', '_0'), ('call_module', '_1'), ('output', 'output')]
     """

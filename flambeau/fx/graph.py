@@ -104,7 +104,9 @@ class Graph:
         """
         if op not in OPS:
             raise AssertionError(f"create_node: expected op to be one of {OPS}, got {op!r}")
-        node = Node(self, self._name(name or _wish(op, target)), op, target, args or (), kwargs or {})
+        node = Node(
+            self, self._name(name or _wish(op, target)), op, target, args or (), kwargs or {}
+        )
         foreign = [n for n in node.all_input_nodes if n.graph is not self]
         if foreign:
             raise AssertionError(f"create_node: {foreign[0]} is a node of another graph")
@@ -167,12 +169,11 @@ class Graph:
         return None
 
     def __deepcopy__(self, memo: Any = None) -> Graph:
-        made = Graph()
-        result = made.graph_copy(self, val_map := {})
+        made, copies = Graph(), dict[Node, Node]()
+        result = made.graph_copy(self, copies)
         for node in self.nodes:
             if node.op == "output":
                 made.output(result).meta = dict(node.meta)
-        del val_map
         return made
 
     def _name(self, wish: str) -> str:
@@ -276,7 +277,9 @@ class Graph:
             target = n.target if isinstance(n.target, str) else f"<{named(n.target)}>"
             rows.append((n.op, n.name, target, str(n.args), str(n.kwargs)))
         widths = [max(len(r[k]) for r in rows) for k in range(5)]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+        lines = [
+            "  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows
+        ]
         print("\n".join((lines[0], "  ".join("-" * w for w in widths), *lines[1:])))
 
     def python_code(self, root_module: str = "self") -> PythonCode:
@@ -327,7 +330,9 @@ def _last_users(graph: Graph) -> dict[Node, list[Node]]:
     seen: set[Node] = set()
     out: dict[Node, list[Node]] = {}
     for n in reversed(graph.nodes):
-        for a in (n, *n.all_input_nodes) if n.op not in ("placeholder", "output") else n.all_input_nodes:
+        for a in (
+            (n, *n.all_input_nodes) if n.op not in ("placeholder", "output") else n.all_input_nodes
+        ):
             if a not in seen:
                 seen.add(a)
                 out.setdefault(n, []).append(a)
@@ -366,7 +371,7 @@ def _reach(root: str, path: str) -> str:
 def _global(value: Any, names: _Names) -> str:
     """An expression for an object that the code needs."""
     name = getattr(value, "__name__", None)
-    if isinstance(name, str):
+    if isinstance(name, str) and name.isidentifier():
         if getattr(builtins, name, None) is value:
             return name
         for path, home in _homes():

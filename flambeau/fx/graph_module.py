@@ -67,7 +67,7 @@ class GraphModule(flambeau.nn.Module):
     @property
     def graph(self) -> Graph:
         """The graph; setting it makes the code anew."""
-        return self.__dict__["_graph"]  # type: ignore[no-any-return]
+        return self.__dict__["_graph"]
 
     @graph.setter
     def graph(self, graph: Graph) -> None:
@@ -86,7 +86,7 @@ class GraphModule(flambeau.nn.Module):
     @property
     def code(self) -> str:
         """The text of `forward`."""
-        return self.__dict__["_code"]  # type: ignore[no-any-return]
+        return self.__dict__["_code"]
 
     def recompile(self) -> PythonCode:
         """Makes `forward` of the graph as it is now."""

@@ -1,6 +1,7 @@
 """`Interpreter` runs a graph node by node; `Transformer` makes another graph of it on the way.
 
-A subclass overrides what a kind of node does (`call_function` and so on) or all of them (`run_node`).
+A subclass overrides what a kind of node does (`call_function` and so on), or what all of them do
+(`run_node`).
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ class Transformer(Interpreter):
 
     >>> class Sines(torch.fx.Transformer):
     ...     def call_function(self, target, args, kwargs):
-    ...         return super().call_function(torch.sin if target is torch.cos else target, args, kwargs)
+    ...         target = torch.sin if target is torch.cos else target
+    ...         return super().call_function(target, args, kwargs)
     >>> Sines(torch.fx.symbolic_trace(lambda x: torch.cos(x))).transform()(torch.zeros(1))
     tensor([0.])
     """

@@ -185,13 +185,17 @@ class Node:
     def format_node(self) -> str:
         """The node as a line of text."""
         if self.op == "placeholder":
-            return f"%{self.name} : [num_users={len(self.users)}] = placeholder[target={self.target}]"
+            return (
+                f"%{self.name} : [num_users={len(self.users)}] = placeholder[target={self.target}]"
+            )
         if self.op == "output":
             return f"return {self._args[0]}"
         target = self.target if isinstance(self.target, str) else named(self.target)
         words = f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target}]"
         show = lambda n: _Percent(n.name)  # noqa: E731
-        return f"{words}(args = {map_arg(self._args, show)}, kwargs = {map_arg(self._kwargs, show)})"
+        return (
+            f"{words}(args = {map_arg(self._args, show)}, kwargs = {map_arg(self._kwargs, show)})"
+        )
 
 
 class _Percent(str):

@@ -68,7 +68,7 @@ class Attribute(Proxy):
         self.root, self.attr, self.tracer = root, name, root.tracer
         self._node: Node | None = None
 
-    @property  # type: ignore[override]
+    @property
     def node(self) -> Node:  # type: ignore[override]
         if self._node is None:
             made = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {})

@@ -25,7 +25,9 @@ def body(x, y):
 
 
 def close(a, b):
-    return all(torch.allclose(torch.as_tensor(x), torch.as_tensor(y)) for x, y in zip(a, b, strict=True))
+    return all(
+        torch.allclose(torch.as_tensor(x), torch.as_tensor(y)) for x, y in zip(a, b, strict=True)
+    )
 
 
 def test_what_a_back_end_reads(capsys):

@@ -12,7 +12,7 @@ from flambeau._ir.graph_run import bindings
 
 
 def prepare(graph: Any) -> Callable[..., tuple[Any, ...]]:
-    """A function that runs a graph of the compiler's node by node; of a `GraphModule`, its `forward`."""
+    """A function that runs a graph of the compiler's node by node; a `GraphModule`'s `forward`."""
     forward: Callable[..., tuple[Any, ...]] | None = getattr(graph, "forward", None)
     return graph_run.prepare(graph) if forward is None else forward
 

@@ -13,28 +13,30 @@ import flambeau as torch
 BINARY = ["+", "-", "*", "/", "//", "%", "**", "<<", ">>", "&", "|", "^", "@"]
 COMPARISONS = ["<", "<=", "==", "!=", ">", ">="]
 OTHERS = [
-    "3", "-3", "0", "1", "True", "2.5", "-2.5", "3.0", "0.0", "inf", "nan", "0.1 ** 9", "2j", "'a'",
-    "None", "j", "-j", "j / 2", "-j / 3.0", "j - 7", "2 ** 62", "-(2 ** 70)", "1e300", "np.float64(2)",
-    "np.int32(3)", "[1]", "j * 0.5 + 1",
+    "3", "-3", "0", "1", "True", "2.5", "-2.5", "3.0", "0.0", "inf", "nan", "0.1 ** 9", "2j",
+    "'a'", "None", "j", "-j", "j / 2", "-j / 3.0", "j - 7", "2 ** 62", "-(2 ** 70)", "1e300",
+    "np.float64(2)", "np.int32(3)", "[1]", "j * 0.5 + 1",
 ]  # fmt: skip
 SUBJECTS = ["i", "-i", "i / 2", "(i - 5) / 2"]
 UNARY = [
-    "-{}", "+{}", "~{}", "not {}", "abs({})", "round({})", "round({}, 1)", "round({}, -1)", "int({})",
-    "float({})", "bool({})", "complex({})", "str({})", "repr({})", "f'{{{}}}'", "f'{{{}:>9}}'",
-    "'%s %5.1f' % ({}, {})", "'{{}}'.format({})", "math.floor({})", "math.ceil({})", "math.trunc({})",
-    "math.sqrt(abs({}))", "math.isqrt({})", "math.gcd(4, {})", "math.exp({} / 9)", "hash({})",
-    "hex({})", "bin({})", "chr({})", "list(range({}))", "list(range({}, 30, 7))", "len(range({}))",
-    "({}).bit_length()", "({}).real", "({}).is_integer()", "({}).as_integer_ratio()",
-    "isinstance({}, int)", "isinstance({}, float)", "type({}).__name__",
-    "[10, 20, 30, 40, 50, 60, 70, 80][{}]",
-    "[1, 2, 3, 4, 5, 6, 7, 8][:{}]", "'abc' * {}", "[0] * {}", "{} * (1,)", "{{{}: 1}}", "{} in (3, 4, 5, 6)",
-    "{} in range(4, 6)", "sum([{}, 2, 2.5])", "sum([1, {}])", "sorted([{}, 3, 4.5])", "{} and 7", "{} or 7",
-    "1 if {} else 2", "max({}, 2.5)", "min({}, 2.5)", "max({}, j)", "min(4, {}, j)", "max([{}, 5], key=lambda k: -k)",
-    "pow({}, 2)", "pow({}, 2, 5)", "pow({}, -1)", "pow(2, {})", "divmod({}, 3)", "divmod(17, {})",
-    "divmod({}, 2.5)", "divmod({}, j)", "np.sqrt(abs({}))", "({}) ** 0.5", "({}) ** 2", "({}) ** 3.0",
-    "1 / ({})", "int({} * 1.5)", "{} is None", "all([{}])", "any([{}])", "list(enumerate('ab', {}))",
-    "{} if {} > 4 else -1", "max({}, 4) - min({}, 6)", "({} // 2) * 2 == {}", "({} + 1) % 4",
-    "[*range(3)][{} % 3]", "math.prod([{}, 2])", "({}).__class__", "1 < {} < 6", "math.copysign(1, {})",
+    "-{}", "+{}", "~{}", "not {}", "abs({})", "round({})", "round({}, 1)", "round({}, -1)",
+    "int({})", "float({})", "bool({})", "complex({})", "str({})", "repr({})", "f'{{{}}}'",
+    "f'{{{}:>9}}'", "'%s %5.1f' % ({}, {})", "'{{}}'.format({})", "math.floor({})",
+    "math.ceil({})", "math.trunc({})", "math.sqrt(abs({}))", "math.isqrt({})", "math.gcd(4, {})",
+    "math.exp({} / 9)", "hash({})", "hex({})", "bin({})", "chr({})", "list(range({}))",
+    "list(range({}, 30, 7))", "len(range({}))", "({}).bit_length()", "({}).real",
+    "({}).is_integer()", "({}).as_integer_ratio()", "isinstance({}, int)",
+    "isinstance({}, float)", "type({}).__name__", "[10, 20, 30, 40, 50, 60, 70, 80][{}]",
+    "[1, 2, 3, 4, 5, 6, 7, 8][:{}]", "'abc' * {}", "[0] * {}", "{} * (1,)", "{{{}: 1}}",
+    "{} in (3, 4, 5, 6)", "{} in range(4, 6)", "sum([{}, 2, 2.5])", "sum([1, {}])",
+    "sorted([{}, 3, 4.5])", "{} and 7", "{} or 7", "1 if {} else 2", "max({}, 2.5)",
+    "min({}, 2.5)", "max({}, j)", "min(4, {}, j)", "max([{}, 5], key=lambda k: -k)", "pow({}, 2)",
+    "pow({}, 2, 5)", "pow({}, -1)", "pow(2, {})", "divmod({}, 3)", "divmod(17, {})",
+    "divmod({}, 2.5)", "divmod({}, j)", "np.sqrt(abs({}))", "({}) ** 0.5", "({}) ** 2",
+    "({}) ** 3.0", "1 / ({})", "int({} * 1.5)", "{} is None", "all([{}])", "any([{}])",
+    "list(enumerate('ab', {}))", "{} if {} > 4 else -1", "max({}, 4) - min({}, 6)",
+    "({} // 2) * 2 == {}", "({} + 1) % 4", "[*range(3)][{} % 3]", "math.prod([{}, 2])",
+    "({}).__class__", "1 < {} < 6", "math.copysign(1, {})",
 ]  # fmt: skip
 
 
@@ -126,7 +128,9 @@ def test_sizes_are_numbers_too():
 
 
 def test_numbers_that_are_results_are_not_captured_in_turn():
-    f = torch.compile(lambda x: (x + 1, x.shape[0] // 2), backend="eager", dynamic=True, fullgraph=True)
+    f = torch.compile(
+        lambda x: (x + 1, x.shape[0] // 2), backend="eager", dynamic=True, fullgraph=True
+    )
     assert [f(torch.ones(n))[1] for n in (4, 7, 9)] == [2, 3, 4]
     assert len(f._flambeau_config.parts) == 1
 
