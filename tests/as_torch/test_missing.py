@@ -33,25 +33,25 @@ def test_every_name_read_at_import_is_there(run):
 
 def test_a_missing_name_is_refused_when_it_is_used(run):
     program = """
-        import sys, torch, torch.fx, torch.nn.utils.prune
-        None; from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
-        class Tracer(torch.fx.Tracer): pass
-        def annotated(x: torch.fx.Node | None) -> torch.fx.Graph: ...
-        assert not isinstance(3, torch.fx.Node) and not isinstance(3, (int.__class__, FSDP))
-        assert torch.fx.Graph.__module__ == "torch.fx" and torch.fx.Graph.__name__ == "Graph"
-        for make in (torch.fx.GraphModule, Tracer, FSDP, torch.fx.symbolic_trace):
+        import sys, torch, torch.export, torch.nn.utils.prune
+        from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+        class Program(torch.export.ExportedProgram): pass
+        def annotated(x: torch.export.Dim | None) -> torch.export.ExportedProgram: ...
+        assert not isinstance(3, torch.export.Dim) and not isinstance(3, (int.__class__, FSDP))
+        assert torch.export.Dim.__module__ == "torch.export" and torch.export.Dim.__name__ == "Dim"
+        for make in (torch.export.ExportedProgram, Program, FSDP, torch.export.export):
             try: make(1)
             except NotImplementedError as e: print(e)
-        try: torch.fx.Graph.nope
+        try: torch.export.Dim.nope
         except AttributeError as e: print(e)
     """
     out = run("-c", textwrap.dedent(program)).splitlines()
-    why = TABLE["fx"]["reason"]
+    why = TABLE["export"]["reason"]
     words = f"Flambeau does not have it yet: {why}; see docs/missing.md"
-    assert out[0] == f"torch.fx.GraphModule: {words}"
-    assert out[1] == f"torch.fx.Tracer: {words}"
+    assert out[0] == f"torch.export.ExportedProgram: {words}"
+    assert out[1] == f"torch.export.ExportedProgram: {words}"
     assert out[2].startswith("torch.distributed.fsdp.FullyShardedDataParallel: Flambeau")
-    assert out[4] == f"torch.fx.Graph.nope: torch.fx.Graph: {words}"
+    assert out[4] == f"torch.export.Dim.nope: torch.export.Dim: {words}"
 
 
 def test_an_unknown_name_is_an_attribute_error(run):
