@@ -5,6 +5,7 @@ PY = .venv/bin/python
 PYTEST_ARGS ?= -n 2
 OUT ?= demo_out
 PROGRAMS ?= 5000
+STATE ?= 20000
 PYTHONS ?= python3.11 python3.12
 
 .DEFAULT_GOAL := help
@@ -13,7 +14,8 @@ PYTHONS ?= python3.11 python3.12
 help:
 	@echo "make demo         build, train two small models, show the results (about three minutes)"
 	@echo "make test         build, run the tests; install wheel and sdist in empty environments, try them"
-	@echo "make truth        compiled = eager: every entry of the table, and PROGRAMS=5000 random programs"
+	@echo "make truth        compiled = eager: every entry of the table, PROGRAMS=5000 random programs,"
+	@echo "                  and STATE=20000 programs over Python state"
 	@echo "make clients      public packages under Flambeau against PyTorch's numbers (ARGS=--quick: a few)"
 	@echo "make build        build the extension in place"
 	@echo "make bench        speed beside NumPy; with TOOLS=folder beside PyTorch"
@@ -43,6 +45,7 @@ truth:
 	@scripts/build.sh
 	@TRUTH=all $(PY) -m pytest -q $(PYTEST_ARGS) tests/compiler/test_truth.py
 	@$(PY) -m tools.random_programs --count $(PROGRAMS) --seed 1
+	@$(PY) -m tools.state_programs --count $(STATE) --seed 1
 
 clients:
 	@scripts/setup.sh

@@ -90,7 +90,7 @@ _HOMES = {
     "random": ("fork_rng",),
     "nn._functional_grouped": ("_grouped_mm",),
     "serialization": ("load", "save"),
-    "storage": ("TypedStorage",),
+    "storage": ("TypedStorage", "from_file"),
 }
 _MODULES = ("__config__", "__future__")
 _home_of = {name: home for home, names in _HOMES.items() for name in names}

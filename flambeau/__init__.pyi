@@ -3,28 +3,43 @@
 # ruff: noqa
 
 from ._C import _float
+from . import accelerator as accelerator
 from . import amp as amp
+from . import as_torch as as_torch
 from . import autograd as autograd
 from . import backends as backends
 from . import compiler as compiler
 from . import cuda as cuda
+from . import distributed as distributed
 from . import distributions as distributions
 from . import fft as fft
 from . import func as func
 from . import functional as functional
+from . import futures as futures
+from . import fx as fx
+from . import hub as hub
+from . import jit as jit
+from . import library as library
 from . import linalg as linalg
 from . import masked as masked
+from . import mps as mps
 from . import multiprocessing as multiprocessing
 from . import nn as nn
+from . import onnx as onnx
 from . import ops as ops
 from . import optim as optim
+from . import overrides as overrides
+from . import profiler as profiler
 from . import random as random
 from . import serialization as serialization
 from . import signal as signal
 from . import special as special
 from . import storage as storage
+from . import testing as testing
+from . import types as types
 from . import utils as utils
 from . import version as version
+from . import xpu as xpu
 from ._C import *
 from .functional import atleast_1d as atleast_1d
 from .functional import atleast_2d as atleast_2d
@@ -40,6 +55,15 @@ from .functional import norm as norm
 from .functional import resize_as_ as resize_as_
 from .functional import unique as unique
 from .functional import unique_consecutive as unique_consecutive
+from ._checks import _assert as _assert
+from ._checks import _check as _check
+from ._checks import _check_index as _check_index
+from ._checks import _check_is_size as _check_is_size
+from ._checks import _check_not_implemented as _check_not_implemented
+from ._checks import _check_tensor_all as _check_tensor_all
+from ._checks import _check_type as _check_type
+from ._checks import _check_value as _check_value
+from ._checks import _check_with as _check_with
 from ._config import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from ._config import compiled_with_cxx11_abi as compiled_with_cxx11_abi
 from ._config import get_deterministic_debug_mode as get_deterministic_debug_mode
@@ -59,6 +83,8 @@ from ._contractions import einsum as einsum
 from ._contractions import tensordot as tensordot
 from ._factors import pca_lowrank as pca_lowrank
 from ._factors import svd_lowrank as svd_lowrank
+from ._ir.symbols import SymInt as SymInt
+from ._ir.symfloat import SymFloat as SymFloat
 from ._legacy import BFloat16Tensor as BFloat16Tensor
 from ._legacy import BoolTensor as BoolTensor
 from ._legacy import ByteTensor as ByteTensor
@@ -79,10 +105,12 @@ from .amp import autocast as autocast
 from .amp import is_autocast_available as is_autocast_available
 from .compiler import compile as compile
 from .func import vmap as vmap
+from .jit import ScriptModule as ScriptModule
 from .random import fork_rng as fork_rng
 from .serialization import load as load
 from .serialization import save as save
 from .storage import TypedStorage as TypedStorage
+from .storage import from_file as from_file
 
 __version__: str
 e: _float

@@ -15,13 +15,13 @@ class _LegacyType(type):
 
     dtype: Any
 
-    def __call__(cls, *args: Any, device: Any = None) -> Any:
+    def __call__(cls, *args: Any, device: Any = None, size: Any = None) -> Any:
         if device is not None and _C.device(device).type != "cpu":
             raise RuntimeError(
                 f"legacy constructor expects device type: cpu but device type: "
                 f"{_C.device(device).type} was passed"
             )
-        return _C._legacy_new(cls.dtype, args)
+        return _C._legacy_new(cls.dtype, args if size is None else (_C.Size(size),))
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, _C.Tensor) and instance.dtype is cls.dtype

@@ -149,10 +149,49 @@ def _copied_memory(tensor: Any, memo: dict[int, Any]) -> Any:
         return tensor.detach().clone()
     if storages.plain(tensor).data_ptr() != tensor.data_ptr():
         return tensor.detach().clone()
-    storage = tensor.untyped_storage()
+    storage = deepcopy_storage(tensor.untyped_storage(), memo)
+    return fb.empty(0, dtype=tensor.dtype).set_(storage, offset, size, stride)
+
+
+def deepcopy_storage(storage: Any, memo: dict[int, Any]) -> Any:
+    """What ``__deepcopy__`` returns for a storage: one copy for all that share it."""
     # A key beside the ids that copy.deepcopy puts into the memo itself.
-    key: Any = ("storage", storage.data_ptr(), tensor.dtype)
+    key: Any = ("storage", storage._cdata)
     if key not in memo:
-        count = storage.nbytes() // tensor.element_size()
-        memo[key] = tensor.detach().as_strided((count,), (1,), 0).clone()
-    return memo[key].as_strided(size, stride, offset).data
+        memo[key] = storage.clone()
+        memo.setdefault(id(memo), []).append(storage)
+    return memo[key]
+
+
+def reduce_storage(storage: Any, protocol: int = 2) -> tuple[Any, ...]:
+    """What ``__reduce_ex__`` returns for a storage: its bytes.
+
+    Raises:
+        RuntimeError: it is on the meta device, where it has none.
+    """
+    if storage.device.type == "meta":
+        raise RuntimeError("pickle: expected a storage with bytes, got one on the meta device")
+    data = pickle.PickleBuffer(storage) if protocol >= 5 else bytes(storage)
+    return rebuild_storage, (data,)
+
+
+def rebuild_storage(data: Any) -> Any:
+    """The storage that ``reduce_storage`` described."""
+    return fb.UntypedStorage(bytes(data))
+
+
+def copy_tensor(tensor: Any) -> Any:
+    """What ``__copy__`` returns: another leaf over the same memory, with the same attributes.
+
+    Changes of either are seen in both; each counts its own, and neither is a view of the other.
+    """
+    result = tensor.data
+    cls = type(tensor)
+    if cls is not fb.Tensor:
+        result = cls._make_subclass(cls, result, bool(tensor.requires_grad))
+    elif tensor.requires_grad:
+        result.requires_grad = True
+    state = getattr(tensor, "__dict__", None)
+    if state:
+        result.__dict__.update(state)
+    return result

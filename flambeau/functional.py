@@ -22,16 +22,37 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
+    "dsmm",
+    "is_conj",
+    "is_distributed",
+    "is_neg",
+    "is_same_size",
     "lu",
     "meshgrid",
     "nonzero",
     "norm",
     "resize_as_",
+    "split_copy",
+    "split_with_sizes_copy",
+    "spmm",
+    "unbind_copy",
     "unique",
     "unique_consecutive",
 ]
 
-METHODS = ("apply_", "lu", "map2_", "map_", "nonzero", "norm", "unique", "unique_consecutive")
+METHODS = (
+    "apply_",
+    "is_distributed",
+    "is_nonzero",
+    "is_same_size",
+    "lu",
+    "map2_",
+    "map_",
+    "nonzero",
+    "norm",
+    "unique",
+    "unique_consecutive",
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -57,6 +78,112 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     [torch.Size([2, 3]), torch.Size([2, 3])]
     """
     return _C.broadcast_tensors(_many(tensors))
+
+
+def _filled(out: Sequence[Tensor], parts: Sequence[Tensor], op: str) -> None:
+    """Writes each part into its own tensor of `out`, which takes its shape."""
+    if len(out) != len(parts):
+        raise RuntimeError(f"{op}: expected out of {len(parts)} tensors, got {len(out)}")
+    for to, part in zip(out, parts, strict=True):
+        if to.dtype != part.dtype:
+            raise RuntimeError(f"{op}: expected out of dtype {part.dtype}, got {to.dtype}")
+        if to.requires_grad or part.requires_grad:
+            raise RuntimeError(f"{op}: out= does not support automatic differentiation")
+    for to, part in zip(out, parts, strict=True):
+        if to.shape != part.shape:
+            if to.numel():
+                warnings.warn(
+                    f"{op}: an output of shape {tuple(to.shape)} was resized to "
+                    f"{tuple(part.shape)}; give one of that shape or an empty one",
+                    stacklevel=3,
+                )
+            to.resize_(part.shape)
+        to.copy_(part)
+
+
+def split_with_sizes_copy(
+    input: Tensor, split_sizes: Sequence[int], dim: int = 0, *, out: Sequence[Tensor] | None = None
+) -> tuple[Tensor, ...] | None:
+    """Copies of the parts of `input` along `dim`; None when they are written into `out`.
+
+    >>> torch.split_with_sizes_copy(torch.arange(3), [1, 2])
+    (tensor([0]), tensor([1, 2]))
+    """
+    parts = _C.split_with_sizes_copy(input, split_sizes, dim)
+    return parts if out is None else _filled(out, parts, "split_with_sizes_copy")
+
+
+def split_copy(
+    input: Tensor, split_size: int, dim: int = 0, *, out: Sequence[Tensor] | None = None
+) -> tuple[Tensor, ...] | None:
+    """Copies of parts of `split_size` along `dim`; None when they are written into `out`.
+
+    >>> torch.split_copy(torch.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    parts = _C.split_copy(input, split_size, dim)
+    return parts if out is None else _filled(out, parts, "split_copy")
+
+
+def unbind_copy(
+    input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None
+) -> tuple[Tensor, ...] | None:
+    """Copies of the slices of `input` along `dim`; None when they are written into `out`.
+
+    >>> torch.unbind_copy(torch.arange(2))
+    (tensor(0), tensor(1))
+    """
+    parts = _C.unbind_copy(input, dim)
+    return parts if out is None else _filled(out, parts, "unbind_copy")
+
+
+#: names that sparse programs use; of dense matrices the same product
+spmm = dsmm = _C.mm
+
+
+def is_conj(input: Tensor) -> bool:
+    """Is conjugation postponed? Never: always False.
+
+    >>> torch.is_conj(torch.tensor(1j).conj())
+    False
+    """
+    return input.is_conj()
+
+
+def is_neg(input: Tensor) -> bool:
+    """Is negation postponed? Never: always False.
+
+    >>> torch.is_neg(torch.ones(1))
+    False
+    """
+    return input.is_neg()
+
+
+def is_distributed(input: Tensor) -> bool:
+    """Is the tensor kept by several processes? Never: always False.
+
+    >>> torch.is_distributed(torch.ones(1))
+    False
+    """
+    return False
+
+
+def is_nonzero(self: Tensor) -> bool:
+    """Is the only element not zero? RuntimeError unless there is one.
+
+    >>> torch.ones(1).is_nonzero()
+    True
+    """
+    return _C.is_nonzero(self)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Have both the same shape?
+
+    >>> torch.is_same_size(torch.ones(2), torch.zeros(2))
+    True
+    """
+    return input.shape == other.shape
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
@@ -167,6 +294,8 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     tensor([[1],
             [2]])
     """
+    if out is not None and out.dtype != _C.int64:
+        raise RuntimeError(f"nonzero: expected out of dtype torch.int64, got {out.dtype}")
     places = _C.nonzero(input)
     if as_tuple:
         return _C.nonzero(input.reshape(1)).unbind(1) if input.dim() == 0 else places.unbind(1)

@@ -52,11 +52,15 @@ def _filled(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
 
 
 def _lowest(dtype: Any) -> Any:
-    return -math.inf if dtype.is_floating_point else fb.iinfo(dtype).min
+    if dtype.is_floating_point or dtype.is_complex:
+        return -math.inf
+    return False if dtype == fb.bool else fb.iinfo(dtype).min
 
 
 def _highest(dtype: Any) -> Any:
-    return math.inf if dtype.is_floating_point else fb.iinfo(dtype).max
+    if dtype.is_floating_point or dtype.is_complex:
+        return math.inf
+    return True if dtype == fb.bool else fb.iinfo(dtype).max
 
 
 def _dims(dim: Any, ndim: int) -> tuple[int, ...]:
@@ -157,15 +161,15 @@ def _place(operation: Callable[..., Tensor], fill: Callable[[Any], Any]) -> Call
         mask: Tensor | None = None,
     ) -> Tensor:
         x = input if dtype is None else input.to(dtype)
-        return operation(_filled(x, mask, fill(x.dtype)), dim, bool(keepdim))
+        return operation(_filled(x, mask, fill(x.dtype)), dim, bool(keepdim)).to(x.dtype)
 
     return reduce
 
 
 argmax = _place(fb.argmax, _lowest)
-argmax.__doc__ = "Place of the greatest element under the mask."
+argmax.__doc__ = "Place of the greatest element under the mask, in the dtype of the input."
 argmin = _place(fb.argmin, _highest)
-argmin.__doc__ = "Place of the least element under the mask."
+argmin.__doc__ = "Place of the least element under the mask, in the dtype of the input."
 
 
 def _count(input: Tensor, dims: tuple[int, ...], mask: Tensor | None) -> Tensor:
@@ -184,11 +188,17 @@ def mean(
 ) -> Tensor:
     """Mean of the elements under the mask; NaN where there are none.
 
+    Raises:
+        ValueError: neither `dtype` nor the dtype of `input` has fractions.
+
     >>> torch.masked.mean(torch.tensor([1.0, 2.0, 6.0]), mask=torch.tensor([True, True, False]))
     tensor(1.5000)
     """
     dims = _dims(dim, input.ndim)
-    total = sum(input, dims, keepdim=keepdim, dtype=dtype or input.dtype, mask=mask)
+    kind = dtype or input.dtype
+    if not (kind.is_floating_point or kind.is_complex):
+        raise ValueError(f"mean: expected a floating-point or complex dtype, got {kind}")
+    total = sum(input, dims, keepdim=keepdim, dtype=kind, mask=mask)
     return total / _count(input, dims, mask).reshape(total.shape)
 
 
@@ -345,7 +355,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = 
     tensor([1, 1, 4])
     """
     (at,) = _dims(dim, input.ndim)
-    return fb.cumsum(_filled(input, mask, 0), at, dtype=_wide(input, dtype))
+    return fb.cumsum(_filled(input, mask, 0), at, dtype=dtype or input.dtype)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
@@ -355,7 +365,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
     tensor([2, 2, 6])
     """
     (at,) = _dims(dim, input.ndim)
-    return fb.cumprod(_filled(input, mask, 1), at, dtype=_wide(input, dtype))
+    return fb.cumprod(_filled(input, mask, 1), at, dtype=dtype or input.dtype)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:

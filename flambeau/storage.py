@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from . import _C
 
 UntypedStorage = _C.UntypedStorage
 
-__all__ = ["TypedStorage", "UntypedStorage"]
+__all__ = ["TypedStorage", "UntypedStorage", "from_file"]
 
 
 class TypedStorage:
@@ -91,6 +92,35 @@ class TypedStorage:
         """The storage itself: it is in main memory."""
         return self
 
+    def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
+        """Copies the elements of a storage of the same length, converting them."""
+        self._tensor().copy_(source._tensor(), non_blocking)
+        return self
+
+    def share_memory_(self) -> TypedStorage:
+        """Moves the memory, in place, to where other processes see it."""
+        self._untyped_storage.share_memory_()
+        return self
+
+    def resizable(self) -> bool:
+        """Can `resize_` change the length?"""
+        return self._untyped_storage.resizable()
+
+    @property
+    def filename(self) -> str | None:
+        return self._untyped_storage.filename
+
+    def __copy__(self) -> TypedStorage:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TypedStorage:
+        return TypedStorage(
+            wrap_storage=copy.deepcopy(self._untyped_storage, memo), dtype=self.dtype
+        )
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def is_shared(self) -> bool:
         """Is the memory shared between processes?"""
         return self._untyped_storage.is_shared()
@@ -112,3 +142,32 @@ class TypedStorage:
 def storage_of(tensor: Any) -> TypedStorage:
     """`tensor.storage()`."""
     return TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype)
+
+
+def from_file(
+    filename: Any, shared: bool | None = None, size: int = 0, *, dtype: Any = None,
+    layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Any:  # fmt: skip
+    """A one-dimensional tensor whose memory is a file's.
+
+    Args:
+        filename: its name.
+        shared: whether writes go to the file, which is then made or made longer as needed.
+        size: number of elements.
+        dtype: their type; by default the default dtype.
+        layout: strided.
+        device: the CPU.
+        pin_memory: False.
+        requires_grad: whether operations on it are recorded.
+
+    Raises:
+        RuntimeError: the file cannot be opened, or is too short and not shared.
+
+    >>> torch.from_file("/dev/zero", size=0).shape
+    torch.Size([0])
+    """
+    like = _C.empty(0, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+    if like.device.type != "cpu":
+        raise RuntimeError(f"from_file: expected the CPU as device, got {like.device}")
+    storage = UntypedStorage.from_file(filename, bool(shared), size * like.element_size())
+    return like.set_(storage, 0, (size,), (1,)).requires_grad_(requires_grad)

@@ -49,3 +49,19 @@ def test_module_imports_alone(name):
 def test_version_tells_what_the_build_has():
     assert flambeau.version.__version__ == flambeau.__version__
     assert flambeau.version.cuda is flambeau.version.hip is None
+
+
+def test_unknown_names_are_attribute_errors():
+    """`hasattr` is False for what is not there, submodules that nobody wrote included."""
+    code = """
+import importlib, pkgutil, flambeau
+for info in pkgutil.walk_packages(flambeau.__path__, "flambeau."):
+    if info.ispkg and "._" not in info.name:
+        package = importlib.import_module(info.name)
+        assert not hasattr(package, "no_such_name"), info.name
+        assert not hasattr(package, "_no_such_name"), info.name
+for name in ("profiler", "functional", "gradcheck"):
+    getattr(flambeau.autograd, name, None)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr

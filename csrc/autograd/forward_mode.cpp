@@ -143,7 +143,7 @@ void ForwardMode::change(const Tensor& t, const Tensor& tangent) {
 Values ForwardMode::call(const OpDesc& op, Values args) {
   Tensors inputs, tangents;
   bool any = false;
-  if (modes.forward_grad && !paused) {
+  if (modes.forward_grad && !modes.inference && !paused) {
     inputs = flat_tensors(op, args);
     tangents.reserve(inputs.size());
     for (auto& x : inputs) {
@@ -234,6 +234,12 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
   FB_CHECK(primal.sizes() == tangent.sizes(),
            "Expected tangent to have the same shape as primal, but got: ", tangent.sizes(), " and ",
            primal.sizes());
+  FB_CHECK(!innermost->tangent_of(primal).defined(),
+           "make_dual: expected a primal without a tangent of this level, got a dual tensor; unpack "
+           "it first");
+  FB_CHECK(!innermost->tangent_of(tangent).defined(),
+           "make_dual: expected a tangent that has none of this level itself, got a dual tensor; "
+           "unpack it first");
   Tensor dual = primal_of(primal);
   innermost->set(dual, tangent.dtype() == primal.dtype()
                            ? tangent

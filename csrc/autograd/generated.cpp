@@ -1,5 +1,7 @@
 #include "autograd/generated.h"
 
+#include "autograd/change_watch.h"
+#include "autograd/forward_mode.h"
 #include "autograd/grad_ops.h"
 #include "gen/ops.h"
 #include "kernels/copy.h"
@@ -112,6 +114,11 @@ void bump_versions(const Tensors& xs) {
   for (const Tensor& x : xs) x.bump_version();
 }
 
+void before_updates(const OptTensors& xs, const char* op) {
+  for (const OptTensor& x : xs)
+    if (x && x->defined()) before_change(*x, op);
+}
+
 static bool alike(const Tensor& a, const Tensor& b) {
   if (a.is_same(b)) return true;
   return a.dtype() == b.dtype() && b.is_contiguous() && a.sizes() == b.sizes() && !needs_grad(b) &&
@@ -130,7 +137,28 @@ bool alike(const Tensors& a, const Tensors& b, const Tensors& c) {
   return true;
 }
 
-void check_out(const Tensor& out, bool inputs_need_grad, const char* op) {
+bool any_dual(const Tensor& x) noexcept {
+  return x.defined() && modes.forward_grad && x.has_flag(kHasTangent) && tangent_of(x).defined();
+}
+bool any_dual(const OptTensor& x) noexcept {
+  return x && any_dual(*x);
+}
+bool any_dual(const Tensors& xs) noexcept {
+  return std::any_of(xs.begin(), xs.end(), [](const Tensor& x) { return any_dual(x); });
+}
+bool any_dual(const OptTensors& xs) noexcept {
+  return std::any_of(xs.begin(), xs.end(), [](const OptTensor& x) { return any_dual(x); });
+}
+
+[[gnu::noinline]] static void refuse_duals(const Tensor& out, bool inputs, const char* op) {
+  FB_CHECK_IMPL(!inputs && !any_dual(out), op,
+                "(): functions with out=... arguments don't support forward mode, but one of the "
+                "arguments has a tangent; call it without out=");
+}
+
+void check_out(const Tensor& out, bool inputs_need_grad, const char* op, bool duals) {
+  if (intercepted()) [[unlikely]]
+    refuse_duals(out, duals, op);
   FB_CHECK(!inputs_need_grad && !needs_grad(out), op,
            "(): functions with out=... arguments don't support automatic differentiation, but one "
            "of the "
@@ -201,6 +229,11 @@ void check_assignable(const Tensor& out, const Tensor& result, const char* op) {
                out.storage()->resizable(),
            op, "(): Trying to resize storage that is not resizable: out has shape ", out.sizes(),
            ", the result ", result.sizes());
+}
+
+Tensor in_shape_of(const Tensor& out, const Tensor& result) {
+  bool fits = out.numel() == result.numel() && out.sizes() != result.sizes();
+  return fits ? ops::view(result, out.sizes()) : result;
 }
 
 void assign_out(const Tensor& out, const Tensor& result, const char* op) {

@@ -85,12 +85,20 @@ Tensor assign_inplace(const Tensor& self, const Tensor& result, const char* op);
 // Before a kernel changes all of `xs`, unrecorded.
 void check_inplace(const Tensors& xs, const char* op);
 void bump_versions(const Tensors& xs);
+// Before a kernel changes these besides giving results.
+void before_updates(const OptTensors& xs, const char* op);
 // Can one plain loop change each of `a` by its partners: floats, contiguous, of equal dtype and
 // shape, either the same memory or other memory, while no mode watches and nothing of it is
 // recorded?
 bool alike(const Tensors& a, const Tensors& b, const Tensors& c);
 // out= forms: no history may be asked for; dtype and device must fit, the shape is the result's.
-void check_out(const Tensor& out, bool inputs_need_grad, const char* op);
+// `duals`: an input has a tangent, which the result could not carry on.
+void check_out(const Tensor& out, bool inputs_need_grad, const char* op, bool duals = false);
+// Is one of them dual? Asked only while something intercepts calls.
+bool any_dual(const Tensor& x) noexcept;
+bool any_dual(const OptTensor& x) noexcept;
+bool any_dual(const Tensors& xs) noexcept;
+bool any_dual(const OptTensors& xs) noexcept;
 // out= of an operation that reads its inputs at other places than it writes; `sizes` are those that
 // out will have.
 void check_apart(const Tensor& out, const Ints& sizes, const Tensor& input, const char* op);
@@ -102,6 +110,8 @@ bool may_overlap(const Tensor& out, const OptTensor& x);
 bool may_overlap(const Tensor& out, const Tensors& xs);
 bool may_overlap(const Tensor& out, const OptTensors& xs);
 void assign_out(const Tensor& out, const Tensor& result, const char* op);
+// The result in the shape of `out`, if that has as many elements.
+Tensor in_shape_of(const Tensor& out, const Tensor& result);
 // Raises what assign_out would; asked of every out= before the first is written.
 void check_assignable(const Tensor& out, const Tensor& result, const char* op);
 // out= of entries that do not convert their result.

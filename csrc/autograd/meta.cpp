@@ -106,7 +106,9 @@ void detach_(const Tensor& t) {
   meta->grad_fn = {};
   meta->output_nr = 0;
   meta->requires_grad = false;
+  meta->tangent.reset();
   t.set_flag(kRequiresGrad, false);
+  t.set_flag(kHasTangent, false);
 }
 
 Tensor data_of(const Tensor& t) {

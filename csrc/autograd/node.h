@@ -71,6 +71,16 @@ struct NodeTrace {
   Ref<Node> parent;
 };
 
+class Value;
+// Sees what a node kept, by the names of its operation's parameters and results.
+class SavedVisitor {
+ public:
+  virtual ~SavedVisitor() = default;
+  virtual void tensor(const char* name, SavedTensor& x) = 0;
+  virtual void list(const char* name, std::vector<SavedTensor>& xs) = 0;
+  virtual void value(const char* name, const Value& x) = 0;
+};
+
 class Node {
  public:
   Node();
@@ -94,6 +104,7 @@ class Node {
   // zero or unwanted).
   virtual Tensors apply(Tensors&& grads) = 0;
   virtual void release_saved() {}  // after backward without retain_graph; a later apply raises
+  virtual void visit_saved(SavedVisitor&) {}
   virtual bool is_accumulator() const { return false; }
   // May two threads apply it at the same time? Nodes that call user code must say so, as they take
   // no lock.

@@ -103,6 +103,25 @@ void SavedTensor::pack(const PackHook& hook) {
   if (packed_) data_ = Tensor();
 }
 
+void SavedTensor::set_hook(const PackHook& hook) {
+  FB_CHECK(saved_, "register_hooks: expected a saved tensor, got one with value None");
+  FB_CHECK(data_.defined() || packed_,
+           "register_hooks: the saved tensor has been freed; register hooks before backward");
+  FB_CHECK(data_.defined(), "register_hooks: the saved tensor has hooks already");
+  FB_CHECK(data_.version() == version_,
+           "register_hooks: the saved tensor was changed in place since it was saved");
+  if (itself_ && !is_output_) {
+    Edge edge = gradient_edge(data_);
+    grad_fn_ = edge.node;
+    output_nr_ = edge.nr;
+    requires_grad_ = bool(grad_fn_);
+  }
+  Tensor kept = data_;
+  if (itself_ && is_leaf(data_)) data_ = alias(data_);
+  pack(hook);
+  if (data_.defined()) data_ = kept;
+}
+
 void SavedTensor::reset() {
   data_ = Tensor();
   grad_fn_ = {};

@@ -43,6 +43,8 @@ class SavedTensor {
   // matter: in grad mode, or when asked for.
   Tensor unpack(const Node& owner, bool history = false) const;
   bool saved() const noexcept { return saved_; }
+  // Hands what is kept to a hook now. Error(Runtime) where there is nothing, or a hook has it.
+  void set_hook(const PackHook& hook);
   void reset();
 
  private:

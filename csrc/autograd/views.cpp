@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "autograd/change_watch.h"
 #include "autograd/grad_ops.h"
 #include "autograd/wanted.h"
 
@@ -199,7 +200,8 @@ Tensors multi_views(Tensors views, const char* function) {
   return views;
 }
 
-void check_inplace(const Tensor& self, bool recorded, const char*, bool overlap) {
+void check_inplace(const Tensor& self, bool recorded, const char* op, bool overlap) {
+  before_change(self, op);
   FB_CHECK(!self.has_flag(kInference) || modes.inference,
            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
            "clone to get a normal "

@@ -46,13 +46,40 @@ Ref<Storage> Storage::wrap(void* data, int64_t bytes, Deleter deleter, void* con
 }
 
 void Storage::destroy(Storage* s) noexcept {
-  if (s->deleter_)
-    s->deleter_(s->context_);
-  else if (!s->inline_ && s->data_)
-    deallocate(s->data_, s->capacity_);
+  s->release_bytes();
+  if (VersionCounter* shared = s->counter_.load(std::memory_order_acquire)) shared->release();
   size_t block = s->block_;
   s->~Storage();
   deallocate(s, block);
+}
+
+void Storage::release_bytes() noexcept {
+  if (deleter_)
+    deleter_(context_);
+  else if (!inline_ && data_)
+    deallocate(data_, capacity_);
+}
+
+void Storage::move_to(void* data, Deleter deleter, void* context) {
+  FB_CHECK(!exports_.load(std::memory_order_relaxed),
+           "the memory cannot move: an array or a capsule made of it is still in use");
+  release_bytes();
+  data_ = data;
+  deleter_ = deleter;
+  context_ = context;
+  capacity_ = 0;
+  inline_ = false;
+}
+
+Ref<VersionCounter> Storage::version_counter() {
+  VersionCounter* known = counter_.load(std::memory_order_acquire);
+  if (!known) {
+    auto fresh = Ref<VersionCounter>::adopt(new VersionCounter);
+    fresh->value = version_.load(std::memory_order_relaxed);
+    if (counter_.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel))
+      known = fresh.detach();
+  }
+  return Ref<VersionCounter>(known);
 }
 
 void Storage::resize(int64_t bytes) {

@@ -240,6 +240,22 @@ Tensor empty_strided(const Ints& sizes, const Ints& strides, DType dtype, Device
       make_tensor(sizes, strides, dtype, 0, Storage::make(elements * itemsize(dtype), device)));
 }
 
+constinit Asked asked;
+
+void fill_new_memory(const Tensor& x) {
+  if (x.device().type != DeviceType::CPU || x.numel() == 0) return;
+  visit(x.dtype(), [&]<class T>() {
+    using Limits = std::numeric_limits<T>;
+    T value;
+    if constexpr (std::is_integral_v<T>)
+      value = Limits::max();
+    else
+      value = T(std::numeric_limits<float>::quiet_NaN());
+    auto* from = static_cast<T*>(x.storage()->data());
+    std::fill_n(from, x.storage()->nbytes() / static_cast<int64_t>(sizeof(T)), value);
+  });
+}
+
 Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat format) {
   return empty_like(x, dtype, format, x.device());
 }
@@ -247,8 +263,9 @@ Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat form
 Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat format, Device on) {
   DType d = dtype.value_or(x.dtype());
   if (format != MemoryFormat::Preserve) return empty(x.sizes(), d, format, on);
-  if (x.is_contiguous()) return empty(x.sizes(), d, MemoryFormat::Contiguous, on);
-  if (x.is_dense()) return empty_strided(x.sizes(), x.strides(), d, on);
+  if (x.is_contiguous() && x.strides() == contiguous_strides(x.sizes()))
+    return empty(x.sizes(), d, MemoryFormat::Contiguous, on);
+  if (x.is_contiguous() || x.is_dense()) return empty_strided(x.sizes(), x.strides(), d, on);
   // Others become dense in the order of their strides; broadcast dims keep their place by position.
   int64_t n = x.dim();
   Ints order(n);

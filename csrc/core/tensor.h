@@ -4,6 +4,8 @@
 // for the same tensor).
 #pragma once
 
+#include <atomic>
+
 #include <memory>
 #include <optional>
 #include <vector>
@@ -140,6 +142,16 @@ void set_data(const Tensor& x, const Tensor& with);
 // resized.
 void resize_output(const Tensor& out, const Ints& sizes, const char* op);
 void resize(const Tensor& x, const Ints& sizes);
+
+// What programs ask of results, see flambeau/_config.py: new memory that holds known values, and
+// convolutions that may round further than direct ones. Read at every call, set by hand.
+struct Asked {
+  std::atomic<bool> fills_new_memory{false};
+  std::atomic<bool> may_round{false};
+};
+extern constinit Asked asked;
+// NaN, the greatest whole number or true, where memory was not set and that is asked for.
+void fill_new_memory(const Tensor& x);
 
 // Geometry.
 Ints contiguous_strides(const Ints& sizes);

@@ -12,6 +12,7 @@
 namespace flambeau {
 
 class Interceptor;  // dispatch/op.h
+class ChangeWatch;  // autograd/change_watch.h
 
 // The default device before a `with device:` block, and the block around it.
 struct EnteredDevice {
@@ -32,6 +33,7 @@ struct Modes {
   uint32_t autocast_depth = 0;              // contexts that are open
   uint32_t active = 0;         // kAutocast, and kIntercept for each interceptor (0: the fast path)
   Interceptor* top = nullptr;  // innermost interceptor
+  ChangeWatch* watch = nullptr;  // innermost of those who are told of changes in place
 };
 
 constexpr uint32_t kAutocast = 1, kIntercept = 2;
@@ -64,6 +66,10 @@ class ModeGuard {
   T saved_;
 };
 
+// Inside, factories that are not told a device make tensors on the CPU.
+struct CpuFactories : ModeGuard<Device> {
+  CpuFactories() : ModeGuard(&Modes::device, Device{}) {}
+};
 struct NoGradGuard : ModeGuard<bool> {
   NoGradGuard() : ModeGuard(&Modes::grad, false) {}
 };

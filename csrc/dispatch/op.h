@@ -69,13 +69,23 @@ struct OpDesc {
   // those in `dims` (which number dims) are shifted. Others must not be batched.
   uint32_t batchable = 0;
   uint32_t dims = 0;
+  bool all_dims = false;       // an empty list of dims means all of them
   uint32_t keeps = 0;          // tensor parameters whose values the vjp needs
   uint32_t keeps_results = 0;  // results whose values it needs
+  uint32_t updates = 0;        // parameters that the kernel changes besides
+  int updates_when = -1;       // the flag without which it leaves them alone; none: always
   bool mutates = false;
   bool linear = false;
   bool differentiable = true;
   Autocast autocast = Autocast::None;
 };
+
+// Parameters that this call changes besides giving results.
+inline uint32_t updated_by(const OpDesc& op, const Values& args) {
+  if (!op.updates || op.updates_when < 0) return op.updates;
+  const bool* on = std::get_if<bool>(&args[op.updates_when]);
+  return on && *on ? op.updates : 0;
+}
 
 class Interceptor {
  public:

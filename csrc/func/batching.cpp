@@ -70,14 +70,14 @@ Values batch_pointwise(const Level& level, const OpDesc& op, const Values& args)
 // -----------------------------------------------------------------------------------------------
 
 // The number of a dim, or all of them where none are named, moved behind the batch.
-static void shift_dims(const ParamDesc& param, Value& v, int64_t rank) {
+static void shift_dims(const OpDesc& op, Value& v, int64_t rank) {
   int64_t n = std::max<int64_t>(rank, 1);
   bool all = false;
   if (auto* dim = std::get_if<int64_t>(&v)) {
     *dim = wrap_dim(*dim, n) + 1;
   } else if (auto* dims = std::get_if<Ints>(&v)) {
     for (int64_t& d : *dims) d = wrap_dim(d, n) + 1;
-    all = dims->empty() && param.default_text;
+    all = dims->empty() && op.all_dims;
   } else {
     all = std::holds_alternative<std::monostate>(v);
   }
@@ -87,36 +87,62 @@ static void shift_dims(const ParamDesc& param, Value& v, int64_t rank) {
   v = dims;
 }
 
+Lift::Lift(const Level& level, const OpDesc& op, const Values& args) {
+  if (op.dims == 0) return;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (op.batchable >> i & 1)
+      for_each_tensor(args[i], [&](const Tensor& x) {
+        if (x.dim() == 0) lifted = true;
+      });
+  if (!lifted) return;
+  Values sample = args;
+  for (Value& v : sample)
+    for_each_tensor(v, [](Tensor& x) {
+      Tensor blank = empty_strided(x.sizes(), x.strides(), x.dtype(), Device(DeviceType::Meta));
+      if (x.is_wrapped_number()) blank.set_flag(kWrappedNumber);
+      x = blank;
+    });
+  for (Value& v : op.call(sample))
+    for_each_tensor(v, [&](const Tensor& y) {
+      shapes.push_back(y.sizes());
+      shapes.back().insert(shapes.back().begin(), level.batch);
+    });
+}
+
+void Lift::restore(Values& results) const {
+  if (!lifted) return;
+  size_t k = 0;
+  for (Value& r : results)
+    for_each_tensor(r, [&](Tensor& y) {
+      const Ints& shape = shapes.at(k++);
+      if (y.sizes() != shape) y = ops::view(y, shape);
+    });
+}
+
 Values batch_derived(const Level& level, const OpDesc& op, const Values& args) {
   Values out = args;
   int64_t rank = -1;
-  bool flat = op.dims != 0;  // all samples are 0-d: a dim is needed that dims can name
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (!(op.batchable >> i & 1)) continue;
-    for_each_tensor(args[i], [&](const Tensor& x) {
-      if (rank < 0) rank = x.dim();
-      flat &= x.dim() == 0;
-    });
-  }
+  for (size_t i = 0; i < args.size(); ++i)
+    if (op.batchable >> i & 1)
+      for_each_tensor(args[i], [&](const Tensor& x) {
+        if (rank < 0) rank = x.dim();
+      });
+  const Lift lift(level, op, args);
   for (size_t i = 0; i < args.size(); ++i) {
     bool batch = op.batchable >> i & 1;
     for_each_tensor(out[i], [&](Tensor& x) {
       bool batched = level.is_batched(x);
       x = level.value(x);
       if (batch && !batched) x = expanded(x, level.batch);
-      if (batch && flat) x = ops::unsqueeze(x, 1);
+      if (batch && lift.lifted && x.dim() == 1) x = ops::unsqueeze(x, 1);
     });
-    if (op.dims >> i & 1) shift_dims(op.params[i], out[i], rank);
+    if (op.dims >> i & 1) shift_dims(op, out[i], rank);
     // Formats other than row-major are bound to a number of dims.
     if (auto* format = std::get_if<MemoryFormat>(&out[i]))
       if (*format != MemoryFormat::Preserve) *format = MemoryFormat::Contiguous;
   }
   Values results = op.call(out);
-  if (flat)
-    for (Value& r : results)
-      for_each_tensor(r, [](Tensor& y) {
-        if (y.dim() == 2 && y.sizes()[1] == 1) y = ops::select(y, 1, 0);
-      });
+  lift.restore(results);
   return results;
 }
 

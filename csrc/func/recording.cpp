@@ -29,7 +29,11 @@ bool is_tensor_param(const ParamDesc& p) {
 class BatchedBackward final : public Node {
  public:
   BatchedBackward(Level& level, const OpDesc& op, const Values& args)
-      : op_(op), level_(level.id), name_(node_name(op)), args_(args) {
+      : op_(op),
+        level_(level.id),
+        name_(node_name(op)),
+        args_(args),
+        keeps_(op.keeps & ~updated_by(op, args)) {
     for (size_t i = 0; i < args.size(); ++i) {
       if (!is_tensor_param(op.params[i])) continue;
       size_t before = edges.size();
@@ -40,7 +44,7 @@ class BatchedBackward final : public Node {
           add_next(x);
         else
           edges.push_back({});
-        if (op.keeps >> i & 1) kept_.emplace_back(x, false);
+        if (keeps_ >> i & 1) kept_.emplace_back(x, false);
         level.foreign |= wants_gradients(level.value(x));
         x = alias(x);
       });
@@ -72,7 +76,7 @@ class BatchedBackward final : public Node {
     Values args = args_, results = results_;
     size_t next = 0;
     for (size_t i = 0; i < args.size(); ++i)
-      if (is_tensor_param(op_.params[i]) && op_.keeps >> i & 1)
+      if (is_tensor_param(op_.params[i]) && keeps_ >> i & 1)
         for_each_tensor(args[i], [&](Tensor& x) { x = kept_[next++].unpack(*this); });
     next = 0;
     for (size_t k = 0; k < results.size(); ++k)
@@ -103,6 +107,7 @@ class BatchedBackward final : public Node {
   const int64_t level_;
   std::string name_;
   Values args_, results_;  // without history: for shapes and dtypes, unless kept
+  uint32_t keeps_;         // parameters that are kept: those of op.keeps that the call leaves alone
   std::vector<SavedTensor> kept_, kept_results_;
   std::vector<Slot> slots_;  // edges of each tensor parameter
 };

@@ -86,7 +86,11 @@ const Tensor& Level::value(const Tensor& x) const noexcept {
 // The wrapper has the geometry of the first sample.
 Tensor Level::wrap(const Tensor& value, bool batched) const {
   if (!value.defined()) return value;
-  FB_CHECK(!batched || value.dim() > 0, "vmap: expected a value with a batch dim, got a scalar");
+  // What an operation leaves out (vectors that nobody asked for) is empty, for all samples.
+  if (batched && value.numel() == 0 && value.dim() == 1 && batch != 0) batched = false;
+  FB_CHECK(!batched || (value.dim() > 0 && value.sizes()[0] == batch),
+           "vmap: expected a value with a batch of ", batch, " in front, got shape ",
+           value.sizes());
   auto* impl = TensorImpl::make();
   Tensor out(Ref<TensorImpl>::adopt(impl));
   impl->dtype = value.dtype();
@@ -194,7 +198,17 @@ Values Level::compute(const OpDesc& op, Values& args, uint32_t batched) {
   if (op.batchable && !(batched & ~op.batchable))
     return wrap_all(*this, batch_derived(*this, op, args), true);
   Values values = values_of(*this, args, batched);
-  if (op.vmap) return wrap_all(*this, op.vmap(values, batched, batch), true);
+  if (op.vmap) {
+    const Lift lift(*this, op, args);
+    for (size_t i = 0; lift.lifted && i < values.size(); ++i)
+      if (op.batchable >> i & 1)
+        for_each_tensor(values[i], [&](Tensor& x) {
+          if (x.dim() == (batched >> i & 1 ? 1 : 0)) x = ops::unsqueeze(x, -1);
+        });
+    Values results = op.vmap(values, batched, batch);
+    lift.restore(results);
+    return wrap_all(*this, std::move(results), true);
+  }
   return wrap_all(*this, batch_loop(op, values, batched, batch, nullptr), true);
 }
 

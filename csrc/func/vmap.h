@@ -58,6 +58,17 @@ Tensor lift(const Level& level, const Tensor& x);
 // Does x, or a value that it stands for at any depth, want gradients?
 bool wants_gradients(const Tensor& x) noexcept;
 
+// Note [Samples without dims]
+// Operations that take the number of a dim take 0 and -1 of a tensor that has none, as if it had one
+// of size 1. Behind a batch it must have that dim. What the shape of the results is then follows
+// from the operation, so it is asked on a sample without data.
+struct Lift {
+  Lift(const Level& level, const OpDesc& op, const Values& args);
+  void restore(Values& results) const;  // the shapes that results have without the dims of size 1
+  bool lifted = false;
+  std::vector<Ints> shapes;
+};
+
 // Rules (func/batching.cpp): from wrappers, or from their values (those in `batched` have the batch
 // in front), to values of the results.
 Values batch_pointwise(const Level& level, const OpDesc& op, const Values& args);

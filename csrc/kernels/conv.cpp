@@ -163,7 +163,7 @@ bool by_provider(int what, const ConvGeometry& g, Tensor& out, const Tensor& a, 
                &to = what == 0 ? out : first, &weight = what == 2 ? out : second;
   const ChannelsLast layouts{says(from), is_channels_last(weight), says(to)};
   const bool done = onednn().convolution(
-      what, &g, layouts, first.data<float>(), second.data<float>(),
+      asked.may_round, what, &g, layouts, first.data<float>(), second.data<float>(),
       bias && !later ? shift.data<float>() : nullptr, out.data<float>(), onednn_take, onednn_give);
   if (done && later) add_per_channel(out, shift);
   return done;

@@ -150,7 +150,11 @@ void index_block_put_(const Tensor& self, const Tensors& indices, int64_t start,
   bool one = true;  // a single value, expanded
   for (int64_t d = 0; d < values.dim(); ++d)
     one &= values.sizes()[d] == 1 || values.strides()[d] == 0;
-  Tensor source = one ? values : contiguous(values);
+  // What is written may be read for another place: then it is read first.
+  Tensor source = values.shares_storage(self) ? clone(values, MemoryFormat::Contiguous)
+                  : one                       ? values
+                                              : contiguous(values);
+  one &= !values.shares_storage(self);
   auto put = [&]<class T>(auto&& combine) {
     T* o = self.data<T>();
     const T* v = source.data<T>();

@@ -54,13 +54,19 @@ void flip(Tensor& out, const Tensor& input, const Ints& dims) {
 }
 
 // Each rolled dim cuts the tensor in two parts that change places.
-void roll(Tensor& out, const Tensor& input, const Ints& shifts, const Ints& dims) {
+void roll(Tensor& out, const Tensor& input, const Ints& shifts,
+          const std::optional<Ints>& along) {
   if (input.numel() == 0) return;
+  const Ints dims = along.value_or(Ints{});
   if (dims.empty()) {
     Tensor flat = contiguous(input);
     int64_t n = input.numel();
-    Tensor line = alias(flat, {n}, {1}, flat.offset()), target = alias(out, {n}, {1}, out.offset());
-    return roll(target, line, shifts, {0});
+    Tensor line = alias(flat, {n}, {1}, flat.offset());
+    Tensor rows = out.is_contiguous() ? out : empty(out.sizes(), out.dtype());
+    Tensor target = alias(rows, {n}, {1}, rows.offset());
+    roll(target, line, shifts, Ints{0});
+    if (!rows.is_same(out)) copy(out, rows);
+    return;
   }
   Tensor from = input;
   for (size_t k = 0; k < dims.size(); ++k) {

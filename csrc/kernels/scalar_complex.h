@@ -114,9 +114,14 @@ FB_INLINE Complex<R> xlogy(Complex<R> a, Complex<R> b) {
 }
 template <class R>
 FB_INLINE Complex<R> logaddexp(Complex<R> a, Complex<R> b) {
+  constexpr R infinity = std::numeric_limits<R>::infinity();
   bool first = a.re >= b.re;
-  auto m = first ? a : b, d = first ? sub(b, a) : sub(a, b);
-  return add(m, log1p(exp(d)));
+  auto m = first ? a : b, l = first ? b : a;
+  if (isnan(a) || isnan(b))
+    return {std::numeric_limits<R>::quiet_NaN(), std::numeric_limits<R>::quiet_NaN()};
+  if (a.re == b.re && (a.re == infinity || a.re == -infinity))
+    return a.re < 0 ? l : log(add(exp(m), exp(l)));
+  return add(m, log1p(exp(sub(l, m))));
 }
 
 }  // namespace flambeau::kernels::FB_ISA::s

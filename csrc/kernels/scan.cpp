@@ -176,11 +176,9 @@ std::complex<T> log_add_exp(std::complex<T> a, std::complex<T> b) {
   if (std::isnan(a.real()) || std::isnan(b.real()) || std::isnan(a.imag()) || std::isnan(b.imag()))
     return {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::quiet_NaN()};
   if (a.real() < b.real()) std::swap(a, b);
+  if (std::isinf(a.real()) && a.real() == b.real())  // of nothing the angle is that of the sum so far
+    return a.real() < 0 ? a : std::log(std::exp(a) + std::exp(b));
   if (std::isinf(b.real()) && b.real() < 0) return a;
-  if (std::isinf(a.real())) {
-    if (a.real() > b.real()) return a;
-    return a.real() + std::log(std::polar(T(1), a.imag()) + std::polar(T(1), b.imag()));
-  }
   // log(1 + z), |z| <= 1: its real part is log1p(2 re z + |z|^2) / 2.
   std::complex<T> z = std::exp(b - a);
   T real = std::log1p(2 * z.real() + std::norm(z)) / 2;
@@ -228,9 +226,8 @@ void logcumsumexp(Tensor& out, const Tensor& input, int64_t dim) {
           int64_t at = p.start(i);
           const T* in = x.data<T>() + at;
           T* to = y.data<T>() + at;
-          A running = A(in[0]);
-          to[0] = in[0];
-          for (int64_t j = 1; j < p.n; ++j) {
+          A running = A(-std::numeric_limits<double>::infinity());
+          for (int64_t j = 0; j < p.n; ++j) {
             running = log_add_exp(running, A(in[j * p.inner]));
             to[j * p.inner] = T(running);
           }

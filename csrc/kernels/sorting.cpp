@@ -419,6 +419,18 @@ std::vector<U> keys_of(const Tensor& x) {
   return keys;
 }
 
+// Which rows of a matrix hold a NaN; nothing where none can.
+std::vector<bool> rows_with_nan(const Tensor& rows, int64_t n, int64_t width) {
+  if (!is_floating_point(rows.dtype())) return {};
+  std::vector<bool> found(n, false);
+  visit_ordered(rows.dtype(), "unique_dim", [&]<class T>() {
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < width && !found[i]; ++j)
+        found[i] = std::isnan(static_cast<double>(static_cast<float>(rows.data<T>()[i * width + j])));
+  });
+  return found;
+}
+
 // Groups of equal rows of a matrix; `order` becomes theirs.
 template <class U>
 Groups group_rows(const Tensor& rows, std::vector<int64_t>& order, bool sort_first, bool inverse,
@@ -431,8 +443,10 @@ Groups group_rows(const Tensor& rows, std::vector<int64_t>& order, bool sort_fir
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       return std::lexicographical_compare(row(a), row(a) + width, row(b), row(b) + width);
     });
+  // Not a number equals nothing, so a row that holds one is alone.
+  const std::vector<bool> odd = rows_with_nan(rows, n, width);
   const auto same = [&](int64_t a, int64_t b) {
-    return std::equal(row(a), row(a) + width, row(b));
+    return (odd.empty() || !odd[a]) && std::equal(row(a), row(a) + width, row(b));
   };
   return group(order, same, {n}, inverse, counts);
 }

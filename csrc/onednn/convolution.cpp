@@ -6,8 +6,8 @@
 // for that comes from the caller.
 //
 // Note [Winograd]
-// Windows of 3 x 3 are computed from tiles of 6 x 6 with a quarter of the multiplications where
-// that pays (docs/design/performance.md has the measurements, errors included). An element's error
+// Where a program lets float32 products round further (set_float32_matmul_precision), windows of
+// 3 x 3 are computed from tiles of 6 x 6 with a quarter of the multiplications if that pays (docs/design/performance.md has the measurements, errors included). An element's error
 // is relative to the largest of its tile then, not of its window, and what is not finite would
 // reach the whole tile. So a result that is not finite throughout is computed again, directly.
 #include <algorithm>
@@ -281,12 +281,12 @@ bool tiled(int what, Shapes s, const float* a, const float* b, const float* bias
 // what: 0 the convolution of a by b, 1 the gradient of its input, 2 that of its weight, for a the
 // gradient of the output. True when it was done.
 extern "C" __attribute__((visibility("default"))) bool flambeau_onednn_convolution(
-    int what, const void* geometry, ChannelsLast last, const float* a, const float* b,
+    bool may_round, int what, const void* geometry, ChannelsLast last, const float* a, const float* b,
     const float* bias, float* out, void* (*take)(size_t), void (*give)(void*, size_t)) {
   try {
     const Shapes s(*static_cast<const Geometry*>(geometry), last);
     const Allocator allocator{take, give};
-    if (s.winograd_pays() && tiled(what, s, a, b, bias, out, allocator)) return true;
+    if (may_round && s.winograd_pays() && tiled(what, s, a, b, bias, out, allocator)) return true;
     return map(what, s, a, b, bias, out, allocator);
   } catch (const dnnl::error&) {
     return false;

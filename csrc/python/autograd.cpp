@@ -3,6 +3,7 @@
 
 #include "autograd/forward_mode.h"
 #include "autograd/meta.h"
+#include "func/frames.h"
 #include "gen/ops.h"
 #include "python/autograd_function.h"
 #include "python/grad_modes.h"
@@ -43,6 +44,7 @@ PyObject* requires_grad_method(PyObject* self, PyObject* const* args, Py_ssize_t
     FB_CHECK_TYPE(!total || PyBool_Check(args[0]),
                   "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not ",
                   Py_TYPE(args[0])->tp_name);
+    func::refuse_inside("requires_grad_()", "use grad, vjp or jvp of the function");
     set_requires_grad(unwrap(self), !total || args[0] == Py_True);
     return Py_NewRef(self);
   });
@@ -77,6 +79,7 @@ PyObject* register_post_accumulate_grad_hook(PyObject* self, PyObject* hook) {
 }
 PyObject* retain_grad_method(PyObject* self, PyObject*) {
   return guarded([&] {
+    func::refuse_inside("retain_grad()", "return the tensor and differentiate by it");
     retain_grad(unwrap(self));
     return Py_NewRef(Py_None);
   });
@@ -184,9 +187,12 @@ int set_data_property(PyObject* self, PyObject* value, void*) {
     FB_CHECK_TYPE(is_tensor(value), "Variable data has to be a tensor, but got ",
                   Py_TYPE(value)->tp_name);
     const Tensor &t = unwrap(self), &with = unwrap(value);
-    // The count of changes goes on: who saved the tensor must notice.
-    auto versions = Ref<VersionCounter>::adopt(new VersionCounter);
-    versions->value = t.version();
+    FB_CHECK(!requires_grad(t) || is_inexact(with.dtype()),
+             "data: expected a floating point or complex tensor, for the tensor requires grad, got ",
+             dtype_name(with.dtype()));
+    // The count of changes goes on, together with the views': who saved one of them must notice.
+    Ref<VersionCounter> versions =
+        t->own_version ? t->own_version : t.storage()->version_counter();
     set_data(t, with);
     t->own_version = std::move(versions);
     if (auto node = find_accumulator(t))
@@ -210,8 +216,9 @@ PyObject* detach_in_place_function(PyObject*, PyObject* o) {
     return Py_NewRef(o);
   });
 }
-PyObject* is_inference_function(PyObject*, PyObject* o) {
+PyObject* is_inference_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&] {
+    PyObject* o = only_argument("is_inference", args, n, names);
     return PyBool_FromLong(expect_tensor(o, "is_inference", "input").has_flag(kInference));
   });
 }
@@ -260,7 +267,7 @@ PyGetSetDef autograd_properties[] = {
 PyMethodDef autograd_functions[] = {
     {"detach", detach_function, METH_O, "The same data without history, sharing memory."},
     {"detach_", detach_in_place_function, METH_O, "Drops the history of a tensor in place."},
-    {"is_inference", is_inference_function, METH_O, "Was the tensor made under inference_mode?"},
+    {"is_inference", fast(is_inference_function), kFast, "Was the tensor made under inference_mode?"},
     {"_function_apply", fast(apply_function), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

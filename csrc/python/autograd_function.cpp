@@ -8,6 +8,7 @@
 #include "autograd/meta.h"
 #include "python/function_outputs.h"
 #include "python/node_object.h"
+#include "python/saved_values.h"
 
 namespace flambeau::python {
 
@@ -148,6 +149,17 @@ PyObject* saved_tensors(PyObject* self, void*) {
   }
 }
 
+PyObject* raw_saved_tensors(PyObject* self, void*) {
+  return guarded([&] {
+    FunctionNode* node = self_of(self)->node;
+    PyRef out = checked(PyTuple_New(node ? static_cast<Py_ssize_t>(node->saved.size()) : 0));
+    for (size_t i = 0; node && i < node->saved.size(); ++i)
+      PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i),
+                       checked(raw_saved_tensor(*node, node->saved[i])).release());
+    return out.release();
+  });
+}
+
 PyMemberDef context_members[] = {
     {"to_save", T_OBJECT, offsetof(ContextObject, to_save), 0, nullptr},
     {"saved_for_forward", T_OBJECT, offsetof(ContextObject, for_forward), 0, nullptr},
@@ -162,6 +174,8 @@ PyGetSetDef context_properties[] = {
     node_properties[0],
     node_properties[1],
     node_properties[2],
+    {"_raw_saved_tensors", raw_saved_tensors, nullptr,
+     "The same as objects on which hooks can be registered.", nullptr},
     {"saved_tensors", saved_tensors, nullptr, "The tensors given to save_for_backward.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };

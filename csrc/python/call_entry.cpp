@@ -62,13 +62,21 @@ struct ToPython {
   PyObject* operator()(double x) const { return PyFloat_FromDouble(x); }
   PyObject* operator()(const Scalar& x) const { return wrap_scalar(x); }
   PyObject* operator()(const Ints& xs) const { return wrap_ints(xs); }
+  PyObject* operator()(const std::string& x) const { return PyUnicode_FromString(x.c_str()); }
   PyObject* operator()(DType d) const { return wrap_dtype(d); }
   template <class T>
   PyObject* operator()(const T&) const {
-    return PyErr_Format(PyExc_TypeError, "_call_entry: a result that has no Python form");
+    return PyErr_Format(PyExc_TypeError, "a value that has no Python form");
   }
 };
 
+}  // namespace
+
+PyObject* wrap_value(const Value& x) {
+  return std::visit(ToPython(), x);
+}
+
+namespace {
 PyObject* call_entry(PyObject*, PyObject* const* args, Py_ssize_t n) {
   try {
     FB_CHECK_TYPE(n == 2 && PyUnicode_Check(args[0]) && PyTuple_Check(args[1]),
@@ -89,7 +97,7 @@ PyObject* call_entry(PyObject*, PyObject* const* args, Py_ssize_t n) {
     PyRef tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
     for (size_t i = 0; i < results.size(); ++i)
       PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
-                       checked(std::visit(ToPython(), results[i])).release());
+                       checked(wrap_value(results[i])).release());
     return tuple.release();
   } catch (...) {
     return raise_current();

@@ -8,6 +8,8 @@ namespace flambeau::python {
 
 // The value of a parameter whose type the table spells so; Error(Type) where there is none.
 Value value_of(const ParamDesc& p, PyObject* o);
+// A value as Python has it; null with a TypeError for one that has no Python form.
+PyObject* wrap_value(const Value& x);
 // Does the table's spelling of a type begin with this base ("Ints2 | None" with "Ints")?
 bool is_type(const char* type, const char* base);
 // The entry of that name; Error(Value) where there is none.

@@ -82,6 +82,15 @@ PyObject* py_memory_stats(PyObject*, PyObject*) {
 PyObject* reset_peak(PyObject*, PyObject*) {
   return reset_peak_memory_stats(), none();
 }
+PyObject* log_api_usage_once(PyObject*, PyObject*) {
+  return none();
+}
+PyObject* set_fills_new_memory(PyObject*, PyObject* o) {
+  return guarded([&] { return asked.fills_new_memory = o == Py_True, none(); });
+}
+PyObject* set_may_round(PyObject*, PyObject* o) {
+  return guarded([&] { return asked.may_round = o == Py_True, none(); });
+}
 PyObject* py_empty_cache(PyObject*, PyObject*) {
   return empty_cache(), none();
 }
@@ -243,16 +252,21 @@ PyObject* py_is_tensor(PyObject*, PyObject* o) {
   return PyBool_FromLong(is_tensor(o));
 }
 template <bool (Tensor::*question)() const noexcept>
-PyObject* ask(PyObject*, PyObject* o) {
+PyObject* ask(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&] {
+    PyObject* o = only_argument("is_floating_point", args, n, names);
     return PyBool_FromLong((expect_tensor(o, "is_floating_point", "input").*question)());
   });
 }
-PyObject* numel(PyObject*, PyObject* o) {
-  return guarded([&] { return PyLong_FromLongLong(expect_tensor(o, "numel", "input").numel()); });
-}
-PyObject* is_nonzero(PyObject*, PyObject* o) {
+PyObject* numel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&] {
+    PyObject* o = only_argument("numel", args, n, names);
+    return PyLong_FromLongLong(expect_tensor(o, "numel", "input").numel());
+  });
+}
+PyObject* is_nonzero(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return guarded([&] {
+    PyObject* o = only_argument("is_nonzero", args, n, names);
     FB_CHECK(expect_tensor(o, "is_nonzero", "input").numel() == 1, "Boolean value of Tensor with ",
              unwrap(o).numel() ? "more than one value" : "no values", " is ambiguous");
     int truth = PyObject_IsTrue(o);
@@ -295,6 +309,11 @@ PyMethodDef config_functions[] = {
     {"reset_peak_memory_stats", reset_peak, METH_NOARGS,
      "Starts peak_bytes anew from what is live."},
     {"empty_cache", py_empty_cache, METH_NOARGS, "Gives cached memory back to the system."},
+    {"_log_api_usage_once", log_api_usage_once, METH_O, "Nothing: usage is not recorded."},
+    {"_set_fills_new_memory", set_fills_new_memory, METH_O,
+     "Whether memory that would be unset holds known values."},
+    {"_set_may_round", set_may_round, METH_O,
+     "Whether float32 convolutions may round further than direct ones."},
     {"_build_info", build_info, METH_NOARGS,
      "Which optional libraries this build has, and finds now; whether freed memory is kept; which "
      "instruction set is in use."},
@@ -332,12 +351,12 @@ PyMethodDef config_functions[] = {
      "Does the conversion keep the class (bool, int, float, complex)?"},
     {"result_type", fast(py_result_type), kFast, "The dtype of arithmetic on both."},
     {"is_tensor", py_is_tensor, METH_O, "Is the object a tensor?"},
-    {"is_floating_point", ask<&Tensor::is_floating_point>, METH_O,
+    {"is_floating_point", fast(ask<&Tensor::is_floating_point>), kFast,
      "Are the elements real floating-point numbers?"},
-    {"is_complex", ask<&Tensor::is_complex>, METH_O, "Are the elements complex?"},
-    {"is_signed", ask<&Tensor::is_signed>, METH_O, "Can the elements be negative?"},
-    {"numel", numel, METH_O, "Number of elements."},
-    {"is_nonzero", is_nonzero, METH_O, "Is the only element not zero?"},
+    {"is_complex", fast(ask<&Tensor::is_complex>), kFast, "Are the elements complex?"},
+    {"is_signed", fast(ask<&Tensor::is_signed>), kFast, "Can the elements be negative?"},
+    {"numel", fast(numel), kFast, "Number of elements."},
+    {"is_nonzero", fast(is_nonzero), kFast, "Is the only element not zero?"},
     {"_set_parameter_type", set_parameter_type, METH_O, "Registers nn.Parameter."},
     {nullptr, nullptr, 0, nullptr},
 };

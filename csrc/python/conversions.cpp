@@ -123,6 +123,7 @@ DType legacy_dtype(const std::string& name) {
     std::string legacy = concat("torch.", scalar_type_name(d), "Tensor");
     if (name == legacy || name == concat("flambeau.", scalar_type_name(d), "Tensor")) return d;
   }
+  if (name == "torch.Tensor" || name == "flambeau.Tensor") return default_dtype();
   fail(ErrorKind::Value, "invalid type: '", name, "'");
 }
 Param type_params[] = {{"self", Arg::Tensor},
@@ -131,6 +132,8 @@ Param type_params[] = {{"self", Arg::Tensor},
 PyObject* call_type(const Args& a) {
   if (!given(a[1])) return pack(concat("torch.", scalar_type_name(unwrap(a[0]).dtype()), "Tensor"));
   PyRef dtype = PyRef::borrow(a[1]);
+  if (a[1] == reinterpret_cast<PyObject*>(TensorType))
+    return converted(a[0], default_dtype(), std::nullopt, false, std::nullopt);
   if (!is_dtype(a[1]) && PyObject_HasAttrString(a[1], "dtype"))
     dtype = checked(PyObject_GetAttrString(a[1], "dtype"));
   DType d =
@@ -191,7 +194,7 @@ PyObject* call_numpy(const Args& a) {
   const Tensor& t = unwrap(a[0]);
   if (!(a[1] && to_bool(a[1])))
     FB_CHECK(
-        !t.requires_grad(),
+        !(t.requires_grad() && modes.grad),
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   return array_of(t).release();
 }
@@ -201,7 +204,7 @@ Param array_params[] = {
     {"self", Arg::Tensor}, {"dtype", Arg::Object, true, false}, {"copy", Arg::Object, true, false}};
 PyObject* call_array(const Args& a) {
   const Tensor& t = unwrap(a[0]);
-  FB_CHECK(!t.requires_grad(),
+  FB_CHECK(!(t.requires_grad() && modes.grad),
            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   PyRef array = array_of(t);
   if (given(a[1])) {  // astype(dtype, copy=False)

@@ -3,10 +3,13 @@
 #include <string>
 #include <thread>
 
+#include "autograd/change_watch.h"
 #include "autograd/forward_mode.h"
 #include "autograd/meta.h"
+#include "func/frames.h"
 #include "python/autograd.h"
 #include "python/node_object.h"
+#include "python/saved_values.h"
 #include "python/user_warning.h"
 
 namespace flambeau::python {
@@ -125,35 +128,45 @@ PyObject* bump_version(PyObject*, PyObject* o) {
 // Saved-tensor hooks
 // --------------------------------------------------------------------------------------------------------------
 
-struct PyPacked final : Packed {
-  PyPacked(PyObject* object, const PyCallable& unpack_hook)
-      : object(object), unpack_hook(unpack_hook) {}
-  Tensor unpack() override {
-    GilHeld gil;
-    PyRef result = checked(PyObject_CallOneArg(unpack_hook.get(), object.get()));
-    FB_CHECK_TYPE(
-        is_tensor(result.get()),
-        "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
-        Py_TYPE(result.get())->tp_name);
-    return unwrap(result.get());
-  }
-  PyCallable object, unpack_hook;
-};
-
 PyObject* push_hooks(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&] {
     FB_CHECK_TYPE(n == 2 && PyCallable_Check(args[0]) && PyCallable_Check(args[1]),
                   "saved_tensors_hooks: expected pack_hook and unpack_hook to be callable");
-    PyCallable pack(args[0]), unpack(args[1]);
-    push_saved_tensor_hooks([pack, unpack](const Tensor& t) -> std::shared_ptr<Packed> {
-      GilHeld gil;
-      PyRef argument = checked(wrap(t));
-      PyRef packed = checked(PyObject_CallOneArg(pack.get(), argument.get()));
-      return std::make_shared<PyPacked>(packed.get(), unpack);
-    });
+    push_saved_tensor_hooks(pack_hook(args[0], args[1]));
     return none();
   });
 }
+// Change watches
+// --------------------------------------------------------------------------------------------------------------
+// watch(tensor) is called before each change in place on this thread.
+class PyWatch final : public ChangeWatch {
+ public:
+  explicit PyWatch(PyObject* callable) : callable_(callable) {}
+  void before(const Tensor& x, const char*) override {
+    GilHeld gil;
+    PyRef argument = checked(wrap(x));
+    checked(PyObject_CallOneArg(callable_.get(), argument.get()));
+  }
+
+ private:
+  PyCallable callable_;
+};
+PyObject* push_change_watch(PyObject*, PyObject* callable) {
+  return guarded([&] {
+    FB_CHECK_TYPE(PyCallable_Check(callable), "_push_change_watch: expected a function");
+    auto* watch = new PyWatch(callable);
+    push_watch(*watch);
+    return PyCapsule_New(watch, "change watch", nullptr);
+  });
+}
+PyObject* remove_change_watch(PyObject*, PyObject* capsule) {
+  auto* watch = static_cast<PyWatch*>(PyCapsule_GetPointer(capsule, "change watch"));
+  if (!watch) return nullptr;
+  remove_watch(*watch);
+  delete watch;
+  Py_RETURN_NONE;
+}
+
 PyObject* pop_hooks(PyObject*, PyObject*) {
   return guarded([&] {
     pop_saved_tensor_hooks();
@@ -284,6 +297,7 @@ PyObject* call_backward(const BackwardCall& call) {
     cotangents.push_back(std::move(given));
   }
   if (call.inputs) inputs = input_edges(call.inputs, call.accumulate);
+  if (call.accumulate) func::refuse_inside("backward()", "use grad or vjp of the function");
   if (call.create_graph && call.accumulate) warn_of_cycle();
   Tensors results;
   {
@@ -336,6 +350,8 @@ PyMethodDef engine_functions[] = {
     {"_gradient_edge", gradient_edge_function, METH_O, nullptr},
     {"_bump_version", bump_version, METH_O, nullptr},
     {"_push_saved_tensors_hooks", fast(push_hooks), METH_FASTCALL, nullptr},
+    {"_push_change_watch", push_change_watch, METH_O, nullptr},
+    {"_remove_change_watch", remove_change_watch, METH_O, nullptr},
     {"_pop_saved_tensors_hooks", pop_hooks, METH_NOARGS, nullptr},
     {"_disable_saved_tensors_hooks", disable_hooks, METH_O, nullptr},
     {"_saved_tensors_hooks_disabled", hooks_disabled, METH_NOARGS, nullptr},

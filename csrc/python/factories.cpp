@@ -94,7 +94,7 @@ PyObject* call_asarray(const Args& a) {
     shared = unwrap(a[0]);
   else if (is_ndarray(a[0]))
     shared = tensor_from_numpy(a[0]);
-  else if (PyObject_HasAttrString(a[0], "__dlpack__"))
+  else if (PyObject_HasAttrString(a[0], "__dlpack__") || PyCapsule_CheckExact(a[0]))
     shared = tensor_from_dlpack(a[0]);
   else if (PyObject_CheckBuffer(a[0]) && !is_number(a[0]))
     shared = tensor_from_bytes(a[0], dtype.value_or(default_dtype()), -1, 0);
@@ -185,16 +185,21 @@ PyObject* new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObje
 Tensor legacy_new(PyObject* args, DType dtype) {
   Py_ssize_t n = PyTuple_GET_SIZE(args);
   if (n == 0) return empty({0}, dtype);
+  auto unset = [&](const Ints& sizes) {
+    Tensor made = empty(sizes, dtype);
+    if (asked.fills_new_memory) fill_new_memory(made);
+    return made;
+  };
   PyObject* first = PyTuple_GET_ITEM(args, 0);
   if (n == 1 && is_tensor(first)) return ops::alias(unwrap(first));
-  if (n == 1 && PyObject_TypeCheck(first, &StorageType)) {
+  if (Ref<Storage> storage = n == 1 ? storage_from(first, dtype, "new()") : Ref<Storage>()) {
     Tensor whole = empty({0}, dtype);
-    whole->storage = reinterpret_cast<StorageObject*>(first)->storage;
+    whole->storage = std::move(storage);
     Ints size{whole->storage->nbytes() / itemsize(dtype)};
     return alias(whole, size, {1}, 0);
   }
-  if (n == 1 && Py_TYPE(first) == &SizeType) return empty(to_ints(first), dtype);
-  if (PyLong_Check(first) && !PyBool_Check(first)) return empty(to_ints(args), dtype);
+  if (n == 1 && Py_TYPE(first) == &SizeType) return unset(to_ints(first));
+  if (PyLong_Check(first) && !PyBool_Check(first)) return unset(to_ints(args));
   FB_CHECK_TYPE(n == 1, "new(): expected sizes, or one sequence of data, got ", n, " arguments");
   FB_CHECK_TYPE(!PyUnicode_Check(first) && !PyBytes_Check(first), "new(): invalid data type '",
                 Py_TYPE(first)->tp_name, "'");
@@ -202,10 +207,33 @@ Tensor legacy_new(PyObject* args, DType dtype) {
                 Py_TYPE(first)->tp_name, ")");
   return tensor_from_data(first, dtype);
 }
-PyObject* legacy_method_new(PyObject* self, PyObject* args) {
+// The arguments of a legacy constructor with `size=` and `data=` in their place.
+PyRef legacy_arguments(PyObject* args, PyObject* kwargs) {
+  if (!kwargs) return PyRef::borrow(args);
+  PyObject *name, *value;
+  PyRef out = PyRef::borrow(args);
+  for (Py_ssize_t i = 0; PyDict_Next(kwargs, &i, &name, &value);) {
+    const std::string given = to_str(name);
+    if (given == "device") continue;
+    FB_CHECK_TYPE((given == "size" || given == "data") && PyTuple_GET_SIZE(out.get()) == 0,
+                  "new() received an invalid combination of arguments - got an unexpected keyword "
+                  "argument '",
+                  given, "'");
+    if (given == "size") {
+      PyRef size = checked(
+          PyObject_CallOneArg(reinterpret_cast<PyObject*>(&SizeType), value));
+      out = checked(PyTuple_Pack(1, size.get()));
+    } else {
+      out = checked(PyTuple_Pack(1, value));
+    }
+  }
+  return out;
+}
+
+PyObject* legacy_method_new(PyObject* self, PyObject* args, PyObject* kwargs) {
   try {
     const Tensor& x = unwrap(self);
-    Tensor made = legacy_new(args, x.dtype());
+    Tensor made = legacy_new(legacy_arguments(args, kwargs).get(), x.dtype());
     return wrap(ops::to(made, std::nullopt, false, std::nullopt, x.device()));
   } catch (...) {
     return raise_current();
@@ -220,15 +248,7 @@ FB_FUNCTION(_legacy_new, {legacy_params, 2, 2, "(torch.dtype dtype, tuple args)"
 
 PyObject* new_tensor_object(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   try {
-    for (const char* name : {"device", "dtype", "requires_grad"})
-      FB_CHECK_TYPE(
-          !kwargs || !PyDict_GetItemString(kwargs, name) || std::strcmp(name, "device") == 0,
-          "new() received an invalid combination of arguments - got an unexpected keyword argument "
-          "'",
-          name, "'");
-    PyRef data = PyRef::borrow(args);
-    if (PyObject* given_data = kwargs ? PyDict_GetItemString(kwargs, "data") : nullptr)
-      data = checked(PyTuple_Pack(1, given_data));
+    PyRef data = legacy_arguments(args, kwargs);
     return wrap_as(type, legacy_new(data.get(), default_dtype()));
   } catch (...) {
     return raise_current();
@@ -238,7 +258,8 @@ PyObject* new_tensor_object(PyTypeObject* type, PyObject* args, PyObject* kwargs
 PyMethodDef factory_methods[] = {
     {"new_tensor", fast(new_tensor), kFast,
      "A tensor with a copy of `data`, by default of this tensor's dtype."},
-    {"new", legacy_method_new, METH_VARARGS, "The legacy constructor with this tensor's dtype."},
+    {"new", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(legacy_method_new)),
+     METH_VARARGS | METH_KEYWORDS, "The legacy constructor with this tensor's dtype."},
     {nullptr, nullptr, 0, nullptr},
 };
 

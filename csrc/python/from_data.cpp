@@ -20,11 +20,16 @@ bool is_text(PyObject* o) {
 bool is_ndarray(PyObject* o) {
   return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0;
 }
-// A tensor among the data is a number.
+// An array without dims among the data is a number, as a tensor is.
+bool is_zero_dim_array(PyObject* o) {
+  if (!is_ndarray(o)) return false;
+  PyRef ndim = checked(PyObject_GetAttrString(o, "ndim"));
+  return PyLong_AsLong(ndim.get()) == 0;
+}
 bool is_sequence(PyObject* o) {
   if (PyList_Check(o) || PyTuple_Check(o)) return true;
   if (is_text(o) || PyDict_Check(o) || is_tensor(o)) return false;
-  return PySequence_Check(o);
+  return PySequence_Check(o) && !is_zero_dim_array(o);
 }
 
 // The dtype of one number; nothing for what is none.
@@ -78,6 +83,7 @@ Ints shape_of(PyObject* data) {
 void infer(PyObject* o, std::optional<DType>& found, int depth) {
   std::optional<DType> d;
   if (is_tensor(o)) d = unwrap(o).dtype();
+  if (!d && is_zero_dim_array(o)) d = tensor_from_numpy(o, false).dtype();
   if (!d && is_sequence(o)) {
     FB_CHECK_VALUE(depth < kMaxDims, "too many dimensions '", Py_TYPE(o)->tp_name, "'");
     PyRef items = fast_items(o);
@@ -107,6 +113,10 @@ void store(T* p, PyObject* o) {
       *p = static_cast<T>(PyFloat_AS_DOUBLE(o));
       return;
     }
+  }
+  if (is_zero_dim_array(o)) {
+    PyRef number = checked(PyObject_CallMethod(o, "item", nullptr));
+    return store(p, number.get());
   }
   if (!is_number(o) && !is_tensor(o)) no_dtype(o);
   FB_CHECK_VALUE(!is_tensor(o) || unwrap(o).numel() == 1,
@@ -161,7 +171,8 @@ T* fill(T* p, PyObject* o, const Ints& sizes, size_t level) {
     store(p, o);
     return p + 1;
   }
-  if (!is_sequence(o) && !is_tensor(o)) fail(ErrorKind::Type, "not a sequence");
+  if (!is_sequence(o) && !is_tensor(o) && !is_zero_dim_array(o))
+    fail(ErrorKind::Type, "not a sequence");
   PyRef items = fast_items(o);
   Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
   FB_CHECK_VALUE(n == sizes[level], "expected sequence of length ", sizes[level], " at dim ", level,

@@ -1,5 +1,7 @@
 // Function transforms as Python sees them: levels of vmap, and tensors put in and taken out. The
 // transforms themselves are flambeau/func.
+#include "autograd/accumulate.h"
+#include "func/frames.h"
 #include "func/vmap.h"
 
 #include <algorithm>
@@ -117,7 +119,7 @@ PyObject* is_foreign(PyObject*, PyObject*) {
   Level* level = func::innermost_level();
   return PyBool_FromLong(level && level->foreign);
 }
-// Do the graphs of the outputs lead to leaves other than the inputs?
+// Do the graphs of the outputs lead to leaves other than the inputs and those made inside?
 bool leads_elsewhere(const Tensors& outputs, const Tensors& inputs) {
   std::vector<Node*> stack;
   std::vector<const Node*> ours;
@@ -130,7 +132,8 @@ bool leads_elsewhere(const Tensors& outputs, const Tensors& inputs) {
     Node* node = stack.back();
     stack.pop_back();
     if (!seen.insert(node).second) continue;
-    if (node->is_accumulator() && std::find(ours.begin(), ours.end(), node) == ours.end())
+    if (node->is_accumulator() && std::find(ours.begin(), ours.end(), node) == ours.end() &&
+        !func::is_made_inside(static_cast<AccumulateGrad*>(node)->leaf))
       return true;
     for (const Edge& e : node->edges)
       if (e.node) stack.push_back(e.node.get());
@@ -142,6 +145,23 @@ PyObject* py_leads_elsewhere(PyObject*, PyObject* const* args, Py_ssize_t n) {
     FB_CHECK_TYPE(n == 2, "_func_leads_elsewhere: expected outputs and inputs");
     return PyBool_FromLong(leads_elsewhere(to_tensors(args[0]), to_tensors(args[1])));
   });
+}
+// _func_enter(tensors) -> frame; _func_leave(frame)
+PyObject* enter_frame(PyObject*, PyObject* tensors) {
+  return guarded([&] {
+    return PyCapsule_New(func::enter_frame(to_tensors(tensors)), "func frame", nullptr);
+  });
+}
+PyObject* leave_frame(PyObject*, PyObject* capsule) {
+  return guarded([&] {
+    auto* frame = static_cast<func::Frame*>(PyCapsule_GetPointer(capsule, "func frame"));
+    if (!frame) throw PythonError();
+    func::leave_frame(frame);
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* inside_transform(PyObject*, PyObject*) {
+  return PyBool_FromLong(func::inside_transform());
 }
 // _vmap_info(tensor) -> (depth, batched, value), or None for a tensor that is no wrapper
 PyObject* info(PyObject*, PyObject* x) {
@@ -172,6 +192,9 @@ PyMethodDef func_functions[] = {
     {"_vmap_is_innermost", is_innermost, METH_O, nullptr},
     {"_vmap_info", info, METH_O, nullptr},
     {"_func_lift", lift, METH_O, nullptr},
+    {"_func_enter", enter_frame, METH_O, nullptr},
+    {"_func_leave", leave_frame, METH_O, nullptr},
+    {"_func_inside", inside_transform, METH_NOARGS, nullptr},
     {"_func_fresh", fresh, METH_O, nullptr},
     {"_func_wants_grad", wants_grad, METH_O, nullptr},
     {"_func_is_foreign", is_foreign, METH_NOARGS, nullptr},

@@ -101,8 +101,13 @@ PyRef wrap_outputs(PyObject* raw, const Tensors& inputs, const Ref<FunctionNode>
     } else if (input && !changed) {
       result = requires_grad(t) ? detach(t) : view_of(t, t);
     }
-    PyTuple_SET_ITEM(out.get(), i,
-                     result.is_same(t) ? Py_NewRef(o) : checked(wrap(result)).release());
+    // A view of an input that was returned is of the input's class, as other views are.
+    bool same_class = result.has_flag(kIsView) && !is_exact_tensor(o) && torch_function_enabled &&
+                      wants_torch_function(o);
+    PyTypeObject* type = same_class ? Py_TYPE(o) : TensorType;
+    PyTuple_SET_ITEM(
+        out.get(), i,
+        result.is_same(t) ? Py_NewRef(o) : checked(wrap_as(type, Tensor(result))).release());
   }
   return out;
 }
@@ -119,6 +124,8 @@ void push_tangents(PyObject* cls, PyObject* ctx, PyObject* inputs, PyObject* out
       tangent = tangent_like(tangent, unwrap(o));
     PyTuple_SET_ITEM(args.get(), i + 1, checked(wrap(tangent)).release());
   }
+  Tensors fixed = marked(reinterpret_cast<ContextObject*>(ctx)->non_differentiable,
+                         "mark_non_differentiable");
   PyRef jvp = checked(PyObject_GetAttrString(cls, "jvp"));
   PyRef result = checked(PyObject_CallObject(jvp.get(), args.get()));
   PyRef tangents =
@@ -129,6 +136,9 @@ void push_tangents(PyObject* cls, PyObject* ctx, PyObject* inputs, PyObject* out
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); ++i) {
     PyObject *out = PyTuple_GET_ITEM(outputs, i), *tangent = PyTuple_GET_ITEM(tangents.get(), i);
     if (!is_tensor(out) || tangent == Py_None) continue;
+    FB_CHECK(is_inexact(unwrap(out).dtype()) && !contains(fixed, unwrap(out)),
+             "jvp of a custom Function: expected None as tangent ", i,
+             ", for that output is not differentiable, got a Tensor");
     FB_CHECK_TYPE(is_tensor(tangent),
                   "jvp of a custom Function: expected a Tensor or None as tangent ", i, ", got ",
                   Py_TYPE(tangent)->tp_name);

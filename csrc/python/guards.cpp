@@ -195,7 +195,7 @@ bool Guards::modes_match() const {
   return now.grad == modes_.grad && now.inference == modes_.inference &&
          now.forward_grad == modes_.forward_grad && now.autocast_dtype == modes_.autocast_dtype &&
          now.autocast_cache == modes_.autocast_cache && now.active == modes_.active &&
-         default_dtype() == default_dtype_;
+         now.device == modes_.device && default_dtype() == default_dtype_;
 }
 
 bool Guards::check(Check& c, PyObject* value) {
@@ -207,9 +207,10 @@ bool Guards::check(Check& c, PyObject* value) {
     case Kind::Constant:
       return constants_equal(value, c.value.get());
     case Kind::Length: {
-      Py_ssize_t n = PyTuple_CheckExact(value)  ? PyTuple_GET_SIZE(value)
-                     : PyList_CheckExact(value) ? PyList_GET_SIZE(value)
-                                                : PyObject_Size(value);
+      // Not what a method of a subclass says.
+      Py_ssize_t n = PyTuple_Check(value)  ? PyTuple_GET_SIZE(value)
+                     : PyList_Check(value) ? PyList_GET_SIZE(value)
+                                           : PyObject_Size(value);
       return n == c.number;
     }
     case Kind::Keys:
@@ -271,6 +272,10 @@ bool Guards::visit(Place& p, PyObject* parent, const FrameValues& frame,
         value = reinterpret_cast<PyTypeObject*>(parent)->tp_dict;
       } else if (PyObject** dict = _PyObject_GetDictPtr(parent)) {
         value = *dict;
+        if (!value) {  // nothing was stored yet
+          held = PyRef::steal(PyObject_GenericGetDict(parent, nullptr));
+          value = held.get();
+        }
       }
       break;
     case Access::Item:
@@ -280,7 +285,10 @@ bool Guards::visit(Place& p, PyObject* parent, const FrameValues& frame,
         value = PyList_GET_ITEM(parent, p.index);
       break;
     case Access::Attribute:
-      held = PyRef::steal(PyObject_GetAttr(parent, p.key.get()));
+      // A slot; __getattr__ and the like of a program's class must not run.
+      held = PyRef::steal(PyType_HasFeature(Py_TYPE(parent), Py_TPFLAGS_HEAPTYPE)
+                              ? PyObject_GenericGetAttr(parent, p.key.get())
+                              : PyObject_GetAttr(parent, p.key.get()));
       value = held.get();
       break;
   }
@@ -348,8 +356,8 @@ bool Guards::related(const std::vector<PyRef>& slots) {
 
 bool Guards::run(const FrameValues& frame, std::vector<PyRef>& slots) {
   if (!modes_match()) {
-    failed =
-        checked(PyUnicode_FromString("gradient, inference or autocast mode, or default dtype"));
+    failed = checked(PyUnicode_FromString(
+        "gradient, inference or autocast mode, default device or default dtype"));
     return false;
   }
   slots.resize(static_cast<size_t>(slots_));

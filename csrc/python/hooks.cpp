@@ -15,7 +15,10 @@ Tensor PyTensorHook::operator()(const Tensor& grad) const {
 void PyAccumulateHook::operator()(const Tensor& leaf) const {
   GilHeld gil;
   PyRef argument = checked(wrap(leaf));
-  checked(PyObject_CallOneArg(callable.get(), argument.get()));
+  PyRef result = checked(PyObject_CallOneArg(callable.get(), argument.get()));
+  FB_CHECK(result.get() == Py_None,
+           "a post-accumulate-grad hook: expected it to return None, got ",
+           Py_TYPE(result.get())->tp_name, "; change the tensor's grad in place");
 }
 
 }  // namespace flambeau::python

@@ -13,7 +13,7 @@ struct PyTensorHook {
   PyCallable callable;
   Tensor operator()(const Tensor& grad) const;
 };
-// hook(leaf), its result ignored.
+// hook(leaf) -> None; anything else is an error.
 struct PyAccumulateHook {
   PyCallable callable;
   void operator()(const Tensor& leaf) const;

@@ -9,6 +9,7 @@
 #include "autograd/meta.h"
 #include "python/autograd_function.h"
 #include "python/hooks.h"
+#include "python/saved_values.h"
 #include "python/types.h"
 
 namespace flambeau::python {
@@ -40,6 +41,36 @@ void node_dealloc(PyObject* self) {
 
 PyObject* node_repr(PyObject* self) {
   return PyUnicode_FromFormat("<%s object at %p>", unwrap_node(self).name(), self);
+}
+
+PyObject* node_getattr(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  const char* text = PyUnicode_AsUTF8(name);
+  try {
+    if (text) found = saved_attribute(unwrap_node(self), text);
+  } catch (...) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return raise_current();
+  }
+  if (!found) {
+    PyErr_Restore(type, value, trace);
+    return nullptr;
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  return found;
+}
+
+PyObject* node_dir(PyObject* self, PyObject*) {
+  PyRef names = PyRef::steal(PyObject_Dir(reinterpret_cast<PyObject*>(Py_TYPE(self))));
+  if (!names || !append_saved_names(unwrap_node(self), names.get())) return nullptr;
+  return names.release();
 }
 
 PyMemberDef node_members[] = {
@@ -228,8 +259,37 @@ PyGetSetDef handle_properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
+PyMethodDef type_methods[] = {
+    node_methods[0],
+    node_methods[1],
+    node_methods[2],
+    node_methods[3],
+    {"__dir__", node_dir, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+// A user's function that only this hook keeps alive.
+template <class Hook, class Function>
+int visit_hook(const Function& hook, visitproc visit, void* arg) {
+  if (auto* h = hook.template target<Hook>(); h && h->callable.unique())
+    Py_VISIT(h->callable.get());
+  return 0;
+}
+
 int visit_node(void* p, visitproc visit, void* arg) {
-  return visit_context(*static_cast<Node*>(p), visit, arg);
+  Node& node = *static_cast<Node*>(p);
+  if (int r = visit_context(node, visit, arg)) return r;
+  if (!node.hooks_ || node.hooks_.use_count() != 1) return 0;
+  NodeHooks& hooks = *node.hooks_;
+  for (auto& [id, output, hook] : hooks.tensor_pre)
+    if (int r = visit_hook<PyTensorHook>(hook, visit, arg)) return r;
+  for (auto& [id, hook] : hooks.pre)
+    if (int r = visit_hook<PyPreHook>(hook, visit, arg)) return r;
+  for (auto& [id, hook] : hooks.post)
+    if (int r = visit_hook<PyPostHook>(hook, visit, arg)) return r;
+  if (hooks.metadata.use_count() == 1)
+    Py_VISIT(static_cast<PyCallable*>(hooks.metadata.get())->get());
+  return 0;
 }
 
 }  // namespace
@@ -294,8 +354,9 @@ bool init_node_types(PyObject* module) {
        const_cast<char*>("A recorded operation: a node of the graph that backward runs.")},
       {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
       {Py_tp_repr, reinterpret_cast<void*>(node_repr)},
+      {Py_tp_getattro, reinterpret_cast<void*>(node_getattr)},
       {Py_tp_members, node_members},
-      {Py_tp_methods, node_methods},
+      {Py_tp_methods, type_methods},
       {Py_tp_getset, type_properties},
       {0, nullptr},
   };
@@ -314,7 +375,7 @@ bool init_node_types(PyObject* module) {
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, handle_slots};
   HandleType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&handle_spec));
   traverse_node = visit_node;
-  return NodeType && HandleType &&
+  return NodeType && HandleType && init_saved_values(module) &&
          PyModule_AddObjectRef(module, "_Node", reinterpret_cast<PyObject*>(NodeType)) == 0 &&
          PyModule_AddObjectRef(module, "_HookHandle", reinterpret_cast<PyObject*>(HandleType)) == 0;
 }

@@ -214,6 +214,7 @@ Tensors Program::run(std::span<Input> inputs, Numbers& numbers) const {
   }
   NoGradGuard no_grad;
   NoAutocastGuard no_autocast;
+  CpuFactories on_cpu;
   Run run(*this, inputs, numbers);
   for (const Step& s : steps_) run.step(s);
   Tensors out;

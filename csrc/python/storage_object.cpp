@@ -2,9 +2,13 @@
 // shares memory.
 #include "python/storage_object.h"
 
+#include <cstddef>
 #include <cstring>
 
+#include "core/shared_memory.h"
+#include "python/argparse.h"
 #include "python/module.h"
+#include "python/tensor_object.h"
 #include "python/thunks.h"
 #include "python/types.h"
 
@@ -48,6 +52,7 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Device on = device && device != Py_None ? to_usable_device(device) : Device{};
     auto* o = reinterpret_cast<StorageObject*>(checked(type->tp_alloc(type, 0)).release());
     new (&o->storage) Ref<Storage>(Storage::make(n, on));
+    o->storage->pyobj = o;
     if (bytes && o->storage->data())
       std::memcpy(o->storage->data(), PyBytes_AS_STRING(bytes.get()), n);
     return reinterpret_cast<PyObject*>(o);
@@ -57,8 +62,14 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 void storage_dealloc(PyObject* self) {
-  if (reinterpret_cast<StorageObject*>(self)->is_export) storage_of(self).drop_export();
-  reinterpret_cast<StorageObject*>(self)->storage.~Ref<Storage>();
+  auto* o = reinterpret_cast<StorageObject*>(self);
+  if (o->weakrefs) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(o->dict);
+  if (o->storage) {
+    if (o->is_export) o->storage->drop_export();
+    if (o->storage->pyobj == o) o->storage->pyobj = nullptr;
+  }
+  o->storage.~Ref<Storage>();
   Py_TYPE(self)->tp_free(self);
 }
 
@@ -146,8 +157,81 @@ PyObject* copy_from(PyObject* self, PyObject* args) {
 PyObject* tolist(PyObject* self, PyObject*) {
   return PySequence_List(self);
 }
-PyObject* is_shared(PyObject*, PyObject*) {
-  Py_RETURN_FALSE;
+// Sharing between processes
+PyObject* is_shared(PyObject* self, PyObject*) {
+  return PyBool_FromLong(flambeau::is_shared(storage_of(self)));
+}
+PyObject* share_memory(PyObject* self, PyObject*) {
+  return guarded([&] {
+    share(storage_of(self));
+    return Py_NewRef(self);
+  });
+}
+PyObject* resizable(PyObject* self, PyObject*) {
+  return PyBool_FromLong(storage_of(self).resizable());
+}
+PyObject* new_shared(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"size", "device", nullptr};
+  Py_ssize_t n = 0;
+  PyObject* device = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "n|$O:_new_shared", const_cast<char**>(names), &n,
+                                   &device))
+    return nullptr;
+  return guarded([&] {
+    FB_CHECK(n >= 0, "_new_shared: expected a size of 0 or more, got ", n);
+    return wrap_storage(make_shared_storage(n));
+  });
+}
+PyObject* from_file(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"filename", "shared", "nbytes", nullptr};
+  PyObject* name = nullptr;
+  int shared = 0;
+  Py_ssize_t n = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|pn:from_file", const_cast<char**>(names),
+                                   PyUnicode_FSConverter, &name, &shared, &n))
+    return nullptr;
+  PyRef path = PyRef::steal(name);
+  return guarded([&] {
+    FB_CHECK(n >= 0, "from_file: expected a length of 0 or more, got ", n);
+    return wrap_storage(map_file(PyBytes_AS_STRING(path.get()), shared, n));
+  });
+}
+// _descriptor(): of shared memory, for as long as the storage lives; _from_descriptor(fd, nbytes).
+PyObject* descriptor(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const SharedMapping* m = mapping_of(storage_of(self));
+    FB_CHECK(m && m->shared, "_descriptor: expected shared memory; call share_memory_() first");
+    return PyLong_FromLong(m->descriptor);
+  });
+}
+PyObject* from_descriptor(PyObject*, PyObject* args) {
+  int fd;
+  Py_ssize_t n;
+  if (!PyArg_ParseTuple(args, "in:_from_descriptor", &fd, &n)) return nullptr;
+  return guarded([&] { return wrap_storage(map_descriptor(fd, n)); });
+}
+PyObject* filename(PyObject* self, void*) {
+  const SharedMapping* m = mapping_of(storage_of(self));
+  if (!m || m->file_name.empty()) Py_RETURN_NONE;
+  return PyUnicode_DecodeFSDefault(m->file_name.c_str());
+}
+
+// Copies and pickles are made by flambeau/_tensor_pickle.py, with those of tensors.
+PyObject* by_module(const char* function, PyObject* self, PyObject* argument) {
+  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._tensor_pickle"));
+  return module ? PyObject_CallMethod(module.get(), function, "OO", self, argument) : nullptr;
+}
+PyObject* deepcopy(PyObject* self, PyObject* memo) {
+  return by_module("deepcopy_storage", self, memo);
+}
+PyObject* reduce_ex(PyObject* self, PyObject* protocol) {
+  return by_module("reduce_storage", self, protocol);
+}
+PyObject* size_of(PyObject* self, PyObject*) {
+  return PyLong_FromSsize_t(Py_TYPE(self)->tp_basicsize + length(self));
+}
+PyObject* element_size(PyObject*, PyObject*) {
+  return PyLong_FromLong(1);
 }
 PyObject* same(PyObject* self, PyObject*) {
   return Py_NewRef(self);
@@ -180,6 +264,10 @@ PyObject* repr(PyObject* self) {
                               is_meta(self) ? "meta" : "cpu", length(self));
 }
 
+PyCFunction keyword_method(PyCFunctionWithKeywords f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
 PyMethodDef methods[] = {
     {"nbytes", nbytes, METH_NOARGS, "Length in bytes."},
     {"size", nbytes, METH_NOARGS, "Length in bytes."},
@@ -192,10 +280,29 @@ PyMethodDef methods[] = {
     {"cpu", cpu, METH_NOARGS, "The storage itself: it lives on the CPU."},
     {"untyped", same, METH_NOARGS, "The storage itself."},
     {"is_shared", is_shared, METH_NOARGS, "Is the memory shared between processes?"},
+    {"share_memory_", share_memory, METH_NOARGS,
+     "Moves the bytes, in place, to memory that processes started later, or that the storage is "
+     "sent to, share."},
+    {"resizable", resizable, METH_NOARGS, "Can resize_ change the length?"},
+    {"element_size", element_size, METH_NOARGS, "1: a storage without type counts bytes."},
+    {"_new_shared", keyword_method(new_shared),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC, "A storage in shared memory."},
+    {"from_file", keyword_method(from_file),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "from_file(filename, shared=False, nbytes=0): the bytes of a file. If shared, writes go to "
+     "the file, which is made when it is missing."},
+    {"_descriptor", descriptor, METH_NOARGS, nullptr},
+    {"_from_descriptor", from_descriptor, METH_VARARGS | METH_STATIC, nullptr},
+    {"__deepcopy__", deepcopy, METH_O, nullptr},
+    {"__copy__", clone, METH_NOARGS, nullptr},
+    {"__reduce_ex__", reduce_ex, METH_O, nullptr},
+    {"__sizeof__", size_of, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef properties[] = {
     {"device", device, nullptr, "Where the memory is.", nullptr},
+    {"filename", filename, nullptr, "The file that it maps, or None.", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {"_cdata", cdata, nullptr, "Identity of the memory.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -206,16 +313,36 @@ PyBufferProcs buffer = {get_buffer, release_buffer};
 PyTypeObject StorageType = static_type("flambeau.UntypedStorage", sizeof(StorageObject),
                                        "The memory of a tensor as bytes: UntypedStorage(size).");
 
-PyObject* wrap_storage(const Ref<Storage>& s) noexcept {
+static PyObject* make_object(const Ref<Storage>& s) noexcept {
   auto* o = PyObject_New(StorageObject, &StorageType);
   if (!o) return nullptr;
   new (&o->storage) Ref<Storage>(s);
   o->is_export = false;
+  o->dict = o->weakrefs = nullptr;
   return reinterpret_cast<PyObject*>(o);
 }
 
+PyObject* wrap_storage(const Ref<Storage>& s) noexcept {
+  if (s->pyobj) return Py_NewRef(static_cast<PyObject*>(s->pyobj));
+  PyObject* o = make_object(s);
+  s->pyobj = o;
+  return o;
+}
+
+Ref<Storage> storage_from(PyObject* o, DType dtype, const char* op) {
+  if (PyObject_TypeCheck(o, &StorageType)) return reinterpret_cast<StorageObject*>(o)->storage;
+  if (is_tensor(o) || !PyObject_HasAttrString(o, "_untyped_storage")) return {};
+  PyRef untyped = checked(PyObject_CallMethod(o, "untyped", nullptr));
+  PyRef type = checked(PyObject_GetAttrString(o, "dtype"));
+  if (!PyObject_TypeCheck(untyped.get(), &StorageType)) return {};
+  DType given = to_dtype(type.get());
+  FB_CHECK(given == dtype, op, ": expected a storage of dtype ", dtype_name(dtype),
+           " or one without dtype, got ", dtype_name(given));
+  return reinterpret_cast<StorageObject*>(untyped.get())->storage;
+}
+
 PyObject* export_storage(const Ref<Storage>& s) noexcept {
-  PyObject* o = wrap_storage(s);
+  PyObject* o = make_object(s);
   if (!o) return nullptr;
   reinterpret_cast<StorageObject*>(o)->is_export = true;
   s->add_export();
@@ -236,6 +363,8 @@ bool init_storage(PyObject* module) {
   StorageType.tp_richcompare = compare;
   StorageType.tp_methods = methods;
   StorageType.tp_getset = properties;
+  StorageType.tp_dictoffset = offsetof(StorageObject, dict);
+  StorageType.tp_weaklistoffset = offsetof(StorageObject, weakrefs);
   if (PyType_Ready(&StorageType) < 0) return false;
   return PyModule_AddObjectRef(module, "UntypedStorage",
                                reinterpret_cast<PyObject*>(&StorageType)) == 0;

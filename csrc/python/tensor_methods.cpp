@@ -4,6 +4,7 @@
 
 #include "autograd/meta.h"
 #include "core/devices.h"
+#include "core/shared_memory.h"
 #include "gen/ops.h"
 #include "python/argparse.h"
 #include "python/factories.h"
@@ -95,9 +96,6 @@ PyObject* is_inference(PyObject* o, PyObject*) {
 }
 PyObject* no(PyObject*, PyObject*) {
   Py_RETURN_FALSE;
-}
-PyObject* same(PyObject* o, PyObject*) {
-  return Py_NewRef(o);
 }
 PyObject* same_dense(PyObject* o, PyObject* const*, Py_ssize_t, PyObject*) {
   return Py_NewRef(o);
@@ -242,13 +240,9 @@ PyObject* call_set_tensor(const Args& a) {
 }
 PyObject* call_set_storage(const Args& a) {
   const Tensor& t = self_of(a);
-  PyRef untyped = PyRef::borrow(a[1]);
-  if (!PyObject_TypeCheck(a[1], &StorageType))
-    untyped = checked(PyObject_CallMethod(a[1], "untyped", nullptr));
-  FB_CHECK_TYPE(PyObject_TypeCheck(untyped.get(), &StorageType),
-                "set_(): argument 'source' (position 1) must be Tensor or storage, not ",
+  Ref<Storage> storage = storage_from(a[1], t.dtype(), "set_");
+  FB_CHECK_TYPE(storage, "set_(): argument 'source' (position 1) must be Tensor or storage, not ",
                 Py_TYPE(a[1])->tp_name);
-  auto& storage = reinterpret_cast<StorageObject*>(untyped.get())->storage;
   Ints size = a[3] ? to_ints(a, 3) : Ints{storage->nbytes() / t.itemsize()};
   Ints strides = a[4] ? to_ints(a, 4) : contiguous_strides(size);
   Tensor whole = empty({0}, t.dtype());
@@ -324,6 +318,25 @@ PyObject* deepcopy(PyObject* o, PyObject* memo) {
   PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._tensor_pickle"));
   return module ? PyObject_CallMethod(module.get(), "deepcopy_tensor", "OO", o, memo) : nullptr;
 }
+PyObject* copy(PyObject* o, PyObject*) {
+  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._tensor_pickle"));
+  return module ? PyObject_CallMethod(module.get(), "copy_tensor", "O", o) : nullptr;
+}
+PyObject* reversed(PyObject* o, PyObject*) {
+  return unwrap(o).dim() == 0 ? Py_NewRef(o) : PyObject_CallMethod(o, "flip", "i", 0);
+}
+PyObject* is_shared(PyObject* o, PyObject*) {
+  return PyBool_FromLong(flambeau::is_shared(*unwrap(o).storage()));
+}
+PyObject* share_memory(PyObject* o, PyObject*) {
+  return guarded([&] {
+    FB_CHECK(!unwrap(o).has_flag(kWrapper),
+             "share_memory_: expected a tensor with memory of its own, got a batched one; call it "
+             "outside of vmap");
+    share(*unwrap(o).storage());
+    return Py_NewRef(o);
+  });
+}
 PyObject* format(PyObject* o, PyObject* spec) {
   const Tensor& t = unwrap(o);
   if (t.dim() == 0 && t.device().type != DeviceType::Meta && !t.has_flag(kWrapper)) {
@@ -384,11 +397,12 @@ PyMethodDef tensor_methods[] = {
     {"is_inference", is_inference, METH_NOARGS, "Was it made under inference_mode?"},
     {"is_conj", no, METH_NOARGS, "Always False: conjugation is never postponed."},
     {"is_neg", no, METH_NOARGS, "Always False: negation is never postponed."},
-    {"is_shared", no, METH_NOARGS, "Is the memory shared between processes?"},
+    {"is_shared", is_shared, METH_NOARGS, "Is the memory shared between processes?"},
     {"is_pinned", no, METH_NOARGS, "Always False: there is no device to pin memory for."},
     {"is_coalesced", no, METH_NOARGS, "Always False for dense tensors."},
-    {"share_memory_", same, METH_NOARGS,
-     "The tensor itself: threads share memory anyway, processes get copies."},
+    {"share_memory_", share_memory, METH_NOARGS,
+     "Moves the data, in place, to memory that processes started later, or that the tensor is sent "
+     "to, share."},
     {"get_device", get_device, METH_NOARGS, "Ordinal of the device, -1 for the CPU."},
     {"item", item, METH_NOARGS, "The only element as a Python number."},
     {"tolist", tolist, METH_NOARGS, "The elements as nested lists of Python numbers."},
@@ -413,6 +427,8 @@ PyMethodDef tensor_methods[] = {
      "Default override: runs the function; results become instances of the class."},
     {"__reduce_ex__", reduce_ex, METH_O, nullptr},
     {"__deepcopy__", deepcopy, METH_O, nullptr},
+    {"__copy__", copy, METH_NOARGS, nullptr},
+    {"__reversed__", reversed, METH_NOARGS, nullptr},
     {"__format__", format, METH_O, nullptr},
     {"__dir__", dir, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

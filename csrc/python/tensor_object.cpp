@@ -215,6 +215,17 @@ const Tensor& expect_tensor(PyObject* o, const char* op, const char* arg) {
   return unwrap(o);
 }
 
+PyObject* only_argument(const char* op, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+  FB_CHECK_TYPE(n + named == 1, op, "() takes one argument, input, but ", n + named, " were given");
+  if (named) {
+    PyObject* text = PyTuple_GET_ITEM(names, 0);
+    const std::string name = PyUnicode_AsUTF8(text);
+    FB_CHECK_TYPE(name == "input", op, "() got an unexpected keyword argument '", name, "'");
+  }
+  return args[0];
+}
+
 bool init_tensor_type(PyObject* module) {
   // Hand-written tables first: the first of two methods with one name wins. The type keeps pointers
   // into them.

@@ -49,6 +49,8 @@ inline const Tensor& unwrap(PyObject* o) noexcept {
 }
 // The same with a check: Error(Type) `op(): argument 'arg' must be Tensor, not X`.
 const Tensor& expect_tensor(PyObject* o, const char* op, const char* arg);
+// The argument of a function of one tensor, given by place or as `input`.
+PyObject* only_argument(const char* op, PyObject* const* args, Py_ssize_t n, PyObject* names);
 
 // Installed by autograd.cpp: visits the Python objects that a node, reached from one tensor only,
 // keeps alive.

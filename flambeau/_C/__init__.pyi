@@ -25,6 +25,7 @@ from flambeau._C._core import _Node as _Node
 from flambeau._C._core import _Number as _Number
 from flambeau._C._core import _Operand as _Operand
 from flambeau._C._core import _Program as _Program
+from flambeau._C._core import _SavedTensor as _SavedTensor
 from flambeau._C._core import _T as _T
 from flambeau._C._core import _backward_is_restricted as _backward_is_restricted
 from flambeau._C._core import _bool as _bool
@@ -47,9 +48,12 @@ from flambeau._C._core import _enter_dual_level as _enter_dual_level
 from flambeau._C._core import _enter_nested_dual_level as _enter_nested_dual_level
 from flambeau._C._core import _exit_dual_level as _exit_dual_level
 from flambeau._C._core import _float as _float
+from flambeau._C._core import _func_enter as _func_enter
 from flambeau._C._core import _func_fresh as _func_fresh
+from flambeau._C._core import _func_inside as _func_inside
 from flambeau._C._core import _func_is_foreign as _func_is_foreign
 from flambeau._C._core import _func_leads_elsewhere as _func_leads_elsewhere
+from flambeau._C._core import _func_leave as _func_leave
 from flambeau._C._core import _func_lift as _func_lift
 from flambeau._C._core import _func_wants_grad as _func_wants_grad
 from flambeau._C._core import _function_apply as _function_apply
@@ -64,18 +68,23 @@ from flambeau._C._core import _is_view_replay_enabled as _is_view_replay_enabled
 from flambeau._C._core import _lapack_library as _lapack_library
 from flambeau._C._core import _layout as _layout
 from flambeau._C._core import _legacy_new as _legacy_new
+from flambeau._C._core import _log_api_usage_once as _log_api_usage_once
 from flambeau._C._core import _make_dual as _make_dual
 from flambeau._C._core import _memory_format as _memory_format
 from flambeau._C._core import _pop_saved_tensors_hooks as _pop_saved_tensors_hooks
+from flambeau._C._core import _push_change_watch as _push_change_watch
 from flambeau._C._core import _push_saved_tensors_hooks as _push_saved_tensors_hooks
 from flambeau._C._core import _queue_callback as _queue_callback
+from flambeau._C._core import _remove_change_watch as _remove_change_watch
 from flambeau._C._core import _reset_captures as _reset_captures
 from flambeau._C._core import _run_backward as _run_backward
 from flambeau._C._core import _saved_tensors_hooks_disabled as _saved_tensors_hooks_disabled
 from flambeau._C._core import _set_anomaly_enabled as _set_anomaly_enabled
 from flambeau._C._core import _set_capture_callbacks as _set_capture_callbacks
+from flambeau._C._core import _set_fills_new_memory as _set_fills_new_memory
 from flambeau._C._core import _set_fwd_grad_enabled as _set_fwd_grad_enabled
 from flambeau._C._core import _set_grad_enabled as _set_grad_enabled
+from flambeau._C._core import _set_may_round as _set_may_round
 from flambeau._C._core import _set_multithreading_enabled as _set_multithreading_enabled
 from flambeau._C._core import _set_parameter_type as _set_parameter_type
 from flambeau._C._core import _set_strict as _set_strict
@@ -219,76 +228,80 @@ __all__ = [
     "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "bmm", "bool",
     "broadcast_to", "bucketize", "can_cast", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu",
     "celu_", "cfloat", "channel_shuffle", "channels_last", "channels_last_3d", "cholesky",
-    "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_min",
-    "clear_autocast_cache", "clip", "clip_", "clone", "column_stack", "combinations", "complex",
-    "complex128", "complex64", "concat", "concatenate", "conj", "conj_physical", "conj_physical_",
-    "constant_pad_nd", "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_tbc",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "copysign",
-    "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cov",
-    "cross", "cummax", "cummin", "cumprod", "cumprod_", "cumsum", "cumsum_", "cumulative_trapezoid",
-    "default_generator", "deg2rad", "deg2rad_", "det", "detach", "detach_", "device", "diag",
-    "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma",
-    "digamma_", "dist", "div", "divide", "dot", "double", "dropout", "dsplit", "dstack", "dtype",
-    "embedding", "embedding_dense_backward", "embedding_renorm_", "empty", "empty_cache",
-    "empty_like", "empty_permuted", "empty_strided", "enable_grad", "eq", "equal", "erf", "erf_",
-    "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand", "expand_copy",
-    "expm1", "expm1_", "eye", "feature_alpha_dropout", "feature_dropout", "fill", "fix", "fix_",
-    "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power",
-    "floor", "floor_", "floor_divide", "fmax", "fmin", "fmod", "frac", "frac_", "frexp",
-    "frobenius_norm", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "gather",
-    "gcd", "ge", "geqrf", "ger", "get_autocast_cpu_dtype", "get_autocast_dtype",
-    "get_default_device", "get_default_dtype", "get_num_interop_threads", "get_num_threads",
-    "get_rng_state", "gradient", "greater", "greater_equal", "grid_sampler", "grid_sampler_2d",
-    "grid_sampler_3d", "group_norm", "gru", "gru_cell", "gt", "half", "hamming_window",
-    "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit",
-    "hstack", "hypot", "i0", "i0_", "igamma", "igammac", "imag", "index_add", "index_copy",
-    "index_fill", "index_put", "index_reduce", "index_select", "inference_mode", "initial_seed",
-    "inner", "int", "int16", "int32", "int64", "int8", "inverse", "is_anomaly_check_nan_enabled",
-    "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_cpu_enabled",
-    "is_autocast_enabled", "is_complex", "is_floating_point", "is_grad_enabled", "is_inference",
-    "is_inference_mode_enabled", "is_nonzero", "is_signed", "is_tensor", "isclose", "isfinite",
-    "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kron",
-    "kthvalue", "layer_norm", "layout", "lcm", "ldexp", "le", "lerp", "less", "less_equal",
-    "lgamma", "lgamma_", "linspace", "log", "log10", "log10_", "log1p", "log1p_", "log2", "log2_",
-    "log_", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and",
-    "logical_not", "logical_not_", "logical_or", "logical_xor", "logit", "logit_", "logspace",
-    "logsumexp", "long", "lstm", "lstm_cell", "lt", "lu_solve", "lu_unpack", "manual_seed",
-    "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max",
-    "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
-    "max_pool3d_with_indices", "maximum", "mean", "median", "memory_format", "memory_stats", "min",
-    "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multinomial", "multiply", "mv",
-    "mvlgamma", "mvlgamma_", "nan_to_num", "nan_to_num_", "nanmean", "nanmedian", "nanquantile",
-    "nansum", "narrow", "narrow_copy", "native_batch_norm", "native_channel_shuffle",
-    "native_group_norm", "native_layer_norm", "ne", "neg", "neg_", "negative", "negative_",
-    "nextafter", "no_grad", "nonzero_static", "normal", "not_equal", "nuclear_norm", "numel",
-    "ones", "ones_like", "orgqr", "ormqr", "outer", "pairwise_distance", "pdist", "permute",
-    "permute_copy", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma",
-    "positive", "pow", "prelu", "preserve_format", "prod", "promote_types", "put", "qr", "quantile",
-    "rad2deg", "rad2deg_", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
-    "randperm", "ravel", "real", "reciprocal", "reciprocal_", "relu", "relu_", "remainder",
-    "renorm", "renorm_", "repeat_interleave", "reset_peak_memory_stats", "reshape", "reshape_as",
-    "resolve_conj", "resolve_neg", "result_type", "rms_norm", "rnn_relu", "rnn_relu_cell",
-    "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round", "round_", "row_stack", "rsqrt", "rsqrt_",
-    "rsub", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed",
-    "select", "select_copy", "select_scatter", "selu", "selu_", "set_autocast_cache_enabled",
+    "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_max_",
+    "clamp_min", "clamp_min_", "clear_autocast_cache", "clip", "clip_", "clone", "column_stack",
+    "combinations", "complex", "complex128", "complex64", "concat", "concatenate", "conj",
+    "conj_physical", "conj_physical_", "constant_pad_nd", "contiguous_format", "conv1d", "conv2d",
+    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
+    "copysign", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero",
+    "cov", "cross", "cummax", "cummin", "cumprod", "cumprod_", "cumsum", "cumsum_",
+    "cumulative_trapezoid", "default_generator", "deg2rad", "deg2rad_", "det", "detach", "detach_",
+    "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter",
+    "diff", "digamma", "digamma_", "dist", "div", "divide", "dot", "double", "dropout", "dsplit",
+    "dstack", "dtype", "embedding", "embedding_dense_backward", "embedding_renorm_", "empty",
+    "empty_cache", "empty_like", "empty_permuted", "empty_strided", "enable_grad", "eq", "equal",
+    "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand",
+    "expand_copy", "expm1", "expm1_", "eye", "feature_alpha_dropout", "feature_dropout", "fill",
+    "fill_", "fix", "fix_", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32",
+    "float64", "float_power", "floor", "floor_", "floor_divide", "fmax", "fmin", "fmod", "frac",
+    "frac_", "frexp", "frobenius_norm", "from_dlpack", "from_numpy", "frombuffer", "full",
+    "full_like", "gather", "gcd", "ge", "geqrf", "ger", "get_autocast_cpu_dtype",
+    "get_autocast_dtype", "get_default_device", "get_default_dtype", "get_num_interop_threads",
+    "get_num_threads", "get_rng_state", "gradient", "greater", "greater_equal", "grid_sampler",
+    "grid_sampler_2d", "grid_sampler_3d", "group_norm", "gru", "gru_cell", "gt", "half",
+    "hamming_window", "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd",
+    "hsplit", "hstack", "hypot", "i0", "i0_", "igamma", "igammac", "imag", "index_add",
+    "index_copy", "index_fill", "index_put", "index_reduce", "index_select", "inference_mode",
+    "initial_seed", "inner", "int", "int16", "int32", "int64", "int8", "inverse",
+    "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_cache_enabled",
+    "is_autocast_cpu_enabled", "is_autocast_enabled", "is_complex", "is_floating_point",
+    "is_grad_enabled", "is_inference", "is_inference_mode_enabled", "is_nonzero", "is_signed",
+    "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal",
+    "istft", "kaiser_window", "kron", "kthvalue", "layer_norm", "layout", "lcm", "ldexp", "le",
+    "lerp", "less", "less_equal", "lgamma", "lgamma_", "linspace", "log", "log10", "log10_",
+    "log1p", "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logaddexp2",
+    "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_not_", "logical_or",
+    "logical_xor", "logit", "logit_", "logspace", "logsumexp", "long", "lstm", "lstm_cell", "lt",
+    "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_select",
+    "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool1d_with_indices",
+    "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "maximum",
+    "mean", "median", "memory_format", "memory_stats", "min", "minimum", "mm", "mode", "moveaxis",
+    "movedim", "msort", "mul", "multinomial", "multiply", "mv", "mvlgamma", "mvlgamma_",
+    "nan_to_num", "nan_to_num_", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow",
+    "narrow_copy", "native_batch_norm", "native_channel_shuffle", "native_group_norm",
+    "native_layer_norm", "ne", "neg", "neg_", "negative", "negative_", "nextafter", "no_grad",
+    "nonzero_static", "normal", "not_equal", "nuclear_norm", "numel", "ones", "ones_like", "orgqr",
+    "ormqr", "outer", "pairwise_distance", "pdist", "permute", "permute_copy", "pinverse",
+    "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "positive", "pow", "prelu",
+    "preserve_format", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rad2deg_",
+    "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range",
+    "ravel", "real", "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "renorm", "renorm_",
+    "repeat_interleave", "reset_peak_memory_stats", "reshape", "reshape_as", "resolve_conj",
+    "resolve_neg", "result_type", "rms_norm", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
+    "rnn_tanh_cell", "roll", "rot90", "round", "round_", "row_stack", "rsqrt", "rsqrt_", "rsub",
+    "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed", "select",
+    "select_copy", "select_scatter", "selu", "selu_", "set_autocast_cache_enabled",
     "set_autocast_dtype", "set_autocast_enabled", "set_default_device", "set_default_dtype",
     "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_rng_state", "sgn",
     "sgn_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signbit", "sin", "sin_", "sinc",
     "sinc_", "sinh", "sinh_", "slice", "slice_copy", "slice_scatter", "slogdet", "softmax", "sort",
-    "sparse_coo", "sparse_csr", "split", "split_copy", "split_with_sizes", "split_with_sizes_copy",
-    "sqrt", "sqrt_", "square", "square_", "squeeze", "squeeze_copy", "stack", "std", "std_mean",
-    "stft", "strided", "sub", "subtract", "sum", "svd", "swapaxes", "swapdims", "t", "t_copy",
-    "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "threshold",
-    "threshold_", "tile", "to_dlpack", "topk", "trace", "transpose", "transpose_copy", "trapezoid",
-    "trapz", "triangular_solve", "tril", "tril_", "tril_indices", "triu", "triu_", "triu_indices",
-    "true_divide", "trunc", "trunc_", "uint16", "uint32", "uint64", "uint8", "unbind",
-    "unbind_copy", "unflatten", "unfold_copy", "unravel_index", "unsafe_chunk", "unsafe_split",
-    "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "vander", "var", "var_mean", "vdot",
-    "view", "view_as_complex", "view_as_complex_copy", "view_as_real", "view_as_real_copy",
-    "view_copy", "vsplit", "vstack", "where", "xlogy", "zero_", "zeros", "zeros_like"
+    "sparse_coo", "sparse_csr", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_",
+    "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "strided", "sub", "subtract",
+    "sum", "svd", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tan_",
+    "tanh", "tanh_", "tensor", "tensor_split", "threshold", "threshold_", "tile", "to_dlpack",
+    "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve",
+    "tril", "tril_", "tril_indices", "triu", "triu_", "triu_indices", "true_divide", "trunc",
+    "trunc_", "uint16", "uint32", "uint64", "uint8", "unbind", "unflatten", "unfold_copy",
+    "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze",
+    "unsqueeze_copy", "vander", "var", "var_mean", "vdot", "view", "view_as_complex",
+    "view_as_complex_copy", "view_as_real", "view_as_real_copy", "view_copy", "vsplit", "vstack",
+    "where", "xlogy", "zero_", "zeros", "zeros_like"
 ]
 
 class Tensor(TensorBase):
+    def is_distributed(self) -> _bool: ...
+    def is_nonzero(self) -> _bool: ...
+    def is_same_size(self, other: Tensor) -> _bool: ...
     def nonzero(self, *, out: Tensor | None=None, as_tuple: _bool=False) -> Any: ...
     def unique(self, sorted: _bool=True, return_inverse: _bool=False, return_counts: _bool=False, dim: _int | None=None) -> Any: ...
     def unique_consecutive(self, return_inverse: _bool=False, return_counts: _bool=False, dim: _int | None=None) -> Any: ...
@@ -769,7 +782,7 @@ class Tensor(TensorBase):
     def reshape_as(self, other: Tensor) -> Tensor: ...
     def resolve_conj(self) -> Tensor: ...
     def resolve_neg(self) -> Tensor: ...
-    def roll(self, shifts: _Ints, dims: _Ints = ...) -> Tensor: ...
+    def roll(self, shifts: _Ints, dims: _Ints | None = None) -> Tensor: ...
     def rot90(self, k: _int = 1, dims: _Ints = ...) -> Tensor: ...
     def round(self, *, decimals: _int = 0, out: Tensor | None = None) -> Tensor: ...
     def round_(self, *, decimals: _int = 0) -> Tensor: ...
@@ -871,11 +884,11 @@ class Tensor(TensorBase):
     def tanh(self, *, out: Tensor | None = None) -> Tensor: ...
     def tanh_(self) -> Tensor: ...
     @overload
+    def tensor_split(self, tensor_indices_or_sections: Tensor, dim: _int = 0) -> tuple[Tensor, ...]: ...
+    @overload
     def tensor_split(self, indices_or_sections: _int, dim: _int = 0) -> tuple[Tensor, ...]: ...
     @overload
     def tensor_split(self, indices_or_sections: _Ints, dim: _int = 0) -> tuple[Tensor, ...]: ...
-    @overload
-    def tensor_split(self, tensor_indices_or_sections: Tensor, dim: _int = 0) -> tuple[Tensor, ...]: ...
     @overload
     def tile(self, dims: _Ints) -> Tensor: ...
     @overload
@@ -1338,6 +1351,8 @@ def _linalg_det(A: Tensor, *, out: Sequence[Tensor] | None = None) -> __linalg_d
 def _linalg_slogdet(A: Tensor, *, out: Sequence[Tensor] | None = None) -> __linalg_slogdet_result: ...
 def _linalg_solve_ex(A: Tensor, B: Tensor, *, left: _bool = True, check_errors: _bool = False) -> __linalg_solve_ex_result: ...
 def _linalg_svd(A: Tensor, full_matrices: _bool, compute_uv: _bool) -> __linalg_svd_result: ...
+def _log_softmax(input: Tensor, dim: _int, half_to_float: _bool) -> Tensor: ...
+def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, input_dtype: _DType) -> Tensor: ...
 def _lu_with_info(input: Tensor, pivot: _bool = True, check_errors: _bool = True) -> __lu_with_info_result: ...
 def _max_pool_both(input: Tensor, kernel: _Ints, stride: _Ints, padding: _Ints, dilation: _Ints, ceil_mode: _bool) -> tuple[Tensor, Tensor]: ...
 def _max_pool_values(input: Tensor, kernel: _Ints, stride: _Ints, padding: _Ints, dilation: _Ints, ceil_mode: _bool) -> Tensor: ...
@@ -1346,11 +1361,14 @@ def _plane_scatter(grad: Tensor, at: Tensor, input_size: _Ints, axes: _int) -> T
 def _prelu(input: Tensor, weight: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def _resample(input: Tensor, size: _Ints, mode: str, align_corners: _bool, scales: Sequence[_float]) -> Tensor: ...
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor: ...
+def _softmax(input: Tensor, dim: _int, half_to_float: _bool) -> Tensor: ...
+def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, input_dtype: _DType) -> Tensor: ...
 def _sort(input: Tensor, stable: _bool, dim: _int, descending: _bool, *, out: Sequence[Tensor] | None = None) -> __sort_result: ...
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor: ...
 def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor: ...
 def _unique(input: Tensor, dim: _int | None, sorted: _bool, return_inverse: _bool, return_counts: _bool, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
 def _unique_consecutive(input: Tensor, dim: _int | None, return_inverse: _bool, return_counts: _bool, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
+def _unsafe_view(input: Tensor, size: _Ints) -> Tensor: ...
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def abs_(input: Tensor) -> Tensor: ...
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1461,7 +1479,9 @@ def clamp_(input: Tensor, min: Tensor | None = None, max: Tensor | None = None) 
 @overload
 def clamp_(input: Tensor, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...
 def clamp_max(input: Tensor, max: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
+def clamp_max_(input: Tensor, max: Tensor | _Number) -> Tensor: ...
 def clamp_min(input: Tensor, min: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
+def clamp_min_(input: Tensor, min: Tensor | _Number) -> Tensor: ...
 @overload
 def clip(input: Tensor, min: Tensor | None = None, max: Tensor | None = None, *, out: Tensor | None = None) -> Tensor: ...
 @overload
@@ -1578,6 +1598,10 @@ def feature_dropout(input: Tensor, p: _float, train: _bool) -> Tensor: ...
 def fill(input: Tensor, value: Tensor) -> Tensor: ...
 @overload
 def fill(input: Tensor, value: _Number) -> Tensor: ...
+@overload
+def fill_(self: Tensor, value: Tensor) -> Tensor: ...
+@overload
+def fill_(self: Tensor, value: _Number) -> Tensor: ...
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def fix_(input: Tensor) -> Tensor: ...
 def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = -1) -> Tensor: ...
@@ -1800,9 +1824,9 @@ def nuclear_norm(input: Tensor, keepdim: _bool = False, *, out: Tensor | None = 
 @overload
 def nuclear_norm(input: Tensor, dim: _Ints, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
 @overload
-def ones(size: _Ints, *, dtype: _DType | None = None, device: _Device | None = None, layout: _layout | None = None, pin_memory: _bool | None = None, requires_grad: _bool | None = None) -> Tensor: ...
+def ones(size: _Ints, *, dtype: _DType | None = None, device: _Device | None = None, out: Tensor | None = None, layout: _layout | None = None, pin_memory: _bool | None = None, requires_grad: _bool | None = None) -> Tensor: ...
 @overload
-def ones(*size: _int, dtype: _DType | None = None, device: _Device | None = None, layout: _layout | None = None, pin_memory: _bool | None = None, requires_grad: _bool | None = None) -> Tensor: ...
+def ones(*size: _int, dtype: _DType | None = None, device: _Device | None = None, out: Tensor | None = None, layout: _layout | None = None, pin_memory: _bool | None = None, requires_grad: _bool | None = None) -> Tensor: ...
 def ones_like(input: Tensor, *, dtype: _DType | None = None, device: _Device | None = None, memory_format: _memory_format | None = None, layout: _layout | None = None, pin_memory: _bool | None = None, requires_grad: _bool | None = None) -> Tensor: ...
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: _bool = True, transpose: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
@@ -1851,6 +1875,7 @@ def randn(size: _Ints, *, generator: Generator | None = None, dtype: _DType | No
 def randn(*size: _int, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, out: Tensor | None = None, layout: _layout | None = None, pin_memory: _bool | None = None, requires_grad: _bool | None = None) -> Tensor: ...
 def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, memory_format: _memory_format | None = None, layout: _layout | None = None, pin_memory: _bool | None = None, requires_grad: _bool | None = None) -> Tensor: ...
 def randperm(n: _int, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, out: Tensor | None = None, layout: _layout | None = None, pin_memory: _bool | None = None, requires_grad: _bool | None = None) -> Tensor: ...
+def range(start: _Number = 0, end: _Number = 0, step: _Number = 1, *, dtype: _DType | None = None, device: _Device | None = None, out: Tensor | None = None, layout: _layout | None = None, pin_memory: _bool | None = None, requires_grad: _bool | None = None) -> Tensor: ...
 def ravel(input: Tensor) -> Tensor: ...
 def real(input: Tensor) -> Tensor: ...
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1881,7 +1906,7 @@ def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _b
 @overload
 def rnn_tanh(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor]: ...
 def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor: ...
-def roll(input: Tensor, shifts: _Ints, dims: _Ints = ...) -> Tensor: ...
+def roll(input: Tensor, shifts: _Ints, dims: _Ints | None = None) -> Tensor: ...
 def rot90(input: Tensor, k: _int = 1, dims: _Ints = ...) -> Tensor: ...
 def round(input: Tensor, *, decimals: _int = 0, out: Tensor | None = None) -> Tensor: ...
 def round_(input: Tensor, *, decimals: _int = 0) -> Tensor: ...
@@ -1975,11 +2000,11 @@ def tan_(input: Tensor) -> Tensor: ...
 def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def tanh_(input: Tensor) -> Tensor: ...
 @overload
+def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = 0) -> tuple[Tensor, ...]: ...
+@overload
 def tensor_split(input: Tensor, indices_or_sections: _int, dim: _int = 0) -> tuple[Tensor, ...]: ...
 @overload
 def tensor_split(input: Tensor, indices_or_sections: _Ints, dim: _int = 0) -> tuple[Tensor, ...]: ...
-@overload
-def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = 0) -> tuple[Tensor, ...]: ...
 def threshold(input: Tensor, threshold: _float, value: _float, *, out: Tensor | None = None) -> Tensor: ...
 def threshold_(input: Tensor, threshold: _float, value: _float) -> Tensor: ...
 def tile(input: Tensor, dims: _Ints) -> Tensor: ...

@@ -20,6 +20,7 @@ from typing import Any
 
 import flambeau
 
+from .._ir import settings
 from .._ir.entries import resolve
 from .._ir.graph import Graph, Node, TensorType, Value, values_of
 from .._ir.symbols import UnbackedError
@@ -43,7 +44,7 @@ _WORTH = 1 << 21  # multiplications; smaller convolutions are not worth a copy
 
 def channels_last(graph: Graph) -> Graph:
     """The same function with convolutions in channels-last; the graph itself where none gains."""
-    if not any(_gains(n, graph) for n in graph.nodes):
+    if not settings.current().layouts or not any(_gains(n, graph) for n in graph.nodes):
         return graph
     return _Layouts(graph).run()
 

@@ -141,7 +141,8 @@ def groups(ops: Sequence[Op]) -> list[Group]:
             aliases = [str(a) for a in op.option("aliases", ())]
             if op.is_method:
                 g.alias_methods.update({a + suffix: None for a in aliases if "." not in a})
-            if not op.option("function", True) or (form.inplace and not _one_tensor(op)):
+            hidden = form.inplace and not (_one_tensor(op) or op.option("inplace_function"))
+            if not op.option("function", True) or hidden:
                 continue
             if op.namespaces or op.option("aliases"):
                 g.functions.append(form)
@@ -172,7 +173,8 @@ def _old_orders(forms: Sequence[Form], methods: bool) -> list[tuple[int, Form]]:
 
 def _hides(a: Form, b: Form) -> bool:
     pairs = zip(a.params, b.params, strict=False)
-    return any(p.type.base == "Number" and q.type.required() == TENSOR for p, q in pairs)
+    bases = ("Number", "int") if b.op.option("tensors_first") else ("Number",)
+    return any(p.type.base in bases and q.type.required() == TENSOR for p, q in pairs)
 
 
 def _converted(p: Param, i: int) -> str:

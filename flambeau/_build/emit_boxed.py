@@ -193,7 +193,11 @@ def _batch_fields(op: Op) -> list[str]:
         i for i, p in enumerate(op.params)
         if p.name in DIM_NAMES and p.type.base in ("int", "Ints")
     ]  # fmt: skip
-    return [*fields, f".dims = {_mask(dims)}"] if dims else fields
+    if dims:
+        fields.append(f".dims = {_mask(dims)}")
+    if op.option("all_dims"):
+        fields.append(".all_dims = true")
+    return fields
 
 
 def _keep_fields(entry: Entry) -> list[str]:
@@ -209,6 +213,10 @@ def _keep_fields(entry: Entry) -> list[str]:
         fields.append(f".keeps = {_mask(inputs)}")
     if results:
         fields.append(f".keeps_results = {_mask(results)}")
+    if op.updates:
+        fields.append(f".updates = {_mask([names.index(n) for n in op.updates])}")
+        if when := op.option("updates_when"):
+            fields.append(f".updates_when = {names.index(str(when))}")
     return fields
 
 

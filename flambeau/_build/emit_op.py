@@ -12,7 +12,9 @@ from .._ir.types import Param, Type
 from .compiler import Entry, body_returns
 from .emit_expr import ExprEmitter, constant, named_constant
 from .emit_stmt import BodyEmitter
-from .emit_vjp import edges, fill_node, node_struct, node_type, results_of, vjp_function
+from .emit_vjp import (
+    edges, fill_node, node_struct, node_type, other_name, results_of, vjp_function,
+)  # fmt: skip
 from .model import Op, cpp_param, cpp_value
 
 Overloaded = Callable[[str], bool]
@@ -150,8 +152,15 @@ def record(entry: Entry, overloaded: Overloaded) -> list[str]:
         f"  set_history({history}, node);",
         *fill_node(entry, overloaded, outputs=False),
         *fill_node(entry, overloaded, outputs=True),
+        *named_without(op),
         "}",
     ]
+
+
+def named_without(op: Op) -> list[str]:
+    """Notes in the node that the call gave none of the parameters that make its usual name."""
+    names = other_name(op)[1:]
+    return [f"  node->plain_ = {' && '.join(f'!{n}' for n in names)};"] if names else []
 
 
 def record_before(
@@ -271,13 +280,32 @@ def structured(entry: Entry, overloaded: Overloaded) -> list[str]:
         body += bind_results(op, f"{kernel}({cpp_args(op)})")
     else:
         body += bind_results(op, rule)
+        body += _updates(op)
         if op.option("kernel") != "nothing":
             body.append(f"  if ({runs_kernel(op, results_of(op))})")
             body.append(f"    {kernel}({plus(', '.join(results_of(op)), cpp_args(op))});")
+        else:
+            body.append("  if (asked.fills_new_memory) [[unlikely]] fill_new_memory(result);")
     if _tensor_results(op):
         body += recording(entry)
     body.append(f"  return {'result' if len(op.outputs) == 1 else 'results'};")
     return [*lines, "", head, *body, "}", *forms(entry, kernel, rule)]
+
+
+def dual_test(op: Op) -> str:
+    """Last argument of check_out: is an input of an out= form dual?"""
+    tensors = " || ".join(f"any_dual({cpp_name(p.name)})" for p in op.tensor_params)
+    return f", intercepted() && ({tensors})" if tensors else ""
+
+
+def _updates(op: Op) -> list[str]:
+    """Tells who watches changes of the tensors that the kernel changes besides."""
+    if not op.updates:
+        return []
+    when = op.option("updates_when")
+    test = f" && {when}" if when else ""
+    names = ", ".join(map(cpp_name, op.updates))
+    return [f'  if (modes.watch{test}) [[unlikely]] before_updates({{{names}}}, "{op.name}");']
 
 
 def _list_mutation(op: Op, kernel: str, rule: str) -> list[str]:
@@ -368,7 +396,7 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     head = f"{cpp_value(op.returns)} {op.name}_out({plus(cpp_params(op), out_params)}) {{"
     test = needs_test(entry) or "false"
     lines = [head, *no_autocast(op)]
-    lines += [f'  check_out({o}, {test}, "{op.name}");' for o in outs]
+    lines += [f'  check_out({o}, {test}, "{op.name}"{dual_test(op)});' for o in outs]
     lines += _properties_of_out(op, outs[0])
     lines.append("  NoGradGuard no_grad;")
     simple = op.option("dynamic") or op.option("kernel") == "nothing"
@@ -385,7 +413,7 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
             f'    assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)
         ]
         lines += [f"    return {ret};", "  }", *bind_results(op, rule)]
-        lines += [] if op.option("out_cast") else exact
+        lines += exact
         lines += _apart(op, outs, results)
         lines += _all_assignable(op, outs, results)
         aliases = _inputs_overlap(op)
@@ -393,6 +421,11 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
             lines.append(f"  if (writes_directly({o}, {r}){aliases.format(o)}) {r} = {o};")
         lines.append(f"  if ({runs_kernel(op, results)})")
         lines.append(f"    {kernel}({plus(', '.join(results), cpp_args(op))});")
+    if op.option("out_any_dtype"):
+        pairs = zip(outs, results, strict=True)
+        lines += [f"  {r} = ops::to({r}, {o}.dtype());" for o, r in pairs]
+    if op.option("out_any_shape"):
+        lines += [f"  {r} = in_shape_of({o}, {r});" for o, r in zip(outs, results, strict=True)]
     lines += [f'  assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)]
     return [*lines, f"  return {ret};", "}"]
 
@@ -446,7 +479,7 @@ def view(entry: Entry, overloaded: Overloaded) -> list[str]:
     body = [
         modes(op),
         f"  Tensor result = {op.uid}_view({cpp_args(op)});",
-        f"  mark_view(result, {self});",
+        *([] if op.option("unrelated") else [f"  mark_view(result, {self});"]),
         *recording(entry),
         "  return result;",
     ]

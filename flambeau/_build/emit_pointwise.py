@@ -16,6 +16,7 @@ from .emit_op import (
     cpp_name,
     cpp_params,
     derivative,
+    dual_test,
     modes,
     needs_test,
     no_autocast,
@@ -93,7 +94,7 @@ def _inplace(entry: Entry, overloaded: Overloaded) -> list[str]:
         f"Tensor {op.name}_({cpp_params(op)}) {{",
         *no_autocast(op),
         "  if (intercepted()) [[unlikely]] {",
-        f'    return assign_inplace({self}, ops::{op.name}({cpp_args(op)}), "{op.name}_");',
+        *_by_copy(entry),
         "  }",
         f"  bool record = {test};",
         f'  check_inplace({self}, record, "{op.name}_");',
@@ -112,6 +113,19 @@ def _inplace(entry: Entry, overloaded: Overloaded) -> list[str]:
     return [*lines, f"  return {self};", "}"]
 
 
+def _by_copy(entry: Entry) -> list[str]:
+    """The functional form copied back; of a copy of what its derivative, if recorded, reads."""
+    op = entry.op
+    args = [cpp_name(p.name) for p in op.params]
+    self, lines = args[0], []
+    kept = [s.origin for s in entry.vjp.saved if s.keeps_memory] if entry.vjp else []
+    if op.params[0].name in kept:
+        lines.append(f"    const Tensor before = modes.grad ? copied({self}) : {self};")
+        args[0] = "before"
+    call = f"ops::{op.name}({', '.join(args)})"
+    return [*lines, f'    return assign_inplace({self}, {call}, "{op.name}_");']
+
+
 def _out(entry: Entry) -> list[str]:
     op = entry.op
     outs = out_names(op)
@@ -119,7 +133,8 @@ def _out(entry: Entry) -> list[str]:
     ret = "out" if len(outs) == 1 else f"{{{', '.join(outs)}}}"
     params = plus(cpp_params(op), ", ".join(f"const Tensor& {o}" for o in outs))
     lines = [f"{cpp_value(op.returns)} {op.name}_out({params}) {{", *no_autocast(op)]
-    lines += [f'  check_out({o}, {needs_test(entry) or "false"}, "{op.name}");' for o in outs]
+    test = needs_test(entry) or "false"
+    lines += [f'  check_out({o}, {test}, "{op.name}"{dual_test(op)});' for o in outs]
     lines.append("  if (intercepted()) [[unlikely]] {")
     lines += ["  " + x for x in bind_results(op, f"ops::{op.name}({cpp_args(op)})")]
     named = zip(outs, results_of(op), strict=True)

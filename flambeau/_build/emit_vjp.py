@@ -148,6 +148,12 @@ def forward_value(s: Saved, overloaded: Callable[[str], bool]) -> str:
     return value
 
 
+def other_name(op: Op) -> tuple[str, ...]:
+    """The node's name where certain parameters are not given, and these (`named_without=`)."""
+    named = op.option("named_without", ())
+    return tuple(map(str, named)) if isinstance(named, tuple) else ()
+
+
 def node_struct(entry: Entry) -> list[str]:
     """The node: saved fields, `apply`, release."""
     op, vjp = entry.op, entry.vjp
@@ -159,7 +165,11 @@ def node_struct(entry: Entry) -> list[str]:
         lines.append(f"  {field} {s.name}_{'{}' if not s.keeps_memory else ''};")
     lists = [k for k in vjp.differentiable if op.params[vjp.slots[k]].type.base != "Tensor"]
     lines += [f"  uint32_t count{k}_ = 0;" for k in lists]
-    lines.append(f'  const char* name() const override {{ return "{name}0"; }}')
+    text = f'"{name}0"'
+    if other := other_name(op):
+        lines.append("  bool plain_{};")
+        text = f'plain_ ? "{other[0]}0" : {text}'
+    lines.append(f"  const char* name() const override {{ return {text}; }}")
     lines += ["  Tensors apply(Tensors&& grads) override {", *_apply(entry), "  }"]
     resets = [
         f"reset_list({s.name}_);" if "list" in s.kind else f"{s.name}_.reset();"
@@ -168,7 +178,28 @@ def node_struct(entry: Entry) -> list[str]:
     ]
     if resets:
         lines.append(f"  void release_saved() override {{ {' '.join(resets)} }}")
-    return [*lines, "};"]
+    return [*lines, *_visit_saved(entry), "};"]
+
+
+def _visit_saved(entry: Entry) -> list[str]:
+    """What was saved as it is, by name, for `grad_fn._saved_NAME`.
+
+    The first tensor of an operation that is a method goes by `self`, as in PyTorch.
+    """
+    op, vjp = entry.op, entry.vjp
+    assert vjp is not None
+    public = op.is_method and "" in op.namespaces
+    visits = []
+    for s in vjp.saved:
+        if s.source is not None or s.kind == "shapes":
+            continue
+        how = "list" if "list" in s.kind else "tensor" if s.keeps_memory else "value"
+        shown = "self" if public and s.origin == "input" else s.origin
+        field = f"{s.name}_" if how != "value" else f"box({s.name}_)"
+        visits.append(f'visitor.{how}("{shown}", {field});')
+    if not visits:
+        return []
+    return [f"  void visit_saved(SavedVisitor& visitor) override {{ {' '.join(visits)} }}"]
 
 
 def _apply(entry: Entry) -> list[str]:
@@ -237,6 +268,12 @@ def fill_node(
     for s in vjp.saved:
         source = forward_value(s, overloaded)
         if (s.is_output or s.origin in results_of(op)) != outputs:
+            continue
+        if s.keeps_memory and s.origin in op.updates:
+            # What the call itself has changed is not what the derivative reads.
+            if when := op.option("updates_when"):
+                [save] = _save(op, vjp, s, f"SavedTensor({source}, false)")
+                lines.append(f"  if (!{when}) {save.strip()}")
             continue
         if not s.keeps_memory:
             made = f"shapes_of({source})" if s.kind == "shapes" else source

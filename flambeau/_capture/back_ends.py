@@ -6,12 +6,14 @@ of primitives) and `_compiler` (native code).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from flambeau._ir.graph import Graph
+from flambeau._ir.graph import Graph, TensorType
 from flambeau._ir.graph_run import prepare
-from flambeau._ir.logs import log
+from flambeau._ir.logs import log, printing
+from flambeau._ir.settings import Settings, current, using
 
 
 def run_eagerly(graph: Graph, example_inputs: Any = ()) -> Callable[..., tuple[Any, ...]]:
@@ -24,26 +26,62 @@ def run_ahead_of_time(graph: Graph, example_inputs: Any) -> Callable[..., tuple[
     from flambeau._aot import NotFunctional, aot, callable_of
 
     try:
-        return callable_of(aot(graph, _wanted(example_inputs)))
+        return callable_of(aot(graph, _wanted([*example_inputs, *graph.attached])))
     except NotFunctional as e:
         _note_as_captured(e)
         return run_eagerly(graph)
 
 
 def run_compiled(
-    graph: Graph, example_inputs: Any, mode: str | None = None, options: Any = None
+    graph: Graph, example_inputs: Any, options: Mapping[str, bool] | None = None
 ) -> Callable[..., tuple[Any, ...]]:
-    """'inductor': the same graphs in native code."""
+    """'inductor': the same graphs in native code; `options` as `_inductor.config` has them."""
+    from flambeau._inductor import config
+
+    chosen = {name: config.value(name) for name in config.DEFAULTS} | dict(options or {})
+    settings = Settings(chosen["epilogue_fusion"], chosen["layout_optimization"])
+    traced = ("graph_code", "output_code") if chosen["trace.enabled"] else ()
+    with printing(*traced):
+        log("graph_code", f"graph for the native back end\n{graph}") if traced else None
+        if chosen["max_autotune"]:
+            settings = _tuned(graph, example_inputs)
+        with using(settings):
+            return _compiled(graph, example_inputs)
+
+
+def _tuned(graph: Graph, example_inputs: Any) -> Settings:
+    """The settings that trials have found best for a graph."""
+    from flambeau._compiler import kept, tuned
+
+    def choose() -> int:
+        best = tuned.fastest(lambda _: _compiled(graph, example_inputs), example_inputs)
+        return tuned.CANDIDATES.index(best)
+
+    return tuned.CANDIDATES[kept.choice(graph, _wanted(example_inputs), choose)]
+
+
+def _compiled(graph: Graph, example_inputs: Any) -> Callable[..., tuple[Any, ...]]:
+    """The native function of a graph, by the settings in force."""
     from flambeau._compiler import kept
 
-    wanted = _wanted(example_inputs)
+    types = [v.type for node in graph.nodes for v in node.outs]
+    if any(isinstance(t, TensorType) and t.device.type != "cpu" for t in types):
+        log("graph_breaks", "a graph runs uncompiled: it makes tensors that are not on the CPU")
+        return run_eagerly(graph)
+    wanted = _wanted([*example_inputs, *graph.attached])
     made: Callable[..., tuple[Any, ...]] | None
-    made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted), _part)
+    made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted), partial(_part, current()))
     return made or run_eagerly(graph)
 
 
-def _part(function: Any, there: str, compile: bool) -> tuple[Any, ...]:
-    """See `native.Part`. What the passes need is imported where the cache does not have it."""
+def _part(settings: Settings, function: Any, there: str, compile: bool) -> tuple[Any, ...]:
+    """See `native.Part`; by the settings of the whole."""
+    with using(settings):
+        return _part_of(function, there, compile)
+
+
+def _part_of(function: Any, there: str, compile: bool) -> tuple[Any, ...]:
+    """The same. What the passes need is imported where the cache does not have it."""
     from flambeau._compiler import kept
 
     def made(back_end: Callable[[Graph], Any]) -> tuple[Any, ...]:
@@ -97,28 +135,40 @@ def aot_autograd(
     saved for it are further outputs of the first and inputs of the second.
 
     Args:
-        fw_compiler: `f(graph, graph.inputs)` for what runs forward; gives a function of the graph's
-            inputs that returns a tuple of its outputs.
+        fw_compiler: `f(gm, example_inputs)` for what runs forward: a `fx.GraphModule` and tensors
+            without data; gives a function of the graph's inputs that returns its outputs, or
+            one of a list of them (`make_boxed_func`).
         bw_compiler: the same for backward; None: the same function.
         decompositions: write out the primitives that are fused from others (layer_norm and the
             like), so that there is less to implement.
     """
     from flambeau._aot import aot, callable_of
     from flambeau._compiler.decompose import decompose
+    from flambeau.fx._captured import as_module, graph_of
 
-    def back_end(graph: Graph, example_inputs: Any) -> Callable[..., tuple[Any, ...]]:
-        compiled = aot(graph, _wanted(example_inputs))
+    from .config import unboxed
+
+    def back_end(given: Any, example_inputs: Any) -> Callable[..., tuple[Any, ...]]:
+        graph = graph_of(given, example_inputs)
+        compiled = aot(graph, _wanted([*example_inputs, *graph.attached]))
 
         def runs(compiler: Callable[..., Callable[..., Any]]) -> Callable[[Graph], Any]:
             def run(part: Graph) -> Callable[..., Any]:
-                made = decompose(part) if decompositions else part
-                return compiler(made, made.inputs)
+                module = as_module(decompose(part) if decompositions else part)
+                inputs = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
+                made = compiler(module, inputs)
+                return unboxed(made) if getattr(made, "_boxed_call", False) else made
 
             return run
 
         return callable_of(compiled, runs(fw_compiler), runs(bw_compiler or fw_compiler))
 
+    back_end.takes_graph = True  # type: ignore[attr-defined]
     return back_end
+
+
+for _own in (run_eagerly, run_ahead_of_time, run_compiled):
+    _own.takes_graph = True  # type: ignore[attr-defined]
 
 
 def _wanted(example_inputs: Any) -> list[bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import functools
 import operator
 import sys
@@ -108,8 +109,15 @@ def callable_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return callable(args[0])
 
 
+def _named(args: list[Any]) -> None:
+    if len(args) > 1 and not isinstance(args[1], str):
+        kind = type(args[1]).__name__
+        raise Raised(TypeError(f"attribute name must be string, not '{kind}'"))
+
+
 @means(getattr)
 def getattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
     if len(args) == 3:
         return objects.load_attr_or(f, args[0], args[1], args[2])
     return objects.load_attr(f, *args)
@@ -117,27 +125,39 @@ def getattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @means(hasattr)
 def hasattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
     return objects.load_attr_or(f, args[0], args[1], UNSET) is not UNSET
 
 
 @means(setattr)
 def setattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
     objects.store_attr(f, *args)
 
 
 @means(delattr)
 def delattr_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
     objects.delete_attr(f, *args)
 
 
 @means(object.__setattr__)
 def object_setattr(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
     target, name, value = args
     objects.generic_store(f, target, type(target), name, value)
 
 
+@means(object.__delattr__)
+def object_delattr(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
+    target, name = args
+    objects.generic_delete(f, target, type(target), name)
+
+
 @means(object.__getattribute__)
 def object_getattribute(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _named(args)
     return objects.generic_attr(f, args[0], type(args[0]), args[1])
 
 
@@ -358,8 +378,8 @@ def _operators() -> None:
     means(operator.truth)(lambda f, args, kwargs: objects.truth(f, args[0]))
     means(operator.not_)(lambda f, args, kwargs: not objects.truth(f, args[0]))
     means(operator.contains)(lambda f, args, kwargs: objects.contains(f, *args))
-    means(operator.is_)(lambda f, args, kwargs: args[0] is args[1])
-    means(operator.is_not)(lambda f, args, kwargs: args[0] is not args[1])
+    means(operator.is_)(lambda f, args, kwargs: objects.same(f, *args))
+    means(operator.is_not)(lambda f, args, kwargs: not objects.same(f, *args))
 
 
 _operators()
@@ -382,6 +402,14 @@ def _searches(function: Any) -> None:
 
 for _function in (list.index, list.count, list.remove, tuple.index, tuple.count):
     _searches(_function)
+
+
+@means(collections.namedtuple)
+def namedtuple_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The class, made once: calls of what is compiled share it."""
+    args, kwargs = calls.specialised(f, args), dict(kwargs)
+    kwargs.setdefault("module", f.globals.get("__name__"))
+    return f.interpreter.direct(collections.namedtuple, *args, **kwargs)
 
 
 @means(type.__call__)
@@ -415,6 +443,21 @@ means(flambeau.autocast_decrement_nesting)(_nesting(-1))
 means(flambeau.clear_autocast_cache)(
     lambda f, args, kwargs: f.interpreter.tensors.recorder.kept.clear()
 )
+
+
+@means(flambeau.device.__enter__)
+def enter_device(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Followed here alone; what is still entered when the graph ends is entered then."""
+    f.interpreter.entered_devices.append((args[0], flambeau.get_default_device()))
+    flambeau.set_default_device(args[0].type)
+    return args[0]
+
+
+@means(flambeau.device.__exit__)
+def exit_device(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not f.interpreter.entered_devices:
+        raise Break("a device that was entered before is left")
+    flambeau.set_default_device(f.interpreter.entered_devices.pop()[1])
 
 
 @means(flambeau.compiler.cudagraph_mark_step_begin)

@@ -134,6 +134,7 @@ def call_method(f: Frame, caller: Any, value: Any) -> Any:
 
 def call_numpy(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A function of NumPy on numbers: what it gives is a constant of the graph."""
+    args = [specialised(f, a) for a in args]
     if not all(map(_numbers_alone, (*args, *kwargs.values()))):
         raise Break(f"a call of {kinds.describe(function)} on arrays or tensors")
     made = f.interpreter.direct(function, *args, **kwargs)
@@ -164,6 +165,11 @@ def call_function(
     special = SPECIAL.get(function)
     if special is not None:
         return special(f, args, kwargs)
+    return follow(f, function, args, kwargs)
+
+
+def follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A call of a function that has no other meaning than its code."""
     store = function.__dict__
     if store:
         if "_flambeau_disabled" in store:
@@ -262,22 +268,25 @@ def _fill_defaults(
         _refuse(function, f"missing {len(missing)} required positional arguments: {listed}")
     for k in range(max(first, 0), n):
         if slots[k] is UNSET:
-            slots[k] = _default(f, function, "__defaults__", k - first, defaults[k - first])
+            slots[k] = _default(f, function, "__defaults__", k - first, defaults)
     keyword_defaults = function.__kwdefaults__ or {}
     for k in range(n, n + kwonly):
         if slots[k] is UNSET:
             if names[k] not in keyword_defaults:
                 _refuse(function, f"missing 1 required keyword-only argument: '{names[k]}'")
-            slots[k] = _default(f, function, "__kwdefaults__", names[k], keyword_defaults[names[k]])
+            slots[k] = _default(f, function, "__kwdefaults__", names[k], keyword_defaults)
 
 
-def _default(f: Frame, function: Any, attribute: str, key: Any, value: Any) -> Any:
+def _default(f: Frame, function: Any, attribute: str, key: Any, values: Any) -> Any:
+    value = values[key]
     if f.world.is_created(function):
         return value
     if type(value) in kinds.CONSTANT_TYPES and kinds.library_module(function.__module__):
         return value
     place = f.world.place_of(function).attribute(attribute)
-    return f.world.wrap(value, place.item(key) if isinstance(key, int) else place.entry(key))
+    if isinstance(key, int):
+        return f.world.wrap(value, place.item(key))
+    return f.world.entries(values, place).get(key)
 
 
 def _count(n: int, function: types.FunctionType) -> str:
@@ -362,7 +371,7 @@ _PLAIN_BASES = kinds.PLAIN_TYPES | {enum.Enum, BaseException, Exception}
 def _written_in_python(cls: type) -> bool:
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
-    heap = cls.__flags__ & (1 << 9)
+    heap = cls.__flags__ & kinds.HEAP
     return bool(heap) and module is not None and not (file or "").endswith(".so")
 
 
@@ -391,6 +400,8 @@ def run_c(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     if function in _CALLERS:
         args = [prepared(f, a) for a in args]
         kwargs = {k: prepared(f, v) for k, v in kwargs.items()}
+    if function in _SYMBOLIC and not kwargs:
+        return operate(f, function, *args)
     return f.interpreter.direct(function, *args, **kwargs)
 
 
@@ -417,8 +428,12 @@ def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any
         raise Break(f"a call of {kinds.describe(function)}")
     if type(function) is types.MethodWrapperType:
         descriptor = function.__objclass__.__dict__[name]
-    else:
-        descriptor, _ = mro_lookup(type(owner), name)
+    else:  # not getattr: a subclass may have one of its own
+        held: Any = (b.__dict__.get(name) for b in type(owner).__mro__)
+        descriptor = next(
+            (d for d in held if type(d) in kinds.METHOD_WRAPPERS and d.__get__(owner) == function),
+            None,
+        )
     if type(descriptor) in kinds.METHOD_WRAPPERS:
         return call_descriptor(f, descriptor, [owner, *args], kwargs)
     if objects.is_plain(owner):
@@ -449,26 +464,47 @@ def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, 
     if owner in kinds.PLAIN_TYPES or owner in (object, type) or issubclass(owner, BaseException):
         subject = args[0] if args else None
         readable = not args or may_be_read(f, subject)
+        if owner is dict and isinstance(subject, collections.OrderedDict):
+            if function.__name__ in _WRITES_OF_DICT:
+                raise Break(f"a call of {kinds.describe(function)} with an OrderedDict")
         if readable and owner is object and function.__name__ not in _OBJECT_METHODS:
             raise Break(f"a call of {kinds.describe(function)}")
         if readable:
-            if owner is str:
+            if owner in kinds.CONSTANT_TYPES:
                 args = specialised(f, args)
-            return run_c(f, function, [args[0], *_iterables(f, args[1:])] if args else [], kwargs)
+            if function.__name__ in _CONSUMERS:
+                args = [*args[:1], *_iterables(f, args[1:], owner)]
+            return run_c(f, function, args, kwargs)
     raise Break(f"a call of {kinds.describe(function)}")
 
 
 _OBJECT_METHODS = ("__init__", "__init_subclass__", "__eq__", "__ne__", "__hash__", "__repr__")
 
 
-def _iterables(f: Frame, args: list[Any]) -> list[Any]:
-    """Objects of the program that iterate become iterators that C code can use."""
-    return [
-        a
-        if objects.is_plain(a) or not objects.python_special(a, "__iter__")
-        else objects.iterable(f, a)
-        for a in args
-    ]
+#: methods of dict that leave the order of an OrderedDict behind
+_WRITES_OF_DICT = frozenset(
+    "__delitem__ __init__ __ior__ __setitem__ clear pop popitem setdefault update".split()
+)
+#: methods that iterate over what they are given; others keep it, or compare it
+_CONSUMERS = frozenset(
+    "__init__ __new__ __iadd__ __ior__ difference difference_update extend extendleft fromkeys "
+    "intersection intersection_update isdisjoint issubset issuperset join symmetric_difference "
+    "symmetric_difference_update union update".split()
+)
+
+
+def _iterables(f: Frame, args: list[Any], owner: Any) -> list[Any]:
+    """Objects of the program that iterate become iterators that C code can use; those that have
+    keys become dicts for methods of dicts."""
+    out = []
+    for a in args:
+        if not objects.is_plain(a) and _has_python_iter(a):
+            is_mapping = issubclass(owner, dict) and (
+                objects.load_attr_or(f, a, "keys", UNSET) is not UNSET
+            )
+            a = objects.mapping(f, a) if is_mapping else objects.iterable(f, a)
+        out.append(a)
+    return out
 
 
 def specialised(f: Frame, value: Any) -> Any:
@@ -476,12 +512,34 @@ def specialised(f: Frame, value: Any) -> Any:
     tensors = f.interpreter.tensors
     if tensors.is_symbol(value):
         return tensors.decide(value)
-    if type(value) in (tuple, list):
+    if type(value) in (tuple, list) and has_symbol(f, value):
         items = [specialised(f, v) for v in value]
         if all(a is b for a, b in zip(items, value, strict=True)):
             return value
         return type(value)(items)
     return value
+
+
+def has_symbol(f: Frame, value: Any, within: tuple[Any, ...] = ()) -> bool:
+    """Whether a symbolic number is in a tuple or list, which may hold itself."""
+    if any(value is w for w in within):
+        return False
+    if type(value) in (tuple, list):
+        return any(has_symbol(f, v, (*within, value)) for v in value)
+    return bool(f.interpreter.tensors.is_symbol(value))
+
+
+def operate(f: Frame, function: Any, *args: Any) -> Any:
+    """An operator on values as they are; on the numbers that were seen, where symbols have none."""
+    direct, is_symbol = f.interpreter.direct, f.interpreter.tensors.is_symbol
+    symbols = any(map(is_symbol, args)) and not any(map(kinds.is_tensor, args))
+    if not (symbols and any(isinstance(a, np.generic) for a in args)):
+        try:
+            return direct(function, *args)
+        except Raised as raised:
+            if not (symbols and isinstance(raised.error, TypeError)):
+                raise
+    return direct(function, *specialised(f, args))
 
 
 _SYMBOLIC = frozenset((abs, min, max, sum, divmod, pow, round, list, tuple, zip, enumerate, len))
@@ -511,6 +569,8 @@ def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> 
         if args and callable(args[0]):
             return call(f, context_decorator, [cls(), *args], kwargs)
         return f.world.create(f.interpreter.direct(cls, *args, **kwargs))
+    if issubclass(cls, flambeau.nn.Parameter):
+        raise Break("a parameter is made; make it, or the module it is part of, outside")
     if issubclass(cls, _C.Tensor):
         return f.interpreter.tensors.call(f, cls, args, kwargs)
     if isinstance(cls, enum.EnumMeta):
@@ -520,8 +580,6 @@ def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> 
     meta_call, _ = mro_lookup(type(cls), "__call__")
     if isinstance(meta_call, types.FunctionType):
         return call(f, meta_call, [cls, *args], kwargs)
-    if issubclass(cls, flambeau.nn.Module):
-        raise Break(f"the module {cls.__qualname__} is made")
     return build(f, cls, args, kwargs)
 
 
@@ -545,7 +603,7 @@ def build(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if call(f, start, [value, *args], kwargs) is not None:
             raise Raised(TypeError("__init__() should return None"))
     elif start is not object.__init__:
-        f.interpreter.direct(start, value, *_iterables(f, args), **kwargs)
+        f.interpreter.direct(start, value, *_iterables(f, args, cls), **kwargs)
     return value
 
 

@@ -18,7 +18,7 @@ from flambeau import _C
 from flambeau._dynamo import config as dynamo
 from flambeau._ir.logs import log
 
-from . import builtin_calls, inlined, kinds, opcodes, ops_control, ops_stack, resume
+from . import builtin_calls, inlined, kinds, modules, opcodes, ops_control, ops_stack, resume
 from .entry import Entry
 from .errors import BackendCompilerFailed, Break, CaptureFailed, End, Raised, Skip, Unsupported
 from .interpreter import Frame, Interpreter, Pending, Position
@@ -28,7 +28,7 @@ from .world import World
 
 _lock = threading.RLock()
 # They fill the tables of handlers.
-_LOADED = (builtin_calls, ops_control, ops_stack)
+_LOADED = (builtin_calls, modules, ops_control, ops_stack)
 
 
 @dataclass
@@ -132,6 +132,7 @@ class _State:
             flambeau.get_autocast_dtype("cpu"),
             flambeau.is_autocast_cache_enabled(),
         )
+        self.device = flambeau.get_default_device()
 
     def current(self) -> tuple[Any, ...]:
         return (
@@ -148,6 +149,7 @@ class _State:
         flambeau.set_autocast_enabled("cpu", self.autocast[0])
         flambeau.set_autocast_dtype("cpu", self.autocast[1])
         flambeau.set_autocast_cache_enabled(self.autocast[2])
+        flambeau.set_default_device(self.device)
 
 
 def _why_again(
@@ -185,9 +187,12 @@ def _capture(
             if config.fullgraph and (b.reason or broken is None):
                 at = b.where or attempt.interpreter.where
                 raise Unsupported(f"compile(fullgraph=True): {b.reason}\n  at {at}") from None
-            stop_at, broken = attempt.last_place(b), b
+            broken = Break(b.reason, b.where)  # b itself refers to all frames that it passed
+            stop_at = attempt.last_place(broken)
         except (BackendCompilerFailed, Unsupported):
             raise
+        except RecursionError:  # of a program without end, or of values nested too deeply
+            raise Skip("following it takes more of the stack than there is") from None
         except Exception as error:
             at = attempt.interpreter.mistake_at(error) or _origin(code)
             raise CaptureFailed(at) from error
@@ -294,9 +299,9 @@ class Attempt:
             raise Skip("a local cannot be followed")
         if self.frame.decoded.in_loop(at):
             raise Skip("inside a loop")
-        if self.interpreter.handling is not None:
+        if self.interpreter.handled_at_end is not None:
             raise Skip("an exception is being handled")
-        if resume.uses_super(self.code, at):
+        if resume.uses_super(self.code, at) or any(v is super for v in self.frame.stack):
             raise Skip("super() is used after it")
 
     def last_place(self, broken: Break) -> int:
@@ -331,6 +336,8 @@ class Attempt:
                 function = entry.constant(getattr(flambeau, setter))
                 device = "" if "cache" in setter else "'cpu', "
                 entry.effects.append(f"{function}({device}{entry.value(value)})")
+        devices = self.interpreter.entered_devices
+        entry.effects += [f"{entry.constant(d)}.__enter__()" for d, _ in devices]
         nested = self.interpreter.autocast_depth
         count = flambeau.autocast_increment_nesting if nested > 0 else _autocast_decrement
         entry.effects += [f"{entry.constant(count)}()"] * abs(nested)
@@ -345,7 +352,9 @@ class Attempt:
             examples = [v for _, v in tensors.inputs]
             self.state.restore()
             flambeau.set_autocast_enabled("cpu", False)  # the graph holds its casts
-            compiled = self.config.compile(graph, examples, _origin(self.code))
+            flambeau.set_default_device("cpu")  # and its devices
+            names = [place.name for place, _ in tensors.inputs]
+            compiled = self.config.compile(graph, examples, _origin(self.code), names)
         symbols, relations = tensors.relations()
         self.places.globals().check(IDENTITY, self.namespace, "globals() is the same")
         self.state.restore()  # the modes of the call are guarded, not those of its end
@@ -369,8 +378,8 @@ class Attempt:
     def _around(self, entry: Entry, graph: Any) -> list[tuple[str, str]]:
         """What is switched before the graph and back after it, in the modes of the call.
 
-        Each node knows whether it records, and casts are nodes: the graph runs with gradients on
-        where one records, and with autocast off.
+        Each node knows whether it records and where it puts what it makes, and casts are nodes:
+        the graph runs with gradients on where one records, with autocast off, and on the CPU.
         """
         out: list[tuple[str, str]] = []
         start = self.state
@@ -382,13 +391,14 @@ class Attempt:
         if start.autocast[0]:
             setter = entry.constant(flambeau.set_autocast_enabled)
             out.append((f"{setter}('cpu', False)", f"{setter}('cpu', True)"))
+        if start.device.type != "cpu":
+            setter, device = (entry.constant(v) for v in (_C.set_default_device, start.device))
+            out.append((f"{setter}('cpu')", f"{setter}({device})"))
         return out
 
     def clear(self) -> None:
-        """Lets go of the user's objects: frames and interpreter refer to each other."""
+        """Lets go of the user's objects: frames, interpreter and places refer to each other."""
         self.frame.slots, self.frame.stack = [], []
-        self.world.memo.clear()
-        self.world.created.clear()
-        self.world.shadows.clear()
-        self.world.attributes.clear()
+        self.places.clear()
+        self.world.clear()
         self.tensors.clear()

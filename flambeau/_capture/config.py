@@ -6,16 +6,23 @@ from __future__ import annotations
 import types
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flambeau import _C
 from flambeau._dynamo import config as dynamo
+from flambeau._dynamo.utils import counters
 from flambeau._ir.logs import enabled, log
 
 from . import capture as _capture
 from .capture import Captured
-from .errors import BackendCompilerFailed, Break, Unsupported
+from .errors import (
+    BackendCompilerFailed,
+    Break,
+    FailOnRecompileLimitHit,
+    RecompileError,
+    Unsupported,
+)
 from .kinds import trusted
 from .varying import Varying
 
@@ -28,6 +35,20 @@ def forget_all() -> None:
     """What `reset` does to compilations: they start anew."""
     for config in list(_all):
         config.forget()
+
+
+def _face(backend: Any, graph: Any, names: Sequence[str]) -> Any:
+    """The graph as the back end takes it: ours know the compiler's, others a `GraphModule`."""
+    if getattr(getattr(backend, "func", backend), "takes_graph", False):
+        return graph
+    from flambeau.fx._captured import as_module
+
+    return as_module(graph, names)
+
+
+def unboxed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a list of arguments as one of arguments."""
+    return lambda *args: function(list(args))
 
 
 class Config:
@@ -43,7 +64,8 @@ class Config:
         name: str | None = None,
     ) -> None:
         self.backend, self.fullgraph, self.dynamic, self.limit = backend, fullgraph, dynamic, limit
-        own: str = getattr(backend, "__name__", type(backend).__name__)
+        function = getattr(backend, "func", backend)  # of a partial, which holds options
+        own: str = getattr(function, "__name__", type(function).__name__)
         self.name = name or own  # for messages
         self.strict = strict  # errors of capture itself are raised, not reported
         self.parts: list[Captured] = []
@@ -74,7 +96,13 @@ class Config:
         """Whether one more form of a code object may be compiled."""
         count = sum(owner is self for owner, _, _ in _C._code_entries(code))
         limit = dynamo.recompile_limit if self.limit is None else self.limit
+        if count < limit and dynamo.error_on_recompile:
+            raise RecompileError(
+                f"compile: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) would be "
+                f"compiled again: not so any more: {because}"
+            )
         if count < limit:
+            counters["recompiles"][code.co_qualname] += 1
             log("recompiles", f"{code.co_qualname} is compiled again: not so any more: {because}")
             return True
         message = (
@@ -84,14 +112,21 @@ class Config:
             f"{because.partition('; ')[0]}. FLAMBEAU_LOGS=recompiles shows all; sizes that vary "
             "are marked by mark_dynamic, and other values are better tensors than numbers"
         )
+        if dynamo.fail_on_recompile_limit_hit:
+            raise FailOnRecompileLimitHit(message)
         if self.fullgraph:
             raise Unsupported(message)
         self.leave(code)
         warnings.warn_explicit(message, UserWarning, code.co_filename, code.co_firstlineno)
         return False
 
-    def compile(self, graph: Any, examples: list[Any], where: Any) -> Callable[..., Any]:
+    def compile(
+        self, graph: Any, examples: list[Any], where: Any, names: Sequence[str] = ()
+    ) -> Callable[..., Any]:
         """What the back end makes of a graph that was captured from the function at `where`.
+
+        Args:
+            names: where the graph's inputs were found.
 
         Raises:
             BackendCompilerFailed: it raised.
@@ -100,15 +135,25 @@ class Config:
             log("graph_code", f"captured graph\n{graph}")
         place = f"the graph of {len(graph.nodes)} operations captured from {where}"
         try:
-            made = self.backend(graph, examples)
+            made = self.backend(_face(self.backend, graph, names), examples)
             if not callable(made):
                 raise TypeError(f"a back end returns a callable, got {type(made).__name__}")
+            if getattr(made, "_boxed_call", False):
+                made = unboxed(made)
         except Exception as error:
             raise BackendCompilerFailed(self.name, error, place) from error
         return made
 
     def report(self, part: Captured) -> None:
         self.parts.append(part)
+        counters["frames"]["total"] += 1
+        if part.graph is not None:
+            counters["frames"]["ok"] += 1
+        if part.nodes:
+            counters["stats"]["unique_graphs"] += 1
+            counters["stats"]["calls_captured"] += part.nodes
+        if part.reason is not None:
+            counters["graph_break"][part.reason] += 1
         if part.reason is not None and part.graph is not None:
             log("graph_breaks", f"{part.name}: {part.reason} ({part.where})")
         if part.text:

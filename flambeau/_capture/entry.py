@@ -26,9 +26,22 @@ from .errors import Skip
 from .interpreter import Followed, Pending, TensorMethod
 from .kinds import DELETED, NULL, UNSET
 from .places import CONSTANT
-from .world import World, contents
+from .state import mapping_changes, written_together
+from .world import World, base_of, contents
 
 _LITERAL = (int, bool, type(None), str)
+_FACTORY: Any = collections.defaultdict.__dict__["default_factory"]
+#: classes of C whose objects can be made without running code of a program's class
+_LAID_OUT = (
+    object,
+    dict,
+    list,
+    set,
+    collections.OrderedDict,
+    collections.defaultdict,
+    collections.deque,
+    types.SimpleNamespace,
+)
 
 
 class Entry:
@@ -129,6 +142,11 @@ class Entry:
         if cls is list:
             return self._fill(v, "[]", "{0} += [{1}]", v)
         if cls is dict:
+            holder = self.world.holders.get(id(v))
+            if holder is not None and kinds.instance_dict(holder) is v:
+                self.value(holder)
+                if id(v) in self.built:
+                    return self.built[id(v)]
             return self._fill_dict(v, "{}")
         if cls is set:
             return self._fill(v, "set()", "{0}.update([{1}])", v)
@@ -186,9 +204,7 @@ class Entry:
         if isinstance(v, collections.deque) and cls is collections.deque:
             start = f"{self.constant(cls)}(maxlen={v.maxlen!r})"
             return self._fill(v, start, "{0}.extend([{1}])", v)
-        if isinstance(v, tuple) and hasattr(cls, "_fields"):
-            return self._named(v, f"tuple.__new__({self.constant(cls)}, ({self.values(v)}))")
-        if self.world.is_created(v) or isinstance(v, BaseException):
+        if self.world.is_created(v) or isinstance(v, (BaseException, tuple)):
             return self._build_instance(v, cls)
         if own_module(type(v).__module__) == "_limits":
             return self.constant(v)
@@ -207,7 +223,8 @@ class Entry:
 
     def _fill_dict(self, v: dict[Any, Any], start: str) -> str:
         name = self._named(v, start)
-        for key, item in dict.items(v):
+        inner = contents(v)
+        for key, item in zip(inner[::2], inner[1::2], strict=True):
             self.lines.append(f"{name}[{self.value(key)}] = {self.value(item)}")
         return name
 
@@ -262,6 +279,8 @@ class Entry:
         return name
 
     def _build_iterator(self, v: Any) -> str:
+        if type(v) in _OF_MAPPINGS:  # another iterator would not notice that keys come and go
+            raise Skip("an iterator over a dict or a set is alive where the graph ends")
         make, args, *state = v.__reduce__()
         made = f"{self.constant(make)}({self.values(args)})"
         name = self._named(v, made)
@@ -275,33 +294,68 @@ class Entry:
         if isinstance(v, BaseException):
             name = self._named(v, f"{made}.__new__({made}, {self.values(v.args)})")
         elif isinstance(v, tuple):
-            name = self._named(v, f"tuple.__new__({made}, ({self.values(v)}))")
+            name = self._named(v, f"tuple.__new__({made}, ({self.values(tuple.__iter__(v))}))")
         elif isinstance(v, (int, float, str)):
             name = self._named(v, f"{made}.__new__({made}, {cls.__mro__[-2].__name__}({v!r}))")
         else:
-            base = next(b for b in cls.__mro__ if not b.__flags__ & (1 << 9))
-            if base not in (object, dict, list, set, collections.OrderedDict):
-                raise Skip(f"an object of type {cls.__qualname__} is alive where the graph ends")
-            name = self._named(v, f"{self.constant(base)}.__new__({made})")
-            if isinstance(v, dict):
-                if isinstance(v, collections.OrderedDict):
-                    self.lines.append(f"{self.constant(collections.OrderedDict)}.__init__({name})")
-                put = f"{self.constant(base)}.__setitem__"
-                for key, item in dict.items(v):
-                    self.lines.append(f"{put}({name}, {self.value(key)}, {self.value(item)})")
-            elif isinstance(v, list):
-                self.lines.append(f"list.extend({name}, [{self.values(list.__iter__(v))}])")
-            elif isinstance(v, set):
-                self.lines.append(f"set.update({name}, [{self.values(set.__iter__(v))}])")
-        store = dict(getattr(v, "__dict__", {}))
-        for base in cls.__mro__:
-            for n, d in base.__dict__.items():
-                if type(d) is types.MemberDescriptorType and not isinstance(v, BaseException):
-                    if hasattr(v, n):
-                        store[n] = d.__get__(v)
-        for n, item in store.items():
-            self.lines.append(f"set_attribute({name}, {n!r}, {self.value(item)})")
+            name = self._build_contents(v, cls, made)
+        self._build_attributes(v, cls, name)
         return name
+
+    def _build_contents(self, v: Any, cls: type, made: str) -> str:
+        """Memory of the class of C that an object is laid out by, and what that keeps in it."""
+        base = base_of(cls)
+        if base not in _LAID_OUT:
+            raise Skip(f"an object of type {cls.__qualname__} is alive where the graph ends")
+        owner = self.constant(base)
+        name = self._named(v, f"{owner}.__new__({made})")
+        if isinstance(v, dict):
+            if base is collections.OrderedDict:
+                self.lines.append(f"{owner}.__init__({name})")
+            if isinstance(v, collections.defaultdict):
+                factory = self.value(_FACTORY.__get__(v))
+                self.lines.append(f"{self.constant(_FACTORY)}.__set__({name}, {factory})")
+            put = owner if base is collections.OrderedDict else "dict"
+            inner = contents(v)
+            for key, item in zip(inner[::2], inner[1::2], strict=True):
+                self.lines.append(
+                    f"{put}.__setitem__({name}, {self.value(key)}, {self.value(item)})"
+                )
+        elif isinstance(v, (list, set, collections.deque)):
+            if isinstance(v, collections.deque) and v.maxlen is not None:
+                raise Skip(f"an object of type {cls.__qualname__} is alive where the graph ends")
+            fill = "update" if base is set else "extend"
+            items = self.values(contents(v))
+            self.lines.append(f"{owner}.{fill}({name}, [{items}])")
+        return name
+
+    def _build_attributes(self, v: Any, cls: type, name: str) -> None:
+        """The instance dictionary, which may be that of others too, and the slots."""
+        if cls.__dictoffset__:
+            store = kinds.instance_dict(v)
+            if id(store) in self.built or id(store) in self.world.origin:
+                self.lines.append(f"set_attribute({name}, '__dict__', {self.value(store)})")
+            else:
+                self._keep.append(store)
+                self.built[id(store)] = f"{name}.__dict__"
+                for n, item in store.items():
+                    if type(n) is not str or kinds.mro_lookup(cls, n)[0] is not UNSET:
+                        at = f"{name}.__dict__[{self.value(n)}]"
+                        self.lines.append(f"{at} = {self.value(item)}")
+                    else:
+                        self.lines.append(f"set_attribute({name}, {n!r}, {self.value(item)})")
+        if isinstance(v, BaseException):
+            return
+        for base in cls.__mro__:
+            if not base.__flags__ & kinds.HEAP:  # made by C
+                continue
+            for d in base.__dict__.values():
+                if type(d) is types.MemberDescriptorType:
+                    try:
+                        item = d.__get__(v)
+                    except AttributeError:
+                        continue
+                    self.lines.append(f"{self.constant(d)}.__set__({name}, {self.value(item)})")
 
     # -- side effects ------------------------------------------------------------------------------
 
@@ -310,62 +364,61 @@ class Entry:
         world = self.world
         changed = [s for s in world.shadows.values() if s.changed()]
         for s in changed:
-            target = self.slot(s.place)
-            if isinstance(s.original, dict):
-                new = self._copy_of(s.copy)
-                clear, update = self._dict_methods(s.original)
-                self.effects += [f"{clear}({target})", f"{update}({target}, {new})"]
-            elif isinstance(s.original, list):
-                items = self.temporary(f"[{self.values(contents(s.copy))}]")
-                self.effects.append(f"list.__setitem__({target}, slice(None), {items})")
-            else:
-                items = self.temporary(f"[{self.values(contents(s.copy))}]")
-                self.effects += [f"{target}.clear()", f"{target}.update({items})"]
-        for value, names in world.attributes.values():
-            self._attribute_effects(value, names)
-        if changed or world.attributes:
-            self._tell_apart()
-        for namespace, names in world.names.values():
-            target = self.constant(namespace)
-            for n, v in names.items():
-                if v is DELETED:
-                    self.effects.append(f"{target}.pop({n!r}, None)")
-                else:
-                    self.effects.append(f"{target}[{n!r}] = {self.temporary(self.value(v))}")
+            self._shadow_effects(s)
+        for entries in world.dicts.values():
+            if entries.written:
+                self._entry_effects(entries)
+        for slots in world.slots.values():
+            self._slot_effects(slots)
+        for owner, store in world.replaced.values():
+            target, new = self.slot(world.place_of(owner)), self.temporary(self.value(store))
+            self.effects.append(f"set_attribute({target}, '__dict__', {new})")
         for outside in world.cells.values():
-            now = world.read_cell(outside.cell) if outside.before is not _unread() else UNSET
-            if outside.before is not _unread() and now is not outside.before:
+            if outside.changed():
                 target = self.slot(outside.place)
-                new = self.temporary(self.value(now))
+                new = self.temporary(self.value(world.read_cell(outside.cell)))
                 self.effects.append(f"{target}.cell_contents = {new}")
+        world.places.distinct += written_together(world)
 
-    def _copy_of(self, mapping: dict[Any, Any]) -> str:
-        pairs = "".join(f"({self.value(k)}, {self.value(v)}), " for k, v in dict.items(mapping))
-        return self.temporary(f"[{pairs}]")
+    def _shadow_effects(self, s: Any) -> None:
+        target = self.slot(s.place)
+        base = base_of(type(s.original))  # type: ignore[arg-type]
+        owner = self.constant(base)
+        if isinstance(s.original, dict):
+            kind = owner if base is collections.OrderedDict else "dict"
+            gone, now = mapping_changes(s.before, contents(s.copy))
+            for k in gone:
+                self.effects.append(f"{kind}.__delitem__({target}, {self.value(k)})")
+            for k, v in now:
+                new = self.temporary(self.value(v))
+                self.effects.append(f"{kind}.__setitem__({target}, {self.value(k)}, {new})")
+        elif base is list:
+            items = self.temporary(f"[{self.values(contents(s.copy))}]")
+            self.effects.append(f"list.__setitem__({target}, slice(None), {items})")
+        else:
+            for x in contents(s.copy):
+                self.effects.append(f"set.add({target}, {self.value(x)})")
+            for x in s.before:
+                if x not in set(contents(s.copy)):
+                    self.effects.append(f"set.discard({target}, {self.value(x)})")
 
-    def _dict_methods(self, original: Any) -> tuple[str, str]:
-        base = collections.OrderedDict
-        owner = base if isinstance(original, base) else dict
-        return f"{self.constant(owner)}.clear", f"{self.constant(owner)}.update"
+    def _entry_effects(self, entries: Any) -> None:
+        target = self.slot(entries.place)
+        for key, v in entries.written.items():
+            at = f"{target}[{self.value(key)}]"
+            if v is DELETED or key in entries.moved:
+                self.effects.append(f"del {at}")
+            if v is not DELETED:
+                self.effects.append(f"{at} = {self.temporary(self.value(v))}")
 
-    def _attribute_effects(self, value: Any, names: dict[str, Any]) -> None:
-        target = self.slot(self.world.place_of(value))
-        module = isinstance(value, flambeau.nn.Module)
-        for n, v in names.items():
+    def _slot_effects(self, slots: Any) -> None:
+        for descriptor, v in slots.written.items():
+            target = self.slot(self.world.place_of(slots.owner))
+            slot = self.constant(descriptor)
             if v is DELETED:
-                self.effects.append(f"run(None, delattr, ({target}, {n!r}), None)")
-                continue
-            new = self.temporary(self.value(v))
-            if module:  # in plain Python: it is no part of the program that is captured
-                self.effects.append(f"run(None, setattr, ({target}, {n!r}, {new}), None)")
+                self.effects.append(f"{slot}.__delete__({target})")
             else:
-                self.effects.append(f"set_attribute({target}, {n!r}, {new})")
-
-    def _tell_apart(self) -> None:
-        """Something changed: objects that were two must not be one in a later call."""
-        world = self.world
-        world.places.distinct += [s.place for s in world.shadows.values()]
-        world.places.distinct += [world.place_of(v) for v, _ in world.attributes.values()]
+                self.effects.append(f"{slot}.__set__({target}, {self.temporary(self.value(v))})")
 
     # -- the whole ---------------------------------------------------------------------------------
 
@@ -399,7 +452,7 @@ class Entry:
         alone = self._alone(result, graph, slots)
         if alone is not None and not around:
             return alone
-        exec(compile(self.text, "<captured>", "exec"), namespace)
+        exec(compile(self.text, kinds.ENTRY_FILE, "exec"), namespace)
         function = namespace["compiled"]
         _C._skip_code(function.__code__)
         return function
@@ -426,19 +479,16 @@ def _surrounded(line: str, around: list[tuple[str, str]]) -> list[str]:
     return [*before, "    try:", f"        {line}", "    finally:", *after]
 
 
-def _unread() -> Any:
-    from .world import _LAZY
-
-    return _LAZY
-
-
-_ITERATORS = (
-    type(iter([])),
-    type(iter(())),
+_OF_MAPPINGS: tuple[type, ...] = (
     type(iter({})),
     type(iter({}.values())),
     type(iter({}.items())),
     type(iter(set())),
+)
+_ITERATORS = (
+    type(iter([])),
+    type(iter(())),
+    *_OF_MAPPINGS,
     type(iter("")),
     type(iter(range(0))),
     type(reversed([])),

@@ -39,6 +39,14 @@ class Unsupported(RuntimeError):
     """`compile(fullgraph=True)` met something that ends a graph."""
 
 
+class RecompileError(RuntimeError):
+    """A function would be compiled again, and `_dynamo.config.error_on_recompile` is set."""
+
+
+class FailOnRecompileLimitHit(RuntimeError):
+    """The limit is reached, and `_dynamo.config.fail_on_recompile_limit_hit` is set."""
+
+
 class BackendCompilerFailed(RuntimeError):
     """A back end raised while it compiled a graph; what it raised is the cause.
 

@@ -23,6 +23,7 @@ Handler = Callable[["Frame", Instruction], int | None]
 HANDLERS: dict[str, Handler] = {}
 
 _DEEPEST = 90  # frames; each takes several of CPython's
+_LONGEST = 3_000_000  # instructions of one attempt: some seconds
 
 
 def handles(*names: str) -> Callable[[Handler], Handler]:
@@ -68,10 +69,13 @@ class Interpreter:
         self.world, self.tensors, self.config = world, world.tensors, config
         self.frames: list[Frame] = []
         self.handling: BaseException | None = None
+        self.handled_at_end: BaseException | None = None  # where the graph ends
         self.steps = 0  # instructions of the root frame so far
         self.path: list[int] = []  # which they were
+        self.work = 0  # instructions of all frames so far
         self.stop_at = -1  # the step before which the graph is to end
         self.autocast_depth = 0  # contexts of autocast entered and not left
+        self.entered_devices: list[Any] = []  # `with device:` not left: it, and the one before
         self._mistake: tuple[Exception, Any] | None = None
 
     def note_mistake(self, error: Exception) -> None:
@@ -109,6 +113,8 @@ class Interpreter:
             return self.tensors.traced(function, args, kwargs, *how)
         except self.tensors.refusals as e:
             raise Break(str(e)) from None
+        except RecursionError:
+            raise Break("C code recurses too deeply") from None
         except Exception as e:
             raise Raised(e) from None
 
@@ -159,6 +165,11 @@ class Frame:
         value = self.stack[-1] = self.resolve(self.stack[-1])
         return value
 
+    def at(self, n: int) -> Any:
+        """The value n places down the stack, counted from 1."""
+        value = self.stack[-n] = self.resolve(self.stack[-n])
+        return value
+
     def pop_many(self, n: int) -> list[Any]:
         if not n:
             return []
@@ -202,10 +213,14 @@ class Frame:
                 i = instructions[self.pc]
                 if self.is_root:
                     if interpreter.steps == interpreter.stop_at:
+                        interpreter.handled_at_end = interpreter.handling
                         raise End
                     interpreter.steps += 1
                     interpreter.path.append(self.pc)
                 self.pc += 1
+                interpreter.work += 1
+                if interpreter.work > _LONGEST:
+                    raise Break(f"a graph would follow more than {_LONGEST:,} instructions")
                 try:
                     run = i.run
                     if run is None:

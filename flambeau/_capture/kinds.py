@@ -45,6 +45,7 @@ CONSTANT_TYPES = frozenset(
         *_OWN_CONSTANTS,
     )
 )
+HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE of `__flags__`: made by a class statement, not by C
 #: containers that are rebuilt with wrapped elements
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
@@ -101,6 +102,8 @@ def _folders(*names: str) -> tuple[str, ...]:
 
 _STDLIB = _folders("stdlib", "platstdlib")
 _SITE = _folders("purelib", "platlib")
+#: the file of code that runs in place of frames
+ENTRY_FILE = "<captured>"
 #: state that lasts beyond a call, or may be consumed: never read from outside
 STATEFUL = PLAIN_TYPES - CONSTANT_TYPES - {*SEQUENCES, *MAPPINGS, slice, flambeau.Size}
 _MODULES = PACKAGE + "nn/modules"
@@ -129,8 +132,10 @@ def library_module(name: str | None) -> bool:
 
 def never_captured(code: types.CodeType) -> bool:
     """Frames of the library run as they are, and what they call is captured: `Module.__call__` is
-    code of all modules, whose `forward` is what counts."""
+    code of all modules, whose `forward` is what counts. Code made in place of frames never is."""
     file = code.co_filename
+    if file == ENTRY_FILE:
+        return True
     return in_library(file) and not (file.startswith(_MODULES) and code.co_name == "forward")
 
 
@@ -184,8 +189,25 @@ def mro_lookup(cls: type, name: str) -> tuple[Any, type | None]:
 
 def describe(value: Any) -> str:
     """A callable or value, as messages name it."""
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    if not isinstance(name, str):
+    name = name_of(value)
+    if name is None:
         return f"an object of type {type(value).__qualname__}"
     module = getattr(value, "__module__", None)
     return f"{module}.{name}" if module and module != "builtins" else name
+
+
+def name_of(value: Any) -> str | None:
+    """The name of a function, class or module; None for objects, whose code must not run."""
+    cls = type(value)
+    if cls.__flags__ & HEAP and not issubclass(cls, type):
+        return None
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    return name if isinstance(name, str) else None
+
+
+def instance_dict(value: Any) -> Any:
+    """`value.__dict__`, without running what a class makes of it; None where there is none."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None

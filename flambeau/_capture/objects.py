@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from flambeau import _C
-
 from . import calls, kinds
 from .errors import Break, Raised
 from .interpreter import Frame, Generator
@@ -120,32 +118,48 @@ _C_ATTRIBUTES = (
 def c_attribute(f: Frame, descriptor: Any, value: Any, name: str) -> Any:
     """A slot or a computed attribute defined by C."""
     world = f.world
-    if is_plain(value) or world.is_created(value) or isinstance(value, tuple):
-        return f.interpreter.direct(descriptor.__get__, value, type(value))
     if name == "__dict__":
         return instance_dict(f, value)
     if name == "__class__":
         return type(value)
-    stored = world.written(value, name)
+    if is_plain(value) or world.is_created(value) or isinstance(value, tuple):
+        return f.interpreter.direct(descriptor.__get__, value, type(value))
+    slots = world.slots_of(value)
+    slots.touched.add(descriptor)
+    stored = slots.written.get(descriptor, UNSET)
     if stored is not UNSET:
         if stored is DELETED:
             raise Raised(AttributeError(name))
         return stored
-    found = f.interpreter.direct(descriptor.__get__, value, type(value))
+    original = world.original(value)
+    if original is not value and not is_slot(descriptor):
+        return f.interpreter.direct(descriptor.__get__, value, type(value))
+    try:
+        found = f.interpreter.direct(descriptor.__get__, original, type(value))
+    except Raised:
+        raise Break(f"the attribute {name} of {kinds.describe(value)} is not set") from None
     return world.wrap(found, world.place_of(value).attribute(name))
 
 
+def is_slot(descriptor: Any) -> bool:
+    """Whether a descriptor is of a slot of a class of Python."""
+    return type(descriptor) is types.MemberDescriptorType and bool(
+        descriptor.__objclass__.__flags__ & kinds.HEAP
+    )
+
+
 def instance_dict(f: Frame, value: Any) -> Any:
-    """`value.__dict__` as a copy that may be read."""
+    """`value.__dict__`"""
     world = f.world
-    if world.is_created(value):
-        return value.__dict__
-    store = getattr(value, "__dict__", None)
-    if type(store) is not dict:
+    if isinstance(value, (type, types.ModuleType)) or kinds.is_tensor(value):
         raise Break(f"__dict__ of {kinds.describe(value)} is read")
-    if id(value) in world.attributes:
-        raise Break(f"__dict__ of {kinds.describe(value)} is read after a change")
-    return world.wrap(store, world.place_of(value).instance())
+    store = world.store(value)
+    if store is None:
+        raise Raised(AttributeError(f"{type(value).__name__!r} object has no attribute '__dict__'"))
+    found = store.all()
+    if world.is_created(value):
+        world.holders[id(found)] = value
+    return found
 
 
 # Attributes ---------------------------------------------------------------------------------------
@@ -163,6 +177,11 @@ def load_attr(f: Frame, value: Any, name: str) -> Any:
         return super_attr(f, value, name)
     if isinstance(value, type):
         return type_attr(f, value, name)
+    if cls is types.CellType and name == "cell_contents":
+        found = f.world.read_cell(value)
+        if found is UNSET:
+            raise Raised(ValueError("cell is empty"))
+        return found
     if cls is types.MethodType and name not in ("__self__", "__func__", "__call__"):
         return load_attr(f, value.__func__, name)
     if cls is Generator or isinstance(value, (np.generic, BaseException)) or cls in _DIRECT:
@@ -173,6 +192,7 @@ def load_attr(f: Frame, value: Any, name: str) -> Any:
 
 
 def _plain_attr(f: Frame, value: Any, name: str) -> Any:
+    value = calls.specialised(f, value) if f.interpreter.tensors.is_symbol(value) else value
     return f.interpreter.direct(getattr, value, name)
 
 
@@ -203,9 +223,12 @@ def _read_as_module(module: types.ModuleType, cls: type, name: str) -> bool:
 
 def module_attr(f: Frame, module: types.ModuleType, name: str) -> Any:
     namespace = module.__dict__
-    written = f.world.names.get(id(namespace))
-    if name in namespace or (written and name in written[1]):
-        return f.world.read_global(namespace, name, {})
+    if name != "__dict__" and (
+        name in namespace or f.world.namespace(namespace).peek(name) is not UNSET
+    ):
+        found = f.world.read_global(namespace, name, {})
+        if found is not UNSET:
+            return found
     if name == "__dict__":
         raise Break(f"__dict__ of the module {module.__name__} is read")
     if kinds.library_module(module.__name__) or module.__name__ in _lazy_packages():
@@ -224,11 +247,6 @@ def type_attr(f: Frame, cls: type, name: str) -> Any:
         if kinds.library_class(meta_owner):  # type: ignore[arg-type]
             return f.interpreter.direct(getattr, cls, name)
         return bind(f, on_meta, meta_owner, cls, meta, name)
-    written = f.world.written(cls, name)
-    if written is not UNSET:
-        if written is DELETED:
-            raise Raised(AttributeError(name))
-        return written
     found, owner = mro_lookup(cls, name)
     if found is not UNSET:
         return bind(f, found, owner, UNSET, cls, name)
@@ -257,11 +275,12 @@ def super_attr(f: Frame, proxy: Any, name: str) -> Any:
 
 def instance_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
     lookup, owner = mro_lookup(cls, "__getattribute__")
-    if isinstance(lookup, types.FunctionType):
-        return f.call(lookup, [value, name], {})
-    if owner not in _GENERIC:
+    followed = isinstance(lookup, types.FunctionType)
+    if not followed and owner not in _GENERIC:
         raise Break(f"attributes of {kinds.describe(value)} are computed by C code")
     try:
+        if followed:
+            return calls.call(f, special(f, value, "__getattribute__"), [name], {})
         return generic_attr(f, value, cls, name)
     except Raised as raised:
         if not isinstance(raised.error, AttributeError):
@@ -269,11 +288,9 @@ def instance_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
         fallback, owner = mro_lookup(cls, "__getattr__")
         if fallback is UNSET:
             raise
-        if fallback is _module_getattr():
-            return submodule_attr(f, value, cls, name)
         if not isinstance(fallback, types.FunctionType):
             raise Break(f"attributes of {kinds.describe(value)} are computed by C code") from None
-        return f.call(fallback, [value, name], {})
+        return calls.call(f, special(f, value, "__getattr__"), [name], {})
 
 
 #: classes whose `__getattribute__` is the ordinary one
@@ -296,151 +313,169 @@ _GENERIC = frozenset(
 )
 
 
+def is_data_descriptor(found: Any) -> bool:
+    """Whether what a class holds comes before what an instance holds."""
+    kind = type(found)
+    return kind is not types.FunctionType and (
+        mro_lookup(kind, "__set__")[0] is not UNSET
+        or mro_lookup(kind, "__delete__")[0] is not UNSET
+    )
+
+
 def generic_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
     """object.__getattribute__"""
-    world = f.world
     found, owner = mro_lookup(cls, name)
-    if found is not UNSET and type(found) is not types.FunctionType:
-        if mro_lookup(type(found), "__set__")[0] is not UNSET:
-            return bind(f, found, owner, value, cls, name)
-    created = world.is_created(value)
-    if not created:
-        stored = world.written(value, name)
-        if stored is not UNSET and stored is not DELETED:
+    if found is not UNSET and is_data_descriptor(found):
+        return bind(f, found, owner, value, cls, name)
+    store = f.world.store(value)
+    if store is not None:
+        stored = store.get(name)
+        if stored is not UNSET:
             return stored
-    else:
-        stored = UNSET
-    store = getattr(value, "__dict__", None) if cls.__dictoffset__ else None
-    if store is not None and stored is not DELETED:
-        if name in store:
-            if created or id(value) in world.shadows:
-                return store[name]
-            return world.wrap(store[name], world.place_of(value).in_instance(name))
-        if not created and id(value) not in world.shadows:
-            world.place_of(value).instance().absent(name)
     if found is not UNSET:
         return bind(f, found, owner, value, cls, name)
     raise Raised(AttributeError(f"'{cls.__name__}' object has no attribute '{name}'"))
 
 
-def _module_getattr() -> Any:
-    from flambeau.nn import Module
-
-    return Module.__dict__["__getattr__"]
-
-
-def submodule_attr(f: Frame, module: Any, cls: type, name: str) -> Any:
-    """`nn.Module.__getattr__`: parameters, buffers, children."""
-    world = f.world
-    store = module.__dict__
-    for registry in ("_parameters", "_buffers", "_modules"):
-        found = store.get(registry)
-        if type(found) is not dict or world.is_created(module):
-            return f.call(_module_getattr(), [module, name], {})
-        if name in found:
-            place = world.place_of(module).in_instance(registry)
-            return world.wrap(
-                found[name], place.child(DICT, name, f"{_shown(world, module)}.{name}")
-            )
-        world.place_of(module).in_instance(registry).absent(name)
-    return f.call(_module_getattr(), [module, name], {})
-
-
-def _shown(world: Any, value: Any) -> str:
-    return world.place_of(value).name
-
-
 def store_attr(f: Frame, target: Any, name: str, value: Any) -> None:
     cls = type(target)
-    world = f.world
     if kinds.is_tensor(target):
         f.interpreter.tensors.store_attribute(f, target, name, value)
         return
     if cls is types.ModuleType:
-        world.write_global(target.__dict__, name, value)
+        f.world.write_global(target.__dict__, name, value)
         return
     if isinstance(target, type):
         raise Break(f"an attribute of the class {target.__qualname__} is set")
-    setter, _ = mro_lookup(cls, "__setattr__")
-    if setter is _module_setattr():
-        _store_in_module(f, target, cls, name, value)
-    elif isinstance(setter, types.FunctionType):
-        f.call(setter, [target, name, value], {})
-    else:
+    if cls is types.CellType and name == "cell_contents":
+        f.world.write_cell(target, value)
+        return
+    setter, owner = mro_lookup(cls, "__setattr__")
+    if isinstance(setter, types.FunctionType):
+        calls.call(f, special(f, target, "__setattr__"), [name, value], {})
+    elif setter in _SETTERS or is_plain(target):
         generic_store(f, target, cls, name, value)
+    else:
+        raise Break(f"attributes of {kinds.describe(target)} are set by C code")
 
 
-def _module_setattr() -> Any:
-    from flambeau.nn import Module
-
-    return Module.__dict__["__setattr__"]
-
-
-def _store_in_module(f: Frame, module: Any, cls: type, name: str, value: Any) -> None:
-    """Kept in the overlay; putting it back runs `Module.__setattr__` itself."""
-    from flambeau.nn import Module
-
-    if f.world.is_created(module):
-        f.call(_module_setattr(), [module, name, value], {})
-        return
-    store = module.__dict__
-    if isinstance(value, Module) or name in store["_parameters"] or name in store["_modules"]:
-        raise Break(f"the parameter or module {name} is replaced")
-    if kinds.is_tensor(value) and f.interpreter.tensors.real_class(value) is not _C.Tensor:
-        raise Break(f"a parameter or buffer object is stored as {name}")
-    if name in store["_buffers"]:
-        if not (value is None or kinds.is_tensor(value)):
-            raise Break(f"the buffer {name} is replaced by {kinds.describe(value)}")
-        f.world.write(module, name, value)
-        return
-    generic_store(f, module, cls, name, value)
+#: what setting and deleting attributes ordinarily is
+_SETTERS: tuple[Any, ...] = (
+    object.__setattr__,
+    BaseException.__setattr__,
+    functools.partial.__setattr__,
+    types.FunctionType.__setattr__,
+    types.SimpleNamespace.__setattr__,
+)
+_DELETERS: tuple[Any, ...] = (
+    object.__delattr__,
+    BaseException.__delattr__,
+    functools.partial.__delattr__,
+    types.FunctionType.__delattr__,
+    types.SimpleNamespace.__delattr__,
+)
 
 
 def generic_store(f: Frame, target: Any, cls: type, name: str, value: Any) -> None:
     """object.__setattr__"""
     found, owner = mro_lookup(cls, name)
-    if found is not UNSET:
-        setter, _ = mro_lookup(type(found), "__set__")
-        if type(found) is property:
-            if found.fset is None:
-                raise Raised(
-                    AttributeError(f"property '{name}' of '{cls.__name__}' object has no setter")
-                )
-            f.call(found.fset, [target, value], {})
+    if found is not UNSET and is_data_descriptor(found):
+        _store_through(f, found, owner, target, name, value)
+        return
+    store = f.world.store(target)
+    if store is None:
+        words = "is read-only" if found is not UNSET else "does not exist"
+        if cls in _PLAIN or f.world.is_created(target):
+            f.interpreter.direct(object.__setattr__, target, name, value)
             return
-        if isinstance(setter, types.FunctionType):
-            f.call(setter, [found, target, value], {})
+        raise Break(f"the attribute {name} of {kinds.describe(target)} {words}")
+    store.set(name, value)
+
+
+def _store_through(f: Frame, found: Any, owner: Any, target: Any, name: str, value: Any) -> None:
+    """A data descriptor of the class is set, or deleted by DELETED."""
+    world, deletes = f.world, value is DELETED
+    cls = type(target)
+    kind = type(found)
+    if kind is property:
+        place = class_place(f, owner, name)
+        if place is not None:
+            place.is_object(found)
+        function = found.fdel if deletes else found.fset
+        if function is None:
+            word = "deleter" if deletes else "setter"
+            raise Raised(
+                AttributeError(f"property {name!r} of {cls.__name__!r} object has no {word}")
+            )
+        f.call(function, [target] if deletes else [target, value], {})
+        return
+    if name == "__dict__" and kind is types.GetSetDescriptorType and not deletes:
+        replace_dict(f, target, value)
+        return
+    if kind in _C_ATTRIBUTES:
+        if world.is_created(target) or world.holds_itself(target) and not is_slot(found):
+            function = kind.__delete__ if deletes else kind.__set__
+            f.interpreter.direct(function, found, target, *(() if deletes else (value,)))
             return
+        if not is_slot(found):
+            raise Break(f"the attribute {name} of {kinds.describe(target)} is set")
+        slots = world.slots_of(target)
+        slots.touched.add(found)
+        if deletes:
+            c_attribute(f, found, target, name)  # guarded, and an error if it is gone already
+        slots.written[found] = value
+        return
+    method, _ = mro_lookup(kind, "__delete__" if deletes else "__set__")
+    if method is UNSET:
+        word = "__delete__" if deletes else "__set__"
+        raise Raised(AttributeError(word))
+    if not isinstance(method, types.FunctionType):
+        raise Break(f"the descriptor {kinds.describe(kind)} is not followed")
+    place = class_place(f, owner, name)
+    if place is not None:
+        f.world.wrap(found, place)
+    f.call(method, [found, target] if deletes else [found, target, value], {})
+
+
+def replace_dict(f: Frame, target: Any, value: Any) -> None:
+    """`target.__dict__ = value`"""
     world = f.world
-    if world.is_created(target) or (isinstance(target, BaseException) and _made_here(f, target)):
-        f.interpreter.direct(object.__setattr__, target, name, value)
-    elif type(found) is types.MemberDescriptorType or (
-        cls.__dictoffset__ and (found is UNSET or type(found) is not types.GetSetDescriptorType)
-    ):
-        world.write(target, name, value)
+    if type(value) is not dict:
+        if isinstance(value, dict):
+            raise Break(f"__dict__ of {kinds.describe(target)} becomes a {type(value).__name__}")
+        kind = type(value).__name__
+        raise Raised(TypeError(f"__dict__ must be set to a dictionary, not a {kind!r}"))
+    if world.holds_itself(target) and id(target) not in world.shadows:
+        f.interpreter.direct(object.__setattr__, target, "__dict__", value)
+    elif id(target) in world.shadows or isinstance(target, types.FunctionType):
+        raise Break(f"__dict__ of {kinds.describe(target)} is replaced")
     else:
-        raise Break(f"the attribute {name} of {kinds.describe(target)} is set")
-
-
-def _made_here(f: Frame, target: Any) -> bool:
-    return id(target) not in f.world.origin
-
-
-_DELATTR: Any = object.__delattr__
+        world.store(target)  # which is guarded
+        world.replaced[id(target)] = (target, value)
 
 
 def delete_attr(f: Frame, target: Any, name: str) -> None:
     cls = type(target)
-    setter, _ = mro_lookup(cls, "__delattr__")
-    if f.world.is_created(target) and setter is _DELATTR:
-        f.interpreter.direct(object.__delattr__, target, name)
-        return
-    if setter is not _DELATTR or cls in _PLAIN or kinds.is_tensor(target):
+    if isinstance(target, (type, types.ModuleType)) or cls in _PLAIN or kinds.is_tensor(target):
         raise Break(f"the attribute {name} of {kinds.describe(target)} is deleted")
-    if name not in getattr(target, "__dict__", ()) and f.world.written(target, name) is UNSET:
-        raise Raised(AttributeError(name))
-    load_attr(f, target, name)  # guarded, and an error if it is gone already
-    f.world.write(target, name, DELETED)
+    deleter, _ = mro_lookup(cls, "__delattr__")
+    if isinstance(deleter, types.FunctionType):
+        calls.call(f, special(f, target, "__delattr__"), [name], {})
+    elif deleter in _DELETERS:
+        generic_delete(f, target, cls, name)
+    else:
+        raise Break(f"attributes of {kinds.describe(target)} are deleted by C code")
+
+
+def generic_delete(f: Frame, target: Any, cls: type, name: str) -> None:
+    """object.__delattr__"""
+    found, owner = mro_lookup(cls, name)
+    if found is not UNSET and is_data_descriptor(found):
+        _store_through(f, found, owner, target, name, DELETED)
+        return
+    store = f.world.store(target)
+    if store is None or not store.delete(name):
+        raise Raised(AttributeError(f"{cls.__name__!r} object has no attribute {name!r}"))
 
 
 # Operators ----------------------------------------------------------------------------------------
@@ -483,7 +518,7 @@ def _two(f: Frame, function: Any, name: str, reflected: str, a: Any, b: Any) -> 
         check_operand(f, b)
         if function is operator.mod and type(a) is str:
             b = calls.specialised(f, b)
-        return f.interpreter.direct(function, a, b)
+        return calls.operate(f, function, a, b)
     if right and type(a) is not type(b) and isinstance(b, type(a)):
         result = f.call(special(f, b, reflected), [a], {})
         if result is not NotImplemented:
@@ -521,7 +556,7 @@ def unary(f: Frame, function: Callable[..., Any], name: str, value: Any) -> Any:
     if python_special(value, name):
         return f.call(special(f, value, name), [], {})
     check_operand(f, value)
-    return f.interpreter.direct(function, value)
+    return calls.operate(f, function, value)
 
 
 _COMPARISONS = {
@@ -542,11 +577,16 @@ def compare(f: Frame, sign: str, a: Any, b: Any) -> Any:
     return _two(f, function, name, reflected, a, b)
 
 
-def same(a: Any, b: Any) -> bool:
-    """`a is b` for wrapped values."""
-    if type(a) is types.MethodType and type(b) is types.MethodType:
-        return a is b
-    return a is b
+def same(f: Frame, a: Any, b: Any) -> bool:
+    """`a is b` for wrapped values; two from outside that differ must do so in later calls."""
+    if a is b:
+        return True
+    origin = f.world.origin
+    one, other = origin.get(id(a)), origin.get(id(b))
+    if one is not None and other is not None and type(a) is type(b):
+        if not (one.is_identified() and other.is_identified()):
+            f.world.places.distinct += [one, other]
+    return False
 
 
 def truth(f: Frame, value: Any) -> bool:
@@ -554,7 +594,7 @@ def truth(f: Frame, value: Any) -> bool:
         return bool(value)
     cls = type(value)
     if kinds.is_tensor(value):
-        raise Break("a branch depends on the values of a tensor")
+        return f.interpreter.tensors.truth(value)
     if cls in _PLAIN:
         return bool(value)
     for name in ("__bool__", "__len__"):

@@ -47,7 +47,7 @@ def compare_op(f: Frame, i: Instruction) -> None:
 @handles("IS_OP")
 def is_op(f: Frame, i: Instruction) -> None:
     right, left = f.pop(), f.pop()
-    f.push(objects.same(left, right) != bool(i.arg))
+    f.push(objects.same(f, left, right) != bool(i.arg))
 
 
 @handles("CONTAINS_OP")

@@ -109,9 +109,7 @@ def load_deref(f: Frame, i: Instruction) -> None:
 @handles("STORE_DEREF")
 def store_deref(f: Frame, i: Instruction) -> None:
     cell = f.resolve(f.load(i.arg))
-    if id(cell) in f.world.cells:
-        f.world.read_cell(cell)  # what was there is compared with at the end
-    cell.cell_contents = f.pop()
+    f.world.write_cell(cell, f.pop())
 
 
 @handles("DELETE_DEREF")
@@ -199,43 +197,43 @@ def list_to_tuple(f: Frame, i: Instruction) -> None:
 @handles("LIST_APPEND")
 def list_append(f: Frame, i: Instruction) -> None:
     value = f.pop()
-    f.stack[-i.arg].append(value)
+    f.at(i.arg).append(value)
 
 
 @handles("SET_ADD")
 def set_add(f: Frame, i: Instruction) -> None:
     value = f.pop()
-    f.interpreter.direct(set.add, f.stack[-i.arg], value)
+    f.interpreter.direct(set.add, f.at(i.arg), value)
 
 
 @handles("MAP_ADD")
 def map_add(f: Frame, i: Instruction) -> None:
     key, value = f.pop_many(2)
-    f.interpreter.direct(dict.__setitem__, f.stack[-i.arg], key, value)
+    f.interpreter.direct(dict.__setitem__, f.at(i.arg), key, value)
 
 
 @handles("LIST_EXTEND")
 def list_extend(f: Frame, i: Instruction) -> None:
     items = f.pop()
-    f.interpreter.direct(list.extend, f.stack[-i.arg], objects.iterable(f, items))
+    f.interpreter.direct(list.extend, f.at(i.arg), objects.iterable(f, items))
 
 
 @handles("SET_UPDATE")
 def set_update(f: Frame, i: Instruction) -> None:
     items = f.pop()
-    f.interpreter.direct(set.update, f.stack[-i.arg], objects.iterable(f, items))
+    f.interpreter.direct(set.update, f.at(i.arg), objects.iterable(f, items))
 
 
 @handles("DICT_UPDATE")
 def dict_update(f: Frame, i: Instruction) -> None:
     other = f.pop()
-    f.interpreter.direct(dict.update, f.stack[-i.arg], objects.mapping(f, other))
+    f.interpreter.direct(dict.update, f.at(i.arg), objects.mapping(f, other))
 
 
 @handles("DICT_MERGE")
 def dict_merge(f: Frame, i: Instruction) -> None:
     other = objects.mapping(f, f.pop())
-    into = f.stack[-i.arg]
+    into = f.at(i.arg)
     for key in other:
         if key in into:
             raise Raised(TypeError(f"got multiple values for keyword argument '{key}'"))

@@ -7,9 +7,12 @@ of accesses and checks are its enumerations).
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from flambeau._ir.own import own_module
+
+from . import kinds
 
 LOCAL, CLOSURE, CONTENTS, GLOBALS, CONSTANT, DICT, INSTANCE, ITEM, ATTRIBUTE = range(9)
 TYPE, IDENTITY, EQUAL_CONSTANT, LENGTH, KEYS, ABSENT, EQUAL, TENSOR, TRUTH = range(9)
@@ -63,6 +66,10 @@ class Place:
     def is_object(self, value: Any) -> None:
         self.check(IDENTITY, value, f"{self.name} is {_short(value)}")
 
+    def is_identified(self) -> bool:
+        """Whether a check says which object this is."""
+        return IDENTITY in self.checks
+
     def equals(self, value: Any) -> None:
         if value is None or value is True or value is False or value is ...:
             self.is_object(value)
@@ -90,6 +97,12 @@ class Place:
             tuple(c.spec() for c in self.children.values()),
         )
 
+    def clear(self) -> None:
+        """Lets go of the checks and of the places below."""
+        for c in self.children.values():
+            c.clear()
+        self.checks, self.children = {}, {}
+
     def texts(self) -> list[str]:
         """The checks here and below, in words."""
         out = [words for _, _, words in self.checks.values()]
@@ -104,7 +117,7 @@ class Places:
     def __init__(self) -> None:
         self.root = Place(self, -1, None, "")
         self.slots: list[Place] = []
-        self.same: list[tuple[Place, Place]] = []
+        self.same: dict[tuple[Place, Place], None] = {}
         self.distinct: list[Place] = []
 
     def local(self, index: int, name: str) -> Place:
@@ -119,6 +132,10 @@ class Places:
     def constant(self, value: Any, name: str) -> Place:
         return self.root.child(CONSTANT, value, name)
 
+    def are_one(self, a: Place, b: Place) -> None:
+        """One object is found at both places."""
+        self.same[a, b] = None
+
     def spec(
         self, symbols: tuple[Any, ...] = (), relations: tuple[Any, ...] = ()
     ) -> tuple[Any, ...]:
@@ -127,6 +144,11 @@ class Places:
         distinct = tuple(dict.fromkeys(p.take() for p in self.distinct))
         roots = tuple(c.spec() for c in self.root.children.values())
         return (roots, len(self.slots), same, distinct, symbols, relations)
+
+    def clear(self) -> None:
+        """Lets go of what was found: examples of tensors are among the facts to check."""
+        self.root.clear()
+        self.slots, self.same, self.distinct = [], [], []
 
     def texts(self) -> list[str]:
         out = self.root.texts()
@@ -139,11 +161,10 @@ def _plain(key: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, type) or hasattr(value, "__qualname__"):
-        return value.__qualname__
-    name = getattr(value, "co_qualname", None)
-    if name is not None:
-        return f"code of {name}"
+    if isinstance(value, types.CodeType):
+        return f"code of {value.co_qualname}"
+    if (name := kinds.name_of(value)) is not None:
+        return name
     module = type(value).__module__
     builtin = module == "builtins" or own_module(module) == ""
     text = repr(value) if builtin else object.__repr__(value)  # no code of users runs here

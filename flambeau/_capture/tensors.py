@@ -6,6 +6,7 @@ on fakes under the tracer, which records them. Sizes and integers that vary beco
 
 from __future__ import annotations
 
+import math
 import types
 from typing import Any
 
@@ -31,7 +32,8 @@ from .places import TENSOR, TYPE, Place
 
 #: functions of the core that read a state which guards cover, or none
 _QUERIES = frozenset(
-    "is_grad_enabled is_inference_mode_enabled get_default_dtype is_tensor promote_types can_cast "
+    "is_grad_enabled is_inference_mode_enabled get_default_dtype get_default_device is_tensor "
+    "promote_types can_cast "
     "result_type is_autocast_enabled get_autocast_dtype is_autocast_cache_enabled "
     "set_autocast_enabled set_autocast_dtype set_autocast_cache_enabled _set_grad_enabled "
     "_has_torch_function _has_torch_function_unary _is_torch_function_enabled is_complex "
@@ -132,7 +134,9 @@ class Tensors:
         if known is None:
             place.check(TYPE, int, f"type({place.name}) is int")
             place.take()
-            known = self.env.symbol(value, Source(len(self.inputs), "value"))
+            source = Source(len(self.inputs), "value")
+            low, high = (2, math.inf) if value > 1 else (-math.inf, -1)
+            known = self.env.symbol(value, source, low, high)
             if isinstance(known, SymInt):
                 self.recorder.builder.input(ScalarType("int"))
                 self.inputs.append((place, value))
@@ -189,9 +193,13 @@ class Tensors:
         name = getattr(function, "__name__", "")
         if name == "_function_apply":
             return self.apply(f, *args)
+        if name in ("item", "tolist"):
+            subject = args[0] if args else getattr(function, "__self__", None)
+            if isinstance(subject, FakeTensor) and subject.fake.constant is not None:
+                return subject.value_of(name)
         if name in _VALUES:
             raise Break(f"a call of Tensor.{name}")
-        on_tensors = any(map(has_tensor, (*args, *kwargs.values())))
+        on_tensors = has_tensor([*args, *kwargs.values()])
         owner = getattr(function, "__self__", None)
         on_tensors = on_tensors or kinds.is_tensor(owner)
         if not on_tensors and name not in _QUERIES and not self.makes_tensor(function, name):
@@ -211,6 +219,13 @@ class Tensors:
     def makes_tensor(function: Any, name: str) -> bool:
         """Factories: operations without tensor arguments."""
         return name in _factories() or isinstance(function, type)
+
+    @staticmethod
+    def truth(value: Any) -> bool:
+        """`bool(x)`: known of a tensor that the program made of numbers."""
+        if value.fake.constant is None:
+            raise Break("a branch depends on the values of a tensor")
+        return bool(value.value_of("__bool__"))
 
     def attribute(self, f: Frame, value: Any, name: str) -> Any:
         if name in ("grad", "_grad", "grad_fn", "_base", "_version", "names", "output_nr", "data"):
@@ -316,9 +331,11 @@ def freely(function: Any, args: Any, kwargs: Any) -> Any:
         _C._set_strict(strict)
 
 
-def has_tensor(value: Any) -> bool:
+def has_tensor(value: Any, within: tuple[Any, ...] = ()) -> bool:
+    """Whether a tensor is in a tuple or list, which may hold itself."""
     if isinstance(value, (list, tuple)):
-        return any(map(has_tensor, value))
+        inside = (*within, value)
+        return not any(value is w for w in within) and any(has_tensor(v, inside) for v in value)
     return kinds.is_tensor(value)
 
 

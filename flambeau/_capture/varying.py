@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from flambeau._dynamo import config as switches
+
 from .places import LOCAL, Place
 
 _VARIES: Any = object()
@@ -13,6 +15,8 @@ class Varying:
     """What one code object was called with so far, under one compilation."""
 
     def __init__(self, dynamic: bool | None) -> None:
+        if dynamic is None and not switches.assume_static_by_default:
+            dynamic = True
         self.dynamic = dynamic
         self.sizes: dict[str, list[Any]] = {}
         self.integers: dict[str, Any] = {}
@@ -20,7 +24,9 @@ class Varying:
     def dims(self, tensor: Any, place: Place) -> Any:
         """Dims that are symbols."""
         marked = set(getattr(tensor, "_flambeau_dynamic_dims", ()))
-        if self.dynamic is False:
+        if self.dynamic is False or (
+            self.dynamic is None and not switches.automatic_dynamic_shapes
+        ):
             return marked
         if self.dynamic:
             return True
@@ -38,10 +44,12 @@ class Varying:
 
     def integer(self, value: int, place: Place) -> bool:
         """Whether an integer from outside is a symbol."""
-        if self.dynamic is False or value in (0, 1):
+        if self.dynamic is False or value in (0, 1) or not -(2**63) <= value < 2**63:
             return False
         if self.dynamic:
             return place.access == LOCAL
+        if not switches.automatic_dynamic_shapes:
+            return False
         known = self.integers.setdefault(place.name, value)
         if known is not _VARIES and known != value:
             self.integers[place.name] = _VARIES

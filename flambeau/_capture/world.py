@@ -3,9 +3,9 @@
 Values on the interpreter's stack are Python objects. What comes from outside is *wrapped* when it
 is first read: the read becomes a guard on its place; a tensor becomes a fake; a list, dict, set or
 tuple becomes a copy with wrapped elements (a shadow), so that C code may read and change it without
-touching the original; other objects stand for themselves, and what is stored in them goes to an
-overlay. Invariant: following a program changes no object that existed before. `effects` compares
-shadows and overlays with what was and says what has to be put back.
+touching the original; other objects stand for themselves, and what is stored in them is kept
+beside them (`state`). Invariants: following a program changes no object that existed before, and
+each has one shadow, see Note [One shadow]. `entry` puts back what differs at the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import numpy as np
 from . import kinds
 from .errors import Break
 from .kinds import DELETED, UNSET
-from .places import EQUAL, KEYS, LENGTH, TRUTH, Place, Places
+from .places import CONSTANT, DICT, EQUAL, KEYS, LENGTH, TRUTH, Place, Places
+from .state import Entries, Slots, exact_dict
 
 _LAZY: Any = object()
 _LARGEST = 2000  # elements of a container that are guarded one by one
@@ -45,9 +46,17 @@ class Shadow:
 
 def contents(value: Any) -> list[Any]:
     """The elements of a container; keys and values of a mapping, in order."""
+    if isinstance(value, collections.OrderedDict):
+        return [x for pair in collections.OrderedDict.items(value) for x in pair]
     if isinstance(value, dict):
         return [x for pair in dict.items(value) for x in pair]
-    return list(value) if not isinstance(value, list) else list.copy(value)
+    return [*base_of(type(value)).__iter__(value)]  # type: ignore[arg-type]
+
+
+@functools.lru_cache(maxsize=4096)
+def base_of(cls: Any) -> Any:
+    """The class of C that lays out the memory of a container's class."""
+    return next(b for b in cls.__mro__ if not b.__flags__ & kinds.HEAP)
 
 
 class OutsideCell:
@@ -57,6 +66,14 @@ class OutsideCell:
 
     def __init__(self, original: Any, cell: Any, place: Place) -> None:
         self.original, self.cell, self.place, self.before = original, cell, place, _LAZY
+
+    @property
+    def was_read(self) -> bool:
+        return self.before is not _LAZY
+
+    def changed(self) -> bool:
+        """Whether the program put something else there."""
+        return self.was_read and self.cell.cell_contents is not self.before
 
 
 class World:
@@ -68,10 +85,12 @@ class World:
         self.origin: dict[int, Place] = {}  # id of a wrapped value -> its place
         self.shadows: dict[int, Shadow] = {}  # by id of the copy
         self.created: dict[int, Any] = {}  # objects made by the program
-        self.attributes: dict[int, tuple[Any, dict[str, Any]]] = {}  # overlay of outside objects
+        self.dicts: dict[int, Entries] = {}  # by id of the original
+        self.slots: dict[int, Slots] = {}  # by id of the object
+        self.replaced: dict[int, tuple[Any, dict[str, Any]]] = {}  # objects with another __dict__
+        self.holders: dict[int, Any] = {}  # created objects whose __dict__ was read, by its id
         self.cells: dict[int, OutsideCell] = {}  # by id of the shadow cell
         self._cell_of: dict[int, OutsideCell] = {}  # by id of the original
-        self.names: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # overlay of globals
         self.home: dict[str, Any] | None = None  # globals of the frame itself
         self._keep: list[Any] = []
 
@@ -88,7 +107,7 @@ class World:
         known = self.memo.get(id(value))
         if known is not None:
             if known[2] is not place:
-                self.places.same.append((place, known[2]))
+                self.places.are_one(place, known[2])
             return known[1]
         wrapped = self._wrap(value, cls, place)
         self.memo[id(value)] = (value, wrapped, place)
@@ -140,62 +159,79 @@ class World:
 
     def _wrap_container(self, value: Any, cls: Any, place: Place) -> Any:
         copy = self._wrap_elements(value, cls, place)
-        store = getattr(value, "__dict__", None)
-        if store and copy is not value:  # a subclass with attributes of its own
-            place.instance().check(KEYS, tuple(store), f"attributes of {place.name}")
-            for name, v in store.items():
-                copy.__dict__[name] = self.wrap(v, place.in_instance(name))
+        if copy is value or not cls.__dictoffset__:
+            return copy
+        store = exact_dict(kinds.instance_dict(value), place.name)
+        if store or cls not in kinds.MAPPINGS:  # a subclass with attributes of its own
+            object.__setattr__(copy, "__dict__", self.wrap(store, place.instance()))
         return copy
 
     def _wrap_elements(self, value: Any, cls: Any, place: Place) -> Any:
-        if len(value) > _LARGEST:
-            raise Break(f"{place.name} has {len(value)} elements; too many to guard")
+        base = base_of(cls)
+        if base not in _COPIED:
+            raise Break(f"{place.name} is an object of type {cls.__qualname__}")
+        size = base.__len__(value)
+        if size > _LARGEST:
+            raise Break(f"{place.name} has {size} elements; too many to guard")
         if isinstance(value, dict):
             return self._wrap_dict(value, cls, place)
         if isinstance(value, tuple):
-            place.check(LENGTH, len(value), f"len({place.name}) == {len(value)}")
-            items = [self.wrap(v, place.item(i)) for i, v in enumerate(value)]
-            if cls in (tuple, type(value)) and all(
-                a is b for a, b in zip(items, value, strict=True)
-            ):
+            place.check(LENGTH, size, f"len({place.name}) == {size}")
+            items = [self.wrap(v, place.item(i)) for i, v in enumerate(tuple.__iter__(value))]
+            if all(a is b for a, b in zip(items, tuple.__iter__(value), strict=True)):
                 return value
             return tuple.__new__(cls, items)
         if isinstance(value, (set, frozenset)):
-            if not all(type(v) is type or type(v) in kinds.CONSTANT_TYPES for v in value):
+            elements = tuple(base.__iter__(value))
+            if not all(type(v) is type or type(v) in kinds.CONSTANT_TYPES for v in elements):
                 raise Break(f"{place.name} is a set of objects")
-            frozen = frozenset(value)
-            place.check(TRUTH, lambda s: frozenset(s) == frozen, f"{place.name} == {frozen}")
-            copy = cls(value)
-        elif isinstance(value, collections.deque):
-            raise Break(f"{place.name} is a deque")
+            frozen = _typed(elements)
+            place.check(
+                TRUTH, lambda s: _typed(base.__iter__(s)) == frozen, f"{place.name} == {elements}"
+            )
+            if base is frozenset:
+                return value
+            copy = set.__new__(cls)
+            set.update(copy, elements)
         else:
-            place.check(LENGTH, len(value), f"len({place.name}) == {len(value)}")
-            copy = cls.__new__(cls)
+            place.check(LENGTH, size, f"len({place.name}) == {size}")
+            copy = list.__new__(cls)
             self.memo[id(value)] = (value, copy, place)  # a list may hold itself
-            list.extend(copy, [self.wrap(v, place.item(i)) for i, v in enumerate(value)])
+            items = [self.wrap(v, place.item(i)) for i, v in enumerate(list.__iter__(value))]
+            list.extend(copy, items)
         self.shadows[id(copy)] = Shadow(value, copy, place)
         return copy
 
     def _wrap_dict(self, value: Any, cls: Any, place: Place) -> Any:
-        keys = tuple(value)
+        base = base_of(cls)
+        keys = tuple(base.__iter__(value))
         if not all(type(k) in kinds.CONSTANT_TYPES or _by_identity(k) for k in keys):
             raise Break(f"keys of {place.name} are neither constants nor classes or functions")
-        if isinstance(value, collections.OrderedDict):
-            place.check(TRUTH, lambda d: tuple(d) == keys, f"keys of {place.name} are {keys}")
+        entries = self.dicts.get(id(value)) if cls is dict else None
+        if entries is not None and entries.place is not place:
+            self.places.are_one(place, entries.place)
+            place = entries.place
+        if base is collections.OrderedDict:
+            if len(keys) != dict.__len__(value):
+                raise Break(
+                    f"methods of dict changed {place.name}, whose order knows nothing of it"
+                )
+            place.check(TRUTH, _KeysAre(keys), f"keys of {place.name} are {keys}")
         else:
             place.check(KEYS, keys, f"keys of {place.name} are {keys}")
-        if cls is collections.defaultdict:
-            factory = self.wrap(value.default_factory, place.attribute("default_factory"))
-            copy: Any = collections.defaultdict(factory)
-        else:
-            copy = cls.__new__(cls)
-            if isinstance(value, collections.OrderedDict):
-                collections.OrderedDict.__init__(copy)
+        copy: Any = base.__new__(cls)
         self.memo[id(value)] = (value, copy, place)
-        store = type(copy).__setitem__ if cls in kinds.MAPPINGS else dict.__setitem__
+        if base is not dict:
+            base.__init__(copy)
+        if base is collections.defaultdict:
+            factory = self.wrap(value.default_factory, place.attribute("default_factory"))
+            _FACTORY.__set__(copy, factory)
+        store = _store_of(base)
         for k in keys:
             store(copy, k, self.wrap(dict.__getitem__(value, k), place.entry(k)))
         self.shadows[id(copy)] = Shadow(value, copy, place)
+        if entries is not None:
+            entries.hand_over(copy)
         return copy
 
     def place_of(self, value: Any) -> Place:
@@ -215,21 +251,23 @@ class World:
         self.created[id(value)] = value
         return value
 
+    def clear(self) -> None:
+        """Lets go of the program's objects."""
+        for table in (self.memo, self.created, self.shadows, self.dicts, self.slots, self.replaced):
+            table.clear()
+        self.holders.clear()
+
     def changes(self) -> Any:
         """What the program changed outside so far, to compare with later."""
         shadows = [
             (k, [id(x) for x in contents(s.copy)]) for k, s in self.shadows.items() if s.changed()
         ]
         written = [
-            [(k, n, id(v)) for k, (_, names) in table.items() for n, v in names.items()]
-            for table in (self.attributes, self.names)
+            [(k, n, id(v)) for k, e in table.items() for n, v in e.written.items()]
+            for table in (self.dicts, self.slots)
         ]
-        cells = [
-            id(c.cell.cell_contents)
-            for c in self.cells.values()
-            if c.before is not _LAZY and c.cell.cell_contents is not c.before
-        ]
-        return shadows, written, cells
+        cells = [id(c.cell.cell_contents) for c in self.cells.values() if c.changed()]
+        return shadows, written, cells, list(self.replaced)
 
     # -- closures and globals ----------------------------------------------------------------------
 
@@ -242,6 +280,8 @@ class World:
             known = OutsideCell(cell, types.CellType(_LAZY), place)
             self._cell_of[id(cell)] = known
             self.cells[id(known.cell)] = known
+        elif known.place is not place:
+            self.places.are_one(place, known.place)
         return known.cell
 
     def read_cell(self, cell: Any) -> Any:
@@ -261,46 +301,124 @@ class World:
         cell.cell_contents = value
         return value
 
+    def write_cell(self, cell: Any, value: Any) -> None:
+        if id(cell) in self.cells:
+            self.read_cell(cell)  # what was there is compared with at the end
+        cell.cell_contents = value
+
     def global_place(self, namespace: dict[str, Any]) -> Place:
         if namespace is self.home:
             return self.places.globals()
         name = namespace.get("__name__", "?")
         return self.places.constant(namespace, f"globals of {name}")
 
+    def namespace(self, names: dict[str, Any]) -> Entries:
+        """The globals of a function or the names of a module."""
+        found = self.dicts.get(id(names))
+        return found if found is not None else self.entries(names, self.global_place(names))
+
     def read_global(self, namespace: dict[str, Any], name: str, builtins: dict[str, Any]) -> Any:
         """A global of a function; UNSET when there is none."""
-        written = self.names.get(id(namespace))
-        if written is not None and name in written[1]:
-            value = written[1][name]
-            if value is not DELETED:
-                return value
-        elif name in namespace:
+        entries = self.namespace(namespace)
+        if name in namespace and entries.peek(name) is UNSET:
             value = namespace[name]
             if kinds.library_module(namespace.get("__name__")) and _unchanging(value):
                 return value
-            place = self.global_place(namespace)
-            return self.wrap(value, place.child(5, name, name))
-        if name not in builtins:
-            return UNSET
-        self.global_place(namespace).absent(name)
-        return builtins[name]
+        value = entries.get(name, name)
+        if value is not UNSET:
+            return value
+        return builtins.get(name, UNSET)
 
     def write_global(self, namespace: dict[str, Any], name: str, value: Any) -> None:
-        self.names.setdefault(id(namespace), (namespace, {}))[1][name] = value
+        entries = self.namespace(namespace)
+        if value is DELETED:
+            entries.delete(name)
+        else:
+            entries.set(name, value)
 
     # -- attributes of outside objects -------------------------------------------------------------
 
-    def written(self, value: Any, name: str) -> Any:
-        """What the program stored in an outside object: a value, DELETED, or UNSET."""
-        found = self.attributes.get(id(value))
-        return UNSET if found is None else found[1].get(name, UNSET)
+    def entries(self, original: dict[Any, Any], place: Place) -> Entries:
+        """The shadow of a dict from outside, to be asked by key."""
+        found = self.dicts.get(id(original))
+        if found is None:
+            found = Entries(self, original, place)
+            self.dicts[id(original)] = found
+            known = self.memo.get(id(original))
+            if known is not None:
+                found.copy, found.place = known[1], known[2]
+        if found.place is not place:
+            self.places.are_one(place, found.place)
+        return found
 
-    def write(self, value: Any, name: str, stored: Any) -> None:
-        self.attributes.setdefault(id(value), (value, {}))[1][name] = stored
+    def store(self, value: Any) -> Entries | None:
+        """What is stored in an object by name; None where it has no dictionary."""
+        if not type(value).__dictoffset__:
+            return None
+        if self.holds_itself(value):
+            shadow = self.shadows.get(id(value))
+            own = kinds.instance_dict(value)
+            if shadow is not None and id(own) not in self.shadows:
+                original = kinds.instance_dict(shadow.original)
+                own = self.wrap(original, shadow.place.instance())
+                object.__setattr__(value, "__dict__", own)
+            return Entries(self, None, None, own)
+        other = self.replaced.get(id(value))
+        if other is not None:
+            return Entries(self, None, None, other[1])
+        original = kinds.instance_dict(value)
+        if original is None:
+            return None
+        original = exact_dict(original, kinds.describe(value))
+        return self.entries(original, self.place_of(value).instance())
+
+    def holds_itself(self, value: Any) -> bool:
+        """Whether the attributes of an object are its own: it was made here, or is a copy."""
+        if id(value) in self.created or id(value) in self.shadows:
+            return True
+        if isinstance(value, tuple):  # a copy with other elements
+            place = self.origin.get(id(value))
+            known = self.memo.get(id(value))
+            return place is not None and (known is None or known[1] is not value)
+        return isinstance(value, BaseException) and id(value) not in self.origin
+
+    def slots_of(self, value: Any) -> Slots:
+        """What the program stored in slots of an outside object."""
+        found = self.slots.get(id(value))
+        if found is None:
+            found = self.slots[id(value)] = Slots(value)
+        return found
+
+    def original(self, value: Any) -> Any:
+        """The object from outside that a copy stands for; other values as they are."""
+        shadow = self.shadows.get(id(value))
+        return value if shadow is None else shadow.original
 
 
 _SLICE = ("start", "stop", "step")
-_LONG_LIVED = (4, 5)  # in a namespace or a class, or a constant
+_LONG_LIVED = (CONSTANT, DICT)  # in a namespace or a class, or a constant
+#: classes of C whose objects are copied
+_COPIED = (list, tuple, set, frozenset, dict, collections.OrderedDict, collections.defaultdict)
+_FACTORY: Any = collections.defaultdict.__dict__["default_factory"]
+
+
+def _store_of(base: Any) -> Any:
+    return base.__setitem__ if base is collections.OrderedDict else dict.__setitem__
+
+
+def _typed(elements: Any) -> frozenset[Any]:
+    """Elements of a set with their types: 1 is not True."""
+    return frozenset((type(v), v) for v in elements)
+
+
+class _KeysAre:
+    """A check of the order that only an OrderedDict knows."""
+
+    def __init__(self, keys: tuple[Any, ...]) -> None:
+        self.keys = [(type(k), k) for k in keys]
+
+    def __call__(self, mapping: Any) -> bool:
+        return [(type(k), k) for k in collections.OrderedDict.__iter__(mapping)] == self.keys
 
 
 def _by_identity(key: Any) -> bool:
@@ -323,5 +441,4 @@ def _unchanging(value: Any) -> bool:
 
 
 def _name_of(value: Any) -> str:
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    return name if isinstance(name, str) else type(value).__qualname__
+    return kinds.name_of(value) or type(value).__qualname__

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .._ir import settings
 from .._ir.graph import Dim
 from .._ir.symexpr import Expr, expr
 from .nest import Accumulate, Nest, Program, Stage, Step, Store, variable
@@ -21,8 +22,9 @@ AGAIN = 5
 def fuse(program: Program, body: Body) -> Program:
     """The same program with nests merged and stores that nobody reads left out."""
     steps: list[Step] = []
+    fusion = settings.current().fusion
     for step in program.steps:
-        if not (isinstance(step, Nest) and _join(steps, step, body)):
+        if not (fusion and isinstance(step, Nest) and _join(steps, step, body)):
             steps.append(step)
     program = _without_dead_stores(replace(program, steps=steps))
     joined = [_sums_together(s) if isinstance(s, Nest) else s for s in program.steps]

@@ -9,6 +9,7 @@ that is damaged, or that the native side refuses, is as good as none.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import platform
@@ -25,6 +26,7 @@ from .._ir import plain, symexpr
 from .._ir.graph import Graph, Node, ScalarType, TensorType, Value
 from .._ir.logs import enabled
 from .._ir.native import Function, Part, Program
+from .._ir.settings import current
 from .._ir.symbols import Guard, ShapeEnv
 from .._ir.symexpr import Expr
 from .._ir.symfloat import FloatExpr
@@ -87,7 +89,7 @@ def part(whole: str, there: str, lower: Callable[[], tuple[Any, ...]]) -> tuple[
         there: which cotangents there are.
         lower: compiles the part; what it gives has a `Program` first.
     """
-    key = plain.dumps((flambeau.get_default_dtype(), there, whole))
+    key = plain.dumps((flambeau.get_default_dtype(), _settings(), there, whole))
     name = None if enabled("output_code") else _file(key)
     found = None if name is None else _read(name)
     if found is not None and not _verify():
@@ -209,7 +211,7 @@ def _file(key: str) -> str:
 
 
 def _key(graph: Graph, wanted: Sequence[bool]) -> str:
-    modes = (flambeau.get_default_dtype(), flambeau.is_grad_enabled())
+    modes = (flambeau.get_default_dtype(), flambeau.is_grad_enabled(), _settings())
     described = (modes, tuple(wanted), _state(graph.env), _graph(graph, graph.env))
     numbers: dict[Value, int] = {}
 
@@ -231,6 +233,25 @@ def _key(graph: Graph, wanted: Sequence[bool]) -> str:
         return plain.tagged(x)
 
     return plain.dumps(described, other)
+
+
+def _settings() -> tuple[Any, ...]:
+    return dataclasses.astuple(current())
+
+
+def choice(graph: Graph, wanted: Sequence[bool], choose: Callable[[], int]) -> int:
+    """The number of what was chosen for a graph by trials, from the cache or from `choose`."""
+    try:
+        name: str | None = _file(plain.dumps(("choice", _key(graph, wanted))))
+    except plain.NotPlain:
+        name = None
+    found = None if name is None else _read(name)
+    if isinstance(found, int):
+        return found
+    made = choose()
+    if name is not None:
+        disk.write(name, plain.dumps(made).encode())
+    return made
 
 
 def _state(env: ShapeEnv) -> Any:

@@ -19,6 +19,7 @@ from flambeau.compiler import (
     register_backend,
     reset,
 )
+from flambeau.compiler._backends import lookup_backend
 from flambeau.compiler._module import OptimizedModule
 
 from . import backends, config, exc, utils
@@ -59,6 +60,7 @@ __all__ = [
     "graph_break",
     "is_compiling",
     "list_backends",
+    "lookup_backend",
     "mark_dynamic",
     "register_backend",
     "reset",

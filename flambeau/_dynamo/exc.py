@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from flambeau._capture.errors import BackendCompilerFailed, Unsupported
+from flambeau._capture.errors import (
+    BackendCompilerFailed,
+    FailOnRecompileLimitHit,
+    RecompileError,
+    Unsupported,
+)
 
-__all__ = ["BackendCompilerFailed", "Unsupported"]
+__all__ = ["BackendCompilerFailed", "FailOnRecompileLimitHit", "RecompileError", "Unsupported"]

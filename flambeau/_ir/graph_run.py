@@ -81,7 +81,7 @@ def _updating(uid: str, args: tuple[Any, ...], places: list[int]) -> tuple[Any, 
 
 def _copied(x: Any) -> Any:
     if not isinstance(x, flambeau.Tensor):
-        return flambeau.tensor(x)
+        return flambeau.tensor(x, device="cpu")
     made = flambeau.empty_strided(tuple(x.shape), x.stride(), dtype=x.dtype, device=x.device)
     if 0 in made.stride():  # of what repeats, one of each
         one = tuple(slice(0, 1) if s == 0 else slice(None) for s in made.stride())

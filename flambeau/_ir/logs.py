@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 TOPICS = ("graph_breaks", "recompiles", "guards", "graph_code", "bytecode", "output_code")
@@ -34,7 +36,24 @@ def enabled(topic: str) -> bool:
         ValueError: FLAMBEAU_LOGS names something else.
     """
     names = _named(os.environ.get("FLAMBEAU_LOGS", ""))
-    return topic in names or "all" in names
+    return topic in names or "all" in names or topic in _local.topics
+
+
+class _Local(threading.local):
+    topics: frozenset[str] = frozenset()
+
+
+_local = _Local()
+
+
+@contextmanager
+def printing(*topics: str) -> Iterator[None]:
+    """Inside, on this thread, these topics are printed too."""
+    before, _local.topics = _local.topics, _local.topics | {*topics}
+    try:
+        yield
+    finally:
+        _local.topics = before
 
 
 def log(topic: str, message: str | Callable[[], str]) -> None:

@@ -8,6 +8,7 @@ a guard: whatever was decided holds for all sizes that pass the guards. Nothing 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -103,6 +104,8 @@ class ShapeEnv:
     def wrap(self, e: Expr) -> SymInt | int:
         """An expression as a number: an int where it is constant."""
         e = self.simplify(e)
+        if e.constant is None and any(abs(c) >= _HUGE for _, c in e.terms):
+            return self.specialise(e)
         return SymInt(e, self) if e.constant is None else e.constant
 
     def simplify(self, e: Expr) -> Expr:
@@ -190,7 +193,11 @@ class ShapeEnv:
     def specialise(self, e: Expr) -> int:
         """The hint as a plain int, guarded."""
         value = self.hint(e)
-        self.decide("==", e - value)
+        if abs(value) < _HUGE and all(abs(c) < _HUGE for _, c in e.terms):
+            self.decide("==", e - value)
+        else:
+            for name in sorted(e.symbols):
+                self.specialise_symbol(name)
         return value
 
     def specialise_symbol(self, name: str) -> int:
@@ -370,7 +377,15 @@ class SymInt:
     def __pos__(self) -> SymInt:
         return self
 
-    __round__ = __floor__ = __ceil__ = __pos__
+    __floor__ = __ceil__ = __pos__
+
+    def __round__(self, digits: Any = None) -> Any:
+        if digits is None or operator.index(digits) >= 0:
+            return self
+        return round(int(self), digits)
+
+    def __invert__(self) -> SymInt | int:
+        return self.env.wrap(-self.expr - 1)
 
     def __abs__(self) -> SymInt | int:
         return self if self >= 0 else -self
@@ -382,40 +397,102 @@ class SymInt:
         return not self == other
 
     def __ge__(self, other: Any) -> bool:
-        return self._related(">=", other, lambda a, b: a - b)
+        return self._related(">=", other, lambda a, b: a - b, math.ceil)
 
     def __le__(self, other: Any) -> bool:
-        return self._related(">=", other, lambda a, b: b - a)
+        return self._related(">=", other, lambda a, b: b - a, math.floor)
 
     def __gt__(self, other: Any) -> bool:
-        return self._related(">=", other, lambda a, b: a - b - 1)
+        return self._related(">=", other, lambda a, b: a - b - 1, math.floor)
 
     def __lt__(self, other: Any) -> bool:
-        return self._related(">=", other, lambda a, b: b - a - 1)
+        return self._related(">=", other, lambda a, b: b - a - 1, math.ceil)
 
-    def _related(self, relation: str, other: Any, make: Callable[[Expr, Expr], Expr]) -> Any:
+    def _related(
+        self,
+        relation: str,
+        other: Any,
+        make: Callable[[Expr, Expr], Expr],
+        to_integer: Callable[[float], int] | None = None,
+    ) -> Any:
+        """A comparison; with a float, by the integer that `to_integer` makes of it."""
+        if isinstance(other, float):
+            if math.isnan(other) or (to_integer is None and not other.is_integer()):
+                return False
+            if math.isinf(other):  # beyond all integers, as 2 is beyond 0
+                return self.env.decide(relation, make(expr(0), expr(2 if other > 0 else -2)))
+            other = int(other) if to_integer is None else to_integer(other)
         b = as_expr(other)
         if b is None:
             return NotImplemented
+        if _is_huge(other):
+            return self.env.decide(relation, make(expr(int(self)), b))
         return self.env.decide(relation, make(self.expr, b))
 
-    def __pow__(self, n: Any) -> Any:
-        if not isinstance(n, int) or n < 0:
+    def __pow__(self, n: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return pow(int(self), _decided(n), _decided(modulus))
+        if isinstance(n, float):
+            return _float(self) ** n
+        if not isinstance(n, (int, SymInt)):
             return NotImplemented
-        return self.env.wrap(self.expr**n)
+        n = int(n)
+        return self.env.wrap(self.expr**n) if 0 <= n <= _LARGEST_POWER else int(self) ** n
 
-    def __divmod__(self, other: Any) -> tuple[Any, Any]:
-        return self // other, self % other
+    def __rpow__(self, other: Any) -> Any:
+        return other ** int(self) if isinstance(other, (int, float)) else NotImplemented
+
+    def __lshift__(self, n: Any) -> Any:
+        if not isinstance(n, (int, SymInt)):
+            return NotImplemented
+        n = int(n)
+        return self * 2**n if 0 <= n < 63 else int(self) << n
+
+    def __rshift__(self, n: Any) -> Any:
+        if not isinstance(n, (int, SymInt)):
+            return NotImplemented
+        n = int(n)
+        return self // 2**n if 0 <= n < 63 else int(self) >> n
+
+    def __divmod__(self, other: Any) -> Any:
+        if not isinstance(other, (int, float, SymInt)):
+            return NotImplemented
+        x: Any = self
+        return x // other, x % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        if not isinstance(other, (int, float)):
+            return NotImplemented
+        x: Any = self
+        return other // x, other % x
 
     def __truediv__(self, other: Any) -> Any:
-        from .symfloat import SymFloat
-
-        return SymFloat.of(self) / other
+        return _float(self) / other
 
     def __rtruediv__(self, other: Any) -> Any:
-        from .symfloat import SymFloat
+        return other / _float(self)
 
-        return other / SymFloat.of(self)
+
+#: numbers that no native integer holds have no part in guards and formulas
+_HUGE = 2**62
+
+
+def _is_huge(x: Any) -> bool:
+    return isinstance(x, int) and abs(x) >= _HUGE
+
+
+#: powers of more are computed for the size seen: as polynomials they pass any native integer
+_LARGEST_POWER = 8
+
+
+def _float(x: SymInt) -> Any:
+    from .symfloat import SymFloat
+
+    return SymFloat.of(x)
+
+
+def _decided(x: Any) -> Any:
+    return int(x) if isinstance(x, SymInt) else x
 
 
 def as_expr(x: Any) -> Expr | None:
@@ -430,12 +507,10 @@ def _binary(name: str, operation: Callable[[Expr, Expr], Expr], divides: bool) -
         b = as_expr(other)
         if b is None:
             if isinstance(other, float):
-                from .symfloat import SymFloat
-
-                wide = SymFloat.of(self)
-                return getattr(wide, f"__{'r' if swap else ''}{name}__")(other)
+                return getattr(_float(self), f"__{'r' if swap else ''}{name}__")(other)
             return NotImplemented
-        x, y = (b, self.expr) if swap else (self.expr, b)
+        mine = expr(int(self)) if _is_huge(other) else self.expr
+        x, y = (b, mine) if swap else (mine, b)
         if divides and not self.env.decide("!=", y):
             raise ZeroDivisionError("integer division or modulo by zero")
         return self.env.wrap(operation(x, y))

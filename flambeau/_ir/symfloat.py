@@ -88,8 +88,12 @@ class SymFloat:
         """A function of one number: sqrt, exp, log, cos, sin."""
         return SymFloat(FloatExpr(function, (self.expr,)), self.env)
 
-    def __float__(self) -> float:
+    def _evaluated(self) -> Any:
+        """The value in Python's own arithmetic, for the integers that were seen."""
         return self.expr.evaluate({n: self.env.specialise_symbol(n) for n in self.expr.symbols})
+
+    def __float__(self) -> float:
+        return float(self._evaluated())
 
     def __bool__(self) -> bool:
         return float(self) != 0
@@ -97,8 +101,28 @@ class SymFloat:
     def __hash__(self) -> int:
         return hash(float(self))
 
+    def __int__(self) -> int:
+        return int(float(self))
+
+    __trunc__ = __int__
+
+    def __floor__(self) -> int:
+        return math.floor(float(self))
+
+    def __ceil__(self) -> int:
+        return math.ceil(float(self))
+
+    def __round__(self, digits: Any = None) -> Any:
+        return round(float(self), digits)
+
     def __neg__(self) -> SymFloat:
         return cast(Any, self) * -1.0
+
+    def __pos__(self) -> SymFloat:
+        return self
+
+    def __abs__(self) -> float:
+        return abs(float(self))
 
     def __eq__(self, other: object) -> bool:
         return _compared(self, other, operator.eq)
@@ -122,25 +146,74 @@ class SymFloat:
 def _compared(x: SymFloat, other: Any, relation: Callable[[Any, Any], bool]) -> Any:
     if not isinstance(other, (int, float, SymInt, SymFloat)):
         return NotImplemented
-    return relation(float(x), float(other) if not isinstance(other, int) else other)
+    return relation(float(x), decided(other))
+
+
+def decided(x: Any) -> Any:
+    """A number of any sort as Python's own; symbols in it are taken as they were seen."""
+    if isinstance(x, SymInt):
+        return int(x)
+    return float(x) if isinstance(x, SymFloat) else x
 
 
 def _plain(x: Any) -> Any:
     if isinstance(x, (SymFloat, SymInt)):
         return x.expr
-    return x if isinstance(x, (int, float)) else None
+    return x if type(x) in (bool, int, float) and math.isfinite(x) else None
 
 
-def _binary(name: str, op: str) -> None:
-    def forward(self: SymFloat, other: Any, swap: bool = False) -> Any:
-        b = _plain(other)
-        if b is None:
+def _defined(op: str, a: Any, b: Any, env: ShapeEnv) -> bool:
+    """Whether `a op b` is a float for all values of the symbols that pass the guards."""
+    if op == "/":
+        return _nonzero(b, env)
+    if op == "**":
+        small = isinstance(b, (int, float)) and abs(b) <= _LARGEST_POWER
+        return small and isinstance(a, FloatExpr) and a.op == "float" and _positive(a.args[0], env)
+    return True
+
+
+def _nonzero(x: Any, env: ShapeEnv) -> bool:
+    if isinstance(x, Expr):
+        return env.decide("!=", x)
+    if isinstance(x, FloatExpr):
+        if x.op in ("*", "/"):
+            return all(_nonzero(a, env) for a in x.args)
+        return x.op == "exp" or (x.op in ("float", "sqrt", "**") and _nonzero(x.args[0], env))
+    return x != 0
+
+
+def _positive(x: Any, env: ShapeEnv) -> bool:
+    return isinstance(x, Expr) and env.decide(">=", x - 1)
+
+
+#: powers of more are computed for the size seen: they may pass the largest float
+_LARGEST_POWER = 16
+
+
+def _binary(name: str, op: str, function: Callable[[Any, Any], Any]) -> None:
+    """An operator; what no float stands for in every run is computed for the sizes seen."""
+
+    def apply(self: SymFloat, other: Any, swap: bool) -> Any:
+        if not isinstance(other, (int, float, SymInt, SymFloat)):
             return NotImplemented
-        return SymFloat(FloatExpr(op, (b, self.expr) if swap else (self.expr, b)), self.env)
+        a, b = (_plain(other), self.expr) if swap else (self.expr, _plain(other))
+        if op in _FUNCTIONS and a is not None and b is not None and _defined(op, a, b, self.env):
+            return SymFloat(FloatExpr(op, (a, b)), self.env)
+        x, y = decided(self), decided(other)
+        return function(y, x) if swap else function(x, y)
 
-    setattr(SymFloat, f"__{name}__", forward)
-    setattr(SymFloat, f"__r{name}__", lambda self, other: forward(self, other, swap=True))
+    setattr(SymFloat, f"__{name}__", lambda self, other: apply(self, other, False))
+    setattr(SymFloat, f"__r{name}__", lambda self, other: apply(self, other, True))
 
 
-for _name, _op in (("add", "+"), ("sub", "-"), ("mul", "*"), ("truediv", "/"), ("pow", "**")):
-    _binary(_name, _op)
+for _name, _op, _function in (
+    ("add", "+", operator.add),
+    ("sub", "-", operator.sub),
+    ("mul", "*", operator.mul),
+    ("truediv", "/", operator.truediv),
+    ("pow", "**", operator.pow),
+    ("floordiv", "//", operator.floordiv),
+    ("mod", "%", operator.mod),
+    ("divmod", "divmod", divmod),
+):
+    _binary(_name, _op, _function)

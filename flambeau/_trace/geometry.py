@@ -126,8 +126,6 @@ def suggest_memory_format(shape: Shape, strides: Shape) -> str:
 
 def empty_like_strides(shape: Shape, strides: Shape) -> Shape:
     """Strides of `empty_like` that preserves the format."""
-    if is_contiguous(shape, strides):
-        return contiguous_strides(shape)
     if is_dense(shape, strides):
         return strides
 

@@ -6,6 +6,7 @@ binding to a function of the session, the name and the bound arguments in order.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,20 +22,36 @@ if TYPE_CHECKING:
 
 
 def converted(
-    session: Session, x: Any, dtype: Any, copy: bool = False, memory_format: Any = None
+    session: Session,
+    x: Any,
+    dtype: Any,
+    copy: bool = False,
+    memory_format: Any = None,
+    device: Any = None,
 ) -> Any:
     """x.to(...): itself when nothing changes."""
-    return session.shown(
-        session.op("to", session.fake(x), _PYTHON_DTYPES.get(dtype, dtype), copy, memory_format)
-    )
+    fake = session.fake(x)
+    dtype = _PYTHON_DTYPES.get(dtype, dtype)
+    if device is not None and device.type == fake.device.type:
+        device = None
+    return session.shown(session.op("to", fake, dtype, copy, memory_format, device))
+
+
+def _device(args: Any) -> Any:
+    """The device among arguments, by whatever name it is given."""
+    for a in args:
+        if isinstance(a, (flambeau.device, str)):
+            return flambeau.device(a)
+    return None
 
 
 def to(session: Session, name: str, x: Any, *args: Any) -> Any:
     """The three signatures of x.to, told apart by what the arguments are."""
     dtype = copy = memory_format = None
+    device = _device(args)
     for a in args:
         if isinstance(a, flambeau.Tensor):
-            dtype = a.dtype
+            dtype, device = a.dtype, a.device
         elif isinstance(a, flambeau.dtype) or a in _PYTHON_DTYPES:
             dtype = a
         elif isinstance(a, flambeau.memory_format):
@@ -42,7 +59,7 @@ def to(session: Session, name: str, x: Any, *args: Any) -> Any:
     # Booleans are non_blocking, then copy.
     flags = [a for a in args if isinstance(a, bool)]
     copy = len(flags) > 1 and flags[1]
-    return converted(session, x, dtype, bool(copy), memory_format)
+    return converted(session, x, dtype, bool(copy), memory_format, device)
 
 
 def _as(dtype: Any) -> Callable[..., Any]:
@@ -58,9 +75,9 @@ def type_as(session: Session, name: str, x: Any, other: Any) -> Any:
 
 def type_(session: Session, name: str, x: Any, dtype: Any = None, *rest: Any) -> Any:
     if dtype is None:
-        return flambeau.empty(0, dtype=x.dtype).type()
+        return flambeau.empty(0, dtype=x.dtype, device="cpu").type()
     if isinstance(dtype, str):
-        dtype = flambeau.empty(0).type(dtype).dtype
+        dtype = flambeau.empty(0, device="cpu").type(dtype).dtype
     return converted(session, x, getattr(dtype, "dtype", dtype))
 
 
@@ -74,10 +91,32 @@ def view(session: Session, name: str, x: Any, size: Any) -> Any:
 def tensor(session: Session, name: str, data: Any, *args: Any) -> Any:
     """Data of Python: made once, copied anew in every run."""
     dtype = next((a for a in args if isinstance(a, flambeau.dtype)), None)
+    device = _device(args) or session.default_device()
+    if isinstance(data, flambeau.Tensor):
+        return copied(session, data, dtype, device)
     if _has_fakes(data):
-        return stacked(session, data, dtype)
-    made = flambeau.tensor(data, dtype=dtype)
-    return session.shown(session.op("clone", session.attach(made).fake, None))
+        return converted(session, stacked(session, data, dtype), None, device=device)
+    constant = flambeau.tensor(data, dtype=dtype, device="cpu")
+    made = session.attach(constant)
+    if device is not None and device.type != "cpu":
+        return converted(session, made, None, device=device)
+    fresh = session.op("clone", made.fake, None)
+    fresh.memory.constant = constant
+    return session.shown(fresh)
+
+
+def copied(session: Session, x: Any, dtype: Any, device: Any) -> Any:
+    """torch.tensor(x) of a tensor: its data anew, without history."""
+    at = session.recorder.env.locate()
+    file, line = ("", 0) if at is None else (at.file, at.line)
+    words = (
+        "To copy a tensor, write sourceTensor.detach().clone() rather than tensor(sourceTensor)."
+    )
+    warnings.warn_explicit(words, UserWarning, file, line)
+    session.recorder.grad = False
+    fake = session.op("alias", session.fake(x))
+    device = device if device is not None and device.type != fake.device.type else None
+    return session.shown(session.op("to", fake, dtype, True, None, device))
 
 
 def _has_fakes(x: Any) -> bool:
@@ -109,15 +148,23 @@ def stacked(session: Session, data: Any, dtype: Any) -> Any:
     return converted(session, made, dtype) if dtype is not None else made
 
 
+def new_tensor(session: Session, name: str, x: Any, data: Any, *args: Any) -> Any:
+    """x.new_tensor(data): of its dtype and device, unless others are given."""
+    given = [a for a in args if isinstance(a, (flambeau.dtype, flambeau.device, str))]
+    return tensor(session, name, data, *given, x.dtype, x.device)
+
+
 def as_tensor(session: Session, name: str, data: Any, dtype: Any = None, *rest: Any) -> Any:
     if isinstance(data, flambeau.Tensor):
-        return converted(session, data, dtype)
-    return tensor(session, name, data, *([dtype] if isinstance(dtype, flambeau.dtype) else []))
+        return converted(session, data, dtype, device=_device(rest))
+    given = [a for a in (dtype, *rest) if isinstance(a, (flambeau.dtype, flambeau.device, str))]
+    return tensor(session, name, data, *given)
 
 
 def scalar_tensor(session: Session, name: str, number: Any, dtype: Any = None, *rest: Any) -> Any:
     dtype = dtype if isinstance(dtype, flambeau.dtype) else flambeau.get_default_dtype()
-    return session.shown(session.op("full", [], number, dtype, None))
+    device = _device(rest) or session.default_device()
+    return session.shown(session.op("full", [], number, dtype, device))
 
 
 def transposed(session: Session, name: str, x: Any) -> Any:
@@ -163,6 +210,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "type_as": type_as,
     "view": view,
     "tensor": tensor,
+    "new_tensor": new_tensor,
     "as_tensor": as_tensor,
     "asarray": as_tensor,
     "scalar_tensor": scalar_tensor,
@@ -170,7 +218,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "can_cast": metadata,
     "numel": numel,
     "detach": detach,
-    "cpu": _as(None),
+    "cpu": lambda session, name, x, *rest: to(session, name, x, "cpu", *rest),
     **{
         f"as_{name}": _as(getattr(flambeau, dtype))
         for name, dtype in (

@@ -112,7 +112,7 @@ class Indexer:
         elif isinstance(p, np.ndarray) and p.ndim == 0:
             self.part(p.item())
         elif isinstance(p, (np.ndarray, list, tuple)):
-            made = flambeau.tensor(p)
+            made = flambeau.tensor(p, device="cpu")
             if made.numel() == 0 and made.is_floating_point():
                 made = made.to(flambeau.int64)
             self.tensor(self.session.attach(made).fake)

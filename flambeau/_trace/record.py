@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 import flambeau
 
 from .._build.model import Op
@@ -73,6 +75,8 @@ class Recorder:
             return tuple(self.arg(a) for a in x)
         if isinstance(x, SymInt):
             return plain(x)
+        if isinstance(x, np.generic):  # a number of Python's, as graphs write it
+            return x.item()
         return x.expr if isinstance(x, SymFloat) else x
 
     def add(self, target: str, args: Sequence[Any], results: Sequence[Fake]) -> None:

@@ -52,6 +52,15 @@ def result_fields(uid: str) -> Any:
     return namedtuple(op.name, names) if names else None
 
 
+@cache
+def device_parameter(uid: str) -> int | None:
+    """Which parameter of a factory is its device; None for what takes tensors."""
+    bases = [p.type.base for p in record(uid).params]
+    if "Device" not in bases or any("Tensor" in b for b in bases):
+        return None
+    return bases.index("Device")
+
+
 @contextmanager
 def traced_by(session: Session | None) -> Iterator[None]:
     """Hands this thread's calls to a session, or to none."""
@@ -117,7 +126,8 @@ class Session:
             made = self.of_fake.get(id(x))
             if made is None:
                 with traced_by(None):
-                    made = FakeTensor._make_subclass(FakeTensor, flambeau.empty(0, dtype=x.dtype))
+                    empty = flambeau.empty(0, dtype=x.dtype, device="cpu")
+                    made = FakeTensor._make_subclass(FakeTensor, empty)
                 made.fake, made.session = x, self
                 self.of_fake[id(x)] = made
             return made
@@ -164,6 +174,9 @@ class Session:
             self.bound(op, p, named[p.name] if p.name in named else default(op.uid, p.name))
             for p in op.params
         ]
+        place = device_parameter(op.uid)
+        if place is not None and args[place] is None:
+            args[place] = self.default_device()
         result = self.recorder.call(op, inplace, args)
         out = named.get("out")
         if out is not None:
@@ -171,6 +184,19 @@ class Session:
         shown = self.shown(result)
         fields = result_fields(op.uid)
         return fields(*shown) if fields is not None and not inplace else shown
+
+    @staticmethod
+    def default_device() -> Any:
+        """Where factories that are not told a device put tensors; None: on the CPU, where graphs
+        run."""
+        device = flambeau.get_default_device()
+        return None if device.type == "cpu" else device
+
+    @staticmethod
+    def outside(function: Callable[..., Any], *args: Any) -> Any:
+        """The result of a call that no trace sees."""
+        with traced_by(None):
+            return function(*args)
 
     def into(self, result: Any, out: Any) -> Any:
         """Results written to the tensors of `out=`."""
@@ -230,6 +256,10 @@ def _integer(x: Any) -> Any:
 
 
 def _number(x: Any) -> Any:
-    if isinstance(x, (bool, int, float, complex, SymInt, SymFloat)):
+    if isinstance(x, (SymInt, SymFloat)) or type(x) in (bool, int, float, complex):
         return x
-    return x.item()  # a NumPy scalar, a tensor of one element
+    for base in (int, float, complex):  # of a class of its own, such as a NumPy scalar
+        if isinstance(x, base):
+            make: Any = base
+            return make(x)
+    return x.item()  # a NumPy scalar that is no number of Python, a tensor of one element

@@ -169,8 +169,14 @@ class FakeTensor(Tensor):
     def _unknown(self, *args: Any, **kwargs: Any) -> Any:
         raise DataDependent("the value of a traced tensor is known only when it runs")
 
-    item = tolist = numpy = __bool__ = __int__ = __float__ = __index__ = __complex__ = _unknown
-    __array__ = __format__ = data_ptr = untyped_storage = storage = _unknown
+    numpy = __array__ = __format__ = data_ptr = untyped_storage = storage = _unknown
+
+    def value_of(self, name: str, *args: Any) -> Any:
+        """What a method that reads values gives, for a tensor made of the program's own numbers."""
+        constant = self.fake.constant
+        if constant is None:
+            self._unknown()
+        return self.session.outside(getattr(constant, name), *args)
 
     # -- indexing, conversions ------------------------------------------------------------------
 
@@ -255,5 +261,13 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     _comparison(_name)
 for _name, _method in (("__neg__", "neg"), ("__abs__", "abs"), ("__invert__", "bitwise_not")):
     _unary(_name, _method)
+
+
+def _value(name: str) -> None:
+    _define(name, lambda self, *args: self.value_of(name, *args))
+
+
+for _name in ("item", "tolist", "bool", "int", "float", "index", "complex"):
+    _value(_name if _name in ("item", "tolist") else f"__{_name}__")
 for _name in ("T", "mT", "H", "mH", "real", "imag"):
     _attribute(_name)

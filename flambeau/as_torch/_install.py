@@ -197,7 +197,7 @@ class Finder:
             found = None
         if found is not None:
             spec = importlib.machinery.ModuleSpec(
-                fullname, cast(Any, _Present(ours)), origin=found.origin
+                fullname, cast(Any, _Present(ours, found.loader)), origin=found.origin
             )
             spec.submodule_search_locations = found.submodule_search_locations
             return spec
@@ -230,8 +230,13 @@ class _Adopting:
 class _Present:
     """Loads `torch.x` by importing our x, which is the same object."""
 
-    def __init__(self, ours: str) -> None:
-        self.ours = ours
+    def __init__(self, ours: str, loader: Any = None) -> None:
+        self.ours, self.loader = ours, loader
+
+    def get_code(self, fullname: str) -> types.CodeType | None:
+        """The module's code, for `python -m`."""
+        code: types.CodeType | None = self.loader.get_code(self.ours)
+        return code
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         if spec.name == _THEIRS:

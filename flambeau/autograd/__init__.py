@@ -7,6 +7,7 @@ for checking and for higher-order functions are loaded on first use.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import types
 from collections.abc import Sequence
@@ -212,16 +213,13 @@ def _is_checkpoint_valid() -> bool:
     return not _C._backward_is_restricted()
 
 
-_MODULES = ("functional", "profiler")
-
-
 def __getattr__(name: str) -> Any:
     if name in ("gradcheck", "gradgradcheck"):
         module = sys.modules.get(f"{__name__}.gradcheck")
         module = module or importlib.import_module(f"{__name__}.gradcheck")
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return globals()[name]
-    if name in _MODULES:
+    if not name.startswith("_") and importlib.util.find_spec(f"{__name__}.{name}") is not None:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -111,11 +111,11 @@ def _difference(
     func: Callable[..., Any], inputs: tuple[Any, ...], x: Tensor, u: Tensor, eps: float
 ) -> list[Tensor]:
     """Central difference of all outputs along ``u``, a flat real direction of ``x``."""
-    with fb.no_grad():
-        with _moved(x, u * eps):
-            ahead = [_flat(y).clone() for y in _inexact_outputs(func, inputs)]
-        with _moved(x, u * -eps):
-            behind = [_flat(y).clone() for y in _inexact_outputs(func, inputs)]
+    # The inputs want gradients as in the analytical pass: what the function makes of that counts.
+    with _moved(x, u * eps):
+        ahead = [_flat(y).detach().clone() for y in _inexact_outputs(func, inputs)]
+    with _moved(x, u * -eps):
+        behind = [_flat(y).detach().clone() for y in _inexact_outputs(func, inputs)]
     return [(a - b) / (2 * eps) for a, b in zip(ahead, behind, strict=True)]
 
 
@@ -523,7 +523,7 @@ def gradgradcheck(
 
     with fb.enable_grad():
         return gradcheck(
-            _recording(gradient),
+            gradient,
             given + vectors,
             eps=eps,
             atol=atol,
@@ -538,16 +538,6 @@ def gradgradcheck(
             check_backward_ad=check_rev_over_rev,
             masked=masked,
         )
-
-
-def _recording(func: Callable[..., Any]) -> Callable[..., Any]:
-    """``func`` with gradients recorded, also inside the numerical pass, which records none."""
-
-    def run(*args: Any) -> Any:
-        with fb.enable_grad():
-            return func(*args)
-
-    return run
 
 
 def _needs(x: Any, like: Any) -> bool:

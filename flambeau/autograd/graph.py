@@ -9,7 +9,9 @@ from __future__ import annotations
 import abc
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from flambeau import _C
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
@@ -140,6 +143,81 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         yield
     finally:
         _C._disable_saved_tensors_hooks(before)
+
+
+class _Saved:
+    """A saved tensor, and later a copy of it as it was."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+
+class _AllowMutation:
+    """What was saved inside one `allow_mutation_on_saved_tensors` block, by its memory."""
+
+    def __init__(self) -> None:
+        self.open = True
+        self._saved: dict[int, weakref.WeakSet[_Saved]] = {}
+
+    def pack(self, tensor: Tensor) -> _Saved:
+        saved = _Saved(tensor)
+        memory = tensor.untyped_storage()._cdata
+        self._saved.setdefault(memory, weakref.WeakSet()).add(saved)
+        return saved
+
+    def unpack(self, saved: _Saved) -> Tensor:
+        if not self.open:
+            raise AssertionError(
+                "allow_mutation_on_saved_tensors: backward was run outside of the block in which "
+                "the graph was recorded"
+            )
+        return saved.tensor
+
+    def before_change(self, tensor: Tensor) -> None:
+        with _C.no_grad():
+            for saved in self._saved.pop(tensor.untyped_storage()._cdata, ()):
+                saved.tensor = saved.tensor.clone()
+
+    def clear(self) -> None:
+        """Forgets what was saved so far: later changes of it are not seen."""
+        self._saved.clear()
+
+
+_mutation_block: ContextVar[_AllowMutation | None] = ContextVar("mutation_block", default=None)
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutation]:
+    """Tensors that were saved for backward may be changed in place inside the block.
+
+    A tensor that somebody saved is copied before it is changed, so that backward, which must run
+    inside the block too, finds what was saved.
+
+    Raises:
+        RuntimeError: blocks cannot be nested.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x.clone()
+    ...     out = (y * y).sum()
+    ...     _ = y.zero_()
+    ...     out.backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+    if _mutation_block.get() is not None:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    block = _AllowMutation()
+    token = _mutation_block.set(block)
+    watch = _C._push_change_watch(block.before_change)
+    try:
+        with saved_tensors_hooks(block.pack, block.unpack):
+            yield block
+    finally:
+        _C._remove_change_watch(watch)
+        _mutation_block.reset(token)
+        block.clear()
+        block.open = False
 
 
 class _MultiHandle:

@@ -1,8 +1,9 @@
-"""Back ends by name. A back end is `f(graph, example_inputs) -> callable`; the callable takes the
-graph's inputs and returns a tuple of its outputs."""
+"""Back ends by name. A back end is `f(gm, example_inputs) -> callable`: `gm` is a `fx.GraphModule`,
+and the callable takes the graph's inputs and returns its outputs."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -55,17 +56,43 @@ def register_backend(
     return compiler_fn
 
 
-def find(backend: str | Backend, mode: str | None, options: dict[str, Any] | None) -> Backend:
-    """The back end of a name, or the function itself.
+def lookup_backend(compiler_fn: str | Backend) -> Backend:
+    """The back end of a name, which may be called in one's own; a function is itself.
 
     Raises:
         ValueError: there is none of that name.
+
+    >>> eager = torch._dynamo.lookup_backend("eager")
+    >>> own = torch.compile(lambda x: x + 1, backend=lambda gm, examples: eager(gm, examples))
+    >>> own(torch.zeros(1))
+    tensor([1.])
+    """
+    found = find(compiler_fn, None, None)
+    if not getattr(found, "takes_graph", False):
+        return found
+
+    def back_end(gm: Any, example_inputs: Any, **more: Any) -> Callable[..., Any]:
+        from flambeau.fx._captured import graph_of
+
+        return found(graph_of(gm, example_inputs), example_inputs, **more)
+
+    back_end.takes_graph = True  # type: ignore[attr-defined]
+    return back_end
+
+
+def find(backend: str | Backend, mode: str | None, options: dict[str, Any] | None) -> Backend:
+    """The back end of a name, or the function itself, with the mode and options it is to be told.
+
+    Raises:
+        ValueError: there is none of that name, or it has no options.
         RuntimeError: this build has no such back end.
     """
+    told: dict[str, Any] = {"mode": mode} if mode not in (None, "default") else {}
+    told |= {"options": options} if options else {}
     if not isinstance(backend, str):
-        return backend
+        return functools.partial(backend, **told) if told else backend
     if backend in _registered:
-        return _registered[backend]
+        return functools.partial(_registered[backend], **told) if told else _registered[backend]
     if backend not in _BUILT_IN:
         raise ValueError(
             f"compile: expected backend to be one of {', '.join(list_backends())} or a function, "
@@ -82,6 +109,11 @@ def find(backend: str | Backend, mode: str | None, options: dict[str, Any] | Non
             "captured graphs without compiling them"
         ) from None
     found: Backend = getattr(module, name)
-    if backend == "inductor" and (mode or options):
-        return lambda graph, examples: found(graph, examples, mode=mode, options=options)
-    return found
+    if not told:
+        return found
+    if backend != "inductor":
+        raise ValueError(f"compile: the back end {backend!r} has no options, got {told}")
+    from flambeau import _inductor
+
+    set_by_mode = _inductor.list_mode_options(mode) if mode else {}
+    return functools.partial(found, options=_inductor.config.checked(options or set_by_mode))

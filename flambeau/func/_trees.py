@@ -7,7 +7,8 @@ graph, so that levels of derivatives cannot be confused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import flambeau as fb
@@ -58,7 +59,25 @@ def tensors_of(tree: Any, what: str) -> tuple[list[Any], Any]:
 def fresh_input(x: Any) -> Any:
     """An alias to differentiate by."""
     y = _C._func_fresh(_C._func_lift(x))
-    return y if y.requires_grad else y.requires_grad_()
+    if not y.requires_grad:
+        y.requires_grad = True
+    return y
+
+
+@contextlib.contextmanager
+def frame(*trees: Any) -> Iterator[None]:
+    """While it runs a function: what the function was not given and did not make is not changed."""
+    given = [x for x in pytree.tree_leaves(trees) if isinstance(x, _C.Tensor)]
+    entered = _C._func_enter(given)
+    try:
+        yield
+    finally:
+        _C._func_leave(entered)
+
+
+def own_handles(tree: Any) -> Any:
+    """Other handles on tensors that are not differentiated: their history is the function's."""
+    return pytree.tree_map(lambda x: _C._func_fresh(x) if type(x) is _C.Tensor else x, tree)
 
 
 def gradients(
@@ -77,11 +96,12 @@ def gradients(
     return [fb.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True)]
 
 
-def wanted_outside(
-    outer: bool, given: Sequence[Any], outputs: Sequence[Any], inputs: Sequence[Any]
-) -> bool:
-    """Whether somebody outside may differentiate what comes out: then it keeps its graph."""
-    return outer and (
+def wanted_outside(given: Sequence[Any], outputs: Sequence[Any], inputs: Sequence[Any]) -> bool:
+    """Whether somebody outside may differentiate what comes out: then it keeps its graph.
+
+    Leaves that were made inside of the frame are nobody's outside.
+    """
+    return (
         any(_C._func_wants_grad(x) for x in given)
         or _C._func_is_foreign()
         or _C._func_leads_elsewhere(list(outputs), list(inputs))

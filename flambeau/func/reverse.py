@@ -46,10 +46,14 @@ def grad_and_value(
         )
         with fb.enable_grad():
             inputs = [trees.fresh_input(x) for x in given]
-            new = trees.replaced(args, argnums, pytree.tree_unflatten(inputs, spec))
-            value, aux = trees.with_aux(func(*new, **kwargs), has_aux, "grad_and_value(f)(*args)")
-            _check_scalar(value)
-            keep = trees.wanted_outside(outer, given, [value], inputs)
+            new = trees.replaced(
+                trees.own_handles(args), argnums, pytree.tree_unflatten(inputs, spec)
+            )
+            with trees.frame(args, kwargs):
+                result = func(*new, **trees.own_handles(kwargs))
+                value, aux = trees.with_aux(result, has_aux, "grad_and_value(f)(*args)")
+                _check_scalar(value)
+                keep = outer and trees.wanted_outside(given, [value], inputs)
             grads = trees.gradients([value], inputs, None, keep, keep)
         gradient = pytree.tree_unflatten(grads, spec)
         value, aux = trees.released(value, keep), trees.released(aux, keep)
@@ -112,14 +116,15 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     given, spec = trees.tensors_of(primals, "vjp(f, *primals): expected primals")
     with fb.enable_grad():
         inputs = [trees.fresh_input(x) for x in given]
-        result = func(*pytree.tree_unflatten(inputs, spec))
-        result, aux = trees.with_aux(result, has_aux, "vjp(f, *primals)")
-        outputs, out_spec = trees.tensors_of(result, "vjp(f, *primals): Expected f(*primals)")
+        with trees.frame(primals):
+            result = func(*pytree.tree_unflatten(inputs, spec))
+            result, aux = trees.with_aux(result, has_aux, "vjp(f, *primals)")
+            outputs, out_spec = trees.tensors_of(result, "vjp(f, *primals): Expected f(*primals)")
+            keep = trees.wanted_outside(given, outputs, inputs)
     if not outputs:
         raise RuntimeError(
             "vjp(f, *primals): Expected f to be a function that has non-empty output"
         )
-    keep = trees.wanted_outside(outer, given, outputs, inputs)
 
     def pull(
         cotangents: Any, *more: Any, retain_graph: bool = True, create_graph: Any = None
@@ -137,8 +142,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         grads = trees.gradients(outputs, inputs, seeds, retain_graph, create)
         return tuple(pytree.tree_unflatten(grads, spec))
 
-    value = pytree.tree_unflatten(trees.released(outputs, keep), out_spec)
-    return (value, pull, trees.released(aux, keep)) if has_aux else (value, pull)
+    # Under no_grad the value has no history; cotangents that are pulled back later may have one.
+    shown = outer and keep
+    value = pytree.tree_unflatten(trees.released(outputs, shown), out_spec)
+    return (value, pull, trees.released(aux, shown)) if has_aux else (value, pull)
 
 
 def jacrev(

@@ -65,7 +65,8 @@ def jvp(
     level = _C._enter_nested_dual_level()
     try:
         duals = [_C._make_dual(x, v) for x, v in zip(xs, vs, strict=True)]
-        result = func(*pytree.tree_unflatten(duals, spec))
+        with trees.frame(primals, tangents):
+            result = func(*pytree.tree_unflatten(duals, spec))
         result, aux = trees.with_aux(result, has_aux, "jvp(f, primals, tangents)")
         outputs, out_spec = trees.tensors_of(
             result, "jvp(f, primals, tangents): Expected f(*primals)"
@@ -174,11 +175,10 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     given, spec = trees.tensors_of(primals, "linearize(f, *primals): expected primals")
     with fb.enable_grad():
         inputs = [trees.fresh_input(x) for x in given]
-        outputs, out_spec = trees.tensors_of(
-            func(*pytree.tree_unflatten(inputs, spec)),
-            "linearize(f, *primals): Expected f(*primals)",
-        )
-        probes = [fb.zeros_like(y).requires_grad_() for y in outputs]
+        with trees.frame(primals):
+            result = func(*pytree.tree_unflatten(inputs, spec))
+        outputs, out_spec = trees.tensors_of(result, "linearize(f, *primals): Expected f(*primals)")
+        probes = [trees.fresh_input(fb.zeros_like(y)) for y in outputs]
         pulled = trees.gradients(outputs, inputs, probes, True, True)
 
     def push(*tangents: Any) -> Any:

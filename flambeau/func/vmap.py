@@ -222,10 +222,13 @@ def vmap(
         batch = _batch_size(leaves, dims)
         if chunk_size is None or batch <= chunk_size:
             return _run(func, leaves, spec, dims, batch, out_dims, randomness, kwargs)
-        parts = [
-            _run(func, chunk, spec, dims, n, out_dims, randomness, kwargs)
-            for chunk, n in _chunks(leaves, dims, batch, chunk_size)
-        ]
+        # The same for all samples: each chunk draws from where the first one did.
+        state = _C.get_rng_state() if randomness == "same" else None
+        parts = []
+        for chunk, n in _chunks(leaves, dims, batch, chunk_size):
+            if state is not None:
+                _C.set_rng_state(state)
+            parts.append(_run(func, chunk, spec, dims, n, out_dims, randomness, kwargs))
         return _joined(parts, out_dims)
 
     return batched

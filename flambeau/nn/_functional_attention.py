@@ -219,13 +219,15 @@ def multi_head_attention_forward(
         p = None
         if mask is not None:
             shared = mask.shape[0] == 1
-            mask = mask.unsqueeze(0) if shared else mask.reshape(batch, num_heads, -1, source)
-        four = (batch, num_heads, -1, head)
+            whole = (batch, num_heads, mask.shape[1], source)
+            mask = mask.unsqueeze(0) if shared else mask.reshape(whole)
+        asked, known = (batch, num_heads, length, head), (batch, num_heads, source, head)
         out = scaled_dot_product_attention(
-            q.reshape(four), k.reshape(four), v.reshape(four), mask, dropout_p, causal
+            q.reshape(asked), k.reshape(known), v.reshape(known), mask, dropout_p, causal
         )
         out = out.permute(2, 0, 1, 3).reshape(length * batch, size)
-    out = linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
+    out = linear(out, out_proj_weight, out_proj_bias)
+    out = out.reshape(length, batch, out_proj_weight.shape[0])
     if batched:
         return out, p
     return out.squeeze(1), None if p is None else p.squeeze(0)

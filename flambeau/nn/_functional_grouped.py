@@ -6,6 +6,8 @@ transfer of a few integers; every product is an ordinary one, and derivatives ar
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import flambeau as torch
 from flambeau import Tensor
 
@@ -47,7 +49,11 @@ def grouped_mm(
         out = torch.bmm(mat_a, mat_b)
         return out if out_dtype is None else out.to(out_dtype)
     ends = [int(end) for end in offs.tolist()]
-    spans = list(zip([0, *ends], ends, strict=False))
+    spans = list(pairwise([0, *ends]))
+    size = mat_a.shape[-1] if mat_a.ndim == mat_b.ndim else mat_a.shape[0]
+    size = mat_b.shape[1] if mat_a.ndim == 3 else size
+    if ends[-1] > size or any(j < i for i, j in spans):
+        raise RuntimeError(f"grouped_mm: expected offs that rise to at most {size}, got {ends}")
     if mat_a.ndim == 2 and mat_b.ndim == 2:
         out = torch.stack([mat_a[:, i:j] @ mat_b[i:j] for i, j in spans])
     elif mat_a.ndim == 2:

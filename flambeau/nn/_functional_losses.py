@@ -52,7 +52,8 @@ def _mode(size_average: bool | None, reduce: bool | None, reduction: str) -> str
     return reduction
 
 
-def _same_sizes(input: Tensor, target: Tensor) -> None:
+def _same_sizes(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in one shape, so that neither counts as a number beside the other in promotion."""
     if target.shape != input.shape:
         warnings.warn(
             f"Using a target size ({target.size()}) that is different to the input size "
@@ -60,6 +61,8 @@ def _same_sizes(input: Tensor, target: Tensor) -> None:
             "Please ensure they have the same size.",
             stacklevel=3,
         )
+        input, target = _C.broadcast_tensors([input, target])
+    return input, target
 
 
 def mse_loss(
@@ -72,7 +75,7 @@ def mse_loss(
 ) -> Tensor:
     """Squared difference of `input` and `target`, perhaps weighted."""
     mode = _mode(size_average, reduce, reduction)
-    _same_sizes(input, target)
+    input, target = _same_sizes(input, target)
     return _ops.mse_loss(input, target, mode, weight)
 
 
@@ -86,7 +89,7 @@ def l1_loss(
 ) -> Tensor:
     """Absolute difference of `input` and `target`, perhaps weighted."""
     mode = _mode(size_average, reduce, reduction)
-    _same_sizes(input, target)
+    input, target = _same_sizes(input, target)
     return _ops.l1_loss(input, target, mode, weight)
 
 
@@ -100,7 +103,7 @@ def smooth_l1_loss(
 ) -> Tensor:
     """Quadratic within `beta` of zero, then linear with slope one (Girshick, 2015)."""
     mode = _mode(size_average, reduce, reduction)
-    _same_sizes(input, target)
+    input, target = _same_sizes(input, target)
     return _ops.smooth_l1_loss(input, target, mode, beta)
 
 
@@ -113,7 +116,7 @@ def huber_loss(
 ) -> Tensor:
     """Quadratic within `delta` of zero, then linear with slope delta (Huber, 1964)."""
     mode = _mode(None, None, reduction)
-    _same_sizes(input, target)
+    input, target = _same_sizes(input, target)
     return _ops.huber_loss(input, target, mode, delta, weight)
 
 

@@ -255,6 +255,13 @@ def _max_unpool(
             "are "
             f"of size {spatial})"
         )
+    last = _C.channels_last
+    if input.dim() == 4 and input.is_contiguous(memory_format=last) and not input.is_contiguous():
+        n, c = lead
+        zeros = _C.zeros([n, size, c], dtype=input.dtype, device=input.device)
+        places = indices.permute(0, 2, 3, 1).reshape(n, -1, c)
+        out = zeros.scatter(1, places, input.permute(0, 2, 3, 1).reshape(n, -1, c))
+        return out.reshape([n, *spatial, c]).permute(0, 3, 1, 2)
     zeros = _C.zeros(lead + [size], dtype=input.dtype, device=input.device)
     out = zeros.scatter(-1, indices.reshape(flat), input.reshape(flat))
     return out.reshape(lead + spatial)

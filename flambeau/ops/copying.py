@@ -44,8 +44,9 @@ def _(self, src, non_blocking, src_b):
 
 
 @structured(
-    kernel="copy_into", namespaces=(), method=False, out=False, batch=True, cpu_params=("self",)
-)
+    kernel="copy_into", namespaces=(), method=False, out=False, batch=True, cpu_params=("self",),
+    named_without=("CloneBackward", "dtype", "device"),
+)  # fmt: skip
 def _to_copy(
     self: Tensor,
     dtype: DType | None = None,
@@ -121,7 +122,7 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
 
 
 @structured(
-    kernel="fill_", inplace_kernel=True, namespaces=(), method=True, batch=True, idempotent=True
+    kernel="fill_", inplace_kernel=True, method=True, batch=True, idempotent=True
 )
 def fill_(self: Tensor, value: Number) -> Tensor:
     """Sets every entry to `value`.
@@ -138,7 +139,7 @@ def _(g):
 
 
 @fill_.overload(
-    kernel="fill_tensor_", inplace_kernel=True, namespaces=(), method=True, idempotent=True
+    kernel="fill_tensor_", inplace_kernel=True, method=True, idempotent=True
 )
 def fill_(self: Tensor, value: Tensor) -> Tensor:
     """The value given as a 0-d tensor.

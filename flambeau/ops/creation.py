@@ -110,7 +110,7 @@ def zeros(size: Ints, *, dtype: DType | None = None, device: Device | None = Non
     return empty(size, dtype=dtype, device=device)
 
 
-@composite(factory=True, method=False)
+@composite(factory=True, method=False, out=True)
 def ones(size: Ints, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:
     """Tensor of shape `size` filled with ones.
 
@@ -307,7 +307,7 @@ def _is_inexact(x: Number) -> bool:
     return dtype_of(x).is_inexact
 
 
-@structured(kernel="arange", factory=True, method=False, differentiable=False)
+@structured(kernel="arange", factory=True, out_any_shape=True, method=False, differentiable=False)
 def arange(
     start: Number,
     end: Number,
@@ -340,7 +340,9 @@ def arange(
     return empty([n], dtype=d, device=device)
 
 
-@arange.overload(kernel="arange_to", factory=True, method=False, differentiable=False)
+@arange.overload(
+    kernel="arange_to", factory=True, out_any_shape=True, method=False, differentiable=False
+)
 def arange(end: Number, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:
     """Values from 0 up to but without `end`.
 
@@ -354,7 +356,42 @@ def arange(end: Number, *, dtype: DType | None = None, device: Device | None = N
     return empty([n], dtype=d, device=device)
 
 
-@structured(kernel="linspace", factory=True, method=False, differentiable=False)
+@structured(
+    kernel="arange", factory=True, out_any_shape=True, method=False, differentiable=False,
+    python_name="range",
+)  # fmt: skip
+def inclusive_range(
+    start: Number = 0,
+    end: Number = 0,
+    step: Number = 1,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """Values from `start` to `end`, both included, `step` apart.
+
+    Deprecated: `arange` leaves its end out, as Python's range does.
+
+    >>> torch.arange(1, 4)
+    tensor([1, 2, 3])
+    """
+    warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior "
+        "is inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
+        "values in [start, end)."
+    )
+    d = dtype if dtype is not None else default_dtype()
+    check(float(step) != 0.0, "step must be nonzero")
+    check(abs(float(start)) < inf and abs(float(end)) < inf, "unsupported range")
+    check(
+        float(end) >= float(start) if float(step) > 0.0 else float(end) <= float(start),
+        "upper bound and lower bound inconsistent with step sign",
+    )
+    n = int((float(end) - float(start)) / float(step)) + 1
+    return empty([n], dtype=d, device=device)
+
+
+@structured(kernel="linspace", factory=True, out_any_shape=True, method=False, differentiable=False)
 def linspace(
     start: Number,
     end: Number,
@@ -374,7 +411,7 @@ def linspace(
     return empty([steps], dtype=d, device=device)
 
 
-@linspace.overload(kind="composite", method=False, factory=True, out=True)
+@linspace.overload(kind="composite", method=False, factory=True, out=True, out_any_shape=True)
 def linspace(
     start: Tensor | Number,
     end: Tensor | Number,
@@ -406,7 +443,7 @@ def _check_ends(op: str, start: Tensor, end: Tensor) -> None:
     )
 
 
-@structured(kernel="logspace", factory=True, method=False, differentiable=False)
+@structured(kernel="logspace", factory=True, out_any_shape=True, method=False, differentiable=False)
 def logspace(
     start: Number,
     end: Number,
@@ -427,7 +464,7 @@ def logspace(
     return empty([steps], dtype=d, device=device)
 
 
-@logspace.overload(kind="composite", method=False, factory=True, out=True)
+@logspace.overload(kind="composite", method=False, factory=True, out=True, out_any_shape=True)
 def logspace(
     start: Tensor | Number,
     end: Tensor | Number,

@@ -718,7 +718,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
     )
     _check_fits("index_fill", "value", value, input.dtype)
     check_index(index.ndim <= 1, "Index is supposed to be a vector")
-    return empty(input.shape, like=input)
+    return empty_as(input)
 
 
 @index_fill.vjp
@@ -747,7 +747,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
         f"Only supports 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)",
     )
     check_index(index.ndim <= 1, "Index is supposed to be a vector")
-    return empty(input.shape, like=input)
+    return empty_as(input)
 
 
 @index_fill.vjp
@@ -868,7 +868,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         input.numel() > 0 or index.numel() == 0,
         "put_(): tried to put elements into an empty tensor",
     )
-    return empty(input.shape, like=input)
+    return empty_as(input)
 
 
 @put.vjp

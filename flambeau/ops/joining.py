@@ -90,7 +90,7 @@ def _(g, dims: Ints):
 
 
 @structured(kernel="roll", linear=True, out=False)
-def roll(input: Tensor, shifts: Ints1, dims: Ints1 = []) -> Tensor:
+def roll(input: Tensor, shifts: Ints1, dims: Ints1 | None = None) -> Tensor:
     """Copy with entries moved by `shifts` along `dims`, those that fall off coming in again.
     Without dims the tensor is rolled as if flat.
 
@@ -98,27 +98,33 @@ def roll(input: Tensor, shifts: Ints1, dims: Ints1 = []) -> Tensor:
     tensor([3, 0, 1, 2])
     """
     check(len(shifts) > 0, "`shifts` required")
-    flat = len(dims) == 0 and len(shifts) == 1
+    along: Ints = [] if dims is None else dims
+    flat = len(along) == 0 and len(shifts) == 1
     check(
-        flat or len(dims) == len(shifts),
-        f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}",
+        flat or len(along) == len(shifts),
+        f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(along)}",
     )
     check_index(
         flat or input.ndim > 0,
-        f"Dimension specified as {dims[0] if len(dims) > 0 else 0} but tensor has no dimensions",
+        f"Dimension specified as {along[0] if len(along) > 0 else 0} but tensor has no dimensions",
     )
-    for d in dims:
+    for d in along:
         wrap_dim(d, input.ndim)
-    return empty_as(input, memory_format=contiguous_format)
+    if input.is_contiguous():
+        return empty(input.shape, like=input)
+    layout = input.suggest_memory_format()
+    return empty(input.shape, dtype=input.dtype, like=input, memory_format=layout)
 
 
 @roll.vjp
-def _(g, shifts: Ints, dims: Ints):
+def _(g, shifts: Ints, dims: Ints | None):
     return g.roll([-s for s in shifts], dims)
 
 
 @roll.vmap
 def _(input, shifts, dims, batch):
+    if dims is None:
+        return input.reshape([batch, -1]).roll(shifts, [1]).reshape(input.shape)
     if len(dims) == 0:
         return input.reshape([batch, -1]).roll(shifts, [1]).reshape(input.shape)
     return input.roll(shifts, [wrap_dim(d, input.ndim - 1) + 1 for d in dims])

@@ -163,7 +163,7 @@ def lu_unpack(
     if unpack_pivots:
         m = LU_data.size(-2)
         order = _pivots_to_permutation(LU_pivots, m)
-        p = zeros(LU_pivots.shape[:-1] + [m, m], dtype=LU_data.dtype)
+        p = LU_pivots.new_zeros(LU_pivots.shape[:-1] + [m, m], dtype=LU_data.dtype)
         p.scatter_(-2, order.unsqueeze(-2), 1)
     if unpack_data:
         lower, upper = _unpack_factors(LU_data)

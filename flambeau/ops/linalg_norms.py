@@ -9,7 +9,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="vector_norm", namespaces=(), method=False, out=False, batch=True)
+@structured(kernel="vector_norm", namespaces=(), method=False, out=False, batch=True, all_dims=True)
 def _vector_norm(input: Tensor, order: float, dims: Ints = (), keepdim: bool = False) -> Tensor:
     """The kernel of vector_norm; no dims are all dims.
 

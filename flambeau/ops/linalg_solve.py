@@ -199,7 +199,8 @@ def triangular_solve(
     a = A.transpose(-2, -1) if transpose else A
     x = linalg_solve_triangular(a, input, upper=upper != transpose, unitriangular=unitriangular)
     batch = broadcast_shapes(A.shape[:-2], input.shape[:-2])
-    copied = _columns(batch + A.shape[A.ndim - 2 :], A.dtype, A).copy_(A)
+    shape = batch + A.shape[A.ndim - 2 :]
+    copied = A.new_empty_strided(shape, _column_strides(shape)).copy_(A)
     return x, copied
 
 

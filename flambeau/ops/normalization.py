@@ -559,7 +559,9 @@ def _group_norm(
     )
     kind = opmath(input.dtype)
     stats = [input.size(0), num_groups]
-    return empty(input.shape, like=input), empty(stats, dtype=kind), empty(stats, dtype=kind)
+    layout = input.suggest_memory_format()
+    out = empty(input.shape, dtype=input.dtype, like=input, memory_format=layout)
+    return out, empty(stats, dtype=kind), empty(stats, dtype=kind)
 
 
 @_group_norm.vjp(undefined=True)
@@ -656,7 +658,9 @@ def group_norm_backward(
     """Cotangents of input, weight and bias of group_norm."""
     kind = opmath(input.dtype)
     c = input.size(1)
-    return empty(input.shape, like=input), empty([c], dtype=kind), empty([c], dtype=kind)
+    layout = input.suggest_memory_format()
+    gx = empty(input.shape, dtype=input.dtype, like=input, memory_format=layout)
+    return gx, empty([c], dtype=kind), empty([c], dtype=kind)
 
 
 @group_norm_backward.vmap
@@ -674,7 +678,7 @@ def _(g, input, weight, num_groups, mean, rstd, g_b, input_b, weight_b, mean_b, 
     return _unfolded(d_input, batch), d_weight, gs.to(m.dtype).sum(dims)
 
 
-@composite(namespaces=("nn.functional", "torch"), method=False)
+@composite(method=False)
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -686,9 +690,36 @@ def group_norm(
 
     Source: Wu and He, Group Normalization, 2018.
 
+    >>> torch.group_norm(torch.ones(1, 2, 3), 2).shape
+    torch.Size([1, 2, 3])
+    """
+    y, _, _ = _group_norm(input, weight, bias, num_groups, eps)
+    return y
+
+
+@composite(namespaces=(), method=False, aliases=("nn.functional.group_norm",))
+def group_norm_of_many(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises groups of channels of each sample; a batch with one value per group is refused.
+
+    Source: Wu and He, Group Normalization, 2018.
+
     >>> F.group_norm(torch.ones(1, 2, 3), 2).shape
     torch.Size([1, 2, 3])
     """
+    check(
+        input.ndim >= 2,
+        "Expected at least 2 dimensions for input tensor but received " + f"{input.ndim}",
+    )
+    check_value(
+        input.numel() != num_groups,
+        f"Expected more than 1 value per channel when training, got input size {input.shape}",
+    )
     y, _, _ = _group_norm(input, weight, bias, num_groups, eps)
     return y
 

@@ -44,6 +44,11 @@ def constant_pad_nd(input: Tensor, pad: Ints, value: Number = 0) -> Tensor:
             f"a negative output size, which is invalid. Check dimension {i} of your input.",
         )
         shape.append(size)
+    crops = True
+    for p in pad:
+        crops = crops and p <= 0
+    if crops:
+        return empty_as(strided(input, shape, input.strides, input.offset))
     return empty(shape, dtype=input.dtype, like=input, memory_format=input.suggest_memory_format())
 
 
@@ -66,6 +71,12 @@ def _index_pad(input: Tensor, pad: Ints, mode: str) -> Tensor:
         "other "
         f"non-zero dimensions for input, but got: {input.shape}",
     )
+    for k in range(input.ndim):
+        check(
+            input.shape[k] > 0 or mode == "circular" or (k == 0 and input.ndim == n + 2),
+            f"pad: Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size "
+            f"and other non-zero dimensions for input, but got: {input.shape}",
+        )
     shape = input.shape[: input.ndim - n]
     for i in range(n):
         j = n - 1 - i
@@ -157,7 +168,8 @@ def pad(input: Tensor, pad: Ints, mode: str = "constant", value: Number | None =
         if value is None:
             return constant_pad_nd(input, pad, 0)
         return constant_pad_nd(input, pad, value)
-    check_value(value is None, f'pad: Padding mode "{mode}" doesn\'t take in value argument')
+    if value is not None:
+        check(value == 0, f'Padding mode "{mode}" doesn\'t take in value argument')
     check_not_implemented(
         mode in ("reflect", "replicate", "circular"), f"pad: Unrecognised padding mode {mode}"
     )
@@ -332,6 +344,12 @@ def fold(
 # Rearrangements ---------------------------------------------------------------------------------
 
 
+@composite(namespaces=(), method=False)
+def _channels_lie_last(x: Tensor) -> bool:
+    """Are these images whose channels lie last in memory? What rearranges them keeps that."""
+    return x.ndim == 4 and x.suggest_memory_format() == channels_last
+
+
 @composite(method=False, namespaces=("torch", "nn.functional"))
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Channels (*, C r^2, H, W) spread over pixels: (*, C, H r, W r).
@@ -355,6 +373,9 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     lead = input.shape[:-3]
     n = len(lead)
     x = input.reshape(lead + [c // (r * r), r, r, h, w])
+    if _channels_lie_last(input):
+        y = x.permute([0, 4, 2, 5, 3, 1]).reshape([lead[0], h * r, w * r, c // (r * r)])
+        return (y.clone() if r == 1 else y).permute([0, 3, 1, 2])
     order = list(range(n))
     order.extend([n, n + 3, n + 1, n + 4, n + 2])
     out = x.permute(order).reshape(lead + [c // (r * r), h * r, w * r])
@@ -384,6 +405,9 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     lead = input.shape[:-3]
     n = len(lead)
     x = input.reshape(lead + [c, h // r, r, w // r, r])
+    if _channels_lie_last(input):
+        y = x.permute([0, 2, 4, 1, 3, 5]).reshape([lead[0], h // r, w // r, c * r * r])
+        return (y.clone() if r == 1 else y).permute([0, 3, 1, 2])
     order = list(range(n))
     order.extend([n, n + 2, n + 4, n + 1, n + 3])
     out = x.permute(order).reshape(lead + [c * r * r, h // r, w // r])
@@ -412,4 +436,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         f"{groups} groups.",
     )
     x = input.reshape([input.shape[0], groups, c // groups] + input.shape[2:])
+    if _channels_lie_last(input):
+        y = x.permute([0, 3, 4, 2, 1]).reshape([input.size(0), input.size(2), input.size(3), c])
+        return y.permute([0, 3, 1, 2])
     return x.transpose(1, 2).reshape(input.shape)

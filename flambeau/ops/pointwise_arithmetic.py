@@ -51,7 +51,7 @@ def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) ->
     >>> torch.add(torch.tensor([1.0, 2.0]), 10)
     tensor([11., 12.])
     """
-    if alpha == 1:
+    if alpha == 1 and not alpha.is_bool():
         return input + other
     _check_alpha("add", input, other, alpha)
     return input + alpha * other

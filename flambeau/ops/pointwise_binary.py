@@ -17,7 +17,7 @@ def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) ->
     tensor([0., 1.])
     """
     _check_subtraction(input, other)
-    if alpha == 1:
+    if alpha == 1 and not alpha.is_bool():
         return input - other
     _check_alpha("sub", input, other, alpha)
     return input - alpha * other
@@ -46,7 +46,7 @@ def rsub(input: Tensor, other: Tensor | Number, alpha: Number = 1) -> Tensor:
     tensor([ 0., -1.])
     """
     _check_subtraction(input, other)
-    if alpha == 1:
+    if alpha == 1 and not alpha.is_bool():
         return other - input
     _check_alpha("rsub", input, other, alpha)
     return other - alpha * input

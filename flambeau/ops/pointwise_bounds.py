@@ -116,7 +116,7 @@ def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     return pow(input.to(kind), exponent.to(kind))
 
 
-@pointwise(dtypes="bif", inplace=True, label="maximum_cpu")
+@pointwise(dtypes="bif", inplace=True, inplace_function=True, label="maximum_cpu")
 def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:
     """Input, but at least `min`.
 
@@ -132,7 +132,7 @@ def _(g, input, min):
     return s.where(input >= min, g, 0), s.where(input < min, g, 0)
 
 
-@pointwise(dtypes="bif", inplace=True, label="minimum_cpu")
+@pointwise(dtypes="bif", inplace=True, inplace_function=True, label="minimum_cpu")
 def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:
     """Input, but at most `max`.
 
@@ -244,7 +244,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     tensor([1., 0.])
     """
     _check_mask(self, mask, value)
-    return self._masked_fill_(mask, value)
+    return self._masked_fill_(mask, value if is_wrapped(value) else value.clone())
 
 
 @composite(namespaces=(), method=False)

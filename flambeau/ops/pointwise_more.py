@@ -143,6 +143,16 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     >>> torch.polar(torch.tensor([2.0]), torch.tensor([0.0]))
     tensor([2.+0.j])
     """
+    check(
+        _is_part(abs.dtype) and _is_part(angle.dtype),
+        "Expected both inputs to be Half, Float or Double tensors but got "
+        f"{scalar_type_name(abs.dtype)} and {scalar_type_name(angle.dtype)}",
+    )
+    check(
+        abs.dtype == angle.dtype,
+        f"Expected object of scalar type {scalar_type_name(abs.dtype)} but got scalar type "
+        f"{scalar_type_name(angle.dtype)} for second argument",
+    )
     return complex(abs * angle.cos(), abs * angle.sin())
 
 

@@ -377,7 +377,7 @@ def randint_like(
     )
 
 
-@composite(out=True)
+@composite(out=True, out_any_dtype=True)
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Ones with the probabilities that `input` gives, else zeros, laid out by rows.
 

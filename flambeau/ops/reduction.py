@@ -62,7 +62,7 @@ def _count_reduced(shape: Ints, dim: Ints | None) -> int:
     return n
 
 
-@structured(kernel="sum", linear=True, batch=True, out_cast=True)
+@structured(kernel="sum", linear=True, batch=True, all_dims=True, out_cast=True)
 def sum(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -82,7 +82,7 @@ def _(g, input, dim, keepdim):
     return wide if g.dtype == input.dtype else wide.to(input.dtype)
 
 
-@structured(kernel="mean", linear=True, batch=True, out_cast=True)
+@structured(kernel="mean", linear=True, batch=True, all_dims=True, out_cast=True)
 def mean(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -199,7 +199,7 @@ def _(g, input, dim: int, keepdim: bool, result):
     return _prod_cotangent(wide, input, whole, wrap_dim(dim, input.ndim))
 
 
-@structured(kernel="nansum", batch=True, out_cast=True)
+@structured(kernel="nansum", batch=True, all_dims=True, out_cast=True)
 def nansum(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -237,7 +237,7 @@ def nanmean(
     return nansum(input, dim, keepdim, dtype=dtype) / there
 
 
-@structured(kernel="count_nonzero", differentiable=False, out=False, batch=True)
+@structured(kernel="count_nonzero", differentiable=False, out=False, batch=True, all_dims=True)
 def count_nonzero(input: Tensor, dim: Ints1 | None = None) -> Tensor:
     """How many entries along `dim` are not zero. int64.
 

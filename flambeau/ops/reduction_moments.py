@@ -22,7 +22,7 @@ def _var_cotangent(
     return _unreduced(g, input.shape, dim, keepdim) * scale * centred
 
 
-@structured(kernel="var_mean", namespaces=(), method=False, out=False, batch=True)
+@structured(kernel="var_mean", namespaces=(), method=False, out=False, batch=True, all_dims=True)
 def _var_mean(
     input: Tensor, dim: Ints | None, correction: float, keepdim: bool
 ) -> Tuple[Tensor, Tensor]:
@@ -56,7 +56,7 @@ def _(g0: Tensor | None, g1: Tensor | None, input, dim, correction: float, keepd
     return out.expand(input.shape)
 
 
-@structured(kernel="std_mean", namespaces=(), method=False, out=False, batch=True)
+@structured(kernel="std_mean", namespaces=(), method=False, out=False, batch=True, all_dims=True)
 def _std_mean(
     input: Tensor, dim: Ints | None, correction: float, keepdim: bool
 ) -> Tuple[Tensor, Tensor]:
@@ -251,7 +251,7 @@ def NAME_mean(
     return _NAME_and_mean(input, dim, c, keepdim)
 
 
-@structured(kernel="logsumexp", namespaces=(), method=False, out=False, batch=True)
+@structured(kernel="logsumexp", namespaces=(), method=False, out=False, batch=True, all_dims=True)
 def _logsumexp(input: Tensor, dim: Ints, keepdim: bool) -> Tensor:
     """log(sum(exp(x))) of real numbers.
 

@@ -67,12 +67,133 @@ def _rnn_layer(
     )
 
 
-@_rnn_layer.vjp
-def _(g0, g1, g2, x, h0, c0, w, b, sizes, mode, reverse, result0, result3):
-    gx, gh, gc, gw, gb = _rnn_layer_backward(
-        g0, g1, g2, result0, result3, h0, c0, w, sizes, mode, reverse
+@_rnn_layer.vjp(undefined=True)
+def _(
+    g0: Tensor | None, g1: Tensor | None, g2: Tensor | None, g3: Tensor | None,
+    x, h0, c0, w, b, sizes, mode, reverse, result0, result3,
+):  # fmt: skip
+    kind = result0.dtype
+    gy = zeros(result0.shape, dtype=kind) if g0 is None else g0
+    gh = zeros(h0.shape, dtype=kind) if g1 is None else g1
+    gc = zeros(h0.shape if mode == LSTM else [0], dtype=kind) if g2 is None else g2
+    if g3 is None and not grad_mode():
+        gx, gh0, gc0, gw, gb = _rnn_layer_backward(
+            gy, gh, gc, result0, result3, h0, c0, w, sizes, mode, reverse
+        )
+        return gx, gh0, gc0, gw, gb
+    # A derivative of this one follows the gates and states that were kept (result3) back to here,
+    # where their cotangent g3 goes on as that of the outputs does.
+    gx, gh0, gc0, gw, gb = _rnn_layer_backward_steps(
+        gy, gh, gc, g3, result0, result3, h0, c0, w, sizes, mode, reverse
     )
-    return gx, gh, gc, gw, gb
+    return gx, gh0, gc0, gw, gb
+
+
+@composite(namespaces=())
+def _rnn_layer_backward_steps(
+    gy: Tensor, gh: Tensor, gc: Tensor, gs: Tensor | None, y: Tensor, saved: Tensor, h0: Tensor,
+    c0: Tensor | None, w: Tensor, sizes: Ints, mode: int, reverse: bool,
+) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """`_rnn_layer_backward` as operations that can be derived again, with a cotangent of `saved`.
+
+    >>> w = torch.zeros(3, 2), torch.zeros(3, 3)
+    >>> torch.rnn_tanh_cell(torch.ones(1, 2), torch.zeros(1, 3), *w)
+    tensor([[0., 0., 0.]])
+    """
+    kind = saved.dtype
+    hidden = h0.shape[1]
+    ys = y.to(kind)
+    ws = w.to(kind)
+    starts = h0.to(kind)
+    dys = gy.to(kind)
+    dh = gh.to(kind)
+    dc = gc.to(kind)
+    firsts: Ints = []
+    at = 0
+    for n in sizes:
+        firsts.append(at)
+        at += n
+    parts_x: Tensors = []
+    parts_h: Tensors = []
+    befores: Tensors = []
+    for i in range(len(sizes)):
+        t = i if reverse else len(sizes) - 1 - i
+        n = sizes[t]
+        ran = t + 1 if reverse else t - 1
+        known = 0
+        if ran >= 0 and ran < len(sizes):
+            known = min(n, sizes[ran])
+        before = starts.narrow(0, known, n - known)
+        if known > 0:
+            before = cat([ys.narrow(0, firsts[ran], known), before], 0)
+        befores.append(before)
+        d = dys.narrow(0, firsts[t], n) + dh.narrow(0, 0, n)
+        direct = d
+        from_x = d
+        from_h = d
+        if mode == LSTM:
+            k = saved.narrow(0, firsts[t], n).chunk(5, 1)
+            c = dc.narrow(0, 0, 0)
+            if c0 is not None:
+                c = c0.to(kind).narrow(0, known, n - known)
+            if known > 0:
+                c = cat([saved.narrow(0, firsts[ran], known).narrow(1, 4 * hidden, hidden), c], 0)
+            th = k[4].tanh()
+            dcs = dc.narrow(0, 0, n) + d * k[3] * (1 - th * th)
+            di = dcs * k[2]
+            df = dcs * c
+            dg = dcs * k[0]
+            do = d * th
+            if gs is not None:
+                more = gs.narrow(0, firsts[t], n).chunk(5, 1)
+                inner = dcs + more[4]
+                dcs = inner
+                di = inner * k[2] + more[0]
+                df = inner * c + more[1]
+                dg = inner * k[0] + more[2]
+                do = do + more[3]
+            from_x = cat(
+                [
+                    di * k[0] * (1 - k[0]), df * k[1] * (1 - k[1]), dg * (1 - k[2] * k[2]),
+                    do * k[3] * (1 - k[3]),
+                ], 1,
+            )  # fmt: skip
+            from_h = from_x
+            direct = zeros(d.shape, dtype=kind)
+            dc = cat([dcs * k[1], dc.narrow(0, n, dc.shape[0] - n)], 0)
+        elif mode == GRU:
+            k = saved.narrow(0, firsts[t], n).chunk(4, 1)
+            dm = d * (1 - k[1])
+            dz = d * (before - k[2])
+            if gs is not None:
+                more = gs.narrow(0, firsts[t], n).chunk(4, 1)
+                dm = dm + more[2]
+                dz = dz + more[1]
+            dm = dm * (1 - k[2] * k[2])
+            dr = dm * k[3]
+            dp = dm * k[0]
+            if gs is not None:
+                more = gs.narrow(0, firsts[t], n).chunk(4, 1)
+                dr = dr + more[0]
+                dp = dp + more[3]
+            dr = dr * k[0] * (1 - k[0])
+            dz = dz * k[1] * (1 - k[1])
+            from_x = cat([dr, dz, dm], 1)
+            from_h = cat([dr, dz, dp], 1)
+            direct = d * k[1]
+        else:
+            v = ys.narrow(0, firsts[t], n)
+            from_x = d * (1 - v * v) if mode == TANH else d * (v > 0).to(kind)
+            from_h = from_x
+            direct = zeros(d.shape, dtype=kind)
+        parts_x.append(from_x)
+        parts_h.append(from_h)
+        dh = cat([direct + mm(from_h, ws), dh.narrow(0, n, dh.shape[0] - n)], 0)
+    gx = cat(parts_x if reverse else parts_x[::-1], 0)
+    gates = cat(parts_h, 0)
+    gw = mm(gates.t(), cat(befores, 0))
+    to = y.dtype
+    return gx.to(to), dh.to(to), dc.to(to), gw.to(to), gates.sum([0]).to(to)
 
 
 @structured(kernel="rnn_layer_backward", namespaces=(), out=False)

@@ -317,6 +317,8 @@ def cumulative_trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor:
         not x.dtype.is_bool,
         "cumulative_trapezoid: received a bool input for `x`, but bool is not supported",
     )
+    if y.size(d) == 0:
+        return zeros(y.shape, dtype=y.dtype) / 2.0
     steps = _trapezoid_steps(y, x, d, "cumulative_trapezoid")
     return cumsum(steps * _neighbour_sums(y, d, "cumulative_trapezoid"), d) / 2.0
 
@@ -330,4 +332,6 @@ def cumulative_trapezoid(y: Tensor, *, dx: Number = 1, dim: int = -1) -> Tensor:
     """
     d = wrap_dim(dim, y.ndim)
     check_index(y.ndim > 0, f"Dimension specified as {dim} but tensor has no dimensions")
+    if y.size(d) == 0:
+        return zeros(y.shape, dtype=y.dtype) * dx / 2.0
     return cumsum(_neighbour_sums(y, d, "cumulative_trapezoid"), d) * dx / 2.0

@@ -365,7 +365,7 @@ def tensor_split(input: Tensor, indices_or_sections: Ints, dim: int = 0) -> Tens
     return out
 
 
-@tensor_split.overload()
+@tensor_split.overload(tensors_first=True)
 def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: int = 0) -> Tensors:
     """Cuts or a number of sections from a tensor.
 
@@ -378,7 +378,8 @@ def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: int = 0
     )
     check(
         t.ndim <= 1,
-        f"tensor_split: expected tensor_indices_or_sections of at most 1 dim, got {t.ndim}",
+        "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+        f"one-dimensional tensor, but got a tensor with {t.ndim} dims",
     )
     if t.ndim == 0:
         return tensor_split(input, int(t.item()), dim)

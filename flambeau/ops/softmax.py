@@ -50,6 +50,37 @@ def _(g, input, dim, result):
     return softmax_backward(g, result, dim, input.dtype)
 
 
+@composite(method=False)
+def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """softmax as PyTorch's own functions call it; `half_to_float` gives float32 of float16.
+
+    >>> torch._softmax(torch.zeros(1), 0, False)
+    tensor([1.])
+    """
+    check(
+        not half_to_float or input.dtype == float16,
+        "_softmax: expected a float16 input with half_to_float, got {input.dtype}",
+    )
+    return softmax(input, dim, float32 if half_to_float else None)
+
+
+@composite(method=False)
+def _softmax_backward_data(
+    grad_output: Tensor, output: Tensor, dim: int, input_dtype: DType
+) -> Tensor:
+    """Cotangent of the input of softmax, from that of its output.
+
+    >>> torch._softmax_backward_data(torch.ones(1), torch.ones(1), 0, torch.float32)
+    tensor([0.])
+    """
+    check(
+        grad_output.dtype == output.dtype,
+        f"_softmax_backward_data: expected grad_output of dtype {output.dtype}, got "
+        f"{grad_output.dtype}",
+    )
+    return softmax_backward(grad_output, output, dim, input_dtype)
+
+
 @structured(kernel="softmax_backward", namespaces=(), method=False, out=False, batch=True)
 def softmax_backward(grad: Tensor, output: Tensor, dim: int, dtype: DType) -> Tensor:
     """Cotangent of the input of softmax, from that of its output.
@@ -100,6 +131,37 @@ def _(input, dim, dtype):
 @log_softmax.vjp
 def _(g, input, dim, result):
     return log_softmax_backward(g, result, dim, input.dtype)
+
+
+@composite(method=False)
+def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """log_softmax as PyTorch's own functions call it; `half_to_float` gives float32 of float16.
+
+    >>> torch._log_softmax(torch.zeros(1), 0, False)
+    tensor([0.])
+    """
+    check(
+        not half_to_float or input.dtype == float16,
+        "_log_softmax: expected a float16 input with half_to_float, got {input.dtype}",
+    )
+    return log_softmax(input, dim, float32 if half_to_float else None)
+
+
+@composite(method=False)
+def _log_softmax_backward_data(
+    grad_output: Tensor, output: Tensor, dim: int, input_dtype: DType
+) -> Tensor:
+    """Cotangent of the input of log_softmax, from that of its output.
+
+    >>> torch._log_softmax_backward_data(torch.ones(1), torch.zeros(1), 0, torch.float32)
+    tensor([0.])
+    """
+    check(
+        grad_output.dtype == output.dtype,
+        f"_log_softmax_backward_data: expected grad_output of dtype {output.dtype}, got "
+        f"{grad_output.dtype}",
+    )
+    return log_softmax_backward(grad_output, output, dim, input_dtype)
 
 
 @structured(kernel="log_softmax_backward", namespaces=(), method=False, out=False, batch=True)

@@ -398,7 +398,7 @@ def histc(input: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> T
     return empty([bins], like=input)
 
 
-@structured(kernel="unique", dynamic=True, differentiable=False, method=False)
+@structured(kernel="unique", dynamic=True, method=False)
 def _unique(
     input: Tensor, dim: int | None, sorted: bool, return_inverse: bool, return_counts: bool
 ) -> Tuple[Tensor, Tensor, Tensor]:
@@ -409,7 +409,7 @@ def _unique(
     """
 
 
-@structured(kernel="unique_consecutive", dynamic=True, differentiable=False, method=False)
+@structured(kernel="unique_consecutive", dynamic=True, method=False)
 def _unique_consecutive(
     input: Tensor, dim: int | None, return_inverse: bool, return_counts: bool
 ) -> Tuple[Tensor, Tensor, Tensor]:

@@ -349,4 +349,4 @@ def renorm(input: Tensor, p: Number, dim: int, maxnorm: Number) -> Tensor:
     kind = opmath(to_real(input.dtype))
     norm = linalg_vector_norm(input, float(p), others, True, dtype=opmath(input.dtype))
     factor = where(norm > limit, limit / (norm + 1e-7), 1.0).to(kind)
-    return input * factor.to(to_real(input.dtype))
+    return (input * factor.to(to_real(input.dtype))).contiguous()

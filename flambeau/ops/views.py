@@ -158,6 +158,16 @@ def expand(input: Tensor, size: Ints, *, implicit: bool = False) -> Tensor:
             )
             shape.append(want)
             stride.append(input.strides[i - lead] if have == want else 0)
+    if input.ndim > 0:
+        # A new dim of size 1 is not repeated: its stride is that of a dim in front of the next.
+        step = input.shape[0] * input.strides[0]
+        if lead > 0 and shape[lead] != input.shape[0]:
+            step = 0
+        for k in range(lead):
+            i = lead - 1 - k
+            if shape[i] != 1:
+                step = 0
+            stride[i] = step
     return strided(input, shape, stride, input.offset)
 
 
@@ -196,6 +206,33 @@ def _(g, input):
 @view_.vmap
 def _(input, size, batch):
     return input.view([batch] + infer_size(size, prod(input.shape[1:])))
+
+
+@view(unrelated=True, method=False)
+def _unsafe_view(input: Tensor, size: Ints) -> Tensor:
+    """A new tensor over the memory of `input`, which nobody else may use: no view of it.
+
+    >>> torch.arange(6).view(2, 3).t().reshape(6)._is_view()
+    False
+    """
+    shape = infer_size(size, input.numel())
+    stride = view_strides(input.shape, input.strides, shape)
+    check(
+        stride is not None,
+        f"_unsafe_view: size {shape} is not compatible with the strides {input.strides} of input "
+        f"of shape {input.shape}",
+    )
+    return strided(input, shape, stride, input.offset)
+
+
+@_unsafe_view.vjp
+def _(g, input):
+    return g.reshape(input.shape)
+
+
+@_unsafe_view.vmap
+def _(input, size, batch):
+    return _unsafe_view(input, [batch] + infer_size(size, prod(input.shape[1:])))
 
 
 @view(batch=True)
@@ -339,5 +376,5 @@ def reshape(input: Tensor, shape: Ints) -> Tensor:
     """
     size = infer_size(shape, input.numel())
     if view_strides(input.shape, input.strides, size) is None:
-        return input.clone(memory_format=contiguous_format).view(size)
+        return _unsafe_view(input.clone(memory_format=contiguous_format), size)
     return input.view(size)

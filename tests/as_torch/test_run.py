@@ -119,3 +119,7 @@ def test_ipython_extension(python):
     assert python("-c", f"{program}; print(torch.__name__, as_torch.installed())") == "torch True\n"
     again = "import flambeau.as_torch as a; a.install(); import torch as t; a.install()"
     assert python("-c", f"{again}; import torch; print(torch is t)") == "True\n"
+
+
+def test_modules_of_torch_run_as_programs(run):
+    assert "Flambeau version: " in run("-m", "torch.utils.collect_env")

@@ -414,3 +414,27 @@ def test_jvp():
         x = fw.make_dual(torch.tensor([2.0]), torch.tensor([10.0]))
         assert fw.unpack_dual(Cube.apply(x)).tangent.tolist() == [120.0]
         assert fw.unpack_dual(Cube.apply(torch.ones(1))).tangent is None
+
+
+def test_a_returned_input_keeps_its_class():
+    class Sub(torch.Tensor):
+        pass
+
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 3
+
+    x = torch.ones(2).as_subclass(Sub)
+    y = Same.apply(x)
+    assert type(y) is Sub and y is not x
+    x.requires_grad_()
+    y = Same.apply(x)
+    assert type(y) is Sub and y.grad_fn is not None and y.data_ptr() == x.data_ptr()
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    assert type(Same.apply(torch.nn.Parameter(torch.ones(2)))) is torch.Tensor

@@ -170,3 +170,56 @@ def test_a_hook_that_knows_its_tensor_is_collected():
     del x, hook
     gc.collect()
     assert gone() is None
+
+
+class Token:
+    """Something to refer to weakly."""
+
+
+@pytest.mark.parametrize("kind", ["tensor", "pre", "post", "metadata"])
+def test_hooks_that_refer_to_their_own_tensor_are_collected(kind):
+    token = Token()
+    gone = weakref.ref(token)
+    x = leaf(1.0)
+    y = x * 2
+
+    def hook(*args, y=y, token=token):
+        return None
+
+    if kind == "tensor":
+        y.register_hook(hook)
+    elif kind == "pre":
+        y.grad_fn.register_prehook(hook)
+    elif kind == "post":
+        y.grad_fn.register_hook(hook)
+    else:
+        y.grad_fn.metadata["hook"] = hook
+    y.sum().backward(retain_graph=True)
+    gc.collect()
+    assert gone() is token
+    del y, hook, token
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_hook_on_a_node_that_lives_on_is_kept():
+    x = leaf(1.0)
+    y = x * 2
+    seen = []
+
+    def hook(grad, y=y):
+        seen.append(grad.item())
+
+    y.register_hook(hook)
+    z = y * 3
+    del y, hook
+    gc.collect()
+    z.backward()
+    assert seen == [3.0]
+
+
+def test_a_post_accumulate_hook_returns_nothing():
+    x = leaf(1.0)
+    x.register_post_accumulate_grad_hook(lambda p: p.grad)
+    with pytest.raises(RuntimeError, match="post-accumulate-grad hook: expected it to return None"):
+        (x * 2).backward()

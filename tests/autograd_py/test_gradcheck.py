@@ -163,3 +163,23 @@ def test_wrong_arguments():
         gradcheck(fb.sin, real(2), check_backward_ad=False)
     with pytest.warns(UserWarning, match="Input #0 requires gradient and is not a double"):
         gradcheck(lambda x: x * 2, real(2).float().detach().requires_grad_(), eps=1e-2, atol=1e-2)
+
+
+def test_the_numerical_side_sees_what_the_analytical_one_sees():
+    seen = set()
+
+    def f(x):
+        y = x * x
+        seen.add((fb.is_grad_enabled(), x.requires_grad, y.requires_grad))
+        return y
+
+    x = fb.tensor([1.0, 2.0], dtype=fb.float64, requires_grad=True)
+    assert fb.autograd.gradcheck(f, x)
+    assert seen == {(True, True, True)}
+
+    def differentiates(x):
+        (g,) = fb.autograd.grad((x**3).sum(), x, create_graph=True)
+        return g
+
+    assert fb.autograd.gradcheck(differentiates, x)
+    assert fb.autograd.gradcheck(differentiates, x, fast_mode=True)

@@ -121,7 +121,7 @@ def test_refusals():
 
 LAID_OUT = [
     # channels, kernel, stride, padding, groups, input size: the provider, patches, our own loops;
-    # the first two by tiles (Note [Winograd])
+    # the first two by tiles (Note [Winograd]) where products may round
     (64, 64, 3, 1, 1, 1, (12, 15)),
     (64, 96, 3, 1, 0, 1, (18, 18)),
     (16, 32, 3, 1, 1, 1, (12, 13)),
@@ -137,9 +137,17 @@ LAID_OUT = [
 ]
 
 
+@pytest.fixture(params=["highest", "high"])
+def precision(request):
+    """With and without tiles."""
+    torch.set_float32_matmul_precision(request.param)
+    yield request.param
+    torch.set_float32_matmul_precision("highest")
+
+
 @pytest.mark.parametrize("case", LAID_OUT, ids=str)
 @pytest.mark.parametrize("transposed", (False, True))
-def test_layouts_of_floats(case, transposed):
+def test_layouts_of_floats(case, transposed, precision):
     """Values and strides of results and gradients are those of doubles in the same layouts."""
     inputs, outputs, kernel, stride, padding, groups, size = case
     a, b = (outputs, inputs) if transposed else (inputs, outputs)
@@ -174,7 +182,7 @@ def test_layouts_of_floats(case, transposed):
             assert error < 3e-6, (x_last, w_last, g_last)
 
 
-def test_what_is_not_finite_stays_in_its_window():
+def test_what_is_not_finite_stays_in_its_window(precision):
     """Tiles would spread it (Note [Winograd]); its values would be others, too."""
     torch.manual_seed(0)
     x, w = torch.randn(4, 64, 12, 12), torch.randn(64, 64, 3, 3) / 24
@@ -189,3 +197,20 @@ def test_what_is_not_finite_stays_in_its_window():
     huge = F.conv2d(x * 1e37, w, padding=1)  # beyond the range within a tile
     assert torch.equal(huge.isfinite(), torch.ones_like(huge, dtype=torch.bool))
     assert torch.allclose(huge / 1e37, y, atol=1e-5)
+
+
+def test_the_default_is_as_exact_as_the_sum():
+    """The error of sums of 576 products in order, not that of tiles, unless a program asks."""
+    torch.manual_seed(0)
+    x, w = torch.randn(8, 64, 16, 16), torch.randn(64, 64, 3, 3) / 24
+    exact = F.conv2d(x.double(), w.double(), padding=1)
+
+    def error():
+        return ((F.conv2d(x, w, padding=1) - exact).pow(2).mean().sqrt() / exact.std()).item()
+
+    assert torch.get_float32_matmul_precision() == "highest" and error() < 3e-7
+    torch.set_float32_matmul_precision("medium")
+    try:
+        assert error() < 2e-6
+    finally:
+        torch.set_float32_matmul_precision("highest")

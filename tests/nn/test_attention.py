@@ -170,3 +170,26 @@ def test_choice_of_backend():
     with pytest.raises(AssertionError, match="Backend must be an instance of SDPBackend"):
         with sdpa_kernel("math"):
             pass
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 0, 4), (0, 4)], ids=["batch", "length", "alone"])
+@pytest.mark.parametrize("training", [True, False])
+def test_empty_batches_and_sequences(shape, training):
+    x = fb.rand(shape, requires_grad=True)
+    keys = shape[-2] if shape[-2] else 0
+    m = nn.MultiheadAttention(4, 2, batch_first=True).train(training)
+    for need in (True, False):
+        y, w = m(x, x, x, need_weights=need)
+        assert y.shape == shape
+        assert w is None if not need else w.shape == (*shape[:-1], keys)
+    encoder = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).train(training)
+    decoder = nn.TransformerDecoderLayer(4, 2, 8, batch_first=True).train(training)
+    whole = nn.Transformer(4, 2, 1, 1, 8, batch_first=True).train(training)
+    for y in (encoder(x), decoder(x, x), whole(x, x), m(x, x, x)[0]):
+        assert y.shape == shape
+        x.grad = None
+        y.sum().backward()
+        assert x.grad.shape == shape
+    with fb.no_grad():
+        assert encoder(x).shape == shape
+    assert all(p.grad is None or not p.grad.any() for p in whole.encoder.parameters())

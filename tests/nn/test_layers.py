@@ -403,3 +403,22 @@ def test_group_norm_of_nothing_has_derivatives(shape):
     y, mean, rstd = fb.native_group_norm(x, None, None, x.shape[0], 4, positions, 2, 1e-5)
     (g,) = fb.autograd.grad(y.sum() + mean.sum() + rstd.sum(), x)
     assert g.shape == x.shape
+
+
+@pytest.mark.parametrize("kind", ["BatchNorm1d", "InstanceNorm1d"])
+def test_running_statistics_may_move_between_two_calls_and_backward(kind):
+    m = getattr(nn, kind)(3, track_running_stats=True).double()
+    x = fb.randn(4, 3, 5, dtype=fb.float64, requires_grad=True)
+    (m(x).pow(3).sum() + m(2 * x).sin().sum()).backward()
+    both = x.grad.clone()
+    x.grad = None
+    m(x).pow(3).sum().backward()
+    m(2 * x).sin().sum().backward()
+    assert both.allclose(x.grad)
+    if kind == "InstanceNorm1d":
+        return  # which reads a copy of them
+    m.eval()
+    y = m(x).pow(3).sum()
+    m.running_mean.add_(1)  # here backward reads them
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()

@@ -236,3 +236,58 @@ def test_errors(call, error, message):
 def test_dropout_of_a_single_layer_warns():
     with pytest.warns(UserWarning, match="non-zero dropout expects num_layers greater than 1"):
         nn.LSTM(2, 3, dropout=0.5)
+
+
+# ---- higher derivatives --------------------------------------------------------------------
+
+
+def _double(module, *shape):
+    fb.manual_seed(0)
+    return module.double(), fb.rand(*shape, dtype=fb.float64, requires_grad=True)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True}, {"num_layers": 2}])
+def test_second_derivatives_of_layers(kind, options):
+    m, x = _double(getattr(nn, kind)(2, 2, **options), 3, 2, 2)
+
+    def run(x, *params):
+        out, state = m(x)
+        states = state if isinstance(state, tuple) else (state,)
+        return out, *states
+
+    assert fb.autograd.gradgradcheck(run, (x, *m.parameters()))
+
+
+def test_second_derivatives_of_relu_and_without_biases():
+    m, x = _double(nn.RNN(2, 2, nonlinearity="relu", bias=False), 2, 2, 2)
+    assert fb.autograd.gradgradcheck(lambda x, *p: m(x)[0], (x, *m.parameters()))
+
+
+@pytest.mark.parametrize("kind", ["LSTMCell", "GRUCell", "RNNCell"])
+def test_second_derivatives_of_cells(kind):
+    m, x = _double(getattr(nn, kind)(2, 3), 2, 2)
+    assert fb.autograd.gradgradcheck(lambda x, *p: m(x), (x, *m.parameters()))
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+@pytest.mark.parametrize("both", [False, True])
+def test_second_derivatives_of_packed_sequences(kind, both):
+    m, x = _double(getattr(nn, kind)(2, 2, bidirectional=both), 3, 2, 2)
+
+    def run(x, *params):
+        return m(rnn.pack_padded_sequence(x, [3, 1]))[0].data
+
+    assert fb.autograd.gradgradcheck(run, (x, *m.parameters()))
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_the_recorded_backward_is_the_fused_one(kind):
+    m, x = _double(getattr(nn, kind)(3, 4, num_layers=2, bidirectional=True), 5, 2, 3)
+    y, state = m(x)
+    total = y.pow(2).sum() + (state[1] if kind == "LSTM" else state).sin().sum()
+    inputs = (x, *m.parameters())
+    fused = fb.autograd.grad(total, inputs, retain_graph=True)
+    recorded = fb.autograd.grad(total, inputs, create_graph=True)
+    for a, b in zip(fused, recorded, strict=True):
+        assert a.allclose(b, rtol=1e-10, atol=1e-12) and b.requires_grad

@@ -234,3 +234,24 @@ def test_order_of_calls_warns():
 def test_wrong_arguments(build, error, message):
     with pytest.raises(error, match=message):
         build(make(momentum=0.9))
+
+
+def test_schedules_keep_no_tensor_of_the_caller():
+    peak, top, bottom = fb.tensor(0.5), fb.tensor(0.9), fb.tensor(0.7)
+    for make in (
+        lambda o: sched.OneCycleLR(o, peak, total_steps=10, max_momentum=top, base_momentum=bottom),
+        lambda o: sched.CyclicLR(o, fb.tensor(0.1), peak, max_momentum=top, base_momentum=bottom),
+    ):
+        p = fb.nn.Parameter(fb.zeros(2))
+        optimizer = optim.SGD([p], lr=fb.tensor(0.1), momentum=0.9)
+        schedule = make(optimizer)
+        rates = []
+        for step in range(8):
+            if step == 3:
+                for mine in (peak, top, bottom):
+                    mine.fill_(99)
+            optimizer.step()
+            schedule.step()
+            rates.append(float(optimizer.param_groups[0]["lr"]))
+        assert max(rates) <= 0.5 + 1e-6
+        peak.fill_(0.5), top.fill_(0.9), bottom.fill_(0.7)

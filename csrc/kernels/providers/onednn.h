@@ -13,8 +13,9 @@ struct ChannelsLast {
 };
 
 struct OneDnn {
-  // what: 0 the convolution of a by b, 1 the gradient of its input, 2 that of its weight.
-  bool (*convolution)(int what, const void* geometry, ChannelsLast last, const float* a,
+  // what: 0 the convolution of a by b, 1 the gradient of its input, 2 that of its weight; by tiles
+  // where that pays, if it may round further than a direct one.
+  bool (*convolution)(bool may_round, int what, const void* geometry, ChannelsLast last, const float* a,
                       const float* b, const float* bias, float* out, void* (*take)(size_t),
                       void (*give)(void*, size_t));
   // c = alpha a b + beta c, row-major; at, bt: 'T' when the operand is stored transposed.

@@ -174,7 +174,7 @@ class MultiheadAttention(Module):
             return key_padding_mask, (None if key_padding_mask is None else 1)
         batch, length, _ = query.shape
         if attn_mask.dim() == 3:
-            merged = attn_mask.view(batch, -1, length, length)
+            merged = attn_mask.view(batch, self.num_heads, length, length)
         else:
             merged = attn_mask.view(1, 1, length, length).expand(batch, self.num_heads, -1, -1)
         if key_padding_mask is not None:

@@ -39,16 +39,16 @@ def set_value(group: dict[str, Any], key: str, value: Any) -> None:
 
 
 def per_group(name: str, value: Any, optimizer: Optimizer) -> list[Any]:
-    """One value per parameter group, from a number or a sequence of the right length."""
+    """One value per parameter group, the schedule's own, from a number or a sequence of them."""
     count = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
-        return [value] * count
+        return [copy_value(value) for _ in range(count)]
     if len(value) != count:
         raise ValueError(
             f"{name} must have the same length as optimizer.param_groups. "
             f"{name} has {len(value)} values, param_groups has {count}."
         )
-    return list(value)
+    return [copy_value(v) for v in value]
 
 
 def check_optimizer(optimizer: Any) -> Optimizer:

@@ -315,3 +315,26 @@ def test_loop_over_loader_compiles_the_step():
     layer.load_state_dict(start)
     assert found == train(data)
     assert any(p.name.endswith("step") and p.nodes for p in parts(compiled))
+
+
+def counted(x, n):
+    total, k = 0, 0
+    while k < n:
+        total, k = total + k, k + 1
+    return x + total
+
+
+def calls_counted(x, n):
+    return counted(x * 2, n) + 1
+
+
+@pytest.mark.parametrize("function", [counted, calls_counted])
+def test_long_loops_are_not_followed_for_ever(function, monkeypatch):
+    monkeypatch.setattr("flambeau._capture.interpreter._LONGEST", 2000)
+    torch.compiler.reset()
+    compiled = torch.compile(function, backend="eager")
+    assert torch.equal(compiled(torch.ones(2), 5000), function(torch.ones(2), 5000))
+    reasons = [part.reason or "" for part in compiled._flambeau_config.parts]
+    assert any("more than 2,000 instructions" in r for r in reasons)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="more than 2,000 instructions"):
+        torch.compile(function, backend="eager", fullgraph=True)(torch.ones(2), 6000)

@@ -1,6 +1,7 @@
 """Python's multiprocessing under this name, and `spawn` for a function of a rank.
 
-Tensors that are sent to another process travel as copies.
+Importing it makes queues, pipes and arguments of processes carry tensors as shared memory (see
+``reductions``): both sides then see each other's changes.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import multiprocessing as _multiprocessing
 from collections.abc import Callable
 from typing import Any
+
+from . import reductions
 
 globals().update({n: getattr(_multiprocessing, n) for n in _multiprocessing.__all__})
 
@@ -26,24 +29,31 @@ class ProcessRaisedException(RuntimeError):
     """A process that `spawn` started ended with an exception or a bad exit status."""
 
 
+reductions.init_reductions()
+
+
 def get_all_sharing_strategies() -> set[str]:
-    """How tensors can be sent: as copies only."""
-    return {"file_system"}
+    """The names that `set_sharing_strategy` takes."""
+    return {"file_descriptor", "file_system"}
 
 
 def get_sharing_strategy() -> str:
-    """The one strategy there is."""
-    return "file_system"
+    """How tensors are sent now."""
+    return reductions.sharing_strategy()
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Chooses how tensors are sent.
+    """Choose how tensors are sent from this process.
+
+    Args:
+        new_strategy: "file_descriptor": each storage becomes shared memory, known by a descriptor
+            that both sides hold open. "file_system": only what `share_memory_()` was called on
+            goes that way, the rest as bytes, which takes up no descriptors.
 
     Raises:
         ValueError: an unknown strategy.
     """
-    if new_strategy not in ("file_system", "file_descriptor"):
-        raise ValueError(f"set_sharing_strategy: expected 'file_system', got {new_strategy!r}")
+    reductions.choose_strategy(new_strategy)
 
 
 class _Processes:

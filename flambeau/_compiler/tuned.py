@@ -1,0 +1,62 @@
+"""`max_autotune`: ways to compile a graph are timed on its example inputs; the fastest is taken.
+
+Owns the choice, which is kept on disk under the graph's name. The examples are copied, and random
+generators are put back, so that nothing is seen of the trials.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import flambeau
+
+from .._ir.logs import log
+from .._ir.settings import Settings, using
+
+#: what is tried; the first is taken where none is better by more than a hundredth
+CANDIDATES = (
+    Settings(),
+    Settings(layouts=False),
+    Settings(fusion=False),
+    Settings(fusion=False, layouts=False),
+)
+_ROUNDS, _LONGEST = 20, 0.2  # calls of each, seconds for each
+
+
+def fastest(compile: Callable[[Settings], Any], examples: Sequence[Any]) -> Settings:
+    """The settings under which the compiled function takes the least time.
+
+    Args:
+        compile: makes the function of the graph.
+        examples: its inputs, which stay as they are.
+    """
+    times = []
+    for settings in CANDIDATES:
+        with using(settings):
+            function = compile(settings)
+        times.append(_time(function, examples))
+        log("graph_breaks", f"max_autotune: {settings}: {times[-1] * 1e6:.1f} us")
+    best = min(range(len(times)), key=times.__getitem__)
+    return CANDIDATES[best if times[best] < 0.99 * times[0] else 0]
+
+
+def _time(function: Callable[..., Any], examples: Sequence[Any]) -> float:
+    state = flambeau.get_rng_state()
+    inputs = [_copy(x) for x in examples]
+    best, start = float("inf"), time.perf_counter()
+    for _ in range(_ROUNDS):
+        begun = time.perf_counter()
+        function(*inputs)
+        best = min(best, time.perf_counter() - begun)
+        if time.perf_counter() - start > _LONGEST:
+            break
+    flambeau.set_rng_state(state)
+    return best
+
+
+def _copy(x: Any) -> Any:
+    if not isinstance(x, flambeau.Tensor):
+        return x
+    return flambeau.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(x.detach())

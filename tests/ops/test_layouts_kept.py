@@ -1,0 +1,121 @@
+"""Strides of results where PyTorch's are part of what programs see: channels last, dims of size 1,
+copies and their histories.
+"""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+import flambeau.nn.functional as F
+
+LAST = torch.channels_last
+
+
+def images(*shape):
+    x = torch.arange(float(np.prod(shape))).reshape(shape).sin()
+    return x, x.to(memory_format=LAST)
+
+
+REARRANGED = {
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2),
+    "pixel_shuffle_by_1": lambda x: F.pixel_shuffle(x, 1),
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2),
+    "channel_shuffle": lambda x: F.channel_shuffle(x, 2),
+    "group_norm": lambda x: F.group_norm(x, 2, torch.arange(8.0), torch.ones(8)),
+    "max_unpool2d": lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
+    "roll": lambda x: x.roll(1, 2),
+    "roll_flat": lambda x: x.roll(3),
+    "index_fill": lambda x: x.index_fill(1, torch.tensor([0]), 2.0),
+    "crop": lambda x: F.pad(x, (-1, -1, 0, -1)),
+}
+
+
+@pytest.mark.parametrize("name", REARRANGED)
+def test_channels_stay_last(name):
+    f = REARRANGED[name]
+    plain, last = images(2, 8, 4, 6)
+    want, got = f(plain), f(last)
+    assert want.is_contiguous()
+    assert got.is_contiguous(memory_format=LAST) and not got.is_contiguous()
+    np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", REARRANGED)
+def test_gradients_do_not_depend_on_the_layout(name):
+    f = REARRANGED[name]
+    grads = []
+    for x in images(2, 8, 4, 6):
+        x.requires_grad_()
+        y = f(x)
+        y.backward(torch.arange(float(y.numel())).view(y.shape).cos())
+        grads.append(x.grad)
+    np.testing.assert_allclose(grads[1].numpy(), grads[0].numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_the_gradient_of_group_norm_has_channels_last():
+    _, x = images(2, 8, 4, 6)
+    x.requires_grad_()
+    F.group_norm(x, 2).sum().backward()
+    assert x.grad.is_contiguous(memory_format=LAST)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "strides"),
+    [
+        ((1,), (1, 1), (1, 1)),
+        ((3,), (1, 3), (3, 1)),
+        ((3,), (1, 1, 3), (3, 3, 1)),
+        ((3,), (1, 2, 3), (0, 0, 1)),
+        ((3,), (2, 1, 3), (0, 3, 1)),
+        ((3, 1), (1, 3, 1), (3, 1, 1)),
+        ((3, 1), (3, 4), (1, 0)),
+        ((1, 3), (1, 4, 3), (0, 0, 1)),
+        ((), (1, 1), (0, 0)),
+    ],
+)
+def test_strides_of_expanded_dims(shape, size, strides):
+    x = torch.ones(shape)
+    assert x.expand(size).stride() == strides
+    assert torch.broadcast_to(x, size).stride() == strides
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides"),
+    [((1, 3), (1, 1)), ((3, 1), (1, 3)), ((2, 1, 3), (3, 100, 1)), ((1, 2, 1), (7, 1, 9))],
+)
+def test_results_like_a_tensor_have_its_strides_where_a_size_is_one(sizes, strides):
+    x = torch.empty_strided(sizes, strides).fill_(1)
+    for y in (x.clone(), torch.zeros_like(x), torch.empty_like(x), torch.full_like(x, 2)):
+        assert y.stride() == strides
+    assert (x.clone() @ x.mT).tolist() == (x.contiguous() @ x.mT.contiguous()).tolist()
+
+
+def test_a_reshape_that_copies_is_no_view():
+    x = torch.arange(6.0).view(2, 3)
+    copied, view = x.t().reshape(6), x.reshape(6)
+    assert view._is_view() and view._base is x or view._base is x._base
+    for y in (copied, x.t().flatten()):
+        assert not y._is_view() and y._base is None
+        assert y.tolist() == [0, 3, 1, 4, 2, 5]
+    assert x.t().reshape(3, 2)._is_view()
+    x.requires_grad_()
+    y = (x * 1).t().reshape(6)
+    y.add_(1).mul_(y.detach().clone())
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), x.detach().numpy() + 1)
+    assert torch.func.vmap(lambda a: a.t().reshape(-1))(torch.arange(12.0).view(2, 2, 3)).tolist() \
+        == [[0, 3, 1, 4, 2, 5], [6, 9, 7, 10, 8, 11]]  # fmt: skip
+    twice = torch.autograd.functional.hessian(lambda a: (a.t().reshape(6) ** 3).sum(), x.detach())
+    np.testing.assert_allclose(
+        twice.reshape(6, 6).numpy(), np.diag(6 * np.arange(6.0)), rtol=1e-6
+    )
+
+
+def test_the_names_of_copies_in_the_graph():
+    x = torch.ones(2, 3, requires_grad=True)
+    for y in (x.clone(), x.t().contiguous()):
+        assert y.grad_fn.name() == "CloneBackward0"
+    assert x.double().grad_fn.name() == "ToCopyBackward0"
+    y = x.t().reshape(6)
+    assert y.grad_fn.name() == "UnsafeViewBackward0"
+    assert y.grad_fn.next_functions[0][0].name() == "CloneBackward0"
