@@ -1,8 +1,8 @@
 """The judgement of a record against PyTorch's: equal, differing where, or an error.
 
-Invariant: the tolerance of a case is derived, never set. Its floor is that of the digits it computes
-in; above that it is what PyTorch's own numbers move by when the weights move by one rounding of
-float32, scaled to those digits, so that an ill-conditioned case is judged by its condition.
+Invariant: the tolerance of a case is derived, never set. Its floor is that of the digits it
+computes in; above that it is what PyTorch's own numbers move by when the weights move by a known
+amount, scaled to those digits, so that an ill-conditioned case is judged by its condition.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ VAE = {
 IMAGE = {"sample": (2, 3, 16, 16)}
 LATENT = {"sample": (2, 4, 8, 8), "encoder_hidden_states": (2, 5, 16)}
 
-ROWS: dict[str, tuple[dict[str, Any], dict[str, tuple[int, ...]], bool]] = {
+ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
     "UNet2DModel": ({**BLOCKS, "sample_size": 16, "attention_head_dim": 4}, IMAGE, True),
     "UNet2DConditionModel": (CROSS, LATENT, True),
     "UNet3DConditionModel": (

@@ -1,4 +1,4 @@
-"""Collections of layers: x-transformers, vit-pytorch, rotary embeddings, quantisers, einops, kernels."""
+"""Collections of layers: x-transformers, vit-pytorch, rotary embeddings, quantisers, einops."""
 
 from __future__ import annotations
 

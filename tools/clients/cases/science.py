@@ -272,7 +272,7 @@ def harmonics() -> Program:
     points = torch.randn(5, 3, requires_grad=True)
 
     def call(points: Any) -> Any:
-        return [o3.spherical_harmonics(l, points, normalize=True) for l in range(5)]
+        return [o3.spherical_harmonics(d, points, normalize=True) for d in range(5)]
 
     return Program(call, (points,))
 

@@ -1,4 +1,4 @@
-"""Image models of timm, made small by their own options, and its losses, optimisers and schedules."""
+"""Image models of timm, made small by their own options; its losses, optimisers, schedules."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ MODELS: dict[str, dict[str, Any]] = {
     "edgenext_xx_small": {"dims": (8, 16, 24, 32), "depths": (1, 1, 1, 1)},
     "mobilevit_xxs": {},
     "fastvit_t8": {},
-    "levit_128s": {"img_size": 64, "embed_dim": (16, 16, 16), "num_heads": (2, 2, 2), "depth": (1, 1, 1)},
+    "levit_128s": {
+        "img_size": 64, "embed_dim": (16,) * 3, "num_heads": (2,) * 3, "depth": (1,) * 3,
+    },
     "inception_next_tiny": {"depths": (1, 1), "dims": (8, 16)},
     "gcresnext26ts": {},
     "lambda_resnet26t": {},
@@ -91,8 +93,8 @@ for _name, _settings in MODELS.items():
 
 
 OPTIMISERS = (
-    "adamp adan lamb lion madgrad nadamw novograd rmsproptf sgdp lookahead_adam adabelief adafactor "
-    "adahessian adopt laprop mars muon radabelief"
+    "adamp adan lamb lion madgrad nadamw novograd rmsproptf sgdp lookahead_adam adabelief "
+    "adafactor adahessian adopt laprop mars muon radabelief"
 ).split()
 
 for _name in OPTIMISERS:

@@ -221,7 +221,8 @@ def fit() -> Program:
     class Module(lightning.LightningModule):
         def __init__(self) -> None:
             super().__init__()
-            self.net, self.seen = net, []
+            self.net = net
+            self.seen: list[Any] = []
 
         def training_step(self, batch: Any, index: int) -> Any:
             x, y = batch

@@ -112,7 +112,8 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     ),
     "MobileViTForImageClassification": (
         {
-            "image_size": 32, "hidden_sizes": [8, 12, 16], "neck_hidden_sizes": [4, 4, 8, 8, 8, 8, 16],
+            "image_size": 32, "hidden_sizes": [8, 12, 16],
+            "neck_hidden_sizes": [4, 4, 8, 8, 8, 8, 16],
         },
         LABELS,
     ),

@@ -77,7 +77,8 @@ DECODERS: dict[str, dict[str, Any]] = {
     },
     "BloomForCausalLM": {"vocab_size": 99, "hidden_size": 32, "n_layer": 2, "n_head": 4, **ENDS},
     "FalconForCausalLM": {
-        "vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, **ENDS,
+        "vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+        **ENDS,
     },
     "MptForCausalLM": {
         "vocab_size": 99, "d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 64, **ENDS,
