@@ -520,7 +520,6 @@ def specialised(f: Frame, value: Any) -> Any:
     return value
 
 
-<<<<<<< HEAD
 def has_symbol(f: Frame, value: Any, within: tuple[Any, ...] = ()) -> bool:
     """Whether a symbolic number is in a tuple or list, which may hold itself."""
     if any(value is w for w in within):
@@ -530,8 +529,6 @@ def has_symbol(f: Frame, value: Any, within: tuple[Any, ...] = ()) -> bool:
     return bool(f.interpreter.tensors.is_symbol(value))
 
 
-=======
->>>>>>> compile
 def operate(f: Frame, function: Any, *args: Any) -> Any:
     """An operator on values as they are; on the numbers that were seen, where symbols have none."""
     direct, is_symbol = f.interpreter.direct, f.interpreter.tensors.is_symbol

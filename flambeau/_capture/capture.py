@@ -400,12 +400,5 @@ class Attempt:
         """Lets go of the user's objects: frames, interpreter and places refer to each other."""
         self.frame.slots, self.frame.stack = [], []
         self.places.clear()
-<<<<<<< HEAD
         self.world.clear()
-=======
-        self.world.memo.clear()
-        self.world.created.clear()
-        self.world.shadows.clear()
-        self.world.attributes.clear()
->>>>>>> compile
         self.tensors.clear()

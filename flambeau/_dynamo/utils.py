@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """What programs ask the compiler about its work: what it counted, and for which devices it works.
-=======
-"""What programs ask the compiler about itself, and what they count of its work: `counters`.
->>>>>>> compile
 
 Owns the counts of the process; `flambeau._capture.config` adds to them. `reset` leaves them, and
 `counters.clear()` begins anew.

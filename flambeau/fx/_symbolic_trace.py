@@ -32,17 +32,11 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
         RuntimeError: the name is none of that module.
     """
     frame = sys._getframe(1)
-<<<<<<< HEAD
-    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
-    if not isinstance(fn_or_name, str) and not callable(fn_or_name):
-        raise RuntimeError("wrap: expected a function or its name")
-=======
     if not isinstance(fn_or_name, str) and not callable(fn_or_name):
         raise RuntimeError(
             f"fx.wrap: expected a function or its name, got {type(fn_or_name).__name__}"
         )
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
->>>>>>> compile
     _wrapped.append((frame.f_globals, name))
     return fn_or_name
 
