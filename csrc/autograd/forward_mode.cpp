@@ -234,9 +234,10 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
   FB_CHECK(primal.sizes() == tangent.sizes(),
            "Expected tangent to have the same shape as primal, but got: ", tangent.sizes(), " and ",
            primal.sizes());
-  FB_CHECK(!innermost->tangent_of(primal).defined(),
-           "make_dual: expected a primal without a tangent of this level, got a dual tensor; unpack "
-           "it first");
+  FB_CHECK(
+      !innermost->tangent_of(primal).defined(),
+      "make_dual: expected a primal without a tangent of this level, got a dual tensor; unpack "
+      "it first");
   FB_CHECK(!innermost->tangent_of(tangent).defined(),
            "make_dual: expected a tangent that has none of this level itself, got a dual tensor; "
            "unpack it first");

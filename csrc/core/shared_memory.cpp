@@ -44,8 +44,8 @@ std::string reason() {
 
 Descriptor anonymous(int64_t bytes) {
   int fd = ::memfd_create("flambeau", MFD_CLOEXEC);
-  FB_CHECK(fd >= 0, "share_memory_: no descriptor for ", bytes, " bytes of shared memory: ",
-           reason());
+  FB_CHECK(fd >= 0, "share_memory_: no descriptor for ", bytes,
+           " bytes of shared memory: ", reason());
   Descriptor owned(fd);
   FB_CHECK(::ftruncate(fd, bytes) == 0, "share_memory_: cannot make ", bytes,
            " bytes of shared memory: ", reason());

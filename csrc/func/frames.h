@@ -1,5 +1,5 @@
-// Frames of derivatives: while `grad`, `vjp` or `jvp` runs a function, what the function captured is
-// not the transform's to change. See Note [Ages of storages] in core/storage.h. The derivatives
+// Frames of derivatives: while `grad`, `vjp` or `jvp` runs a function, what the function captured
+// is not the transform's to change. See Note [Ages of storages] in core/storage.h. The derivatives
 // themselves need no frame, see Note [Levels] in func/vmap.h.
 #pragma once
 

@@ -59,9 +59,9 @@ Tensor lift(const Level& level, const Tensor& x);
 bool wants_gradients(const Tensor& x) noexcept;
 
 // Note [Samples without dims]
-// Operations that take the number of a dim take 0 and -1 of a tensor that has none, as if it had one
-// of size 1. Behind a batch it must have that dim. What the shape of the results is then follows
-// from the operation, so it is asked on a sample without data.
+// Operations that take the number of a dim take 0 and -1 of a tensor that has none, as if it had
+// one of size 1. Behind a batch it must have that dim. What the shape of the results is then
+// follows from the operation, so it is asked on a sample without data.
 struct Lift {
   Lift(const Level& level, const OpDesc& op, const Values& args);
   void restore(Values& results) const;  // the shapes that results have without the dims of size 1

@@ -54,8 +54,7 @@ void flip(Tensor& out, const Tensor& input, const Ints& dims) {
 }
 
 // Each rolled dim cuts the tensor in two parts that change places.
-void roll(Tensor& out, const Tensor& input, const Ints& shifts,
-          const std::optional<Ints>& along) {
+void roll(Tensor& out, const Tensor& input, const Ints& shifts, const std::optional<Ints>& along) {
   if (input.numel() == 0) return;
   const Ints dims = along.value_or(Ints{});
   if (dims.empty()) {

@@ -145,9 +145,9 @@ T binomial_by_waiting(T count, T prob, GeneratorImpl& g) {
 
 // log(k!) less Stirling's k log k - k + log(2 pi k) / 2, in the form of k + 1/2.
 double stirling_tail(double k) {
-  static constexpr double few[] = {0.0810614667953272,  0.0413406959554092,  0.0276779256849983,
-                                   0.02079067210376509, 0.0166446911898211,  0.0138761288230707,
-                                   0.0118967099458917,  0.0104112652619720,  0.00925546218271273,
+  static constexpr double few[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983,
+                                   0.02079067210376509, 0.0166446911898211, 0.0138761288230707,
+                                   0.0118967099458917,  0.0104112652619720, 0.00925546218271273,
                                    0.00833056343336287};
   if (k <= 9) return few[static_cast<int>(k)];
   double next = (k + 1) * (k + 1);
@@ -188,8 +188,7 @@ T binomial_draw(T count, T prob, GeneratorImpl& g) {
 }
 }  // namespace
 
-void binomial(Tensor& out, const Tensor& count, const Tensor& prob,
-              const OptGenerator& generator) {
+void binomial(Tensor& out, const Tensor& count, const Tensor& prob, const OptGenerator& generator) {
   const bool wide = out.dtype() == DType::Float64;
   const DType d = wide ? DType::Float64 : DType::Float32;
   Tensor n = empty(out.sizes(), d), p = empty(out.sizes(), d), result = empty(out.sizes(), d);

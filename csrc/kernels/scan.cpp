@@ -176,7 +176,8 @@ std::complex<T> log_add_exp(std::complex<T> a, std::complex<T> b) {
   if (std::isnan(a.real()) || std::isnan(b.real()) || std::isnan(a.imag()) || std::isnan(b.imag()))
     return {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::quiet_NaN()};
   if (a.real() < b.real()) std::swap(a, b);
-  if (std::isinf(a.real()) && a.real() == b.real())  // of nothing the angle is that of the sum so far
+  if (std::isinf(a.real()) &&
+      a.real() == b.real())  // of nothing the angle is that of the sum so far
     return a.real() < 0 ? a : std::log(std::exp(a) + std::exp(b));
   if (std::isinf(b.real()) && b.real() < 0) return a;
   // log(1 + z), |z| <= 1: its real part is log1p(2 re z + |z|^2) / 2.

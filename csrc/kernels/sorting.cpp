@@ -426,7 +426,8 @@ std::vector<bool> rows_with_nan(const Tensor& rows, int64_t n, int64_t width) {
   visit_ordered(rows.dtype(), "unique_dim", [&]<class T>() {
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < width && !found[i]; ++j)
-        found[i] = std::isnan(static_cast<double>(static_cast<float>(rows.data<T>()[i * width + j])));
+        found[i] =
+            std::isnan(static_cast<double>(static_cast<float>(rows.data<T>()[i * width + j])));
   });
   return found;
 }

@@ -7,9 +7,10 @@
 //
 // Note [Winograd]
 // Where a program lets float32 products round further (set_float32_matmul_precision), windows of
-// 3 x 3 are computed from tiles of 6 x 6 with a quarter of the multiplications if that pays (docs/design/performance.md has the measurements, errors included). An element's error
-// is relative to the largest of its tile then, not of its window, and what is not finite would
-// reach the whole tile. So a result that is not finite throughout is computed again, directly.
+// 3 x 3 are computed from tiles of 6 x 6 with a quarter of the multiplications if that pays
+// (docs/design/performance.md has the measurements, errors included). An element's error is
+// relative to the largest of its tile then, not of its window, and what is not finite would reach
+// the whole tile. So a result that is not finite throughout is computed again, directly.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -281,8 +282,9 @@ bool tiled(int what, Shapes s, const float* a, const float* b, const float* bias
 // what: 0 the convolution of a by b, 1 the gradient of its input, 2 that of its weight, for a the
 // gradient of the output. True when it was done.
 extern "C" __attribute__((visibility("default"))) bool flambeau_onednn_convolution(
-    bool may_round, int what, const void* geometry, ChannelsLast last, const float* a, const float* b,
-    const float* bias, float* out, void* (*take)(size_t), void (*give)(void*, size_t)) {
+    bool may_round, int what, const void* geometry, ChannelsLast last, const float* a,
+    const float* b, const float* bias, float* out, void* (*take)(size_t),
+    void (*give)(void*, size_t)) {
   try {
     const Shapes s(*static_cast<const Geometry*>(geometry), last);
     const Allocator allocator{take, give};

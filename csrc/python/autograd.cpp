@@ -187,12 +187,12 @@ int set_data_property(PyObject* self, PyObject* value, void*) {
     FB_CHECK_TYPE(is_tensor(value), "Variable data has to be a tensor, but got ",
                   Py_TYPE(value)->tp_name);
     const Tensor &t = unwrap(self), &with = unwrap(value);
-    FB_CHECK(!requires_grad(t) || is_inexact(with.dtype()),
-             "data: expected a floating point or complex tensor, for the tensor requires grad, got ",
-             dtype_name(with.dtype()));
+    FB_CHECK(
+        !requires_grad(t) || is_inexact(with.dtype()),
+        "data: expected a floating point or complex tensor, for the tensor requires grad, got ",
+        dtype_name(with.dtype()));
     // The count of changes goes on, together with the views': who saved one of them must notice.
-    Ref<VersionCounter> versions =
-        t->own_version ? t->own_version : t.storage()->version_counter();
+    Ref<VersionCounter> versions = t->own_version ? t->own_version : t.storage()->version_counter();
     set_data(t, with);
     t->own_version = std::move(versions);
     if (auto node = find_accumulator(t))
@@ -267,7 +267,8 @@ PyGetSetDef autograd_properties[] = {
 PyMethodDef autograd_functions[] = {
     {"detach", detach_function, METH_O, "The same data without history, sharing memory."},
     {"detach_", detach_in_place_function, METH_O, "Drops the history of a tensor in place."},
-    {"is_inference", fast(is_inference_function), kFast, "Was the tensor made under inference_mode?"},
+    {"is_inference", fast(is_inference_function), kFast,
+     "Was the tensor made under inference_mode?"},
     {"_function_apply", fast(apply_function), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

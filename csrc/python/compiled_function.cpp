@@ -132,7 +132,7 @@ Tensors CompiledFunction::forward(std::span<Input> inputs) const {
     if (x.tensor.defined()) elements += x.tensor.numel();
   NoGradGuard no_grad;
   NoAutocastGuard no_autocast;  // the graphs hold their casts
-  CpuFactories on_cpu;  // the graphs hold their devices
+  CpuFactories on_cpu;          // the graphs hold their devices
   GilFree free(elements > kUnlockedElements);
   Numbers own;
   return forward_->run(inputs, own);

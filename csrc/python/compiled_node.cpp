@@ -82,7 +82,7 @@ Tensors CompiledNode::apply(Tensors&& grads) {
   {
     NoGradGuard no_grad;
     NoAutocastGuard no_autocast;  // the graphs hold their casts
-    CpuFactories on_cpu;  // the graphs hold their devices
+    CpuFactories on_cpu;          // the graphs hold their devices
     part = &b_->part(grads);
     std::vector<Input> inputs = arguments(*part, std::move(grads));
     Numbers numbers;

@@ -220,8 +220,7 @@ PyRef legacy_arguments(PyObject* args, PyObject* kwargs) {
                   "argument '",
                   given, "'");
     if (given == "size") {
-      PyRef size = checked(
-          PyObject_CallOneArg(reinterpret_cast<PyObject*>(&SizeType), value));
+      PyRef size = checked(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&SizeType), value));
       out = checked(PyTuple_Pack(1, size.get()));
     } else {
       out = checked(PyTuple_Pack(1, value));

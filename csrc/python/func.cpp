@@ -148,9 +148,8 @@ PyObject* py_leads_elsewhere(PyObject*, PyObject* const* args, Py_ssize_t n) {
 }
 // _func_enter(tensors) -> frame; _func_leave(frame)
 PyObject* enter_frame(PyObject*, PyObject* tensors) {
-  return guarded([&] {
-    return PyCapsule_New(func::enter_frame(to_tensors(tensors)), "func frame", nullptr);
-  });
+  return guarded(
+      [&] { return PyCapsule_New(func::enter_frame(to_tensors(tensors)), "func frame", nullptr); });
 }
 PyObject* leave_frame(PyObject*, PyObject* capsule) {
   return guarded([&] {

@@ -124,8 +124,8 @@ void push_tangents(PyObject* cls, PyObject* ctx, PyObject* inputs, PyObject* out
       tangent = tangent_like(tangent, unwrap(o));
     PyTuple_SET_ITEM(args.get(), i + 1, checked(wrap(tangent)).release());
   }
-  Tensors fixed = marked(reinterpret_cast<ContextObject*>(ctx)->non_differentiable,
-                         "mark_non_differentiable");
+  Tensors fixed =
+      marked(reinterpret_cast<ContextObject*>(ctx)->non_differentiable, "mark_non_differentiable");
   PyRef jvp = checked(PyObject_GetAttrString(cls, "jvp"));
   PyRef result = checked(PyObject_CallObject(jvp.get(), args.get()));
   PyRef tangents =

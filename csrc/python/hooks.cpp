@@ -16,8 +16,7 @@ void PyAccumulateHook::operator()(const Tensor& leaf) const {
   GilHeld gil;
   PyRef argument = checked(wrap(leaf));
   PyRef result = checked(PyObject_CallOneArg(callable.get(), argument.get()));
-  FB_CHECK(result.get() == Py_None,
-           "a post-accumulate-grad hook: expected it to return None, got ",
+  FB_CHECK(result.get() == Py_None, "a post-accumulate-grad hook: expected it to return None, got ",
            Py_TYPE(result.get())->tp_name, "; change the tensor's grad in place");
 }
 

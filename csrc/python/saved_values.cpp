@@ -111,8 +111,8 @@ class Names final : public SavedVisitor {
 }  // namespace
 
 PackHook pack_hook(PyObject* pack, PyObject* unpack) {
-  return [pack = PyCallable(pack), unpack = PyCallable(unpack)](
-             const Tensor& t) -> std::shared_ptr<Packed> {
+  return [pack = PyCallable(pack),
+          unpack = PyCallable(unpack)](const Tensor& t) -> std::shared_ptr<Packed> {
     GilHeld gil;
     PyRef argument = checked(wrap(t));
     PyRef packed = checked(PyObject_CallOneArg(pack.get(), argument.get()));
@@ -157,8 +157,8 @@ bool init_saved_values(PyObject* module) {
   PyType_Spec spec = {"flambeau._C.SavedTensor", sizeof(RawObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   RawType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return RawType && PyModule_AddObjectRef(module, "_SavedTensor",
-                                          reinterpret_cast<PyObject*>(RawType)) == 0;
+  return RawType &&
+         PyModule_AddObjectRef(module, "_SavedTensor", reinterpret_cast<PyObject*>(RawType)) == 0;
 }
 
 }  // namespace flambeau::python

@@ -285,10 +285,9 @@ PyMethodDef methods[] = {
      "sent to, share."},
     {"resizable", resizable, METH_NOARGS, "Can resize_ change the length?"},
     {"element_size", element_size, METH_NOARGS, "1: a storage without type counts bytes."},
-    {"_new_shared", keyword_method(new_shared),
-     METH_VARARGS | METH_KEYWORDS | METH_STATIC, "A storage in shared memory."},
-    {"from_file", keyword_method(from_file),
-     METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+    {"_new_shared", keyword_method(new_shared), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "A storage in shared memory."},
+    {"from_file", keyword_method(from_file), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "from_file(filename, shared=False, nbytes=0): the bytes of a file. If shared, writes go to "
      "the file, which is made when it is missing."},
     {"_descriptor", descriptor, METH_NOARGS, nullptr},

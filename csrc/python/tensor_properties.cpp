@@ -127,8 +127,8 @@ int set_imag(PyObject* o, PyObject* value, void*) {
 }  // namespace
 
 PyGetSetDef tensor_properties[] = {
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, "Attributes that were set on it.",
-     nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict,
+     "Attributes that were set on it.", nullptr},
     {"shape", shape, nullptr, "Sizes of the dimensions.", nullptr},
     {"dtype", dtype, nullptr, "Type of the elements.", nullptr},
     {"device", device, nullptr, "Where the memory is.", nullptr},

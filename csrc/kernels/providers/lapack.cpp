@@ -96,7 +96,7 @@ int getrf_by_blocks(int m, int n, T* a, int* pivots) {
       solve_by_halves<Blas, T>('L', 'N', 'U', width, to - from, panel, m, c + j, m);
       if (next < m)
         Blas::subtract<T>('N', 'N', m - next, to - from, width, panel + width, m, c + j, m,
-                            c + next, m);
+                          c + next, m);
     };
     shared_out(rest, static_cast<double>(width) * (m - j), update);
   }
@@ -133,11 +133,11 @@ int potrf_by_blocks(bool upper, int n, T* a) {
       const int at = block * kBlock, columns = std::min(kBlock, rest - at);
       T* c = column(a, n, next + at) + next;
       if (upper)
-        Blas::subtract<T>('C', 'N', at + columns, columns, width, beside, n,
-                            column(beside, n, at), n, c, n);
+        Blas::subtract<T>('C', 'N', at + columns, columns, width, beside, n, column(beside, n, at),
+                          n, c, n);
       else
         Blas::subtract<T>('N', 'C', rest - at, columns, width, beside + at, n, beside + at, n,
-                            c + at, n);
+                          c + at, n);
     };
     parallel_for(0, (blocks + 1) / 2, 1, [&](int64_t from, int64_t to) {
       for (int i = static_cast<int>(from); i < to; ++i) {

@@ -1,7 +1,7 @@
 // Eigenvalues and eigenvectors of Hermitian matrices without LAPACK: to tridiagonal form by blocks
 // of reflectors, implicit QL or QR steps there, and the eigenvectors back. Sources: Golub and Van
-// Loan, Matrix Computations (4th ed.), 8.3; Dongarra, Hammarling and Sorensen 1989, "Block reduction
-// of matrices to condensed forms".
+// Loan, Matrix Computations (4th ed.), 8.3; Dongarra, Hammarling and Sorensen 1989, "Block
+// reduction of matrices to condensed forms".
 #include "kernels/providers/lapack_builtin_tools.h"
 
 namespace flambeau::kernels::lapack::builtin {
@@ -83,8 +83,8 @@ int diagonalise(int n, R* d, R* e, Matrix<R>* z) {
     if (lo > 0) e[lo - 1] = 0;
     if (steps-- == 0)
       return static_cast<int>(std::count_if(e, e + n - 1, [](R x) { return x != 0; }));
-    // QL steps bring eigenvalues out at lo, QR steps, which are QL steps of the matrix turned round,
-    // at hi: where the diagonal is smaller.
+    // QL steps bring eigenvalues out at lo, QR steps, which are QL steps of the matrix turned
+    // round, at hi: where the diagonal is smaller.
     const bool turned = std::fabs(d[hi]) < std::fabs(d[lo]);
     const auto D = [&](int i) -> R& { return d[turned ? hi - i : lo + i]; };
     const auto E = [&](int i) -> R& { return e[turned ? hi - 1 - i : lo + i]; };

@@ -119,8 +119,8 @@ int gels(int driver, int m, int n, int rhs, T* a, T* b, Real<T> rcond, int* rank
   if (driver == 0) return full_rank(m, n, rhs, a, b, ldb);
   std::vector<R> sizes(k);
   Matrix<T> u(m, k), vt(k, n);
-  if (const int failed = gesdd('S', m, n, a, sizes.data(), u.a.data(), u.ld(), vt.a.data(),
-                               vt.ld()))
+  if (const int failed =
+          gesdd('S', m, n, a, sizes.data(), u.a.data(), u.ld(), vt.a.data(), vt.ld()))
     return failed;
   const R cut = (rcond < 0 ? std::numeric_limits<R>::epsilon() : rcond) * sizes[0];
   *rank = static_cast<int>(

@@ -1,7 +1,8 @@
 // Singular values and vectors without LAPACK: QR first when the matrix is tall, to bidiagonal form
 // by blocks of reflectors, implicit QR steps there, and the vectors back. Sources: Golub and Van
-// Loan, Matrix Computations (4th ed.), 5.4 and 8.6; Demmel and Kahan 1990, "Accurate singular values
-// of bidiagonal matrices", for the step without shift, the choice of direction and when to stop.
+// Loan, Matrix Computations (4th ed.), 5.4 and 8.6; Demmel and Kahan 1990, "Accurate singular
+// values of bidiagonal matrices", for the step without shift, the choice of direction and when to
+// stop.
 #include "kernels/providers/lapack_builtin_tools.h"
 
 namespace flambeau::kernels::lapack::builtin {
@@ -12,8 +13,7 @@ struct Bidiagonal {
   std::vector<Real<T>> d, e;
   Matrix<T> left, right;  // reflectors: those of column j begin in row j, and in row j + 1
   std::vector<T> left_tau, right_tau;
-  Bidiagonal(int m, int n)
-      : d(n), e(n + 1), left(m, n), right(n, n), left_tau(n), right_tau(n) {}
+  Bidiagonal(int m, int n) : d(n), e(n + 1), left(m, n), right(n, n), left_tau(n), right_tau(n) {}
 };
 
 // a = Q B P^H with a real upper bidiagonal B, for m >= n; a is lost.
@@ -222,8 +222,7 @@ Svd<T> tall_svd(Matrix<T> a, bool vectors, int columns) {
   Matrix<R> p(vectors ? n : 0, vectors ? n : 0);
   for (int j = 0; j < p.n; ++j) p(j, j) = 1;
   Matrix<R> q = p;
-  out.info =
-      diagonalise(n, b.d.data(), b.e.data(), vectors ? &p : nullptr, vectors ? &q : nullptr);
+  out.info = diagonalise(n, b.d.data(), b.e.data(), vectors ? &p : nullptr, vectors ? &q : nullptr);
   if (out.info) return out;
   std::vector<int> order(n);
   for (int j = 0; j < n; ++j) order[j] = j;
@@ -246,8 +245,8 @@ Svd<T> tall_svd(Matrix<T> a, bool vectors, int columns) {
                    b.left_tau.data(), 0, false, out.u.a.data(), out.u.ld());
   apply_reflectors(n, n, n - 1, b.right.a.data(), b.right.ld(), b.right_tau.data(), 1, false,
                    out.v.a.data(), out.v.ld());
-  if (by_qr) ormqr(true, 'N', m, columns, n, factor.a.data(), factor.ld(), tau.data(),
-                   out.u.a.data());
+  if (by_qr)
+    ormqr(true, 'N', m, columns, n, factor.a.data(), factor.ld(), tau.data(), out.u.a.data());
   return out;
 }
 
@@ -282,8 +281,7 @@ int gesdd(char job, int m, int n, T* a, Real<T>* s, T* u, int ldu, T* vt, int ld
   return 0;
 }
 
-#define FB_INSTANTIATE(T) \
-  template int gesdd<T>(char, int, int, T*, Real<T>*, T*, int, T*, int);
+#define FB_INSTANTIATE(T) template int gesdd<T>(char, int, int, T*, Real<T>*, T*, int, T*, int);
 FB_INSTANTIATE(float)
 FB_INSTANTIATE(double)
 FB_INSTANTIATE(complex64)

@@ -1,6 +1,7 @@
-// What the plain routines are made of: products by our own kernels, matrices by columns, Householder
-// reflectors one by one and in blocks, and rotations put off until there are many. Private to
-// lapack_builtin_*.cpp. Sources: Golub and Van Loan, Matrix Computations (4th ed.), 5.1 and 5.2.
+// What the plain routines are made of: products by our own kernels, matrices by columns,
+// Householder reflectors one by one and in blocks, and rotations put off until there are many.
+// Private to lapack_builtin_*.cpp. Sources: Golub and Van Loan, Matrix Computations (4th ed.), 5.1
+// and 5.2.
 #pragma once
 
 #include <limits>
@@ -174,8 +175,8 @@ void apply_reflectors(int m, int n, int k, const T* v, int ldv, const T* tau, in
                       bool adjoint, T* c, int ldc) {
   const int blocks = (k + kReflectors - 1) / kReflectors;
   for (int s = 0; s < blocks; ++s) {
-    const int j = (adjoint ? s : blocks - 1 - s) * kReflectors, width = std::min(kReflectors, k - j),
-              top = j + below;
+    const int j = (adjoint ? s : blocks - 1 - s) * kReflectors,
+              width = std::min(kReflectors, k - j), top = j + below;
     if (top >= m) continue;
     const T* block = column(v, ldv, j) + top;
     const Matrix<T> t = block_triangle(m - top, width, block, ldv, tau + j);

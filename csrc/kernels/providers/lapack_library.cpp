@@ -36,8 +36,8 @@ Library find() {
     if (wanted == std::string("off")) return {};
     Library out = open(wanted);
     FB_CHECK(out.handle,
-             "linalg: expected FLAMBEAU_OPENBLAS to be 'off' or a library with LAPACK, got ", wanted,
-             ", which cannot be opened or lacks its routines");
+             "linalg: expected FLAMBEAU_OPENBLAS to be 'off' or a library with LAPACK, got ",
+             wanted, ", which cannot be opened or lacks its routines");
     return out;
   }
   auto* finder = finder_of_path.load();
