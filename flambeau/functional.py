@@ -110,7 +110,10 @@ def split_with_sizes_copy(
     (tensor([0]), tensor([1, 2]))
     """
     parts = _C.split_with_sizes_copy(input, split_sizes, dim)
-    return parts if out is None else _filled(out, parts, "split_with_sizes_copy")
+    if out is None:
+        return parts
+    _filled(out, parts, "split_with_sizes_copy")
+    return None
 
 
 def split_copy(
@@ -122,7 +125,10 @@ def split_copy(
     (tensor([0, 1]), tensor([2]))
     """
     parts = _C.split_copy(input, split_size, dim)
-    return parts if out is None else _filled(out, parts, "split_copy")
+    if out is None:
+        return parts
+    _filled(out, parts, "split_copy")
+    return None
 
 
 def unbind_copy(
@@ -134,7 +140,10 @@ def unbind_copy(
     (tensor(0), tensor(1))
     """
     parts = _C.unbind_copy(input, dim)
-    return parts if out is None else _filled(out, parts, "unbind_copy")
+    if out is None:
+        return parts
+    _filled(out, parts, "unbind_copy")
+    return None
 
 
 #: names that sparse programs use; of dense matrices the same product

@@ -13,8 +13,14 @@ from .compiler import Entry, body_returns
 from .emit_expr import ExprEmitter, constant, named_constant
 from .emit_stmt import BodyEmitter
 from .emit_vjp import (
-    edges, fill_node, node_struct, node_type, other_name, results_of, vjp_function,
-)  # fmt: skip
+    edges,
+    fill_node,
+    node_struct,
+    node_type,
+    other_name,
+    results_of,
+    vjp_function,
+)
 from .model import Op, cpp_param, cpp_value
 
 Overloaded = Callable[[str], bool]

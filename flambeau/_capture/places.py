@@ -148,7 +148,7 @@ class Places:
     def clear(self) -> None:
         """Lets go of what was found: examples of tensors are among the facts to check."""
         self.root.clear()
-        self.slots, self.same, self.distinct = [], [], []
+        self.slots, self.same, self.distinct = [], {}, []
 
     def texts(self) -> list[str]:
         out = self.root.texts()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import (  # those of divergences register themselves
+from . import (
     _categories,
     _circular,
     _continuous_bernoulli,
@@ -18,23 +18,22 @@ from . import (  # those of divergences register themselves
     _derived,
     _extremes,
     _gaussian,
-    _kl_cross,
-    _kl_same,
     _location_scale,
     _matrices,
     _positive,
     _relaxed,
     _simplex,
-    constraint_registry,
-    constraints,
     distribution,
     exp_family,
     independent,
-    kl,
     mixture_same_family,
     transformed_distribution,
     transforms,
-    utils,
+)
+from . import _kl_cross as _kl_cross  # their formulas register themselves
+from . import _kl_same as _kl_same
+from . import (
+    constraints as constraints,
 )
 from .constraint_registry import biject_to, transform_to
 from .kl import kl_divergence, register_kl

@@ -75,7 +75,7 @@ class Categorical(Distribution):
     @property
     def _param(self) -> Tensor:
         name = "logits" if self._is_logits else "probs"
-        return self.__dict__[name]  # type: ignore[no-any-return]
+        return self.__dict__[name]
 
     @property
     def param_shape(self) -> Any:
@@ -126,7 +126,7 @@ class _OverCategorical(Distribution):
 
     @property
     def _param(self) -> Tensor:
-        return self._categorical._param  # type: ignore[no-any-return]
+        return self._categorical._param
 
     @property
     def param_shape(self) -> Any:
@@ -136,12 +136,12 @@ class _OverCategorical(Distribution):
     @property
     def probs(self) -> Tensor:
         """Probabilities. Shape: batch_shape + event_shape."""
-        return self._categorical.probs  # type: ignore[no-any-return]
+        return self._categorical.probs
 
     @property
     def logits(self) -> Tensor:
         """Log probabilities. Shape: batch_shape + event_shape."""
-        return self._categorical.logits  # type: ignore[no-any-return]
+        return self._categorical.logits
 
 
 @family("_categorical")
@@ -191,10 +191,10 @@ class OneHotCategorical(_OverCategorical):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        return self._categorical.log_prob(value.argmax(-1))  # type: ignore[no-any-return]
+        return self._categorical.log_prob(value.argmax(-1))
 
     def entropy(self) -> Tensor:
-        return self._categorical.entropy()  # type: ignore[no-any-return]
+        return self._categorical.entropy()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self.event_shape[0]

@@ -50,7 +50,7 @@ class VonMises(Distribution):
     mode = mean
 
     @lazy_property
-    def variance(self) -> Tensor:  # type: ignore[override]
+    def variance(self) -> Tensor:
         """Circular variance: one minus the mean length."""
         k = self.concentration
         return 1 - fb.special.i1e(k) / fb.special.i0e(k)

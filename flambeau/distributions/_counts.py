@@ -43,7 +43,7 @@ class _ByOdds(Distribution):
             self.probs = given
         return tuple(rest)
 
-    _shared = ("_is_logits",)
+    _shared: tuple[str, ...] = ("_is_logits",)
 
     @lazy_property
     def logits(self) -> Tensor:
@@ -58,7 +58,7 @@ class _ByOdds(Distribution):
     @property
     def _param(self) -> Tensor:
         name = "logits" if self._is_logits else "probs"
-        return self.__dict__[name]  # type: ignore[no-any-return]
+        return self.__dict__[name]
 
     @property
     def param_shape(self) -> Any:
@@ -198,8 +198,7 @@ class Binomial(_ByOdds):
         count = int(self.total_count.max())
         if float(self.total_count.min()) != count:
             raise NotImplementedError(
-                f"{op}: Inhomogeneous total count not supported by `{op}`, got "
-                f"{self.total_count}"
+                f"{op}: Inhomogeneous total count not supported by `{op}`, got {self.total_count}"
             )
         return count
 

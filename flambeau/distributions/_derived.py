@@ -46,12 +46,12 @@ class LogNormal(TransformedDistribution):
     @property
     def loc(self) -> Tensor:
         """Mean of the logarithm."""
-        return self.base_dist.loc  # type: ignore[no-any-return]
+        return self.base_dist.loc
 
     @property
     def scale(self) -> Tensor:
         """Standard deviation of the logarithm."""
-        return self.base_dist.scale  # type: ignore[no-any-return]
+        return self.base_dist.scale
 
     @property
     def mean(self) -> Tensor:
@@ -67,7 +67,7 @@ class LogNormal(TransformedDistribution):
         return s2.expm1() * (2 * self.loc + s2).exp()
 
     def entropy(self) -> Tensor:
-        return self.base_dist.entropy() + self.loc  # type: ignore[no-any-return]
+        return self.base_dist.entropy() + self.loc
 
 
 @family()
@@ -98,12 +98,12 @@ class LogisticNormal(TransformedDistribution):
     @property
     def loc(self) -> Tensor:
         """Means of the coordinates."""
-        return self.base_dist.base_dist.loc  # type: ignore[no-any-return]
+        return self.base_dist.base_dist.loc
 
     @property
     def scale(self) -> Tensor:
         """Standard deviations of the coordinates."""
-        return self.base_dist.base_dist.scale  # type: ignore[no-any-return]
+        return self.base_dist.base_dist.scale
 
 
 class _Half(TransformedDistribution):
@@ -116,7 +116,7 @@ class _Half(TransformedDistribution):
     @property
     def scale(self) -> Tensor:
         """Width."""
-        return self.base_dist.scale  # type: ignore[no-any-return]
+        return self.base_dist.scale
 
     @property
     def mode(self) -> Tensor:
@@ -131,13 +131,13 @@ class _Half(TransformedDistribution):
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1  # type: ignore[no-any-return]
+        return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.base_dist.icdf((value + 1) / 2)  # type: ignore[no-any-return]
+        return self.base_dist.icdf((value + 1) / 2)
 
     def entropy(self) -> Tensor:
-        return self.base_dist.entropy() - math.log(2)  # type: ignore[no-any-return]
+        return self.base_dist.entropy() - math.log(2)
 
 
 @family()
@@ -191,4 +191,4 @@ class HalfCauchy(_Half):
 
     @property
     def variance(self) -> Tensor:
-        return self.base_dist.variance  # type: ignore[no-any-return]
+        return self.base_dist.variance

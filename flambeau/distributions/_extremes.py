@@ -277,12 +277,12 @@ class InverseGamma(TransformedDistribution):
     @property
     def concentration(self) -> Tensor:
         """Shape."""
-        return self.base_dist.concentration  # type: ignore[no-any-return]
+        return self.base_dist.concentration
 
     @property
     def rate(self) -> Tensor:
         """Rate of the gamma numbers."""
-        return self.base_dist.rate  # type: ignore[no-any-return]
+        return self.base_dist.rate
 
     @property
     def mean(self) -> Tensor:

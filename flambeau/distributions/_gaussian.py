@@ -269,7 +269,7 @@ class LowRankMultivariateNormal(Distribution):
     mode = mean
 
     @lazy_property
-    def variance(self) -> Tensor:  # type: ignore[override]
+    def variance(self) -> Tensor:
         squares = self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag
         return squares.expand((*self._batch_shape, *self._event_shape))
 

@@ -8,6 +8,7 @@ support.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import flambeau as fb
@@ -19,7 +20,7 @@ from ._extremes import Gumbel, Pareto
 from ._location_scale import Laplace, Normal, Uniform
 from ._positive import Exponential, Gamma
 from ._simplex import Beta
-from .kl import register_kl
+from .kl import Formula, register_kl
 from .utils import euler_constant
 
 
@@ -69,10 +70,10 @@ def _unless(outside: Any, value: Tensor) -> Tensor:
     return fb.where(outside, math.inf, value)
 
 
-def _register(q: type, *families: type) -> Any:
+def _register(q: type, *families: type) -> Callable[[Formula], Formula]:
     """Register one formula for several families p."""
 
-    def decorate(formula: Any) -> Any:
+    def decorate(formula: Formula) -> Formula:
         for p in families:
             register_kl(p, q)(formula)
         return formula

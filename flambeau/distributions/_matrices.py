@@ -70,9 +70,7 @@ class Wishart(ExponentialFamily):
         n = matrix.shape[-1]
         batch = fb.broadcast_shapes(df.shape, matrix.shape[:-2])
         if bool((df <= n - 1).any()):
-            raise ValueError(
-                f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}."
-            )
+            raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
         self.df = df.expand(batch)
         setattr(self, name, matrix.expand((*batch, n, n)))
         super().__init__(batch, fb.Size((n, n)), validate_args=validate_args)
@@ -266,9 +264,7 @@ class LKJCholesky(Distribution):
         order = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - rows
         m = self.dim - 1
         alpha = self.concentration + 0.5 * m
-        norm = (
-            0.5 * m * math.log(math.pi) + fb.mvlgamma(alpha - 0.5, m) - fb.lgamma(alpha) * m
-        )
+        norm = 0.5 * m * math.log(math.pi) + fb.mvlgamma(alpha - 0.5, m) - fb.lgamma(alpha) * m
         return (order * diagonal.log()).sum(-1) - norm
 
 

@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 import flambeau as fb
-from flambeau import Tensor
+from flambeau import _C, Tensor
 
 from . import constraints
 from .distribution import Distribution, family
@@ -88,7 +88,7 @@ class Exponential(ExponentialFamily):
 
 def _standard_gamma(concentration: Tensor) -> Tensor:
     """Gamma numbers of rate one."""
-    return fb._standard_gamma(concentration)
+    return _C._standard_gamma(concentration)
 
 
 @family("concentration", "rate")

@@ -112,12 +112,12 @@ class RelaxedBernoulli(TransformedDistribution):
     @property
     def logits(self) -> Tensor:
         """Log odds."""
-        return self.base_dist.logits  # type: ignore[no-any-return]
+        return self.base_dist.logits
 
     @property
     def probs(self) -> Tensor:
         """Probability of one."""
-        return self.base_dist.probs  # type: ignore[no-any-return]
+        return self.base_dist.probs
 
 
 @family("_categorical")
@@ -210,9 +210,9 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     @property
     def logits(self) -> Tensor:
         """Log probabilities."""
-        return self.base_dist.logits  # type: ignore[no-any-return]
+        return self.base_dist.logits
 
     @property
     def probs(self) -> Tensor:
         """Probabilities."""
-        return self.base_dist.probs  # type: ignore[no-any-return]
+        return self.base_dist.probs

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import flambeau as fb
-from flambeau import Tensor
+from flambeau import _C, Tensor
 
 from . import constraints
 from .distribution import family
@@ -63,15 +63,13 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = fb.Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return fb._sample_dirichlet(self.concentration.expand(shape))
+        return _C._sample_dirichlet(self.concentration.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         c = self.concentration
-        return (
-            fb.xlogy(c - 1.0, value).sum(-1) + fb.lgamma(c.sum(-1)) - fb.lgamma(c).sum(-1)
-        )
+        return fb.xlogy(c - 1.0, value).sum(-1) + fb.lgamma(c.sum(-1)) - fb.lgamma(c).sum(-1)
 
     def entropy(self) -> Tensor:
         c = self.concentration

@@ -75,7 +75,7 @@ class Transform:
         if inverse is None:
             inverse = self._make_inverse()
             self._inv = weakref.ref(inverse)
-        return inverse  # type: ignore[no-any-return]
+        return inverse
 
     def _make_inverse(self) -> Transform:
         return _InverseTransform(self)
@@ -105,7 +105,7 @@ class Transform:
             return self._call(x)
         last_x, last_y = self._cached_x_y
         if x is last_x:
-            return last_y  # type: ignore[no-any-return]
+            return last_y
         y = self._call(x)
         self._cached_x_y = x, y
         return y
@@ -116,7 +116,7 @@ class Transform:
             return self._inverse(y)
         last_x, last_y = self._cached_x_y
         if y is last_y:
-            return last_x  # type: ignore[no-any-return]
+            return last_x
         x = self._inverse(y)
         self._cached_x_y = x, y
         return x
@@ -154,15 +154,15 @@ class _InverseTransform(Transform):
         return {**self.__dict__, "_cached_x_y": (None, None)}
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return self._inv.codomain
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         return self._inv.domain
 
     @property
-    def bijective(self) -> Any:  # type: ignore[override]
+    def bijective(self) -> Any:
         return self._inv.bijective
 
     @property
@@ -171,10 +171,10 @@ class _InverseTransform(Transform):
 
     @property
     def inv(self) -> Transform:
-        return self._inv  # type: ignore[no-any-return]
+        return self._inv
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        return self._inv.with_cache(cache_size).inv  # type: ignore[no-any-return]
+        return self._inv.with_cache(cache_size).inv
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _InverseTransform) and bool(self._inv == other._inv)
@@ -182,10 +182,10 @@ class _InverseTransform(Transform):
     __hash__ = Transform.__hash__
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self._inv._inv_call(x)  # type: ignore[no-any-return]
+        return self._inv._inv_call(x)
 
     def _inv_call(self, y: Tensor) -> Tensor:
-        return self._inv(y)  # type: ignore[no-any-return]
+        return self._inv(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -self._inv.log_abs_det_jacobian(y, x)
@@ -253,7 +253,7 @@ class ComposeTransform(Transform):
         return _raised(self.parts[-1].codomain, dim)
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return all(p.bijective for p in self.parts)
 
     @property
@@ -296,7 +296,7 @@ class ComposeTransform(Transform):
             term = _sum_rightmost(term, dim - part.domain.event_dim)
             total = term if total is None else total + term
             dim += part.codomain.event_dim - part.domain.event_dim
-        return total  # type: ignore[no-any-return]
+        return total
 
     def forward_shape(self, shape: Any) -> Any:
         for part in self.parts:
@@ -352,7 +352,7 @@ class IndependentTransform(Transform):
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
-    def bijective(self) -> Any:  # type: ignore[override]
+    def bijective(self) -> Any:
         return self.base_transform.bijective
 
     @property

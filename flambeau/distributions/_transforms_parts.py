@@ -91,7 +91,7 @@ class _PartsTransform(Transform):
         self.dim = dim
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
 
     def _check(self, x: Tensor, count: int) -> None:

@@ -7,11 +7,13 @@ have more than one source for a value. Must not know distributions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from . import constraints, transforms
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+
+Factory = Callable[[Any], Any]
 
 
 class ConstraintRegistry:
@@ -25,10 +27,16 @@ class ConstraintRegistry:
     """
 
     def __init__(self) -> None:
-        self._registry: dict[type, Callable[[Any], Any]] = {}
+        self._registry: dict[type, Factory] = {}
         super().__init__()
 
-    def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
+    @overload
+    def register(self, constraint: Any) -> Callable[[Factory], Factory]: ...
+
+    @overload
+    def register(self, constraint: Any, factory: Factory) -> Factory: ...
+
+    def register(self, constraint: Any, factory: Factory | None = None) -> Any:
         """Say how the transform of a constraint is made; without ``factory`` a decorator.
 
         Args:
@@ -67,10 +75,10 @@ biject_to = ConstraintRegistry()
 transform_to = ConstraintRegistry()
 
 
-def _both(*kinds: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+def _both(*kinds: Any) -> Callable[[Factory], Factory]:
     """Register a factory in both registries."""
 
-    def decorate(factory: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def decorate(factory: Factory) -> Factory:
         for kind in kinds:
             biject_to.register(kind, factory)
             transform_to.register(kind, factory)

@@ -82,11 +82,11 @@ class _Dependent(Constraint):
         super().__init__()
 
     @property
-    def is_discrete(self) -> Any:  # type: ignore[override]
+    def is_discrete(self) -> Any:
         return self._known("is_discrete")
 
     @property
-    def event_dim(self) -> Any:  # type: ignore[override]
+    def event_dim(self) -> Any:
         return self._known("event_dim")
 
     def _known(self, name: str) -> Any:
@@ -352,11 +352,11 @@ class _IndependentConstraint(Constraint):
         super().__init__()
 
     @property
-    def is_discrete(self) -> Any:  # type: ignore[override]
+    def is_discrete(self) -> Any:
         return self.base_constraint.is_discrete
 
     @property
-    def event_dim(self) -> Any:  # type: ignore[override]
+    def event_dim(self) -> Any:
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
@@ -364,8 +364,7 @@ class _IndependentConstraint(Constraint):
         batch = inside.ndim - self.reinterpreted_batch_ndims
         if batch < 0:
             raise ValueError(
-                f"independent: expected a value of at least {self.event_dim} dims, got "
-                f"{value.ndim}"
+                f"independent: expected a value of at least {self.event_dim} dims, got {value.ndim}"
             )
         return inside.reshape(inside.shape[:batch] + (-1,)).all(-1)
 
@@ -397,11 +396,11 @@ class MixtureSameFamilyConstraint(Constraint):
         super().__init__()
 
     @property
-    def is_discrete(self) -> Any:  # type: ignore[override]
+    def is_discrete(self) -> Any:
         return self.base_constraint.is_discrete
 
     @property
-    def event_dim(self) -> Any:  # type: ignore[override]
+    def event_dim(self) -> Any:
         return self.base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
@@ -429,7 +428,7 @@ class _Parts(Constraint):
         super().__init__()
 
     @property
-    def is_discrete(self) -> Any:  # type: ignore[override]
+    def is_discrete(self) -> Any:
         return any(c.is_discrete for c in self.cseq)
 
 
@@ -448,7 +447,7 @@ class _Cat(_Parts):
             )
 
     @property
-    def event_dim(self) -> Any:  # type: ignore[override]
+    def event_dim(self) -> Any:
         return max(c.event_dim for c in self.cseq)
 
     def check(self, value: Tensor) -> Tensor:
@@ -462,7 +461,7 @@ class _Stack(_Parts):
     """One element for each index of ``dim``."""
 
     @property
-    def event_dim(self) -> Any:  # type: ignore[override]
+    def event_dim(self) -> Any:
         inner = max(c.event_dim for c in self.cseq)
         return inner + 1 if self.dim + inner < 0 else inner
 
@@ -492,7 +491,7 @@ one_hot = _OneHot()
 nonnegative_integer = _IntegerGreaterThan(0)
 positive_integer = _IntegerGreaterThan(1)
 integer_interval = _IntegerInterval
-real = _Real()
+real: Constraint = _Real()
 real_vector = independent(real, 1)
 positive = _GreaterThan(0.0)
 nonnegative = _GreaterThanEq(0.0)
@@ -503,13 +502,13 @@ multinomial = _Multinomial
 unit_interval = _Interval(0.0, 1.0)
 interval = _Interval
 half_open_interval = _HalfOpenInterval
-simplex = _Simplex()
+simplex: Constraint = _Simplex()
 lower_triangular = _LowerTriangular()
-lower_cholesky = _LowerCholesky()
-corr_cholesky = _CorrCholesky()
+lower_cholesky: Constraint = _LowerCholesky()
+corr_cholesky: Constraint = _CorrCholesky()
 square = _Square()
 symmetric = _Symmetric()
-positive_semidefinite = _PositiveSemidefinite()
-positive_definite = _PositiveDefinite()
+positive_semidefinite: Constraint = _PositiveSemidefinite()
+positive_definite: Constraint = _PositiveDefinite()
 cat = _Cat
 stack = _Stack

@@ -291,7 +291,8 @@ def family(*plain: str, **dims: int) -> Callable[[Class], Class]:
 
         expand.__doc__ = Distribution.expand.__doc__
         expand.__qualname__ = f"{cls.__qualname__}.expand"
-        cls.expand = expand
+        made: Any = cls
+        made.expand = expand
         return cls
 
     return decorate

@@ -68,7 +68,7 @@ class Independent(Distribution):
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample  # type: ignore[no-any-return]
+        return self.base_dist.has_rsample
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]
@@ -82,21 +82,21 @@ class Independent(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return self.base_dist.mean  # type: ignore[no-any-return]
+        return self.base_dist.mean
 
     @property
     def mode(self) -> Tensor:
-        return self.base_dist.mode  # type: ignore[no-any-return]
+        return self.base_dist.mode
 
     @property
     def variance(self) -> Tensor:
-        return self.base_dist.variance  # type: ignore[no-any-return]
+        return self.base_dist.variance
 
     def sample(self, sample_shape: Any = fb.Size()) -> Tensor:
-        return self.base_dist.sample(sample_shape)  # type: ignore[no-any-return]
+        return self.base_dist.sample(sample_shape)
 
     def rsample(self, sample_shape: Any = fb.Size()) -> Tensor:
-        return self.base_dist.rsample(sample_shape)  # type: ignore[no-any-return]
+        return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
         return _sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
@@ -109,7 +109,7 @@ class Independent(Distribution):
             raise NotImplementedError(
                 "enumerate_support: Enumeration over cartesian product is not implemented"
             )
-        return self.base_dist.enumerate_support(expand=expand)  # type: ignore[no-any-return]
+        return self.base_dist.enumerate_support(expand=expand)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_dist!r}, {self.reinterpreted_batch_ndims})"

@@ -96,7 +96,8 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
         tensor(0.5000)
     """
-    formula = _dispatch_kl(type(p), type(q))
+    families: tuple[type, type] = type(p), type(q)
+    formula = _dispatch_kl(*families)
     if formula is None:
         raise NotImplementedError(
             f"No KL(p || q) is implemented for p type {type(p).__name__} and q type "

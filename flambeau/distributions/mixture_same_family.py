@@ -108,7 +108,7 @@ class MixtureSameFamily(Distribution):
     def _weights(self) -> Tensor:
         """Probabilities of the components, with dims for the event."""
         probs = self.mixture_distribution.probs
-        return probs.reshape(probs.shape + (1,) * self._event_ndims)  # type: ignore[no-any-return]
+        return probs.reshape(probs.shape + (1,) * self._event_ndims)
 
     @property
     def mean(self) -> Tensor:

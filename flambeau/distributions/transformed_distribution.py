@@ -50,9 +50,7 @@ class TransformedDistribution(Distribution):
         if not isinstance(self.transforms, list) or not all(
             isinstance(t, Transform) for t in self.transforms
         ):
-            raise ValueError(
-                f"transforms must be a Transform or list, but was {self.transforms}"
-            )
+            raise ValueError(f"transforms must be a Transform or list, but was {self.transforms}")
         shape = fb.Size((*base_distribution.batch_shape, *base_distribution.event_shape))
         dims = len(base_distribution.event_shape)
         whole = ComposeTransform(self.transforms)
@@ -82,7 +80,7 @@ class TransformedDistribution(Distribution):
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample  # type: ignore[no-any-return]
+        return self.base_dist.has_rsample
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:
@@ -113,9 +111,7 @@ class TransformedDistribution(Distribution):
         for t in reversed(self.transforms):
             x = t.inv(y)
             dim += t.domain.event_dim - t.codomain.event_dim
-            result = result - _sum_rightmost(
-                t.log_abs_det_jacobian(x, y), dim - t.domain.event_dim
-            )
+            result = result - _sum_rightmost(t.log_abs_det_jacobian(x, y), dim - t.domain.event_dim)
             y = x
         base = self.base_dist.log_prob(y)
         return result + _sum_rightmost(base, dim - len(self.base_dist.event_shape))

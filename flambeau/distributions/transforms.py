@@ -10,8 +10,10 @@ from ._transforms_base import (
     ComposeTransform,
     IndependentTransform,
     Transform,
-    _InverseTransform,
     identity_transform,
+)
+from ._transforms_base import (
+    _InverseTransform as _InverseTransform,  # programs ask whether a transform is one
 )
 from ._transforms_numbers import (
     AbsTransform,
@@ -22,7 +24,9 @@ from ._transforms_numbers import (
     SigmoidTransform,
     SoftplusTransform,
     TanhTransform,
-    _clipped_sigmoid,
+)
+from ._transforms_numbers import (
+    _clipped_sigmoid as _clipped_sigmoid,
 )
 from ._transforms_parts import CatTransform, ReshapeTransform, StackTransform
 from ._transforms_vectors import (

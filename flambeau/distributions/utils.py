@@ -51,15 +51,12 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     if not all(is_tensor_like(v) or isinstance(v, Number) for v in values):
         found = ", ".join(type(v).__name__ for v in values)
         raise ValueError(
-            "broadcast_all: Input arguments must all be instances of Number or Tensor, "
-            f"got {found}"
+            f"broadcast_all: Input arguments must all be instances of Number or Tensor, got {found}"
         )
     if len(tensors) < len(values):
         like = tensors[0] if tensors else fb.empty(0)
         values = tuple(
-            v
-            if is_tensor_like(v)
-            else fb.tensor(v, dtype=like.dtype, device=like.device)
+            v if is_tensor_like(v) else fb.tensor(v, dtype=like.dtype, device=like.device)
             for v in values
         )
     return tuple(fb.broadcast_tensors(*values))

@@ -121,9 +121,7 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
     return _to_copy(self, None, memory_format)
 
 
-@structured(
-    kernel="fill_", inplace_kernel=True, method=True, batch=True, idempotent=True
-)
+@structured(kernel="fill_", inplace_kernel=True, method=True, batch=True, idempotent=True)
 def fill_(self: Tensor, value: Number) -> Tensor:
     """Sets every entry to `value`.
 
@@ -138,9 +136,7 @@ def _(g):
     return zeros(g.shape, dtype=g.dtype)
 
 
-@fill_.overload(
-    kernel="fill_tensor_", inplace_kernel=True, method=True, idempotent=True
-)
+@fill_.overload(kernel="fill_tensor_", inplace_kernel=True, method=True, idempotent=True)
 def fill_(self: Tensor, value: Tensor) -> Tensor:
     """The value given as a 0-d tensor.
 

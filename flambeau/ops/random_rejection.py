@@ -46,9 +46,7 @@ def _(count, count_b, prob, prob_b, generator):
     return binomial(_aligned(count, count_b, n), _aligned(prob, prob_b, n), generator)
 
 
-@structured(
-    kernel="standard_gamma", namespaces=("torch",), method=False, out=False, batch=True
-)
+@structured(kernel="standard_gamma", namespaces=("torch",), method=False, out=False, batch=True)
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of the gamma distribution with the shapes `input` and rate one.
 
@@ -94,9 +92,7 @@ def _(g):
     return g, g
 
 
-@structured(
-    kernel="sample_dirichlet", namespaces=("torch",), method=False, out=False, batch=True
-)
+@structured(kernel="sample_dirichlet", namespaces=("torch",), method=False, out=False, batch=True)
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Points of the simplex from the Dirichlet distributions with the rows `input`.
 
@@ -117,9 +113,7 @@ def _(g, input, result):
     return slope * (g - (result * g).sum(-1, True))
 
 
-@structured(
-    kernel="dirichlet_grad", namespaces=("torch",), method=False, out=False, batch=True
-)
+@structured(kernel="dirichlet_grad", namespaces=("torch",), method=False, out=False, batch=True)
 def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
     """How an entry of a Dirichlet point moves with its concentration, over one minus itself.
 

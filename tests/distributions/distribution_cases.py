@@ -2,11 +2,11 @@
 
 import math
 
+from flambeau.distributions.relaxed_bernoulli import LogitRelaxedBernoulli
 from scipy import stats
 
 import flambeau as torch
 from flambeau import distributions as D
-from flambeau.distributions.relaxed_bernoulli import LogitRelaxedBernoulli
 
 
 def continuous():

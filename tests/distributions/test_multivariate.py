@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from flambeau.distributions.multivariate_normal import _batch_mahalanobis, _precision_to_scale_tril
 from scipy import integrate, stats
 
 import flambeau as torch
 from flambeau import distributions as D
-from flambeau.distributions.multivariate_normal import _batch_mahalanobis, _precision_to_scale_tril
 
 F = torch.float64
 

@@ -164,9 +164,7 @@ def test_distributions_of_transformed_numbers():
     d = D.TransformedDistribution(base, [T.ExpTransform(), T.AffineTransform(1.0, -2.0)])
     y = torch.tensor([-1.0, 0.0, 0.9], dtype=F)
     x = ((y - 1) / -2).log()
-    np.testing.assert_allclose(
-        d.log_prob(y).numpy(), (base.log_prob(x) - x - np.log(2)).numpy()
-    )
+    np.testing.assert_allclose(d.log_prob(y).numpy(), (base.log_prob(x) - x - np.log(2)).numpy())
     np.testing.assert_allclose(d.cdf(y).numpy(), 1 - base.cdf(x).numpy())
     np.testing.assert_allclose(d.icdf(d.cdf(y)).numpy(), y.numpy())
     stick = D.TransformedDistribution(base, [T.StickBreakingTransform()])

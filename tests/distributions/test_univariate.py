@@ -145,7 +145,5 @@ def test_batches_expand_and_broadcast(row):
     torch.manual_seed(1)
     x = wide.sample((5,))
     assert x.shape == (5, 2, 3)
-    np.testing.assert_array_equal(
-        wide.log_prob(x).detach().numpy(), d.log_prob(x).detach().numpy()
-    )
+    np.testing.assert_array_equal(wide.log_prob(x).detach().numpy(), d.log_prob(x).detach().numpy())
     assert type(wide) is type(d)

@@ -101,9 +101,7 @@ def test_vmap_equals_the_loop(op):
         for run, tensors, told in cases(op):
             n = len(tensors)
             for dims in {(0,) * n, *((0,) + (None,) * (n - 1), (None,) * (n - 1) + (0,))}:
-                xs = [
-                    x if d is None else samples(x) for x, d in zip(tensors, dims, strict=True)
-                ]
+                xs = [x if d is None else samples(x) for x, d in zip(tensors, dims, strict=True)]
                 try:
                     rows = [
                         run(*(x if d is None else x[b] for x, d in zip(xs, dims, strict=True)))

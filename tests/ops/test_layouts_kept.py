@@ -106,9 +106,7 @@ def test_a_reshape_that_copies_is_no_view():
     assert torch.func.vmap(lambda a: a.t().reshape(-1))(torch.arange(12.0).view(2, 2, 3)).tolist() \
         == [[0, 3, 1, 4, 2, 5], [6, 9, 7, 10, 8, 11]]  # fmt: skip
     twice = torch.autograd.functional.hessian(lambda a: (a.t().reshape(6) ** 3).sum(), x.detach())
-    np.testing.assert_allclose(
-        twice.reshape(6, 6).numpy(), np.diag(6 * np.arange(6.0)), rtol=1e-6
-    )
+    np.testing.assert_allclose(twice.reshape(6, 6).numpy(), np.diag(6 * np.arange(6.0)), rtol=1e-6)
 
 
 def test_the_names_of_copies_in_the_graph():
