@@ -27,6 +27,8 @@ MODES = ("aot_eager", "inductor")
 class Stages:
     """A back end whose functions run as far compiled as `mode` says; graphs are captured once."""
 
+    takes_graph = True  # the captured graph itself, without a face
+
     def __init__(self) -> None:
         self.mode = "eager"
         self.count = 0  # graphs compiled so far
