@@ -59,7 +59,7 @@ def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """
     check(
         not half_to_float or input.dtype == float16,
-        "_softmax: expected a float16 input with half_to_float, got {input.dtype}",
+        f"_softmax: expected a float16 input with half_to_float, got {input.dtype}",
     )
     return softmax(input, dim, float32 if half_to_float else None)
 
@@ -142,7 +142,7 @@ def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """
     check(
         not half_to_float or input.dtype == float16,
-        "_log_softmax: expected a float16 input with half_to_float, got {input.dtype}",
+        f"_log_softmax: expected a float16 input with half_to_float, got {input.dtype}",
     )
     return log_softmax(input, dim, float32 if half_to_float else None)
 

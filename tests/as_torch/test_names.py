@@ -9,9 +9,9 @@ import pytest
 
 PROGRAMS = {
     "modules are called as PyTorch's": """
-        None; import torch.nn.functional as F
-        None; import torch.nn.modules.linear, torch.optim.adam, torch.utils.data.dataloader
-        None; from torch import nn
+        import torch.nn.functional as F
+        import torch.nn.modules.linear, torch.optim.adam, torch.utils.data.dataloader
+        from torch import nn
         assert torch.__name__ == torch.__spec__.name == torch.__package__ == "torch"
         assert torch.torch is torch and sys.modules["torch"] is torch
         for name in ("torch.nn", "torch.nn.functional", "torch.nn.modules.linear",
@@ -52,13 +52,13 @@ PROGRAMS = {
         assert [d.version for d in importlib.metadata.distributions(name="torch")][0] == v
     """,
     "a function is not replaced by the module of its name": """
-        None; import torch.nn.utils.weight_norm
+        import torch.nn.utils.weight_norm
         assert callable(torch.nn.utils.weight_norm)
-        None; from torch.nn.utils.weight_norm import weight_norm
+        from torch.nn.utils.weight_norm import weight_norm
         assert torch.nn.utils.weight_norm is weight_norm
-        None; import torch.autograd.gradcheck
+        import torch.autograd.gradcheck
         assert callable(torch.autograd.gradcheck)
-        None; import torch.nn.utils.spectral_norm as s
+        import torch.nn.utils.spectral_norm as s
         assert callable(s)
     """,
     "reloading does no harm": """
@@ -117,8 +117,8 @@ PROGRAMS = {
         torch.nn.init.zeros_ = before
     """,
     "the compiler follows the alias": """
-        None; import torch.nn.functional as F
-        None; from torch import nn
+        import torch.nn.functional as F
+        from torch import nn
         class Net(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -154,7 +154,7 @@ PROGRAMS = {
         assert not hasattr(torch.ops.torchvision, "nms") and not hasattr(torch.ops.aten, "nope")
         try: torch.ops.load_library("x.so")
         except OSError: pass
-        None; import torch.ops
+        import torch.ops
         @torch.library.custom_op("mine::twice", mutates_args=())
         def twice(x: torch.Tensor) -> torch.Tensor:
             return x * 2
