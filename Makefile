@@ -23,7 +23,10 @@ help:
 	@echo "make docs         make the reference of operations, run every example of the documentation"
 	@echo "make triton       check emitted Triton with Triton (downloads it), no GPU needed"
 	@echo "make wheel        a wheel with its libraries, and the sdist, in dist/; make wheels: for 3.11 and 3.12"
-	@echo "make lint asan guard plain format clean distclean"
+	@echo "make lint         all static checks; make format: lay out Python and C++"
+	@echo "make asan guard   the tests with sanitizers, or with guarded memory"
+	@echo "make plain        build and test without the optional libraries"
+	@echo "make clean        remove what was built; make distclean: the environment as well"
 
 build:
 	@scripts/setup.sh

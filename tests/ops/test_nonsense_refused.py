@@ -60,3 +60,9 @@ def test_a_pad_by_own_values_takes_no_value_but_zero():
         F.pad(x, (1, 1), mode=mode, value=0)
         with pytest.raises(RuntimeError, match="value argument"):
             F.pad(x, (1, 1), mode=mode, value=1.0)
+
+
+@pytest.mark.parametrize("f", [torch._softmax, torch._log_softmax])
+def test_half_to_float_names_the_dtype_that_it_got(f):
+    with pytest.raises(RuntimeError, match="expected a float16 input .* got torch.float32"):
+        f(torch.zeros(1), 0, True)
