@@ -596,6 +596,8 @@ def truth(f: Frame, value: Any) -> bool:
     if kinds.is_tensor(value):
         return f.interpreter.tensors.truth(value)
     if cls in _PLAIN:
+        if cls in kinds.STATEFUL:
+            check_operand(f, value)
         return bool(value)
     for name in ("__bool__", "__len__"):
         found, _ = mro_lookup(cls, name)
@@ -676,6 +678,7 @@ def get_iter(f: Frame, value: Any) -> Any:
     if type(value) is Generator or type(value) in calls.ITERATORS:
         return value
     if is_plain(value):
+        check_operand(f, value)
         return f.interpreter.direct(iter, value)
     method, _ = mro_lookup(type(value), "__iter__")
     if isinstance(method, types.FunctionType):

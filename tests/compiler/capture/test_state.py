@@ -492,3 +492,40 @@ def test_numpy_numbers_in_graphs(backend, kind, cache):
     out = torch.compile(f, backend=backend)(x * 1)
     out.backward()
     assert out.item() == 24 and x.grad.tolist() == [9, 9]
+
+
+CONSUMERS = {
+    "loop": lambda it: [v for v in it],  # noqa: C416
+    "list": list,
+    "star": lambda it: [*it],
+    "next": lambda it: [next(iter(it))],
+    "unpack": lambda it: (lambda a, b, c: [b])(*it),
+    "zip": lambda it: [a for a, _ in zip(it, it)],  # noqa: B905
+    "map": lambda it: list(map(lambda v: v, it)),  # noqa: C417
+    "mapping": lambda it: [it.mapping["q"]],
+    "truth": lambda it: [2 if it else 3],
+    "length": lambda it: [len(it)],
+    "sorted": lambda it: sorted(it, key=str),
+}
+
+
+@pytest.mark.parametrize("name", CONSUMERS)
+def test_views_that_live_across_a_break_are_of_the_call(name):
+    """A view or an iterator that a graph finds holds objects that its guards do not know."""
+    consume = CONSUMERS[name]
+
+    def run(compiled):
+        d = {"p": 1, "q": torch.ones(3), "kept": collections.Counter("aab")}  # never copied
+
+        def f(x):
+            d["q"] = x
+            values = d.values()
+            torch._dynamo.graph_break()
+            return [
+                v.sum() if isinstance(v, torch.Tensor) else len(str(v)) for v in consume(values)
+            ]
+
+        call = torch.compile(f, backend="eager") if compiled else f
+        return [[float(v) for v in call(torch.full((3,), float(k)))] for k in (1, 2, 3)]
+
+    assert run(True) == run(False)
