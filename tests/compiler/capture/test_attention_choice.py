@@ -195,6 +195,5 @@ def test_layers_and_given_back_ends():
         wanted = layer(x, x, x, need_weights=False)[0]
         assert torch.allclose(f(x), wanted, atol=1e-12)
     with sdpa_kernel([]):  # what is compiled has made its choice
-        (module, inputs), = modules
+        ((module, inputs),) = modules
         assert torch.allclose(module(*inputs)[0], wanted, atol=1e-12)
-
