@@ -80,14 +80,11 @@ class _Cuda(Backend):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.__dict__["matmul"] = MatmulFlags("cuda.matmul")
+        self.__dict__.update(SDPAParams=SDPAParams, SDPBackend=SDPBackend)
 
     def is_built(self) -> bool:
         """Whether this build knows the device at all."""
         return False
-
-    # Attention: the names are of GPUs' times; what they choose holds on every device.
-    SDPAParams = SDPAParams
-    SDPBackend = SDPBackend
 
     def flash_sdp_enabled(self) -> bool:
         """Whether this thread allows the one-kernel implementation of attention."""
