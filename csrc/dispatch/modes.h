@@ -4,6 +4,7 @@
 // for interceptors alone, so that it costs them nothing.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "core/device.h"
@@ -20,6 +21,15 @@ struct EnteredDevice {
   EnteredDevice* outer;
 };
 
+// The implementations of attention, numbered as SDPBackend is, that a thread allows.
+struct AttentionBackends {
+  // Place p of each in the order of preference; ~p: it is not allowed.
+  std::array<int8_t, 5> places{2, 0, 1, 3, 4};
+
+  int64_t place(int64_t backend) const noexcept { return places[static_cast<size_t>(backend)]; }
+  bool operator==(const AttentionBackends&) const = default;
+};
+
 struct Modes {
   bool grad = true;          // record for backward
   bool inference = false;    // inference_mode
@@ -28,6 +38,7 @@ struct Modes {
   bool multithreading = true;  // set_multithreading_enabled
   bool view_replay = false;
   DType autocast_dtype = DType::BFloat16;
+  AttentionBackends attention;
   Device device;                            // of factories that are not told one
   EnteredDevice* entered_device = nullptr;  // innermost block
   uint32_t autocast_depth = 0;              // contexts that are open

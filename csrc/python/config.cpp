@@ -1,5 +1,7 @@
 // State of the process and of the thread as Python sees it: default dtype, threads, memory, seeds,
 // autocast; and questions about dtypes and objects that are no operations.
+#include <iterator>
+
 #include "core/allocator.h"
 #include "core/caching.h"
 #include "core/parallel.h"
@@ -27,6 +29,39 @@ PyObject* get_default_device(PyObject*, PyObject*) {
 PyObject* py_set_default_device(PyObject*, PyObject* o) {
   return guarded([&] {
     modes.device = o == Py_None ? Device{} : to_usable_device(o);
+    return none();
+  });
+}
+
+// All implementations of attention, preferred first; ~n stands for an n that is not allowed.
+PyObject* attention_backends(PyObject*, PyObject*) {
+  return guarded([&] {
+    const auto& places = modes.attention.places;
+    PyRef out = checked(PyTuple_New(std::ssize(places)));
+    for (int n = 0; n < static_cast<int>(places.size()); ++n) {
+      int place = places[static_cast<size_t>(n)];
+      bool allowed = place >= 0;
+      PyTuple_SET_ITEM(out.get(), allowed ? place : ~place,
+                       checked(PyLong_FromLong(allowed ? n : ~n)).release());
+    }
+    return out.release();
+  });
+}
+PyObject* set_attention_backends(PyObject*, PyObject* o) {
+  return guarded([&] {
+    AttentionBackends wanted;
+    const auto size = static_cast<int8_t>(wanted.places.size());
+    FB_CHECK_TYPE(PyTuple_Check(o) && PyTuple_GET_SIZE(o) == size,
+                  "_set_attention_backends: expected a tuple of ", int{size}, " numbers");
+    wanted.places.fill(size);
+    for (int8_t place = 0; place < size; ++place) {
+      int64_t given = to_int(PyTuple_GET_ITEM(o, place));
+      int64_t n = given >= 0 ? given : ~given;
+      FB_CHECK(n < size && wanted.place(n) == size,
+               "_set_attention_backends: expected each number once, got ", n);
+      wanted.places[static_cast<size_t>(n)] = given >= 0 ? place : static_cast<int8_t>(~place);
+    }
+    modes.attention = wanted;
     return none();
   });
 }
@@ -298,6 +333,10 @@ PyMethodDef config_functions[] = {
      "The device on which factories put tensors, in this thread."},
     {"set_default_device", py_set_default_device, METH_O,
      "Sets the device of factories that are not told one, in this thread; None: the CPU."},
+    {"_attention_backends", attention_backends, METH_NOARGS,
+     "The implementations of attention, preferred first; ~n: this thread does not allow n."},
+    {"_set_attention_backends", set_attention_backends, METH_O,
+     "Sets what _attention_backends gives, in this thread."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "Threads that one operation may use."},
     {"set_num_threads", py_set_num_threads, METH_O, "Sets how many threads one operation may use."},
     {"get_num_interop_threads", get_num_interop_threads, METH_NOARGS,

@@ -195,7 +195,8 @@ bool Guards::modes_match() const {
   return now.grad == modes_.grad && now.inference == modes_.inference &&
          now.forward_grad == modes_.forward_grad && now.autocast_dtype == modes_.autocast_dtype &&
          now.autocast_cache == modes_.autocast_cache && now.active == modes_.active &&
-         now.device == modes_.device && default_dtype() == default_dtype_;
+         now.device == modes_.device && now.attention == modes_.attention &&
+         default_dtype() == default_dtype_;
 }
 
 bool Guards::check(Check& c, PyObject* value) {
@@ -357,7 +358,8 @@ bool Guards::related(const std::vector<PyRef>& slots) {
 bool Guards::run(const FrameValues& frame, std::vector<PyRef>& slots) {
   if (!modes_match()) {
     failed = checked(PyUnicode_FromString(
-        "gradient, inference or autocast mode, default device or default dtype"));
+        "gradient, inference or autocast mode, default device or default dtype, or the "
+        "implementations of attention"));
     return false;
   }
   slots.resize(static_cast<size_t>(slots_));

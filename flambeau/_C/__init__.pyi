@@ -27,6 +27,7 @@ from flambeau._C._core import _Operand as _Operand
 from flambeau._C._core import _Program as _Program
 from flambeau._C._core import _SavedTensor as _SavedTensor
 from flambeau._C._core import _T as _T
+from flambeau._C._core import _attention_backends as _attention_backends
 from flambeau._C._core import _backward_is_restricted as _backward_is_restricted
 from flambeau._C._core import _bool as _bool
 from flambeau._C._core import _build_info as _build_info
@@ -80,6 +81,7 @@ from flambeau._C._core import _reset_captures as _reset_captures
 from flambeau._C._core import _run_backward as _run_backward
 from flambeau._C._core import _saved_tensors_hooks_disabled as _saved_tensors_hooks_disabled
 from flambeau._C._core import _set_anomaly_enabled as _set_anomaly_enabled
+from flambeau._C._core import _set_attention_backends as _set_attention_backends
 from flambeau._C._core import _set_capture_callbacks as _set_capture_callbacks
 from flambeau._C._core import _set_fills_new_memory as _set_fills_new_memory
 from flambeau._C._core import _set_fwd_grad_enabled as _set_fwd_grad_enabled

@@ -5,7 +5,8 @@
 so that backward is the fused one, and the matrix of probabilities is neither made nor saved. Only
 where nobody else sees that matrix or the scores, and only in float32 and float64: half formats
 round what lies between. A mask must be known to be causal: in a row that a mask forbids altogether
-the softmax of the plain formula is NaN, where the fused entry gives zeros.
+the softmax of the plain formula is NaN, where the fused entry gives zeros. What the body of an
+entry `as_written` made stays: there the program asked for the formula.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def fuse_attention(recorder: PrimitiveRecorder) -> None:
     graph = recorder.graph
     finder = _Finder(graph)
     locate, grad = recorder.env.locate, recorder.grad
-    found = [(n, finder.attention(n)) for n in graph.nodes if n.target == "bmm"]
+    products = [n for n in graph.nodes if n.target == "bmm" and n.out not in recorder.as_written]
+    found = [(n, finder.attention(n)) for n in products]
     for node, attention in found:
         if attention is not None:
             _replace(recorder, node, finder.unfolded(attention))

@@ -57,6 +57,7 @@ _FORMATS = {
     "is_wrapped": "{0}.is_wrapped_number()",
     "wrapped": "flambeau::wrapped_number({0})",
     "grad_mode": "modes.grad",
+    "attention_place": "modes.attention.place({0})",
     "same_tensor": "{0}.is_same({1})",
     "overlaps": "(flambeau::overlap({0}, {1}) != Overlap::None)",
     "infer_size": "flambeau::infer_sizes({0}, {1})",

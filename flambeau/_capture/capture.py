@@ -133,6 +133,7 @@ class _State:
             flambeau.is_autocast_cache_enabled(),
         )
         self.device = flambeau.get_default_device()
+        self.attention = _C._attention_backends()
 
     def current(self) -> tuple[Any, ...]:
         return (
@@ -150,6 +151,7 @@ class _State:
         flambeau.set_autocast_dtype("cpu", self.autocast[1])
         flambeau.set_autocast_cache_enabled(self.autocast[2])
         flambeau.set_default_device(self.device)
+        _C._set_attention_backends(self.attention)
 
 
 def _why_again(
@@ -336,6 +338,10 @@ class Attempt:
                 function = entry.constant(getattr(flambeau, setter))
                 device = "" if "cache" in setter else "'cpu', "
                 entry.effects.append(f"{function}({device}{entry.value(value)})")
+        attention = _C._attention_backends()
+        if attention != before.attention:
+            function = entry.constant(_C._set_attention_backends)
+            entry.effects.append(f"{function}({attention})")
         devices = self.interpreter.entered_devices
         entry.effects += [f"{entry.constant(d)}.__enter__()" for d, _ in devices]
         nested = self.interpreter.autocast_depth

@@ -173,6 +173,8 @@ def load_attr(f: Frame, value: Any, name: str) -> Any:
         return f.interpreter.tensors.attribute(f, value, name)
     if isinstance(value, types.ModuleType) and _read_as_module(value, cls, name):
         return module_attr(f, value, name)
+    if isinstance(value, types.ModuleType) and _is_method_of_module(f, value, cls, name):
+        return bind(f, *mro_lookup(cls, name), value, cls, name)
     if cls is super:
         return super_attr(f, value, name)
     if isinstance(value, type):
@@ -219,6 +221,14 @@ def _read_as_module(module: types.ModuleType, cls: type, name: str) -> bool:
     plain = mro_lookup(cls, "__getattribute__")[1] is types.ModuleType
     lazily = mro_lookup(cls, "__getattr__")[0] is not UNSET
     return plain and (name in module.__dict__ or not lazily)
+
+
+def _is_method_of_module(f: Frame, module: types.ModuleType, cls: type, name: str) -> bool:
+    """Whether the attribute is a function of a subclass of modules."""
+    if type(mro_lookup(cls, name)[0]) is not types.FunctionType:
+        return False
+    plain = mro_lookup(cls, "__getattribute__")[1] is types.ModuleType
+    return plain and not f.world.namespace(module.__dict__).has(name)
 
 
 def module_attr(f: Frame, module: types.ModuleType, name: str) -> Any:

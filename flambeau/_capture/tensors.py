@@ -37,7 +37,7 @@ _QUERIES = frozenset(
     "result_type is_autocast_enabled get_autocast_dtype is_autocast_cache_enabled "
     "set_autocast_enabled set_autocast_dtype set_autocast_cache_enabled _set_grad_enabled "
     "_has_torch_function _has_torch_function_unary _is_torch_function_enabled is_complex "
-    "is_floating_point numel broadcast_shapes".split()
+    "is_floating_point numel broadcast_shapes _attention_backends _set_attention_backends".split()
 )
 #: what a fake cannot answer because it depends on data or on memory
 _VALUES = frozenset(

@@ -16,7 +16,8 @@ from typing import Any
 
 from .._build.model import Op
 from .._ir.entries import known, record, updated
-from .._ir.graph import CUSTOM, Graph
+from .._ir.graph import CUSTOM, Graph, Value
+from .._ir.symbols import ShapeEnv
 from . import geometry
 from .fake import Fake, View, repeats, views_of
 from .interp import Interpreter
@@ -33,6 +34,11 @@ class PrimitiveRecorder(Recorder):
 
     may_stand_in = False
 
+    def __init__(self, env: ShapeEnv | None = None) -> None:
+        super().__init__(env)
+        #: what bodies made that stay in the operations they are written in (option `as_written`)
+        self.as_written: set[Value] = set()
+
     def call(self, op: Op, inplace: bool, args: list[Any]) -> Any:
         if inplace:
             result = self.call(op, False, args)
@@ -45,7 +51,11 @@ class PrimitiveRecorder(Recorder):
         if not is_primitive(op.uid):
             function = body(op.uid)
             assert function is not None
-            return Interpreter(self.call).run(function, args)
+            start = len(self.graph.nodes)
+            made = Interpreter(self.call).run(function, args)
+            if op.option("as_written"):
+                self.as_written.update(v for n in self.graph.nodes[start:] for v in n.outs)
+            return made
         result = evaluate(op, args, evaluate_call)
         results = fakes_of(result)
         self.propagate(op, args, results)

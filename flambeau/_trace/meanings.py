@@ -259,6 +259,12 @@ def _opmath(d: Any) -> Any:
     return flambeau.float32 if d in (flambeau.float16, flambeau.bfloat16) else d
 
 
+def _attention_place(backend: int) -> int:
+    """Place of an implementation in the thread's order of preference; negative: not allowed."""
+    order = flambeau._C._attention_backends()
+    return order.index(backend) if backend in order else -1
+
+
 def _result_type(*xs: Any) -> Any:
     return result_type(*(xs[0] if isinstance(xs[0], list) else xs))
 
@@ -286,6 +292,7 @@ CORE: dict[str, Callable[..., Any]] = {
     "underivable": lambda g, op: g,
     "multi_views": lambda xs, function: xs,
     "grad_mode": lambda: flambeau.is_grad_enabled(),
+    "attention_place": _attention_place,
     "same_tensor": same_tensor,
     "overlaps": overlaps,
     "alike": lambda a, b, c: False,  # the loops over lists are for eager calls

@@ -7,11 +7,13 @@ primitive level is `functional.PrimitiveRecorder`'s. `trace` runs a Python funct
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import flambeau
+from flambeau.backends._attention import USUAL, allowed
 
 from .._build.model import Op
 from .._ir.entries import updated
@@ -19,8 +21,9 @@ from .._ir.graph import Builder, Graph
 from .._ir.symbols import ShapeEnv, Source, SymInt
 from .._ir.symfloat import SymFloat
 from .fake import Fake, plain
+from .interp import Interpreter
 from .stand_ins import check_read, check_results, refuse_place, write_below
-from .table import differentiable, evaluate_call, is_primitive, vjp
+from .table import body, chooses_attention, differentiable, evaluate_call, is_primitive, vjp
 
 
 def is_inexact(d: Any) -> bool:
@@ -99,7 +102,15 @@ class Recorder:
 
 
 class CapturedRecorder(Recorder):
-    """One node for each call that the user's code makes."""
+    """One node for each call that the user's code makes.
+
+    But where the program chooses among the implementations of attention, a call of it is recorded
+    by what was chosen: nodes do not know the choice, which may change within a graph.
+    """
+
+    def __init__(self, env: ShapeEnv | None = None) -> None:
+        super().__init__(env)
+        self.attention = allowed()
 
     def read(self, x: Fake) -> Any:
         if x.wrapped:
@@ -112,6 +123,10 @@ class CapturedRecorder(Recorder):
     def call(self, op: Op, inplace: bool, args: list[Any]) -> Any:
         if op.name.startswith("as_strided"):
             refuse_place(self, args[0])
+        if chooses_attention(op.uid) and self.chosen():
+            function = body(op.uid)
+            assert function is not None
+            return Interpreter(partial(CapturedRecorder.call, self)).run(function, args)
         before = [self.arg(a) for a in args]
         result = evaluate_call(op, inplace, args)
         mutates = inplace or op.mutates
@@ -134,6 +149,10 @@ class CapturedRecorder(Recorder):
         for x in changed:
             write_below(self, x)
         return result
+
+    def chosen(self) -> bool:
+        """Whether the program allows other implementations of attention than usual."""
+        return not self.attention == allowed() == USUAL
 
 
 def fake_input(x: Any, env: ShapeEnv, index: int, dynamic: Any) -> Fake:

@@ -6,6 +6,7 @@ what is not decided here: nested calls go to the function that is handed in.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -118,6 +119,13 @@ def is_primitive(uid: str) -> bool:
         function = body(uid)
         return function is not None and makes_alias(function)
     return op.kind != "composite"
+
+
+@cache
+def chooses_attention(uid: str) -> bool:
+    """What an entry's body calls depends on the implementations of attention that are allowed."""
+    names = (n.id for n in ast.walk(record(uid).node) if isinstance(n, ast.Name))
+    return "attention_place" in names
 
 
 def evaluate(op: Op, args: list[Any], call: Call) -> Any:

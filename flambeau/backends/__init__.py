@@ -9,10 +9,12 @@ says through ``_build_info()``, a dict.
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 from flambeau import _C
 
+from ._attention import SDPAParams, SDPBackend, allowed, sdpa_kernel, set_allowed
 from ._flags import Backend, MatmulFlags
 
 __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
@@ -75,52 +77,83 @@ class _Mps(Backend):
 class _Cuda(Backend):
     """NVIDIA's GPUs: never in this build."""
 
-    _switches = {
-        "flash_sdp": True,
-        "mem_efficient_sdp": True,
-        "math_sdp": True,
-        "cudnn_sdp": True,
-    }
-
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.__dict__["matmul"] = MatmulFlags("cuda.matmul")
+        self.__dict__.update(SDPAParams=SDPAParams, SDPBackend=SDPBackend)
 
     def is_built(self) -> bool:
         """Whether this build knows the device at all."""
         return False
 
     def flash_sdp_enabled(self) -> bool:
-        """The switch of flash attention."""
-        return self.flash_sdp
+        """Whether this thread allows the one-kernel implementation of attention."""
+        return SDPBackend.FLASH_ATTENTION in allowed()
 
     def enable_flash_sdp(self, enabled: bool) -> None:
-        """Set the switch of flash attention."""
-        self.flash_sdp = enabled
+        """Allow the one-kernel implementation of attention in this thread, or forbid it."""
+        set_allowed(SDPBackend.FLASH_ATTENTION, enabled)
 
     def mem_efficient_sdp_enabled(self) -> bool:
-        """The switch of memory-efficient attention."""
-        return self.mem_efficient_sdp
+        """Whether this thread allows memory-efficient attention, which no CPU has."""
+        return SDPBackend.EFFICIENT_ATTENTION in allowed()
 
     def enable_mem_efficient_sdp(self, enabled: bool) -> None:
-        """Set the switch of memory-efficient attention."""
-        self.mem_efficient_sdp = enabled
+        """Allow memory-efficient attention in this thread, or forbid it."""
+        set_allowed(SDPBackend.EFFICIENT_ATTENTION, enabled)
 
     def math_sdp_enabled(self) -> bool:
-        """The switch of attention from its formula."""
-        return self.math_sdp
+        """Whether this thread allows attention in plain operations."""
+        return SDPBackend.MATH in allowed()
 
     def enable_math_sdp(self, enabled: bool) -> None:
-        """Set the switch of attention from its formula."""
-        self.math_sdp = enabled
+        """Allow attention in plain operations in this thread, or forbid it."""
+        set_allowed(SDPBackend.MATH, enabled)
 
     def cudnn_sdp_enabled(self) -> bool:
-        """The switch of cuDNN's attention."""
-        return self.cudnn_sdp
+        """Whether this thread allows cuDNN's attention, which no CPU has."""
+        return SDPBackend.CUDNN_ATTENTION in allowed()
 
     def enable_cudnn_sdp(self, enabled: bool) -> None:
-        """Set the switch of cuDNN's attention."""
-        self.cudnn_sdp = enabled
+        """Allow cuDNN's attention in this thread, or forbid it."""
+        set_allowed(SDPBackend.CUDNN_ATTENTION, enabled)
+
+    def sdp_kernel(
+        self,
+        enable_flash: bool = True,
+        enable_math: bool = True,
+        enable_mem_efficient: bool = True,
+        enable_cudnn: bool = True,
+    ) -> sdpa_kernel:
+        """The older form of `torch.nn.attention.sdpa_kernel`: a context manager."""
+        warnings.warn(
+            "torch.backends.cuda.sdp_kernel: use torch.nn.attention.sdpa_kernel, which replaces it",
+            FutureWarning,
+            stacklevel=2,
+        )
+        flags = {
+            SDPBackend.FLASH_ATTENTION: enable_flash,
+            SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient,
+            SDPBackend.MATH: enable_math,
+            SDPBackend.CUDNN_ATTENTION: enable_cudnn,
+        }
+        return sdpa_kernel([b for b, enabled in flags.items() if enabled])
+
+    def is_flash_attention_available(self) -> bool:
+        """Whether this build has flash attention for GPUs."""
+        return False
+
+    def can_use_flash_attention(self, params: SDPAParams, debug: bool = False) -> bool:
+        """Whether a GPU's flash attention could do a call."""
+        return False
+
+    def can_use_efficient_attention(self, params: SDPAParams, debug: bool = False) -> bool:
+        """Whether a GPU's memory-efficient attention could do a call."""
+        return False
+
+    def can_use_cudnn_attention(self, params: SDPAParams, debug: bool = False) -> bool:
+        """Whether cuDNN's attention could do a call."""
+        return False
 
 
 class _Cpu(Backend):

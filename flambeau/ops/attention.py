@@ -1,6 +1,8 @@
 """Scaled dot product attention: a fused kernel where it applies, plain operations elsewhere.
 
-The fused kernel keeps no matrix of scores. Kernels: csrc/kernels/attention.cpp.
+The fused kernel keeps no matrix of scores. Kernels: csrc/kernels/attention.cpp. Which of the two
+is taken, the thread's order of preference says (`attention_place`): FLASH_ATTENTION, number 1 of
+`torch.nn.attention.SDPBackend`, is the kernel, MATH, number 0, the plain operations.
 """
 
 from __future__ import annotations
@@ -184,6 +186,48 @@ def _additive(mask: Tensor, dtype: DType) -> Tensor:
     return zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask.logical_not(), -inf)
 
 
+@composite(namespaces=())
+def _attention_formula(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float, causal: bool,
+    scale: float, grouped: bool,
+) -> Tensor:  # fmt: skip
+    """Attention in plain operations, which make the matrix of the weights.
+
+    >>> q = torch.ones(2, 4)
+    >>> torch.nn.functional.scaled_dot_product_attention(q, q, q).shape
+    torch.Size([2, 4])
+    """
+    k = key
+    v = value
+    if grouped:
+        k = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+        v = value.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+    scores = matmul(query, k.transpose(-2, -1)) * scale
+    if causal:
+        scores = scores + _causal_mask(query, k)
+    if mask is not None:
+        scores = scores + _additive(mask, query.dtype)
+    weights = softmax(scores, -1)
+    if dropout_p > 0.0:
+        weights = dropout(weights, dropout_p, True)
+    return matmul(weights, v)
+
+
+@composite(namespaces=(), as_written=True)
+def _attention_as_written(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float, causal: bool,
+    scale: float, grouped: bool,
+) -> Tensor:  # fmt: skip
+    """The formula where a program asked for it: the compiler does not put the kernel in its place.
+
+    >>> q = torch.ones(1, 1, 2, 4)
+    >>> with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+    ...     torch.nn.functional.scaled_dot_product_attention(q, q, q).shape
+    torch.Size([1, 1, 2, 4])
+    """
+    return _attention_formula(query, key, value, mask, dropout_p, causal, scale, grouped)
+
+
 @composite(method=False, namespaces=("nn.functional",), autocast="lower")
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
@@ -255,7 +299,10 @@ def scaled_dot_product_attention(
     if attn_mask is not None:
         fused = fused and not attn_mask.requires_grad and attn_mask.ndim <= query.ndim
         fused = fused and (attn_mask.ndim < 3 or query.ndim == 4)
-    if fused and not query.is_cuda:  # meta takes the way of the CPU
+    flash = attention_place(1)
+    math = attention_place(0)
+    asked = math >= 0 and (flash < 0 or math < flash)  # for the formula
+    if fused and flash >= 0 and not asked and not query.is_cuda:  # meta takes the way of the CPU
         if attn_mask is not None:
             full = query.shape[:-1] + [key.shape[-2]]
             check(
@@ -270,17 +317,31 @@ def scaled_dot_product_attention(
             query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), attn_mask, is_causal, factor
         )
         return out3.squeeze(0).contiguous()
-    k = key
-    v = value
-    if grouped:
-        k = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
-        v = value.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
-    scores = matmul(query, k.transpose(-2, -1)) * factor
-    if is_causal:
-        scores = scores + _causal_mask(query, k)
-    if attn_mask is not None:
-        scores = scores + _additive(attn_mask, query.dtype)
-    weights = softmax(scores, -1)
-    if dropout_p > 0.0:
-        weights = dropout(weights, dropout_p, True)
-    return matmul(weights, v)
+    if math < 0 and not query.is_meta:
+        if query.numel() > 0 and key.numel() > 0 and value.numel() > 0:
+            check(
+                flash >= 0,
+                f"{op}: No viable backend: expected FLASH_ATTENTION or MATH, which there are on "
+                f"{query.device}, among those that are allowed; see torch.nn.attention.sdpa_kernel",
+            )
+            no = f"{op}: No available kernel: MATH is not allowed, and FLASH_ATTENTION expects"
+            check(not query.is_cuda, f"{no} tensors on the CPU, got {query.device}")
+            check(dropout_p == 0.0, f"{no} no dropout, got dropout_p={dropout_p}")
+            check(not query.is_complex(), f"{no} real tensors, got {query.dtype}")
+            check(
+                query.ndim in (3, 4) and same_batch,
+                f"{no} 3 or 4 dims and the same batch and heads, got query {query.shape}, "
+                f"key {key.shape}, value {value.shape}",
+            )
+            if attn_mask is not None:
+                check(not attn_mask.requires_grad, f"{no} an attn_mask that requires no grad")
+                check(
+                    fused,
+                    f"{no} an attn_mask of 2 dims or as many as query, got {attn_mask.shape} for "
+                    f"query {query.shape}",
+                )
+    if asked:
+        return _attention_as_written(
+            query, key, value, attn_mask, dropout_p, is_causal, factor, grouped
+        )
+    return _attention_formula(query, key, value, attn_mask, dropout_p, is_causal, factor, grouped)

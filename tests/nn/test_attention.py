@@ -1,4 +1,4 @@
-"""Multi-head attention and the Transformer against NumPy; masks; the choice of backend."""
+"""Multi-head attention and the Transformer against NumPy; masks."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ from scipy.special import softmax
 
 import flambeau as fb
 from flambeau import nn
-from flambeau.nn.attention import SDPBackend, _cur_sdpa_kernel_backends, sdpa_kernel
 
 
 def array(t):
@@ -157,19 +156,6 @@ def test_layers_of_a_stack_are_copies():
     assert fb.equal(first.linear1.weight, second.linear1.weight)
     assert first.linear1.weight is not second.linear1.weight
     assert list(first.state_dict())[:2] == ["self_attn.in_proj_weight", "self_attn.in_proj_bias"]
-
-
-def test_choice_of_backend():
-    before = _cur_sdpa_kernel_backends()
-    with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION], set_priority=True):
-        assert _cur_sdpa_kernel_backends() == [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]
-        with sdpa_kernel(SDPBackend.MATH):
-            assert _cur_sdpa_kernel_backends() == [SDPBackend.MATH]
-        assert len(_cur_sdpa_kernel_backends()) == 2
-    assert _cur_sdpa_kernel_backends() == before
-    with pytest.raises(AssertionError, match="Backend must be an instance of SDPBackend"):
-        with sdpa_kernel("math"):
-            pass
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 4), (2, 0, 4), (0, 4)], ids=["batch", "length", "alone"])
