@@ -425,6 +425,7 @@ def warn(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @means(flambeau.compiler.is_compiling, flambeau.compiler.is_dynamo_compiling)
 def is_compiling(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    f.interpreter.said_compiling = True
     return True
 
 

@@ -229,11 +229,9 @@ class Emitter:
         dims = [d for d, n in enumerate(self.nest.domain) if n != 1]
         first = next(s for s in self.nest.statements if isinstance(s, Store))
 
-        def stride(d: int) -> int:
+        def stride(d: int) -> float:
             c = indexing.coefficient(first.index, f"i{d}")
-            if c is None:
-                return 0
-            return c.evaluate(dict.fromkeys(c.symbols, 1 << 12))
+            return 0 if c is None else c.estimate(1 << 12)
 
         dims.sort(key=stride, reverse=True)
         return [(f"i{d}", self.nest.domain[d], {}) for d in dims]

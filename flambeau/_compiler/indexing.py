@@ -55,9 +55,9 @@ def through_view(
     return out
 
 
-def _size(s: Dim) -> int:
+def _size(s: Dim) -> float:
     """For sorting: symbolic strides by a value that is large for each symbol."""
-    return s if isinstance(s, int) else s.evaluate(dict.fromkeys(s.symbols, 1 << 20))
+    return s if isinstance(s, int) else s.estimate(1 << 20)
 
 
 def _owner(s: Dim, dims: list[int], base: Sequence[Dim]) -> tuple[int | None, int]:

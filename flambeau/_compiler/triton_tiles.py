@@ -66,7 +66,7 @@ def power(n: int) -> int:
 
 
 def _weigh(n: Expr) -> int:
-    return n.evaluate(dict.fromkeys(n.symbols, GUESS))
+    return round(n.estimate(GUESS))
 
 
 def expressions(nest: Nest) -> list[Expr]:

@@ -164,6 +164,20 @@ class Expr:
             total += c
         return total
 
+    def estimate(self, size: int) -> float:
+        """About what it is where every symbol is `size`, to sort and to weigh by alone.
+
+        Never raises: a quotient is taken without rounding, so what is not zero for the sizes of a
+        run (`a // (b // (c * d))`) has no zero divisor here; what cancels to zero divides as 1.
+        """
+        total = 0.0
+        for monomial, c in self.terms:
+            term = float(c)
+            for a, n in monomial:
+                term *= _estimate(a, size) ** n
+            total += term
+        return total
+
     def replace(self, by: Mapping[str, Expr]) -> Expr:
         """The expression with other expressions for symbols, in normal form again."""
         if not by or not self.symbols & by.keys():
@@ -199,6 +213,18 @@ def _value(a: Atom, values: Mapping[str, int]) -> int:
             return args[0] // args[1]
         case "mod":
             return args[0] % args[1]
+    return min(args) if a.kind == "min" else max(args)
+
+
+def _estimate(a: Atom, size: int) -> float:
+    if a.kind == "sym":
+        return float(size)
+    args = [x.estimate(size) for x in a.args]
+    match a.kind:
+        case "div":
+            return args[0] / (args[1] or 1.0)
+        case "mod":  # anything below the divisor, most likely not zero
+            return args[1] / 2
     return min(args) if a.kind == "min" else max(args)
 
 

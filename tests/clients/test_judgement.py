@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from tools.clients import __main__ as main
 from tools.clients import compare, pool
 
 TENSOR = [[2, 3], "float64", 0, 2.0, 0.5, -1.0]
@@ -75,3 +76,17 @@ def test_crashes_and_hangs_are_results(tmp_path):
     assert [name for name in found if not found[name]["errors"]] == ["a", "b", "c"]
     assert "ended with -6" in found["crash"]["errors"]["process"]
     assert "no answer within 2 s" in found["hang"]["errors"]["process"]
+
+
+def test_known_failures_excuse_their_case_and_mode_alone():
+    known = main.known_failures("# a comment\n\na.b compiled: PyTorch raises too: see there\n")
+    assert known == {("a.b", "compiled"): "PyTorch raises too: see there"}
+    assert main.unexpected({"a.b": ["differs"], "c.d": []}, "compiled", known) == []
+    assert main.unexpected({"a.b": [], "c.d": ["differs"]}, "compiled", known) == ["a.b", "c.d"]
+    assert main.unexpected({"a.b": ["differs"]}, "eager", known) == ["a.b"]
+
+
+@pytest.mark.parametrize("line", ["a.b compiled", "a.b: reason", "a.b compiled: ", "a b c: d"])
+def test_known_failures_need_case_mode_and_reason(line):
+    with pytest.raises(ValueError, match="known.txt: expected `case mode: reason`, got .* line 1"):
+        main.known_failures(line)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -59,6 +60,37 @@ def test_expressions_have_the_values_of_plain_ints(tree, values):
     except ZeroDivisionError:
         assume(False)
     assert e.evaluate(named) == wanted
+
+
+@settings(max_examples=400, deadline=None)
+@given(TREES)
+def test_estimates_always_exist(tree):
+    try:
+        found = as_expr(tree)
+    except ZeroDivisionError:
+        assume(False)
+    assert math.isfinite(found.estimate(1 << 20))
+
+
+def test_estimates_of_nested_divisions_keep_the_order_of_strides():
+    a, b, c, d = map(symexpr.symbol, "abcd")
+    few = a // (b // (c * d))
+    with pytest.raises(ZeroDivisionError):
+        few.evaluate(dict.fromkeys("abcd", 1 << 20))
+    assert few.estimate(1 << 20) < (a * few).estimate(1 << 20)
+    assert (3 * a * b + 7).estimate(10) == 307
+
+
+def test_sizes_divided_by_sizes_compile():
+    def f(x, w):
+        d = x.shape[0] // (w.shape[0] * w.shape[1])
+        y = x[:, : x.shape[1] // d] * 2
+        return y.transpose(0, 1).reshape(-1) + 1
+
+    x, w = flambeau.arange(240.0).reshape(24, 10), flambeau.ones(2, 3)
+    wanted = (np.arange(240.0).reshape(24, 10)[:, :2] * 2).T.reshape(-1) + 1
+    got = flambeau.compile(f, dynamic=True, fullgraph=True)(x, w)
+    np.testing.assert_array_equal(got.numpy(), wanted.astype(np.float32))
 
 
 @settings(max_examples=400, deadline=None)

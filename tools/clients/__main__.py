@@ -6,7 +6,7 @@
 
 NAMES are parts of names of cases; without any all are taken. `run` prints one line per case that is
 not equal to its reference and a table of packages, and exits with 1 if there is such a case that
-`tools/clients/known.txt` does not list.
+`tools/clients/known.txt` does not list, or a listed one that is equal.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from . import compare, pool, registry
 
 HERE = Path(__file__).parent
 REFERENCES = HERE / "references.json.gz"
+KNOWN = HERE / "known.txt"
 ALIAS = [sys.executable, "-m", "flambeau.as_torch", "-m", "tools.clients.worker"]
 
 
@@ -34,6 +35,29 @@ def references() -> dict[str, Any]:
     with gzip.open(REFERENCES, "rt") as file:
         found: dict[str, Any] = json.load(file)
     return found
+
+
+def known_failures(text: str) -> dict[tuple[str, str], str]:
+    """Reasons by case and mode, of lines `case mode: reason`; `#` starts a comment line."""
+    found = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        head, colon, reason = line.partition(": ")
+        words = head.split()
+        if not colon or len(words) != 2 or not reason.strip():
+            raise ValueError(
+                f"known.txt: expected `case mode: reason`, got {line!r} in line {number}"
+            )
+        found[words[0], words[1]] = reason.strip()
+    return found
+
+
+def unexpected(
+    said: dict[str, list[str]], mode: str, known: dict[tuple[str, str], str]
+) -> list[str]:
+    """Cases that fail and are not listed, and listed ones that pass."""
+    return [name for name, lines in said.items() if bool(lines) != ((name, mode) in known)]
 
 
 def rounded(value: Any) -> Any:
@@ -138,11 +162,15 @@ def main() -> int:
         return 0
     if options.what == "reference":
         return make_references(cases, options)
+    known = known_failures(KNOWN.read_text()) if KNOWN.exists() else {}
     bad = 0
     for mode in options.mode.split(","):
         said = judge_all(cases, mode, options)
         table(said)
-        bad += sum(bool(lines) for lines in said.values())
+        for name in unexpected(said, mode, known):
+            bad += 1
+            what = "fails and is not listed" if said[name] else "is listed and passes"
+            print(f"{name} {mode}: {what} in known.txt")
     return 1 if bad else 0
 
 

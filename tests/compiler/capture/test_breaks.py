@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import flambeau as torch
@@ -338,3 +339,31 @@ def test_long_loops_are_not_followed_for_ever(function, monkeypatch):
     assert any("more than 2,000 instructions" in r for r in reasons)
     with pytest.raises(torch._dynamo.exc.Unsupported, match="more than 2,000 instructions"):
         torch.compile(function, backend="eager", fullgraph=True)(torch.ones(2), 6000)
+
+
+@pytest.mark.parametrize("inlined", [False, True])
+def test_what_raises_only_while_it_is_compiled_runs_in_plain_python(inlined):
+    def masked(x, mask):
+        if mask is None and not torch.compiler.is_compiling():
+            mask = x > 1
+        x = x * 2
+        return x * mask[None]
+
+    def outer(x, mask):
+        return masked(x, mask) + 1
+
+    f = outer if inlined else masked
+    compiled, x = torch.compile(f), torch.tensor([0.0, 1.0, 2.0])
+    wanted = np.array([[0.0, 0.0, 4.0]]) + inlined
+    np.testing.assert_array_equal(compiled(x, None).numpy(), wanted)
+    np.testing.assert_array_equal(compiled(x, x > 1).numpy(), wanted)
+
+
+def test_what_raises_while_it_is_compiled_is_told_with_fullgraph():
+    def f(x):
+        if torch.compiler.is_compiling():
+            raise ValueError("only so")
+        return x
+
+    with pytest.raises(RuntimeError, match=r"after `is_compiling\(\)` was True: ValueError: only"):
+        torch.compile(f, fullgraph=True)(torch.ones(2))
