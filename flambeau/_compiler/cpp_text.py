@@ -10,7 +10,7 @@ from .scalar import Scalar
 
 
 def c_expr(e: Dim) -> str:
-    """An integer expression in C; all divisions are of non-negative numbers by positive ones."""
+    """An integer expression in C; divisions round down where a number may be negative."""
     e = expr(e)
     if not e.terms:
         return "0"
@@ -28,6 +28,10 @@ def _atom(a: Atom) -> str:
     if a.kind == "sym":
         return a.name
     x, y = (f"({c_expr(arg)})" for arg in a.args[:2])
+    if a.kind in ("div", "mod") and not all(_never_negative(arg) for arg in a.args):
+        # C rounds towards zero, these expressions round down.
+        off = f"({x} % {y} != 0 && (({x} < 0) != ({y} < 0)))"
+        return f"({x} / {y} - {off})" if a.kind == "div" else f"({x} % {y} + {y} * {off})"
     match a.kind:
         case "div":
             return f"({x} / {y})"
@@ -39,6 +43,11 @@ def _atom(a: Atom) -> str:
         z = f"({c_expr(arg)})"
         text = f"({text} {'<' if a.kind == 'min' else '>'} {z} ? {text} : {z})"
     return text
+
+
+def _never_negative(e: Dim) -> bool:
+    # By form alone: symbols of sizes and loops are not negative, differences may be.
+    return all(c >= 0 for _, c in expr(e).terms)
 
 
 def literal(value: Any, type: str) -> str:

@@ -265,3 +265,13 @@ def test_a_guard_can_fail():
     (guard,) = env.guards
     assert guard.holds({"s0": 10}) and not guard.holds({"s0": 11})
     assert guard == Guard(">=", guard.expr)
+
+
+def test_native_code_rounds_divisions_down():
+    def f(x, i):
+        return x + (-7 // i), x + (-7 % i), x + (3 - i) // 4, x + (3 - i) % 4
+
+    compiled = flambeau.compile(f, dynamic=True)
+    for i in (5, 6, 9, 11):
+        want = [-7 // i, -7 % i, (3 - i) // 4, (3 - i) % 4]
+        assert [int(y) for y in compiled(flambeau.zeros(1), i)] == want
