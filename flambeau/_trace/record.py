@@ -101,6 +101,11 @@ class Recorder:
             r.requires_grad = r.requires_grad or (wanted and is_inexact(r.dtype))
 
 
+def _asked_in_place(op: Op, args: list[Any]) -> bool:
+    """Whether an entry with a parameter `inplace` is called with it."""
+    return any(p.name == "inplace" and a is True for p, a in zip(op.params, args, strict=True))
+
+
 class CapturedRecorder(Recorder):
     """One node for each call that the user's code makes.
 
@@ -123,8 +128,9 @@ class CapturedRecorder(Recorder):
     def call(self, op: Op, inplace: bool, args: list[Any]) -> Any:
         if op.name.startswith("as_strided"):
             refuse_place(self, args[0])
-        if chooses_attention(op.uid) and self.chosen():
-            function = body(op.uid)
+        chosen = chooses_attention(op.uid) and self.chosen()
+        if chosen or (op.kind == "composite" and _asked_in_place(op, args)):
+            function = body(op.uid)  # only its parts say what was chosen, or what they change
             assert function is not None
             return Interpreter(partial(CapturedRecorder.call, self)).run(function, args)
         before = [self.arg(a) for a in args]

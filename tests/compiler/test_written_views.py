@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import flambeau as torch
@@ -264,3 +265,22 @@ def test_numbers_in_pairs_are_changed_as_complex_ones():
 
     x, y = torch.ones(3, 2), torch.ones(3, 2)
     assert torch.equal(torch.compile(f)(x), f(y)) and torch.equal(x, y)
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 0.0])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_dropout_in_place_drops_and_writes(p, backend):
+    def f(x):
+        y = x * 2
+        z = torch.nn.functional.dropout(y, p, True, inplace=True)
+        return y, z
+
+    x = torch.ones(64, requires_grad=True)
+    y, z = torch.compile(f, backend=backend)(x)
+    z.sum().backward()
+    dropped = y.detach().numpy() == 0
+    np.testing.assert_array_equal(z.detach().numpy(), y.detach().numpy())
+    scale = 0.0 if p == 1 else 2 / (1 - p)
+    np.testing.assert_array_equal(y.detach().numpy(), np.where(dropped, 0, scale))
+    np.testing.assert_array_equal(x.grad.numpy(), np.where(dropped, 0, scale))
+    assert dropped.all() if p == 1 else 0 < dropped.sum() < 64 if p else not dropped.any()
