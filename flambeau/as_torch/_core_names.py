@@ -38,8 +38,8 @@ def _get_privateuse1_backend_name() -> str:
 
 
 def _get_accelerator() -> flambeau.device:
-    """The device beside which the CPU is the host; the CPU itself where there is none."""
-    return flambeau.accelerator.current_accelerator() or flambeau.device("cpu")
+    """The device beside which the CPU is the host; the CPU itself, since there is none."""
+    return flambeau.device("cpu")
 
 
 def _module_nn() -> types.ModuleType:
