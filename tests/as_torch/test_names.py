@@ -190,7 +190,7 @@ def test_program(name, run):
 
 def test_names_of_the_private_core_that_have_an_answer() -> None:
     code = textwrap.dedent("""
-        import torch
+        import sys, torch
         seen = []
         def f(x):
             seen.append(torch._C._are_functorch_transforms_active())
