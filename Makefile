@@ -41,7 +41,8 @@ test:
 	@scripts/setup.sh test demo
 	@scripts/build.sh
 	@$(PY) -m pytest -q $(PYTEST_ARGS)
-	@if [ -z "$(filter tests/%,$(PYTEST_ARGS))" ]; then scripts/wheel.sh sdist wheel check; fi
+	@if [ -z "$(filter tests/%,$(PYTEST_ARGS))" ]; then \
+		scripts/clients.sh --quick && scripts/wheel.sh sdist wheel check; fi
 
 truth:
 	@scripts/setup.sh test demo

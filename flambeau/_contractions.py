@@ -70,8 +70,6 @@ def _parse(args: Sequence[Any]) -> tuple[list[list[str]], list[str] | None, list
     if not isinstance(args[0], str):
         return _from_sublists(args)
     tensors = list(args[1:])
-    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        tensors = list(tensors[0])
     left, arrow, right = args[0].partition("->")
     inputs = [_terms(t) for t in left.split(",")]
     if len(inputs) > len(tensors):
@@ -181,6 +179,13 @@ def _pair(
     return out.reshape([size[n] for n in order]), order
 
 
+def _overridden(function: Any, relevant: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+    """What arguments with a `__torch_function__` make of the call."""
+    from .overrides import handle_torch_function
+
+    return handle_torch_function(function, relevant, *args, **kwargs)
+
+
 def einsum(*args: Any) -> Tensor:
     """Sum of products given by Einstein's notation.
 
@@ -191,6 +196,10 @@ def einsum(*args: Any) -> Tensor:
     >>> torch.einsum("ij,jk->ik", torch.ones(2, 3), torch.ones(3, 4)).shape
     torch.Size([2, 4])
     """
+    if len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], list | tuple):
+        args = (args[0], *args[1])
+    if _C._has_torch_function(args):
+        return _overridden(einsum, args, *args)
     if len(args) < 2:
         raise ValueError("einsum(): must specify the equation string and at least one operand")
     inputs, output, tensors = _parse(args)
@@ -258,6 +267,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     >>> torch.tensordot(torch.ones(2, 3), torch.ones(3, 4), dims=1).shape
     torch.Size([2, 4])
     """
+    if _C._has_torch_function((a, b)):
+        return _overridden(tensordot, (a, b), a, b, dims=dims, out=out)
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):

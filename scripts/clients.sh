@@ -15,7 +15,9 @@ make_clients() {
     site="$("$CLIENTS/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')"
     [ "$(cat "$site/flambeau-checkout.pth" 2>/dev/null)" = "$ROOT" ] ||
         echo "$ROOT" >"$site/flambeau-checkout.pth"
-    "$CLIENTS/bin/python" -m pip install -qq --disable-pip-version-check numpy
+    "$CLIENTS/bin/python" -c 'import numpy' 2>/dev/null ||
+        "$CLIENTS/bin/python" -m pip install -qq --disable-pip-version-check numpy ||
+        die "clients: NumPy could not be installed; is the package index reachable?"
     # The record of torch that pip takes for it, so that nothing installs PyTorch.
     "$CLIENTS/bin/python" -m flambeau.as_torch enable
 }
@@ -33,7 +35,8 @@ install_clients() {
     [ -z "$(comm -23 <(sort <<<"$list") <(sort "$marker" 2>/dev/null))" ] && return 0
     say "installing clients into ${CLIENTS#"$ROOT"/}"
     # shellcheck disable=SC2086
-    "$CLIENTS/bin/python" -m pip install -qq --disable-pip-version-check $list
+    "$CLIENTS/bin/python" -m pip install -qq --disable-pip-version-check $list ||
+        die "clients: their packages could not be installed; is the package index reachable?"
     sort -u - "$marker" 2>/dev/null <<<"$list" >"$marker.new" || sort -u <<<"$list" >"$marker.new"
     mv "$marker.new" "$marker"
 }

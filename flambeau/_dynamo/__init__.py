@@ -22,7 +22,7 @@ from flambeau.compiler import (
 from flambeau.compiler._backends import lookup_backend
 from flambeau.compiler._module import OptimizedModule
 
-from . import backends, config, exc, utils
+from . import backends, config, eval_frame, exc, utils
 
 
 def assume_constant_result(fn: Any) -> Any:
@@ -55,6 +55,7 @@ __all__ = [
     "assume_constant_result",
     "config",
     "disable",
+    "eval_frame",
     "exc",
     "explain",
     "graph_break",

@@ -15,6 +15,8 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
+from . import _core_names
+
 PAGE = "docs/missing.md"
 
 
@@ -92,9 +94,9 @@ def _small_float(name: str) -> Callable[[], Any]:
     return find
 
 
-def _ours(module: str, name: str) -> Callable[[], Any]:
+def _core(name: str) -> Callable[[], Any]:
     def find() -> Any:
-        return getattr(importlib.import_module(f"flambeau.{module}"), name)
+        return _core_names.find(name)
 
     return find
 
@@ -113,7 +115,7 @@ _FLOATS = ("4_e2m1fn_x2", "8_e4m3fn", "8_e4m3fnuz", "8_e5m2", "8_e5m2fnuz", "8_e
 _LENT: dict[tuple[str, str], Callable[[], Any]] = {
     **{("torch", f"float{f}"): _small_float(f"float{f}") for f in _FLOATS},
     **{("torch._C", n): _dispatch(n) for n in ("DispatchKey", "DispatchKeySet")},
-    ("torch._C._nn", "_parse_to"): _ours("nn.modules._convert", "_parse_to"),
+    **{("torch._C", n): _core(n) for n in _core_names.NAMES},
 }
 
 

@@ -17,7 +17,7 @@ import flambeau
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
-from .proxy import Proxy, TraceError, has_proxy, nodes_of
+from .proxy import Proxy, TracerBase, has_proxy
 
 _wrapped: list[tuple[dict[str, Any], str]] = []
 
@@ -41,7 +41,7 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
     return fn_or_name
 
 
-class Tracer:
+class Tracer(TracerBase):
     """Records a module's `forward`, or a function.
 
     A subclass may decide what is a leaf (`is_leaf_module`) and what nodes are made (`create_node`).
@@ -70,63 +70,13 @@ class Tracer:
             return self.create_proxy("call_module", path, args, kwargs)
         return forward(*args, **kwargs)
 
-    def create_node(
-        self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None,
-        type_expr: Any = None,
-    ) -> Node:  # fmt: skip
-        """A node of the graph."""
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
-
-    def proxy(self, node: Node) -> Proxy:
-        """What stands for a node's value."""
-        return Proxy(node, self)
-
     def create_arg(self, a: Any) -> Any:
         """A value of the program as an argument of a node."""
         if isinstance(a, flambeau.Tensor) and not isinstance(a, Proxy):
             return self._attribute(a)
-        if isinstance(a, (list, tuple)) and not hasattr(a, "_fields"):
-            return type(a)(self.create_arg(x) for x in a)
-        if isinstance(a, dict):
-            return {k: self.create_arg(v) for k, v in a.items()}
-        return nodes_of(a)
-
-    def to_bool(self, obj: Proxy) -> bool:
-        """`bool(x)`, which no graph can give."""
-        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
-
-    def iter(self, obj: Proxy) -> Iterator[Any]:
-        """`iter(x)`: known only where the program unpacks a fixed number."""
-        frame: Any = sys._getframe(2)
-        instructions = {i.offset: i for i in _instructions(frame.f_code)}
-        at = instructions.get(frame.f_lasti)
-        if at is not None and at.opname == "UNPACK_SEQUENCE":
-            return iter([obj[k] for k in range(at.argval)])  # type: ignore[index]
-        raise TraceError(
-            "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a "
-            "loop or as a *args or **kwargs function argument."
-        )
-
-    def keys(self, obj: Proxy) -> Any:
-        """`x.keys()`, for `**x`."""
-        return Proxy.__getattr__(obj, "keys")()
+        return super().create_arg(a)
 
     # -- tracing -----------------------------------------------------------------------------------
-
-    def create_proxy(
-        self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None,
-        type_expr: Any = None, proxy_factory_fn: Any = None,
-    ) -> Proxy:  # fmt: skip
-        """A new node, and what stands for its value."""
-        node = self.create_node(
-            kind,
-            target,
-            self.create_arg(tuple(args)),
-            self.create_arg(dict(kwargs)),
-            name,
-            type_expr,
-        )
-        return (proxy_factory_fn or self.proxy)(node)
 
     def path_of_module(self, mod: flambeau.nn.Module) -> str:
         """The path of a module below the root.
@@ -188,12 +138,6 @@ class Tracer:
             else:
                 args.append(value)
         return args, kwargs
-
-
-def _instructions(code: Any) -> Any:
-    import dis
-
-    return dis.get_instructions(code)
 
 
 @contextmanager

@@ -1,26 +1,111 @@
 """`Proxy`: what stands for a value while a program is traced; what is done with it becomes nodes.
 
-Knows the tracer only by `create_proxy` and the answers to questions that no graph can give.
+Owns also what makes those nodes (`TracerBase`) and answers questions that no graph can; what a
+module is and how a program is followed is the business of `Tracer`.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from .node import Node, map_arg
+
+if TYPE_CHECKING:
+    from .graph import Graph
 
 
 class TraceError(ValueError):
     """The program asked for a value that only the run tells."""
 
 
-class Proxy:
-    """A value of a program that is traced."""
+class TracerBase:
+    """What makes nodes of the calls of proxies, and appends them to `graph`."""
 
-    def __init__(self, node: Node, tracer: Any) -> None:
-        self.node, self.tracer = node, tracer
+    graph: Graph
+
+    def create_node(
+        self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:  # fmt: skip
+        """A node of the graph."""
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+    def proxy(self, node: Node) -> Proxy:
+        """What stands for a node's value."""
+        return Proxy(node, self)
+
+    def create_arg(self, a: Any) -> Any:
+        """A value of the program as an argument of a node."""
+        if isinstance(a, (list, tuple)) and not hasattr(a, "_fields"):
+            return type(a)(self.create_arg(x) for x in a)
+        if isinstance(a, dict):
+            return {k: self.create_arg(v) for k, v in a.items()}
+        return nodes_of(a)
+
+    def create_proxy(
+        self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None,
+        type_expr: Any = None, proxy_factory_fn: Any = None,
+    ) -> Proxy:  # fmt: skip
+        """A new node, and what stands for its value."""
+        node = self.create_node(
+            kind,
+            target,
+            self.create_arg(tuple(args)),
+            self.create_arg(dict(kwargs)),
+            name,
+            type_expr,
+        )
+        return (proxy_factory_fn or self.proxy)(node)
+
+    def to_bool(self, obj: Proxy) -> bool:
+        """`bool(x)`, which no graph can give."""
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+
+    def iter(self, obj: Proxy) -> Iterator[Any]:
+        """`iter(x)`: known only where the program unpacks a fixed number."""
+        frame: Any = sys._getframe(2)
+        instructions = {i.offset: i for i in _instructions(frame.f_code)}
+        at = instructions.get(frame.f_lasti)
+        if at is not None and at.opname == "UNPACK_SEQUENCE":
+            return iter([obj[k] for k in range(at.argval)])  # type: ignore[index]
+        raise TraceError(
+            "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a "
+            "loop or as a *args or **kwargs function argument."
+        )
+
+    def keys(self, obj: Proxy) -> Any:
+        """`x.keys()`, for `**x`."""
+        return Proxy.__getattr__(obj, "keys")()
+
+
+class GraphAppendingTracer(TracerBase):
+    """Appends to a graph that is there: for graphs that a program writes by calling proxies.
+
+    >>> graph = torch.fx.Graph()
+    >>> x = torch.fx.Proxy(graph.placeholder("x"), torch.fx.proxy.GraphAppendingTracer(graph))
+    >>> _ = graph.output((x * 2 + 1).node)
+    >>> torch.fx.GraphModule({}, graph)(torch.ones(2))
+    tensor([3., 3.])
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+
+class Proxy:
+    """A value of a program that is traced, or of a graph that a program writes.
+
+    Args:
+        node: the node that computes it.
+        tracer: what makes nodes of what is done with it; by default it appends them to the graph.
+    """
+
+    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
+        self.node = node
+        self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
@@ -141,3 +226,9 @@ def nodes_of(a: Any) -> Any:
     if isinstance(a, slice):
         return slice(nodes_of(a.start), nodes_of(a.stop), nodes_of(a.step))
     return map_arg(a, lambda n: n)
+
+
+def _instructions(code: Any) -> Any:
+    import dis
+
+    return dis.get_instructions(code)

@@ -3,6 +3,8 @@
 Each test is a program of its own, run under the alias; what it asserts is PyTorch's behaviour.
 """
 
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -184,3 +186,23 @@ PROGRAMS = {
 def test_program(name, run):
     start = "import importlib, importlib.metadata, importlib.util, inspect, sys, torch\n"
     run("-c", start + textwrap.dedent(PROGRAMS[name]))
+
+
+def test_names_of_the_private_core_that_have_an_answer() -> None:
+    code = textwrap.dedent("""
+        import sys, torch
+        seen = []
+        def f(x):
+            seen.append(torch._C._are_functorch_transforms_active())
+            return x.sum()
+        f(torch.ones(2)); torch.vmap(f)(torch.ones(2, 2)); torch.func.grad(f)(torch.ones(2))
+        assert seen == [False, True, True]
+        assert torch._C._nn._parse_to('cpu', torch.float64)[1] is torch.float64
+        assert torch._C._get_tracing_state() is None and torch._C._get_default_device() == 'cpu'
+        assert torch.Future is torch.futures.Future
+        assert isinstance(torch.compile(torch.nn.Linear(1, 1)), torch._dynamo.eval_frame.OptimizedModule)
+    """)
+    result = subprocess.run(
+        [sys.executable, "-m", "flambeau.as_torch", "-c", code], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr

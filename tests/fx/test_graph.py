@@ -44,3 +44,14 @@ def test_what_cannot_be_traced():
         fx.symbolic_trace(lambda x: x if x.sum() > 0 else -x)
     with pytest.raises(RuntimeError, match="got int"):
         fx.wrap(3)
+
+
+def test_a_graph_written_by_proxies_holds_calls_of_contractions_whole() -> None:
+    graph = fx.Graph()
+    x = fx.Proxy(graph.placeholder("x"), fx.proxy.GraphAppendingTracer(graph))
+    y = torch.tensordot(x, torch.einsum("ij,kj->ik", [x, x]), dims=([0], [0]))
+    graph.output(y.node)
+    called = [n.target for n in graph.nodes if n.op == "call_function"]
+    assert called == [torch.einsum, torch.tensordot]
+    v = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(fx.GraphModule({}, graph)(v), v.T @ (v @ v.T))

@@ -162,7 +162,7 @@ for _name in OPTIMISERS:
                     losses.append(loss.detach())
             return losses, [p.detach() for p in net.parameters()]
 
-        return Program(call)
+        return Program(call, parameters=list(net.parameters()))
 
 
 @case("torch_ema", "average", train=False, compiled=False)

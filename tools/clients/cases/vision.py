@@ -17,7 +17,7 @@ for _name in ARCHITECTURES:
 
         encoder = "mobileone_s0" if name == "UPerNet" else "timm-mobilenetv3_small_minimal_100"
         model = getattr(smp, name)(encoder, encoder_weights=None, classes=2)
-        return Program(model, (torch.randn(2, 3, 64, 64),))
+        return Program(model, (torch.randn(4 if name == "UPerNet" else 2, 3, 64, 64),))
 
 
 @case("segmentation_models", "losses", dtype="float32")

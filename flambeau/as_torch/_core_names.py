@@ -1,0 +1,72 @@
+"""Names of PyTorch's private core (`torch._C`) that programs read and that have an answer here.
+
+Owns those answers: each is a fact of our core under PyTorch's name. What has none is not here but
+in `missing.toml`, or is an AttributeError.
+"""
+
+from __future__ import annotations
+
+import importlib
+import types
+from typing import Any
+
+import flambeau
+
+
+def _log_api_usage_once(name: str) -> None:
+    """Counts uses of interfaces where a program has set a logger for it; none can be set here."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether code runs inside of `vmap`, `grad` or another transform of functions."""
+    return flambeau._C._func_inside()
+
+
+def _get_tracing_state() -> None:
+    """The trace that is being recorded: none, since functions are not traced by example."""
+    return
+
+
+def _get_default_device() -> str:
+    """The kind of device on which tensors are made."""
+    return str(flambeau.get_default_device().type)
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of the device that a program may add: it keeps the name that it begins with."""
+    return "privateuseone"
+
+
+def _get_accelerator() -> flambeau.device:
+    """The device beside which the CPU is the host; the CPU itself, since there is none."""
+    return flambeau.device("cpu")
+
+
+def _module_nn() -> types.ModuleType:
+    """`torch._C._nn`."""
+    made = types.ModuleType("torch._C._nn", "Names of the core for modules.")
+    convert = importlib.import_module("flambeau.nn.modules._convert")
+    vars(made)["_parse_to"] = convert._parse_to
+    from . import _missing
+
+    _missing.attach(made, made.__name__)
+    return made
+
+
+_BY_NAME: dict[str, Any] = {
+    function.__name__: function
+    for function in (
+        _log_api_usage_once,
+        _are_functorch_transforms_active,
+        _get_tracing_state,
+        _get_default_device,
+        _get_privateuse1_backend_name,
+        _get_accelerator,
+    )
+}
+NAMES = (*_BY_NAME, "_nn")
+
+
+def find(name: str) -> Any:
+    """What `torch._C.NAME` is, for a name of `NAMES`."""
+    return _module_nn() if name == "_nn" else _BY_NAME[name]
