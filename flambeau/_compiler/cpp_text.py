@@ -46,8 +46,11 @@ def _atom(a: Atom) -> str:
 
 
 def _never_negative(e: Dim) -> bool:
-    # By form alone: symbols of sizes and loops are not negative, differences may be.
-    return all(c >= 0 for _, c in expr(e).terms)
+    # By form alone: symbols of sizes and of loops are not negative, differences may be, and so may
+    # numbers: see Note [Names of symbols].
+    found = expr(e)
+    named = any(name[0] in "zn" for name in found.symbols)
+    return not named and all(c >= 0 for _, c in found.terms)
 
 
 def literal(value: Any, type: str) -> str:

@@ -83,14 +83,18 @@ class ShapeEnv:
         self._known: dict[tuple[str, Expr], bool] = {}
 
     # -- symbols --------------------------------------------------------------------------------
+    # Note [Names of symbols]
+    # The first letter says what is known without an environment: s of sizes and of numbers that are
+    # not negative, z of numbers that may be, n of those that only the run tells.
 
     def symbol(
         self, hint: int, source: Source | None = None, low: Bound = 2, high: Bound = math.inf
     ) -> SymInt | int:
-        """A symbol for a value that varies; 0 and 1 stay numbers."""
+        """A symbol for a value that varies; 0 and 1 stay numbers. See Note [Names of symbols]."""
         if hint in (0, 1):
             return hint
-        return self.declare(Symbol(f"s{len(self.symbols)}", hint, low, high, source))
+        kind = "s" if low >= 0 else "z"
+        return self.declare(Symbol(f"{kind}{len(self.symbols)}", hint, low, high, source))
 
     def unbacked(self, low: Bound = -math.inf, high: Bound = math.inf) -> SymInt:
         """A symbol whose value only the run tells."""

@@ -275,3 +275,14 @@ def test_native_code_rounds_divisions_down():
     for i in (5, 6, 9, 11):
         want = [-7 // i, -7 % i, (3 - i) // 4, (3 - i) % 4]
         assert [int(y) for y in compiled(flambeau.zeros(1), i)] == want
+
+
+def test_negative_numbers_are_divided_as_in_python():
+    def f(x, i):
+        return x + i // 2, x + i % 3, x + (3 - i) // 4, x + -7 // i, x + -7 % i, x + i // -3
+
+    for numbers in ((-5, -4, -7, -9), (5, 4, 7, 9)):
+        compiled = flambeau.compile(f, dynamic=True)
+        for i in numbers:
+            for got, want in zip(compiled(flambeau.zeros(3), i), f(torch.zeros(3), i), strict=True):
+                assert flambeau.equal(got, want)
