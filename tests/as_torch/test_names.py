@@ -200,7 +200,8 @@ def test_names_of_the_private_core_that_have_an_answer() -> None:
         assert torch._C._nn._parse_to('cpu', torch.float64)[1] is torch.float64
         assert torch._C._get_tracing_state() is None and torch._C._get_default_device() == 'cpu'
         assert torch.Future is torch.futures.Future
-        assert isinstance(torch.compile(torch.nn.Linear(1, 1)), torch._dynamo.eval_frame.OptimizedModule)
+        kind = torch._dynamo.eval_frame.OptimizedModule
+        assert isinstance(torch.compile(torch.nn.Linear(1, 1)), kind)
     """)
     result = subprocess.run(
         [sys.executable, "-m", "flambeau.as_torch", "-c", code], capture_output=True, text=True

@@ -284,5 +284,7 @@ def test_negative_numbers_are_divided_as_in_python():
     for numbers in ((-5, -4, -7, -9), (5, 4, 7, 9)):
         compiled = flambeau.compile(f, dynamic=True)
         for i in numbers:
-            for got, want in zip(compiled(flambeau.zeros(3), i), f(torch.zeros(3), i), strict=True):
+            for got, want in zip(
+                compiled(flambeau.zeros(3), i), f(flambeau.zeros(3), i), strict=True
+            ):
                 assert flambeau.equal(got, want)
