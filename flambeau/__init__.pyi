@@ -94,8 +94,17 @@ from ._contractions import einsum as einsum
 from ._contractions import tensordot as tensordot
 from ._factors import pca_lowrank as pca_lowrank
 from ._factors import svd_lowrank as svd_lowrank
+from ._higher_order_ops import cond as cond
+from ._higher_order_ops import while_loop as while_loop
 from ._ir.symbols import SymInt as SymInt
 from ._ir.symfloat import SymFloat as SymFloat
+from ._ir.symnumbers import sym_float as sym_float
+from ._ir.symnumbers import sym_int as sym_int
+from ._ir.symnumbers import sym_ite as sym_ite
+from ._ir.symnumbers import sym_max as sym_max
+from ._ir.symnumbers import sym_min as sym_min
+from ._ir.symnumbers import sym_not as sym_not
+from ._ir.symnumbers import sym_sum as sym_sum
 from ._legacy import BFloat16Tensor as BFloat16Tensor
 from ._legacy import BoolTensor as BoolTensor
 from ._legacy import ByteTensor as ByteTensor
@@ -116,6 +125,7 @@ from .amp import autocast as autocast
 from .amp import is_autocast_available as is_autocast_available
 from .compiler import compile as compile
 from .func import vmap as vmap
+from .futures import Future as Future
 from .jit import ScriptModule as ScriptModule
 from .nn._functional_grouped import _grouped_mm as _grouped_mm
 from .random import fork_rng as fork_rng

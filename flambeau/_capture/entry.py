@@ -415,8 +415,7 @@ class Entry:
         for descriptor, v in slots.written.items():
             target = self.slot(self.world.place_of(slots.owner))
             slot = self.constant(descriptor)
-            if v is DELETED:  # set first: what the program set and deleted may be unset outside
-                self.effects.append(f"{slot}.__set__({target}, None)")
+            if v is DELETED:
                 self.effects.append(f"{slot}.__delete__({target})")
             else:
                 self.effects.append(f"{slot}.__set__({target}, {self.temporary(self.value(v))})")

@@ -167,7 +167,7 @@ def instance_dict(f: Frame, value: Any) -> Any:
 
 def load_attr(f: Frame, value: Any, name: str) -> Any:
     cls = type(value)
-    if cls in _PLAIN and not cls.__dictoffset__:
+    if cls in _PLAIN:
         return _plain_attr(f, value, name)
     if kinds.is_tensor(value):
         return f.interpreter.tensors.attribute(f, value, name)

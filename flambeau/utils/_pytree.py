@@ -296,15 +296,7 @@ def _get_node_type(tree: Any) -> Any:
     cls = type(tree)
     if cls not in SUPPORTED_NODES and is_namedtuple_class(cls):
         return namedtuple
-    if cls not in SUPPORTED_NODES and _is_return_type(cls):
-        register_pytree_node(cls, lambda x: (list(x), None), lambda xs, _: cls(xs))
     return cls
-
-
-def _is_return_type(cls: Any) -> bool:
-    # What sort, max and their like return: sequences of the core with named fields.
-    named = issubclass(cls, tuple) and hasattr(cls, "n_sequence_fields")
-    return named and cls.__module__.endswith(".return_types")
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: Leaf | None = None) -> bool:

@@ -136,15 +136,3 @@ def test_a_rule_that_gives_no_batch_is_found_out():
     assert torch.vmap(lambda a: torch.logsumexp(a, ()))(ones).tolist() == [1, 1, 1]
     assert torch.vmap(lambda a: torch.any(a, ()))(ones).tolist() == [True] * 3
     assert torch.vmap(lambda a: a.unfold(0, 1, 1))(ones).shape == (3, 1)
-
-
-@pytest.mark.parametrize("name", ["sort", "max", "min", "median", "cummax"])
-def test_results_with_names_leave_a_transform(name):
-    x = torch.tensor([[3.0, 1.0, 2.0], [0.0, 5.0, 4.0]])
-    f = getattr(torch, name)
-    for batch in (x, x[0]):
-        got = torch.vmap(lambda a: f(a, dim=0))(batch)
-        each = [f(a, dim=0) for a in batch]
-        assert type(got) is type(each[0])
-        for part, parts in zip(got, zip(*each, strict=True), strict=True):
-            assert same(part, torch.stack(parts))
