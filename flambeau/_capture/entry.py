@@ -196,7 +196,7 @@ class Entry:
             return self.constant(v)
         if cls in _ITERATORS:
             return self._build_iterator(v)
-        if isinstance(v, dict) and cls in kinds.MAPPINGS:
+        if isinstance(v, dict) and cls in kinds.MAPPINGS and not cls.__dictoffset__:
             if cls is collections.defaultdict:
                 factory = self.value(getattr(v, "default_factory"))  # noqa: B009
                 return self._fill_dict(v, f"{self.constant(cls)}({factory})")
@@ -204,7 +204,8 @@ class Entry:
         if isinstance(v, collections.deque) and cls is collections.deque:
             start = f"{self.constant(cls)}(maxlen={v.maxlen!r})"
             return self._fill(v, start, "{0}.extend([{1}])", v)
-        if self.world.is_created(v) or isinstance(v, (BaseException, tuple)):
+        by_c = isinstance(v, (BaseException, tuple)) or cls in kinds.MAPPINGS
+        if self.world.is_created(v) or by_c:
             return self._build_instance(v, cls)
         if own_module(type(v).__module__) == "_limits":
             return self.constant(v)
@@ -415,7 +416,8 @@ class Entry:
         for descriptor, v in slots.written.items():
             target = self.slot(self.world.place_of(slots.owner))
             slot = self.constant(descriptor)
-            if v is DELETED:
+            if v is DELETED:  # set first: what the program set and deleted may be unset outside
+                self.effects.append(f"{slot}.__set__({target}, None)")
                 self.effects.append(f"{slot}.__delete__({target})")
             else:
                 self.effects.append(f"{slot}.__set__({target}, {self.temporary(self.value(v))})")

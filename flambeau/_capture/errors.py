@@ -35,6 +35,19 @@ class Raised(BaseException):
         self.error = error
 
 
+def unset_variable(name: str, free: bool) -> NameError:
+    """What reading a variable of a function that is not set raises.
+
+    Args:
+        name: the variable.
+        free: whether it belongs to an enclosing function.
+    """
+    words = f"variable '{name}' where it is not associated with a value"
+    if free:
+        return NameError(f"cannot access free {words} in enclosing scope", name=name)
+    return UnboundLocalError(f"cannot access local {words}")
+
+
 class Unsupported(RuntimeError):
     """`compile(fullgraph=True)` met something that ends a graph."""
 

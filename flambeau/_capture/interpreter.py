@@ -14,7 +14,7 @@ from typing import Any
 from flambeau import _C
 
 from . import opcodes
-from .errors import Break, End, Raised
+from .errors import Break, End, Raised, unset_variable
 from .kinds import NULL, UNSET, in_library
 from .opcodes import Instruction
 from .world import World
@@ -191,12 +191,7 @@ class Frame:
     def load(self, index: int) -> Any:
         value = self.slots[index]
         if value is UNSET:
-            name = self.decoded.names[index]
-            raise Raised(
-                UnboundLocalError(
-                    f"cannot access local variable '{name}' where it is not associated with a value"
-                )
-            )
+            raise Raised(unset_variable(self.decoded.names[index], False))
         return value
 
     # -- running -----------------------------------------------------------------------------------

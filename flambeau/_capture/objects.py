@@ -157,7 +157,7 @@ def instance_dict(f: Frame, value: Any) -> Any:
     if store is None:
         raise Raised(AttributeError(f"{type(value).__name__!r} object has no attribute '__dict__'"))
     found = store.all()
-    if world.is_created(value):
+    if world.is_created(value) or id(value) not in world.origin:
         world.holders[id(found)] = value
     return found
 
@@ -167,7 +167,7 @@ def instance_dict(f: Frame, value: Any) -> Any:
 
 def load_attr(f: Frame, value: Any, name: str) -> Any:
     cls = type(value)
-    if cls in _PLAIN:
+    if cls in _PLAIN and not cls.__dictoffset__:
         return _plain_attr(f, value, name)
     if kinds.is_tensor(value):
         return f.interpreter.tensors.attribute(f, value, name)

@@ -6,7 +6,7 @@ import types
 from typing import Any
 
 from . import objects
-from .errors import Break, Raised
+from .errors import Break, Raised, unset_variable
 from .interpreter import Frame, handles
 from .kinds import DELETED, NULL, UNSET
 from .opcodes import Instruction
@@ -91,18 +91,7 @@ def load_deref(f: Frame, i: Instruction) -> None:
     value = f.world.read_cell(f.resolve(f.load(i.arg)))
     if value is UNSET:
         name = f.decoded.names[i.arg]
-        if name in f.code.co_freevars:
-            raise Raised(
-                NameError(
-                    f"cannot access free variable '{name}' where it is not associated with a value "
-                    "in enclosing scope"
-                )
-            )
-        raise Raised(
-            UnboundLocalError(
-                f"cannot access local variable '{name}' where it is not associated with a value"
-            )
-        )
+        raise Raised(unset_variable(name, name in f.code.co_freevars))
     f.push(value)
 
 

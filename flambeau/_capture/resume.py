@@ -16,7 +16,7 @@ from typing import Any
 
 from flambeau import _C
 
-from .errors import Skip
+from .errors import Skip, unset_variable
 from .inlined import Inlined, comprehension, sets_others
 from .opcodes import (
     Decoded,
@@ -200,6 +200,27 @@ def _copied(code: types.CodeType, d: Decoded, at: int, jump: int) -> bytes:
     return code.co_code[i.start : i.end]
 
 
+def _check_set(cell: types.CellType, name: str) -> None:
+    """Raises what CPython raises of a variable of an enclosing function that is not set. In a step
+    its cell is an argument, and CPython would call the variable a local one."""
+    if cell == _EMPTY:
+        raise unset_variable(name, True)
+
+
+_EMPTY = types.CellType()
+
+
+def _checked(code: types.CodeType, i: Instruction, consts: list[Any]) -> bytes:
+    """What goes before an instruction that reads a variable of an enclosing function."""
+    own = len(decoded(code).names) - len(code.co_freevars)
+    if i.name not in ("LOAD_DEREF", "DELETE_DEREF") or i.arg < own:
+        return b""
+    const = len(consts)
+    consts.extend((_check_set, decoded(code).names[i.arg]))
+    call = encode("PUSH_NULL") + encode("LOAD_CONST", const) + encode("LOAD_FAST", i.arg)
+    return call + encode("LOAD_CONST", const + 1) + encode("CALL", 2) + encode("POP_TOP")
+
+
 def _run_whole(d: Decoded, at: int, state: State) -> Inlined | None:
     """The comprehension in line that begins at an instruction, where it can be run as one."""
     found = comprehension(d, at)
@@ -262,7 +283,7 @@ def step(
     taken = b"" if i.target < 0 else landing(i.name) + exit_to(i.target, jumped)
     prologue = _restore(names, state)
     if whole is None:
-        copied = _copied(code, d, at, len(fall) // 2)
+        copied = _checked(code, i, consts) + _copied(code, d, at, len(fall) // 2)
         rows = [replace(h, start=0, end=len(copied)) for h in d.rows(i.offset, i.end)]
     else:
         first, last = i.start, d.instructions[end - 1].end

@@ -380,7 +380,8 @@ class World:
             place = self.origin.get(id(value))
             known = self.memo.get(id(value))
             return place is not None and (known is None or known[1] is not value)
-        return isinstance(value, BaseException) and id(value) not in self.origin
+        made_by_c = isinstance(value, BaseException) or type(value) in kinds.PLAIN_TYPES
+        return made_by_c and id(value) not in self.origin
 
     def slots_of(self, value: Any) -> Slots:
         """What the program stored in slots of an outside object."""

@@ -529,3 +529,161 @@ def test_views_that_live_across_a_break_are_of_the_call(name):
         return [[float(v) for v in call(torch.full((3,), float(k)))] for k in (1, 2, 3)]
 
     assert run(True) == run(False)
+
+
+class _Slot:
+    __slots__ = ("q",)
+
+
+def _deleted_at_once(a):
+    a.q = 1
+    del a.q
+
+
+def _deleted_twice(a):
+    a.q = 1
+    del a.q
+    try:
+        del a.q
+    except AttributeError:
+        return "gone"
+
+
+def _deleted_and_set(a):
+    a.q = 1
+    del a.q
+    a.q = 2
+    del a.q
+    a.q = 3
+
+
+@pytest.mark.parametrize("change", [_deleted_at_once, _deleted_twice, _deleted_and_set])
+@pytest.mark.parametrize("is_set", [False, True])
+def test_slots_that_a_graph_sets_and_deletes(change, is_set):
+    def run(compiled):
+        a = _Slot()
+
+        def f(x):
+            return change(a), x + 1
+
+        call = captured(f) if compiled else f
+        seen = []
+        for k in range(3):
+            if is_set:
+                a.q = k
+            seen.append((call(torch.zeros(()))[0], getattr(a, "q", "unset")))
+        return seen
+
+    assert run(True) == run(False)
+
+
+def _write_dict(d, x):
+    d.__dict__["k"] = x
+    return len(d.__dict__)
+
+
+def _update_vars(d, x):
+    vars(d).update(k=x)
+    return [*vars(d)]
+
+
+ATTRIBUTES = {
+    "has": lambda d, x: hasattr(d, "seen"),
+    "get": lambda d, x: getattr(d, "seen", 0),
+    "dict": _write_dict,
+    "vars": _update_vars,
+    "method": lambda d, x: (d.update(q=2), d.pop("q"), sum(d.values())),
+}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+@pytest.mark.parametrize("cls", [collections.OrderedDict, collections.Counter])
+def test_attributes_of_mappings_of_the_standard_library(name, cls):
+    """An OrderedDict has an instance dictionary beside its entries, which may change too."""
+    look = ATTRIBUTES[name]
+
+    def run(compiled):
+        d = cls(p=1)
+
+        def f(x):
+            return look(d, x), x + 1
+
+        call = captured(f) if compiled else f
+        seen = []
+        for k in range(3):
+            seen.append((call(torch.full((), float(k)))[0], dict(d), float(vars(d).get("k", -1))))
+            d.seen = k
+        return seen
+
+    assert run(True) == run(False)
+
+
+def _copied_by_c(d, x):
+    e = d.copy()
+    e.n = x
+    return e
+
+
+def _merged_by_c(d, x):
+    e = d | {"r": 1}
+    e.__dict__["n"] = x
+    return e
+
+
+def _made_and_held(d, x):
+    e = collections.OrderedDict(a=1)
+    e.n = x
+    torch._dynamo.graph_break()
+    e.n = e.n + 1
+    return e
+
+
+@pytest.mark.parametrize("make", [_copied_by_c, _merged_by_c, _made_and_held])
+def test_attributes_of_mappings_that_c_code_made_in_a_graph(make):
+    def run(compiled):
+        d = collections.OrderedDict(p=1)
+        call = torch.compile(make, backend="eager") if compiled else make
+        made = [call(d, torch.full((), float(k))) for k in range(3)]
+        return [(dict(e), {n: float(v) for n, v in vars(e).items()}) for e in made]
+
+    assert run(True) == run(False)
+
+
+def _read_at_once(x):
+    def inner():
+        return later
+
+    inner()
+    later = x
+
+
+def _read_in_another(x):
+    def inner():
+        def inmost():
+            return later
+
+        return inmost()
+
+    torch._dynamo.graph_break()
+    inner()
+    later = x
+
+
+def _read_by_its_owner(x):
+    def inner():
+        return later
+
+    torch._dynamo.graph_break()
+    later = later + x  # noqa: F821
+    return inner
+
+
+@pytest.mark.parametrize("f", [_read_at_once, _read_in_another, _read_by_its_owner])
+def test_variables_that_are_read_before_they_are_set(f):
+    def raised(call):
+        with pytest.raises(NameError) as caught:
+            call(torch.ones(()))
+        return type(caught.value), str(caught.value), caught.value.name
+
+    compiled = torch.compile(f, backend="eager")
+    assert raised(compiled) == raised(f) == raised(compiled)
