@@ -68,16 +68,22 @@ def sections(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def conditions(record: dict[str, Any]) -> dict[str, float]:
-    """How much each section of a reference moves, in units of the change of its weights."""
-    moved = sections(record["nudged"])
+    """How much each section of a reference moves, in units of the change of its weights: the most
+    of the directions that were tried, since a chaotic case need not show it in one."""
+    runs = [sections(run) for run in record["nudged"]]
     return {
         name: max(
-            (gap for _, gap, _ in differences(moved[name], section) if math.isfinite(gap)),
+            (
+                gap
+                for moved in runs
+                if name in moved
+                for _, gap, _ in differences(moved[name], section)
+                if math.isfinite(gap)
+            ),
             default=0.0,
         )
         / NUDGE[record["mixed"]]
         for name, section in sections(record).items()
-        if name in moved
     }
 
 

@@ -106,7 +106,7 @@ def default_loss(outputs: Any) -> Any:
 class Run:
     """A case, built: what is called, what is trained, and the name of each of those."""
 
-    def __init__(self, case: Case, nudge: float = 0.0) -> None:
+    def __init__(self, case: Case, nudge: float = 0.0, wave: float = 0.9) -> None:
         self.case = case
         seed(case.name)
         program: Program = case.build()
@@ -131,8 +131,8 @@ class Run:
         if nudge:
             with torch.no_grad():
                 for entry in self.named.values():
-                    wave = torch.cos(torch.arange(entry.numel()) * 0.9).to(entry.dtype)
-                    entry.mul_(1 + nudge * wave.reshape(entry.shape))
+                    signs = torch.cos(torch.arange(entry.numel()) * wave).to(entry.dtype)
+                    entry.mul_(1 + nudge * signs.reshape(entry.shape))
 
     def state(self) -> list[float]:
         """What all weights and inputs are before the run, in four numbers."""
@@ -191,14 +191,16 @@ class Run:
         return {"grads": grads, "losses": losses, "weights": after}
 
 
-def measure(case: Case, *, compiled: bool = False, nudge: float = 0.0) -> dict[str, Any]:
+def measure(
+    case: Case, *, compiled: bool = False, nudge: float = 0.0, wave: float = 0.9
+) -> dict[str, Any]:
     """Numbers of a case by section; a section that raised is under `errors` with its traceback."""
     torch.set_default_dtype(getattr(torch, case.dtype))
     record: dict[str, Any] = {"errors": {}}
     sections = ["infer", "train"] if case.train else ["infer"]
     for section in sections:
         try:
-            run = Run(case, nudge)
+            run = Run(case, nudge, wave)
             if section == "infer":
                 record["state"] = run.state()
             call = run.program.call

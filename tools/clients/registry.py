@@ -16,6 +16,8 @@ from typing import Any
 #: relative size of the change of the weights by which the conditioning of a case is measured, in
 #: float64 throughout, or with steps in float32
 NUDGE = {False: 2.0**-40, True: 2.0**-24}
+#: the directions of that change, as frequencies of a wave over the entries of each weight
+WAVES = (0.9, 1.7, 2.6)
 
 
 @dataclass

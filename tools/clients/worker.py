@@ -22,8 +22,12 @@ def answer(name: str, mode: str, cases: dict[str, Any]) -> dict[str, Any]:
     record = measure.measure(case, compiled=mode == "compiled")
     if mode == "reference" and not record["errors"]:
         mixed = case.dtype != "float64" or measure.rounds_to_single(case)
-        nudged = measure.measure(case, nudge=registry.NUDGE[mixed])
-        record["nudged"] = {key: nudged.get(key) for key in ("infer", "train") if key in nudged}
+        moved = [
+            measure.measure(case, nudge=registry.NUDGE[mixed], wave=wave) for wave in registry.WAVES
+        ]
+        record["nudged"] = [
+            {key: run[key] for key in ("infer", "train") if key in run} for run in moved
+        ]
         record["mixed"] = mixed
     record["seconds"] = round(time.perf_counter() - start, 3)
     return record

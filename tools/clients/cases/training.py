@@ -143,20 +143,21 @@ for _name in OPTIMISERS:
     def optimiser(name: str = _name) -> Program:
         import pytorch_optimizer
 
-        net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+        # Square matrices and as many targets: gradients of full rank, whose factors are determined.
+        net = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.Tanh(), torch.nn.Linear(6, 6))
         kind = getattr(pytorch_optimizer, name)
         extra = {"num_iterations": 5} if name == "Ranger21" else {}
         steps = kind(net.parameters(), **extra)
         if hasattr(steps, "train"):
             steps.train()
-        x, y = torch.randn(10, 6), torch.randint(0, 3, (10,))
+        x, y = torch.randn(10, 6), torch.randn(10, 6)
 
         def call() -> Any:
             losses = []
             with torch.enable_grad():
                 for _ in range(4):
                     steps.zero_grad()
-                    loss = torch.nn.functional.cross_entropy(net(x), y)
+                    loss = torch.nn.functional.mse_loss(net(x), y)
                     loss.backward(create_graph=name == "SophiaH")
                     steps.step()
                     losses.append(loss.detach())
@@ -180,7 +181,7 @@ def average() -> Program:
         with mean.average_parameters():
             return [p.detach().clone() for p in net.parameters()]
 
-    return Program(call)
+    return Program(call, parameters=list(net.parameters()))
 
 
 def lora(kind: str, **options: Any) -> None:
@@ -246,7 +247,7 @@ def fit() -> Program:
             trainer.fit(module, torch.utils.data.DataLoader(rows, batch_size=8, shuffle=True))
         return module.seen, [p.detach() for p in net.parameters()]
 
-    return Program(call)
+    return Program(call, parameters=list(net.parameters()))
 
 
 @case("accelerate", "loop", train=False, compiled=False)
@@ -304,7 +305,7 @@ def trainer() -> Program:
             losses = [row["loss"] for row in work.state.log_history if "loss" in row]
         return losses, [p.detach() for p in model.parameters()]
 
-    return Program(call)
+    return Program(call, parameters=list(model.parameters()))
 
 
 @case("ignite", "engine", train=False, compiled=False)

@@ -256,6 +256,26 @@ class _Generate(torch.nn.Module):
         return self.model.generate(ids, **settings)
 
 
+class _CompiledForward(_Generate):
+    """As `generate` is compiled by most: its forward alone, with a static cache."""
+
+    def __init__(self, model: Any, options: dict[str, Any]) -> None:
+        super().__init__(model, options)
+        model.forward = torch.compile(model.forward)
+
+
+@case("transformers", "generate.compiled_forward", train=False, compiled=False)
+def compiled_forward() -> Program:
+    options = {"do_sample": False, "cache_implementation": "static"}
+    return Program(_CompiledForward(make("LlamaForCausalLM", LLAMA), options), (tokens(2, 6),))
+
+
+@case("transformers", "generate.assisted", train=False, compiled=False)
+def assisted() -> Program:
+    model, small = make("LlamaForCausalLM", LLAMA), make("LlamaForCausalLM", LLAMA)
+    return Program(_Generate(model, {"do_sample": False, "assistant_model": small}), (tokens(1, 6),))
+
+
 LLAMA = DECODERS["LlamaForCausalLM"]
 generation("LlamaForCausalLM", LLAMA, "greedy", do_sample=False)
 generation("LlamaForCausalLM", LLAMA, "sampled", do_sample=True, temperature=0.9, top_k=20)
@@ -268,3 +288,18 @@ generation("GPT2LMHeadModel", DECODERS["GPT2LMHeadModel"], "gpt2", do_sample=Tru
 generation("T5ForConditionalGeneration", T5, "t5", do_sample=False, num_beams=2)
 generation("MambaForCausalLM", DECODERS["MambaForCausalLM"], "mamba", do_sample=False)
 generation("Gemma2ForCausalLM", DECODERS["Gemma2ForCausalLM"], "gemma2", do_sample=False)
+generation("LlamaForCausalLM", LLAMA, "min_p", do_sample=True, min_p=0.1, temperature=1.5)
+generation("LlamaForCausalLM", LLAMA, "typical", do_sample=True, typical_p=0.7)
+generation("LlamaForCausalLM", LLAMA, "cutoffs", do_sample=True, epsilon_cutoff=0.01, eta_cutoff=0.01)
+generation("LlamaForCausalLM", LLAMA, "sampled_beams", do_sample=True, num_beams=3)
+generation(
+    "LlamaForCausalLM", LLAMA, "scores",
+    do_sample=False, output_scores=True, output_logits=True, return_dict_in_generate=True,
+)  # fmt: skip
+generation(
+    "LlamaForCausalLM", LLAMA, "several",
+    do_sample=True, num_return_sequences=3, exponential_decay_length_penalty=(3, 1.1),
+)  # fmt: skip
+for _name in ("Mistral", "Qwen2", "Falcon", "GPTNeoX", "Bloom", "Phi3", "Lfm2"):
+    _model = f"{_name}ForCausalLM"
+    generation(_model, DECODERS[_model], _name.lower(), do_sample=False)
