@@ -193,8 +193,7 @@ def _make(home: Path, name: str, make: Callable[[Path], Path]) -> Path:
     except OSError as error:  # no permission, a full disk
         home = _private(str(home), _reason(error))
         path = _write(home, name, make)
-    _sweep(home)
-    _trim(home, path)
+    _keep_small(home, path)
     return path
 
 
@@ -216,6 +215,22 @@ def _write(home: Path, name: str, make: Callable[[Path], Path]) -> Path:
     return home / name
 
 
+#: by folder and bound, how many bytes this process may write before it looks at the folder again
+_room: dict[tuple[Path, int], int] = {}
+_SHARE = 16  # of the bound: what others may have written meanwhile
+
+
+def _keep_small(home: Path, path: Path) -> None:
+    """Holds the cache to its bound. The folder may have tens of thousands of files: it is looked at
+    when this process first writes, and after it wrote what there was room for."""
+    limit = bound()
+    room = _room.get((home, limit), 0) - path.stat().st_size
+    if room < 0:
+        _sweep(home)
+        room = min(limit - _trim(home, path, limit), limit // _SHARE)
+    _room[home, limit] = room
+
+
 def _sweep(home: Path) -> None:
     """Removes what killed writers left; a writer that lives holds the lock of its folder."""
     for work in home.glob("making-*"):
@@ -234,9 +249,9 @@ def _sweep(home: Path) -> None:
             os.close(lock)
 
 
-def _trim(home: Path, keep: Path) -> None:
-    """Removes the files that were used longest ago until the cache is within its bound."""
-    limit = bound()
+def _trim(home: Path, keep: Path, limit: int) -> int:
+    """The bytes of the cache, after the files used longest ago went where it was above its bound;
+    then there is room for as much as is written until the next look."""
     files = []
     for p in (*home.glob("*.so"), *home.glob("*.plan")):
         try:
@@ -245,9 +260,12 @@ def _trim(home: Path, keep: Path) -> None:
             continue
         files.append((found.st_mtime, found.st_size, p))
     total = sum(size for _, size, _ in files)
+    if total <= limit:
+        return total
     for _, size, p in sorted(files):
-        if total <= limit:
-            return
+        if total <= limit - limit // _SHARE:
+            break
         if p != keep:
             p.unlink(missing_ok=True)
             total -= size
+    return total

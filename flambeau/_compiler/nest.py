@@ -10,6 +10,7 @@ ones stored. Invariant: all indices are expressions over the variables of the do
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from .._ir.graph import Dim, Node
@@ -63,7 +64,10 @@ class Stage:
 
 @dataclass
 class Nest:
-    """Loops over `domain`; `reduced` are positions of dims that the stages of kind `full` sweep."""
+    """Loops over `domain`; `reduced` are positions of dims that the stages of kind `full` sweep.
+
+    Stages are not changed once a nest has them: what it reads and writes is found once.
+    """
 
     domain: tuple[Dim, ...]
     reduced: frozenset[int]
@@ -75,13 +79,13 @@ class Nest:
     def statements(self) -> list[Store | Accumulate]:
         return [s for stage in self.stages for s in stage.statements]
 
-    @property
+    @cached_property
     def reads(self) -> set[str]:
         """Names of buffers that are loaded from."""
         nodes = walk(s.value for s in self.statements)
         return {n.value[0] for n in nodes if n.op == "load"}
 
-    @property
+    @cached_property
     def writes(self) -> set[str]:
         return {s.buffer for s in self.statements if isinstance(s, Store)}
 

@@ -67,13 +67,27 @@ def test_the_one_used_longest_ago_goes_first(folder, monkeypatch, compilations):
             os.utime(path, (path.stat().st_mtime - 10,) * 2)
     toolchain.load(program(0))  # used again, so the second is the oldest
     size = sum(p.stat().st_size for p in libraries(folder))
-    monkeypatch.setenv("FLAMBEAU_CACHE_SIZE", str(size + 100))
+    monkeypatch.setenv("FLAMBEAU_CACHE_SIZE", str(size * 7 // 6))  # three and a half
     toolchain.load(program(3))
     assert len(libraries(folder)) == 3 and len(compilations) == 4
     toolchain.load(program(0))
     assert len(compilations) == 4
     toolchain.load(program(1))
     assert len(compilations) == 5
+
+
+def test_the_folder_is_looked_at_again_only_after_much_was_written(folder, monkeypatch):
+    looks = []
+    trim = cache._trim
+    monkeypatch.setattr(cache, "_trim", lambda *args: looks.append(args) or trim(*args))
+    monkeypatch.setenv("FLAMBEAU_CACHE_SIZE", "160K")
+    for n in range(100):  # 400 KiB in files of 4 KiB, of which 10 KiB may be written unseen
+        cache.write(f"{n}.plan", bytes(4096))
+        kept = sorted(int(p.stem) for p in folder.glob("*.plan"))
+        assert sum(p.stat().st_size for p in folder.glob("*.plan")) <= 160 << 10
+        assert kept[-1] == n and kept == list(range(kept[0], n + 1))
+        time.sleep(0.001)  # so that times of files differ
+    assert len(looks) < 60 and kept[0] > 50
 
 
 @pytest.mark.parametrize("text, value", [("5", 5), ("2k", 2048), ("3M", 3 << 20), ("1G", 1 << 30)])
@@ -194,6 +208,7 @@ def test_what_killed_writers_left_goes_and_what_writers_hold_stays(folder):
         os.utime(path, (time.time() - 3600,) * 2)
     lock = os.open(held, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
+    cache._room.clear()  # as in a new process
     toolchain.load(program(2))
     assert not left.exists() and held.exists() and fresh.exists()
     os.close(lock)

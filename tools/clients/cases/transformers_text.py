@@ -273,7 +273,9 @@ def compiled_forward() -> Program:
 @case("transformers", "generate.assisted", train=False, compiled=False)
 def assisted() -> Program:
     model, small = make("LlamaForCausalLM", LLAMA), make("LlamaForCausalLM", LLAMA)
-    return Program(_Generate(model, {"do_sample": False, "assistant_model": small}), (tokens(1, 6),))
+    return Program(
+        _Generate(model, {"do_sample": False, "assistant_model": small}), (tokens(1, 6),)
+    )
 
 
 LLAMA = DECODERS["LlamaForCausalLM"]
@@ -290,7 +292,9 @@ generation("MambaForCausalLM", DECODERS["MambaForCausalLM"], "mamba", do_sample=
 generation("Gemma2ForCausalLM", DECODERS["Gemma2ForCausalLM"], "gemma2", do_sample=False)
 generation("LlamaForCausalLM", LLAMA, "min_p", do_sample=True, min_p=0.1, temperature=1.5)
 generation("LlamaForCausalLM", LLAMA, "typical", do_sample=True, typical_p=0.7)
-generation("LlamaForCausalLM", LLAMA, "cutoffs", do_sample=True, epsilon_cutoff=0.01, eta_cutoff=0.01)
+generation(
+    "LlamaForCausalLM", LLAMA, "cutoffs", do_sample=True, epsilon_cutoff=0.01, eta_cutoff=0.01
+)
 generation("LlamaForCausalLM", LLAMA, "sampled_beams", do_sample=True, num_beams=3)
 generation(
     "LlamaForCausalLM", LLAMA, "scores",
