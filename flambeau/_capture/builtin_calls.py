@@ -219,6 +219,10 @@ def _through(function: Any, method: str) -> None:
     def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if args and objects.python_special(args[0], method):
             return f.call(objects.special(f, args[0], method), args[1:], kwargs)
+        if function in (int, float) and len(args) == 1:
+            kept = f.interpreter.tensors.converted(f, function, args[0])
+            if kept is not UNSET:
+                return kept
         if isinstance(function, type):
             return calls.instantiate(f, function, args, kwargs)
         return calls.run_c(f, function, calls.specialised_for(f, function, args), kwargs)
@@ -243,7 +247,10 @@ for _function, _method in _METHODS:
 
 @means(bool)
 def bool_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return objects.truth(f, args[0]) if args else False
+    if not args:
+        return False
+    kept = f.interpreter.tensors.converted(f, bool, args[0])
+    return objects.truth(f, args[0]) if kept is UNSET else kept
 
 
 @means(str)
@@ -272,6 +279,8 @@ def _shown(f: Frame, args: list[Any]) -> None:
     for a in args:
         if kinds.is_tensor(a):
             raise Break("a tensor is turned into text")
+        if f.interpreter.tensors.is_symbol(a):
+            continue
         text = mro_lookup(type(a), "__repr__")[1]
         if text is object and not f.world.is_created(a):
             raise Break(f"the address of {kinds.describe(a)} is shown")
@@ -331,7 +340,7 @@ def _extreme(function: Any, sign: str) -> None:
             raise Raised(ValueError(f"{function.__name__}() arg is an empty sequence"))
         tensors = f.interpreter.tensors
         if key is None and any(tensors.is_symbol(v) for v in items):
-            return tensors.extreme(function, items)
+            return tensors.extreme(f, function, items)
         best = items[0]
         best_key = best if key is None else f.call(key, [best], {})
         for item in items[1:]:

@@ -20,6 +20,7 @@ import numpy as np
 import flambeau
 from flambeau import _C
 from flambeau._ir.own import own_module
+from flambeau._trace.run_numbers import RunNumber
 from flambeau.utils._contextlib import context_decorator
 
 from . import kinds, objects
@@ -532,6 +533,8 @@ def has_symbol(f: Frame, value: Any, within: tuple[Any, ...] = ()) -> bool:
 def operate(f: Frame, function: Any, *args: Any) -> Any:
     """An operator on values as they are; on the numbers that were seen, where symbols have none."""
     direct, is_symbol = f.interpreter.direct, f.interpreter.tensors.is_symbol
+    if any(map(kinds.is_tensor, args)) and any(type(a) is RunNumber for a in args):
+        args = tuple(f.interpreter.tensors.beside(f, args))
     symbols = any(map(is_symbol, args)) and not any(map(kinds.is_tensor, args))
     if not (symbols and any(isinstance(a, np.generic) for a in args)):
         try:

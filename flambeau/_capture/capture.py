@@ -186,7 +186,7 @@ def _capture(
             if attempt.tensors.recorder.stand_ins_seen:
                 stand_ins = False  # see Note [Views at traced places]
                 continue
-            if config.fullgraph and (b.reason or broken is None):
+            if config.fullgraph and b.ends_whole and (b.reason or broken is None):
                 at = b.where or attempt.interpreter.where
                 raise Unsupported(f"compile(fullgraph=True): {b.reason}\n  at {at}") from None
             broken = Break(b.reason, b.where)  # b itself refers to all frames that it passed

@@ -20,6 +20,7 @@ import numpy as np
 import flambeau
 from flambeau import _C
 from flambeau._ir.own import own_module
+from flambeau._trace.run_numbers import RunNumber
 
 from . import calls, kinds
 from .errors import Skip
@@ -101,6 +102,8 @@ class Entry:
         if kinds.is_tensor(v):
             place = self.world.origin.get(id(v))
             return self.slot(place) if place is not None else self.output(v)
+        if cls is RunNumber:
+            return f"{self.output(v.tensor)}.item()"
         if self.tensors.is_symbol(v):
             return self.symbol(v)
         if cls in kinds.CONSTANT_TYPES:

@@ -7,11 +7,15 @@ from typing import Any
 
 
 class Break(BaseException):
-    """Here the graph must end: `reason` says why, in words for the user."""
+    """Here the graph must end: `reason` says why, in words for the user.
 
-    def __init__(self, reason: str = "", where: Any = None) -> None:
+    `ends_whole`: `fullgraph=True` refuses it. It allows a second graph for what is made by the size
+    of a number that the first one computes.
+    """
+
+    def __init__(self, reason: str = "", where: Any = None, ends_whole: bool = True) -> None:
         super().__init__(reason)
-        self.reason, self.where = reason, where
+        self.reason, self.where, self.ends_whole = reason, where, ends_whole
         self.in_loop = False  # of the root frame: the graph ends before that
 
 

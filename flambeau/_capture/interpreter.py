@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau import _C
+from flambeau._trace.run_numbers import RunNumber
 
 from . import opcodes
 from .errors import Break, End, Raised, unset_variable
@@ -117,6 +118,9 @@ class Interpreter:
         except RecursionError:
             raise Break("C code recurses too deeply") from None
         except Exception as e:
+            if any(type(a) is RunNumber for a in (*args, *kwargs.values())):
+                words = "a function that is not followed is given a number that only the run tells"
+                raise Break(words, ends_whole=False) from None
             raise Raised(e) from None
 
     def throw(self, error: BaseException) -> Any:

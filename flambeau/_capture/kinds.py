@@ -17,6 +17,7 @@ from flambeau._ir.own import own_module, own_packages
 from flambeau._ir.symbols import SymInt
 from flambeau._ir.symfloat import SymFloat
 from flambeau._ir.where import PACKAGE
+from flambeau._trace.run_numbers import RunNumber
 
 #: a missing value: a local that is not set, NULL on CPython's stack
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>", "__slots__": ()})()
@@ -84,6 +85,7 @@ PLAIN_TYPES = CONSTANT_TYPES | frozenset(
         type(iter(collections.OrderedDict())),
         SymInt,
         SymFloat,
+        RunNumber,
     )
 )
 BUILTIN = types.BuiltinFunctionType

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from flambeau._trace.run_numbers import RunNumber
+
 from . import calls, kinds
 from .errors import Break, Raised
 from .interpreter import Frame, Generator
@@ -605,6 +607,8 @@ def truth(f: Frame, value: Any) -> bool:
     cls = type(value)
     if kinds.is_tensor(value):
         return f.interpreter.tensors.truth(value)
+    if cls is RunNumber:
+        value = f.interpreter.tensors.decide(value)
     if cls in _PLAIN:
         if cls in kinds.STATEFUL:
             check_operand(f, value)
@@ -649,6 +653,8 @@ def get_item(f: Frame, container: Any, key: Any) -> Any:
     check_operand(f, container)
     if isinstance(container, dict) and mro_lookup(type(container), "__missing__")[0] is not UNSET:
         return _missing_item(f, container, key)
+    if kinds.is_tensor(container):
+        key = f.interpreter.tensors.key(f, key)
     return f.interpreter.direct(operator.getitem, container, key)
 
 
@@ -670,6 +676,9 @@ def set_item(f: Frame, container: Any, key: Any, value: Any) -> None:
         f.call(special(f, container, "__setitem__"), [key, value], {})
         return
     check_operand(f, container)
+    if kinds.is_tensor(container):
+        key = f.interpreter.tensors.key(f, key)
+        value = f.interpreter.tensors.beside(f, [container, value])[1]
     f.interpreter.direct(operator.setitem, container, key, value)
 
 

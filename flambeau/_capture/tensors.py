@@ -12,6 +12,7 @@ from typing import Any
 
 import flambeau
 from flambeau import _C
+from flambeau._dynamo import config as switches
 from flambeau._ir import formula
 from flambeau._ir.graph import Graph, ScalarType
 from flambeau._ir.symbols import Source, SymInt, sym_max, sym_min
@@ -20,13 +21,14 @@ from flambeau._ir.where import Where
 from flambeau._trace.fake import Fake
 from flambeau._trace.meanings import DataDependent
 from flambeau._trace.record import fake_input
+from flambeau._trace.run_numbers import RunNumber, pick
 from flambeau._trace.session import Session
 from flambeau._trace.stand_ins import check_results
 from flambeau._trace.tensor import FakeTensor
 
 from . import calls, kinds
 from .autocasting import AutocastRecorder
-from .errors import Break
+from .errors import Break, Raised
 from .interpreter import Frame, TensorMethod
 from .places import TENSOR, TYPE, Place
 
@@ -45,6 +47,10 @@ _VALUES = frozenset(
     "backward register_hook retain_grad __dlpack__ share_memory_ set_ resize_ requires_grad_ "
     "names _base output_nr __dict__ register_post_accumulate_grad_hook is_shared data".split()
 )
+
+
+_ONLY_RUN = "a number that only the run tells"
+_LONGEST_LIST = 1000  # numbers that `tolist()` makes
 
 
 class _CaptureSession(Session):
@@ -158,18 +164,29 @@ class Tensors:
 
     @staticmethod
     def is_symbol(value: Any) -> bool:
-        return type(value) is SymInt or type(value) is SymFloat
+        return type(value) in (SymInt, SymFloat, RunNumber)
 
     @staticmethod
-    def symbol_class(value: Any) -> type:
+    def symbol_class(value: Any) -> Any:
+        if type(value) is RunNumber:
+            return value.kind
         return int if type(value) is SymInt else float
 
     @staticmethod
     def decide(value: Any) -> Any:
+        if type(value) is RunNumber:
+            try:
+                return value.decided()
+            except DataDependent as e:
+                raise Break(str(e)) from None
         return int(value) if type(value) is SymInt else float(value)
 
-    @staticmethod
-    def extreme(function: Any, items: list[Any]) -> Any:
+    def extreme(self, f: Frame, function: Any, items: list[Any]) -> Any:
+        if any(type(v) is RunNumber for v in items):
+            found = f.interpreter.direct(pick, function, items)
+            if found is not None:
+                return found
+            items = calls.specialised(f, items)
         if all(type(v) in (int, SymInt) for v in items):
             return (sym_min if function is min else sym_max)(*items)
         return function(*items)
@@ -193,10 +210,15 @@ class Tensors:
         name = getattr(function, "__name__", "")
         if name == "_function_apply":
             return self.apply(f, *args)
+        if any(map(has_number, (*args, *kwargs.values()))):
+            return self.call_with_numbers(f, function, args, kwargs)
         if name in ("item", "tolist"):
             subject = args[0] if args else getattr(function, "__self__", None)
-            if isinstance(subject, FakeTensor) and subject.fake.constant is not None:
-                return subject.value_of(name)
+            if isinstance(subject, FakeTensor):
+                if subject.constant() is not None:
+                    return f.interpreter.direct(subject.value_of, name)
+                if self.keeps_numbers(f):
+                    return self.numbers_of(f, subject, name)
         if name in _VALUES:
             raise Break(f"a call of Tensor.{name}")
         on_tensors = has_tensor([*args, *kwargs.values()])
@@ -216,6 +238,76 @@ class Tensors:
         return f.interpreter.direct(function, *args, **kwargs)
 
     @staticmethod
+    def keeps_numbers(f: Frame) -> bool:
+        """Whether `item()` of what is computed in a graph gives a number of the graph."""
+        config = f.interpreter.config
+        return bool(switches.capture_scalar_outputs or config.fullgraph)
+
+    def numbers_of(self, f: Frame, x: FakeTensor, name: str) -> Any:
+        """`x.item()` or `x.tolist()`, see Note [Numbers of a run]."""
+        if name == "tolist" and x.ndim:
+            if not isinstance(x.shape[0], int) or x.shape[0] > _LONGEST_LIST:
+                raise Break("a call of Tensor.tolist")
+            parts = f.interpreter.direct(x.unbind, 0)
+            return [self.numbers_of(f, part, name) for part in parts]
+        count = x.numel()
+        if count != 1:
+            words = f"a Tensor with {count} elements cannot be converted to Scalar"
+            raise Raised(RuntimeError(words))
+        made = quietly(lambda: f.interpreter.direct(RunNumber.of, x))
+        if made is None:
+            raise Break(f"a call of Tensor.{name} of {x.dtype}")
+        return made
+
+    def converted(self, f: Frame, kind: Any, value: Any) -> Any:
+        """`int(value)`, `float(value)` or `bool(value)` as a number of the graph; UNSET where it is
+        none."""
+        if isinstance(value, FakeTensor):
+            if value.constant() is not None or not self.keeps_numbers(f):
+                return kinds.UNSET
+            value = self.numbers_of(f, value, "item")
+        elif type(value) is not RunNumber:
+            return kinds.UNSET
+        return f.interpreter.direct(value.as_kind, kind)
+
+    def beside(self, f: Frame, values: Any) -> list[Any]:
+        """Operands, with tensors in the place of numbers that only the run tells."""
+        tensors = [v for v in values if isinstance(v, FakeTensor)]
+
+        def shown(v: Any) -> Any:
+            return f.interpreter.direct(v.beside, tensors) if type(v) is RunNumber else v
+
+        return [shown(v) for v in values]
+
+    def key(self, f: Frame, key: Any) -> Any:
+        """An index of a tensor, the same way."""
+        if isinstance(key, tuple):
+            return tuple(self.key(f, k) for k in key)
+        if type(key) is RunNumber and key.kind is int:
+            return key.tensor
+        if has_number(key) or (type(key) is slice and has_number((key.start, key.stop, key.step))):
+            raise Break(f"a tensor is indexed by {_ONLY_RUN}", ends_whole=False)
+        return key
+
+    def call_with_numbers(self, f: Frame, function: Any, args: Any, kwargs: Any) -> Any:
+        """A function of the core that is given numbers which only the run tells: as tensors, where
+        it takes those in their place."""
+        name = getattr(function, "__name__", "")
+        if name in ("tensor", "as_tensor") and type(args[0]) is RunNumber:
+            made = f.interpreter.direct(args[0].as_tensor)
+            return f.interpreter.direct(made.to, **kwargs) if kwargs else made
+        owner = getattr(function, "__self__", None)
+        given = self.beside(f, [owner, *args, *kwargs.values()])[1:]
+        try:
+            if not any(map(has_number, given)):
+                named = dict(zip(kwargs, given[len(args) :], strict=True))
+                return self.call(f, function, given[: len(args)], named)
+        except (Break, Raised):
+            pass
+        words = f"{kinds.describe(function)} is given {_ONLY_RUN}"
+        raise Break(words, ends_whole=False)
+
+    @staticmethod
     def makes_tensor(function: Any, name: str) -> bool:
         """Factories: operations without tensor arguments."""
         return name in _factories() or isinstance(function, type)
@@ -223,7 +315,7 @@ class Tensors:
     @staticmethod
     def truth(value: Any) -> bool:
         """`bool(x)`: known of a tensor that the program made of numbers."""
-        if value.fake.constant is None:
+        if value.constant() is None:
             raise Break("a branch depends on the values of a tensor")
         return bool(value.value_of("__bool__"))
 
@@ -320,6 +412,23 @@ class Tensors:
 
 def _nowhere() -> None:
     return None
+
+
+def quietly(function: Any) -> Any:
+    """What a function gives, recorded without gradients."""
+    before = flambeau.is_grad_enabled()
+    _C._set_grad_enabled(False)
+    try:
+        return function()
+    finally:
+        _C._set_grad_enabled(before)
+
+
+def has_number(value: Any) -> bool:
+    """Whether a number that only the run tells is in a tuple or list."""
+    if type(value) in (tuple, list):
+        return len(value) <= _LONGEST_LIST and any(map(has_number, value))
+    return type(value) is RunNumber
 
 
 def freely(function: Any, args: Any, kwargs: Any) -> Any:

@@ -33,8 +33,9 @@ automatic_dynamic_shapes: bool = True
 #: False: `dynamic=None` means `dynamic=True`.
 assume_static_by_default: bool = True
 
-#: `Tensor.item()` in a graph, as a number that only the run tells. True is refused: graphs hold no
-#: such numbers, and `item()` ends a graph (an error where `fullgraph=True`).
+#: True: `Tensor.item()`, `tolist()`, `int(tensor)` and their like are in the graph, and what is
+#: computed from such numbers too. The graph ends where a number decides what runs, or is a size.
+#: `fullgraph=True` does it anyway; a size begins a second graph then, a decision is an error.
 capture_scalar_outputs: bool = False
 
 #: Operations whose result's shape depends on data, in a graph. True is refused: they end a graph.
@@ -42,7 +43,6 @@ capture_dynamic_output_shape_ops: bool = False
 
 _OLDER_NAMES = {"cache_size_limit": "recompile_limit"}
 _REFUSED = {
-    "capture_scalar_outputs": "item() ends a graph",
     "capture_dynamic_output_shape_ops": "operations whose result's shape depends on data end one",
 }
 _TYPES: dict[str, type] = {

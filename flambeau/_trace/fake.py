@@ -28,7 +28,6 @@ class Memory:
     quiet: Any = None
     stands_for: Any = None
     outside: bool = False  # it came as an input
-    constant: Any = None  # what it holds while its version is 0, where the program wrote that down
 
 
 @dataclass(eq=False)
@@ -79,12 +78,6 @@ class Fake:
     def only_number(self) -> bool:
         """No node computes it: where a tensor is needed, one is to be made of the number."""
         return self.wrapped and self.value is None
-
-    @property
-    def constant(self) -> Any:
-        """The tensor of data that this one equals in every run; None where there is none."""
-        whole = self.memory.base is self and self.memory.version == 0
-        return self.memory.constant if whole else None
 
     def numel(self) -> Dim:
         return geometry.prod(self.shape)

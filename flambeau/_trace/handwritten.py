@@ -101,7 +101,7 @@ def tensor(session: Session, name: str, data: Any, *args: Any) -> Any:
     if device is not None and device.type != "cpu":
         return converted(session, made, None, device=device)
     fresh = session.op("clone", made.fake, None)
-    fresh.memory.constant = constant
+    session.recorder.constants[fresh.value] = constant
     return session.shown(fresh)
 
 

@@ -51,6 +51,7 @@ class Recorder:
         self.env = env or ShapeEnv()
         self.builder = Builder(self.env)
         self.grad = True
+        self.constants: dict[Any, Any] = {}  # values that are copies of tensors nobody changes
 
     @property
     def graph(self) -> Graph:

@@ -18,6 +18,7 @@ import flambeau
 from .._ir.symbols import SymInt
 from .._ir.symfloat import SymFloat
 from . import geometry
+from .constants import constant_of
 from .fake import Fake
 from .meanings import DataDependent, format_name
 from .stand_ins import refuse_place
@@ -171,9 +172,17 @@ class FakeTensor(Tensor):
 
     numpy = __array__ = __format__ = data_ptr = untyped_storage = storage = _unknown
 
+    def constant(self) -> Any:
+        """The tensor of data that this one equals in every run; None where there is none."""
+        recorder = self.session.recorder
+        if self.fake.only_number:
+            return None
+        known = recorder.constants
+        return self.session.outside(constant_of, recorder.graph, known, self.fake.value)
+
     def value_of(self, name: str, *args: Any) -> Any:
-        """What a method that reads values gives, for a tensor made of the program's own numbers."""
-        constant = self.fake.constant
+        """What a method that reads values gives, where the program's own numbers determine it."""
+        constant = self.constant()
         if constant is None:
             self._unknown()
         return self.session.outside(getattr(constant, name), *args)

@@ -21,9 +21,9 @@ def test_unknown_names_and_values_are_refused():
         config.cache_limit  # noqa: B018
     with pytest.raises(TypeError, match="expected int, got str"):
         config.recompile_limit = "8"
-    with pytest.raises(NotImplementedError, match="item\\(\\) ends a graph"):
-        config.capture_scalar_outputs = True
-    config.capture_scalar_outputs = False
+    with pytest.raises(NotImplementedError, match="operations whose result's shape depends on"):
+        config.capture_dynamic_output_shape_ops = True
+    config.capture_dynamic_output_shape_ops = False
     assert not hasattr(config, "another")
 
 

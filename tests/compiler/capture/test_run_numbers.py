@@ -1,0 +1,255 @@
+"""Numbers that only the run tells, and those that follow from what the program wrote down: with
+`fullgraph=True` and `capture_scalar_outputs`, values, types, errors and gradients are plain
+Python's."""
+
+from __future__ import annotations
+
+import pytest
+
+import flambeau as torch
+from flambeau import nn
+from flambeau.nn import functional as F
+
+GATE = torch.tensor([0.5, 2.0])
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch.compiler.reset()
+
+
+def flat(v):
+    """A result as plain data, with types."""
+    if isinstance(v, torch.Tensor):
+        return str(v.dtype), v.detach().tolist()
+    if isinstance(v, (list, tuple)):
+        return type(v), [flat(x) for x in v]
+    return type(v), v
+
+
+def outcome(f, *args):
+    try:
+        return flat(f(*args))
+    except Exception as e:
+        return type(e), str(e)
+
+
+def arithmetic(x):
+    n, k = x.sum().item(), int(x.sum())
+    return x * n, n * 2.5 - 1, k + 3, -k, k // 4, k % 4, k / 4, n**2, abs(k - 40), k**3
+
+
+def mixed(x):
+    n, k, b = float(x.mean()), x.long().sum().item(), bool(x[0, 0])
+    return n + k, k * b, b + b, n < k, b & (k > 2), ~k if k is None else k, n - True, 2 - k, 1.5 * b
+
+
+def with_tensors(x):
+    n, k = x.sum().item(), x.long().max().item()
+    i, half = torch.arange(3), x.half()
+    return (
+        x + n, n - x, x / n, x > n, i + k, i + n, i * k, half * n, k - i, x.add(n), torch.mul(n, x),
+        x[0, 0] + n, i[1] * n, torch.where(x > k, x, n), x.clamp(max=n), x.masked_fill(x > 1, n),
+        x[k % 2] * 1, F.relu(x) * n, x == k, -n * x, x**n,
+    )  # fmt: skip
+
+
+def in_place(x):
+    y, n = x.clone(), x.sum().item()
+    y += n
+    y[0] = n
+    y[1, 2] *= n
+    y.add_(n).mul_(2)
+    return y
+
+
+def of_tensors(x):
+    n, k = x.sum().item(), int(x.max())
+    return torch.tensor(n), torch.tensor(k, dtype=torch.float16), torch.as_tensor(n > 3), [n, k]
+
+
+def lists(x):
+    a, b, c = x[0].tolist()
+    return a + b + c, sum(x.sum(0).tolist()), x.tolist(), max(a, c), min(b, 0.5), max(1.0, b, a)
+
+
+def loops(x):
+    total = 0.0
+    for row in x:
+        total += row.norm().item() + len(row)
+    return x * total, total
+
+
+def conversions(x):
+    n = (x * 1.7).sum().item()
+    return int(n), int(-n), float(int(n)), bool(n), isinstance(n, float), type(int(n)) is int
+
+
+def wrote_down(x):
+    """Known when it is captured: decisions may depend on it."""
+    v = torch.arange(4).reshape(2, 2) + 1
+    out = [x * v[1, 0].item(), v.tolist(), [x * y.item() for y in torch.linspace(0, 1, 3)]]
+    for i in torch.arange(3):
+        out.append([1, 2, 3][i] * x[:, i : i + 1])
+    if torch.eye(2).sum() == 2 and not (v > 9).any():
+        out.append(x[: int(torch.tensor(x.shape).prod() / 3)])
+    return out, v.max().item(), float(v.double().mean()), f"{torch.tensor(2.0).sqrt().item():.2f}"
+
+
+def global_numbers(x):
+    return x * GATE.sum().item() + GATE.tolist()[0]
+
+
+BODIES = [
+    arithmetic, mixed, with_tensors, in_place, of_tensors, lists, loops, conversions, wrote_down,
+    global_numbers,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("body", BODIES)
+def test_one_graph(body, backend):
+    graphs = []
+    torch._dynamo.utils.counters.clear()
+    ours = torch._dynamo.lookup_backend(backend)
+
+    def counted(gm, inputs):
+        graphs.append(gm)
+        return ours(gm, inputs)
+
+    compiled = torch.compile(body, backend=counted, fullgraph=True)
+    for x in (torch.arange(6.0).reshape(2, 3), torch.full((2, 3), 1.25), torch.eye(2, 3) * 3):
+        assert outcome(compiled, x) == outcome(body, x)
+    assert len(graphs) == 1 and not torch._dynamo.utils.counters["graph_break"]
+
+
+def test_without_fullgraph_by_the_switch():
+    counted = torch._dynamo.utils.counters
+    counted.clear()
+    compiled = torch.compile(arithmetic, backend="eager")
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        for x in (torch.ones(2, 2), torch.zeros(2, 2)):
+            assert outcome(compiled, x) == outcome(arithmetic, x)
+    assert not counted["graph_break"]
+
+
+SIZES = [
+    lambda x: torch.zeros(int(x.sum())) + 1,
+    lambda x: x[:, : x[0, 1].long().item()] * 2,
+    lambda x: torch.arange(x.max().item()) * x.mean().item(),
+    lambda x: x.split(x.long()[:, 1].tolist(), dim=1),
+    lambda x: (x * 2).repeat(int(x[0, 1]), 1),
+    lambda x: torch.full((2,), x.sum().item()),
+    lambda x: F.dropout(x, p=min(x.mean().item(), 0.0)),
+]
+
+
+@pytest.mark.parametrize("body", SIZES)
+def test_a_size_begins_a_second_graph(body):
+    xs = [torch.tensor([[0.0, 1, 2], [1, 2, 3]]), torch.tensor([[1.0, 2, 0], [3, 1, 2]])]
+    compiled = torch.compile(body, backend="eager", fullgraph=True)
+    for x in xs:
+        assert outcome(compiled, x) == outcome(body, x)
+
+
+def branch(x):
+    if x.sum().item() > 3:
+        return x + 1
+    return x - 1
+
+
+def position(x):
+    return [x, -x][int(x[0, 0])]
+
+
+def text(x):
+    return f"{x.sum().item():.1f}"
+
+
+@pytest.mark.parametrize("body", [branch, position, text])
+def test_what_decides_is_refused_by_fullgraph_alone(body):
+    x = torch.ones(2, 2)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="that only the run tells decides"):
+        torch.compile(body, backend="eager", fullgraph=True)(x)
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        compiled = torch.compile(body, backend="eager")
+        for x in (torch.ones(2, 2), torch.zeros(2, 2)):
+            assert outcome(compiled, x) == outcome(body, x)
+
+
+def test_several_elements_are_no_number():
+    f = torch.compile(lambda x: x.item(), backend="eager", fullgraph=True)
+    with pytest.raises(Exception, match="3 elements cannot be converted to Scalar"):
+        f(torch.ones(3))
+    assert f(torch.ones(1, 1)) == 1.0
+
+
+class Running(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.last = nn.Linear(3, 3), 0.0
+        self.register_buffer("steps", torch.tensor(0))
+
+    def forward(self, x):
+        self.steps += 1
+        y = self.lin(x) / self.steps.item()
+        self.last = y.detach().abs().max().item()
+        return y * self.last
+
+
+def test_a_module_that_keeps_numbers():
+    torch.manual_seed(0)
+    plain, other = Running(), Running()
+    other.load_state_dict(plain.state_dict())
+    compiled = torch.compile(other, fullgraph=True)
+    for k in range(4):
+        x = torch.arange(6.0).reshape(2, 3) + k
+        a, b = plain(x), compiled(x)
+        assert torch.allclose(a, b) and type(other.last) is float
+        assert abs(plain.last - other.last) < 1e-5 and other.steps.item() == k + 1
+        a.sum().backward()
+        b.sum().backward()
+        assert torch.allclose(plain.lin.weight.grad, other.lin.weight.grad)
+
+
+def test_a_number_is_that_of_its_time():
+    def body(x):
+        y = x.double().clone()
+        n, m = y.sum().item(), y[0].item()
+        y.fill_(7)
+        return n, m, y.sum().item(), torch.zeros(2).fill_(n).tolist()
+
+    x = torch.tensor([1.0, 2.0])
+    assert torch.compile(body, backend="eager", fullgraph=True)(x) == body(x)
+
+
+def test_what_was_written_is_not_known():
+    def body(x):
+        t, u, w = torch.zeros(3), torch.arange(3), torch.ones(2)
+        t[1:].add_(x)
+        u[0].fill_(5)
+        w.view(2)[0] = 3
+        return t.sum().item() * 1, u.tolist(), [w[0].item(), w.max().item()]
+
+    compiled = torch.compile(body, backend="eager", fullgraph=True)
+    for x in (torch.tensor(1.0), torch.tensor(4.0)):
+        assert compiled(x) == body(x)
+
+
+def test_numbers_that_varying_sizes_give_are_not_constants():
+    def body(x):
+        return x * torch.ones(x.shape[0]).sum().item() + torch.arange(x.shape[0]).max().item()
+
+    compiled = torch.compile(body, backend="eager", dynamic=True, fullgraph=True)
+    for n in (3, 4, 6):
+        assert torch.equal(compiled(torch.ones(n)), body(torch.ones(n)))
+
+
+def test_autocast_leaves_numbers_alone():
+    def body(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = x @ x
+            return (y.float().sum().item() * 1.0001 + 1) * x, torch.arange(3.0).norm().item()
+
+    x = torch.eye(3) * 1.1
+    assert outcome(torch.compile(body, backend="eager", fullgraph=True), x) == outcome(body, x)
