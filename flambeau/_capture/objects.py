@@ -606,7 +606,7 @@ def truth(f: Frame, value: Any) -> bool:
         return bool(value)
     cls = type(value)
     if kinds.is_tensor(value):
-        return f.interpreter.tensors.truth(value)
+        return f.interpreter.tensors.truth(f, value)
     if cls is RunNumber:
         value = f.interpreter.tensors.decide(value)
     if cls in _PLAIN:
@@ -651,6 +651,8 @@ def get_item(f: Frame, container: Any, key: Any) -> Any:
     if isinstance(container, type):
         return calls.call(f, load_attr(f, container, "__class_getitem__"), [key], {})
     check_operand(f, container)
+    if type(container) in (list, tuple):
+        key = f.interpreter.tensors.position(f, key)
     if isinstance(container, dict) and mro_lookup(type(container), "__missing__")[0] is not UNSET:
         return _missing_item(f, container, key)
     if kinds.is_tensor(container):

@@ -173,12 +173,17 @@ def mapping_changes(before: list[Any], after: list[Any]) -> tuple[list[Any], lis
     order = iter(old)
     kept = 0
     for key, _ in pairs:  # those that keep their place
-        if key not in old or not any(k is key or k == key for k in order):
+        if key not in old or not any(_are_one(k, key) for k in order):
             break
         kept += 1
     staying = {k for k, _ in pairs[:kept]}
     gone = [k for k in old if k not in staying]
     return gone, [(k, v) for n, (k, v) in enumerate(pairs) if n >= kept or v is not old[k]]
+
+
+def _are_one(a: Any, b: Any) -> bool:
+    """Whether two keys are one for a dict, which asks for equality where hashes are equal."""
+    return a is b or (hash(a) == hash(b) and bool(a == b))
 
 
 def exact_dict(store: Any, name: str) -> dict[Any, Any]:

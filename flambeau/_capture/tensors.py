@@ -30,7 +30,7 @@ from . import calls, kinds
 from .autocasting import AutocastRecorder
 from .errors import Break, Raised
 from .interpreter import Frame, TensorMethod
-from .places import TENSOR, TYPE, Place
+from .places import TENSOR, TRUTH, TYPE, Place
 
 #: functions of the core that read a state which guards cover, or none
 _QUERIES = frozenset(
@@ -76,6 +76,7 @@ class Tensors:
         self.session.owner = self
         self.inputs: list[tuple[Place, Any]] = []  # of the graph: place, example
         self.real: dict[int, Any] = {}  # fake -> the tensor it stands for
+        self.inputs_of: dict[int, Place] = {}  # fake -> where that is found
         self.strides: list[tuple[int, int, Any]] = []  # input, dim, what the stride must be
         self.integers: dict[Place, Any] = {}
         self.interpreter: Any = None
@@ -122,6 +123,7 @@ class Tensors:
         shown = self.session.input(fake)
         self.session.of_tensor[id(value)] = shown
         self.real[id(shown)] = value
+        self.inputs_of[id(shown)] = place
         place.take()
         return shown
 
@@ -235,7 +237,23 @@ class Tensors:
                 raise Break(f"a call of {kinds.describe(function)} with {kinds.describe(value)}")
             if isinstance(value, flambeau.Generator):
                 raise Break("an operation with a generator of its own")
-        return f.interpreter.direct(function, *args, **kwargs)
+        try:
+            return f.interpreter.direct(function, *args, **kwargs)
+        except Raised as raised:
+            if not isinstance(raised.error, TypeError):
+                raise
+            sized = self._with_sizes(f, args)
+            if all(a is b for a, b in zip(sized, args, strict=True)):
+                raise
+            return f.interpreter.direct(function, *sized, **kwargs)
+
+    def _with_sizes(self, f: Frame, args: Any) -> list[Any]:
+        """Arguments of a call that refused them, with numbers for the sizes among them."""
+        out = []
+        for a in args:
+            of_tensors = isinstance(a, (tuple, list)) and has_tensor(a)
+            out.append(type(a)(self._with_sizes(f, a)) if of_tensors else self.sized(f, a))
+        return out
 
     @staticmethod
     def keeps_numbers(f: Frame) -> bool:
@@ -254,10 +272,42 @@ class Tensors:
         if count != 1:
             words = f"a Tensor with {count} elements cannot be converted to Scalar"
             raise Raised(RuntimeError(words))
-        made = quietly(lambda: f.interpreter.direct(RunNumber.of, x))
+        made: Any = quietly(lambda: f.interpreter.direct(RunNumber.of, x))
         if made is None:
             raise Break(f"a call of Tensor.{name} of {x.dtype}")
+        outside = self.given(f, x)
+        if outside is not None:
+            made.known = lambda: self.value_of(x, outside)
         return made
+
+    def given(self, f: Frame, x: FakeTensor) -> Any:
+        """The tensor from outside that a fake stands for, if it holds still what it was given
+        with and a graph may not end where its value is asked for; None for others."""
+        if not f.interpreter.config.fullgraph:
+            return None
+        unwritten = x.fake.memory.version == 0 and not self.recorder.outside_writes
+        return self.real.get(id(x)) if unwritten else None
+
+    def value_of(self, x: FakeTensor, outside: Any) -> Any:
+        """The number in a tensor from outside; later calls are to find the same."""
+        place = self.inputs_of[id(x)]
+        value = self.session.outside(outside.item)
+        place.check(TRUTH, _Holds(value), f"{place.name}.item() == {value!r}")
+        return value
+
+    def position(self, f: Frame, key: Any) -> Any:
+        """A position in a list, as a tensor from outside tells it."""
+        if not isinstance(key, FakeTensor) or key.dim() or not _is_whole(key.dtype):
+            return key
+        outside = self.given(f, key)
+        return key if outside is None else self.value_of(key, outside)
+
+    def sized(self, f: Frame, x: Any) -> Any:
+        """A size that is given as a tensor: a number, where its value is known."""
+        if not isinstance(x, FakeTensor) or x.dim() or not _is_whole(x.dtype):
+            return x
+        constant = x.constant()
+        return self.position(f, x) if constant is None else constant.item()
 
     def converted(self, f: Frame, kind: Any, value: Any) -> Any:
         """`int(value)`, `float(value)` or `bool(value)` as a number of the graph; UNSET where it is
@@ -312,10 +362,12 @@ class Tensors:
         """Factories: operations without tensor arguments."""
         return name in _factories() or isinstance(function, type)
 
-    @staticmethod
-    def truth(value: Any) -> bool:
+    def truth(self, f: Frame, value: Any) -> bool:
         """`bool(x)`: known of a tensor that the program made of numbers."""
         if value.constant() is None:
+            outside = self.given(f, value)
+            if outside is not None and outside.numel() == 1:
+                return bool(self.value_of(value, outside))
             raise Break("a branch depends on the values of a tensor")
         return bool(value.value_of("__bool__"))
 
@@ -412,6 +464,22 @@ class Tensors:
 
 def _nowhere() -> None:
     return None
+
+
+class _Holds:
+    """A check that a tensor holds a number, NaN included."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, x: Any) -> bool:
+        found = x.item()
+        return bool(found == self.value or (found != found and self.value != self.value))
+
+
+def _is_whole(dtype: Any) -> bool:
+    floating = dtype.is_floating_point or dtype.is_complex
+    return not floating and dtype is not flambeau.bool
 
 
 def quietly(function: Any) -> Any:

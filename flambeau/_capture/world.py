@@ -205,7 +205,12 @@ class World:
     def _wrap_dict(self, value: Any, cls: Any, place: Place) -> Any:
         base = base_of(cls)
         keys = tuple(base.__iter__(value))
-        if not all(type(k) in kinds.CONSTANT_TYPES or _by_identity(k) for k in keys):
+        if not all(
+            type(k) in kinds.CONSTANT_TYPES
+            or _by_identity(k)
+            or (base is dict and kinds.is_tensor(k))
+            for k in keys
+        ):
             raise Break(f"keys of {place.name} are neither constants nor classes or functions")
         entries = self.dicts.get(id(value)) if cls is dict else None
         if entries is not None and entries.place is not place:
@@ -217,6 +222,8 @@ class World:
                     f"methods of dict changed {place.name}, whose order knows nothing of it"
                 )
             place.check(TRUTH, _KeysAre(keys), f"keys of {place.name} are {keys}")
+        elif any(map(kinds.is_tensor, keys)):
+            place.check(TRUTH, _TheseKeys(keys), f"keys of {place.name} are these tensors")
         else:
             place.check(KEYS, keys, f"keys of {place.name} are {keys}")
         copy: Any = base.__new__(cls)
@@ -228,11 +235,18 @@ class World:
             _FACTORY.__set__(copy, factory)
         store = _store_of(base)
         for k in keys:
-            store(copy, k, self.wrap(dict.__getitem__(value, k), place.entry(k)))
+            item = self.wrap(dict.__getitem__(value, k), place.entry(k))
+            store(copy, self._key(k), item)
         self.shadows[id(copy)] = Shadow(value, copy, place)
         if entries is not None:
             entries.hand_over(copy)
         return copy
+
+    def _key(self, key: Any) -> Any:
+        """A key of a dict, which is guarded: a tensor is found by what stands for it."""
+        if not kinds.is_tensor(key):
+            return key
+        return self.wrap(key, self.places.constant(key, "a tensor that is a key"))
 
     def place_of(self, value: Any) -> Place:
         """Where an object is found; one that nothing led to is kept as a constant."""
@@ -420,6 +434,23 @@ class _KeysAre:
 
     def __call__(self, mapping: Any) -> bool:
         return [(type(k), k) for k in collections.OrderedDict.__iter__(mapping)] == self.keys
+
+
+class _TheseKeys:
+    """A check of keys with tensors among them, which are compared by identity."""
+
+    def __init__(self, keys: tuple[Any, ...]) -> None:
+        self.keys = keys
+
+    def __call__(self, mapping: Any) -> bool:
+        found = tuple(dict.__iter__(mapping))
+        return len(found) == len(self.keys) and all(map(self._same, found, self.keys))
+
+    @staticmethod
+    def _same(a: Any, b: Any) -> bool:
+        if kinds.is_tensor(a) or kinds.is_tensor(b):
+            return a is b
+        return type(a) is type(b) and bool(a == b)
 
 
 def _by_identity(key: Any) -> bool:

@@ -66,8 +66,10 @@ class RunNumber:
         if kind is self.kind:
             return self
         if kind is bool:
-            return RunNumber(self._method("ne", self.tensor, 0))
-        return RunNumber(self._method("to", self.tensor, _DTYPES[kind]))
+            made = self._method("ne", self.tensor, 0)
+        else:
+            made = self._method("to", self.tensor, _DTYPES[kind])
+        return RunNumber(made, _known(kind, self))
 
     def beside(self, others: list[Any]) -> Any:
         """The tensor that stands for it in an operation with these tensors."""
@@ -148,6 +150,13 @@ def _operand(x: Any, kind: Any) -> Any:
     return x.as_kind(kind).tensor if isinstance(x, RunNumber) else kind(x)
 
 
+def _known(function: Any, *args: Any) -> Callable[[], Any] | None:
+    """The value of an operation on numbers which may be taken for constants."""
+    if any(isinstance(a, RunNumber) and a.known is None for a in args):
+        return None
+    return lambda: function(*(a.decided() if isinstance(a, RunNumber) else a for a in args))
+
+
 def _nonzero(x: Any) -> bool:
     return not isinstance(x, RunNumber) and x != 0
 
@@ -161,6 +170,8 @@ def _operation(name: str, method: str, divides: bool, floats: bool, kept: tuple[
         kept: the kinds for which it is what Python has.
     """
 
+    python = getattr(operator, f"__{name}__")
+
     def apply(a: Any, b: Any) -> Any:
         kinds = (_kind_of(a), _kind_of(b))
         if None in kinds or (divides and not _nonzero(b)):
@@ -170,10 +181,10 @@ def _operation(name: str, method: str, divides: bool, floats: bool, kept: tuple[
             kind = bool
         if kind not in kept:
             return NotImplemented
-        a, b = _operand(a, kind), _operand(b, kind)
-        if not isinstance(a, FakeTensor):
-            a = b.session.shown(b.session.op("full", [], a, b.dtype))
-        return RunNumber(a.session.method(method, a, b))
+        x, y = _operand(a, kind), _operand(b, kind)
+        if not isinstance(x, FakeTensor):
+            x = y.session.shown(y.session.op("full", [], x, y.dtype))
+        return RunNumber(x.session.method(method, x, y), _known(python, a, b))
 
     setattr(RunNumber, f"__{name}__", apply)
     if method not in _REFLECTED:

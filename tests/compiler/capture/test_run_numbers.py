@@ -253,3 +253,89 @@ def test_autocast_leaves_numbers_alone():
 
     x = torch.eye(3) * 1.1
     assert outcome(torch.compile(body, backend="eager", fullgraph=True), x) == outcome(body, x)
+
+
+PLACE = torch.tensor(1)
+
+
+def test_a_position_that_a_tensor_from_outside_tells():
+    def body(x, i):
+        return [x, x + 1, x + 2][i] * (x, -x)[PLACE], (1, 2, 3)[i]
+
+    compiled = torch.compile(body, backend="eager", fullgraph=True)
+    x = torch.tensor([2.0])
+    for i in (1, 2, 1, -1):
+        assert outcome(compiled, x, torch.tensor(i)) == outcome(body, x, torch.tensor(i))
+    PLACE.fill_(0)
+    assert outcome(compiled, x, torch.tensor(2)) == outcome(body, x, torch.tensor(2))
+    PLACE.fill_(1)
+
+
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("on", torch.tensor(True))
+        self.register_buffer("count", torch.tensor(2))
+
+    def forward(self, x):
+        x = x * 2 if self.on else x - 1
+        for _ in range(int(self.count)):
+            x = x + self.count.item()
+        return x if self.count.item() > 2 else -x
+
+
+def test_decisions_by_buffers_are_guarded():
+    m = Gated()
+    compiled = torch.compile(m, backend="eager", fullgraph=True)
+    for on in (True, False):
+        for count in (2, 3):
+            m.on.fill_(on)
+            m.count.fill_(count)
+            assert torch.equal(compiled(torch.ones(2)), m(torch.ones(2)))
+
+
+def test_a_decision_by_what_was_written_is_refused():
+    def body(x, flag):
+        flag.add_(1)
+        return x if flag else -x
+
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="a branch depends on the values"):
+        torch.compile(body, backend="eager", fullgraph=True)(torch.ones(1), torch.tensor(0))
+
+
+KEYED = {GATE: "a", PLACE: "bb"}
+
+
+def test_a_dict_with_tensors_as_keys():
+    def body(x):
+        KEYED[GATE] = KEYED[GATE] + "c"
+        return x * len(KEYED[PLACE]), [k.dim() for k in KEYED], GATE in KEYED, x in KEYED
+
+    compiled = torch.compile(body, backend="eager", fullgraph=True)
+    x = torch.ones(2)
+    assert outcome(compiled, x) == outcome(body, x)
+    assert KEYED[GATE] == "acc" and list(KEYED) == [GATE, PLACE]
+    KEYED[x] = "ddd"
+    assert outcome(compiled, x) == outcome(body, x)
+    del KEYED[x], KEYED[PLACE]
+    KEYED[torch.zeros(3)] = ""
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="KeyError"):
+        compiled(x)
+    KEYED.clear()
+    KEYED.update({PLACE: "bb", GATE: "a"})
+    assert outcome(compiled, x) == outcome(body, x)
+
+
+def test_sizes_given_as_tensors():
+    two = torch.tensor(2)
+
+    def body(x, n):
+        y = torch.zeros(torch.tensor(3)) + torch.ones([two, 3])
+        return x.reshape(torch.tensor(3), two), y, x.view(n, -1).sum(0), torch.tensor(2).reshape(1)
+
+    compiled = torch.compile(body, backend="eager", fullgraph=True)
+    x = torch.arange(6.0)
+    for n in (2, 3):
+        assert outcome(compiled, x, torch.tensor(n)) == outcome(body, x, torch.tensor(n))
+    with pytest.raises(Exception, match="must be tuple of ints"):
+        torch.compile(lambda x: x.reshape(x[0]), backend="eager")(x)
