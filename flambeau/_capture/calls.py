@@ -19,6 +19,7 @@ import numpy as np
 
 import flambeau
 from flambeau import _C
+from flambeau._dynamo import config as switches
 from flambeau._ir.own import own_module
 from flambeau._trace.run_numbers import RunNumber
 from flambeau.utils._contextlib import context_decorator
@@ -63,6 +64,8 @@ _GENERATOR, _OTHER_SUSPENDED = (
 def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`function(*args, **kwargs)`"""
     kind = type(function)
+    if switches.ignore_logger_methods and _is_ignored(function):
+        return None
     if kind is types.MethodType:
         if type(function.__self__) is Generator:
             return resume_generator(function, args, kwargs)
@@ -98,6 +101,16 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
     if not isinstance(method, types.MethodType):
         raise Break(f"a call of {kinds.describe(function)}, which is not followed")
     return call(f, method, args, kwargs)
+
+
+def _is_ignored(function: Any) -> bool:
+    """Whether calls are left out, see `_dynamo.config.ignore_logger_methods`."""
+    ignored = switches.ignore_logger_methods
+    inner = function.__func__ if type(function) is types.MethodType else function
+    is_code = type(inner) is types.FunctionType
+    return is_code and any(
+        i is inner or (type(i) is types.MethodType and i.__func__ is inner) for i in ignored
+    )
 
 
 def resume_generator(method: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -185,6 +198,8 @@ def follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict
     if kinds.runs_directly(function) and not any(
         isinstance(a, (types.FunctionType, types.MethodType)) for a in args
     ):
+        args = f.interpreter.tensors.decided_of(args)
+        kwargs = dict(zip(kwargs, f.interpreter.tensors.decided_of(kwargs.values()), strict=True))
         return f.interpreter.direct(function, *args, **kwargs)
     frame = frame_of(f, function, args, kwargs)
     flags = function.__code__.co_flags

@@ -78,7 +78,7 @@ class Config:
         self, code: types.CodeType, function: Any, namespace: dict[str, Any], values: Any
     ) -> tuple[Any, Any] | None:
         """Called by the hook: (guards, callable), or None to run the frame as it is."""
-        if id(code) in self._left:
+        if id(code) in self._left or dynamo.disable:
             return None
         return _capture.capture(self, code, function, namespace, values)
 
@@ -94,8 +94,10 @@ class Config:
 
     def may_recompile(self, code: types.CodeType, because: str) -> bool:
         """Whether one more form of a code object may be compiled."""
-        count = sum(owner is self for owner, _, _ in _C._code_entries(code))
+        owners = [owner for owner, _, _ in _C._code_entries(code)]
+        count = sum(owner is self for owner in owners)
         limit = dynamo.recompile_limit if self.limit is None else self.limit
+        limit = min(limit, count + dynamo.accumulated_recompile_limit - len(owners))
         if count < limit and dynamo.error_on_recompile:
             raise RecompileError(
                 f"compile: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) would be "

@@ -28,6 +28,7 @@ from .interpreter import Followed, Pending, TensorMethod
 from .kinds import DELETED, NULL, UNSET
 from .places import CONSTANT
 from .state import mapping_changes, written_together
+from .tensors import as_input
 from .world import World, base_of, contents
 
 _LITERAL = (int, bool, type(None), str)
@@ -103,7 +104,8 @@ class Entry:
             place = self.world.origin.get(id(v))
             return self.slot(place) if place is not None else self.output(v)
         if cls is RunNumber:
-            return f"{self.output(v.tensor)}.item()"
+            place = self.world.origin.get(id(v))
+            return self.slot(place) if place is not None else f"{self.output(v.tensor)}.item()"
         if self.tensors.is_symbol(v):
             return self.symbol(v)
         if cls in kinds.CONSTANT_TYPES:
@@ -439,7 +441,7 @@ class Entry:
         args = ", ".join(f"a{k}" for k in range(slots))
         lines = [f"def compiled({args}):"]
         if graph is not None:
-            inputs = "".join(f"{self.slot(p)}, " for p, _ in self.tensors.inputs)
+            inputs = "".join(f"{x}, " for x in self.inputs())
             native = isinstance(graph, _C._CompiledFunction)  # it runs with nothing in force itself
             call = f"graph({inputs})" if native else f"run(None, graph, ({inputs}), None)"
             lines += _surrounded(f"g = {call}", around)
@@ -450,6 +452,7 @@ class Entry:
             "graph": graph,
             "run": _C._call_captured,
             "set_grad": _C._set_grad_enabled,
+            "as_input": as_input,
             "set_attribute": object.__setattr__,
             **{name: getattr(math, name) for name in ("sqrt", "exp", "log", "cos", "sin")},
         }
@@ -462,12 +465,18 @@ class Entry:
         _C._skip_code(function.__code__)
         return function
 
+    def inputs(self) -> list[str]:
+        """What the graph is given."""
+        floats = self.tensors.floats
+        slots = ((self.slot(p), p) for p, _ in self.tensors.inputs)
+        return [f"as_input({a})" if p in floats else a for a, p in slots]
+
     def _alone(self, result: str, graph: Any, slots: int) -> Any:
         """The native function where the text does nothing but call it; else None."""
         only = getattr(graph, "only", None)  # which native functions have
         if only is None or self.lines or self.effects:
             return None
-        if [self.slot(p) for p, _ in self.tensors.inputs] != [f"a{k}" for k in range(slots)]:
+        if self.inputs() != [f"a{k}" for k in range(slots)]:
             return None
         outputs = [f"g[{k}]" for k in range(len(self.outputs))]
         if result in outputs:

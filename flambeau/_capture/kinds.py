@@ -107,7 +107,9 @@ _SITE = _folders("purelib", "platlib")
 #: the file of code that runs in place of frames
 ENTRY_FILE = "<captured>"
 #: state that lasts beyond a call, or may be consumed: never read from outside
-STATEFUL = PLAIN_TYPES - CONSTANT_TYPES - {*SEQUENCES, *MAPPINGS, slice, flambeau.Size}
+STATEFUL = PLAIN_TYPES - CONSTANT_TYPES - {
+    *SEQUENCES, *MAPPINGS, slice, flambeau.Size, RunNumber,
+}  # fmt: skip
 _MODULES = PACKAGE + "nn/modules"
 
 

@@ -79,6 +79,7 @@ class Tensors:
         self.inputs_of: dict[int, Place] = {}  # fake -> where that is found
         self.strides: list[tuple[int, int, Any]] = []  # input, dim, what the stride must be
         self.integers: dict[Place, Any] = {}
+        self.floats: dict[Place, RunNumber] = {}  # inputs that are made of floats
         self.interpreter: Any = None
 
     def locate(self) -> Where | None:
@@ -151,6 +152,26 @@ class Tensors:
             else:
                 place.equals(value)
             self.integers[place] = known
+        return known
+
+    def floating(self, value: float, place: Place) -> Any:
+        """An outside float: a constant, or a number of the run once it was seen to vary."""
+        if not self.varying.floating(value, place):
+            place.equals(value)
+            return value
+        known = self.floats.get(place)
+        if known is None:
+            place.check(TYPE, float, f"type({place.name}) is float")
+            place.take()
+            example = self.session.outside(as_input, value)
+            fake = self.session.input(fake_input(example, self.env, len(self.inputs), False))
+            self.inputs.append((place, example))
+
+            def decided() -> float:
+                place.equals(value)
+                return value
+
+            known = self.floats[place] = RunNumber(fake, decided)
         return known
 
     # -- what fakes are ----------------------------------------------------------------------------
@@ -335,6 +356,8 @@ class Tensors:
             return tuple(self.key(f, k) for k in key)
         if type(key) is RunNumber and key.kind is int:
             return key.tensor
+        if type(key) is slice:
+            key = slice(*self.decided_of((key.start, key.stop, key.step)))
         if has_number(key) or (type(key) is slice and has_number((key.start, key.stop, key.step))):
             raise Break(f"a tensor is indexed by {_ONLY_RUN}", ends_whole=False)
         return key
@@ -354,8 +377,22 @@ class Tensors:
                 return self.call(f, function, given[: len(args)], named)
         except (Break, Raised):
             pass
-        words = f"{kinds.describe(function)} is given {_ONLY_RUN}"
-        raise Break(words, ends_whole=False)
+        given = self.decided_of([*args, *kwargs.values()])
+        if any(map(has_number, given)):
+            words = f"{kinds.describe(function)} is given {_ONLY_RUN}"
+            raise Break(words, ends_whole=False)
+        named = dict(zip(kwargs, given[len(args) :], strict=True))
+        return self.call(f, function, given[: len(args)], named)
+
+    def decided_of(self, values: Any) -> list[Any]:
+        """The values, with numbers that may be taken for constants as such."""
+
+        def shown(v: Any) -> Any:
+            if type(v) is RunNumber and v.known is not None:
+                return v.decided()
+            return type(v)(self.decided_of(v)) if has_number(v) and type(v) is not RunNumber else v
+
+        return [shown(v) for v in values]
 
     @staticmethod
     def makes_tensor(function: Any, name: str) -> bool:
@@ -464,6 +501,11 @@ class Tensors:
 
 def _nowhere() -> None:
     return None
+
+
+def as_input(value: float) -> Any:
+    """A float as graphs take it."""
+    return flambeau.tensor(value, dtype=flambeau.float64, device="cpu")
 
 
 class _Holds:

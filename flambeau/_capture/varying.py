@@ -20,6 +20,7 @@ class Varying:
         self.dynamic = dynamic
         self.sizes: dict[str, list[Any]] = {}
         self.integers: dict[str, Any] = {}
+        self.floats: dict[str, Any] = {}
 
     def dims(self, tensor: Any, place: Place) -> Any:
         """Dims that are symbols."""
@@ -44,7 +45,9 @@ class Varying:
 
     def integer(self, value: int, place: Place) -> bool:
         """Whether an integer from outside is a symbol."""
-        if self.dynamic is False or value in (0, 1) or not -(2**63) <= value < 2**63:
+        if self.dynamic is False or switches.specialize_int:
+            return False
+        if value in (0, 1) or not -(2**63) <= value < 2**63:
             return False
         if self.dynamic:
             return place.access == LOCAL
@@ -54,6 +57,17 @@ class Varying:
         if known is not _VARIES and known != value:
             self.integers[place.name] = _VARIES
         return self.integers[place.name] is _VARIES
+
+    def floating(self, value: float, place: Place) -> bool:
+        """Whether a float from outside is an input of the graph."""
+        if self.dynamic is False or switches.specialize_float:
+            return False
+        if not switches.automatic_dynamic_shapes:
+            return False
+        known = self.floats.setdefault(place.name, value)
+        if known is not _VARIES and repr(known) != repr(value):
+            self.floats[place.name] = _VARIES
+        return self.floats[place.name] is _VARIES
 
 
 def _parameter() -> type:

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from flambeau._trace.run_numbers import RunNumber
+
 from . import kinds
 from .errors import Break
 from .kinds import DELETED, UNSET
@@ -102,6 +104,8 @@ class World:
         if cls in kinds.CONSTANT_TYPES:
             if cls is int:
                 return self.tensors.integer(value, place)
+            if cls is float:
+                return self._float(value, place)
             place.equals(value)
             return value
         known = self.memo.get(id(value))
@@ -113,6 +117,12 @@ class World:
         self.memo[id(value)] = (value, wrapped, place)
         self.origin.setdefault(id(wrapped), place)
         return wrapped
+
+    def _float(self, value: float, place: Place) -> Any:
+        made = self.tensors.floating(value, place)
+        if type(made) is RunNumber:
+            self.origin[id(made)] = place
+        return made
 
     def _wrap(self, value: Any, cls: type, place: Place) -> Any:
         if kinds.is_tensor(value):

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from flambeau._ir import logs
+
 #: True: a frame whose graph a back end cannot compile runs in plain Python, which is logged
 #: (FLAMBEAU_LOGS=graph_breaks) and nothing else. False: `exc.BackendCompilerFailed` is raised.
 suppress_errors: bool = False
@@ -21,17 +23,36 @@ suppress_errors: bool = False
 #: `cache_size_limit` is its older name.
 recompile_limit: int = 8
 
+#: How often one function may be compiled under all of them together.
+accumulated_recompile_limit: int = 256
+
 #: True: `exc.FailOnRecompileLimitHit` is raised where that limit is reached.
 fail_on_recompile_limit_hit: bool = False
 
 #: True: `exc.RecompileError` is raised where a function would be compiled again.
 error_on_recompile: bool = False
 
+#: True: nothing more is compiled; functions run in plain Python.
+disable: bool = False
+
+#: True: what ends graphs, why functions are compiled again, and the user's line, are printed as
+#: with FLAMBEAU_LOGS=graph_breaks,recompiles.
+verbose: bool = False
+
+#: Functions and methods of loggers whose calls are left out of what is compiled.
+ignore_logger_methods: set[Any] = set()
+
 #: False: with `dynamic=None`, sizes and integers that vary are compiled anew, never made symbols.
 automatic_dynamic_shapes: bool = True
 
 #: False: `dynamic=None` means `dynamic=True`.
 assume_static_by_default: bool = True
+
+#: True: integers from outside are constants, never symbols.
+specialize_int: bool = False
+
+#: True: floats from outside are constants; otherwise one that is seen to vary is an input.
+specialize_float: bool = False
 
 #: True: `Tensor.item()`, `tolist()`, `int(tensor)` and their like are in the graph, and what is
 #: computed from such numbers too. The graph ends where a number decides what runs, or is a size.
@@ -41,13 +62,47 @@ capture_scalar_outputs: bool = False
 #: Operations whose result's shape depends on data, in a graph. True is refused: they end a graph.
 capture_dynamic_output_shape_ops: bool = False
 
-_OLDER_NAMES = {"cache_size_limit": "recompile_limit"}
-_REFUSED = {
-    "capture_dynamic_output_shape_ops": "operations whose result's shape depends on data end one",
+#: Layers of `nn` that go over time are followed like others; there is nothing to turn off.
+allow_rnn: bool = True
+
+#: Modules are followed like other objects, their parameters' sizes are constants, and so on: what
+#: PyTorch lets a program choose, and here has one way.
+inline_inbuilt_nn_modules: bool = True
+guard_nn_modules: bool = True
+force_parameter_static_shapes: bool = True
+dynamic_shapes: bool = True
+capture_func_transforms: bool = False
+trace_numpy: bool = False
+optimize_ddp: bool = False
+compiled_autograd: bool = False
+skip_fwd_side_effects_in_bwd_under_checkpoint: bool = False
+
+_OLDER_NAMES = {
+    "cache_size_limit": "recompile_limit",
+    "accumulated_cache_size_limit": "accumulated_recompile_limit",
+    "fail_on_cache_limit_hit": "fail_on_recompile_limit_hit",
+}
+#: switches of one value, and why there is no other
+_ONE_VALUE = {
+    "capture_dynamic_output_shape_ops": "operations whose result's shape depends on data end a "
+    "graph, and what follows is captured as a graph of its own",
+    "allow_rnn": "RNNs are followed like other modules",
+    "inline_inbuilt_nn_modules": "modules are followed like other objects",
+    "guard_nn_modules": "what is read of a module is guarded",
+    "force_parameter_static_shapes": "sizes of parameters are constants",
+    "dynamic_shapes": "automatic_dynamic_shapes=False keeps sizes constant",
+    "capture_func_transforms": "a transform ends the graph, and runs in plain Python",
+    "trace_numpy": "NumPy's arrays end a graph",
+    "optimize_ddp": "a graph is not cut into the buckets of DistributedDataParallel",
+    "compiled_autograd": "backward of a graph is compiled with it, the rest of backward is not",
+    "skip_fwd_side_effects_in_bwd_under_checkpoint": "what is computed again runs as a whole",
 }
 _TYPES: dict[str, type] = {
-    name: type(value) for name, value in list(globals().items()) if type(value) in (bool, int)
+    name: type(value)
+    for name, value in list(globals().items())
+    if type(value) in (bool, int, set) and not name.startswith("_")
 }
+_VALUES = {name: globals()[name] for name in _ONE_VALUE}
 
 
 @contextmanager
@@ -97,11 +152,12 @@ class _Switches(types.ModuleType):
             raise TypeError(
                 f"_dynamo.config.{name}: expected {kind.__name__}, got {type(value).__name__}"
             )
-        elif value and name in _REFUSED:
+        elif name in _ONE_VALUE and value is not _VALUES[name]:
             raise NotImplementedError(
-                f"_dynamo.config.{name}: expected False, got True; {_REFUSED[name]}, and what "
-                "follows is captured as a graph of its own"
+                f"_dynamo.config.{name}: expected {_VALUES[name]}, got {value}; {_ONE_VALUE[name]}"
             )
+        elif name == "verbose":
+            logs.add("verbose", ("graph_breaks", "recompiles") if value else ())
         super().__setattr__(name, value)
 
 

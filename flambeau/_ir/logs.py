@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
@@ -36,7 +36,17 @@ def enabled(topic: str) -> bool:
         ValueError: FLAMBEAU_LOGS names something else.
     """
     names = _named(os.environ.get("FLAMBEAU_LOGS", ""))
-    return topic in names or "all" in names or topic in _local.topics
+    chosen = (names, _local.topics, *_by_switch.values())
+    return "all" in names or any(topic in topics for topics in chosen)
+
+
+#: topics of the process, by the switch that turned them on
+_by_switch: dict[str, frozenset[str]] = {}
+
+
+def add(switch: str, topics: Iterable[str]) -> None:
+    """From now on these topics are printed as well, in place of what the switch chose before."""
+    _by_switch[switch] = frozenset(topics)
 
 
 class _Local(threading.local):

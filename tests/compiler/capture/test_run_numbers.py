@@ -339,3 +339,78 @@ def test_sizes_given_as_tensors():
         assert outcome(compiled, x, torch.tensor(n)) == outcome(body, x, torch.tensor(n))
     with pytest.raises(Exception, match="must be tuple of ints"):
         torch.compile(lambda x: x.reshape(x[0]), backend="eager")(x)
+
+
+def scaled(x, a, b=0.25):
+    y = x * a + b / 3 - a**2
+    if isinstance(a, float) and x.dtype is torch.float16:
+        y = a - y
+    return torch.where(x > a, y, b), y.add_(a).clamp(max=a), a * 2 + 1, (a, b)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int64])
+def test_floats_that_vary(dtype, backend):
+    torch._dynamo.utils.counters.clear()
+    compiled = torch.compile(scaled, backend=backend, fullgraph=True)
+    x = torch.tensor([0.3, 1.7, -2.6, 11.1]).to(dtype)
+    for k in range(12):
+        a = 0.1 + 0.37 * k
+        if dtype is torch.int64:
+            body = torch.compile(lambda x, a: (x * a, a - x, x > a, x / a), backend=backend)
+            assert outcome(body, x, a) == outcome(lambda x, a: (x * a, a - x, x > a, x / a), x, a)
+        else:
+            got, expected = compiled(x, a, a / 7), scaled(x, a, a / 7)
+            assert flat(got[2:]) == flat(expected[2:])
+            for one, other in zip(got[:2], expected[:2], strict=True):
+                assert one.dtype is other.dtype and torch.allclose(one, other, rtol=1e-6)
+    assert sum(torch._dynamo.utils.counters["recompiles"].values()) <= 2
+
+
+def test_floats_that_decide_or_are_given_to_functions_are_constants():
+    def body(x, a):
+        y = F.leaky_relu(x, a) + torch.full((2,), a) + torch.add(x, x, alpha=a)
+        return (y, a > 0.5) if a > 0.3 else (-y, int(a * 10), f"{a:.2f}")
+
+    compiled = torch.compile(body, backend="eager", fullgraph=True)
+    x = torch.tensor([-1.0, 2.0])
+    for a in (0.1, 0.2, 0.4, 0.6, 0.1):
+        assert outcome(compiled, x, a) == outcome(body, x, a)
+
+
+def test_a_float_attribute_that_varies_across_a_break():
+    class Scheduled(nn.Module):
+        rate = 0.1
+
+        def forward(self, x):
+            y = x * self.rate
+            self.rate = self.rate * 0.5
+            torch._dynamo.graph_break()
+            return y + self.rate, self.rate
+
+    one, two = Scheduled(), Scheduled()
+    compiled = torch.compile(two, backend="eager")
+    for _ in range(12):
+        assert outcome(compiled, torch.ones(2)) == outcome(one, torch.ones(2))
+    assert one.rate == two.rate
+
+
+def test_floats_and_integers_as_constants_by_switches():
+    compiled = torch.compile(lambda x, a: x * a, backend="eager")
+    with torch._dynamo.config.patch(specialize_float=True, specialize_int=True):
+        torch._dynamo.utils.counters.clear()
+        for a in (0.5, 1.5, 2.5, 3, 4, 5):
+            assert compiled(torch.ones(1), a).item() == a
+    assert sum(torch._dynamo.utils.counters["recompiles"].values()) == 5
+
+
+def test_gradients_through_floats_that_vary():
+    def body(x, a):
+        return (x * a).sin().sum() / a
+
+    compiled = torch.compile(body, fullgraph=True)
+    for a in (0.5, 0.7, 0.9, -1.1):
+        x, y = (torch.tensor([0.3, 0.4], requires_grad=True) for _ in range(2))
+        body(x, a).backward()
+        compiled(y, a).backward()
+        assert torch.allclose(x.grad, y.grad)

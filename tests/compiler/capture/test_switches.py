@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 import flambeau as torch
@@ -93,3 +95,61 @@ def test_counters():
     assert dict(counters["stats"]) == {"unique_graphs": 2, "calls_captured": 3}
     assert counters["graph_break"] == {"a call of print": 1}
     assert counters["frames"]["ok"] >= 2
+
+
+def test_switches_of_one_value():
+    for name in sorted(config._ONE_VALUE):
+        only = getattr(config, name)
+        setattr(config, name, only)
+        with pytest.raises(NotImplementedError, match=f"{name}: expected {only}, got {not only}; "):
+            setattr(config, name, not only)
+
+
+def test_verbose_prints_what_ends_graphs(capsys):
+    def f(x, word):
+        torch._dynamo.graph_break()
+        return x * len(word)
+
+    with config.patch(verbose=True):
+        compiled = torch.compile(f, backend="eager")
+        compiled(torch.ones(1), "a"), compiled(torch.ones(1), "bb")
+    err = capsys.readouterr().err
+    assert "[graph_breaks] " in err and "test_switches.py:" in err and "[recompiles] " in err
+    torch.compile(f, backend="eager")(torch.ones(1), "a")
+    assert not capsys.readouterr().err
+
+
+def test_disable():
+    compiled = torch.compile(lambda x: x + torch.compiler.is_compiling(), backend="eager")
+    with config.patch(disable=True):
+        assert compiled(torch.zeros(1)).item() == 0
+    assert compiled(torch.zeros(1)).item() == 1
+
+
+def test_the_limit_of_all_compilations_together():
+    def f(x, word):
+        return x * len(word)
+
+    first, second = (torch.compile(f, backend="eager") for _ in range(2))
+    with config.patch(accumulated_cache_size_limit=2):
+        first(torch.ones(1), "a"), first(torch.ones(1), "bb"), second(torch.ones(1), "a")
+        with pytest.warns(UserWarning, match="which is the limit"):
+            assert second(torch.ones(1), "ccc").item() == 3
+
+
+def test_loggers_that_are_ignored():
+    logger = logging.getLogger("flambeau.tests.ignored")
+    seen = []
+    logger.addFilter(lambda record: bool(seen.append(record)))
+
+    def f(x):
+        y = x + 1
+        logger.warning("here %s", y.shape)
+        return y * 2
+
+    with config.patch(ignore_logger_methods={logging.Logger.warning}):
+        compiled = torch.compile(f, backend="eager", fullgraph=True)
+        assert compiled(torch.ones(1)).item() == 4 and not seen
+    with config.patch(ignore_logger_methods={logger.warning}):
+        torch.compiler.reset()
+        assert torch.compile(f, backend="eager", fullgraph=True)(torch.ones(1)).item() == 4
