@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import flambeau.compiler
+from flambeau._trace.tensor import SymSize
 
 from . import calls, kinds, objects
 from .errors import Break, Raised
@@ -53,6 +54,8 @@ def class_of(f: Frame, value: Any) -> type:
         return f.interpreter.tensors.symbol_class(value)
     if type(value) is Generator:
         return types.GeneratorType
+    if type(value) is SymSize:
+        return flambeau.Size
     return type(value)
 
 

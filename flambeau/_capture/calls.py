@@ -22,6 +22,7 @@ from flambeau import _C
 from flambeau._dynamo import config as switches
 from flambeau._ir.own import own_module
 from flambeau._trace.run_numbers import RunNumber
+from flambeau._trace.tensor import SymSize
 from flambeau.utils._contextlib import context_decorator
 
 from . import kinds, objects
@@ -528,20 +529,26 @@ def specialised(f: Frame, value: Any) -> Any:
     tensors = f.interpreter.tensors
     if tensors.is_symbol(value):
         return tensors.decide(value)
+    if type(value) is SymSize:
+        return flambeau.Size(specialised(f, v) for v in value)
     if type(value) in (tuple, list) and has_symbol(f, value):
         items = [specialised(f, v) for v in value]
         if all(a is b for a, b in zip(items, value, strict=True)):
             return value
         return type(value)(items)
+    if type(value) is dict and has_symbol(f, value):
+        return {k: specialised(f, v) for k, v in value.items()}
     return value
 
 
 def has_symbol(f: Frame, value: Any, within: tuple[Any, ...] = ()) -> bool:
-    """Whether a symbolic number is in a tuple or list, which may hold itself."""
+    """Whether a symbolic number is in a tuple, list or dict, which may hold itself."""
     if any(value is w for w in within):
         return False
-    if type(value) in (tuple, list):
+    if type(value) in (tuple, list, SymSize):
         return any(has_symbol(f, v, (*within, value)) for v in value)
+    if type(value) is dict:
+        return any(has_symbol(f, v, (*within, value)) for v in value.values())
     return bool(f.interpreter.tensors.is_symbol(value))
 
 

@@ -18,6 +18,7 @@ from flambeau._ir.symbols import SymInt
 from flambeau._ir.symfloat import SymFloat
 from flambeau._ir.where import PACKAGE
 from flambeau._trace.run_numbers import RunNumber
+from flambeau._trace.tensor import SymSize
 
 #: a missing value: a local that is not set, NULL on CPython's stack
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>", "__slots__": ()})()
@@ -86,6 +87,7 @@ PLAIN_TYPES = CONSTANT_TYPES | frozenset(
         SymInt,
         SymFloat,
         RunNumber,
+        SymSize,
     )
 )
 BUILTIN = types.BuiltinFunctionType
@@ -108,7 +110,7 @@ _SITE = _folders("purelib", "platlib")
 ENTRY_FILE = "<captured>"
 #: state that lasts beyond a call, or may be consumed: never read from outside
 STATEFUL = PLAIN_TYPES - CONSTANT_TYPES - {
-    *SEQUENCES, *MAPPINGS, slice, flambeau.Size, RunNumber,
+    *SEQUENCES, *MAPPINGS, slice, flambeau.Size, RunNumber, SymSize,
 }  # fmt: skip
 _MODULES = PACKAGE + "nn/modules"
 

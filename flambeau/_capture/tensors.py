@@ -98,12 +98,8 @@ class Tensors:
         if known is not None:
             return known
         cls = type(value)
-        if cls is not _C.Tensor and hasattr(cls, "__torch_function__"):
-            if cls.__torch_function__ is not _C._disabled_torch_function_impl and (
-                getattr(cls.__torch_function__, "__func__", None)
-                is not getattr(_C.Tensor.__torch_function__, "__func__", None)
-            ):
-                raise Break(f"{place.name} is a {cls.__qualname__}, which overrides operations")
+        if cls is not _C.Tensor and _results_are_its_own(cls):
+            raise Break(f"{place.name} is a {cls.__qualname__}, which overrides operations")
         if value.device.type != "cpu" or value.layout is not flambeau.strided:
             raise Break(f"{place.name} is on {value.device} with layout {value.layout}")
         if value.requires_grad and value.grad_fn is None and not value.is_leaf:
@@ -522,6 +518,11 @@ class _Holds:
 def _is_whole(dtype: Any) -> bool:
     floating = dtype.is_floating_point or dtype.is_complex
     return not floating and dtype is not flambeau.bool
+
+
+def _results_are_its_own(cls: type) -> bool:
+    """Whether results of operations on objects of a subclass are not plain tensors."""
+    return cls.__torch_function__ is not _C._disabled_torch_function_impl  # type: ignore[attr-defined]
 
 
 def quietly(function: Any) -> Any:

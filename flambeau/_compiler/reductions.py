@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .._ir.entries import resolve
 from .._ir.graph import Node
 from .._ir.symexpr import Expr, expr
 from .._trace import fake as fakes
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 Rule = Callable[["Lowering", Node, list[Any]], None]
 
 
-def _dims(dim: Any, ndim: int) -> list[int]:
-    if dim is None or dim == ():
+def _dims(dim: Any, ndim: int, empty_is_all: bool = True) -> list[int]:
+    if dim is None or (dim == () and empty_is_all):
         return list(range(ndim))
     dims = dim if isinstance(dim, tuple) else (dim,)
     return sorted(d % ndim if ndim else 0 for d in dims) if ndim else []
@@ -71,8 +72,8 @@ class _Reduction:
 
 
 def _start(lowering: Lowering, node: Node, args: list[Any], dim: Any) -> _Reduction:
-    x = args[0]
-    return _Reduction(lowering, node, x, _dims(dim, len(x.shape)))
+    x, all_dims = args[0], bool(resolve(node.target).op.option("all_dims"))
+    return _Reduction(lowering, node, x, _dims(dim, len(x.shape), all_dims))
 
 
 def _sum(lowering: Lowering, node: Node, args: list[Any]) -> None:

@@ -31,9 +31,25 @@ _NUMBERS = (int, float, complex, SymInt, SymFloat, np.generic)
 
 
 class SymSize(tuple):  # type: ignore[type-arg]
-    """A shape with symbolic sizes."""
+    """A shape with symbolic sizes; what is made of it is a shape, as it is of `Size`."""
 
     __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return shown_shape(found) if isinstance(key, slice) else found
+
+    def __add__(self, other: Any) -> Any:
+        return shown_shape((*self, *other)) if isinstance(other, tuple) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        joined = (*other, *self) if isinstance(other, tuple) else NotImplemented
+        return shown_shape(joined) if isinstance(other, flambeau.Size) else joined
+
+    def __mul__(self, count: Any) -> Any:
+        return shown_shape(tuple.__mul__(self, count))
+
+    __rmul__ = __mul__
 
     def numel(self) -> Any:
         return geometry.prod(self)

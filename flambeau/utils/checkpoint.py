@@ -8,6 +8,7 @@ its random state. Must not know modules.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -284,7 +285,7 @@ def checkpoint(
         with forward_context:
             return function(*args, **kwargs)
     return checkpointed_run(
-        function,
+        functools.partial(_uncompiled, function),
         args,
         kwargs,
         contexts=context_fn(),
@@ -293,6 +294,12 @@ def checkpoint(
         debug=debug if _Settings.debug is None else _Settings.debug,
         early_stop=early_stop and _Settings.early_stop,
     )
+
+
+def _uncompiled(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The result of a function that the compilation in force does not see: it would save other
+    tensors than the second run, which takes place in backward."""
+    return fb._C._call_captured(None, function, args, kwargs)
 
 
 def checkpoint_sequential(
