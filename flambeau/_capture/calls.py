@@ -557,6 +557,8 @@ def operate(f: Frame, function: Any, *args: Any) -> Any:
     direct, is_symbol = f.interpreter.direct, f.interpreter.tensors.is_symbol
     if any(map(kinds.is_tensor, args)) and any(type(a) is RunNumber for a in args):
         args = tuple(f.interpreter.tensors.beside(f, args))
+    elif any(type(a) is RunNumber for a in args):
+        return _operate_on_run(f, function, args)
     symbols = any(map(is_symbol, args)) and not any(map(kinds.is_tensor, args))
     if not (symbols and any(isinstance(a, np.generic) for a in args)):
         try:
@@ -565,6 +567,17 @@ def operate(f: Frame, function: Any, *args: Any) -> Any:
             if not (symbols and isinstance(raised.error, TypeError)):
                 raise
     return direct(function, *specialised(f, args))
+
+
+def _operate_on_run(f: Frame, function: Any, args: Any) -> Any:
+    """An operator on numbers that only the run tells; on constants, where they may be taken so."""
+    try:
+        return f.interpreter.direct(function, *args)
+    except Break:
+        decided = f.interpreter.tensors.decided_of(args)
+        if any(type(a) is RunNumber for a in decided):
+            raise
+    return operate(f, function, *decided)
 
 
 _SYMBOLIC = frozenset((abs, min, max, sum, divmod, pow, round, list, tuple, zip, enumerate, len))

@@ -20,6 +20,8 @@ from typing import Any
 
 import flambeau
 
+from .._ir.symbols import SymInt
+from .._ir.symfloat import SymFloat
 from .dtypes import result_type
 from .meanings import DataDependent
 from .tensor import FakeTensor
@@ -123,10 +125,10 @@ class RunNumber:
         return self.as_kind(int) if self.kind is bool else self
 
     def __neg__(self) -> RunNumber:
-        return RunNumber(self._method("neg", self.__pos__().tensor))
+        return RunNumber(self._method("neg", self.__pos__().tensor), _known(operator.neg, self))
 
     def __abs__(self) -> RunNumber:
-        return RunNumber(self._method("abs", self.__pos__().tensor))
+        return RunNumber(self._method("abs", self.__pos__().tensor), _known(abs, self))
 
     def __pow__(self, other: Any) -> Any:
         if type(other) is not int or not 1 <= other <= (2 if self.kind is float else 8):
@@ -141,12 +143,16 @@ def _kind_of(x: Any) -> Any:
     """bool, int or float; None for what is no number that a tensor can hold."""
     if isinstance(x, RunNumber):
         return x.kind
+    if isinstance(x, SymInt):
+        return int
     if type(x) is int:
         return int if -(2**63) <= x < 2**63 else None
     return type(x) if type(x) in (bool, float) else None
 
 
 def _operand(x: Any, kind: Any) -> Any:
+    if isinstance(x, SymInt):
+        return x if kind is int else SymFloat.of(x)
     return x.as_kind(kind).tensor if isinstance(x, RunNumber) else kind(x)
 
 

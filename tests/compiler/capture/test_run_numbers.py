@@ -414,3 +414,15 @@ def test_gradients_through_floats_that_vary():
         body(x, a).backward()
         compiled(y, a).backward()
         assert torch.allclose(x.grad, y.grad)
+
+
+def test_numbers_of_a_run_and_sizes_that_vary():
+    def body(x, a):
+        n = x.sum().item()
+        return x * (n / x.shape[0]), a * x.shape[0] + n, x.shape[0] - n, a // 0.25, a % 1, -a + a**3
+
+    torch._dynamo.utils.counters.clear()
+    compiled = torch.compile(body, backend="eager", fullgraph=True)
+    for k, a in ((2, 0.5), (3, 0.7), (4, 0.9), (5, 1.3)):
+        assert outcome(compiled, torch.ones(k), a) == outcome(body, torch.ones(k), a)
+    assert not torch._dynamo.utils.counters["graph_break"]
