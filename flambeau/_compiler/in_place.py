@@ -36,14 +36,38 @@ def in_place(
         replaced: positions of a result and of the input whose new value it is.
     """
     for result, position in replaced:
-        own, view = program.inputs[position], program.outputs[result]
-        if own is not None and isinstance(view, View):
-            program = _Replacement(program, body, graph, result, own).made(view) or program
+        own = program.inputs[position]
+        earlier = _kept_in_part(program, program.outputs[result])
+        while earlier is not None:  # of several writes to parts, each takes the memory of the last
+            made = _Replacement(program, body, graph, result, earlier).made()
+            program = made or program
+            earlier = made and _kept_in_part(program, program.outputs[result])
+        if own is not None:
+            program = _Replacement(program, body, graph, result, own).made() or program
     return program
 
 
+def _kept_in_part(program: Program, view: Any) -> str | None:
+    """The temporary buffer of which a result keeps a part as it is."""
+    if not isinstance(view, View):
+        return None
+    stores = [s for n in program.steps if isinstance(n, Nest) for s in n.statements]
+    found = {
+        s.value.value[0]
+        for s in stores
+        if isinstance(s, Store) and s.buffer == view.buffer and _stays(s, s.value.value)
+    } - {view.buffer}
+    ending = [name for name in found if program.buffers[name].kind == "temporary"]
+    return ending[0] if len(ending) == 1 else None
+
+
+def _stays(s: Store, place: Any) -> bool:
+    """Whether a store only copies what is at the same place of another buffer."""
+    return s.value.op == "load" and place[1:] == (s.index, s.memory)
+
+
 class _Replacement:
-    """One input and its new value."""
+    """An input, or a buffer that ends, and its new value."""
 
     def __init__(self, program: Program, body: Body, graph: Graph, result: int, own: str) -> None:
         self.program, self.body, self.graph = program, body, graph
@@ -51,8 +75,11 @@ class _Replacement:
         self.new: set[str] = set()  # the new value, and what it was before the last change
         self.value = graph.outputs[result]  # the earliest of them
 
-    def made(self, view: View) -> Program | None:
-        """The program with this input replaced in place; None where that would be seen."""
+    def made(self) -> Program | None:
+        """The program with the new value in the memory of the old; None where that is not right."""
+        view = self.program.outputs[self.result]
+        if not isinstance(view, View):
+            return None
         shown = [v.buffer for v in views_of(tuple(self.program.outputs))]
         if view.buffer in self.program.inputs or not self.is_whole(view):
             return None
@@ -102,6 +129,8 @@ class _Replacement:
 
     def changed(self, step: Step) -> Step | None:
         """A step in the new memory; None where nothing is left to do."""
+        if self.new.isdisjoint(step.reads | step.writes):
+            return step
         if isinstance(step, Nest):
             return self.stored(step)
         args = _with_buffer(step.args, self.new, self.own)
@@ -124,8 +153,8 @@ class _Replacement:
                 s = replace(s, value=rewritten(self.body, s.value, change))
                 if isinstance(s, Store) and s.buffer in new:
                     s = replace(s, buffer=own)
-                    if s.value.op == "load" and s.value.value == (own, s.index, s.memory):
-                        continue  # it stays as it is
+                    if _stays(s, s.value.value) and s.value.value[0] == own:
+                        continue
                 statements.append(s)
             stages += [Stage(stage.kind, statements)] if statements else []
         return replace(nest, stages=stages) if stages else None
@@ -158,7 +187,7 @@ class _Replacement:
         loads = {id(n) for n in nodes if n.op == "load" and n.value[0] == self.own}
         if any(id(n) in loads and n.value[1] != stores[0].index for n in nodes):
             return False
-        at = new.statements.index(stores[0])
+        at = next(k for k, s in enumerate(new.statements) if s is stores[0])
         before = {id(n) for n in walk(s.value for s in new.statements[: at + 1])}
         after = {id(n) for n in walk(s.value for s in new.statements[at + 1 :])}
         if strategy(new) != "flat":
