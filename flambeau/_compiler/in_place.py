@@ -40,8 +40,9 @@ def in_place(
         earlier = _kept_in_part(program, program.outputs[result])
         while earlier is not None:  # of several writes to parts, each takes the memory of the last
             made = _Replacement(program, body, graph, result, earlier).made()
-            program = made or program
-            earlier = made and _kept_in_part(program, program.outputs[result])
+            if made is None:
+                break
+            program, earlier = made, _kept_in_part(made, made.outputs[result])
         if own is not None:
             program = _Replacement(program, body, graph, result, own).made() or program
     return program
