@@ -139,18 +139,30 @@ Tensors CompiledFunction::forward(std::span<Input> inputs) const {
 }
 
 bool CompiledFunction::shares_what_changes(const std::vector<Input>& inputs) const {
-  std::vector<std::pair<void*, uint32_t>> places;
-  for (uint32_t i = 0; i < inputs.size(); ++i)
-    if (const Tensor& t = inputs[i].tensor; t.defined() && t.numel())
-      places.emplace_back(t.storage()->data(), i);
-  std::sort(places.begin(), places.end());
-  auto changes = [&](uint32_t i) {
-    return std::find(mutated_.begin(), mutated_.end(), i) != mutated_.end();
+  struct Place {
+    const char *start, *end;  // of the storage: arrays of another library may overlap
+    bool changes;
   };
-  for (size_t k = 1; k < places.size(); ++k) {
-    auto [place, i] = places[k];
-    auto [before, j] = places[k - 1];
-    if (place == before && (changes(i) || changes(j))) return true;
+  SmallVector<Place, 64> places;
+  size_t next = 0;  // mutated_ is in order
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    bool changes = next < mutated_.size() && mutated_[next] == i;
+    next += changes;
+    const Tensor& t = inputs[i].tensor;
+    if (!t.defined() || !t.numel()) continue;
+    auto* start = static_cast<const char*>(t.storage()->data());
+    places.push_back({start, start + t.storage()->nbytes(), changes});
+  }
+  std::sort(places.begin(), places.end(),
+            [](const Place& a, const Place& b) { return a.start < b.start; });
+  Place met{nullptr, nullptr, false};  // storages that overlap one another, as one
+  for (const Place& p : places) {
+    if (p.start < met.end) {
+      if (p.changes || met.changes) return true;
+      met.end = std::max(met.end, p.end);
+    } else {
+      met = p;
+    }
   }
   return false;
 }
@@ -193,8 +205,18 @@ void CompiledFunction::save(CompiledNode& node, const Tensors& made, const Numbe
   node.numbers_ = numbers;
 }
 
+void CompiledFunction::check_changes(const std::vector<Input>& inputs, bool recorded) const {
+  for (size_t k = 0; k < mutated_.size(); ++k) {
+    bool followed = recorded && std::binary_search(backward_->differentiable.begin(),
+                                                   backward_->differentiable.end(), k);
+    GradGuard grad(followed);
+    check_inplace(inputs[mutated_[k]].tensor, followed, "copy_");
+  }
+}
+
 void CompiledFunction::assign(const std::vector<Input>& inputs, const Tensors& results) const {
   for (size_t k = 0; k < mutated_.size(); ++k) {
+    if (forward_->in_place(k)) continue;
     const Tensor& fresh = results[k];
     GradGuard grad(modes.grad && requires_grad(fresh));
     ops::copy_(inputs[mutated_[k]].tensor, fresh);
@@ -240,6 +262,7 @@ PyRef CompiledFunction::call(PyObject* const* args, size_t count, int64_t only) 
     node->edges.reserve(static_cast<uint32_t>(inputs.size()));
     for (const Input& x : inputs) node->add_next(x.tensor);
   }
+  check_changes(inputs, node.get() != nullptr);
   bool needed = node || !mutated_.empty() || shows_inputs_;
   std::vector<Input> passed;
   if (needed) passed.assign(inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(given_));

@@ -40,6 +40,8 @@ class CompiledFunction {
   // that: the function then runs as it was written.
   bool shares_what_changes(const std::vector<Input>& inputs) const;
   PyRef call_as_written(PyObject* const* args, size_t count, int64_t only) const;
+  // May the inputs be changed? Asked before any of them is.
+  void check_changes(const std::vector<Input>& inputs, bool recorded) const;
   void assign(const std::vector<Input>& inputs, const Tensors& results) const;
   Tensor alias_of(const Alias& a, const std::vector<Input>& inputs, const Tensors& results,
                   const Numbers& numbers) const;

@@ -3,6 +3,7 @@
 
 #include <structmember.h>
 
+#include "dispatch/own_memory.h"
 #include "python/call_entry.h"
 #include "python/frame_eval.h"
 #include "python/thunks.h"
@@ -68,6 +69,7 @@ Program::Program(PyObject* spec, PyObject* attached, LibraryFunction nests)
     if (made.geometry.fixed()) made.extent = made.geometry.extent();
     buffers_.push_back(std::move(made));
   });
+  changed_.resize(buffers_.size());
   each(item(spec, 2), [&](PyObject* b) { inputs_.push_back(b == Py_None ? kNone : buffer(b)); });
   each(attached, [&](PyObject* o) { attached_.push_back(input_of(o, attached_.size())); });
   FB_CHECK_VALUE(attached_.size() <= inputs_.size(), "a program: more tensors than inputs");
@@ -92,7 +94,7 @@ Program::View Program::view(PyObject* spec) const {  // (buffer, geometry), or N
 Program::Step Program::step(
     PyObject* spec) {  // (kind, buffer, other), (kind, nest) or (kind, ...) of a call
   int64_t kind = integer(spec, 0);
-  FB_CHECK_VALUE(kind >= Step::Allocate && kind <= Step::Entry, "a program: no kind of step ",
+  FB_CHECK_VALUE(kind >= Step::Allocate && kind <= Step::Change, "a program: no kind of step ",
                  kind);
   Step s{static_cast<Step::Kind>(kind)};
   switch (s.kind) {
@@ -103,20 +105,45 @@ Program::Step Program::step(
     case Step::Entry:
       s.number = static_cast<int64_t>(calls_.size());
       calls_.push_back(call(spec));
+      if (const Call& c = calls_.back(); c.outs.empty()) changed_[changed_by(c)] = true;
       break;
     case Step::Take:
       s.other = buffer(item(spec, 2));
       [[fallthrough]];
     default:
       s.buffer = buffer(item(spec, 1));
+      if (s.kind == Step::Change) changed_[s.buffer] = true;
   }
   return s;
 }
 
+// The buffer that a call without results changes.
+uint32_t Program::changed_by(const Call& c) {
+  FB_CHECK_VALUE(!c.arguments.empty() && c.arguments[0].parameter == 0 &&
+                     c.arguments[0].kind == Argument::OneView &&
+                     (c.op->mutates || c.function != c.op->call),
+                 "a program: ", c.op->uid, " gives nothing");
+  return c.arguments[0].views[0].buffer;
+}
+
+namespace {
+
+// The entry of a uid, or of a form that works in the memory of its first argument.
+std::pair<const OpDesc*, Values (*)(const Values&)> callee(PyObject* uid) {
+  const char* text = PyUnicode_Check(uid) ? PyUnicode_AsUTF8(uid) : nullptr;
+  for (const OwnMemory& f : own_memory_forms())
+    if (text && std::string_view(text) == f.uid) return {f.op, f.call};
+  const OpDesc& op = entry_of(uid);
+  return {&op, op.call};
+}
+
+}  // namespace
+
 // (kind, uid, arguments, outs, parameters that it changes, are these results too, is the result a
 // list, parameters that it changes whose memory nothing needs afterwards)
 Program::Call Program::call(PyObject* spec) const {
-  Call c{&entry_of(item(spec, 1)), {}, {}, {}, false, false, {}};
+  auto [op, function] = callee(item(spec, 1));
+  Call c{op, function, {}, {}, {}, false, false, {}};
   PyObject* args = item(spec, 2);
   auto count = static_cast<size_t>(PyTuple_Check(args) ? PyTuple_GET_SIZE(args) : 0);
   FB_CHECK_TYPE(count == c.op->params.size(), "a program: ", c.op->uid, " has ",

@@ -15,6 +15,8 @@ class Runner {
  public:
   virtual ~Runner() = default;
   virtual Tensors run(std::span<Input> inputs, Numbers& numbers) const = 0;
+  // Is a result computed in the memory of the input whose new value it is?
+  virtual bool in_place(size_t /*result*/) const { return false; }
 };
 
 // A part of an output: a tensor of the run, a constant, a number, or a tuple of these.
@@ -39,6 +41,9 @@ class Program final : public Runner {
  public:
   Program(PyObject* spec, PyObject* attached, LibraryFunction nests);
   Tensors run(std::span<Input> inputs, Numbers& numbers) const override;
+  bool in_place(size_t result) const override {
+    return result < results_.size() && changed_[results_[result].buffer];
+  }
   size_t arity() const noexcept { return inputs_.size() - attached_.size(); }
   size_t tensors() const noexcept { return results_.size(); }
   const Output& output() const noexcept { return output_; }
@@ -66,6 +71,7 @@ class Program final : public Runner {
   };
   struct Call {
     const OpDesc* op;
+    Values (*function)(const Values& args);  // the entry's, or one in its first argument's memory
     Values constants;  // of all parameters; those that vary are filled in
     std::vector<Argument> arguments;
     // Parameters that the entry changes: it is given copies, or what nothing else needs any more.
@@ -76,11 +82,11 @@ class Program final : public Runner {
     std::vector<Changed> changed;
     bool gives_changed;  // as results after its own
     bool spread;         // its one result is a list
-    std::vector<uint32_t> outs;
+    std::vector<uint32_t> outs;  // none: it changes its first argument, a buffer
   };
   struct Step {
-    enum Kind : uint8_t { Allocate, Take, Free, Nest, Entry } kind;
-    uint32_t buffer = 0, other = 0;  // Take: the memory of `other`
+    enum Kind : uint8_t { Allocate, Take, Free, Nest, Entry, Change } kind;
+    uint32_t buffer = 0, other = 0;  // Take: the memory of `other`; Change: of an input, by a nest
     int64_t number = 0;              // Nest: its number in the library; Entry: index of the call
   };
 
@@ -88,6 +94,7 @@ class Program final : public Runner {
   Argument argument(const OpDesc& op, size_t i, PyObject* spec, Value& constant) const;
   Call call(PyObject* spec) const;
   Step step(PyObject* spec);
+  static uint32_t changed_by(const Call& c);
   uint32_t buffer(PyObject* index) const;
 
   void run_nest(int64_t k, void* const* buffers, const int64_t* symbols) const {
@@ -100,6 +107,7 @@ class Program final : public Runner {
   std::vector<Input> attached_;  // the last inputs
   std::vector<Buffer> buffers_;
   std::vector<uint32_t> inputs_;  // buffer of each input; kNone: a number
+  std::vector<bool> changed_;     // of each buffer: an input that the steps change
   std::vector<Step> steps_;
   std::vector<Call> calls_;
   std::vector<View> results_;

@@ -1,5 +1,6 @@
 // One run of a program, see program.h.
 #include "autograd/inline_vector.h"
+#include "autograd/node.h"
 #include "gen/ops.h"
 #include "python/call_entry.h"
 #include "python/program.h"
@@ -32,6 +33,9 @@ class Run {
         break;
       case Program::Step::Entry:
         call(p_.calls_[static_cast<size_t>(s.number)]);
+        break;
+      case Program::Step::Change:
+        change(memory_[s.buffer].tensor);
         break;
     }
   }
@@ -104,6 +108,12 @@ class Run {
     pointers_[b] = nullptr;
   }
 
+  // Before a nest writes to an input: what an operation in place does.
+  static void change(const Tensor& x) {
+    check_inplace(x, false, "compiled function");
+    x.bump_version();
+  }
+
   void call(const Program::Call& c) {
     Values args = c.constants;
     for (const Program::Argument& a : c.arguments)
@@ -112,7 +122,8 @@ class Run {
       auto& x = std::get<Tensor>(args[i]);
       if (!last_use || !is_ours(x)) x = copied(x);
     }
-    Values results = c.op->call(args);
+    Values results = c.function(args);
+    if (c.outs.empty()) return;  // the argument has changed
     if (c.spread) results = spread(std::get<Tensors>(results.at(0)));
     if (c.gives_changed)
       for (auto [i, last_use] : c.changed) results.push_back(args[i]);

@@ -112,6 +112,8 @@ def _describe(
     for i, x in enumerate(inputs):
         if isinstance(x, Fake) and x.memory.version:
             meta.mutated.append(i)
+            if not x.memory.late:
+                meta.at_once.add(i)
             results.append(x)
     tensors = [x for a in graph.outputs for x in fakes_of(_nested(a, values))]
     of_memory: dict[int, list[Fake]] = {}

@@ -29,6 +29,8 @@ class Metadata:
     """
 
     mutated: list[int] = field(default_factory=list)  # inputs, in the order of the first results
+    #: those among them whose new values were computed when they changed, and not before
+    at_once: set[int] = field(default_factory=set)
     outputs: tuple[Any, ...] = ()  # nested tuples of Alias and plain values
     results: int = 0
     differentiable: list[int] = field(default_factory=list)  # results that have a cotangent

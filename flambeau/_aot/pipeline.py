@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .._ir.graph import Graph, Value, renumbered
+from .._ir.graph import Arg, Graph, Value, renumbered
 from .._ir.graph_verify import checked
 from .attention import fuse_attention
 from .exposed import exposed
@@ -41,6 +42,7 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     """
     checked(graph, "captured")
     recorder, meta = functionalise(graph, requires_grad)
+    given = recorder.graph.outputs
     joint = eliminate_dead(recorder.graph)
     harmful = exposed(
         joint, active_values(joint, requires_grad), range(len(meta.mutated), meta.results)
@@ -54,6 +56,7 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     active = active_values(joint, requires_grad)
     if not any(v in active for v in results):
         functional = channels_last(clean(without_rules(joint)))
+        functional.replaced = _replaced(functional, meta, given)
         return Compiled(renumbered(functional), None, meta, graph)
     inputs = joint.inputs
     meta.linear = all(n.rule is None for n in joint.nodes)
@@ -73,4 +76,23 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     meta.saved, meta.sizes = len(parts.saved), parts.sizes
     checked(parts.forward, "primitive")
     checked(parts.backward, "primitive")
+    parts.forward.replaced = _replaced(parts.forward, meta, given)
     return Compiled(renumbered(parts.forward), renumbered(parts.backward), meta, graph)
+
+
+def _replaced(graph: Graph, meta: Metadata, given: Sequence[Arg]) -> tuple[tuple[int, int], ...]:
+    """New values of inputs that may be computed in the memory of these, and the inputs.
+
+    Not those with a history, which a copy records, nor those that the passes found elsewhere in
+    the graph: they may have been there before the input changed.
+
+    Args:
+        graph: the forward graph.
+        meta: what it leaves out.
+        given: the outputs as functionalisation made them.
+    """
+    return tuple(
+        (k, i)
+        for k, i in enumerate(meta.mutated)
+        if graph.outputs[k] is given[k] and k not in meta.differentiable and i in meta.at_once
+    )

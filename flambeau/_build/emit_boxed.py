@@ -1,6 +1,6 @@
 """Descriptors: how every operation is called with boxed values, and its rules over them.
 
-Owns gen/descs.h, gen/registry.cpp and the `OpDesc` of each operation.
+Owns the `OpDesc` of each operation, and gen/own_memory.cpp.
 """
 
 from __future__ import annotations
@@ -38,6 +38,19 @@ def boxed_call(op: Op) -> list[str]:
     if op.returns.base == "None":
         return [head, f"  ops::{op.name}({args});", "  return {};", "}"]
     return [head, f"  return box_results(ops::{op.name}({args}));", "}"]
+
+
+def own_memory_forms(ops: Sequence[Op]) -> list[str]:
+    """The in-place forms of entries with the option `own_memory`, boxed, and their table."""
+    lines: list[str] = []
+    rows: list[str] = []
+    for op in ops:
+        args = ", ".join(_unbox(op, i) for i in range(len(op.params)))
+        lines.append(f"static Values own_{op.uid}(const Values& args) {{")
+        lines += [f"  return box_results(ops::{op.name}_({args}));", "}"]
+        rows.append(f'    {{"{op.inplace_uid}", &ops::desc::{op.uid}, own_{op.uid}}},')
+    return [*lines, "", "static const OwnMemory kForms[] = {", *rows, "};", "",
+            "std::span<const OwnMemory> own_memory_forms() { return kForms; }"]  # fmt: skip
 
 
 def _rule_head(op: Op, rule: str, given: str) -> str:

@@ -16,9 +16,9 @@ from .._ir.symbols import ShapeEnv
 from .._ir.symexpr import Expr
 from .._ir.symfloat import FloatExpr
 from .nest import Call, Nest, Program, View, views_of
-from .plan import Allocate, Free, Instruction, Run, Take, last_uses, plan
+from .plan import Allocate, Change, Free, Instruction, Run, Take, last_uses, plan
 
-_ALLOCATE, _TAKE, _FREE, _NEST, _ENTRY = range(5)
+_ALLOCATE, _TAKE, _FREE, _NEST, _ENTRY, _CHANGE = range(6)
 _CONSTANT, _VIEW, _VIEWS, _INTEGER, _INTEGERS, _FLOAT = range(6)
 
 
@@ -72,6 +72,8 @@ class _Assembly:
                 return (_TAKE, _index(name), _index(other))
             case Free(name):
                 return (_FREE, _index(name))
+            case Change(name):
+                return (_CHANGE, _index(name))
             case Run(k):
                 step = self.program.steps[k]
                 if isinstance(step, Nest):
@@ -87,11 +89,22 @@ class _Assembly:
             raise NotImplementedError(f"compile: {call.node.target} in a functional graph")
         updates = target.form == "new" and bool(op.updates)
         places = updated(op, call.node.args) if updates else [0] if target.form == "new" else []
+        uid = op.uid
+        if call.own:
+            uid, places = uid if target.form else op.inplace_uid, []
+        elif op.option("own_memory") and self.takes_over(call, k):
+            uid, places = op.inplace_uid, [0]
         ending = tuple(i for i in places if self.is_last(call, call.args[i], k))
         args = tuple(map(self.argument, call.args))
         spread = len(op.outputs) == 1 and op.outputs[0].is_list
         outs = tuple(map(_index, call.outs))
-        return (_ENTRY, op.uid, args, outs, tuple(places), updates, spread, ending)
+        return (_ENTRY, uid, args, outs, tuple(places), updates, spread, ending)
+
+    def takes_over(self, call: Call, k: int) -> bool:
+        """Whether the result may lie in the memory of the first argument, which ends with this."""
+        first, (out,) = call.args[0], call.outs
+        buffers = self.program.buffers
+        return self.is_last(call, first, k) and buffers[out].lies_as(buffers[first.buffer])
 
     def is_last(self, call: Call, a: Any, k: int) -> bool:
         """Whether a view is all of a buffer that ends with step k."""

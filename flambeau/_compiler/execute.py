@@ -34,7 +34,8 @@ def _begin(graph: Graph) -> Callable[[], native.Program]:
     """Starts compiling; what is returned waits for the end of it."""
     written = decompose(graph)
     language = languages.of_graph(written)
-    program = schedule(written, language)
+    replaced = graph.replaced if language.code else ()  # in C++ a nest may read what it writes
+    program = schedule(written, language, replaced)
     nests = [s for s in program.steps if isinstance(s, Nest)]
     memory = {name: MEMORY[b.dtype] for name, b in program.buffers.items()}
     text = language.source(nests, memory, program.symbols)

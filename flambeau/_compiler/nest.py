@@ -33,6 +33,12 @@ class Buffer:
     strides: tuple[Dim, ...]
     kind: str = "temporary"  # input | output | temporary
 
+    def lies_as(self, other: Buffer | View) -> bool:
+        """Whether both are of one type, and have their elements at the same places."""
+        of_one = self.dtype is other.dtype and self.shape == other.shape
+        pairs = zip(self.shape, self.strides, other.strides, strict=False)
+        return of_one and all(n == 1 or s == t for n, s, t in pairs)
+
 
 @dataclass(frozen=True)
 class Store:
@@ -92,11 +98,15 @@ class Nest:
 
 @dataclass
 class Call:
-    """A call of an eager operation: arguments are buffers (with a view each) and plain values."""
+    """A call of an eager operation: arguments are buffers (with a view each) and plain values.
+
+    One in its `own` memory changes its first argument, and has no outs.
+    """
 
     node: Node
     args: tuple[Any, ...]  # View, plain value, or tuple of these
     outs: tuple[str, ...]
+    own: bool = False
 
     @property
     def reads(self) -> set[str]:
@@ -104,7 +114,7 @@ class Call:
 
     @property
     def writes(self) -> set[str]:
-        return set(self.outs)
+        return {self.args[0].buffer} if self.own else set(self.outs)
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,20 @@ class Free:
 
 
 @dataclass(frozen=True)
+class Change:
+    """Tells that the next step, a nest, changes a buffer that is an input."""
+
+    buffer: str
+
+
+@dataclass(frozen=True)
 class Run:
     """Step k of the program."""
 
     step: int
 
 
-Instruction = Allocate | Take | Free | Run
+Instruction = Allocate | Take | Free | Change | Run
 
 
 def extent(b: Buffer) -> Expr:
@@ -70,6 +77,8 @@ def plan(program: Program) -> list[Instruction]:
         fresh = [name for name in writes if name not in live]
         out += _memory(program, step, fresh, dead)
         live.update(fresh)
+        if isinstance(step, Nest):
+            out += [Change(name) for name in writes if name in inputs]
         out.append(Run(k))
         used = (step.reads | step.writes) & program.buffers.keys()
         for name in sorted(used, key=_number):

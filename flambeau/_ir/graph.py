@@ -142,8 +142,9 @@ def map_values(arg: Arg, f: Callable[[Value], Arg]) -> Arg:
 class Graph:
     """A straight-line program.
 
-    `attached` are tensors bound to the last inputs: what the traced function closed over. They are
-    no part of the text.
+    `attached` are tensors bound to the last inputs: what the traced function closed over.
+    `replaced` are pairs of an output and the input whose new value it is: a back end may change
+    that input, if no other output shows it. Neither is part of the text.
     """
 
     inputs: tuple[Value, ...] = ()
@@ -151,6 +152,7 @@ class Graph:
     outputs: tuple[Arg, ...] = ()
     env: ShapeEnv = field(default_factory=ShapeEnv)
     attached: tuple[Any, ...] = ()
+    replaced: tuple[tuple[int, int], ...] = ()
 
     def __str__(self) -> str:
         from .graph_text import show

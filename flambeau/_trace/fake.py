@@ -25,6 +25,7 @@ class Memory:
 
     base: Fake
     version: int = 0
+    late: bool = False  # a value was written to it that had been computed before other things
     quiet: Any = None
     stands_for: Any = None
     outside: bool = False  # it came as an input

@@ -122,6 +122,7 @@ class PrimitiveRecorder(Recorder):
             memory = x.memory
             quiet = not self.grad and (memory.version == 0 or memory.quiet is not None)
             memory.quiet = value if quiet else None
+            memory.late |= value not in self.graph.nodes[-1].outs if self.graph.nodes else True
             memory.version += 1
             keeps = x.requires_grad and not self.grad
             x.value = self.with_history(x, value) if keeps else value
