@@ -31,6 +31,7 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
     like = tensors[first]
     d = wrap_dim(dim, like.ndim)
     total = 0
+    layout = like.suggest_memory_format()
     for i, x in enumerate(tensors):
         check(x.ndim > 0, f"zero-dimensional tensor (at position {i}) cannot be concatenated")
         if x.shape == [0] and like.ndim != 1:
@@ -46,14 +47,11 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
                 f"{x.size(k)}; sizes may differ in dim {d} alone",
             )
         total += x.size(d)
+        if x.suggest_memory_format() != layout:
+            layout = contiguous_format
     shape = like.shape
     shape[d] = total
-    return empty(
-        shape,
-        dtype=result_type(tensors),
-        like=like,
-        memory_format=like.suggest_memory_format(),
-    )
+    return empty(shape, dtype=result_type(tensors), like=like, memory_format=layout)
 
 
 @cat.vjp

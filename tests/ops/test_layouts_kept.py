@@ -214,3 +214,11 @@ def test_copies_are_no_views(f):
 def test_rot90(k):
     x = np.arange(24.0).reshape(2, 3, 4)
     np.testing.assert_array_equal(torch.rot90(torch.tensor(x), k, (1, 2)), np.rot90(x, k, (1, 2)))
+
+
+def test_images_of_two_layouts_are_joined_with_channels_in_front():
+    plain, last = images(2, 4, 6, 5)
+    assert torch.cat([last, last], 1).is_contiguous(memory_format=LAST)
+    for pair in ([plain, last], [last, plain]):
+        got = torch.cat(pair, 1)
+        assert got.is_contiguous() and got[:, :4].equal(plain) and got[:, 4:].equal(plain)
