@@ -136,6 +136,7 @@ def _rename(value: Any, old: str, new: str) -> None:
         try:
             value.__module__ = new
         except TypeError:  # a type of the core, which Python does not change
+            assert isinstance(value, type)
             flambeau._C._set_module_of_type(value, _HOMES.get(value.__name__, new))
 
 
