@@ -7,6 +7,7 @@ what memory holds that nobody has set. The precision of products is that of 3 x 
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -120,6 +121,11 @@ def on_device(device: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def set_default_tensor_type(t: Any, /) -> None:
     """The default dtype, given as a legacy type such as `FloatTensor` or its name."""
+    warnings.warn(
+        "torch.set_default_tensor_type is deprecated: use torch.set_default_dtype and "
+        "torch.set_default_device",
+        stacklevel=2,
+    )
     dtype = getattr(t, "dtype", None)
     if isinstance(t, str):
         import flambeau

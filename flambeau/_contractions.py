@@ -6,10 +6,13 @@ autograd, which follows from the operations.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from flambeau import _C
+
+from ._outputs import fill
 
 Tensor = _C.Tensor
 
@@ -310,7 +313,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     left = a.permute(rest_a + of_a).reshape(rows, inner)
     right = b.permute(of_b + rest_b).reshape(inner, columns)
     result = _C.mm(left, right).reshape(shape)
-    return result if out is None else out.resize_(result.shape).copy_(result)
+    return result if out is None else fill(out, result, "tensordot")
 
 
 def _best_order(sizes: list[int]) -> list[list[int]]:
@@ -366,7 +369,7 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
         result = result.squeeze(0)
     if last:
         result = result.squeeze(-1)
-    return result if out is None else out.resize_(result.shape).copy_(result)
+    return result if out is None else fill(out, result, "multi_dot")
 
 
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
@@ -375,6 +378,10 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     >>> torch.chain_matmul(torch.ones(2, 3), torch.ones(3, 4)).shape
     torch.Size([2, 4])
     """
+    warnings.warn(
+        "torch.chain_matmul is deprecated: use torch.linalg.multi_dot, which takes a list",
+        stacklevel=2,
+    )
     if len(matrices) == 1:
         return matrices[0]
     return multi_dot(matrices, out=out)

@@ -85,6 +85,7 @@ class finfo:
     True
     """
 
+    __module__ = "flambeau"  # where it is public, and read by pickle
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
 
     def __init__(self, type: Any = None) -> None:
@@ -137,6 +138,7 @@ class iinfo:
     iinfo(min=-128, max=127, dtype=int8)
     """
 
+    __module__ = "flambeau"  # where it is public, and read by pickle
     __slots__ = ("bits", "dtype", "max", "min")
 
     def __init__(self, type: Any) -> None:

@@ -82,23 +82,9 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 def _filled(out: Sequence[Tensor], parts: Sequence[Tensor], op: str) -> None:
     """Writes each part into its own tensor of `out`, which takes its shape."""
-    if len(out) != len(parts):
-        raise RuntimeError(f"{op}: expected out of {len(parts)} tensors, got {len(out)}")
-    for to, part in zip(out, parts, strict=True):
-        if to.dtype != part.dtype:
-            raise RuntimeError(f"{op}: expected out of dtype {part.dtype}, got {to.dtype}")
-        if to.requires_grad or part.requires_grad:
-            raise RuntimeError(f"{op}: out= does not support automatic differentiation")
-    for to, part in zip(out, parts, strict=True):
-        if to.shape != part.shape:
-            if to.numel():
-                warnings.warn(
-                    f"{op}: an output of shape {tuple(to.shape)} was resized to "
-                    f"{tuple(part.shape)}; give one of that shape or an empty one",
-                    stacklevel=3,
-                )
-            to.resize_(part.shape)
-        to.copy_(part)
+    from ._outputs import fill_each
+
+    fill_each(out, parts, op)
 
 
 def split_with_sizes_copy(
@@ -303,15 +289,14 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     tensor([[1],
             [2]])
     """
-    if out is not None and out.dtype != _C.int64:
-        raise RuntimeError(f"nonzero: expected out of dtype torch.int64, got {out.dtype}")
     places = _C.nonzero(input)
     if as_tuple:
         return _C.nonzero(input.reshape(1)).unbind(1) if input.dim() == 0 else places.unbind(1)
     if out is None:
         return places
-    out.resize_(places.shape)
-    return out.copy_(places)
+    from ._outputs import fill
+
+    return fill(out, places, "nonzero")
 
 
 def _chosen(results: tuple[Tensor, Tensor, Tensor], inverse: bool, counts: bool) -> Any:
@@ -365,6 +350,10 @@ def lu(
     >>> torch.lu(torch.eye(1))[0]
     tensor([[1.]])
     """
+    warnings.warn(
+        "torch.lu is deprecated: use torch.linalg.lu_factor, or lu_factor_ex for the infos",
+        stacklevel=2,
+    )
     results: Any = _C._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
     if not get_infos:
         results = (results[0], results[1])

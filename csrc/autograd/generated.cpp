@@ -216,9 +216,10 @@ static const char* cpp_type_name(DType d) {
   return names[static_cast<int>(d)];
 }
 
-void check_out_dtype(const Tensor& out, DType result) {
-  FB_CHECK(out.dtype() == result, "Expected out tensor to have dtype ", cpp_type_name(result),
-           ", but got ", cpp_type_name(out.dtype()), " instead");
+void check_out_dtype(const Tensor& out, DType result, std::optional<DType> also) {
+  FB_CHECK(out.dtype() == result || (also && out.dtype() == *also),
+           "Expected out tensor to have dtype ", cpp_type_name(result), ", but got ",
+           cpp_type_name(out.dtype()), " instead");
 }
 
 void check_assignable(const Tensor& out, const Tensor& result, const char* op) {
@@ -236,13 +237,16 @@ Tensor in_shape_of(const Tensor& out, const Tensor& result) {
   return fits ? ops::view(result, out.sizes()) : result;
 }
 
-void assign_out(const Tensor& out, const Tensor& result, const char* op) {
+void assign_out(const Tensor& out, const Tensor& result, const char* op, bool told) {
   if (out.is_same(result)) {
     out.bump_version();
     return;
   }
   check_assignable(out, result, op);
-  resize_output(out, result.sizes(), op);
+  if (told)
+    resize_output(out, result.sizes(), op);
+  else
+    resize(out, result.sizes());
   NoGradGuard no_grad;
   ops::copy_(out, result);
 }

@@ -109,13 +109,13 @@ bool may_overlap(const Tensor& out, const Tensor& x);
 bool may_overlap(const Tensor& out, const OptTensor& x);
 bool may_overlap(const Tensor& out, const Tensors& xs);
 bool may_overlap(const Tensor& out, const OptTensors& xs);
-void assign_out(const Tensor& out, const Tensor& result, const char* op);
+void assign_out(const Tensor& out, const Tensor& result, const char* op, bool told = true);
 // The result in the shape of `out`, if that has as many elements.
 Tensor in_shape_of(const Tensor& out, const Tensor& result);
 // Raises what assign_out would; asked of every out= before the first is written.
 void check_assignable(const Tensor& out, const Tensor& result, const char* op);
 // out= of entries that do not convert their result.
-void check_out_dtype(const Tensor& out, DType result);
+void check_out_dtype(const Tensor& out, DType result, std::optional<DType> also = {});
 
 // In place of g times a derivative that nobody knows. Error(NotImplemented) unless g is zero.
 Tensor underivable(const Tensor& g, const char* op);

@@ -122,7 +122,8 @@ void SavedTensor::set_hook(const PackHook& hook) {
   if (data_.defined()) data_ = kept;
 }
 
-void SavedTensor::reset() {
+void SavedTensor::reset(bool numbers_stay) {
+  if (numbers_stay && data_.defined() && data_.is_wrapped_number()) return;
   data_ = Tensor();
   grad_fn_ = {};
   packed_.reset();

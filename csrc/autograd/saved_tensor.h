@@ -45,7 +45,8 @@ class SavedTensor {
   bool saved() const noexcept { return saved_; }
   // Hands what is kept to a hook now. Error(Runtime) where there is nothing, or a hook has it.
   void set_hook(const PackHook& hook);
-  void reset();
+  // A number that stands for a tensor holds no memory worth freeing: it may stay.
+  void reset(bool numbers_stay = false);
 
  private:
   Tensor with_history(const Tensor& x, const Node& owner) const;

@@ -170,9 +170,25 @@ void Task::ready(uint32_t i) {
 // Execution
 // --------------------------------------------------------------------------------------------------------------------
 
+// A hook may hand back other values, but not another kind of gradient.
+static void check_hooked(const Tensor& before, const Tensor& after) {
+  if (!before.defined() || !after.defined()) return;
+  FB_CHECK(before.dtype() == after.dtype() && before.device().type == after.device().type,
+           "a hook changed the type of a gradient: expected ", before.dtype(), " on ",
+           before.device(), ", got ", after.dtype(), " on ", after.device());
+  FB_CHECK(before.sizes() == after.sizes(), "a hook changed the shape of a gradient: expected ",
+           before.sizes(), ", got ", after.sizes());
+}
+
+static void check_hooked(const Tensors& before, const Tensors& after) {
+  for (size_t i = 0; i < std::min(before.size(), after.size()); ++i)
+    check_hooked(before[i], after[i]);
+}
+
 static void call_hook(const TensorHook& hook, Tensor& grad) {
   if (!grad.defined()) return;
   Tensor changed = hook(grad);
+  check_hooked(grad, changed);
   if (changed.defined()) grad = std::move(changed);
 }
 
@@ -247,6 +263,7 @@ void Task::execute(uint32_t i, Tensors& results) {
     if (changed.empty()) continue;
     FB_CHECK(changed.size() == grads.size(), "a prehook of ", node.name(), " returned ",
              changed.size(), " gradients, expected ", grads.size());
+    check_hooked(grads, changed);
     grads = std::move(changed);
   }
   auto post = snapshot(node.hooks_->post);
@@ -255,6 +272,7 @@ void Task::execute(uint32_t i, Tensors& results) {
   if (made.size() < node.edges.size()) made.resize(node.edges.size());
   for (auto& [id, hook] : post) {
     Tensors changed = hook(made, arrived);
+    check_hooked(made, changed);
     if (!changed.empty()) made = std::move(changed);
   }
   distribute(e, std::move(made));

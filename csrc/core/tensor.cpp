@@ -242,7 +242,7 @@ Tensor empty_strided(const Ints& sizes, const Ints& strides, DType dtype, Device
 
 constinit Asked asked;
 
-void fill_new_memory(const Tensor& x) {
+void fill_new_memory(const Tensor& x, int64_t from_byte) {
   if (x.device().type != DeviceType::CPU || x.numel() == 0) return;
   visit(x.dtype(), [&]<class T>() {
     using Limits = std::numeric_limits<T>;
@@ -251,8 +251,9 @@ void fill_new_memory(const Tensor& x) {
       value = Limits::max();
     else
       value = T(std::numeric_limits<float>::quiet_NaN());
-    auto* from = static_cast<T*>(x.storage()->data());
-    std::fill_n(from, x.storage()->nbytes() / static_cast<int64_t>(sizeof(T)), value);
+    constexpr auto size = static_cast<int64_t>(sizeof(T));
+    int64_t first = from_byte / size, last = x.storage()->nbytes() / size;
+    std::fill_n(static_cast<T*>(x.storage()->data()) + first, last - first, value);
   });
 }
 
@@ -388,10 +389,13 @@ void resize(const Tensor& x, const Ints& sizes) {
   FB_CHECK(!__builtin_add_overflow(n, x.offset(), &bytes) &&
                !__builtin_mul_overflow(bytes, x.itemsize(), &bytes),
            "resize_: shape ", sizes, " is too large");
-  if (n > 0 && bytes > x.storage()->nbytes()) x.storage()->resize(bytes);
+  int64_t held = x.storage()->nbytes();
+  bool grows = n > 0 && bytes > held;
+  if (grows) x.storage()->resize(bytes);
   x->sizes = sizes;
   x->strides = contiguous_strides(sizes);
   x->refresh();
+  if (grows && asked.fills_new_memory) fill_new_memory(x, held);
 }
 
 void resize_output(const Tensor& out, const Ints& sizes, const char*) {

@@ -151,7 +151,7 @@ struct Asked {
 };
 extern constinit Asked asked;
 // NaN, the greatest whole number or true, where memory was not set and that is asked for.
-void fill_new_memory(const Tensor& x);
+void fill_new_memory(const Tensor& x, int64_t from_byte = 0);
 
 // Geometry.
 Ints contiguous_strides(const Ints& sizes);

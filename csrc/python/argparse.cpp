@@ -28,15 +28,18 @@ bool has_index(PyObject* o) {
 bool is_single(PyObject* o) {
   return is_tensor(o) && unwrap(o).numel() == 1 && !unwrap(o).requires_grad();
 }
-// A tensor of one element with dims is no number to PyTorch, but a whole number it may be.
+// A tensor of one element with dims is no number to PyTorch, but a size it may be.
 bool is_scalar(PyObject* o) {
   return is_single(o) && unwrap(o).dim() == 0;
 }
 
-bool is_int(PyObject* o) {
+bool is_size(PyObject* o) {
   if (PyLong_Check(o)) return !PyBool_Check(o);
   if (is_tensor(o)) return is_single(o) && unwrap(o).is_integral();
   return has_index(o);
+}
+bool is_int(PyObject* o) {
+  return is_size(o) && (!is_tensor(o) || unwrap(o).dim() == 0);
 }
 bool is_float(PyObject* o) {
   return PyFloat_Check(o) || PyLong_Check(o) || is_scalar(o) || is_numpy_scalar(o) ||
@@ -80,6 +83,8 @@ bool accepts(const Param& p, PyObject* o, bool& overridden) {
                        [&](PyObject* x) { return x == Py_None || accepts_tensor(x, overridden); });
     case Arg::Int:
       return is_int(o);
+    case Arg::Size:
+      return is_size(o);
     case Arg::Float:
       return is_float(o);
     case Arg::Bool:
@@ -89,7 +94,7 @@ bool accepts(const Param& p, PyObject* o, bool& overridden) {
     case Arg::Number:
       return is_number(o) || is_scalar(o);
     case Arg::Ints:
-      return o == kVarargs || is_int(o) || all_items(o, is_int);
+      return o == kVarargs || is_size(o) || all_items(o, is_size);
     case Arg::Floats:
       return all_items(o, is_float) || is_float(o);
     case Arg::Bools:
@@ -169,7 +174,7 @@ bool bind(Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   if (given > s.positional) [[unlikely]] {
     if (!takes_varargs(s, base)) return false;
     for (Py_ssize_t i = 0; i < nargs; ++i)
-      if (!is_int(args[i])) return false;
+      if (!is_size(args[i])) return false;
     slot[base] = kVarargs;
     out.varargs = args;
     out.nvarargs = nargs;
@@ -219,6 +224,13 @@ PyObject* function_of(const Binding& b, bool method) {
 }
 }  // namespace
 
+static bool warn_of_old_order(const Binding& b, const OldOrder& old) {
+  const char* now = b.signatures[old.stands_for].text;
+  return PyErr_WarnFormat(PyExc_UserWarning, 1,
+                          "%s: this order of arguments is deprecated, write %s%s", b.name, b.name,
+                          now) == 0;
+}
+
 int match(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
           PyObject* kwnames, Args& out) {
   for (int i = 0; i < b.count; ++i) {
@@ -233,6 +245,7 @@ int match(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t na
     if (PyErr_Occurred() || !bind(old.given, self, args, nargs, kwnames, given, overridden))
       continue;
     for (int k = 0; k < old.given.count; ++k) out.slot[k] = given[old.place[k]];
+    if (!warn_of_old_order(b, old)) return -1;
     return overridden && torch_function_enabled ? -2 : old.stands_for;
   }
   if (!PyErr_Occurred()) raise_mismatch(b, self, args, nargs, kwnames);

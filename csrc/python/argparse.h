@@ -19,6 +19,7 @@ enum class Arg : uint8_t {
   Tensors,
   OptTensors,
   Int,
+  Size,  // an int that may be a tensor of one element with dims
   Float,
   Bool,
   Str,

@@ -14,6 +14,7 @@ const char* type_text(const Param& p) {
     case Arg::OptTensors:
       return "tuple of Tensors";
     case Arg::Int:
+    case Arg::Size:
       return "int";
     case Arg::Float:
       return "float";
@@ -72,7 +73,7 @@ int bad_element(const Param& p, PyObject* o) {
   Param one = p;
   switch (p.type) {
     case Arg::Ints:
-      one.type = Arg::Int;
+      one.type = Arg::Size;
       break;
     case Arg::Floats:
       one.type = Arg::Float;
@@ -136,7 +137,7 @@ std::string reason(const Binding& b, Signature& s, PyObject* self, PyObject* con
   if (spread) {
     for (Py_ssize_t i = 0; i < nargs; ++i) {
       bool ignored = false;
-      if (!accepts({"", Arg::Int}, args[i], ignored)) {
+      if (!accepts({"", Arg::Size}, args[i], ignored)) {
         if (i == 0) return wrong_type(b, s.params[base], args[0], 1);
         return concat(b.name, "(): argument '", s.params[base].name, "'",
                       unpack_failure(s.params[base], args[i], i));

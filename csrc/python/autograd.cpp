@@ -56,7 +56,9 @@ Tensor detached(const Tensor& t) {
   NoGradGuard no_grad;
   ModeGuard no_tangents(&Modes::forward_grad, false);
   Tensor out = ops::alias(t);
-  return dual_level() >= 0 ? detach(out) : out;
+  // What all samples share is no wrapper, and a view of a leaf, which says that it requires grad.
+  bool shared = func::inside_transform() && !out.has_flag(kWrapper);
+  return shared || dual_level() >= 0 ? detach(out) : out;
 }
 
 PyObject* detach_method(PyObject* self, PyObject*) {

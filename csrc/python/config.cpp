@@ -1,5 +1,6 @@
 // State of the process and of the thread as Python sees it: default dtype, threads, memory, seeds,
 // autocast; and questions about dtypes and objects that are no operations.
+#include <cstring>
 #include <iterator>
 
 #include "core/allocator.h"
@@ -309,6 +310,22 @@ PyObject* is_nonzero(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* n
   });
 }
 
+// What Python does not let set: the module of a type that is not made at run time.
+PyObject* set_module_of_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&] {
+    FB_CHECK_TYPE(n == 2 && PyType_Check(args[0]),
+                  "_set_module_of_type: expected a type and a str");
+    auto* type = reinterpret_cast<PyTypeObject*>(args[0]);
+    FB_CHECK_TYPE(!(type->tp_flags & Py_TPFLAGS_HEAPTYPE), "_set_module_of_type: ", type->tp_name,
+                  " was made at run time; set its __module__");
+    const char* dot = std::strrchr(type->tp_name, '.');
+    auto* name = new std::string(concat(to_str(args[1]), ".", dot ? dot + 1 : type->tp_name));
+    type->tp_name = name->c_str();  // lives as long as the type, to the end of the process
+    PyType_Modified(type);
+    return none();
+  });
+}
+
 // nn.Parameter tells of itself, so that its instances take the fast paths of plain tensors.
 PyObject* set_parameter_type(PyObject*, PyObject* type) {
   return guarded([&] {
@@ -397,6 +414,8 @@ PyMethodDef config_functions[] = {
     {"numel", fast(numel), kFast, "Number of elements."},
     {"is_nonzero", fast(is_nonzero), kFast, "Is the only element not zero?"},
     {"_set_parameter_type", set_parameter_type, METH_O, "Registers nn.Parameter."},
+    {"_set_module_of_type", fast(set_module_of_type), METH_FASTCALL,
+     "Says that a type of the core is of another module."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -26,7 +26,8 @@ PyObject* converted(PyObject* self, std::optional<DType> dtype, std::optional<De
   const Tensor& x = unwrap(self);
   bool same_dtype = !dtype || *dtype == x.dtype();
   bool same_device = !device || device->type == x.device().type;
-  bool same_layout = !format || *format == MemoryFormat::Preserve || x.is_contiguous(*format);
+  bool same_layout =
+      !format || *format == MemoryFormat::Preserve || x.suggest_memory_format() == *format;
   if (same_dtype && same_device && same_layout && !copy) return Py_NewRef(self);
   return wrap(unlocked(big(x), [&] { return ops::to(x, dtype, copy, format, device); }));
 }
@@ -86,11 +87,11 @@ PyObject* call_as(const Args& a) {
   FB_METHOD(as_##name,                                                                          \
             {format_params, 2, 1, "(Tensor self, *, torch.memory_format memory_format = None)", \
              call_as<DType::dtype>})
-#define FB_FOR_EACH_AS(X)                                                                \
-  X(float, Float32)                                                                      \
-  X(double, Float64) X(half, Float16) X(bfloat16, BFloat16) X(long, Int64) X(int, Int32) \
-      X(short, Int16) X(char, Int8) X(byte, UInt8) X(bool, Bool) X(cfloat, Complex64)    \
-          X(cdouble, Complex128)
+#define FB_FOR_EACH_AS(X)                                                             \
+  X(float, Float32)                                                                   \
+  X(double, Float64)                                                                  \
+  X(half, Float16) X(bfloat16, BFloat16) X(long, Int64) X(int, Int32) X(short, Int16) \
+      X(char, Int8) X(byte, UInt8) X(bool, Bool) X(cfloat, Complex64) X(cdouble, Complex128)
 FB_FOR_EACH_AS(FB_AS)
 
 PyObject* call_cpu(const Args& a) {
@@ -131,11 +132,18 @@ Param type_params[] = {{"self", Arg::Tensor},
                        {"non_blocking", Arg::Bool, false, false}};
 PyObject* call_type(const Args& a) {
   if (!given(a[1])) return pack(concat("torch.", scalar_type_name(unwrap(a[0]).dtype()), "Tensor"));
-  PyRef dtype = PyRef::borrow(a[1]);
   if (a[1] == reinterpret_cast<PyObject*>(TensorType))
     return converted(a[0], default_dtype(), std::nullopt, false, std::nullopt);
-  if (!is_dtype(a[1]) && PyObject_HasAttrString(a[1], "dtype"))
-    dtype = checked(PyObject_GetAttrString(a[1], "dtype"));
+  FB_CHECK_TYPE(is_dtype(a[1]) || PyUnicode_Check(a[1]) || PyType_Check(a[1]),
+                "type(): expected dtype to be a type, str or torch.dtype, got ",
+                Py_TYPE(a[1])->tp_name);
+  PyRef dtype = PyRef::borrow(a[1]);
+  if (PyType_Check(a[1])) {  // torch.FloatTensor and its like tell their dtype
+    dtype = PyRef::steal(PyObject_GetAttrString(a[1], "dtype"));
+    PyErr_Clear();
+    FB_CHECK_VALUE(dtype && is_dtype(dtype.get()), "invalid type: '",
+                   reinterpret_cast<PyTypeObject*>(a[1])->tp_name, "'");
+  }
   DType d =
       PyUnicode_Check(dtype.get()) ? legacy_dtype(to_str(dtype.get())) : to_dtype(dtype.get());
   return converted(a[0], d, std::nullopt, false, std::nullopt);
@@ -251,8 +259,7 @@ PyMethodDef conversion_methods[] = {
     {"type_as", fast(type_as_method), kFast, "The tensor with the dtype of another."},
     {"numpy", fast(numpy_method), kFast, "An array over the same memory."},
     {"__array__", fast(array_method), kFast, nullptr},
-    {"__array_wrap__", fast(array_wrap),
-     METH_FASTCALL, nullptr},
+    {"__array_wrap__", fast(array_wrap), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

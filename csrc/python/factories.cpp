@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "autograd/meta.h"
+#include "core/warning.h"
 #include "gen/ops.h"
 #include "kernels/copy.h"
 #include "python/argparse.h"
@@ -46,15 +47,18 @@ PyObject* finished(Tensor t, PyObject* device, PyObject* requires_grad) {
     "pin_memory", Arg::Bool, true, false                                    \
   }
 
+void warn_of_copy(PyObject* data, const char* function) {
+  if (is_tensor(data))
+    warn(
+        concat("To copy a tensor, write sourceTensor.detach().clone() or "
+               "sourceTensor.detach().clone().requires_grad_(True) rather than ",
+               function, "(sourceTensor)."));
+}
+
 Param tensor_params[] = {{"data", Arg::Object, true}, FB_DATA_PARAMS};
 PyObject* call_tensor(const Args& a) {
   check_pinned(a[4]);
-  if (is_tensor(a[0]))
-    checked_int(PyErr_WarnEx(
-        PyExc_UserWarning,
-        "To copy a tensor, write sourceTensor.detach().clone() or "
-        "sourceTensor.detach().clone().requires_grad_(True) rather than tensor(sourceTensor).",
-        1));
+  warn_of_copy(a[0], "tensor");
   return finished(tensor_from_data(a[0], optional(a[1], to_dtype)), a[2], a[3]);
 }
 FB_FUNCTION(tensor, {tensor_params, 5, 1,
@@ -166,6 +170,7 @@ FB_FUNCTION(scalar_tensor,
 Param new_tensor_params[] = {{"self", Arg::Tensor}, {"data", Arg::Object, true}, FB_DATA_PARAMS};
 PyObject* call_new_tensor(const Args& a) {
   check_pinned(a[5]);
+  warn_of_copy(a[1], "new_tensor");
   DType d = a[2] && a[2] != Py_None ? to_dtype(a[2]) : unwrap(a[0]).dtype();
   PyRef device = PyRef::borrow(a[3]);
   if (!given(a[3])) device = checked(wrap_device(unwrap(a[0]).device()));

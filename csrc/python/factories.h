@@ -22,6 +22,8 @@ Tensor tensor_from_interface(PyObject* o);
 Tensor tensor_from_dlpack(PyObject* o);
 // The only element; an error inside transforms, where there is not one value (number.cpp).
 Scalar item_of(const Tensor& t);
+// Tells whoever makes a number of a tensor that requires grad.
+void warn_of_number(const Tensor& x);
 void init_operators();
 
 }  // namespace flambeau::python

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/warning.h"
 #include "gen/ops.h"
 #include "kernels/copy.h"
 #include "python/argparse.h"
@@ -78,6 +79,18 @@ Ints shape_of(PyObject* data) {
     level = first;
   }
   return sizes;
+}
+
+// Number by number, where one copy of the memory would do.
+void warn_of_arrays(PyObject* data, const Ints& sizes) {
+  PyRef item = PyRef::borrow(data);
+  for (size_t d = 0; d + 1 < sizes.size() && sizes[d] > 0; ++d) {
+    item = checked(PySequence_GetItem(item.get(), 0));
+    if (!is_ndarray(item.get())) continue;
+    return warn(
+        "A tensor is made of a list of NumPy arrays, which is slow: join them first, with "
+        "numpy.array(list)");
+  }
 }
 
 void infer(PyObject* o, std::optional<DType>& found, int depth) {
@@ -230,6 +243,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
   }
   if (!is_sequence(data)) no_dtype(data);
   Ints sizes = shape_of(data);
+  warn_of_arrays(data, sizes);
   if (!dtype) {
     infer(data, dtype, 0);
     if (!dtype) dtype = default_dtype();

@@ -16,8 +16,10 @@ void PyAccumulateHook::operator()(const Tensor& leaf) const {
   GilHeld gil;
   PyRef argument = checked(wrap(leaf));
   PyRef result = checked(PyObject_CallOneArg(callable.get(), argument.get()));
-  FB_CHECK(result.get() == Py_None, "a post-accumulate-grad hook: expected it to return None, got ",
-           Py_TYPE(result.get())->tp_name, "; change the tensor's grad in place");
+  constexpr const char* kRule = "a post-accumulate-grad hook: expected it to return None, got ";
+  const char* given = Py_TYPE(result.get())->tp_name;
+  FB_CHECK_TYPE(result.get() == Py_None || is_tensor(result.get()), kRule, given);
+  FB_CHECK(result.get() == Py_None, kRule, given, "; change the tensor's grad in place");
 }
 
 }  // namespace flambeau::python

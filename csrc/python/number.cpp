@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/warning.h"
 #include "python/argparse.h"
 #include "python/factories.h"
 #include "python/module.h"
@@ -14,7 +15,8 @@ namespace flambeau::python {
 namespace {
 #define FB_OPERATORS(X)                                                                           \
   X(add)                                                                                          \
-  X(sub) X(mul) X(div) X(floor_divide) X(remainder) X(pow) X(matmul) X(bitwise_and) X(bitwise_or) \
+  X(sub)                                                                                          \
+  X(mul) X(div) X(floor_divide) X(remainder) X(pow) X(matmul) X(bitwise_and) X(bitwise_or)        \
       X(bitwise_xor) X(bitwise_left_shift) X(bitwise_right_shift) X(add_) X(sub_) X(mul_) X(div_) \
           X(floor_divide_) X(remainder_) X(pow_) X(bitwise_and_) X(bitwise_or_) X(bitwise_xor_)   \
               X(bitwise_left_shift_) X(bitwise_right_shift_) X(neg) X(abs) X(bitwise_not) X(eq)   \
@@ -146,8 +148,19 @@ int truth(PyObject* x) {
   }
 }
 
+}  // namespace
+
+void warn_of_number(const Tensor& x) {
+  if (modes.grad && x.requires_grad()) [[unlikely]]
+    warn(
+        "A tensor that requires grad was made a number, which has no gradient: say so with "
+        "tensor.detach() or tensor.item()");
+}
+
+namespace {
 PyObject* to_python_float(PyObject* x) {
   try {
+    warn_of_number(unwrap(x));
     return PyFloat_FromDouble(element(x).to_double());
   } catch (...) {
     return raise_current();

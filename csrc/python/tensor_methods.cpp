@@ -172,6 +172,7 @@ PyObject* to_complex_number(PyObject* o, PyObject*) {
   try {
     FB_CHECK_VALUE(unwrap(o).numel() == 1,
                    "only one element tensors can be converted to Python scalars");
+    warn_of_number(unwrap(o));
     complex128 z = item_of(unwrap(o)).to_complex();
     return PyComplex_FromDoubles(z.real(), z.imag());
   } catch (...) {

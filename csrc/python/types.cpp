@@ -34,8 +34,10 @@ PyObject* dtype_repr(PyObject* o) {
 PyObject* dtype_reduce(PyObject* o, PyObject*) {
   return PyUnicode_FromString(dtype_name(dtype_value(o)));
 }
-PyObject* dtype_module(PyObject*, void*) {
-  return PyUnicode_FromString("flambeau");
+// The module that the type of a singleton is of, where its name is looked up by pickle.
+PyObject* dtype_module(PyObject* o, void*) {
+  const char* name = Py_TYPE(o)->tp_name;
+  return PyUnicode_FromStringAndSize(name, std::strrchr(name, '.') - name);
 }
 PyObject* dtype_is_float(PyObject* o, void*) {
   return PyBool_FromLong(is_floating_point(dtype_value(o)));

@@ -268,9 +268,9 @@ def _thunk(form: Form, fields: str) -> list[str]:
     return [*lines, f"  return {finish}unlocked({test}, [&] {{ return {call}; }}){tail});", "}"]
 
 
-def _param(p: Param) -> str:
+def _param(p: Param, sizes: Sequence[str] = ()) -> str:
     t = p.type
-    kind = "TensorOrNumber" if t.or_number else _ARGS[t.base][0]
+    kind = "TensorOrNumber" if t.or_number else "Size" if p.name in sizes else _ARGS[t.base][0]
     flags = [str(t.optional).lower(), str(p.required).lower(), str(t.length)]
     return f'{{"{p.name}", Arg::{kind}, {", ".join(flags)}}}'
 
@@ -308,7 +308,7 @@ def signature_text(form: Form) -> str:
 
 def _params(form: Form, name: str) -> list[str]:
     """The parameters' array of that name, none where there are no parameters."""
-    params = [_param(p) for p in form.params]
+    params = [_param(p, form.op.option("sizes", ())) for p in form.params]
     if form.has_out:
         kind = "Tensor" if len(form.op.outputs) == 1 else "Tensors"
         params.append(f'{{"out", Arg::{kind}, true, false}}')

@@ -406,10 +406,10 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     lines += _properties_of_out(op, outs[0])
     lines.append("  NoGradGuard no_grad;")
     simple = op.option("dynamic") or op.option("kernel") == "nothing"
-    exact = [f"  check_out_dtype({o}, {r}.dtype());" for o, r in zip(outs, results, strict=True)]
+    exact = _exact(op, outs, results)
     if simple or op.kind == "composite" or not entry.is_primitive:
         lines += bind_results(op, f"{op.name}({cpp_args(op)})")
-        lines += exact if op.option("out_exact") else []
+        lines += exact
         lines += _apart(op, outs, results)
         lines += _all_assignable(op, outs, results)
     else:
@@ -432,8 +432,20 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
         lines += [f"  {r} = ops::to({r}, {o}.dtype());" for o, r in pairs]
     if op.option("out_any_shape"):
         lines += [f"  {r} = in_shape_of({o}, {r});" for o, r in zip(outs, results, strict=True)]
-    lines += [f'  assign_out({o}, {r}, "{op.name}");' for o, r in zip(outs, results, strict=True)]
+    told = "" if op.option("out_told", bool(op.tensor_params)) else ", false"
+    pairs = zip(outs, results, strict=True)
+    lines += [f'  assign_out({o}, {r}, "{op.name}"{told});' for o, r in pairs]
     return [*lines, f"  return {ret};", "}"]
+
+
+def _exact(op: Op, outs: list[str], results: list[str]) -> list[str]:
+    """Outputs have the dtypes of the results, unless the entry says that results are cast."""
+    if op.option("out_casts"):
+        return []
+    also = "".join(f", DType::{d}" for d in op.option("out_also", ()))
+    return [
+        f"  check_out_dtype({o}, {r}.dtype(){also});" for o, r in zip(outs, results, strict=True)
+    ]
 
 
 def _apart(op: Op, outs: list[str], results: list[str]) -> list[str]:

@@ -135,9 +135,14 @@ def _out(entry: Entry) -> list[str]:
     lines = [f"{cpp_value(op.returns)} {op.name}_out({params}) {{", *no_autocast(op)]
     test = needs_test(entry) or "false"
     lines += [f'  check_out({o}, {test}, "{op.name}"{dual_test(op)});' for o in outs]
+    named = list(zip(outs, results_of(op), strict=True))
+    if op.option("out_exact"):
+        lines += ["  NoGradGuard no_grad;", *bind_results(op, f"ops::{op.name}({cpp_args(op)})")]
+        lines += [f"  check_out_dtype({o}, {r}.dtype());" for o, r in named]
+        lines += [f'  assign_out({o}, {r}, "{op.name}");' for o, r in named]
+        return [*lines, f"  return {ret};", "}"]
     lines.append("  if (intercepted()) [[unlikely]] {")
     lines += ["  " + x for x in bind_results(op, f"ops::{op.name}({cpp_args(op)})")]
-    named = zip(outs, results_of(op), strict=True)
     lines += [f'    assign_out({o}, {r}, "{op.name}");' for o, r in named]
     lines += [f"    return {ret};", "  }"]
     return [*lines, f"  {entry.plan.call_out(args, outs)};", f"  return {ret};", "}"]

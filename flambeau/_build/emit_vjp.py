@@ -171,8 +171,11 @@ def node_struct(entry: Entry) -> list[str]:
         text = f'plain_ ? "{other[0]}0" : {text}'
     lines.append(f"  const char* name() const override {{ return {text}; }}")
     lines += ["  Tensors apply(Tensors&& grads) override {", *_apply(entry), "  }"]
+    numbers = op.option("numbers_stay", ())
     resets = [
-        f"reset_list({s.name}_);" if "list" in s.kind else f"{s.name}_.reset();"
+        f"reset_list({s.name}_);"
+        if "list" in s.kind
+        else f"{s.name}_.reset({'true' if s.name in numbers else ''});"
         for s in vjp.saved
         if s.keeps_memory
     ]

@@ -25,6 +25,8 @@ from ._version import TorchVersion
 _OURS, _THEIRS = "flambeau", "torch"
 #: parts of ours that are not PyTorch's module of that name
 _NOT_SHOWN = ("as_torch", "ops", "version")
+#: where PyTorch keeps types that it shows in `torch`
+_HOMES = {"Generator": "torch._C", "UntypedStorage": "torch.storage"}
 #: the module `torch`, once it is installed
 _tops: list[Face] = []
 
@@ -133,8 +135,9 @@ def _rename(value: Any, old: str, new: str) -> None:
     if isinstance(value, type | types.FunctionType) and value.__module__ == old:
         try:
             value.__module__ = new
-        except TypeError:
-            pass  # a type of the core that cannot be changed
+        except TypeError:  # a type of the core, which Python does not change
+            assert isinstance(value, type)
+            flambeau._C._set_module_of_type(value, _HOMES.get(value.__name__, new))
 
 
 def adopt(old: str, module: types.ModuleType) -> None:

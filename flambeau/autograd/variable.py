@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -32,5 +33,9 @@ class Variable(metaclass=VariableMeta):
     _execution_engine = _Engine()
 
     def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
-        del volatile
+        if volatile:
+            warnings.warn(
+                "Variable: volatile has no effect; use torch.no_grad() around the program",
+                stacklevel=2,
+            )
         return data.detach().requires_grad_(requires_grad)

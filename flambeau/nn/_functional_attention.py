@@ -7,6 +7,7 @@ Owns the handling of masks, bias rows and need_weights; the attention itself is
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from flambeau import _C
@@ -64,6 +65,16 @@ def _check_mask(mask: Tensor, length: int, source: int, batch: int, heads: int) 
             )
         return mask
     raise RuntimeError(f"attn_mask's dimension {mask.ndim} is not supported")
+
+
+def _warn_of_two_kinds(mask: Tensor | None, padding: Tensor | None, names: str) -> None:
+    """One kind of mask is easier to read than a boolean and an added one."""
+    if mask is not None and padding is not None and mask.dtype != padding.dtype:
+        warnings.warn(
+            f"{names} of different dtypes ({padding.dtype}, {mask.dtype}) are deprecated: use one "
+            "for both",
+            stacklevel=4,
+        )
 
 
 def _check_ranks(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None) -> bool:
@@ -177,6 +188,7 @@ def multi_head_attention_forward(
         mask = _as_addend(attn_mask, "attn_mask", q.dtype)
         if mask is not None:
             mask = _check_mask(mask, length, source, batch, num_heads)
+    _warn_of_two_kinds(attn_mask, key_padding_mask, "key_padding_mask and attn_mask")
     padding = _as_addend(key_padding_mask, "key_padding_mask", q.dtype)
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:

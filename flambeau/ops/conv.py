@@ -30,6 +30,13 @@ def _bias_grad(g: Tensor) -> Tensor:
     return g.sum([0] + list(range(2, g.ndim)))
 
 
+@composite(namespaces=(), method=False, function=False)
+def _conv_layout(input: Tensor, weight: Tensor) -> MemoryFormat:
+    """Channels are laid last where those of either factor are."""
+    layout = input.suggest_memory_format()
+    return weight.suggest_memory_format() if layout == contiguous_format else layout
+
+
 @structured(kernel="conv_product", namespaces=(), out=False)
 def _conv(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints,
@@ -45,7 +52,8 @@ def _conv(
         shape.append(
             _conv_out(input.shape[i + 2], weight.shape[i + 2], stride[i], padding[i], dilation[i])
         )
-    return empty(shape, dtype=input.dtype, like=input, memory_format=input.suggest_memory_format())
+    layout = _conv_layout(input, weight)
+    return empty(shape, dtype=input.dtype, like=input, memory_format=layout)
 
 
 @_conv.vjp
@@ -84,9 +92,8 @@ def _conv_input(
     >>> torch.nn.functional.conv_transpose1d(torch.ones(1, 1, 2), torch.ones(1, 1, 2))
     tensor([[[1., 2., 1.]]])
     """
-    return empty(
-        input_size, dtype=grad.dtype, like=grad, memory_format=grad.suggest_memory_format()
-    )
+    layout = _conv_layout(grad, weight)
+    return empty(input_size, dtype=grad.dtype, like=grad, memory_format=layout)
 
 
 @_conv_input.vjp
@@ -289,6 +296,8 @@ def _convolve_named(
         extra.insert(0, total % 2)
         extra.insert(0, 0)
         uneven = uneven or total % 2 == 1
+    if uneven:
+        warn(f"{op}: padding='same' with windows of even reach pads a copy of the input")
     x = constant_pad_nd(input, extra, 0) if uneven else input
     return _convolve(op, x, weight, bias, stride, both, dilation, groups, axes)
 

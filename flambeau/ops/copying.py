@@ -87,7 +87,7 @@ def to(
     same = dtype is None or self.dtype == dtype
     if memory_format is not None:
         if memory_format != preserve_format:
-            same = same and self.is_contiguous(memory_format)
+            same = same and self.suggest_memory_format() == memory_format
     if device is not None:
         same = same and self.device == device
     if same and not copy:

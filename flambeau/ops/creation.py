@@ -307,7 +307,14 @@ def _is_inexact(x: Number) -> bool:
     return dtype_of(x).is_inexact
 
 
-@structured(kernel="arange", factory=True, out_any_shape=True, method=False, differentiable=False)
+@structured(
+    kernel="arange",
+    factory=True,
+    out_any_shape=True,
+    method=False,
+    differentiable=False,
+    out_told=True,
+)
 def arange(
     start: Number,
     end: Number,
@@ -341,7 +348,12 @@ def arange(
 
 
 @arange.overload(
-    kernel="arange_to", factory=True, out_any_shape=True, method=False, differentiable=False
+    kernel="arange_to",
+    factory=True,
+    out_any_shape=True,
+    method=False,
+    differentiable=False,
+    out_told=True,
 )
 def arange(end: Number, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:
     """Values from 0 up to but without `end`.
@@ -483,7 +495,7 @@ def logspace(
     return logspace(start.item(), end.item(), steps, base, dtype=dtype, device=device)
 
 
-@structured(kernel="eye", factory=True, method=False, differentiable=False)
+@structured(kernel="eye", factory=True, method=False, differentiable=False, sizes=("n", "m"))
 def eye(
     n: int, m: int | None = None, *, dtype: DType | None = None, device: Device | None = None
 ) -> Tensor:

@@ -320,7 +320,13 @@ def _fft_whole(
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.fft",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.fft",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
+    sizes=("n",),
 )
 def fft_fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along `dim`, of the input cut or zero-filled to length n.
@@ -335,7 +341,12 @@ def fft_fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.ifft",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.ifft",),
+    method=False,
+    out=True,
+    autocast="float32",
+    sizes=("n",),
 )
 def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of fft.
@@ -350,7 +361,13 @@ def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | Non
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.rfft",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.rfft",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
+    sizes=("n",),
 )
 def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform of a real signal: the n // 2 + 1 entries that the others follow from.
@@ -383,7 +400,13 @@ def _fft_to_real(input: Tensor, n: int | None, dim: int, norm: str | None, forwa
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.irfft",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.irfft",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
+    sizes=("n",),
 )
 def fft_irfft(
     input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
@@ -397,7 +420,13 @@ def fft_irfft(
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.hfft",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.hfft",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
+    sizes=("n",),
 )
 def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform of a Hermitian signal, of which one half is given: real.
@@ -409,7 +438,12 @@ def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | Non
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.ihfft",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.ihfft",),
+    method=False,
+    out=True,
+    autocast="float32",
+    sizes=("n",),
 )
 def fft_ihfft(
     input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
@@ -429,7 +463,12 @@ def fft_ihfft(
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.fftn",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.fftn",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
 )
 def fft_fftn(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None
@@ -443,7 +482,12 @@ def fft_fftn(
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.fft2",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.fft2",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
 )
 def fft_fft2(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
@@ -457,7 +501,12 @@ def fft_fft2(
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.ifftn",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.ifftn",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
 )
 def fft_ifftn(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None
@@ -471,7 +520,12 @@ def fft_ifftn(
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.ifft2",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.ifft2",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
 )
 def fft_ifft2(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
@@ -485,7 +539,12 @@ def fft_ifft2(
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.rfftn",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.rfftn",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
 )
 def fft_rfftn(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None
@@ -499,7 +558,12 @@ def fft_rfftn(
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.rfft2",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.rfft2",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
 )
 def fft_rfft2(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
@@ -513,7 +577,12 @@ def fft_rfft2(
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.irfftn",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.irfftn",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
 )
 def fft_irfftn(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None
@@ -527,7 +596,12 @@ def fft_irfftn(
 
 
 @composite(
-    namespaces=("_C._fft",), aliases=("fft.irfft2",), method=False, out=True, autocast="float32"
+    namespaces=("_C._fft",),
+    aliases=("fft.irfft2",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
 )
 def fft_irfft2(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
@@ -540,7 +614,7 @@ def fft_irfft2(
     return fft_irfftn(input, s, dim, norm)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.hfftn",), method=False, out=True)
+@composite(namespaces=("_C._fft",), aliases=("fft.hfftn",), method=False, out=True, out_casts=True)
 def fft_hfftn(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None
 ) -> Tensor:
@@ -552,7 +626,7 @@ def fft_hfftn(
     return _fft_whole("hfftn", input, s, dim, norm, True)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.hfft2",), method=False, out=True)
+@composite(namespaces=("_C._fft",), aliases=("fft.hfft2",), method=False, out=True, out_casts=True)
 def fft_hfft2(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -576,7 +650,7 @@ def fft_ihfftn(
     return _fft_half("ihfftn", input, s, dim, norm, False)
 
 
-@composite(namespaces=("_C._fft",), aliases=("fft.ihfft2",), method=False, out=True)
+@composite(namespaces=("_C._fft",), aliases=("fft.ihfft2",), method=False, out=True, out_casts=True)
 def fft_ihfft2(
     input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None
 ) -> Tensor:

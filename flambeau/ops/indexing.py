@@ -766,7 +766,7 @@ def _(input, dim, index, value, input_b, index_b, value_b, batch):
     return where(chosen, _aligned(value, value_b, x.ndim - 1).to(x.dtype), x)
 
 
-@structured(kernel="masked_select", dynamic=True, out_apart=True, out_exact=True)
+@structured(kernel="masked_select", dynamic=True, out_apart=True)
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """Entries where `mask` (broadcast with `input`) is true. Shape: (count,).
 
@@ -879,7 +879,7 @@ def _(g, index, source, accumulate: bool):
     return to_input, None, g.take(index).reshape(source.shape)
 
 
-@composite(out=True, out_apart=True, out_exact=True)
+@composite(out=True, out_apart=True)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """gather after broadcasting `input` and `indices` except along `dim`; flat without one.
 
@@ -920,7 +920,7 @@ def nonzero(input: Tensor) -> Tensor:
     """
 
 
-@composite(out=True)
+@composite(out=True, sizes=("size",))
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """The first `size` rows of `nonzero`, filled up with `fill_value`. Shape: (size, ndim).
 

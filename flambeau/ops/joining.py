@@ -16,6 +16,7 @@ from flambeau.ops._lang import *
     batch=True,
     out_cast=True,
     out_apart=True,
+    out_casts=True,
 )
 def cat(tensors: Tensors, dim: int = 0) -> Tensor:
     """Tensors joined along an existing dim; other sizes must agree. Shapes (0,) are skipped.
@@ -30,6 +31,7 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
     like = tensors[first]
     d = wrap_dim(dim, like.ndim)
     total = 0
+    layout = like.suggest_memory_format()
     for i, x in enumerate(tensors):
         check(x.ndim > 0, f"zero-dimensional tensor (at position {i}) cannot be concatenated")
         if x.shape == [0] and like.ndim != 1:
@@ -45,14 +47,11 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
                 f"{x.size(k)}; sizes may differ in dim {d} alone",
             )
         total += x.size(d)
+        if x.suggest_memory_format() != layout:
+            layout = contiguous_format
     shape = like.shape
     shape[d] = total
-    return empty(
-        shape,
-        dtype=result_type(tensors),
-        like=like,
-        memory_format=like.suggest_memory_format(),
-    )
+    return empty(shape, dtype=result_type(tensors), like=like, memory_format=layout)
 
 
 @cat.vjp
@@ -130,7 +129,7 @@ def _(input, shifts, dims, batch):
     return input.roll(shifts, [wrap_dim(d, input.ndim - 1) + 1 for d in dims])
 
 
-@structured(kernel="tril", inplace=True, linear=True, batch=True)
+@structured(kernel="tril", inplace=True, linear=True, batch=True, sizes=("diagonal",))
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """Lower triangle of the last two dims; the rest is zero.
 
@@ -147,7 +146,7 @@ def _(g, diagonal: int):
     return g.tril(diagonal)
 
 
-@structured(kernel="triu", inplace=True, linear=True, batch=True)
+@structured(kernel="triu", inplace=True, linear=True, batch=True, sizes=("diagonal",))
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """Upper triangle of the last two dims; the rest is zero.
 
@@ -164,7 +163,7 @@ def _(g, diagonal: int):
     return g.triu(diagonal)
 
 
-@composite(out=True, out_exact=True)
+@composite(out=True)
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """Matrix with a vector on a diagonal, or a matrix's diagonal as a vector.
 
@@ -228,7 +227,7 @@ def trace(input: Tensor) -> Tensor:
     return input.diagonal().sum()
 
 
-@composite()
+@composite(sizes=("output_size",))
 def repeat_interleave(
     input: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
@@ -250,7 +249,7 @@ def repeat_interleave(
     return x.index_select(d, repeat_indices(full_counts, output_size=output_size))
 
 
-@repeat_interleave.overload()
+@repeat_interleave.overload(sizes=("repeats", "output_size"))
 def repeat_interleave(
     input: Tensor, repeats: int, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:

@@ -168,13 +168,14 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     return factor
 
 
-@composite(out=True, autocast="float32")
+@composite(out=True, autocast="float32", out_casts=True)
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """The older form of linalg.cholesky.
 
     >>> torch.cholesky(torch.eye(1))
     tensor([[1.]])
     """
+    warn("torch.cholesky is deprecated: use torch.linalg.cholesky, of the upper factor its .mH")
     _check_square("cholesky", input, "A")
     factor, info = linalg_cholesky_ex(input, upper=upper)
     _ = _linalg_check_errors(info, "cholesky", is_matrix=input.ndim == 2)
@@ -201,7 +202,7 @@ def _(g, input, factor, upper: bool, result):
     return sum_to(g_input, input.shape), sum_to(g_factor, factor.shape)
 
 
-@composite(out=True, autocast="float32")
+@composite(out=True, autocast="float32", out_casts=True)
 def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """X with A X = input, from the Cholesky factor of A.
 
@@ -227,7 +228,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     return _cholesky_solve(input, L, upper)
 
 
-@composite(out=True, autocast="float32")
+@composite(out=True, autocast="float32", out_casts=True)
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of A, from its Cholesky factor.
 

@@ -154,6 +154,7 @@ def _(g0: Tensor | None, g1: Tensor | None, A, result0, result1):
     namespaces=("_C._linalg",), aliases=("linalg.eig",), method=False, out=True,
     fields=("eigenvalues", "eigenvectors"),
     autocast="float32",
+    out_casts=True,
 )  # fmt: skip
 def linalg_eig(A: Tensor) -> Tuple[Tensor, Tensor]:
     """Eigenvalues, in no order, and eigenvectors of length 1 of square matrices; complex.
@@ -172,6 +173,7 @@ def linalg_eig(A: Tensor) -> Tuple[Tensor, Tensor]:
     method=False,
     out=True,
     autocast="float32",
+    out_casts=True,
 )
 def linalg_eigvals(A: Tensor) -> Tensor:
     """Eigenvalues of square matrices, in no order; complex.

@@ -43,6 +43,7 @@ def _(g0, input, other, rcond: float):
     namespaces=("_C._linalg",), aliases=("linalg.lstsq",), method=False, out=True,
     fields=("solution", "residuals", "rank", "singular_values"),
     autocast="float32",
+    out_casts=True,
 )  # fmt: skip
 def linalg_lstsq(
     input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None
@@ -214,7 +215,9 @@ def _check_pinv(input: Tensor) -> None:
     _check_inexact("linalg.pinv", input)
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.pinv",), method=False, out=True)
+@composite(
+    namespaces=("_C._linalg",), aliases=("linalg.pinv",), method=False, out=True, out_casts=True
+)
 def linalg_pinv(
     input: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
 ) -> Tensor:
@@ -228,7 +231,9 @@ def linalg_pinv(
     return _linalg_pinv(input, absolute, relative, hermitian)
 
 
-@linalg_pinv.overload(namespaces=("_C._linalg",), aliases=("linalg.pinv",), method=False, out=True)
+@linalg_pinv.overload(
+    namespaces=("_C._linalg",), aliases=("linalg.pinv",), method=False, out=True, out_casts=True
+)
 def linalg_pinv(
     input: Tensor,
     *,
@@ -246,7 +251,9 @@ def linalg_pinv(
     return _linalg_pinv(input, absolute, relative, hermitian)
 
 
-@linalg_pinv.overload(namespaces=("_C._linalg",), aliases=("linalg.pinv",), method=False, out=True)
+@linalg_pinv.overload(
+    namespaces=("_C._linalg",), aliases=("linalg.pinv",), method=False, out=True, out_casts=True
+)
 def linalg_pinv(input: Tensor, rcond: float, hermitian: bool = False) -> Tensor:
     """With the relative tolerance under its older name.
 
@@ -256,7 +263,9 @@ def linalg_pinv(input: Tensor, rcond: float, hermitian: bool = False) -> Tensor:
     return linalg_pinv(input, atol=0.0, rtol=rcond, hermitian=hermitian)
 
 
-@linalg_pinv.overload(namespaces=("_C._linalg",), aliases=("linalg.pinv",), method=False, out=True)
+@linalg_pinv.overload(
+    namespaces=("_C._linalg",), aliases=("linalg.pinv",), method=False, out=True, out_casts=True
+)
 def linalg_pinv(input: Tensor, rcond: Tensor, hermitian: bool = False) -> Tensor:
     """With relative tolerances under their older name.
 
@@ -298,6 +307,7 @@ def _rank(input: Tensor, atol: Tensor, rtol: Tensor, hermitian: bool) -> Tensor:
     method=False,
     out=True,
     autocast="float32",
+    out_casts=True,
 )
 def linalg_matrix_rank(
     input: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
@@ -318,6 +328,7 @@ def linalg_matrix_rank(
     method=False,
     out=True,
     autocast="float32",
+    out_casts=True,
 )
 def linalg_matrix_rank(
     input: Tensor,
@@ -342,6 +353,7 @@ def linalg_matrix_rank(
     method=False,
     out=True,
     autocast="float32",
+    out_casts=True,
 )
 def linalg_matrix_rank(input: Tensor, tol: float, hermitian: bool = False) -> Tensor:
     """With an absolute tolerance under its older name.
@@ -358,6 +370,7 @@ def linalg_matrix_rank(input: Tensor, tol: float, hermitian: bool = False) -> Te
     method=False,
     out=True,
     autocast="float32",
+    out_casts=True,
 )
 def linalg_matrix_rank(input: Tensor, tol: Tensor, hermitian: bool = False) -> Tensor:
     """With absolute tolerances under their older name.

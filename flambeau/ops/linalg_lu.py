@@ -284,4 +284,5 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     >>> torch.lu_solve(torch.ones(1, 1), *torch.linalg.lu_factor(torch.eye(1)))
     tensor([[1.]])
     """
+    warn("torch.lu_solve is deprecated: use torch.linalg.lu_solve(LU, pivots, B)")
     return linalg_lu_solve(LU_data, LU_pivots, input)

@@ -114,7 +114,6 @@ def _norm_input(name: str, x: Tensor, dtype: DType | None) -> Tensor:
     aliases=("linalg.vector_norm",),
     method=False,
     out=True,
-    out_exact=True,
 )
 def linalg_vector_norm(
     x: Tensor,
@@ -341,7 +340,12 @@ def frobenius_norm(input: Tensor, dim: Ints1, keepdim: bool = False) -> Tensor:
 
 
 @composite(
-    namespaces=("_C._linalg",), aliases=("linalg.cond",), method=False, out=True, autocast="float32"
+    namespaces=("_C._linalg",),
+    aliases=("linalg.cond",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
 )
 def linalg_cond(input: Tensor, p: Number | None = None) -> Tensor:
     """Condition numbers: norms of matrices times those of their inverses, in the norm `p` (2).
@@ -365,7 +369,12 @@ def linalg_cond(input: Tensor, p: Number | None = None) -> Tensor:
 
 
 @linalg_cond.overload(
-    namespaces=("_C._linalg",), aliases=("linalg.cond",), method=False, out=True, autocast="float32"
+    namespaces=("_C._linalg",),
+    aliases=("linalg.cond",),
+    method=False,
+    out=True,
+    autocast="float32",
+    out_casts=True,
 )
 def linalg_cond(input: Tensor, p: str) -> Tensor:
     """In the Frobenius or nuclear norm.

@@ -60,6 +60,10 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """
     if dim is not None:
         return linalg_cross(input, other, dim=dim)
+    warn(
+        "torch.cross without dim is deprecated: pass it, or use torch.linalg.cross, which takes "
+        "the last"
+    )
     for d in range(input.ndim):
         if input.size(d) == 3:
             return linalg_cross(input, other, dim=d)
@@ -85,7 +89,7 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     return (x.conj() * y).sum(dim, dtype=x.dtype)
 
 
-@composite(namespaces=("_C._linalg",), aliases=("linalg.vander",), method=False)
+@composite(namespaces=("_C._linalg",), aliases=("linalg.vander",), method=False, sizes=("N",))
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """Powers 0 to N - 1 (by default, as many as there are entries) of the entries, as rows.
 
@@ -149,6 +153,7 @@ def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -
     method=False,
     out=True,
     autocast="float32",
+    out_casts=True,
 )
 def linalg_tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     """The inverse under tensordot of an input whose first `ind` dims make the rows of a matrix.
@@ -178,6 +183,7 @@ def linalg_tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     method=False,
     out=True,
     autocast="float32",
+    out_casts=True,
 )
 def linalg_tensorsolve(input: Tensor, other: Tensor, dims: Ints | None = None) -> Tensor:
     """X with tensordot(input, X, X.ndim) = other.

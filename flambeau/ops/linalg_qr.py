@@ -82,10 +82,18 @@ def qr(input: Tensor, some: bool = True) -> Tuple[Tensor, Tensor]:
     >>> torch.qr(torch.eye(2)).R.shape
     torch.Size([2, 2])
     """
+    warn("torch.qr is deprecated: use torch.linalg.qr, whose mode is a word in place of `some`")
     return linalg_qr(input, "reduced" if some else "complete")
 
 
-@structured(kernel="geqrf", fields=("a", "tau"), autocast="float32", batch=True, out_cast=True)
+@structured(
+    kernel="geqrf",
+    fields=("a", "tau"),
+    autocast="float32",
+    batch=True,
+    out_cast=True,
+    out_casts=True,
+)
 def geqrf(input: Tensor) -> Tuple[Tensor, Tensor]:
     """R, the reflectors that make Q below its diagonal, and their scales.
 
@@ -144,6 +152,7 @@ def _reflect_all(input: Tensor, tau: Tensor, other: Tensor, left: bool, adjoint:
     aliases=("linalg.householder_product",), method=False,
     autocast="float32",
     batch=True,
+    out_casts=True,
 )  # fmt: skip
 def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The leading columns of Q, from reflectors as geqrf gives them.
@@ -271,7 +280,7 @@ def _(g, input, tau):
     return g_input, g_tau
 
 
-@composite(out=True, autocast="float32")
+@composite(out=True, autocast="float32", out_casts=True)
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """Another name of linalg.householder_product.
 

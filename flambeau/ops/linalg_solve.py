@@ -179,6 +179,10 @@ def triangular_solve(
     >>> torch.triangular_solve(torch.ones(1, 1), torch.ones(1, 1)).solution
     tensor([[1.]])
     """
+    warn(
+        "torch.triangular_solve is deprecated: use torch.linalg.solve_triangular, which wants to "
+        "be told `upper`"
+    )
     check(
         input.ndim >= 2,
         "torch.triangular_solve: Expected b to have at least 2 dimensions, but it has "

@@ -190,7 +190,7 @@ def _(input, tensor, input_b, tensor_b):
     return matmul(input, tensor) if input_b else matmul(tensor, input)
 
 
-@composite(out=True, out_exact=True)
+@composite(out=True)
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Inner product of two vectors, the first conjugated.
 
@@ -316,7 +316,7 @@ def _(input, mat, vec, beta, alpha, input_b, mat_b, vec_b, batch):
     return _plus_batched(input, input_b, product, beta, alpha)
 
 
-@structured(kernel="addr", namespaces=(), method=False)
+@structured(kernel="addr", namespaces=(), method=False, out_casts=True)
 def _addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -348,6 +348,7 @@ def _(input, vec1, vec2, beta, alpha, input_b, vec1_b, vec2_b, batch):
 @composite(
     inplace=True, out=True,
     old_orders=("beta input alpha vec1 vec2", "beta input vec1 vec2"),
+    out_casts=True,
 )  # fmt: skip
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
@@ -444,7 +445,7 @@ def _(input, batch1, batch2, beta, alpha, input_b, batch1_b, batch2_b, batch):
     return _plus_batched(input, input_b, product, beta, alpha)
 
 
-@composite(aliases=("ger",), out=True)
+@composite(aliases=("ger",), out=True, out_casts=True)
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """All products of an element of `input` with an element of `vec2`.
 
@@ -699,7 +700,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return out if bias is None else out + bias
 
 
-@composite(aliases=("linalg.matrix_power",))
+@composite(aliases=("linalg.matrix_power",), out=True)
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """Power of square matrices, by repeated squaring; negative powers invert first.
 
@@ -730,7 +731,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     return out
 
 
-@composite(out=True)
+@composite(out=True, out_casts=True)
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker product: every element of `input` times the whole of `other`.
 

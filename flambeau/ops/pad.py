@@ -414,7 +414,12 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     return out.clone() if r == 1 else out
 
 
-@composite(method=False, namespaces=("torch", "nn.functional"), aliases=("native_channel_shuffle",))
+@composite(
+    method=False,
+    namespaces=("torch", "nn.functional"),
+    aliases=("native_channel_shuffle",),
+    sizes=("groups",),
+)
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Channels interleaved across `groups`.
 

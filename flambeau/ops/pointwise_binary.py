@@ -158,7 +158,7 @@ def atan2(input: Tensor, other: Tensor) -> Tensor:
     return s.atan2(input, other)
 
 
-@composite(inplace=True, out=True)
+@composite(inplace=True, out=True, out_casts=True)
 def nextafter(input: Tensor, other: Tensor) -> Tensor:
     """The next number of the type towards `other`; in float32 and float64 it moves with `input`.
 
@@ -391,7 +391,7 @@ def _check_weight(input: Tensor, weight: Tensor) -> None:
         _check_fits("lerp", "weight", weight.item(), opmath(input.dtype))
 
 
-@pointwise(dtypes="fc", exact=("weight",))
+@pointwise(dtypes="fc", exact=("weight",), numbers_stay=("weight",))
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     """Input moved towards `end` by `weight`: input + weight * (end - input).
 

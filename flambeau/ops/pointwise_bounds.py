@@ -16,7 +16,7 @@ def div(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     return input / other
 
 
-@div.overload(kind="composite", inplace=True, out=True, numbers=True)
+@div.overload(kind="composite", inplace=True, out=True, numbers=True, out_casts=True)
 def div(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None) -> Tensor:
     """Quotient, rounded down ("floor") or towards zero ("trunc").
 
@@ -188,7 +188,7 @@ def clamp(input: Tensor, min: Number | None = None, max: Number | None = None) -
     return input
 
 
-@clamp.overload(inplace=True, out=True, aliases=("clip",))
+@clamp.overload(inplace=True, out=True, aliases=("clip",), out_casts=True)
 def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
     """Bounds given as tensors, broadcast.
 

@@ -14,6 +14,8 @@ def _check_condition(condition: Tensor) -> None:
         "where expected condition to be a boolean tensor, but got a tensor with dtype "
         f"{scalar_type_name(condition.dtype)}",
     )
+    if condition.dtype == uint8:
+        warn("where: a condition of uint8 is deprecated: use one of bool")
 
 
 @pointwise(conditions=("condition",), inplace=False)

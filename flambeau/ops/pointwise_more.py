@@ -116,7 +116,7 @@ def _is_part(dtype: DType) -> bool:
     return dtype.is_floating_point and dtype != bfloat16
 
 
-@pointwise(dtypes="f", method=False)
+@pointwise(dtypes="f", method=False, out_exact=True)
 def complex(real: Tensor, imag: Tensor) -> Tensor:
     """Complex numbers of given real and imaginary parts.
 
@@ -132,6 +132,11 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
         real.dtype == imag.dtype,
         f"Expected object of scalar type {scalar_type_name(real.dtype)} but got scalar type "
         f"{scalar_type_name(imag.dtype)} for second argument",
+    )
+    check_not_implemented(
+        real.dtype != float16,
+        "complex: expected parts of float32 or float64, got float16; there are "
+        "no complex numbers of two halves",
     )
     return s.complex(real, imag)
 
@@ -153,6 +158,11 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
         f"Expected object of scalar type {scalar_type_name(abs.dtype)} but got scalar type "
         f"{scalar_type_name(angle.dtype)} for second argument",
     )
+    check_not_implemented(
+        abs.dtype != float16,
+        "polar: expected parts of float32 or float64, got float16; there are "
+        "no complex numbers of two halves",
+    )
     return complex(abs * angle.cos(), abs * angle.sin())
 
 
@@ -171,7 +181,7 @@ def _(g, input):
     return s.where((input < 0) | (input > 1), nan, g / (input * (1 - input)))
 
 
-@composite(inplace=True, out=True, aliases=("special.logit",))
+@composite(inplace=True, out=True, aliases=("special.logit",), out_casts=True)
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """Logarithm of x / (1 - x), x clamped to [eps, 1 - eps] when eps is given.
 

@@ -275,7 +275,7 @@ def _square(input: Tensor) -> Tensor:
     return s.square(input)
 
 
-@composite(inplace=True, out=True)
+@composite(inplace=True, out=True, out_casts=True)
 def square(input: Tensor) -> Tensor:
     """Product with itself; of bools in int64.
 

@@ -259,7 +259,7 @@ def randn(
     return _empty_samples(size, dtype, device, generator).normal_(0.0, 1.0, generator=generator)
 
 
-@composite(factory=True, method=False, out=True)
+@composite(factory=True, method=False, out=True, sizes=("low", "high"))
 def randint(
     low: int,
     high: int,
@@ -278,7 +278,7 @@ def randint(
     return _empty_samples(size, d, device, generator).random_(low, high, generator=generator)
 
 
-@randint.overload(factory=True, method=False, out=True)
+@randint.overload(factory=True, method=False, out=True, sizes=("high",))
 def randint(
     high: int,
     size: Ints,
@@ -296,7 +296,7 @@ def randint(
     return _empty_samples(size, d, device, generator).random_(0, high, generator=generator)
 
 
-@structured(kernel="randperm", factory=True, method=False, differentiable=False)
+@structured(kernel="randperm", factory=True, method=False, differentiable=False, sizes=("n",))
 def randperm(
     n: int,
     *,
@@ -345,7 +345,7 @@ def randn_like(
     )
 
 
-@composite(like_factory=True, method=False)
+@composite(like_factory=True, method=False, sizes=("low", "high"))
 def randint_like(
     input: Tensor, low: int, high: int, *, generator: Generator | None = None,
     dtype: DType | None = None, device: Device | None = None,
@@ -361,7 +361,7 @@ def randint_like(
     )
 
 
-@randint_like.overload(like_factory=True, method=False)
+@randint_like.overload(like_factory=True, method=False, sizes=("high",))
 def randint_like(
     input: Tensor, high: int, *, generator: Generator | None = None,
     dtype: DType | None = None, device: Device | None = None,
@@ -377,7 +377,7 @@ def randint_like(
     )
 
 
-@composite(out=True, out_any_dtype=True)
+@composite(out=True, out_any_dtype=True, out_casts=True, out_told=False)
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Ones with the probabilities that `input` gives, else zeros, laid out by rows.
 
@@ -397,7 +397,7 @@ def bernoulli(input: Tensor, p: float, *, generator: Generator | None = None) ->
     return empty(input.shape, like=input).bernoulli_(p, generator=generator)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, out_casts=True)
 def normal(mean: Tensor, std: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Normal numbers with a mean and a deviation for each place.
 
@@ -412,7 +412,7 @@ def normal(mean: Tensor, std: Tensor, *, generator: Generator | None = None) -> 
     return empty(shape, like=mean).normal_(0.0, 1.0, generator=generator).mul_(std).add_(mean)
 
 
-@normal.overload(method=False, out=True)
+@normal.overload(method=False, out=True, out_casts=True)
 def normal(mean: Tensor, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """One deviation for all.
 
@@ -422,7 +422,7 @@ def normal(mean: Tensor, std: float = 1.0, *, generator: Generator | None = None
     return empty_like(mean).normal_(0.0, std, generator=generator).add_(mean)
 
 
-@normal.overload(method=False, out=True)
+@normal.overload(method=False, out=True, out_casts=True)
 def normal(mean: float, std: Tensor, *, generator: Generator | None = None) -> Tensor:
     """One mean for all.
 
@@ -436,7 +436,7 @@ def normal(mean: float, std: Tensor, *, generator: Generator | None = None) -> T
     return empty_like(std).normal_(0.0, 1.0, generator=generator).mul_(std).add_(mean)
 
 
-@normal.overload(factory=True, method=False, out=True)
+@normal.overload(factory=True, method=False, out=True, out_casts=True)
 def normal(
     mean: float, std: float, size: Ints, *, generator: Generator | None = None,
     dtype: DType | None = None, device: Device | None = None,
@@ -449,7 +449,7 @@ def normal(
     return _empty_samples(size, dtype, device, generator).normal_(mean, std, generator=generator)
 
 
-@composite(out=True, out_exact=True)
+@composite(out=True, sizes=("num_samples",), out_told=False)
 def multinomial(
     input: Tensor,
     num_samples: int,

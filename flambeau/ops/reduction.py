@@ -110,7 +110,7 @@ def _(g, input, dim, keepdim):
     return part if g.dtype == input.dtype else part.to(input.dtype)
 
 
-@structured(kernel="any", differentiable=False, batch=True)
+@structured(kernel="any", differentiable=False, batch=True, out_also=("UInt8",))
 def any(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tensor:
     """Is any entry along `dim` other than zero? bool, but uint8 for uint8.
 
@@ -122,7 +122,7 @@ def any(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tenso
     return empty(_shape_without(input.shape, dims, keepdim), dtype=kind, like=input)
 
 
-@structured(kernel="all", differentiable=False, batch=True)
+@structured(kernel="all", differentiable=False, batch=True, out_also=("UInt8",))
 def all(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tensor:
     """Are all entries along `dim` other than zero? bool, but uint8 for uint8.
 
@@ -219,7 +219,7 @@ def _(g, input, dim, keepdim):
     return _unreduced(g.to(input.dtype), input.shape, dim, keepdim) * input.isnan().logical_not()
 
 
-@composite(out=True)
+@composite(out=True, out_casts=True)
 def nanmean(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -269,4 +269,4 @@ def sum_to_size(input: Tensor, size: Ints) -> Tensor:
         return input.sum()
     if len(dims) == 0:
         return input
-    return input.sum(dims, True).reshape(size)
+    return _unsafe_view(input.sum(dims, True).contiguous(), size)

@@ -148,7 +148,7 @@ def _(g0: Tensor | None, input, dim: int, keepdim: bool, result1):
     return _scatter_selected(g0, input.shape, input.dtype, d, keepdim, result1)
 
 
-@composite(out=True)
+@composite(out=True, out_casts=True)
 def max(input: Tensor) -> Tensor:
     """Greatest of all entries. Entries that tie share the derivative.
 
@@ -166,7 +166,7 @@ def max(input: Tensor) -> Tensor:
     return amax(input)
 
 
-@max.overload(out=True)
+@max.overload(out=True, out_casts=True)
 def max(input: Tensor, other: Tensor) -> Tensor:
     """Greatest of each two entries: `maximum`.
 
@@ -176,7 +176,7 @@ def max(input: Tensor, other: Tensor) -> Tensor:
     return maximum(input, other)
 
 
-@max.overload(fields=("values", "indices"), out=True, out_exact=True)
+@max.overload(fields=("values", "indices"), out=True)
 def max(input: Tensor, dim: int, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
     """Greatest entries along `dim`, and their places (int64).
 
@@ -205,7 +205,7 @@ def _(g0: Tensor | None, input, dim: int, keepdim: bool, result1):
     return _scatter_selected(g0, input.shape, input.dtype, d, keepdim, result1)
 
 
-@composite(out=True)
+@composite(out=True, out_casts=True)
 def min(input: Tensor) -> Tensor:
     """Smallest of all entries. Entries that tie share the derivative.
 
@@ -223,7 +223,7 @@ def min(input: Tensor) -> Tensor:
     return amin(input)
 
 
-@min.overload(out=True)
+@min.overload(out=True, out_casts=True)
 def min(input: Tensor, other: Tensor) -> Tensor:
     """Smallest of each two entries: `minimum`.
 
@@ -233,7 +233,7 @@ def min(input: Tensor, other: Tensor) -> Tensor:
     return minimum(input, other)
 
 
-@min.overload(fields=("values", "indices"), out=True, out_exact=True)
+@min.overload(fields=("values", "indices"), out=True)
 def min(input: Tensor, dim: int, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
     """Smallest entries along `dim`, and their places (int64).
 
@@ -243,7 +243,7 @@ def min(input: Tensor, dim: int, keepdim: bool = False) -> Tuple[Tensor, Tensor]
     return _min_with_place(input, dim, keepdim)
 
 
-@composite(fields=("min", "max"), out=True, out_exact=True)
+@composite(fields=("min", "max"), out=True)
 def aminmax(
     input: Tensor, *, dim: int | None = None, keepdim: bool = False
 ) -> Tuple[Tensor, Tensor]:

@@ -177,7 +177,7 @@ def NAME(input: Tensor, unbiased: bool) -> Tensor:
     return _NAME(input, None, 1.0 if unbiased else 0.0, False)
 
 
-@NAME.overload(each=("var", "std"), out=True)
+@NAME.overload(each=("var", "std"), out=True, out_casts=True)
 def NAME(input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False) -> Tensor:
     """Along `dim`.
 
@@ -187,7 +187,7 @@ def NAME(input: Tensor, dim: Ints1 | None, unbiased: bool, keepdim: bool = False
     return _NAME(input, dim, 1.0 if unbiased else 0.0, keepdim)
 
 
-@NAME.overload(each=("var", "std"), out=True)
+@NAME.overload(each=("var", "std"), out=True, out_casts=True)
 def NAME(
     input: Tensor,
     dim: Ints1 | None = None,
@@ -269,7 +269,7 @@ def _(g, input, dim, keepdim: bool, result):
     return _unreduced(g, input.shape, dim, keepdim) * share
 
 
-@composite(aliases=("special.logsumexp",), out=True)
+@composite(aliases=("special.logsumexp",), out=True, out_casts=True)
 def logsumexp(input: Tensor, dim: Ints1, keepdim: bool = False) -> Tensor:
     """log(sum(exp(x))) along `dim`, computed relative to the greatest entry.
 

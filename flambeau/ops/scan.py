@@ -169,7 +169,7 @@ def _exp_of_difference(a: Tensor, b: Tensor) -> Tensor:
     return exp(where(a == b, 0, a - b))
 
 
-@composite(out=True)
+@composite(out=True, out_casts=True)
 def diff(
     input: Tensor,
     n: int = 1,

@@ -97,7 +97,7 @@ def ravel(input: Tensor) -> Tensor:
     return input.contiguous().view([-1])
 
 
-@composite(autocast="widest", out=True, out_apart=True)
+@composite(autocast="widest", out=True, out_apart=True, out_casts=True)
 def stack(tensors: Tensors, dim: int = 0) -> Tensor:
     """Equal-shaped tensors joined along a new dim.
 
@@ -114,13 +114,17 @@ def stack(tensors: Tensors, dim: int = 0) -> Tensor:
             f"stack: expected tensors of one shape, got {tensors[0].shape} at 0 and {t.shape} "
             f"at {i}",
         )
-        parts.append(t.unsqueeze(d))
-    joined = cat(parts, d)
-    # Strides of three dims and a new one may look like channels laid last.
-    return joined.contiguous() if joined.ndim == 4 else joined
+        parts.append(t.unsqueeze(d) if d == t.ndim else t)
+    if d == tensors[0].ndim:
+        joined = cat(parts, d)
+        # Strides of three dims and a new one may look like channels laid last.
+        return joined.contiguous() if joined.ndim == 4 else joined
+    # Joined along a dim that is there already, whose parts the new dim counts.
+    shape = tensors[0].shape
+    return _unsafe_view(cat(parts, d), shape[:d] + [len(tensors)] + shape[d:])
 
 
-@composite(out=True, out_apart=True)
+@composite(out=True, out_apart=True, out_casts=True)
 def hstack(tensors: Tensors) -> Tensor:
     """Joined along dim 1, or dim 0 when 1-d.
 
@@ -132,7 +136,7 @@ def hstack(tensors: Tensors) -> Tensor:
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
-@composite(aliases=("row_stack",), out=True, out_apart=True)
+@composite(aliases=("row_stack",), out=True, out_apart=True, out_casts=True)
 def vstack(tensors: Tensors) -> Tensor:
     """Joined along dim 0, after 1-d ones became rows.
 
@@ -144,7 +148,7 @@ def vstack(tensors: Tensors) -> Tensor:
     return cat([atleast_2d(t) for t in tensors], 0)
 
 
-@composite(out=True, out_apart=True)
+@composite(out=True, out_apart=True, out_casts=True)
 def dstack(tensors: Tensors) -> Tensor:
     """Joined along dim 2, after all became 3-d.
 
@@ -155,7 +159,7 @@ def dstack(tensors: Tensors) -> Tensor:
     return cat([atleast_3d(t) for t in tensors], 2)
 
 
-@composite(out=True, out_apart=True)
+@composite(out=True, out_apart=True, out_casts=True)
 def column_stack(tensors: Tensors) -> Tensor:
     """1-d tensors as columns, 2-d ones as they are, joined along dim 1.
 
@@ -203,7 +207,7 @@ def atleast_3d(input: Tensor) -> Tensor:
     return input.unsqueeze(-1) if input.ndim == 2 else input
 
 
-@composite()
+@composite(sizes=("length",))
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """View of `length` entries of dim `dim`, from `start`.
 
@@ -222,7 +226,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     return input.slice(dim, first, first + length, 1)
 
 
-@narrow.overload()
+@narrow.overload(sizes=("length",))
 def narrow(input: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
     """The start given as a 0-d tensor of an integral dtype.
 
@@ -242,7 +246,7 @@ def _check_count(op: str, views: int) -> None:
     check(views <= 1 << 24, f"{op}: expected at most {1 << 24} views, but {views} were asked for")
 
 
-@composite(aliases=("unsafe_split",))
+@composite(aliases=("unsafe_split",), sizes=("split_size_or_sections",))
 def split(self: Tensor, split_size_or_sections: int, dim: int = 0) -> Tensors:
     """Views along `dim`, of `split_size_or_sections` entries each (the last may be smaller), or of
     the given sizes.
@@ -528,7 +532,8 @@ def repeat(self: Tensor, repeats: Ints) -> Tensor:
         spread.append(r)
         spread.append(n)
         final.append(r * n)
-    return self.reshape(pairs).expand(spread).clone(memory_format=contiguous_format).view(final)
+    laid = self.reshape(pairs).expand(spread).clone(memory_format=contiguous_format)
+    return _unsafe_view(laid, final)
 
 
 @composite()
@@ -648,11 +653,11 @@ def rot90(input: Tensor, k: int = 1, dims: Ints = [0, 1]) -> Tensor:
     b = wrap_dim(dims[1], input.ndim)
     turns = k % 4
     if turns == 1:
-        return input.flip([b]).transpose(a, b)
+        return input.transpose(a, b).flip([a])
     if turns == 2:
         return input.flip([a, b])
     if turns == 3:
-        return input.flip([a]).transpose(a, b)
+        return input.transpose(a, b).flip([b])
     return input.clone()
 
 

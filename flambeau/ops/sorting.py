@@ -67,7 +67,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     return indices
 
 
-@composite(out=True, out_exact=True)
+@composite(out=True)
 def msort(input: Tensor) -> Tensor:
     """Sorted along the first dim.
 
@@ -78,7 +78,7 @@ def msort(input: Tensor) -> Tensor:
     return values
 
 
-@structured(kernel="topk", fields=("values", "indices"), batch=True)
+@structured(kernel="topk", fields=("values", "indices"), batch=True, sizes=("k",))
 def topk(
     input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> Tuple[Tensor, Tensor]:
@@ -107,7 +107,7 @@ def _(g0: Tensor | None, input, dim: int, result1):
     return zeros(input.shape, dtype=input.dtype).scatter(dim, result1, g0)
 
 
-@structured(kernel="kthvalue", fields=("values", "indices"), batch=True)
+@structured(kernel="kthvalue", fields=("values", "indices"), batch=True, sizes=("k",))
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Tuple[Tensor, Tensor]:
     """The k-th smallest entry (from 1) along `dim`, and its place.
 
@@ -364,7 +364,7 @@ def bucketize(
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
-@structured(kernel="bincount", dynamic=True, differentiable=False, out=False)
+@structured(kernel="bincount", dynamic=True, differentiable=False, out=False, sizes=("minlength",))
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each non-negative integer occurs (or the sum of its weights).
 
@@ -420,7 +420,7 @@ def _unique_consecutive(
     """
 
 
-@composite(method=False)
+@composite(method=False, out=True)
 def isin(
     elements: Tensor | Number,
     test_elements: Tensor | Number,

@@ -136,7 +136,7 @@ def _frame_window(
 ) -> Tensor:
     """The window in the middle of a frame; ones where none is given.
 
-    >>> torch.stft(torch.ones(8), 4, return_complex=True).shape
+    >>> torch.stft(torch.ones(8), 4, window=torch.ones(4), return_complex=True).shape
     torch.Size([3, 9])
     """
     check(
@@ -183,7 +183,7 @@ def stft(
         onesided: only frequencies that are not negative; the default for real signals.
         return_complex: must be given for real signals; False gives pairs of reals.
 
-    >>> torch.stft(torch.ones(8), 4, return_complex=True).shape
+    >>> torch.stft(torch.ones(8), 4, window=torch.ones(4), return_complex=True).shape
     torch.Size([3, 9])
     """
     check(
@@ -206,6 +206,10 @@ def stft(
             "stft requires the return_complex parameter be given for real inputs, and will "
             "further require that return_complex=True in a future PyTorch release.",
         )
+    if not complex_result and not cplx:
+        warn("stft: return_complex=False is deprecated: use view_as_real of the complex result")
+    if window is None:
+        warn("stft: without a window, frames end abruptly, which leaks into all frequencies")
     x = input.unsqueeze(0) if input.ndim == 1 else input
     if align_to_window is not None:
         check(
@@ -254,7 +258,7 @@ def stft(
 def _overlap_add(frames: Tensor, hop: int) -> Tensor:
     """Sums frames (batch, n, size) that begin `hop` apart. Shape: (batch, size + (n - 1) hop).
 
-    >>> torch.stft(torch.ones(8), 4, return_complex=True).shape
+    >>> torch.stft(torch.ones(8), 4, window=torch.ones(4), return_complex=True).shape
     torch.Size([3, 9])
     """
     b, n, size = frames.shape
@@ -297,6 +301,8 @@ def istft(
         input.numel() > 0 and (input.ndim == 2 or input.ndim == 3),
         f"istft: expected a tensor with 2 or 3 dimensions and entries, got shape {input.shape}",
     )
+    if window is None:
+        warn("istft: expected the window that stft was given; ones stand in for it")
     x = input.unsqueeze(0) if input.ndim == 2 else input
     hop = n_fft // 4
     if hop_length is not None:
@@ -361,7 +367,7 @@ def istft(
     return out.squeeze(0) if input.ndim == 2 else out
 
 
-@composite(aliases=("special.multigammaln",), inplace=True, out=True)
+@composite(aliases=("special.multigammaln",), inplace=True, out=True, out_casts=True)
 def mvlgamma(input: Tensor, p: int) -> Tensor:
     """Logarithm of the multivariate gamma function of dimension p.
 

@@ -200,25 +200,18 @@ def affine_grid_generator(theta: Tensor, size: Ints, align_corners: bool) -> Ten
     torch.Size([1, 2, 2, 2])
     """
     n = len(size) - 2
-    shape: Ints = [size[0]]
-    shape.extend(size[2:])
-    parts: Tensors = []
+    space = size[2:]
+    # An affine map is what linear interpolation makes of its values at the corners. Of these, the
+    # last dim of the grid runs along the first column of theta.
+    offset = theta.select(-1, n)
+    corners = offset.reshape([size[0], n] + [1 for i in range(n)])
     for i in range(n):
-        extent = size[len(size) - 1 - i]
+        extent = space[n - 1 - i]
         reach = 1.0 if align_corners else (extent - 1) / extent
-        line = (
-            linspace(-reach, reach, extent, dtype=theta.dtype, device=theta.device)
-            if extent > 1
-            else zeros([1], dtype=theta.dtype, device=theta.device)
-        )
-        along = [1 for j in range(n)]
-        along[n - 1 - i] = extent
-        parts.append(line.reshape(along).expand(size[2:]))
-    parts.append(ones([], dtype=theta.dtype, device=theta.device).expand(size[2:]))
-    base = (
-        stack(parts, -1)
-        .reshape([1, prod(size[2:]), n + 1])
-        .expand([size[0], prod(size[2:]), n + 1])
-    )
-    shape.append(n)
-    return bmm(base, theta.transpose(1, 2)).reshape(shape)
+        reach = reach if extent > 1 else 0.0
+        column = theta.select(-1, i).reshape([size[0], n] + [1 for j in range(n)])
+        ends = [corners.sub(column, alpha=reach), corners.add(column, alpha=reach)]
+        corners = cat(ends, n + 1 - i)
+    scales: Floats = [0.0 for i in range(n)]
+    grid = _resample(corners, space, "linear", True, scales)
+    return grid.movedim([1], [n + 1]).contiguous()

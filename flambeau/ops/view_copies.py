@@ -30,7 +30,7 @@ def squeeze_copy(input: Tensor, dim: Ints) -> Tensor:
     return squeeze(input, dim).clone(memory_format=contiguous_format)
 
 
-@composite(method=False, out=True, out_exact=True)
+@composite(method=False, out=True)
 def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
     """Copy with a dim of size 1 put in.
 
@@ -40,7 +40,7 @@ def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
     return unsqueeze(input, dim).clone(memory_format=contiguous_format)
 
 
-@composite(method=False, out=True, out_exact=True)
+@composite(method=False, out=True, sizes=("storage_offset",))
 def as_strided_copy(
     input: Tensor, size: Ints, stride: Ints, storage_offset: int | None = None
 ) -> Tensor:
@@ -52,7 +52,7 @@ def as_strided_copy(
     return as_strided(input, size, stride, storage_offset).clone(memory_format=contiguous_format)
 
 
-@composite(method=False, out=True, out_exact=True)
+@composite(method=False, out=True)
 def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Copy of a diagonal.
 
@@ -62,7 +62,7 @@ def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) 
     return diagonal(input, offset, dim1, dim2).clone(memory_format=contiguous_format)
 
 
-@composite(method=False, out=True, out_exact=True)
+@composite(method=False, out=True)
 def expand_copy(input: Tensor, size: Ints, *, implicit: bool = False) -> Tensor:
     """Copy expanded to `size`.
 
@@ -72,7 +72,7 @@ def expand_copy(input: Tensor, size: Ints, *, implicit: bool = False) -> Tensor:
     return expand(input, size).clone(memory_format=contiguous_format)
 
 
-@composite(out=True, out_exact=True)
+@composite(out=True, sizes=("start", "length"))
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """Copy of a range of a dim.
 
@@ -82,7 +82,7 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     return narrow(input, dim, start, length).clone(memory_format=contiguous_format)
 
 
-@composite(method=False, out=True, out_exact=True)
+@composite(method=False, out=True)
 def permute_copy(input: Tensor, dims: Ints) -> Tensor:
     """Copy with the dims in another order.
 
@@ -92,7 +92,7 @@ def permute_copy(input: Tensor, dims: Ints) -> Tensor:
     return permute(input, dims).clone(memory_format=contiguous_format)
 
 
-@composite(method=False, out=True, out_exact=True)
+@composite(method=False, out=True, sizes=("index",))
 def select_copy(input: Tensor, dim: int, index: int) -> Tensor:
     """Copy of one position of a dim.
 
@@ -102,7 +102,7 @@ def select_copy(input: Tensor, dim: int, index: int) -> Tensor:
     return select(input, dim, index).clone(memory_format=contiguous_format)
 
 
-@composite(method=False, out=True, out_exact=True)
+@composite(method=False, out=True, sizes=("start", "end", "step"))
 def slice_copy(
     input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -135,7 +135,7 @@ def split_with_sizes_copy(input: Tensor, split_sizes: Ints, dim: int = 0) -> Ten
     return [x.clone(memory_format=contiguous_format) for x in parts]
 
 
-@composite(method=False, out=True, out_exact=True)
+@composite(method=False, out=True)
 def transpose_copy(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Copy with two dims swapped.
 
@@ -155,7 +155,7 @@ def unbind_copy(input: Tensor, dim: int = 0) -> Tensors:
     return [x.clone(memory_format=contiguous_format) for x in unbind(input, dim)]
 
 
-@composite(method=False, out=True, out_exact=True)
+@composite(method=False, out=True)
 def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Copy of the windows of a dim.
 
@@ -166,7 +166,7 @@ def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return unfold(input, dimension, size, step).clone(memory_format=contiguous_format)
 
 
-@composite(method=False, out=True, out_exact=True)
+@composite(method=False, out=True)
 def view_copy(input: Tensor, size: Ints) -> Tensor:
     """Copy in another shape.
 

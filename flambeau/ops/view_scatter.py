@@ -45,7 +45,7 @@ def diagonal_scatter(
     return out.view(input.shape)
 
 
-@composite()
+@composite(sizes=("index",))
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """Copy of `input` with entry `index` of `dim` replaced by `src`.
 
@@ -59,7 +59,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     return _replaced(input, src.unsqueeze(d), d, i, i + 1)
 
 
-@composite()
+@composite(sizes=("start", "end", "step"))
 def slice_scatter(
     input: Tensor,
     src: Tensor,
@@ -85,7 +85,7 @@ def slice_scatter(
     return input.index_copy(d, arange(first, last, step), src.to(input.dtype))
 
 
-@composite()
+@composite(sizes=("storage_offset",))
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Ints, stride: Ints, storage_offset: int | None = None
 ) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@view
+@view(sizes=("storage_offset",))
 def as_strided(
     input: Tensor, size: Ints, stride: Ints, storage_offset: int | None = None
 ) -> Tensor:
@@ -235,7 +235,7 @@ def _(input, size, batch):
     return _unsafe_view(input, [batch] + infer_size(size, prod(input.shape[1:])))
 
 
-@view(batch=True)
+@view(batch=True, sizes=("index",))
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """View of one position along a dimension, which disappears.
 
@@ -268,7 +268,7 @@ def _step_among(step: int, n: int) -> int:
     return step if step < 2147483648 else min(step, n + 1)
 
 
-@view(batch=True)
+@view(batch=True, sizes=("start", "end", "step"))
 def slice(
     input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:

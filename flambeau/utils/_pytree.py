@@ -296,7 +296,24 @@ def _get_node_type(tree: Any) -> Any:
     cls = type(tree)
     if cls not in SUPPORTED_NODES and is_namedtuple_class(cls):
         return namedtuple
+    if cls not in SUPPORTED_NODES and _is_return_type(cls):
+        _register_return_type(cls)
     return cls
+
+
+def _is_return_type(cls: Any) -> bool:
+    # What sort, max and their like return. Other structured sequences, such as times, are leaves.
+    return is_structseq_class(cls) and cls.__module__.endswith(".return_types")
+
+
+def _register_return_type(cls: Any) -> None:
+    register_pytree_node(
+        cls,
+        _flatten_list,
+        lambda children, _: cls(tuple(children)),
+        serialized_type_name=f"torch.return_types.{cls.__name__}",
+        flatten_with_keys_fn=_sequence_keys(_flatten_list),
+    )
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: Leaf | None = None) -> bool:

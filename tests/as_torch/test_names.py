@@ -31,6 +31,31 @@ PROGRAMS = {
         assert torch.FloatTensor.__module__ == "torch"
         assert repr(torch.float32) == "torch.float32" and repr(torch.Size([1])) == "torch.Size([1])"
     """,
+    "types of the core are of PyTorch's modules": """
+        import copy, copyreg, pickle
+        homes = {"Size": "torch", "dtype": "torch", "device": "torch", "layout": "torch",
+                 "memory_format": "torch", "finfo": "torch", "iinfo": "torch", "Tensor": "torch"}
+        for name, home in homes.items():
+            cls = getattr(torch, name)
+            assert cls.__module__ == home, (name, cls.__module__)
+            assert repr(cls) == f"<class '{home}.{name}'>"
+        assert repr(torch.Generator) == "<class 'torch._C.Generator'>"
+        assert repr(torch.UntypedStorage) == "<class 'torch.storage.UntypedStorage'>"
+        assert repr(torch.nn.Parameter) == "<class 'torch.nn.parameter.Parameter'>"
+        assert torch.float32.__module__ == torch.strided.__module__ == "torch"
+        values = [torch.Size([1, 2]), torch.float32, torch.device("cpu"), torch.strided,
+                  torch.channels_last, torch.finfo(torch.float32), torch.iinfo(torch.int8)]
+        for value in values:
+            for again in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
+                assert type(again) is type(value) and again == value, value
+            assert b"flambeau" not in pickle.dumps(value), value
+        g = pickle.loads(pickle.dumps(torch.Generator().manual_seed(3)))
+        assert type(g) is torch.Generator and g.initial_seed() == 3
+        p = pickle.loads(pickle.dumps(torch.nn.Parameter(torch.ones(2))))
+        assert type(p) is torch.nn.Parameter and p.tolist() == [1, 1]
+        copyreg.pickle(torch.device, lambda d: (torch.device, (str(d),)))
+        assert pickle.loads(pickle.dumps(torch.device("meta"))) == torch.device("meta")
+    """,
     "specs are found before anything is imported": """
         spec = importlib.util.find_spec("torch.optim.lr_scheduler")
         assert spec.name == "torch.optim.lr_scheduler" and spec.origin.endswith("lr_scheduler.py")

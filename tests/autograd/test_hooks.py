@@ -223,3 +223,59 @@ def test_a_post_accumulate_hook_returns_nothing():
     x.register_post_accumulate_grad_hook(lambda p: p.grad)
     with pytest.raises(RuntimeError, match="post-accumulate-grad hook: expected it to return None"):
         (x * 2).backward()
+
+
+OTHER_KINDS = {
+    "dtype": lambda g: g.double(),
+    "whole numbers": lambda g: g.long(),
+    "complex": lambda g: g * 1j,
+    "device": lambda g: g.to("meta"),
+    "rank": lambda g: g.reshape(1, *g.shape),
+    "one entry": lambda g: g[:1],
+    "no dims": lambda g: g.sum(),
+}
+
+
+def _of_tensor(y, x, change):
+    y.register_hook(change)
+
+
+def _of_leaf(y, x, change):
+    x.register_hook(change)
+
+
+def _before_node(y, x, change):
+    y.grad_fn.register_prehook(lambda grads: (change(grads[0]),))
+
+
+def _after_node(y, x, change):
+    y.grad_fn.register_hook(lambda made, arrived: (change(made[0]), *made[1:]))
+
+
+@pytest.mark.parametrize("register", [_of_tensor, _of_leaf, _before_node, _after_node])
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_a_hook_does_not_change_the_kind_of_a_gradient(register, kind):
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 2
+    register(y, x, OTHER_KINDS[kind])
+    with pytest.raises(RuntimeError, match=r"a hook changed the (type|shape) of a gradient"):
+        y.sum().backward()
+    assert x.grad is None
+
+
+def test_a_hook_that_ends_the_gradient_is_checked_where_it_is_asked_for():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    y.register_hook(lambda g: g.double())
+    with pytest.raises(RuntimeError, match="expected torch.float32 on cpu, got torch.float64"):
+        torch.autograd.grad(y.sum(), y)
+
+
+@pytest.mark.parametrize(
+    ("result", "error"), [(2.0, TypeError), ((1,), TypeError), (torch.ones(1), RuntimeError)]
+)
+def test_what_a_post_accumulate_hook_returns(result, error):
+    x = leaf(1.0)
+    x.register_post_accumulate_grad_hook(lambda p: result)
+    with pytest.raises(error, match="expected it to return None"):
+        x.sum().backward()

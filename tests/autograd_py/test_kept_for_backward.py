@@ -99,3 +99,50 @@ def test_comparisons_ask_for_no_history():
     assert (half > 0).shape == (2, 2)
     with pytest.raises(RuntimeError, match="is a view and its base or another view"):
         half + 1
+
+
+F = torch.nn.functional
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda y: torch.lerp(y, y.flip(0), 0.3),
+        lambda y: y.lerp(torch.ones(3, dtype=torch.float64), 2),
+        lambda y: F.affine_grid(torch.cat([y, -y]).reshape(1, 2, 3), (1, 1, 2, 3)),
+        lambda y: F.affine_grid(y.repeat(4).reshape(1, 3, 4), (1, 1, 2, 1, 3), align_corners=True),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Default grid_sample")
+def test_backward_runs_again_where_nothing_is_kept(f):
+    x = torch.tensor([0.3, -0.7, 1.4], dtype=torch.float64, requires_grad=True)
+    y = f(x + 0)
+    g = torch.arange(float(y.numel()), dtype=torch.float64).reshape(y.shape)
+    (once,) = torch.autograd.grad(y, x, g)
+    (again,) = torch.autograd.grad(y, x, g)
+    assert once.equal(again) and once.abs().sum() > 0
+
+
+def test_a_weight_of_lerp_that_is_a_tensor_is_freed():
+    x = torch.ones(2, requires_grad=True)
+    y = torch.lerp(x, x * 2, torch.tensor(0.5)).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        y.backward()
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("space", [(3, 4), (1, 5), (2, 3, 4), (2, 1, 1)])
+def test_affine_grid_is_the_map_of_the_places(space, corners):
+    n = len(space)
+    rng = np.random.default_rng(1)
+    theta = rng.standard_normal((2, n, n + 1))
+    lines = [
+        np.linspace(-1, 1, k) * (1.0 if corners else (k - 1) / k) if k > 1 else np.zeros(1)
+        for k in space
+    ]
+    places = np.stack([*np.meshgrid(*lines, indexing="ij")][::-1] + [np.ones(space)], -1)
+    want = np.einsum("nij,...j->n...i", theta, places)
+    got = F.affine_grid(torch.tensor(theta), (2, 1, *space), align_corners=corners)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-12, atol=1e-12)
+    assert got.is_contiguous()

@@ -376,3 +376,28 @@ def test_custom_functions():
     y.sum().backward()
     assert w.grad.item() == pytest.approx(x.sum().item(), abs=1e-5)
     assert close(vmap(fb.func.grad(lambda a: Ruled.apply(a, a).sum()))(x), 2 * x)
+
+
+def test_what_all_samples_share_is_detached():
+    shared = fb.ones(3, requires_grad=True)
+    x = r(2, 3)
+    for f in (lambda a: a + shared.detach(), lambda a: a * shared[0].detach(),
+              lambda a: fb.stack([a, shared.detach()])):  # fmt: skip
+        assert not vmap(f)(x).requires_grad
+    g = vmap(fb.func.grad(lambda a: (a * a.detach() * shared.detach()).sum()))(x)
+    assert close(g, x) and not g.requires_grad
+
+
+def test_results_with_named_parts():
+    x = fb.tensor([[3.0, 1.0, 2.0], [5.0, 4.0, 6.0]])
+    for f, dim in ((fb.sort, -1), (fb.max, 1), (fb.median, 1), (fb.cummax, 1), (fb.mode, 1)):
+        got = vmap(lambda a, f=f: f(a, 0))(x)
+        want = f(x, dim)
+        assert type(got) is type(want)
+        assert got.values.equal(want.values) and got.indices.equal(want.indices)
+    swapped = vmap(fb.sort, out_dims=1)(x)
+    assert swapped.values.equal(x.sort().values.t())
+    primal, tangent = fb.func.jvp(lambda a: fb.max(a, 0), (x,), (x * 2,))
+    assert primal.values.tolist() == [5, 4, 6] and tangent.values.tolist() == [10, 8, 12]
+    _, largest = fb.func.grad(lambda a: (a.sum(), fb.max(a, 0)), has_aux=True)(x)
+    assert not largest.values.requires_grad

@@ -161,3 +161,26 @@ def test_a_handle_is_a_context():
     with layer.register_forward_hook(lambda m, a, out: out + 1):
         assert layer(0) == 1
     assert layer(0) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda g: g.double(), RuntimeError),
+        (lambda g: g * 1j, RuntimeError),
+        (lambda g: g[:1], RuntimeError),
+        (lambda g: fb.ones(2, *g.shape), RuntimeError),
+        (lambda g: 2.0, TypeError),
+    ],
+)
+@pytest.mark.parametrize("before", [False, True])
+def test_backward_hooks_keep_the_kind_of_a_gradient(change, error, before):
+    m = fb.nn.Linear(3, 3)
+    if before:
+        m.register_full_backward_pre_hook(lambda m, arrived: (change(arrived[0]),))
+    else:
+        m.register_full_backward_hook(lambda m, made, arrived: (change(made[0]),))
+    x = fb.ones(3, requires_grad=True)
+    with pytest.raises(error, match="expected grad_"):
+        m(x).sum().backward()
+    assert x.grad is None

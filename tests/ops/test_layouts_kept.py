@@ -117,3 +117,108 @@ def test_the_names_of_copies_in_the_graph():
     y = x.t().reshape(6)
     assert y.grad_fn.name() == "UnsafeViewBackward0"
     assert y.grad_fn.next_functions[0][0].name() == "CloneBackward0"
+
+
+@pytest.mark.parametrize("name", ["avg_pool3d", "adaptive_avg_pool3d", "circular", "rrelu"])
+def test_channels_stay_last_where_pytorch_brings_them_forward(name):
+    """docs/why.md says so."""
+    f = {
+        "avg_pool3d": lambda x: F.avg_pool3d(x, 2),
+        "adaptive_avg_pool3d": lambda x: F.adaptive_avg_pool3d(x, 2),
+        "circular": lambda x: F.pad(x, (1, 1, 1, 1, 1, 1), mode="circular"),
+        "rrelu": lambda x: F.rrelu(x, 0.25, 0.25),
+    }[name]
+    x = torch.arange(2.0 * 3 * 4 * 4 * 4).reshape(2, 3, 4, 4, 4).sin()
+    last = f(x.to(memory_format=torch.channels_last_3d))
+    assert last.is_contiguous(memory_format=torch.channels_last_3d)
+    np.testing.assert_allclose(last.numpy(), f(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def _order(x):
+    """Dims from the farthest apart in memory to the nearest."""
+    return sorted(range(x.ndim), key=lambda d: -x.stride(d))
+
+
+@pytest.mark.parametrize(("dim", "order"), [(0, [0, 1, 3, 4, 2]), (1, [0, 3, 4, 1, 2])])
+def test_stacked_images_keep_their_channels_last(dim, order):
+    plain, last = images(2, 4, 6, 5)
+    got = torch.stack([last, last + 1], dim)
+    assert _order(got) == order and got.numel() == 480 and not got._is_view()
+    np.testing.assert_array_equal(got.numpy(), np.stack([plain.numpy(), plain.numpy() + 1], dim))
+    assert torch.stack([plain, plain], dim).is_contiguous()
+
+
+@pytest.mark.parametrize("dim", range(-1, 3))
+def test_gradient_and_batches_of_stack(dim):
+    a = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    b = (torch.arange(6.0).reshape(2, 3) * 2).requires_grad_()
+    weight = torch.arange(12.0).reshape(torch.stack([a, b], dim).shape)
+    (torch.stack([a, b], dim) * weight).sum().backward()
+    want = np.moveaxis(weight.numpy(), dim, 0)
+    np.testing.assert_array_equal(a.grad.numpy(), want[0])
+    np.testing.assert_array_equal(b.grad.numpy(), want[1])
+    batched = torch.vmap(lambda x: torch.stack([x, b[0].detach()], min(dim, 1)))(a.detach())
+    rows = [np.stack([r, b[0].detach().numpy()], min(dim, 1)) for r in a.detach().numpy()]
+    np.testing.assert_array_equal(batched.numpy(), np.stack(rows))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_convolutions_follow_either_factor(dtype, groups, transposed):
+    x = images(2, 4, 6, 5)[0].to(dtype)
+    w = images(4, 4 // groups, 3, 3)[0].to(dtype)
+    f = F.conv_transpose2d if transposed else F.conv2d
+    want = f(x, w, groups=groups)
+    assert want.is_contiguous()
+    for a, b in ((x.to(memory_format=LAST), w), (x, w.to(memory_format=LAST))):
+        got = f(a, b, groups=groups)
+        assert got.is_contiguous(memory_format=LAST) and not got.is_contiguous() or groups == 4
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_formats_are_what_strides_say():
+    for shape in ((2, 8, 1, 1), (1, 1, 3, 3), (2, 1, 3, 1), (1, 8, 1, 1)):
+        n, c, h, w = shape
+        x = torch.arange(float(np.prod(shape))).reshape(shape)
+        got = x.to(memory_format=LAST)
+        assert got.stride() == (h * w * c, 1, w * c, c) and got.equal(x)
+    t = torch.ones(2, 3).t()
+    assert t.to(memory_format=torch.contiguous_format) is t
+    assert t.contiguous().stride() == (2, 1)
+    last = images(2, 4, 6, 5)[1]
+    assert last.to(memory_format=torch.contiguous_format).is_contiguous()
+    assert last.to(memory_format=LAST) is last
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.repeat(2, 1),
+        lambda x: x.tile(1, 2),
+        lambda x: x.sum_to_size(2, 1),
+        lambda x: x.rot90(1),
+        lambda x: x.rot90(3),
+        lambda x: torch.stack([x, x], 1),
+    ],
+)
+def test_copies_are_no_views(f):
+    x = torch.arange(6.0).reshape(2, 3)
+    got = f(x)
+    assert not got._is_view() and got._base is None
+    got.add_(1)
+    assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize("k", range(4))
+def test_rot90(k):
+    x = np.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_array_equal(torch.rot90(torch.tensor(x), k, (1, 2)), np.rot90(x, k, (1, 2)))
+
+
+def test_images_of_two_layouts_are_joined_with_channels_in_front():
+    plain, last = images(2, 4, 6, 5)
+    assert torch.cat([last, last], 1).is_contiguous(memory_format=LAST)
+    for pair in ([plain, last], [last, plain]):
+        got = torch.cat(pair, 1)
+        assert got.is_contiguous() and got[:, :4].equal(plain) and got[:, 4:].equal(plain)

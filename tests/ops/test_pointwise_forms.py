@@ -95,7 +95,8 @@ def test_half_types_round_once(uid, dtype):
     try:
         got = call(op, *xs)
     except (RuntimeError, NotImplementedError) as e:
-        assert "not implemented" in str(e) or "Expected both inputs to be Half" in str(e)
+        refused = ("not implemented", "Expected both inputs to be Half", "numbers of two halves")
+        assert any(text in str(e) for text in refused)
         return
     want = call(op, *(as_floats(x, torch.float32) for x in xs))
     for g, w in zip(got, want, strict=True):

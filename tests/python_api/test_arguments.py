@@ -84,6 +84,7 @@ def test_two_numbers_make_a_tensor(compiled):
         fb.maximum(2, 3)
 
 
+@pytest.mark.filterwarnings("ignore:.*this order of arguments is deprecated")
 def test_orders_of_arguments_that_pytorch_had_once():
     x, y, z = fb.tensor([1.0, 2.0]), fb.tensor([3.0, 5.0]), fb.tensor([2.0, 4.0])
     assert fb.add(x, 2, y).tolist() == x.add(2, y).tolist() == [7, 12]
@@ -99,6 +100,7 @@ def test_orders_of_arguments_that_pytorch_had_once():
     assert fb.add(x, alpha=2, other=y).tolist() == [7, 12]
 
 
+@pytest.mark.filterwarnings("ignore:.*this order of arguments is deprecated")
 def test_matrix_products_with_their_factors_in_front():
     a = {
         "addmm": [(2, 4), (2, 3), (3, 4)],
@@ -443,3 +445,88 @@ def test_refused_numbers_leave_no_memory_behind():
     before = allocated()
     refused(1000)
     assert allocated() - before < 8000  # one number of each call
+
+
+X = fb.arange(6.0).reshape(3, 2)
+ONE = fb.tensor([1])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda n: X.chunk(n),
+        lambda n: X.transpose(n, 0),
+        lambda n: X.cumsum(n),
+        lambda n: X.softmax(n),
+        lambda n: X.sort(n),
+        lambda n: X.unsqueeze(n),
+        lambda n: X.flatten(n),
+        lambda n: X.index_select(n, fb.tensor([0])),
+        lambda n: X.diagonal(n),
+        lambda n: X.size(n),
+        lambda n: X.select(n, 0),
+        lambda n: X.median(n),
+        lambda n: X.rot90(n),
+        lambda n: fb.cat([X], n),
+        lambda n: fb.linspace(0, 1, n),
+        lambda n: fb.nn.functional.one_hot(fb.tensor([0]), n),
+        lambda n: fb.tril_indices(n, 2),
+        lambda n: fb.nn.functional.glu(X, n),
+    ],
+)
+def test_a_tensor_with_dims_is_no_int(call):
+    """Where one counts dims: a tensor without dims is a number, one with a dim is not."""
+    plain, given = call(1), call(fb.tensor(1))
+    for a, b in zip(*([v] if isinstance(v, (fb.Tensor, int)) else v for v in (plain, given)),
+                    strict=True):  # fmt: skip
+        assert a == b if isinstance(a, int) else a.equal(b)
+    for wrong in (ONE, fb.tensor([[1]])):
+        with pytest.raises(TypeError):
+            call(wrong)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda n: X.split(n)[0],
+        lambda n: X.topk(n).values,
+        lambda n: X.kthvalue(n).values,
+        lambda n: X.narrow(0, 1, n),
+        lambda n: X.select(0, n),
+        lambda n: X.tril(n),
+        lambda n: X.sum(n),
+        lambda n: X.roll(n),
+        lambda n: X.reshape(n, -1),
+        lambda n: fb.eye(n),
+        lambda n: fb.zeros(n, 2),
+        lambda n: fb.bincount(fb.tensor([0]), minlength=n),
+    ],
+)
+def test_a_tensor_of_one_element_is_a_size(call):
+    for given in (fb.tensor(1), ONE, fb.tensor([[1]])):
+        assert call(given).equal(call(1))
+
+
+def test_a_start_is_a_tensor_without_dims():
+    assert X.narrow(0, fb.tensor(1), 2).equal(X[1:])
+    for wrong in (ONE, fb.tensor(1.0), fb.tensor(True)):
+        with pytest.raises(RuntimeError, match="0-dim integral"):
+            X.narrow(0, wrong, 1)
+
+
+def test_sections_or_places():
+    """A tensor with a dim holds places, one without is a number of sections."""
+    assert [p.shape[1] for p in X.hsplit(ONE)] == [1, 1]
+    assert [p.shape[0] for p in X.vsplit(ONE)] == [1, 2]
+    assert [p.shape[1] for p in X.hsplit(fb.tensor(1))] == [2]
+
+
+def test_type_takes_dtypes_legacy_types_and_their_names():
+    assert X.type(fb.int32).dtype is X.type("torch.IntTensor").dtype is fb.int32
+    assert X.type(fb.DoubleTensor).dtype is fb.float64
+    for wrong in (int, float, bool, list, np.float32, fb.nn.Parameter, "int"):
+        with pytest.raises(ValueError, match="invalid type"):
+            X.type(wrong)
+    for wrong in (5, ONE):
+        with pytest.raises(TypeError, match=r"type\(\): expected dtype to be"):
+            X.type(wrong)

@@ -48,7 +48,8 @@ def test_where_asks_for_truths():
     for condition in (x, torch.ones(2, dtype=torch.int64)):
         with pytest.raises(RuntimeError, match="where expected condition to be a boolean tensor"):
             torch.where(condition, x, x)
-    assert torch.where(torch.tensor([0, 7], dtype=torch.uint8), x, -x).tolist() == [-1, 1]
+    with pytest.warns(UserWarning, match="a condition of uint8 is deprecated"):
+        assert torch.where(torch.tensor([0, 7], dtype=torch.uint8), x, -x).tolist() == [-1, 1]
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.float64])

@@ -112,6 +112,7 @@ def test_frombuffer():
         range(3),
     ],
 )
+@pytest.mark.filterwarnings("ignore:A tensor is made of a list of NumPy arrays")
 def test_tensor_of_data(data):
     x = fb.tensor(data)
     expected = np.array(data)

@@ -87,3 +87,22 @@ def test_deterministic_mode_fills_unset_memory(name):
             torch.utils.deterministic.fill_uninitialized_memory = 1
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("grow", ["resize_", "resize_as_"])
+def test_deterministic_mode_fills_what_a_tensor_grows_by(grow):
+    def grown(x):
+        return x.resize_(5) if grow == "resize_" else x.resize_as_(torch.zeros(5))
+
+    torch.use_deterministic_algorithms(True)
+    try:
+        for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.complex64):
+            x = grown(torch.ones(2, dtype=dtype))
+            assert x[:2].tolist() == [1, 1] and x[2:].isnan().all()
+        for dtype in (torch.uint8, torch.int32, torch.int64):
+            x = grown(torch.ones(2, dtype=dtype))
+            assert x.tolist() == [1, 1] + 3 * [torch.iinfo(dtype).max]
+        x = torch.ones(5)
+        assert x.resize_(2).resize_(5).tolist() == [1] * 5
+    finally:
+        torch.use_deterministic_algorithms(False)

@@ -196,3 +196,158 @@ def test_results_that_are_put_together_in_place():
     assert torch.equal(torch.inner(m, m, out=out(2, 2)), torch.inner(m, m))
     assert torch.equal(torch.vdot(x, x, out=out()), torch.vdot(x, x))
     assert torch.equal(torch.msort(-x, out=out(6)), torch.msort(-x))
+
+
+EYE = torch.eye(2)
+CAST = {
+    "cat": lambda o: torch.cat([EYE], out=o),
+    "stack": lambda o: torch.stack([EYE[0], EYE[1]], out=o),
+    "hstack": lambda o: torch.hstack([EYE], out=o),
+    "diff": lambda o: torch.diff(EYE, out=o),
+    "kron": lambda o: torch.kron(EYE, EYE[:1, :1], out=o),
+    "var": lambda o: torch.var(EYE, 0, out=o),
+    "max of two": lambda o: torch.max(EYE, EYE, out=o),
+    "pinv": lambda o: torch.linalg.pinv(EYE, out=o),
+    "householder_product": lambda o: torch.linalg.householder_product(EYE, EYE[0], out=o),
+}
+EXACT = {
+    "matmul": lambda o: torch.matmul(EYE, EYE, out=o),
+    "tensordot": lambda o: torch.tensordot(EYE, EYE, 1, out=o),
+    "multi_dot": lambda o: torch.linalg.multi_dot([EYE, EYE], out=o),
+    "inner": lambda o: torch.inner(EYE, EYE, out=o),
+    "cross": lambda o: torch.cross(torch.eye(3), torch.eye(3), dim=1, out=o),
+    "inv": lambda o: torch.linalg.inv(EYE, out=o),
+    "det": lambda o: torch.linalg.det(EYE, out=o),
+    "cholesky": lambda o: torch.linalg.cholesky(EYE, out=o),
+    "norm": lambda o: torch.linalg.norm(EYE, out=o),
+    "solve": lambda o: torch.linalg.solve(EYE, EYE, out=o),
+    "matrix_power": lambda o: torch.linalg.matrix_power(EYE, 2, out=o),
+    "quantile": lambda o: torch.quantile(EYE, 0.5, 0, out=o),
+    "renorm": lambda o: torch.renorm(EYE, 2, 0, 1.0, out=o),
+    "clamp": lambda o: torch.clamp(EYE, 0, 1, out=o),
+    "t_copy": lambda o: torch.t_copy(EYE, out=o),
+    "sort": lambda o: torch.sort(EYE, out=(o, out(0, dtype=torch.int64)))[0],
+    "median": lambda o: torch.median(EYE, 0, out=(o, out(0, dtype=torch.int64)))[0],
+    "slogdet": lambda o: torch.slogdet(EYE, out=(o, out(0)))[0],
+    "complex": lambda o: torch.view_as_real(torch.complex(EYE, EYE, out=o)),
+}
+
+
+@pytest.mark.parametrize("name", CAST)
+def test_results_that_are_cast(name):
+    want = CAST[name](out(0))
+    assert CAST[name](out(0, dtype=torch.float64)).equal(want.double())
+    assert CAST[name](out(0, dtype=torch.complex64)).equal(want + 0j)
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type Long"):
+        CAST[name](out(0, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_results_that_are_not_cast(name):
+    own = torch.complex64 if name == "complex" else torch.float32
+    EXACT[name](out(0, dtype=own))
+    for other in (torch.float64, torch.complex128, torch.float16, torch.int64):
+        with pytest.raises(RuntimeError, match="[Ee]xpected out"):
+            EXACT[name](out(0, dtype=other))
+
+
+@pytest.mark.parametrize("f", [torch.all, torch.any])
+def test_truths_may_be_bytes(f):
+    x = torch.tensor([[1.0, 0.0], [1.0, 1.0]])
+    assert f(x, 0, out=out(0, dtype=torch.uint8)).tolist() == f(x, 0).long().tolist()
+    assert f(x, out=out(dtype=torch.uint8)).item() == int(f(x))
+    for other in (torch.int8, torch.float32):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype bool"):
+            f(x, out=out(0, dtype=other))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda o: torch.linspace(0, 1, 3, out=o),
+        lambda o: torch.ones(3, out=o),
+        lambda o: torch.zeros(3, out=o),
+        lambda o: torch.full((3,), 1.0, out=o),
+        lambda o: torch.eye(2, out=o),
+        lambda o: torch.randn(3, out=o),
+        lambda o: torch.rand(3, out=o),
+        lambda o: torch.bernoulli(torch.ones(3), out=o),
+    ],
+)
+def test_factories_resize_without_a_word(f):
+    o = out(2)
+    assert f(o) is o and o.numel() > 2
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda o: torch.arange(3, out=o),
+        lambda o: torch.nonzero(torch.ones(3), out=o),
+        lambda o: torch.tensordot(torch.ones(3).long(), torch.ones(3).long(), 1, out=o),
+    ],
+)
+def test_others_say_that_they_resize(f):
+    with pytest.warns(UserWarning, match="was resized"):
+        f(out(2, dtype=torch.int64))
+
+
+def test_complex_numbers_of_halves_are_refused():
+    half = torch.ones(2).half()
+    for f in (torch.complex, torch.polar):
+        with pytest.raises(NotImplementedError, match="no complex numbers of two halves"):
+            f(half, half)
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda: torch.qr(EYE), "torch.qr is deprecated"),
+        (lambda: torch.cholesky(EYE), "torch.cholesky is deprecated"),
+        (lambda: torch.lu(EYE), "torch.lu is deprecated"),
+        (lambda: torch.lu_solve(EYE, *torch.linalg.lu_factor(EYE)), "torch.lu_solve is deprecated"),
+        (lambda: torch.triangular_solve(EYE, EYE), "torch.triangular_solve is deprecated"),
+        (lambda: torch.chain_matmul(EYE, EYE), "torch.chain_matmul is deprecated"),
+        (lambda: torch.cross(torch.eye(3), torch.eye(3)), "torch.cross without dim"),
+        (lambda: torch.where(torch.ones(2).byte(), 1.0, 2.0), "a condition of uint8"),
+        (lambda: float(torch.ones(1, requires_grad=True)), "has no gradient"),
+        (lambda: complex(torch.ones(1, requires_grad=True)), "has no gradient"),
+        (lambda: torch.tensor([np.ones(2), np.ones(2)]), "list of NumPy arrays"),
+        (lambda: torch.as_tensor(([np.ones(2)],)), "list of NumPy arrays"),
+        (lambda: torch.ones(2).new_tensor(torch.ones(2)), "To copy a tensor"),
+        (lambda: torch.set_default_tensor_type(torch.FloatTensor), "is deprecated"),
+        (lambda: torch.add(EYE, 2, EYE), "add: this order of arguments is deprecated"),
+        (lambda: torch.stft(torch.ones(8), 4, return_complex=True), "without a window"),
+        (lambda: torch.istft(torch.ones(3, 9) + 0j, 4), "expected the window"),
+        (lambda: torch.stft(torch.ones(8), 4, window=torch.ones(4), return_complex=False),
+         "return_complex=False is deprecated"),
+        (lambda: torch.nn.functional.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 2),
+                                            padding="same"), "even reach"),
+        (lambda: torch.autograd.Variable(torch.ones(1), volatile=True), "volatile has no effect"),
+    ],
+)  # fmt: skip
+def test_warnings_of_calls_that_are_better_written_otherwise(f, message):
+    with pytest.warns(UserWarning, match=message):
+        f()
+
+
+def test_what_is_well_written_is_not_warned_of():
+    x = torch.ones(1, requires_grad=True)
+    with torch.no_grad():
+        assert float(x) == 1.0
+    assert float(x.detach()) == x.item() == int(x) == 1
+    assert torch.tensor([np.float32(1), 2.0]).tolist() == [1.0, 2.0]
+    assert torch.nn.functional.conv1d(
+        torch.ones(1, 1, 4), torch.ones(1, 1, 2), padding="same", dilation=2
+    ).shape == (1, 1, 4)
+
+
+def test_masks_of_two_kinds():
+    m = torch.nn.MultiheadAttention(4, 2)
+    x = torch.ones(3, 1, 4)
+    hidden, added = torch.zeros(1, 3).bool(), torch.zeros(3, 3)
+    with pytest.warns(UserWarning, match="of different dtypes"):
+        m(x, x, x, key_padding_mask=hidden, attn_mask=added)
+    with pytest.warns(UserWarning, match="of different dtypes"):
+        torch.nn.TransformerEncoderLayer(4, 2, 8)(x, src_mask=added, src_key_padding_mask=hidden)
+    m(x, x, x, key_padding_mask=hidden, attn_mask=added.bool())

@@ -6,6 +6,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
 
+import flambeau as torch
 from flambeau.utils import _pytree as tree
 
 Point = namedtuple("Point", "x y")  # noqa: PYI024
@@ -119,3 +120,13 @@ def test_broadcast():
     assert tree._broadcast_to_and_flatten(7, spec) == [7, 7, 7]
     assert tree._broadcast_to_and_flatten([7, 8], spec) == [7, 8, 8]
     assert tree._broadcast_to_and_flatten([7], spec) is None
+
+
+def test_results_with_named_parts_are_nodes():
+    x = torch.tensor([3.0, 1.0, 2.0])
+    leaves, spec = tree.tree_flatten({"a": torch.sort(x)})
+    assert [y.tolist() for y in leaves] == [[1.0, 2.0, 3.0], [1, 2, 0]]
+    again = tree.tree_unflatten(leaves, spec)["a"]
+    assert type(again) is type(torch.sort(x)) and again.indices is leaves[1]
+    doubled = tree.tree_map(lambda y: y * 2, torch.max(x, 0))
+    assert (doubled.values.item(), doubled.indices.item()) == (6.0, 0)

@@ -151,4 +151,20 @@ def _replaced(result: Any, current: tuple[Any, ...], kind: str, what: str) -> tu
             f"{kind} returned an invalid number of {what}, "
             f"got {len(result)}, but expected {len(current)}"
         )
+    for given, had in zip(result, current, strict=True):
+        _check_kind(given, had, f"{kind}: expected {what}")
     return result
+
+
+def _check_kind(given: Any, had: Any, text: str) -> None:
+    """A hook hands back other values, not another kind of gradient."""
+    if given is None or had is None:
+        return
+    if not isinstance(given, type(had)) and not hasattr(given, "dtype"):
+        raise TypeError(f"{text} of tensors, got {type(given).__name__}")
+    if given.dtype != had.dtype or given.device.type != had.device.type:
+        raise RuntimeError(
+            f"{text} of {had.dtype} on {had.device}, got {given.dtype} on {given.device}"
+        )
+    if given.shape != had.shape:
+        raise RuntimeError(f"{text} of shape {tuple(had.shape)}, got {tuple(given.shape)}")

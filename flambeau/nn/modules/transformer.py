@@ -14,6 +14,7 @@ import flambeau as fb
 from flambeau import Tensor
 from flambeau.nn import functional as F
 from flambeau.nn import init
+from flambeau.nn._functional_attention import _warn_of_two_kinds
 
 from ._multihead_attention import MultiheadAttention
 from .activation import GELU, ReLU
@@ -198,6 +199,8 @@ class TransformerEncoderLayer(_Layer):
             is_causal: a hint that `src_mask` is the causal one.
         """
         # Both masks must come as one kind; a boolean one joins a float one as minus infinities.
+        names = "src_key_padding_mask and src_mask"
+        _warn_of_two_kinds(src_mask, src_key_padding_mask, names)
         padding = _float_mask(src_key_padding_mask, src.dtype)
         mask = _float_mask(src_mask, src.dtype)
         x = self._around(self.norm1, src, lambda y: self._sa_block(y, mask, padding, is_causal))
@@ -310,6 +313,7 @@ class TransformerEncoder(_Stack):
 
         `is_causal` None compares the mask with the causal one.
         """
+        _warn_of_two_kinds(mask, src_key_padding_mask, "src_key_padding_mask and mask")
         padding = _float_mask(src_key_padding_mask, src.dtype)
         mask = _float_mask(mask, src.dtype)
         length = _get_seq_len(src, self.layers[0].self_attn.batch_first)
