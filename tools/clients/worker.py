@@ -1,7 +1,8 @@
 """A process that measures the cases whose names it reads, one answer a line.
 
-Started by `pool`, under the library that its command chooses. What a case prints goes to standard
-error, so that the answers stay readable; a crash or a hang is the parent's to see.
+In mode `speed` the lines are requests to the clock (`timing`) instead of names. Started by `pool`
+and `speed`, under the library that its command chooses. What a case prints goes to standard error,
+so that the answers stay readable; a crash or a hang is the parent's to see.
 """
 
 from __future__ import annotations
@@ -63,9 +64,18 @@ def main() -> None:
     # A package that cannot be imported is the result of its cases, not the end of all.
     cases = {entry.name: entry for entry in registry.load()}
     print(json.dumps({"ready": torch.__version__}), file=out, flush=True)
+
+    def measured(name: str) -> dict[str, Any]:
+        return {"name": name, "record": answer(name, mode, cases)}
+
+    if mode == "speed":
+        from .timing import Timing
+
+        respond = Timing(cases).answer
+    else:
+        respond = measured
     for line in sys.stdin:
-        name = line.strip()
-        print(json.dumps({"name": name, "record": answer(name, mode, cases)}), file=out, flush=True)
+        print(json.dumps(respond(line.strip())), file=out, flush=True)
 
 
 if __name__ == "__main__":
