@@ -29,7 +29,7 @@ DTYPE = "float32"
 #: seconds that a round should take
 ROUND = 0.03
 CLOCKS = ("processor", "wall")
-#: what the other clocks' import of a package needs first, where torchvision has no native part
+#: imports the library, and makes torchvision ready where its native part is another build's
 PREPARE = "from tools.clients.worker import without_native_vision as w; w(); "
 
 Record = dict[str, Any]

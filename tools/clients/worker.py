@@ -12,6 +12,7 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 
@@ -65,15 +66,13 @@ def main() -> None:
     cases = {entry.name: entry for entry in registry.load()}
     print(json.dumps({"ready": torch.__version__}), file=out, flush=True)
 
-    def measured(name: str) -> dict[str, Any]:
-        return {"name": name, "record": answer(name, mode, cases)}
-
+    respond: Callable[[str], dict[str, Any]]
     if mode == "speed":
         from .timing import Timing
 
         respond = Timing(cases).answer
     else:
-        respond = measured
+        respond = lambda name: {"name": name, "record": answer(name, mode, cases)}  # noqa: E731
     for line in sys.stdin:
         print(json.dumps(respond(line.strip())), file=out, flush=True)
 
