@@ -51,14 +51,16 @@ def class_of(f: Frame, value: Any) -> type:
         return f.interpreter.tensors.real_class(value)
     if f.interpreter.tensors.is_symbol(value):
         return f.interpreter.tensors.symbol_class(value)
+    if f.interpreter.tensors.is_shape(value):
+        return flambeau.Size
     if type(value) is Generator:
         return types.GeneratorType
     return type(value)
 
 
 def _for_libraries(function: Any) -> None:
-    """Libraries tell objects or threads apart by it; a program's result may depend on the number,
-    which is another one in each call."""
+    """Libraries tell objects or threads apart by it, or end a loop that does not end; a program's
+    result may depend on the number, which may be another one in each call."""
 
     def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if not kinds.in_library(f.code.co_filename):
@@ -70,6 +72,15 @@ def _for_libraries(function: Any) -> None:
 
 _for_libraries(id)
 _for_libraries(threading.get_ident)
+_for_libraries(sys.getrecursionlimit)
+
+
+@means(types.MappingProxyType)
+def _proxy(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Of a mapping that is read here; one from outside, as of a class, shows what has no guard."""
+    if kwargs or len(args) != 1 or type(args[0]) not in kinds.MAPPINGS:
+        raise Break("a call of MappingProxyType")
+    return f.world.create(types.MappingProxyType(args[0]))
 
 
 @means(isinstance)

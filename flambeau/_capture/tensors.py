@@ -22,7 +22,7 @@ from flambeau._trace.meanings import DataDependent
 from flambeau._trace.record import fake_input
 from flambeau._trace.session import Session
 from flambeau._trace.stand_ins import check_results
-from flambeau._trace.tensor import FakeTensor
+from flambeau._trace.tensor import FakeTensor, SymSize
 
 from . import calls, kinds
 from .autocasting import AutocastRecorder
@@ -159,6 +159,15 @@ class Tensors:
     @staticmethod
     def is_symbol(value: Any) -> bool:
         return type(value) is SymInt or type(value) is SymFloat
+
+    @staticmethod
+    def is_shape(value: Any) -> bool:
+        return type(value) is SymSize
+
+    @staticmethod
+    def shape(sizes: list[Any]) -> Any:
+        """A `Size` some of whose sizes are symbols."""
+        return SymSize(sizes)
 
     @staticmethod
     def symbol_class(value: Any) -> type:

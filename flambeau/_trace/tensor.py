@@ -30,9 +30,28 @@ _NUMBERS = (int, float, complex, SymInt, SymFloat, np.generic)
 
 
 class SymSize(tuple):  # type: ignore[type-arg]
-    """A shape with symbolic sizes."""
+    """A shape with symbolic sizes, which says that it is a `Size` and makes shapes as one does."""
 
     __slots__ = ()
+    __class__ = property(lambda self: flambeau.Size)  # type: ignore[assignment]
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return shown_shape(found) if type(index) is slice else found
+
+    def __add__(self, other: Any) -> Any:
+        return shown_shape(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Any:
+        return shown_shape((*other, *self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, count: Any) -> Any:
+        return shown_shape(tuple.__mul__(self, count))
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return repr(flambeau.Size(int(n) for n in self))  # a text is of these very numbers
 
     def numel(self) -> Any:
         return geometry.prod(self)
