@@ -33,7 +33,7 @@ class SymSize(tuple):  # type: ignore[type-arg]
     """A shape with symbolic sizes, which says that it is a `Size` and makes shapes as one does."""
 
     __slots__ = ()
-    __class__ = property(lambda self: flambeau.Size)  # type: ignore[assignment]
+    __class__ = property(lambda self: flambeau.Size)
 
     def __getitem__(self, index: Any) -> Any:
         found = tuple.__getitem__(self, index)
