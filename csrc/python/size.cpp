@@ -64,6 +64,12 @@ PyObject* as_size(PyObject* tuple) {  // steals; null and other types pass throu
 }
 
 PyObject* size_concat(PyObject* a, PyObject* b) {
+  if (!PyTuple_Check(b))
+    return PyErr_Format(PyExc_TypeError, "can only concatenate tuple (not %s) to torch.Size",
+                        Py_TYPE(b)->tp_name);
+  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
+}
+PyObject* size_add(PyObject* a, PyObject* b) {  // either is a Size: a tuple before one is joined too
   if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
 }
@@ -100,6 +106,7 @@ PyMethodDef methods[] = {
 };
 PySequenceMethods sequence = {};
 PyMappingMethods mapping = {};
+PyNumberMethods number = {};
 }  // namespace
 
 PyTypeObject SizeType = static_type("flambeau.Size", 0, "The shape of a tensor: a tuple of ints.");
@@ -116,6 +123,7 @@ bool init_size(PyObject* module) {
   sequence.sq_concat = size_concat;
   sequence.sq_repeat = size_repeat;
   mapping.mp_subscript = size_subscript;
+  number.nb_add = size_add;
   SizeType.tp_base = &PyTuple_Type;
   SizeType.tp_flags |= Py_TPFLAGS_BASETYPE;  // collectable, as its base is
   SizeType.tp_dealloc = size_dealloc;
@@ -124,6 +132,7 @@ bool init_size(PyObject* module) {
   SizeType.tp_methods = methods;
   SizeType.tp_as_sequence = &sequence;
   SizeType.tp_as_mapping = &mapping;
+  SizeType.tp_as_number = &number;
   if (PyType_Ready(&SizeType) < 0) return false;
   return PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(&SizeType)) == 0;
 }

@@ -60,8 +60,8 @@ def class_of(f: Frame, value: Any) -> type:
 
 
 def _for_libraries(function: Any) -> None:
-    """Libraries tell objects or threads apart by it; a program's result may depend on the number,
-    which is another one in each call."""
+    """Libraries tell objects or threads apart by it, or end a loop that does not end; a program's
+    result may depend on the number, which may be another one in each call."""
 
     def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if not kinds.in_library(f.code.co_filename):
@@ -73,6 +73,15 @@ def _for_libraries(function: Any) -> None:
 
 _for_libraries(id)
 _for_libraries(threading.get_ident)
+_for_libraries(sys.getrecursionlimit)
+
+
+@means(types.MappingProxyType)
+def _proxy(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Of a mapping that is read here; one from outside, as of a class, shows what has no guard."""
+    if kwargs or len(args) != 1 or type(args[0]) not in kinds.MAPPINGS:
+        raise Break("a call of MappingProxyType")
+    return f.world.create(types.MappingProxyType(args[0]))
 
 
 @means(isinstance)

@@ -350,6 +350,8 @@ def may_be_read(f: Frame, value: Any, depth: int = 3) -> bool:
     cls = type(value)
     if cls in kinds.STATEFUL and id(value) in f.world.origin:
         return False  # what comes next is not guarded, and reading it would consume it
+    if cls is types.MappingProxyType:  # one of a class shows what has no guard
+        return bool(f.world.is_created(value))
     if cls in (list, tuple, set, frozenset):
         return depth == 0 or all(may_be_read(f, v, depth - 1) for v in value)
     if cls in (dict, *kinds.MAPPINGS):

@@ -159,8 +159,6 @@ class Entry:
             return f"{self.constant(frozenset)}([{self.values(v)}])"
         if isinstance(v, flambeau.Size):
             return f"{self.constant(flambeau.Size)}([{self.values(v)}])"
-        if cls.__name__ == "SymSize":
-            return f"{self.constant(flambeau.Size)}([{self.values(v)}])"
         if cls is slice:
             return f"slice({self.value(v.start)}, {self.value(v.stop)}, {self.value(v.step)})"
         if cls is types.MethodType:
@@ -503,7 +501,7 @@ _ITERATORS = (
     type(iter([])),
     type(iter(())),
     *_OF_MAPPINGS,
-    type(iter("")),
+    *kinds.STRING_ITERATORS,
     type(iter(range(0))),
     type(reversed([])),
     enumerate,

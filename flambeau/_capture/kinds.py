@@ -51,6 +51,8 @@ HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE of `__flags__`: made by a class statement, 
 #: containers that are rebuilt with wrapped elements
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
+#: of a text of ASCII characters, and of any other
+STRING_ITERATORS = (type(iter("")), type(iter("\N{HORIZONTAL ELLIPSIS}")))
 #: types whose C methods may run on values as they are
 PLAIN_TYPES = CONSTANT_TYPES | frozenset(
     (
@@ -74,7 +76,7 @@ PLAIN_TYPES = CONSTANT_TYPES | frozenset(
         type(iter({}.values())),
         type(iter({}.items())),
         type(iter(set())),
-        type(iter("")),
+        *STRING_ITERATORS,
         type(iter(range(0))),
         type(iter(range(2**70))),
         type(reversed([])),
@@ -84,6 +86,7 @@ PLAIN_TYPES = CONSTANT_TYPES | frozenset(
         type(collections.OrderedDict().values()),
         type(collections.OrderedDict().items()),
         type(iter(collections.OrderedDict())),
+        types.MappingProxyType,
         SymInt,
         SymFloat,
         RunNumber,

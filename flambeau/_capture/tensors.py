@@ -24,7 +24,7 @@ from flambeau._trace.record import fake_input
 from flambeau._trace.run_numbers import RunNumber, pick
 from flambeau._trace.session import Session
 from flambeau._trace.stand_ins import check_results
-from flambeau._trace.tensor import FakeTensor
+from flambeau._trace.tensor import FakeTensor, SymSize
 
 from . import calls, kinds
 from .autocasting import AutocastRecorder
@@ -184,6 +184,11 @@ class Tensors:
     @staticmethod
     def is_symbol(value: Any) -> bool:
         return type(value) in (SymInt, SymFloat, RunNumber)
+
+    @staticmethod
+    def shape(sizes: list[Any]) -> Any:
+        """A `Size` some of whose sizes are symbols."""
+        return SymSize(sizes)
 
     @staticmethod
     def symbol_class(value: Any) -> Any:

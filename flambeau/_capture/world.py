@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+import flambeau
 from flambeau._trace.run_numbers import RunNumber
 
 from . import kinds
@@ -190,6 +191,8 @@ class World:
             items = [self.wrap(v, place.item(i)) for i, v in enumerate(tuple.__iter__(value))]
             if all(a is b for a, b in zip(items, tuple.__iter__(value), strict=True)):
                 return value
+            if base is flambeau.Size:
+                return self.tensors.shape(items)
             return tuple.__new__(cls, items)
         if isinstance(value, (set, frozenset)):
             elements = tuple(base.__iter__(value))
@@ -423,7 +426,10 @@ class World:
 _SLICE = ("start", "stop", "step")
 _LONG_LIVED = (CONSTANT, DICT)  # in a namespace or a class, or a constant
 #: classes of C whose objects are copied
-_COPIED = (list, tuple, set, frozenset, dict, collections.OrderedDict, collections.defaultdict)
+_COPIED = (
+    list, tuple, flambeau.Size, set, frozenset, dict, collections.OrderedDict,
+    collections.defaultdict,
+)  # fmt: skip
 _FACTORY: Any = collections.defaultdict.__dict__["default_factory"]
 
 

@@ -34,6 +34,7 @@ class SymSize(tuple):  # type: ignore[type-arg]
     """A shape with symbolic sizes; what is made of it is a shape, as it is of `Size`."""
 
     __slots__ = ()
+    __class__ = property(lambda self: flambeau.Size)
 
     def __getitem__(self, key: Any) -> Any:
         found = tuple.__getitem__(self, key)
@@ -43,13 +44,15 @@ class SymSize(tuple):  # type: ignore[type-arg]
         return shown_shape((*self, *other)) if isinstance(other, tuple) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
-        joined = (*other, *self) if isinstance(other, tuple) else NotImplemented
-        return shown_shape(joined) if isinstance(other, flambeau.Size) else joined
+        return shown_shape((*other, *self)) if isinstance(other, tuple) else NotImplemented
 
     def __mul__(self, count: Any) -> Any:
         return shown_shape(tuple.__mul__(self, count))
 
     __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return repr(flambeau.Size(int(n) for n in self))  # a text is of these very numbers
 
     def numel(self) -> Any:
         return geometry.prod(self)

@@ -199,3 +199,19 @@ def test_size_is_a_tuple():
     assert hash(s) == hash((2, 3))
     with pytest.raises(TypeError, match="item 0 is 'str'"):
         fb.Size(["a"])
+
+
+def test_size_joins_tuples_on_either_side():
+    size = fb.Size([2, 3])
+    for found, expected in (
+        (size + (1,), (2, 3, 1)),  # noqa: RUF005
+        ((1,) + size, (1, 2, 3)),  # noqa: RUF005
+        (size + size, (2, 3, 2, 3)),
+    ):
+        assert type(found) is fb.Size
+        assert found == expected
+    for other in ([1], 1, None):
+        with pytest.raises(TypeError):
+            size + other
+        with pytest.raises(TypeError):
+            other + size

@@ -2,17 +2,21 @@
 
     python -m tools.clients reference [NAMES]     measure under PyTorch and keep the numbers
     python -m tools.clients run [NAMES]           measure under this library, eager and compiled
+    python -m tools.clients speed [NAMES] --peer PYTHON     time beside PyTorch's in that PYTHON
+    python -m tools.clients speed --import MODULES --peer PYTHON      time of imports beside its
     python -m tools.clients list [NAMES]
 
 NAMES are parts of names of cases; without any all are taken. `run` prints one line per case that is
 not equal to its reference and a table of packages, and exits with 1 if there is such a case that
-`tools/clients/known.txt` does not list, or a listed one that is equal.
+`tools/clients/known.txt` does not list, or a listed one that is equal. `speed` exits with 1 if a
+case is slower than PyTorch by more than the bar, or does not run under this library.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import json
 import os
 import shlex
@@ -21,12 +25,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from . import compare, pool, registry
+from . import compare, pool, registry, speed
 
 HERE = Path(__file__).parent
 REFERENCES = HERE / "references.json.gz"
 KNOWN = HERE / "known.txt"
-ALIAS = [sys.executable, "-m", "flambeau.as_torch", "-m", "tools.clients.worker"]
+WORKER = ["-m", "tools.clients.worker"]
+ALIAS = [sys.executable, "-m", "flambeau.as_torch"]
 
 
 def references() -> dict[str, Any]:
@@ -95,6 +100,10 @@ def make_references(cases: list[registry.Case], options: argparse.Namespace) -> 
     return 1 if failed else 0
 
 
+def own_worker() -> list[str]:
+    return shlex.split(os.environ.get("CLIENTS_WORKER", "")) or [*ALIAS, *WORKER]
+
+
 def judge_all(
     cases: list[registry.Case], mode: str, options: argparse.Namespace
 ) -> dict[str, list[str]]:
@@ -113,7 +122,7 @@ def judge_all(
         state = "equal" if not said[name] else "; ".join(said[name])
         print(f"{mode} {name} {record.get('seconds', 0):.1f} s: {state}", flush=True)
 
-    command = shlex.split(os.environ.get("CLIENTS_WORKER", "")) or ALIAS
+    command = own_worker()
     names = [entry.name for entry in cases if mode == "eager" or entry.compiled]
     pool.run(names, mode, command, options.workers, options.seconds, 1, done)
     if options.out:
@@ -141,15 +150,52 @@ def table(said: dict[str, list[str]]) -> None:
     print(f"{'all':28} {equal.total():5} {wrong.total():9} {error.total():5}")
 
 
+def time_all(cases: list[registry.Case], options: argparse.Namespace) -> int:
+    """Prints times beside the peer's; the number of parts that are slower, or fail."""
+    peer = shlex.split(options.peer)
+    if options.modules:
+        for line in speed.imports(options.modules.split(","), [ALIAS, peer], options.rounds):
+            print(line, flush=True)
+        return 0
+    if options.sample:
+        cases = speed.spread(cases, options.sample)
+    bad = 0
+    kept = []
+    for mode, threads in itertools.product(options.mode.split(","), options.threads.split(",")):
+        compiled, clock = mode == "compiled", speed.CLOCKS[threads != "1"]
+        records = []
+        wanted = [c for c in cases if not compiled or c.compiled]
+        commands = [own_worker(), [*peer, *WORKER]]
+        for record in speed.measure(
+            wanted, commands, int(threads), compiled, options.rounds, options.seconds
+        ):
+            records.append(record)
+            print(f"{mode} {threads} {speed.line(record, clock)}", flush=True)
+        print(*speed.table(records, clock), sep="\n", flush=True)
+        bad += sum(
+            r.get(clock, 0.0) > speed.SLOW or "ours" in r.get("error", "")[:4] for r in records
+        )
+        kept += [{"threads": int(threads), **record} for record in records]
+    if options.out:
+        Path(options.out).mkdir(parents=True, exist_ok=True)
+        (Path(options.out) / "speed.json").write_text(json.dumps(kept))
+    return bad
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools.clients")
-    parser.add_argument("what", choices=["reference", "run", "list"])
+    parser.add_argument("what", choices=["reference", "run", "speed", "list"])
     parser.add_argument("names", nargs="*", help="parts of names of cases")
     parser.add_argument("--mode", default="eager,compiled")
     parser.add_argument("--quick", action="store_true", help="the cases of `make test` alone")
     parser.add_argument("--new", action="store_true", help="cases without a reference alone")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=120, help="limit of a case")
+    parser.add_argument("--peer", help="speed: a command that starts Python with PyTorch")
+    parser.add_argument("--threads", default="1", help="speed: numbers of threads")
+    parser.add_argument("--rounds", type=int, default=7, help="speed: turns of a case")
+    parser.add_argument("--sample", type=int, help="speed: so many cases, over all packages")
+    parser.add_argument("--import", dest="modules", help="speed: modules whose import is timed")
     parser.add_argument("--out", help="a folder for the records, with tracebacks")
     options = parser.parse_intermixed_args()
     cases = [c for c in registry.load(options.names) if c.quick or not options.quick]
@@ -160,6 +206,10 @@ def main() -> int:
         for entry in cases:
             print(entry.name)
         return 0
+    if options.what == "speed":
+        if not options.peer:
+            parser.error("speed: expected --peer, a Python in which PyTorch is installed")
+        return 1 if time_all(cases, options) else 0
     if options.what == "reference":
         return make_references(cases, options)
     known = known_failures(KNOWN.read_text()) if KNOWN.exists() else {}

@@ -12,7 +12,7 @@ import math
 import random
 import traceback
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -106,14 +106,16 @@ def default_loss(outputs: Any) -> Any:
 class Run:
     """A case, built: what is called, what is trained, and the name of each of those."""
 
-    def __init__(self, case: Case, nudge: float = 0.0, wave: float = 0.9) -> None:
+    def __init__(
+        self, case: Case, nudge: float = 0.0, wave: float = 0.9, dtype: str | None = None
+    ) -> None:
         self.case = case
         seed(case.name)
         program: Program = case.build()
         self.program = program
         call = program.call
         if isinstance(call, torch.nn.Module):
-            if case.dtype == "float64":
+            if (dtype or case.dtype) == "float64":
                 call.double()
             named = dict(call.named_parameters())
         elif program.parameters is not None:
@@ -151,17 +153,19 @@ class Run:
     def loss(self, outputs: Any) -> Any:
         return (self.program.loss or default_loss)(outputs)
 
-    def infer(self, call: Any) -> dict[str, list[Any]]:
-        seed(self.case.name)
+    def inference(self, call: Any) -> Callable[[], Any]:
+        """One call without gradients, in evaluation."""
         for module in self.modules:
             module.eval()
-        with torch.no_grad():
-            found = self.outputs(call)
-        return summaries((self.program.outputs or (lambda same: same))(found))
 
-    def train(self, call: Any) -> dict[str, Any]:
-        """The first loss, its gradients, the losses of the steps and the weights after them."""
-        seed(self.case.name)
+        def infer() -> Any:
+            with torch.no_grad():
+                return self.outputs(call)
+
+        return infer
+
+    def training(self, call: Any, after: Callable[[], None] = lambda: None) -> Callable[[], Any]:
+        """One step of training that returns its loss; `after` sees the gradients."""
         for module in self.modules:
             module.train()
         trained = list(self.named.values())
@@ -173,21 +177,36 @@ class Run:
             if kind == 1
             else torch.optim.AdamW(trained, lr=1e-3, eps=EPSILON)
         )
-        grads: dict[str, list[Any]] = {}
-        losses = []
-        for step in range(STEPS):
+
+        def step() -> float:
             optimizer.zero_grad()
             loss = self.loss(self.outputs(call))
             loss.backward()
-            if step == 0:
-                grads = {
-                    name: summary(entry.grad)
-                    for name, entry in self.named.items()
-                    if entry.grad is not None
-                }
-            losses.append(float(loss.detach()))
+            after()
             optimizer.step()
-        after = math.sqrt(sum(summary(entry)[3] ** 2 for entry in trained))
+            return float(loss.detach())
+
+        return step
+
+    def infer(self, call: Any) -> dict[str, list[Any]]:
+        seed(self.case.name)
+        found = self.inference(call)()
+        return summaries((self.program.outputs or (lambda same: same))(found))
+
+    def train(self, call: Any) -> dict[str, Any]:
+        """The first loss, its gradients, the losses of the steps and the weights after them."""
+        seed(self.case.name)
+        grads: dict[str, list[Any]] = {}
+
+        def keep() -> None:
+            if not grads:
+                for name, entry in self.named.items():
+                    if entry.grad is not None:
+                        grads[name] = summary(entry.grad)
+
+        step = self.training(call, keep)
+        losses = [step() for _ in range(STEPS)]
+        after = math.sqrt(sum(summary(entry)[3] ** 2 for entry in self.named.values()))
         return {"grads": grads, "losses": losses, "weights": after}
 
 

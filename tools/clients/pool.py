@@ -27,7 +27,9 @@ class Died(Exception):
 
 
 class Worker:
-    def __init__(self, command: list[str], mode: str, threads: int) -> None:
+    def __init__(
+        self, command: list[str], mode: str, threads: int, extra: dict[str, str] | None = None
+    ) -> None:
         self.noise: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
             [*command, mode],
@@ -35,7 +37,12 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self.noise,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"},
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": str(threads),
+                "TOKENIZERS_PARALLELISM": "false",
+                **(extra or {}),
+            },
         )
         self.selector = selectors.DefaultSelector()
         assert self.process.stdout is not None

@@ -1,7 +1,8 @@
 """A process that measures the cases whose names it reads, one answer a line.
 
-Started by `pool`, under the library that its command chooses. What a case prints goes to standard
-error, so that the answers stay readable; a crash or a hang is the parent's to see.
+In mode `speed` the lines are requests to the clock (`timing`) instead of names. Started by `pool`
+and `speed`, under the library that its command chooses. What a case prints goes to standard error,
+so that the answers stay readable; a crash or a hang is the parent's to see.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 
@@ -63,9 +65,16 @@ def main() -> None:
     # A package that cannot be imported is the result of its cases, not the end of all.
     cases = {entry.name: entry for entry in registry.load()}
     print(json.dumps({"ready": torch.__version__}), file=out, flush=True)
+
+    respond: Callable[[str], dict[str, Any]]
+    if mode == "speed":
+        from .timing import Timing
+
+        respond = Timing(cases).answer
+    else:
+        respond = lambda name: {"name": name, "record": answer(name, mode, cases)}  # noqa: E731
     for line in sys.stdin:
-        name = line.strip()
-        print(json.dumps({"name": name, "record": answer(name, mode, cases)}), file=out, flush=True)
+        print(json.dumps(respond(line.strip())), file=out, flush=True)
 
 
 if __name__ == "__main__":
