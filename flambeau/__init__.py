@@ -65,7 +65,8 @@ _HOMES = {
         "typename",
         "use_deterministic_algorithms",
     ),
-    "_higher_order_ops": ("cond", "while_loop"),
+    "_higher_order_ops.cond": ("cond",),
+    "_higher_order_ops.while_loop": ("while_loop",),
     "_contractions": ("chain_matmul", "einsum", "tensordot"),
     "_factors": ("pca_lowrank", "svd_lowrank"),
     "_legacy": (

@@ -94,8 +94,8 @@ from ._contractions import einsum as einsum
 from ._contractions import tensordot as tensordot
 from ._factors import pca_lowrank as pca_lowrank
 from ._factors import svd_lowrank as svd_lowrank
-from ._higher_order_ops import cond as cond
-from ._higher_order_ops import while_loop as while_loop
+from ._higher_order_ops.cond import cond as cond
+from ._higher_order_ops.while_loop import while_loop as while_loop
 from ._ir.symbols import SymInt as SymInt
 from ._ir.symfloat import SymFloat as SymFloat
 from ._ir.symnumbers import sym_float as sym_float

@@ -69,8 +69,12 @@ PyObject* size_concat(PyObject* a, PyObject* b) {
                         Py_TYPE(b)->tp_name);
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
 }
-PyObject* size_add(PyObject* a, PyObject* b) {  // either is a Size: a tuple before one is joined too
+PyObject* size_add(PyObject* a,
+                   PyObject* b) {  // either is a Size: a tuple before one is joined too
   if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+  const PyNumberMethods* theirs = Py_TYPE(b)->tp_as_number;
+  if (theirs && theirs->nb_add && theirs->nb_add != size_add)
+    Py_RETURN_NOTIMPLEMENTED;  // asked next
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
 }
 PyObject* size_repeat(PyObject* a, Py_ssize_t n) {
