@@ -28,6 +28,16 @@ template <class T>
     return static_cast<bool>((x > best) | (x != x));
 }
 
+// `mine` where x beats the best, else `theirs`. Two selections: compilers make branches of one.
+template <class T, class V>
+[[gnu::always_inline]] inline V winner(T x, T best, V mine, V theirs) {
+  const V greater = x > best ? mine : theirs;
+  if constexpr (std::is_integral_v<T>)
+    return greater;
+  else
+    return x != x ? mine : greater;
+}
+
 // One row of outputs: the best value of each window and where it is. `line` holds a padded row of
 // the input.
 template <class T>
@@ -51,9 +61,9 @@ struct RowMax {
     const int64_t n = axes[2].out, s = Stride ? Stride : stride;
     for (int64_t o = 0; o < n; ++o) {
       const T x = v[o * s];
-      const bool wins = beats<T>(x, b[o]);
-      b[o] = wins ? x : b[o];
-      if constexpr (Positions) at[o] = wins ? static_cast<int32_t>(place + o * s) : at[o];
+      if constexpr (Positions)
+        at[o] = winner<T>(x, b[o], static_cast<int32_t>(place + o * s), at[o]);
+      b[o] = winner<T>(x, b[o], x, b[o]);
     }
   }
 
@@ -164,14 +174,19 @@ struct ChannelMax {
   template <bool Taps>
   void run(const T* image, int64_t first) {
     if (channels - first >= kChannels)
-      look<Taps>(image + first, std::integral_constant<int64_t, kChannels>());
-    else
-      look<Taps>(image + first, channels - first);
+      return look<Taps>(image + first, std::integral_constant<int64_t, kChannels>(), 0);
+    const int64_t count = channels - first;
+    int64_t at = 0;
+    for (; at + kFew <= count; at += kFew)
+      look<Taps>(image + first + at, std::integral_constant<int64_t, kFew>(), at);
+    if (at < count) look<Taps>(image + first + at, count - at, at);
   }
 
  private:
+  static constexpr int64_t kFew = 8;  // a count that is known is taken in lanes
+
   template <bool Taps, class N>
-  [[gnu::always_inline]] inline void look(const T* image, N count) {
+  [[gnu::always_inline]] inline void look(const T* image, N count, int64_t at) {
     T b[kChannels];
     int32_t t[kChannels];
     for (int64_t c = 0; c < count; ++c) b[c] = lowest<T>(), t[c] = 0;
@@ -179,13 +194,12 @@ struct ChannelMax {
       const T* v = image + places[n];
       for (int64_t c = 0; c < count; ++c) {
         const T x = v[c];
-        const bool wins = beats<T>(x, b[c]);
-        b[c] = wins ? x : b[c];
-        if constexpr (Taps) t[c] = wins ? static_cast<int32_t>(n) : t[c];
+        if constexpr (Taps) t[c] = winner<T>(x, b[c], static_cast<int32_t>(n), t[c]);
+        b[c] = winner<T>(x, b[c], x, b[c]);
       }
     }
-    std::copy_n(b, static_cast<int64_t>(count), best);
-    if constexpr (Taps) std::copy_n(t, static_cast<int64_t>(count), tap);
+    std::copy_n(b, static_cast<int64_t>(count), best + at);
+    if constexpr (Taps) std::copy_n(t, static_cast<int64_t>(count), tap + at);
   }
 };
 
