@@ -51,7 +51,9 @@ make_wheel() {
     "$PY" -m wheel tags --remove --platform-tag "$platform" "$made" >/dev/null
     rm -f "dist/$(basename "${made%-*}")"-*.whl
     mv "$work"/wheel/*.whl dist/
-    say "wheel in $((SECONDS - start)) s: $(du -sb "$work/unpacked" | cut -f1) bytes unpacked"
+    local bytes
+    bytes="$(find "$work/unpacked" -type f -printf '%s\n' | awk '{n += $1} END {print n}')"
+    say "wheel in $((SECONDS - start)) s: $bytes bytes unpacked"
 }
 
 make_sdist() {
