@@ -30,10 +30,17 @@ FB_ISA_DECLARE(
     void split_places(int64_t* at, int64_t* rest, int64_t n, int64_t size);
     // The first place of at[0..n) that is not in [0, limit), or -1.
     int64_t first_outside(const int64_t* at, int64_t n, int64_t limit);
-    // The first place from `from` on whose number is greater than `bound` or NaN, or with `less`
-    // less than it; n where there is none. The bound is no NaN.
-    int64_t next_float(const float* x, int64_t from, int64_t n, float bound, bool less);
-    int64_t next_double(const double* x, int64_t from, int64_t n, double bound, bool less);
+    // The greatest number (the least, with `less`) of each of `groups`, a multiple of 16 and at
+    // most n; number i is in group i % groups, but for those behind the last whole round, which are
+    // in none. A NaN is passed over.
+    void best_of_groups_float(const float* x, int64_t n, int64_t groups, bool less, float* best);
+    void best_of_groups_double(const double* x, int64_t n, int64_t groups, bool less, double* best);
+    // The places, in order, of numbers that are not less (not greater, with `less`) than the
+    // bound, and of NaNs; how many. There is room for n.
+    int64_t places_beyond_float(const float* x, int64_t n, float bound, bool less,
+                                uint32_t* places);
+    int64_t places_beyond_double(const double* x, int64_t n, double bound, bool less,
+                                 uint32_t* places);
     // out[i] = line[at[i]]. Indices are in range.
     void gather_line(int itemsize, IndexedLine line, const int64_t* at, int64_t n, void* out);)
 

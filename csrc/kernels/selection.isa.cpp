@@ -2,6 +2,8 @@
 // plain form writes every element and moves on by the mask's value, without branches to mispredict.
 #include "kernels/selection.h"
 
+#include <limits>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -107,30 +109,66 @@ void gather_any(const T* x, int64_t stride, const int64_t* at, int64_t n, T* out
   for (; i < n; ++i) out[i] = x[at[i] * stride];
 }
 
-template <class T, class F>
-int64_t next_of(const T* x, int64_t i, int64_t n, const F& wanted) {
-  constexpr int64_t B = 64;
-  for (; i + B <= n; i += B) {
-    int any = 0;
-    for (int64_t k = 0; k < B; ++k) any |= wanted(x[i + k]) ? 1 : 0;
-    if (any) break;
+template <class T, bool less>
+void best_of_groups(const T* x, int64_t n, int64_t groups, T* best) {
+  constexpr T kEnd = std::numeric_limits<T>::infinity();
+  auto take = [](T a, T b) { return (less ? a < b : a > b) ? a : b; };
+  if (groups == 16) {
+    T b[16];
+    for (int g = 0; g < 16; ++g) b[g] = less ? kEnd : -kEnd;
+    for (int64_t i = 0; i + 16 <= n; i += 16)
+      for (int g = 0; g < 16; ++g) b[g] = take(x[i + g], b[g]);
+    for (int g = 0; g < 16; ++g) best[g] = b[g];
+  } else {
+    for (int64_t g = 0; g < groups; ++g) best[g] = less ? kEnd : -kEnd;
+    for (int64_t i = 0; i + groups <= n; i += groups)
+      for (int64_t g = 0; g < groups; ++g) best[g] = take(x[i + g], best[g]);
   }
-  while (i < n && !wanted(x[i])) ++i;
-  return i;
 }
-template <class T>
-int64_t next_beyond_of(const T* x, int64_t from, int64_t n, T bound, bool less) {
-  if (less) return next_of(x, from, n, [=](T v) { return v < bound; });
-  return next_of(x, from, n, [=](T v) { return !(v <= bound); });
+
+template <class T, bool less>
+int64_t places_beyond(const T* x, int64_t n, T bound, uint32_t* places) {
+  uint32_t* out = places;
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    const __m512 edge = _mm512_set1_ps(bound);
+    __m512i at = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    for (; i + 16 <= n; i += 16) {  // what is stored behind the kept ends before places + n
+      __m512 v = _mm512_loadu_ps(x + i);
+      __mmask16 keep = less ? _mm512_cmp_ps_mask(v, edge, _CMP_NGT_UQ)
+                            : _mm512_cmp_ps_mask(v, edge, _CMP_NLT_UQ);
+      _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(keep, at));
+      out += __builtin_popcount(keep);
+      at = _mm512_add_epi32(at, _mm512_set1_epi32(16));
+    }
+  }
+#endif
+  for (; i < n; ++i) {
+    *out = static_cast<uint32_t>(i);
+    out += less ? !(x[i] > bound) : !(x[i] < bound);
+  }
+  return out - places;
 }
 
 }  // namespace
 
-int64_t next_float(const float* x, int64_t from, int64_t n, float bound, bool less) {
-  return next_beyond_of(x, from, n, bound, less);
+void best_of_groups_float(const float* x, int64_t n, int64_t groups, bool less, float* best) {
+  less ? best_of_groups<float, true>(x, n, groups, best)
+       : best_of_groups<float, false>(x, n, groups, best);
 }
-int64_t next_double(const double* x, int64_t from, int64_t n, double bound, bool less) {
-  return next_beyond_of(x, from, n, bound, less);
+void best_of_groups_double(const double* x, int64_t n, int64_t groups, bool less, double* best) {
+  less ? best_of_groups<double, true>(x, n, groups, best)
+       : best_of_groups<double, false>(x, n, groups, best);
+}
+int64_t places_beyond_float(const float* x, int64_t n, float bound, bool less, uint32_t* places) {
+  return less ? places_beyond<float, true>(x, n, bound, places)
+              : places_beyond<float, false>(x, n, bound, places);
+}
+int64_t places_beyond_double(const double* x, int64_t n, double bound, bool less,
+                             uint32_t* places) {
+  return less ? places_beyond<double, true>(x, n, bound, places)
+              : places_beyond<double, false>(x, n, bound, places);
 }
 
 int64_t count_true(const uint8_t* mask, int64_t n) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
@@ -103,16 +104,107 @@ struct Better {
   }
 };
 
-int64_t next_beyond(const float* x, int64_t from, int64_t n, float bound, bool less) {
-  return FB_ISA_DISPATCH(next_float)(x, from, n, bound, less);
+void best_of_groups(const float* x, int64_t n, int64_t groups, bool less, float* best) {
+  FB_ISA_DISPATCH(best_of_groups_float)(x, n, groups, less, best);
 }
-int64_t next_beyond(const double* x, int64_t from, int64_t n, double bound, bool less) {
-  return FB_ISA_DISPATCH(next_double)(x, from, n, bound, less);
+void best_of_groups(const double* x, int64_t n, int64_t groups, bool less, double* best) {
+  FB_ISA_DISPATCH(best_of_groups_double)(x, n, groups, less, best);
+}
+int64_t places_beyond(const float* x, int64_t n, float bound, bool less, uint32_t* places) {
+  return FB_ISA_DISPATCH(places_beyond_float)(x, n, bound, less, places);
+}
+int64_t places_beyond(const double* x, int64_t n, double bound, bool less, uint32_t* places) {
+  return FB_ISA_DISPATCH(places_beyond_double)(x, n, bound, less, places);
+}
+
+// How many entries are ordered by counting how many come before each, O(n^2) without a branch to
+// mispredict.
+constexpr int64_t kCounted = 64;
+
+// Orders n <= kCounted entries, which come by place.
+template <class U>
+void order_few(Keyed<U>* x, int64_t n) {
+  U keys[kCounted];
+  Keyed<U> out[kCounted];
+  for (int64_t i = 0; i < n; ++i) keys[i] = x[i].key;
+  for (int64_t i = 0; i < n; ++i) {
+    int32_t before = 0;
+    for (int64_t j = 0; j < i; ++j) before += keys[j] >= keys[i];
+    for (int64_t j = i + 1; j < n; ++j) before += keys[j] > keys[i];
+    out[before] = x[i];
+  }
+  std::copy_n(out, n, x);
+}
+
+// The k-th best of n numbers without NaN, whose order is lost.
+template <class T>
+T kth_best(T* x, int64_t n, int64_t k, bool less) {
+  if (n > kCounted) {
+    std::nth_element(x, x + (k - 1), x + n, [=](T a, T b) { return less ? a < b : a > b; });
+    return x[k - 1];
+  }
+  T found = x[0];
+  for (int64_t i = 0; i < n; ++i) {
+    int32_t before = 0;
+    for (int64_t j = 0; j < n; ++j)
+      before += (less ? x[j] < x[i] : x[j] > x[i]) | ((x[j] == x[i]) & (j < i));
+    found = before == k - 1 ? x[i] : found;
+  }
+  return found;
+}
+
+// How many groups a line is divided into, so that the k-th best of their best is a bound which k
+// numbers reach and few more.
+int64_t groups_for(int64_t k) {
+  return k <= 12 ? 16 : (k + 47) / 48 * 64;
+}
+
+// The k best of n entries to the front.
+template <class U>
+void choose_best(Keyed<U>* x, int64_t n, int64_t k, bool sorted) {
+  constexpr Better<U> better;
+  if (n <= kCounted) return order_few(x, n);
+  if (k < n) std::nth_element(x, x + (k - 1), x + n, better);
+  if (sorted) std::sort(x, x + k, better);
+}
+
+// The k best of a line through a heap of those seen so far: most entries lose against its root at
+// the cost of one comparison.
+template <class T, class U>
+void best_by_heap(const T* line, int64_t n, int64_t stride, int64_t k, bool flip, bool sorted,
+                  Keyed<U>* best) {
+  constexpr Better<U> better;
+  load_keys(line, k, stride, flip, best);
+  std::make_heap(best, best + k, better);
+  for (int64_t j = k; j < n; ++j) {
+    U key = KeyOf<T>::of(line[j * stride]);
+    if (flip) key = static_cast<U>(~key);
+    if (key <= best[0].key) [[likely]]
+      continue;
+    std::pop_heap(best, best + k, better);
+    best[k - 1] = {key, static_cast<uint32_t>(j)};
+    std::push_heap(best, best + k, better);
+  }
+  if (sorted) std::sort(best, best + k, better);
+}
+
+// The k best of n numbers side by side: those beyond a bound, which is found first.
+template <class T, class U>
+void best_beyond(const T* line, int64_t n, int64_t k, bool flip, bool sorted,
+                 std::vector<T>& bounds, uint32_t* places, std::vector<Keyed<U>>& best) {
+  const int64_t groups = static_cast<int64_t>(bounds.size());
+  best_of_groups(line, n, groups, flip, bounds.data());
+  const T bound = kth_best(bounds.data(), groups, k, flip);
+  const int64_t found = places_beyond(line, n, bound, flip, places);
+  if (found > static_cast<int64_t>(best.size())) best.resize(found);
+  for (int64_t j = 0; j < found; ++j) {
+    U key = KeyOf<T>::of(line[places[j]]);
+    best[j] = {flip ? static_cast<U>(~key) : key, places[j]};
+  }
+  choose_best(best.data(), found, k, sorted);
 }
 }  // namespace
 
-// A heap of the k best seen so far: most entries lose against its root at the cost of one
-// comparison.
 void topk(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64_t dim,
           bool largest, bool sorted) {
   if (values.numel() == 0 || input.numel() == 0) return;
@@ -123,38 +215,25 @@ void topk(Tensor& values, Tensor& indices, const Tensor& input, int64_t k, int64
     const T* in = input.data<T>();
     T* v = values.data<T>();
     int64_t* x = indices.data<int64_t>();
-    constexpr Better<U> better;
-    const bool few = k * 4 < lines.n;
+    constexpr bool real = std::is_floating_point_v<T>;
+    const int64_t n = lines.n;
+    const bool few = k * 4 < n;
+    const bool bounded = real && lines.si == 1 && groups_for(k) * 4 <= n;
     each_line(lines, [&](int64_t a, int64_t b) {
-      std::vector<Keyed<U>> best(few ? k : lines.n);
+      std::vector<Keyed<U>> best(few ? k : n);
+      std::vector<T> bounds(bounded ? groups_for(k) : 0);
+      std::unique_ptr<uint32_t[]> places(bounded ? new uint32_t[n] : nullptr);
       for (int64_t i = a; i < b; ++i) {
         const T* line = in + lines.in[i];
-        if (few) {
-          load_keys(line, k, lines.si, !largest, best.data());
-          std::make_heap(best.begin(), best.begin() + k, better);
-          U worst = best[0].key;
-          for (int64_t j = k; j < lines.n; ++j) {
-            if constexpr (std::is_floating_point_v<T>) {
-              const T bound = line[best[0].place * lines.si];
-              if (lines.si == 1 && bound == bound)
-                j = next_beyond(line, j, lines.n, bound, !largest);
-              if (j == lines.n) break;
-            }
-            U key = KeyOf<T>::of(line[j * lines.si]);
-            if (!largest) key = static_cast<U>(~key);
-            if (key <= worst) [[likely]]
-              continue;
-            std::pop_heap(best.begin(), best.begin() + k, better);
-            best[k - 1] = {key, static_cast<uint32_t>(j)};
-            std::push_heap(best.begin(), best.begin() + k, better);
-            worst = best[0].key;
-          }
+        if (bounded) {
+          if constexpr (real)
+            best_beyond(line, n, k, !largest, sorted, bounds, places.get(), best);
+        } else if (few) {
+          best_by_heap(line, n, lines.si, k, !largest, sorted, best.data());
         } else {
-          load_keys(line, lines.n, lines.si, !largest, best.data());
-          if (k < lines.n)
-            std::nth_element(best.begin(), best.begin() + (k - 1), best.end(), better);
+          load_keys(line, n, lines.si, !largest, best.data());
+          choose_best(best.data(), n, k, sorted);
         }
-        if (sorted) std::sort(best.begin(), best.begin() + k, better);
         for (int64_t j = 0; j < k; ++j) {
           v[lines.v[i] + j * lines.sv] = line[best[j].place * lines.si];
           x[lines.x[i] + j * lines.sx] = best[j].place;

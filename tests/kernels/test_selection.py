@@ -197,6 +197,32 @@ def test_topk_of_long_lines(dtype, largest):
             assert np.array_equal(values[row].numpy(), x[row][best], equal_nan=dtype != "int32")
 
 
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("n", [64, 81, 511, 2049])
+def test_topk_of_any_number(n, largest):
+    """Around the numbers at which the way of finding them changes; ties, infinities and NaN."""
+    rng = np.random.default_rng(n)
+    x = np.stack([
+        rng.standard_normal(n),
+        rng.integers(-5, 5, n),
+        np.zeros(n),
+        np.where(rng.random(n) < 0.9, np.nan, 1.0),
+        np.where(rng.random(n) < 0.5, -np.inf, rng.standard_normal(n)),
+        np.where(rng.random(n) < 0.5, np.inf, -np.inf),
+    ])
+    missing = np.isnan(x)
+    keys = np.where(missing, 0, x) * (-1 if largest else 1)
+    first = ~missing if largest else missing
+    order = np.stack([np.lexsort((np.arange(n), k, f)) for k, f in zip(keys, first, strict=True)])
+    for dtype in (np.float32, np.float64):
+        made = torch.from_numpy(x.astype(dtype))
+        for k in (1, 10, 12, 13, 16, 17, 48, 49, n // 4, n):
+            values, places = made.topk(k, largest=largest)
+            assert places.tolist() == order[:, :k].tolist()
+            expected = np.take_along_axis(x.astype(dtype), order[:, :k], 1)
+            assert np.array_equal(values.numpy(), expected, equal_nan=True)
+
+
 @pytest.mark.parametrize("median", [torch.median, torch.nanmedian])
 def test_the_median_of_all_shares_its_derivative_among_ties(median):
     x = torch.tensor([[1.0, 2.0, 1.0], [3.0, 1.0, 2.0]], dtype=torch.float64, requires_grad=True)
