@@ -272,14 +272,21 @@ Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat form
   Ints order(n);
   std::iota(order.begin(), order.end(), 0);
   std::reverse(order.begin(), order.end());
-  auto slower = [&](int64_t a, int64_t b) {  // is dim a surely slower than dim b?
+  // 1 where dim a is slower than dim b, -1 where it is faster, 0 where strides do not say
+  auto compare = [&](int64_t a, int64_t b) {
     int64_t sa = x.strides()[a], sb = x.strides()[b];
-    if (sa == 0 || sb == 0) return false;
-    return sa != sb ? sa > sb : x.sizes()[a] > x.sizes()[b];
+    if (sa == 0 || sb == 0) return 0;
+    if (sa != sb) return sa > sb ? 1 : -1;
+    return x.sizes()[a] > x.sizes()[b] ? 1 : 0;
   };
-  for (int64_t i = 1; i < n; ++i)  // insertion: the relation is not transitive with zeros
-    for (int64_t j = i; j > 0 && slower(order[j - 1], order[j]); --j)
-      std::swap(order[j - 1], order[j]);
+  for (int64_t i = 1; i < n; ++i) {  // insertion: a dim that is not told passes those that are not
+    int64_t at = i;
+    for (int64_t j = i - 1; j >= 0; --j) {
+      int c = compare(order[j], order[at]);
+      if (c < 0) break;
+      if (c > 0) std::swap(order[j], order[at]), at = j;
+    }
+  }
   Ints strides(n);
   int64_t step = 1;
   for (int64_t d2 : order) {

@@ -129,18 +129,24 @@ def empty_like_strides(shape: Shape, strides: Shape) -> Shape:
     if is_dense(shape, strides):
         return strides
 
-    def slower(a: int, b: int) -> bool:
+    def compare(a: int, b: int) -> int:
         x, y = strides[a], strides[b]
         if x == 0 or y == 0:
-            return False
-        return x > y if x != y else shape[a] > shape[b]
+            return 0
+        if x != y:
+            return 1 if x > y else -1
+        return 1 if shape[a] > shape[b] else 0
 
     order = list(range(len(shape) - 1, -1, -1))
     for i in range(1, len(order)):
-        j = i
-        while j > 0 and slower(order[j - 1], order[j]):
-            order[j - 1], order[j] = order[j], order[j - 1]
-            j -= 1
+        at = i
+        for j in range(i - 1, -1, -1):
+            slower = compare(order[j], order[at])
+            if slower < 0:
+                break
+            if slower > 0:
+                order[j], order[at] = order[at], order[j]
+                at = j
     return placed(shape, order)
 
 

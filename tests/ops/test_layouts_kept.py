@@ -90,6 +90,26 @@ def test_results_like_a_tensor_have_its_strides_where_a_size_is_one(sizes, strid
     assert (x.clone() @ x.mT).tolist() == (x.contiguous() @ x.mT.contiguous()).tolist()
 
 
+@pytest.mark.parametrize(
+    ("sizes", "strides", "dense"),
+    [
+        ((2, 7), (1, 0), (7, 1)),
+        ((2, 7), (0, 0), (7, 1)),
+        ((3, 5, 4), (4, 0, 1), (20, 4, 1)),
+        ((3, 5, 4), (1, 0, 3), (1, 3, 15)),  # the order of its strides; a repeated dim where it is
+        ((3, 5, 4), (8, 1, 0), (20, 4, 1)),
+        ((4, 3, 5), (3, 100, 0), (5, 20, 1)),
+    ],
+)
+def test_results_like_an_expanded_tensor_are_dense_in_the_order_of_its_strides(
+    sizes, strides, dense
+):
+    x = torch.zeros(400).as_strided(sizes, strides)
+    whole = torch.compile(torch.empty_like, backend="eager", fullgraph=True)
+    for y in (x.clone(), torch.empty_like(x), x.flip(1), x.sin(), whole(x)):
+        assert y.stride() == dense
+
+
 def test_a_reshape_that_copies_is_no_view():
     x = torch.arange(6.0).view(2, 3)
     copied, view = x.t().reshape(6), x.reshape(6)
