@@ -100,29 +100,25 @@ PyObject* run_default(PyThreadState* thread, _PyInterpreterFrame* f, int throwin
 // From 3.12 on the evaluation of a frame also disposes of it, with functions that are not exported.
 // So the frame is finished by evaluating it after all, with code that only returns (or, when an
 // exception is set, is thrown into).
-PyObject* return_only() {
-  static PyObject* code = nullptr;
-  if (!code) {
-    PyObject* name = PyUnicode_FromString("done");
-    code = reinterpret_cast<PyObject*>(PyCode_NewEmpty("", "done", 1));
-    Py_XDECREF(name);
-    PyRef bytes = PyRef::steal(PyBytes_FromStringAndSize("\x53\x00", 2));  // RETURN_VALUE
-    PyRef replace = code ? PyRef::steal(PyObject_GetAttrString(code, "replace")) : PyRef();
-    PyRef none = PyRef::steal(PyTuple_New(0));
-    PyRef names = PyRef::steal(PyDict_New());
-    if (!replace || !none || !names || !bytes ||
-        PyDict_SetItemString(names.get(), "co_code", bytes.get()) < 0)
-      return nullptr;
-    Py_XSETREF(code, PyObject_Call(replace.get(), none.get(), names.get()));
-  }
-  return code;
+PyObject* return_only = nullptr;  // made beforehand: where it is needed, an exception may be set
+
+bool make_return_only() {
+  PyRef empty = PyRef::steal(reinterpret_cast<PyObject*>(PyCode_NewEmpty("<flambeau.compile>", "compiled", 1)));
+  PyRef bytes = PyRef::steal(PyBytes_FromStringAndSize("\x53\x00", 2));  // RETURN_VALUE
+  PyRef replace = empty ? PyRef::steal(PyObject_GetAttrString(empty.get(), "replace")) : PyRef();
+  PyRef none = PyRef::steal(PyTuple_New(0));
+  PyRef names = PyRef::steal(PyDict_New());
+  if (!replace || !none || !names || !bytes ||
+      PyDict_SetItemString(names.get(), "co_code", bytes.get()) < 0)
+    return false;
+  return_only = PyObject_Call(replace.get(), none.get(), names.get());
+  return return_only != nullptr;
 }
 
 PyObject* finish(PyThreadState* thread, _PyInterpreterFrame* f, PyObject* result) {
   PyCodeObject* old = f->f_code;
-  PyObject* code = return_only();
   for (int i = 0; i < old->co_nlocalsplus; ++i) Py_CLEAR(f->localsplus[i]);
-  f->f_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(code));
+  f->f_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(return_only));
   f->prev_instr = _PyCode_CODE(f->f_code) - 1;
   f->stacktop = result ? 1 : 0;
   if (result) f->localsplus[0] = result;
@@ -130,6 +126,8 @@ PyObject* finish(PyThreadState* thread, _PyInterpreterFrame* f, PyObject* result
   return run_default(thread, f, result == nullptr);
 }
 #else
+bool make_return_only() { return true; }
+
 PyObject* finish(PyThreadState*, _PyInterpreterFrame*, PyObject* result) {
   return result;  // the caller disposes of the frame
 }
@@ -410,7 +408,12 @@ PyMethodDef functions[] = {
 
 bool init_frame_eval(PyObject* module) {
   extra_index = PyUnstable_Eval_RequestCodeExtraIndex(free_state);
-  return extra_index >= 0 && PyModule_AddFunctions(module, functions) == 0;
+  if (extra_index < 0 || PyModule_AddFunctions(module, functions) != 0) return false;
+#ifdef FB_HAVE_FRAME_EVAL
+  return make_return_only();
+#else
+  return true;
+#endif
 }
 
 }  // namespace flambeau::python
