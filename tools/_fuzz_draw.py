@@ -34,9 +34,9 @@ EDGES = ("63 64 65 100 -100 2**31-1 2**31 -2**31 2**40 2**62 2**63-1 -2**63 2**6
 REALS = "0.0 1.0 -1.0 0.5 2.0 -0.0 1e-8 1e30 -1e30 inf -inf nan 5e-324".split()
 #: results that depend on a generator, on uninitialised memory, or on the address or layout
 UNSTABLE = (
-    "rand empty dropout bernoulli multinomial poisson normal uniform exponential_ geometric_ "
-    "cauchy_ resize data_ptr lowrank fractional rrelu gumbel stride contiguous storage _version "
-    "is_set_to new_tensor suggest is_same data"
+    "rand empty dropout bernoulli binomial multinomial poisson normal uniform exponential_ "
+    "geometric_ cauchy_ resize data_ptr lowrank fractional rrelu gumbel stride contiguous storage "
+    "_version is_set_to new_tensor suggest is_same data"
 ).split()
 #: functions that change the process, print, or are not functions of tensors
 _APART = (

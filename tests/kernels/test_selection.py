@@ -202,14 +202,16 @@ def test_topk_of_long_lines(dtype, largest):
 def test_topk_of_any_number(n, largest):
     """Around the numbers at which the way of finding them changes; ties, infinities and NaN."""
     rng = np.random.default_rng(n)
-    x = np.stack([
-        rng.standard_normal(n),
-        rng.integers(-5, 5, n),
-        np.zeros(n),
-        np.where(rng.random(n) < 0.9, np.nan, 1.0),
-        np.where(rng.random(n) < 0.5, -np.inf, rng.standard_normal(n)),
-        np.where(rng.random(n) < 0.5, np.inf, -np.inf),
-    ])
+    x = np.stack(
+        [
+            rng.standard_normal(n),
+            rng.integers(-5, 5, n),
+            np.zeros(n),
+            np.where(rng.random(n) < 0.9, np.nan, 1.0),
+            np.where(rng.random(n) < 0.5, -np.inf, rng.standard_normal(n)),
+            np.where(rng.random(n) < 0.5, np.inf, -np.inf),
+        ]
+    )
     missing = np.isnan(x)
     keys = np.where(missing, 0, x) * (-1 if largest else 1)
     first = ~missing if largest else missing
