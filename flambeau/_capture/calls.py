@@ -390,8 +390,8 @@ _PLAIN_BASES = kinds.PLAIN_TYPES | {enum.Enum, BaseException, Exception}
 def _written_in_python(cls: type) -> bool:
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
-    heap = cls.__flags__ & kinds.HEAP
-    return bool(heap) and module is not None and not (file or "").endswith(".so")
+    made = kinds.by_statement(cls) and module is not None
+    return made and not (file or "").endswith(".so")
 
 
 #: C code that calls what it is given; elsewhere a callable is a value like others

@@ -351,7 +351,7 @@ class Entry:
         if isinstance(v, BaseException):
             return
         for base in cls.__mro__:
-            if not base.__flags__ & kinds.HEAP:  # made by C
+            if not kinds.by_statement(base):
                 continue
             for d in base.__dict__.values():
                 if type(d) is types.MemberDescriptorType:

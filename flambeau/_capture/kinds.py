@@ -47,7 +47,7 @@ CONSTANT_TYPES = frozenset(
         *_OWN_CONSTANTS,
     )
 )
-HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE of `__flags__`: made by a class statement, not by C
+_HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE and Py_TPFLAGS_IMMUTABLETYPE
 #: containers that are rebuilt with wrapped elements
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
@@ -205,10 +205,15 @@ def describe(value: Any) -> str:
     return f"{module}.{name}" if module and module != "builtins" else name
 
 
+def by_statement(cls: type) -> bool:
+    """Whether a class comes from a class statement; C makes types on the heap as well."""
+    return cls.__flags__ & (_HEAP | _IMMUTABLE) == _HEAP
+
+
 def name_of(value: Any) -> str | None:
     """The name of a function, class or module; None for objects, whose code must not run."""
     cls = type(value)
-    if cls.__flags__ & HEAP and not issubclass(cls, type):
+    if by_statement(cls) and not issubclass(cls, type):
         return None
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     return name if isinstance(name, str) else None

@@ -145,8 +145,8 @@ def c_attribute(f: Frame, descriptor: Any, value: Any, name: str) -> Any:
 
 def is_slot(descriptor: Any) -> bool:
     """Whether a descriptor is of a slot of a class of Python."""
-    return type(descriptor) is types.MemberDescriptorType and bool(
-        descriptor.__objclass__.__flags__ & kinds.HEAP
+    return type(descriptor) is types.MemberDescriptorType and kinds.by_statement(
+        descriptor.__objclass__
     )
 
 

@@ -59,7 +59,7 @@ def contents(value: Any) -> list[Any]:
 @functools.lru_cache(maxsize=4096)
 def base_of(cls: Any) -> Any:
     """The class of C that lays out the memory of a container's class."""
-    return next(b for b in cls.__mro__ if not b.__flags__ & kinds.HEAP)
+    return next(b for b in cls.__mro__ if not kinds.by_statement(b))
 
 
 class OutsideCell:
