@@ -360,6 +360,14 @@ def addr(
             [1., 1.]])
     """
     d = promote(input.dtype, result_type(vec1, vec2))
+    if d == bool_:  # sums of truths, counted so that none wraps around
+        check(
+            not (alpha.is_floating_point() or beta.is_floating_point()),
+            "addr: For integral input tensors, argument alpha must not be a floating point number.",
+        )
+        keep = 0 if beta == 0 else 1
+        scale = 0 if alpha == 0 else 1
+        return _addr(input.to(int64), vec1.to(int64), vec2.to(int64), beta=keep, alpha=scale).to(d)
     return _addr(input.to(d), vec1.to(d), vec2.to(d), beta=beta, alpha=alpha)
 
 

@@ -130,3 +130,15 @@ def test_counts_of_every_byte_and_length():
         bytes = np.arange(n).astype(np.uint8)
         m = torch.from_numpy(bytes.view(bool))
         assert m.nonzero()[:, 0].tolist() == bytes.nonzero()[0].tolist()
+
+
+def test_outer_products_of_truths_do_not_wrap_around():
+    """Bytes of 16 multiply to 256, and 255 and 1 add up to it."""
+    sixteens = torch.full((3,), 16, dtype=torch.uint8).view(torch.bool)
+    assert torch.addr(torch.zeros(3, 3, dtype=torch.bool), sixteens, sixteens).all()
+    most = torch.full((3, 3), 255, dtype=torch.uint8).view(torch.bool)
+    ones = torch.ones(3, dtype=torch.bool)
+    assert torch.addr(most, ones, ones).all() and torch.addr(most, ones, ones, alpha=-1).all()
+    assert not torch.addr(most, ones, ones, beta=0, alpha=0).any()
+    with pytest.raises(RuntimeError, match="must not be a floating point number"):
+        torch.addr(most, ones, ones, beta=1.5)
