@@ -16,7 +16,7 @@ from typing import Any
 import flambeau.compiler
 from flambeau._trace.tensor import SymSize
 
-from . import calls, kinds, objects
+from . import arrays, calls, kinds, objects
 from .errors import Break, Raised
 from .interpreter import Frame, Generator
 from .kinds import UNSET, mro_lookup
@@ -56,6 +56,8 @@ def class_of(f: Frame, value: Any) -> type:
         return types.GeneratorType
     if type(value) is SymSize:
         return flambeau.Size
+    if type(value) is arrays.Array:
+        return arrays.class_of(value)
     return type(value)
 
 
@@ -93,6 +95,8 @@ def isinstance_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return any(isinstance_(f, [value, c], {}) for c in classes.__args__)
     if not isinstance(classes, type):
         return f.interpreter.direct(isinstance, value, classes)
+    if classes is arrays.Array:
+        return type(value) is classes
     cls = class_of(f, value)
     check, _ = mro_lookup(type(classes), "__instancecheck__")
     if isinstance(check, types.FunctionType) and not kinds.in_library(check.__code__.co_filename):

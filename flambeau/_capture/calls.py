@@ -25,13 +25,15 @@ from flambeau._trace.run_numbers import RunNumber
 from flambeau._trace.tensor import SymSize
 from flambeau.utils._contextlib import context_decorator
 
-from . import kinds, objects
+from . import arrays, kinds, objects
 from .errors import Break, Raised
 from .interpreter import Followed, Frame, Generator, TensorMethod
 from .kinds import UNSET, mro_lookup
 
 #: builtin callable -> function(frame, args, kwargs); filled by `builtin_calls`
 SPECIAL: dict[Any, Any] = {}
+#: class of a callable -> function(frame, callable, args, kwargs)
+BY_KIND: dict[type, Any] = {}
 #: functions that users allowed in graphs, and those they excluded, by code
 ALLOWED: set[Any] = set()
 
@@ -54,7 +56,6 @@ _MODES = (
     flambeau.set_grad_enabled,
     flambeau.inference_mode,
 )
-_NUMPY_FUNCTIONS = (np.ufunc, type(np.prod))
 _CACHED = type(functools.lru_cache(lambda: None))
 _GENERATOR, _OTHER_SUSPENDED = (
     inspect.CO_GENERATOR,
@@ -90,8 +91,9 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
         return call(f, function.function, args, kwargs)
     if kind in _GETTERS:
         return call_getter(f, function, args, kwargs)
-    if kind in _NUMPY_FUNCTIONS:
-        return call_numpy(f, function, args, kwargs)
+    by_kind = BY_KIND.get(kind)
+    if by_kind is not None:
+        return by_kind(f, function, args, kwargs)
     if kind is _CACHED:  # what it computes from is followed, so each graph does it itself
         return call(f, objects.load_attr(f, function, "__wrapped__"), args, kwargs)
     if kind in _MODES:
@@ -147,23 +149,6 @@ def call_method(f: Frame, caller: Any, value: Any) -> Any:
     return call(f, objects.load_attr(f, value, name), rest, keywords)
 
 
-def call_numpy(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """A function of NumPy on numbers: what it gives is a constant of the graph."""
-    args = [specialised(f, a) for a in args]
-    if not all(map(_numbers_alone, (*args, *kwargs.values()))):
-        raise Break(f"a call of {kinds.describe(function)} on arrays or tensors")
-    made = f.interpreter.direct(function, *args, **kwargs)
-    if not _numbers_alone(made):
-        raise Break(f"a call of {kinds.describe(function)} that makes an array")
-    return made
-
-
-def _numbers_alone(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return all(map(_numbers_alone, value))
-    return isinstance(value, (np.generic, np.dtype)) or type(value) in kinds.CONSTANT_TYPES
-
-
 def _special(function: Any) -> Any:
     try:
         return SPECIAL.get(function)
@@ -185,6 +170,15 @@ def call_function(
 
 def follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A call of a function that has no other meaning than its code."""
+    if function.__module__ != arrays.__name__:
+        return _follow(f, function, args, kwargs)
+    try:  # what NumPy makes of such arguments, NumPy shall say
+        return _follow(f, function, args, kwargs)
+    except Raised as e:
+        raise Break(f"NumPy: {function.__name__} raises {e.error}") from None
+
+
+def _follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict[str, Any]) -> Any:
     store = function.__dict__
     if store:
         if "_flambeau_disabled" in store:

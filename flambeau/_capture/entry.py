@@ -23,6 +23,7 @@ from flambeau._ir.own import own_module
 from flambeau._trace.run_numbers import RunNumber
 
 from . import calls, kinds
+from .arrays import Array
 from .errors import Skip
 from .interpreter import Followed, Pending, TensorMethod
 from .kinds import DELETED, NULL, UNSET
@@ -161,6 +162,11 @@ class Entry:
             return f"{self.constant(flambeau.Size)}([{self.values(v)}])"
         if cls is slice:
             return f"slice({self.value(v.start)}, {self.value(v.stop)}, {self.value(v.step)})"
+        if cls is Array:
+            found = f"{self.value(v._tensor)}.numpy()"
+            return self._named(v, f"{found}[()]" if v._scalar else found)
+        if cls is types.MethodType and type(v.__self__) is Array:
+            return self.temporary(f"{self.value(v.__self__)}.{v.__func__.__name__}")
         if cls is types.MethodType:
             owner = self.value(v.__self__)
             return self.temporary(
@@ -194,7 +200,8 @@ class Entry:
             make, args = v.__reduce__()[:2]
             return f"{self.constant(make)}({self.values(args)})"
         if isinstance(
-            v, (type, types.ModuleType, types.FunctionType, enum.Enum, np.generic, property)
+            v,
+            (type, types.ModuleType, types.FunctionType, enum.Enum, np.generic, np.dtype, property),
         ) or cls in (*kinds.METHOD_WRAPPERS, types.GetSetDescriptorType):
             return self.constant(v)
         if cls in _ITERATORS:

@@ -31,7 +31,9 @@ _PLAIN = kinds.PLAIN_TYPES
 
 def is_plain(value: Any) -> bool:
     """Whether C code may work on the value as it is."""
-    return type(value) in _PLAIN or kinds.is_tensor(value) or isinstance(value, np.generic)
+    return (
+        type(value) in _PLAIN or kinds.is_tensor(value) or isinstance(value, (np.generic, np.dtype))
+    )
 
 
 def special(f: Frame, value: Any, name: str) -> Any:
@@ -188,7 +190,11 @@ def load_attr(f: Frame, value: Any, name: str) -> Any:
         return found
     if cls is types.MethodType and name not in ("__self__", "__func__", "__call__"):
         return load_attr(f, value.__func__, name)
-    if cls is Generator or isinstance(value, (np.generic, BaseException)) or cls in _DIRECT:
+    if (
+        cls is Generator
+        or isinstance(value, (np.generic, np.dtype, BaseException))
+        or cls in _DIRECT
+    ):
         if isinstance(value, BaseException) and not kinds.library_class(cls):
             return instance_attr(f, value, cls, name)
         return _plain_attr(f, value, name)

@@ -26,7 +26,7 @@ from flambeau._trace.session import Session
 from flambeau._trace.stand_ins import check_results
 from flambeau._trace.tensor import FakeTensor, SymSize
 
-from . import calls, kinds
+from . import array_calls, calls, kinds
 from .autocasting import AutocastRecorder
 from .errors import Break, Raised
 from .interpreter import Frame, TensorMethod
@@ -236,15 +236,19 @@ class Tensors:
             return self.apply(f, *args)
         if any(map(has_number, (*args, *kwargs.values()))):
             return self.call_with_numbers(f, function, args, kwargs)
-        if name in ("item", "tolist"):
+        if name in ("item", "tolist", "numpy"):
             subject = args[0] if args else getattr(function, "__self__", None)
-            if isinstance(subject, FakeTensor):
+            if isinstance(subject, FakeTensor) and name != "numpy":
                 if subject.constant() is not None:
                     return f.interpreter.direct(subject.value_of, name)
                 if self.keeps_numbers(f):
                     return self.numbers_of(f, subject, name)
+            if name == "numpy" and isinstance(subject, FakeTensor) and not kwargs:
+                return array_calls.array_of(f, subject)
         if name in _VALUES:
             raise Break(f"a call of Tensor.{name}")
+        if array_calls.holds_array([args, kwargs]):
+            return array_calls.as_tensor(f, name, args, kwargs)
         on_tensors = has_tensor([*args, *kwargs.values()])
         owner = getattr(function, "__self__", None)
         on_tensors = on_tensors or kinds.is_tensor(owner)

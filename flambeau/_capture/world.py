@@ -128,7 +128,7 @@ class World:
     def _wrap(self, value: Any, cls: type, place: Place) -> Any:
         if kinds.is_tensor(value):
             return self.tensors.input(value, place)
-        if isinstance(value, np.generic):
+        if isinstance(value, (np.generic, np.dtype)):
             place.check(EQUAL, value, f"{place.name} == {value!r}")
             return value
         if cls is types.FunctionType:
