@@ -127,16 +127,22 @@ void rows(const WindowAxis* axes, int64_t planes, const T* x, const F& f) {
   });
 }
 
+// Types for which maxima without positions have code of their own: the others are rare.
+template <class T>
+inline constexpr bool kUsual = std::is_same_v<T, float> || std::is_same_v<T, BFloat16>;
+
 template <class T>
 void forward(const WindowAxis* axes, int64_t planes, const T* x, T* y, int64_t* indices) {
   const int64_t w = axes[2].out;
-  if (!indices)
-    return rows<T, false>(axes, planes, x, [&](RowMax<T>& row, int64_t, int64_t r) {
-      std::copy_n(row.best.data(), w, y + r * w);
-    });
+  if constexpr (kUsual<T>)
+    if (!indices)
+      return rows<T, false>(axes, planes, x, [&](RowMax<T>& row, int64_t, int64_t r) {
+        std::copy_n(row.best.data(), w, y + r * w);
+      });
   rows<T, true>(axes, planes, x, [&](RowMax<T>& row, int64_t, int64_t r) {
     if (y) std::copy_n(row.best.data(), w, y + r * w);
-    for (int64_t o = 0; o < w; ++o) indices[r * w + o] = row.index[o];
+    if (indices)
+      for (int64_t o = 0; o < w; ++o) indices[r * w + o] = row.index[o];
   });
 }
 
@@ -226,13 +232,15 @@ void windows(const WindowAxis* axes, int64_t images, int64_t channels, const T* 
 template <class T>
 void forward_last(const WindowAxis* axes, int64_t images, int64_t channels, const T* x, T* y,
                   int64_t* indices) {
-  if (!indices)
-    return windows<T, false>(axes, images, channels, x,
-                             [&](const ChannelMax<T>& window, int64_t, int64_t at, int64_t,
-                                 int64_t count) { std::copy_n(window.best, count, y + at); });
+  if constexpr (kUsual<T>)
+    if (!indices)
+      return windows<T, false>(axes, images, channels, x,
+                               [&](const ChannelMax<T>& window, int64_t, int64_t at, int64_t,
+                                   int64_t count) { std::copy_n(window.best, count, y + at); });
   windows<T, true>(axes, images, channels, x,
                    [&](const ChannelMax<T>& window, int64_t, int64_t at, int64_t, int64_t count) {
                      std::copy_n(window.best, count, y + at);
+                     if (!indices) return;
                      for (int64_t c = 0; c < count; ++c)
                        indices[at + c] = window.places[window.tap[c]] / channels;
                    });
@@ -254,7 +262,7 @@ void backward_last(const WindowAxis* axes, int64_t images, int64_t channels, con
       });
 }
 
-template <class F>
+template <bool Whole, class F>
 void by_type(DType d, const F& f) {
   switch (d) {
     case DType::Float32:
@@ -265,8 +273,8 @@ void by_type(DType d, const F& f) {
       return f(BFloat16());
     case DType::Float16:
       return f(Half());
-    default:
-      return f(int64_t());
+    default:  // derivatives are not of whole numbers
+      if constexpr (Whole) return f(int64_t());
   }
 }
 
@@ -274,14 +282,14 @@ void by_type(DType d, const F& f) {
 
 void max_windows(DType d, const WindowAxis* axes, int64_t planes, const void* x, void* y,
                  int64_t* indices) {
-  by_type(d, [&]<class T>(T) {
+  by_type<true>(d, [&]<class T>(T) {
     forward<T>(axes, planes, static_cast<const T*>(x), static_cast<T*>(y), indices);
   });
 }
 
 void max_windows_backward(DType d, const WindowAxis* axes, int64_t planes, const void* x,
                           const void* gy, void* gx) {
-  by_type(d, [&]<class T>(T) {
+  by_type<false>(d, [&]<class T>(T) {
     backward<T>(axes, planes, static_cast<const T*>(x), static_cast<const T*>(gy),
                 static_cast<T*>(gx));
   });
@@ -289,14 +297,14 @@ void max_windows_backward(DType d, const WindowAxis* axes, int64_t planes, const
 
 void max_windows_last(DType d, const WindowAxis* axes, int64_t images, int64_t channels,
                       const void* x, void* y, int64_t* indices) {
-  by_type(d, [&]<class T>(T) {
+  by_type<true>(d, [&]<class T>(T) {
     forward_last<T>(axes, images, channels, static_cast<const T*>(x), static_cast<T*>(y), indices);
   });
 }
 
 void max_windows_last_backward(DType d, const WindowAxis* axes, int64_t images, int64_t channels,
                                const void* x, const void* gy, void* gx) {
-  by_type(d, [&]<class T>(T) {
+  by_type<false>(d, [&]<class T>(T) {
     backward_last<T>(axes, images, channels, static_cast<const T*>(x), static_cast<const T*>(gy),
                      static_cast<T*>(gx));
   });
