@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -139,8 +141,18 @@ class TypedStorage:
         )
 
 
+@functools.cache
+def _warn_once() -> None:
+    warnings.warn(
+        "Tensor.storage() is deprecated: memory with a type will go away; "
+        "Tensor.untyped_storage() shows the bytes. (Shown once per process.)",
+        stacklevel=3,
+    )
+
+
 def storage_of(tensor: Any) -> TypedStorage:
     """`tensor.storage()`."""
+    _warn_once()
     return TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype)
 
 

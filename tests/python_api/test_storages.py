@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 import sys
+import warnings
 import weakref
 
 import pytest
@@ -82,3 +83,15 @@ def test_files_refused(tmp_path):
     short.write_bytes(b"abc")
     with pytest.raises(RuntimeError, match="has 3 bytes, expected at least 4"):
         torch.UntypedStorage.from_file(str(short), False, 4)
+
+
+def test_memory_with_a_type_is_deprecated_once():
+    from flambeau import storage
+
+    storage._warn_once.cache_clear()
+    with pytest.warns(UserWarning, match="untyped_storage"):
+        assert torch.ones(3).storage().tolist() == [1, 1, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.ones(3).storage()
+        torch.ones(3).untyped_storage()
