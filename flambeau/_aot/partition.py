@@ -24,9 +24,6 @@ from .._ir.symfloat import FloatExpr
 from .mincut import Network
 from .passes import eliminate_dead, is_random, is_view
 
-#: structured entries whose loops are those of pointwise ones
-_CHEAP = frozenset(("_to_copy", "copy_.new", "fill_.new", "full", "zeros"))
-
 
 @dataclass
 class Parts:
@@ -40,10 +37,10 @@ class Parts:
 
 def is_cheap(node: Node) -> bool:
     """Computing it again costs little more than reading what it computes."""
-    op = resolve(node.target).op
     if is_random(node):
         return False
-    if op.kind in ("pointwise", "view") or node.target in _CHEAP:
+    op = resolve(node.target).op
+    if op.kind in ("pointwise", "view") or op.option("element"):
         return True
     return bool(op.option("factory") or op.option("like_factory"))
 
@@ -115,7 +112,7 @@ def _runs_alone(node: Node) -> bool:
     if is_cheap(node):
         return False
     op = resolve(node.target).op
-    return op.rules.get("decompose") is None and not op.option("reduce")
+    return op.rules.get("decompose") is None and op.looped is None
 
 
 def _as_needed(early: list[Node], late: list[Node]) -> list[Node]:

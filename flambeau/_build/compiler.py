@@ -76,7 +76,7 @@ class Entry:
     vjp: Vjp | None = None
     jvp: Jvp | None = None
     batching: Batching | None = None
-    plan: Any = None  # kernels of a pointwise operation or reduction, by `pointwise.plan`
+    plan: Any = None  # kernels of a pointwise operation, by `pointwise.plan`
 
     @property
     def is_primitive(self) -> bool:
@@ -144,7 +144,7 @@ def compile_table(ops: Sequence[Op], constants: dict[str, dict[str, ast.expr]]) 
 def _entry(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Entry:
     _check_options(op)
     entry = Entry(op)
-    if op.kind in ("pointwise", "reduction"):
+    if op.kind == "pointwise":
         from . import pointwise
 
         plan = entry.plan = pointwise.plan(op)

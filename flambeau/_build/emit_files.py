@@ -82,7 +82,7 @@ def _own_memory(unit: Unit) -> str:
 
 
 def _entry(e: Entry, overloaded: Callable[[str], bool]) -> list[str]:
-    if e.op.kind in ("pointwise", "reduction"):
+    if e.op.kind == "pointwise":
         return emit_pointwise.emit(e, overloaded)
     return emit_op.emit(e, overloaded)
 

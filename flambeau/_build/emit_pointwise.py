@@ -1,4 +1,4 @@
-"""C++ of pointwise operations and reductions around their generated kernels.
+"""C++ of pointwise operations around their generated kernels.
 
 The kernels and their fused derivatives come from `pointwise.plan`; here are the call path, the
 recording, and the in-place and out= forms. With gradients recorded during backward the derivative
@@ -34,7 +34,7 @@ Overloaded = Callable[[str], bool]
 
 
 def emit(entry: Entry, overloaded: Overloaded) -> list[str]:
-    """All C++ of a pointwise operation or a reduction."""
+    """All C++ of a pointwise operation."""
     op = entry.op
     lines = _selector(entry, overloaded)
     lines += derivative(entry, overloaded, _fused(entry))

@@ -40,6 +40,9 @@ AUTOCAST = {
     "float32": "Autocast::Float32",
     "widest": "Autocast::Widest",
 }
+#: options that name a rule of compiled loops: an element is a function of its index; operands are
+#: written side by side; dims are swept
+LOOPS = ("element", "join", "reduction")
 #: parameters of these names number dims: they move by one when a batch comes in front
 DIM_NAMES = frozenset({"dim", "dims", "dim0", "dim1", "dim2", "dimension"})
 
@@ -80,7 +83,7 @@ class Op:
     """One entry of the table (one overload of one public name)."""
 
     name: str  # public and C++ name (C++ overloads share it)
-    kind: str  # pointwise | reduction | view | structured | composite
+    kind: str  # pointwise | view | structured | composite
     params: list[Param]
     returns: Type
     node: ast.FunctionDef
@@ -142,6 +145,15 @@ class Op:
         return self.options.get(name, default)
 
     @property
+    def looped(self) -> tuple[str, str] | None:
+        """Kind and name of the rule by which compiled loops do the work of a structured entry.
+
+        One of the options in `LOOPS`; None where a kernel is called.
+        """
+        found = [(kind, str(self.options[kind])) for kind in LOOPS if kind in self.options]
+        return found[0] if found else None
+
+    @property
     def batchable(self) -> tuple[str, ...]:
         """Tensor parameters that may have a batch in front, all of them together (`batch=`)."""
         named = self.options.get("batch", ())
@@ -170,6 +182,6 @@ class Op:
     @property
     def has_out(self) -> bool:
         """An out= form is derived."""
-        ok = self.kind in ("pointwise", "reduction", "structured") and not self.mutates
+        ok = self.kind in ("pointwise", "structured") and not self.mutates
         tensors = all(t.base == "Tensor" for t in self.outputs)
         return bool(self.options.get("out", ok and tensors))

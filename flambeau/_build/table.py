@@ -18,7 +18,7 @@ from .._ir.types import parse_params, parse_type
 from .model import Op, Rule, numbered
 from .outline import Piece, cut, entry_files, written_out
 
-KINDS = ("pointwise", "reduction", "view", "structured", "composite")
+KINDS = ("pointwise", "view", "structured", "composite")
 RULES = ("vjp", "jvp", "vmap", "samples", "decompose")
 
 

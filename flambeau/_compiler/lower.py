@@ -8,11 +8,11 @@ Lowering decides nothing about speed beyond that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._ir.entries import resolve
+from .._ir.entries import Target, resolve
 from .._ir.graph import Arg, Dim, Graph, Node, ScalarType, TensorType, Value, dim, values_of
 from .._ir.symexpr import Expr, expr, product, symbol
 from .._ir.symfloat import FloatExpr, SymFloat
@@ -30,6 +30,12 @@ NUMBERS = (Expr, FloatExpr, int, float, complex, str)
 #: operation of a FloatExpr -> primitive
 FLOAT_OPS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow"}
 FLOAT_OPS |= {name: name for name in ("sqrt", "exp", "log", "cos", "sin")}
+#: kind of rule (`Op.looped`) -> name of the rule -> how it is lowered
+RULES: dict[str, Mapping[str, movement.Rule]] = {
+    "element": movement.ELEMENTS,
+    "join": movement.JOINS,
+    "reduction": reductions.RULES,
+}
 
 
 @dataclass(eq=False)
@@ -197,8 +203,8 @@ class Lowering:
         args = [self.value(a) for a in node.args]
         if self.empty(node) or self.unsayable(node, op, args):
             self.call(node, args)
-        elif node.target in movement.RULES:
-            if movement.RULES[node.target](self, node, args):
+        elif rule := self.loops(target):
+            if rule(self, node, args):
                 self.call(node, args)
         elif target.form:
             self.call(node, args)
@@ -209,8 +215,6 @@ class Lowering:
                 self.call(node, args)
         elif op.kind == "view":
             self.view(node, op, args)
-        elif op.uid in reductions.RULES:
-            reductions.RULES[op.uid](self, node, args)
         else:
             self.call(node, args)
         for v in node.outs:
@@ -223,6 +227,14 @@ class Lowering:
                 continue
             if x.view is None and self.uses.get(v, 0) > 1:
                 self.realise(x, node.where)
+
+    @staticmethod
+    def loops(target: Target) -> movement.Rule | None:
+        """The rule that the entry's option names, see `Op.looped`."""
+        if target.mutates or target.op.looped is None:
+            return None
+        kind, rule = target.op.looped
+        return RULES[kind][rule]
 
     def is_used(self, v: Value) -> bool:
         """A node or the result of the graph needs it."""

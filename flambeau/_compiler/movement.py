@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._ir.entries import resolve
 from .._ir.graph import Node, TensorType
 from .._ir.symexpr import Expr, expr
 from .._trace import fake as fakes
@@ -57,9 +58,9 @@ def _filled(position: int) -> Rule:
 
 
 def _arange(lowering: Lowering, node: Node, args: list[Any]) -> bool | None:
-    whole = node.target == "arange_1"
-    start, step = (0, 1) if whole else (args[0], args[2])
-    given = (args[0],) if whole else args[:3]
+    params = resolve(node.target).op.params
+    numbers = {p.name: a for p, a in zip(params, args, strict=True) if p.type.base == "Number"}
+    start, step, given = numbers.get("start", 0), numbers.get("step", 1), numbers.values()
     if not all(isinstance(x, (int, Expr)) for x in given) or REGISTER[node.out.dtype] != "int64_t":
         return True
 
@@ -169,18 +170,15 @@ def _gap(lowering: Lowering, like: Any, dim: int, size: int) -> Any:
     return type(like)(fake, at=lambda index: zero, zero=True)
 
 
-#: target of a node -> how it is lowered
-RULES: dict[str, Rule] = {
-    "_to_copy": _copy,
-    "copy_.new": _copied_into,
-    "fill_.new": _filled(1),
-    "full": _filled(1),
-    "zeros": _zeros,
-    "new_zeros": _zeros,
-    "arange": _arange,
-    "arange_1": _arange,
-    "flip": _flip,
-    "tril": _triangle("le"),
-    "triu": _triangle("ge"),
-    "cat": _cat,
+#: option `element` or `join` of an entry -> how it is lowered
+ELEMENTS: dict[str, Rule] = {
+    "copied": _copy,
+    "taken": _copied_into,
+    "given": _filled(1),
+    "zero": _zeros,
+    "counted": _arange,
+    "mirrored": _flip,
+    "below": _triangle("le"),
+    "above": _triangle("ge"),
 }
+JOINS: dict[str, Rule] = {"along": _cat}

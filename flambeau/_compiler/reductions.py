@@ -107,12 +107,12 @@ def _logical(combine: str) -> Rule:
     return rule
 
 
-#: uid of an entry -> how it becomes stages
+#: option `reduction` of an entry -> how it becomes stages
 RULES: dict[str, Rule] = {
-    "sum": _sum,
-    "mean": _mean,
-    "amax": _extreme("maximum"),
-    "amin": _extreme("minimum"),
-    "any": _logical("logical_or"),
-    "all": _logical("logical_and"),
+    "total": _sum,
+    "average": _mean,
+    "greatest": _extreme("maximum"),
+    "least": _extreme("minimum"),
+    "some": _logical("logical_or"),
+    "every": _logical("logical_and"),
 }

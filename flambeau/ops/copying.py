@@ -14,7 +14,7 @@ def _check_has_data(input: Tensor, to_meta: bool) -> None:
 
 @structured(
     kernel="copy_", inplace_kernel=True, namespaces=(), method=True, cpu_params=("src",),
-    nothing_from_itself="src",
+    nothing_from_itself="src", element="taken",
 )  # fmt: skip
 def copy_(self: Tensor, src: Tensor | Number, non_blocking: bool = False) -> Tensor:
     """Overwrites `self` with `src`, broadcast and converted.
@@ -45,7 +45,7 @@ def _(self, src, non_blocking, src_b):
 
 @structured(
     kernel="copy_into", namespaces=(), method=False, out=False, batch=True, cpu_params=("self",),
-    named_without=("CloneBackward", "dtype", "device"),
+    named_without=("CloneBackward", "dtype", "device"), element="copied",
 )  # fmt: skip
 def _to_copy(
     self: Tensor,
@@ -121,7 +121,9 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
     return _to_copy(self, None, memory_format)
 
 
-@structured(kernel="fill_", inplace_kernel=True, method=True, batch=True, idempotent=True)
+@structured(
+    kernel="fill_", element="given", inplace_kernel=True, method=True, batch=True, idempotent=True
+)
 def fill_(self: Tensor, value: Number) -> Tensor:
     """Sets every entry to `value`.
 

@@ -86,7 +86,7 @@ def empty_permuted(
     return empty_strided(size, stride, dtype=dtype, device=device)
 
 
-@structured(kernel="fill_value", factory=True, method=False, differentiable=False)
+@structured(kernel="fill_value", element="given", factory=True, method=False, differentiable=False)
 def full(
     size: Ints, fill_value: Number, *, dtype: DType | None = None, device: Device | None = None
 ) -> Tensor:
@@ -100,7 +100,7 @@ def full(
     return empty(size, dtype=d, device=device)
 
 
-@structured(kernel="fill_zeros", factory=True, method=False, differentiable=False)
+@structured(kernel="fill_zeros", element="zero", factory=True, method=False, differentiable=False)
 def zeros(size: Ints, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:
     """Tensor of shape `size` filled with zeros.
 
@@ -266,6 +266,7 @@ def _(self, size, fill_value, dtype, device, batch):
 
 @structured(
     kernel="new_zeros",
+    element="zero",
     namespaces=(),
     factory=True,
     method=True,
@@ -309,6 +310,7 @@ def _is_inexact(x: Number) -> bool:
 
 @structured(
     kernel="arange",
+    element="counted",
     factory=True,
     out_any_shape=True,
     method=False,
@@ -349,6 +351,7 @@ def arange(
 
 @arange.overload(
     kernel="arange_to",
+    element="counted",
     factory=True,
     out_any_shape=True,
     method=False,

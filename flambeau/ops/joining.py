@@ -10,6 +10,7 @@ from flambeau.ops._lang import *
 
 @structured(
     kernel="cat",
+    join="along",
     aliases=("concat", "concatenate"),
     method=False,
     autocast="widest",
@@ -72,7 +73,7 @@ def _(g, tensors: Tensors, dim: int):
     return out
 
 
-@structured(kernel="flip", linear=True, out=False, batch=True)
+@structured(kernel="flip", element="mirrored", linear=True, out=False, batch=True)
 def flip(input: Tensor, dims: Ints) -> Tensor:
     """Copy with the order of entries reversed along `dims`.
 
@@ -129,7 +130,9 @@ def _(input, shifts, dims, batch):
     return input.roll(shifts, [wrap_dim(d, input.ndim - 1) + 1 for d in dims])
 
 
-@structured(kernel="tril", inplace=True, linear=True, batch=True, sizes=("diagonal",))
+@structured(
+    kernel="tril", element="below", inplace=True, linear=True, batch=True, sizes=("diagonal",)
+)
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """Lower triangle of the last two dims; the rest is zero.
 
@@ -146,7 +149,9 @@ def _(g, diagonal: int):
     return g.tril(diagonal)
 
 
-@structured(kernel="triu", inplace=True, linear=True, batch=True, sizes=("diagonal",))
+@structured(
+    kernel="triu", element="above", inplace=True, linear=True, batch=True, sizes=("diagonal",)
+)
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """Upper triangle of the last two dims; the rest is zero.
 

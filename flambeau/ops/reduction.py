@@ -62,7 +62,7 @@ def _count_reduced(shape: Ints, dim: Ints | None) -> int:
     return n
 
 
-@structured(kernel="sum", linear=True, batch=True, all_dims=True, out_cast=True)
+@structured(kernel="sum", reduction="total", linear=True, batch=True, all_dims=True, out_cast=True)
 def sum(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -82,7 +82,9 @@ def _(g, input, dim, keepdim):
     return wide if g.dtype == input.dtype else wide.to(input.dtype)
 
 
-@structured(kernel="mean", linear=True, batch=True, all_dims=True, out_cast=True)
+@structured(
+    kernel="mean", reduction="average", linear=True, batch=True, all_dims=True, out_cast=True
+)
 def mean(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -110,7 +112,7 @@ def _(g, input, dim, keepdim):
     return part if g.dtype == input.dtype else part.to(input.dtype)
 
 
-@structured(kernel="any", differentiable=False, batch=True, out_also=("UInt8",))
+@structured(kernel="any", reduction="some", differentiable=False, batch=True, out_also=("UInt8",))
 def any(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tensor:
     """Is any entry along `dim` other than zero? bool, but uint8 for uint8.
 
@@ -122,7 +124,7 @@ def any(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tenso
     return empty(_shape_without(input.shape, dims, keepdim), dtype=kind, like=input)
 
 
-@structured(kernel="all", differentiable=False, batch=True, out_also=("UInt8",))
+@structured(kernel="all", reduction="every", differentiable=False, batch=True, out_also=("UInt8",))
 def all(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tensor:
     """Are all entries along `dim` other than zero? bool, but uint8 for uint8.
 

@@ -9,7 +9,10 @@ import flambeau as torch
 from flambeau import nn
 from flambeau._aot import aot, callable_of
 from flambeau._aot.mincut import Network
+from flambeau._aot.partition import partition
 from flambeau._aot.passes import clean
+from flambeau._compiler.lower import RULES
+from flambeau._ir.entries import entries
 from flambeau._ir.graph_text import parse, show
 from flambeau._ir.graph_verify import verify
 from flambeau._trace import trace
@@ -333,6 +336,34 @@ def test_what_kernels_take_on_both_sides_is_saved():
     targets = [n.target for n in backward.nodes]
     # the products run first: neither gelu nor anything else of forward is computed again for them
     assert targets.index("mm") < min(targets.index(t) for t in ("erf", "exp") if t in targets)
+
+
+def test_what_loops_only_move_is_computed_again():
+    def f(x):
+        return x.tril().sin() * x.triu().cos() + x.flip(0).tanh()
+
+    made = compiled(f, doubles((8, 8))())[1]
+    assert made.metadata.saved == 1
+    check(f, doubles((8, 8)))
+
+
+@pytest.mark.parametrize("call", ["sum(%3, None, False, None)", "amax(%3, (0,), False)"])
+def test_what_a_loop_reduces_need_not_be_in_memory(call):
+    shape = "8" if "amax" in call else ""
+    # backward hands sin(x) to a product; forward does not, it reduces it in a loop
+    joint = parse(
+        "graph(%0: f32[8, 8], %1: f32[8, 8]):\n  %3: f32[8, 8] = sin(%0)\n"
+        f"  %4: f32[{shape}] = {call}\n  %5: f32[8, 8] = mm(%1, %3)\n  return %4, %5\n"
+    )
+    parts = partition(verify(joint, "primitive"), 1, (joint.inputs[1],), recompute=True)
+    assert parts.saved == [joint.inputs[0]]
+    assert [n.target for n in parts.backward.nodes] == ["sin", "mm"]
+
+
+def test_the_rules_of_loops_that_entries_name_exist():
+    named = {op.looped for op in entries().values() if op.looped}
+    assert named == {(kind, name) for kind, rules in RULES.items() for name in rules}
+    assert all(sum(kind in op.options for kind in RULES) <= 1 for op in entries().values())
 
 
 def test_what_is_computed_again_is_computed_when_it_is_needed():
