@@ -9,7 +9,7 @@ import ast
 import pathlib
 from collections import Counter
 
-from flambeau._ir.entries import entries
+from flambeau._table.entries import entries
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = ("_aot", "_capture", "_compiler", "_ir", "_trace")

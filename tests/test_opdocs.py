@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from flambeau._build import table
+from flambeau._table import reader
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -30,7 +30,7 @@ def test_the_index_has_every_public_entry(folder):
         r"^\| `(?:torch|Tensor)\.([\w.]+)` \|", (folder / "index.md").read_text(), re.M
     )
     listed = {name.rpartition(".")[2] for name in rows}
-    shown = [op for op in table.load(ROOT) if op.option("function", True) and not hidden(op)]
+    shown = [op for op in reader.load(ROOT) if op.option("function", True) and not hidden(op)]
     assert len(shown) > 500
     assert [op.name for op in shown if op.option("python_name", op.name) not in listed] == []
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 import flambeau as torch
-from flambeau._build import table
-from flambeau._build.model import Op
 from flambeau._ir.types import Param
+from flambeau._table import reader
+from flambeau._table.model import Op
 
 ROOT = Path(__file__).resolve().parents[1]
 DTYPES = (
@@ -148,7 +148,7 @@ def targets() -> list[Target]:
     """Every public function, method, in-place and out= form, and indexing."""
     out: list[Target] = []
     seen: set[str] = set()
-    for op in table.load(ROOT):
+    for op in reader.load(ROOT):
         if op.name.startswith("_"):
             continue
         for space in op.namespaces:

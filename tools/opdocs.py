@@ -21,8 +21,8 @@ if __package__ is None:  # run as a file; tests import it
 
 from flambeau._build import compiler  # noqa: E402
 from flambeau._build.emit_bindings import Form, Group, groups  # noqa: E402
-from flambeau._build.model import Op  # noqa: E402
 from flambeau._ir import ir  # noqa: E402
+from flambeau._table.model import Op  # noqa: E402
 
 _PREAMBLE = "```python\nimport flambeau as torch\nfrom flambeau.nn import functional as F\n```\n"
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from flambeau._build import emit_op, table
-from flambeau._build.model import Op
+from flambeau._build import emit_op
+from flambeau._table import reader
+from flambeau._table.model import Op
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -72,7 +73,7 @@ def sites(op: Op, root: Path = ROOT) -> list[Site]:
 def crowded(root: Path = ROOT) -> dict[str, list[Site]]:
     """Entries whose hand-written sites lie in more than two files."""
     out = {}
-    for op in table.load(root):
+    for op in reader.load(root):
         places = sites(op, root)
         if len({s.file for s in places}) > 2:
             out[op.uid] = places
@@ -85,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not names:
         print(__doc__)
         return 2
-    ops = table.load(ROOT)
+    ops = reader.load(ROOT)
     status = 0
     for name in names:
         found = [op for op in ops if name in (op.name, op.uid)]

@@ -19,9 +19,9 @@ from typing import Any
 
 import flambeau
 
-from .._ir.entries import record
 from .._ir.graph import Graph, Node, TensorType, Value, values_of
 from .._ir.symexpr import product
+from .._table.entries import record
 from .._trace.fake import Fake, of_type, symbolic
 from .._trace.functional import PrimitiveRecorder
 from .passes import eliminate_dead

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._ir.entries import resolve
 from .._ir.graph import Graph, Node, Value, values_of
+from .._ir.targets import resolve
 from .._trace import table
 from .passes import is_view
 

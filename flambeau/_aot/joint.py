@@ -11,8 +11,9 @@ from typing import Any
 
 import flambeau
 
-from .._ir.entries import record, resolve
 from .._ir.graph import Graph, Node, TensorType, Value, values_of
+from .._ir.targets import resolve
+from .._table.entries import record
 from .._trace import geometry, table
 from .._trace.dtypes import result_type
 from .._trace.fake import Fake, of_type

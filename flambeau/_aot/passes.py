@@ -6,8 +6,8 @@ from typing import Any
 
 import flambeau
 
-from .._ir.entries import resolve
 from .._ir.graph import CUSTOM, Graph, Node, Value, map_values, values_of
+from .._ir.targets import resolve
 
 
 def is_view(node: Node) -> bool:

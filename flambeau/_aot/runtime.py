@@ -17,9 +17,9 @@ from .._ir.graph_run import prepare
 from .._ir.graph_text import parse, show
 from .._ir.graph_verify import checked
 from .._ir.logs import enabled
-from .._ir.native import Function
 from .metadata import Alias
 from .narrow import narrowed
+from .native import Function
 from .pipeline import Compiled
 
 BackEnd = Callable[[Graph], Callable[..., Sequence[Any]]]

@@ -9,17 +9,25 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from .._ir import ir
 from .._ir.errors import CompileError
 from .._ir.frontend import compile_function
-from .._ir.types import INT, NONE, Type, parse_params
-from . import table
-from .analysis import SlotUses, is_measured, metadata_type, take_metadata
-from .model import AUTOCAST, Op, Rule
-from .outline import entry_files
-from .rules import RuleParam, compile_rule, grad_type, never
+from .._ir.types import INT, Type, parse_params
+from .._table import pointwise, reader
+from .._table.facts import (
+    SlotUses,
+    body_returns,
+    is_measured,
+    makes_alias,
+    metadata_type,
+    take_metadata,
+    tensor_slots,
+)
+from .._table.model import AUTOCAST, Op, Rule
+from .._table.outline import entry_files
+from .._table.pointwise import Plan
+from .._table.rules import RuleParam, compile_rule, grad_type, never
 
 
 @dataclass
@@ -76,7 +84,13 @@ class Entry:
     vjp: Vjp | None = None
     jvp: Jvp | None = None
     batching: Batching | None = None
-    plan: Any = None  # kernels of a pointwise operation, by `pointwise.plan`
+    plan: Plan | None = None  # kernels of a pointwise operation, by `pointwise.plan`
+
+    @property
+    def pointwise(self) -> Plan:
+        """The plan of an entry that is known to be pointwise."""
+        assert self.plan is not None
+        return self.plan
 
     @property
     def is_primitive(self) -> bool:
@@ -102,27 +116,11 @@ class Unit:
         return len(self.by_name.get(name, ())) > 1
 
 
-def makes_alias(f: ir.Function) -> bool:
-    """The body makes its view itself, by `strided` or `alias_of`."""
-    return any(
-        x.op == "core" and x.attr in ("strided", "alias_of")
-        for s in ir.statements(f.body)
-        for e in s.exprs()
-        for x in e.walk()
-    )
-
-
-def body_returns(op: Op) -> Type:
-    """Type that the body of an entry returns: rules that only check return nothing."""
-    only_checks = op.option("dynamic") or op.option("inplace_kernel") or op.mutated_lists
-    return NONE if op.kind == "structured" and only_checks else op.returns
-
-
 def load(root: Path) -> Unit:
     """Reads and compiles the whole table; errors are collected, not raised."""
     errors: list[CompileError] = []
-    ops = table.load(root, errors)
-    constants = {str(p.relative_to(root)): table.constants(p) for p in entry_files(root)}
+    ops = reader.load(root, errors)
+    constants = {str(p.relative_to(root)): reader.constants(p) for p in entry_files(root)}
     unit = compile_table(ops, constants)
     unit.errors[:0] = errors
     return unit
@@ -145,8 +143,6 @@ def _entry(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Entry:
     _check_options(op)
     entry = Entry(op)
     if op.kind == "pointwise":
-        from . import pointwise
-
         plan = entry.plan = pointwise.plan(op)
         if plan.selector is not None:
             entry.body = compile_function(
@@ -205,13 +201,6 @@ def _refuse_useless_rules(entry: Entry) -> None:
                 f"@{entry.op.name}.{kind} would never be used",
                 entry.op.file, entry.op.rules[kind].node,
             )  # fmt: skip
-
-
-def tensor_slots(op: Op) -> list[int]:
-    """Positions of the tensor parameters."""
-    return [
-        i for i, p in enumerate(op.params) if p.type.base in ("Tensor", "Tensors", "OptTensors")
-    ]
 
 
 def _derived_rule(op: Op, node: ast.FunctionDef) -> Rule:

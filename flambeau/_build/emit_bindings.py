@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from .._ir.types import TENSOR, Param, Type
+from .._table.model import Op
 from . import declare
 from .compiler import Unit
 from .emit_op import default_text
-from .model import Op
 
 _HEAD = "// Generated from flambeau/ops by flambeau._build; do not edit.\n"
 _OPEN = "namespace flambeau::python {\n"

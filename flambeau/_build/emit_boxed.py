@@ -9,11 +9,12 @@ import ast
 import json
 from collections.abc import Callable, Sequence
 
+from .._table.model import DIM_NAMES, Op
 from .compiler import Entry
+from .cpp_types import cpp_param, cpp_value
 from .emit_op import cpp_name, needs_test
 from .emit_stmt import BodyEmitter
 from .emit_vjp import forward_value
-from .model import AUTOCAST, DIM_NAMES, Op, cpp_param, cpp_value
 
 
 def _unbox(op: Op, i: int) -> str:
@@ -289,7 +290,7 @@ def descriptor(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
     if not needs_test(entry):
         fields.append(".differentiable = false")
     if op.option("autocast"):
-        fields.append(f".autocast = {AUTOCAST[str(op.option('autocast'))]}")
+        fields.append(f".autocast = Autocast::{str(op.option('autocast')).capitalize()}")
     return [*lines, f"const OpDesc desc::{op.uid} = {{", f"    {', '.join(fields)}}};"]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from .._ir import ir
 from .._ir.intrinsics import DTYPES
 from .._ir.types import TENSOR, Type
-from .model import cpp_value
+from .cpp_types import cpp_value
 
 CPP_KEYWORDS = frozenset(
     "alignas and asm auto bool break case catch char class const continue default delete do "

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from . import declare, emit_boxed, emit_op, emit_pointwise, pointwise
+from . import declare, emit_boxed, emit_calls, emit_op, emit_pointwise
 from .compiler import Entry, Unit
 
 LIMIT = 1800
@@ -29,7 +29,7 @@ def all_files(unit: Unit) -> dict[str, str]:
         "table.json": _table(unit),
     }
     files.update(_sources(unit))
-    files.update(pointwise.files([e.plan for e in unit.entries if e.plan is not None]))
+    files.update(emit_calls.files([e.plan for e in unit.entries if e.plan is not None]))
     return files
 
 

@@ -7,112 +7,63 @@ around sine and cosine. See Note [Compute types] in csrc/kernels/pointwise.h.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 
+from .._table.kernel import Kernel
+from .._table.scalar_expr import Node, topological
 from ..ops.scalar import PRIMITIVES
-from .scalar_expr import Node, topological
 
 #: index in Compute -> C++ type of the loop
 COMPUTE = ("float", "double", "int64_t", "uint64_t", "bool", "C64", "C128")
-_TRIG = ("sin", "cos", "tan", "sinc")
 _CHUNK = 512  # elements looked at for large angles before they are computed
-# Functions that csrc/kernels/vector_lanes.h has for 16 floats at a time. A call costs more than
-# half of what they do, so loops in which all else is arithmetic are written in lanes as a whole.
-_BY_LANES = {"exp", "tanh", "erf", "sigmoid", "sin", "cos", "tan"}
-_LANE_ARITHMETIC = {"add", "sub", "mul", "div", "neg", "square", "reciprocal", "sqrt", "rsqrt"}
-# What computes with truths as they lie in memory, eight times as many at once as integers.
-_OF_TRUTHS = {
-    f"{kind}_{name}" for kind in ("bitwise", "logical") for name in ("and", "or", "xor", "not")
-} | {"eq", "ne"}
-_SAME_KIND = {"angle", "abs", "real", "imag", "complex"}
 
 
-@dataclass
-class Kernel:
-    """One generated kernel: outputs over inputs and number parameters."""
+def _made(k: Kernel) -> list[bool]:
+    """For each of COMPUTE: is the loop made?"""
+    c, used = k.classes, k.primitives
+    whole = k.promote != "float" and not any(p.inexact for p in used) and ("i" in c or "b" in c)
+    signed = any(p.signed for p in used)
+    bools = all(p.bools for p in used)
+    fl, cx = "f" in c, "c" in c
+    return [
+        fl,
+        fl,
+        whole,
+        whole and "i" in c and signed,
+        whole and "b" in c and bools,
+        cx,
+        cx,
+    ]
 
-    name: str  # C++ identifier
-    label: str  # in messages
-    outputs: list[Node]
-    inputs: list[str]
-    params: list[str]
-    conditions: frozenset[str] = frozenset()
-    classes: str = "bifc"
-    promote: str = "same"
-    results: tuple[str, ...] = ()
-    also: list[Node] = field(default_factory=list)
-    #: see `exact` and `rounded` of PointwiseKernel in csrc/kernels/pointwise.h
-    exact: frozenset[str] = frozenset()
-    rounded: frozenset[str] = frozenset()
 
-    @property
-    def compute_types(self) -> list[bool]:
-        """For each of COMPUTE: is the loop made?"""
-        c, nodes = self.classes, topological(self.outputs)
-        inexact = any(n.args and PRIMITIVES[n.op].inexact for n in nodes)
-        whole = self.promote != "float" and not inexact and ("i" in c or "b" in c)
-        signed = any(n.args and PRIMITIVES[n.op].signed for n in nodes)
-        truths = {n.op for n in nodes if n.args} <= _OF_TRUTHS
-        fl, cx = "f" in c, "c" in c
-        return [
-            fl,
-            fl,
-            whole,
-            whole and "i" in c and signed,
-            whole and "b" in c and truths,
-            cx,
-            cx,
-        ]
+def _in_lanes(k: Kernel) -> bool:
+    """Is the loop of float written for vectors of it?
 
-    @property
-    def cost(self) -> int:
-        return sum(PRIMITIVES[n.op].cost for n in topological(self.outputs) if n.args)
+    A call of a function that has such a form costs more than half of what the function does, so
+    loops in which all else is arithmetic are written in lanes as a whole.
+    """
+    lanes = {p.lanes for p in k.primitives}
+    return (
+        "f" in k.classes
+        and not k.conditions
+        and "call" in lanes
+        and "" not in lanes
+        and all(n.kind in ("same", "real") for n in topological(k.outputs))
+        and all(k.result_kind(j) in ("same", "real") for j in range(len(k.outputs)))
+    )
 
-    @property
-    def divides(self) -> bool:
-        return any(n.args and PRIMITIVES[n.op].divides for n in topological(self.outputs))
 
-    @property
-    def in_lanes(self) -> bool:
-        """Is the loop of float written for vectors of it?"""
-        nodes = topological(self.outputs)
-        ops = {n.op for n in nodes if n.args}
-        return (
-            "f" in self.classes
-            and not self.conditions
-            and bool(ops & _BY_LANES)
-            and ops <= _BY_LANES | _LANE_ARITHMETIC
-            and all(n.kind in ("same", "real") for n in nodes)
-            and all(self.result_kind(j) in ("Same", "Real") for j in range(len(self.outputs)))
-        )
+def _has_fixed(k: Kernel) -> bool:
+    """Is there a loop of float whose last input is one number per row?
 
-    @property
-    def has_fixed(self) -> bool:
-        """Is there a loop of float whose last input is one number per row?
-
-        For arithmetic so cheap that spreading that number out first would take as long.
-        """
-        nodes = topological(self.outputs)
-        return (
-            "f" in self.classes
-            and not self.conditions
-            and (len(self.inputs), len(self.outputs)) == (2, 1)
-            and len(_used(self, nodes)) == 2
-            and {n.op for n in nodes if n.args} <= _LANE_ARITHMETIC
-        )
-
-    def result_kind(self, i: int) -> str:
-        """Enumerator of Result for output i."""
-        if self.results and self.results[i] != "same":
-            return self.results[i].capitalize()
-        kind = self.outputs[i].kind
-        if kind == "bool":
-            return "Bool"
-        if kind == "complex":
-            return "Complex"
-        return (
-            "Real" if kind == "real" and "c" in self.classes and self.promote != "real" else "Same"
-        )
+    For arithmetic so cheap that spreading that number out first would take as long.
+    """
+    return (
+        "f" in k.classes
+        and not k.conditions
+        and (len(k.inputs), len(k.outputs)) == (2, 1)
+        and len(_used(k, topological(k.outputs))) == 2
+        and all(p.lanes == "plain" for p in k.primitives)
+    )
 
 
 def _literal(value: object) -> str:
@@ -157,7 +108,7 @@ class _Names:
 
 def _call(n: Node, names: _Names, exact: str) -> str:
     op = n.op
-    suffix = f"<{exact}>" if op in _TRIG else ""
+    suffix = f"<{exact}>" if PRIMITIVES[op].guarded else ""
     if op == "where":
         c, a, b = n.args
         t = names.types[n.kind]
@@ -207,7 +158,7 @@ def _input_names(
 def loop(k: Kernel) -> list[str]:
     """The kernel as a class template with a static `run`."""
     nodes = topological(k.outputs)
-    trig = [n.args[0] for n in nodes if n.op in _TRIG]
+    trig = [n.args[0] for n in nodes if n.args and PRIMITIVES[n.op].guarded]
     lines = [f"struct {k.name} {{"]
     lines += [
         "  template <class T, bool Exact>",
@@ -223,7 +174,7 @@ def loop(k: Kernel) -> list[str]:
         lines.append("    part<T, false>(0, n, in, out, params);")
     else:
         lines += _guarded(k, trig)
-    if k.has_fixed:
+    if _has_fixed(k):
         lines += [
             "  }",
             "  FB_INLINE static void fixed(int64_t n, const void* const* in, void* const* out,",
@@ -256,12 +207,12 @@ def _pointers(k: Kernel, used: set[int], outputs: bool) -> list[str]:
 def _out_type(k: Kernel, j: int) -> str:
     kind = k.result_kind(j)
     return {
-        "Same": "T",
-        "Real": "R",
-        "Bool": "bool",
-        "Complex": "C",
-        "Int32": "int32_t",
-        "Int64": "int64_t",
+        "same": "T",
+        "real": "R",
+        "bool": "bool",
+        "complex": "C",
+        "int32": "int32_t",
+        "int64": "int64_t",
     }[kind]
 
 
@@ -277,7 +228,7 @@ def _body(k: Kernel, nodes: list[Node], exact: str, fixed: bool = False) -> list
     first, last = ("0", "n") if fixed else ("from", "to")
     if number is not None:
         lines.append(f"    {loads.pop(number)}")
-    elif k.in_lanes:
+    elif _in_lanes(k):
         lines += _lanes(k, nodes, exact)
     lines += ["#pragma GCC ivdep", f"    for (int64_t i = {first}; i < {last}; ++i) {{"]
     lines += [f"      {x}" for x in [*loads.values(), *_statements(nodes, names, exact, "t")]]
@@ -332,7 +283,7 @@ def isa_source(kernels: Sequence[Kernel], name: str) -> str:
     lines = [
         "// Generated from flambeau/ops by flambeau._build; do not edit.",
         '#include "kernels/loop_params.h"',
-        *(['#include "kernels/vector_lanes.h"'] if any(k.in_lanes for k in kernels) else []),
+        *(['#include "kernels/vector_lanes.h"'] if any(_in_lanes(k) for k in kernels) else []),
         "",
         "namespace flambeau::kernels::FB_ISA {",
         "namespace {",
@@ -344,10 +295,10 @@ def isa_source(kernels: Sequence[Kernel], name: str) -> str:
     for k in kernels:
         entries = [
             f"{k.name}::run<{t}>" if made else "nullptr"
-            for t, made in zip(COMPUTE, k.compute_types, strict=True)
+            for t, made in zip(COMPUTE, _made(k), strict=True)
         ]
         lines.append(f"extern const LoopTable loops_{k.name};")
-        fixed = f", by_rows<{k.name}::fixed>" if k.has_fixed else ""
+        fixed = f", by_rows<{k.name}::fixed>" if _has_fixed(k) else ""
         lines.append(f"const LoopTable loops_{k.name} = {{{{{', '.join(entries)}}}{fixed}}};")
     return "\n".join([*lines, "", "}  // namespace flambeau::kernels::FB_ISA", ""])
 
@@ -376,7 +327,9 @@ def table_source(kernels: Sequence[Kernel]) -> str:
         conditions, exact = _bits(k.inputs, k.conditions), _bits(k.inputs, k.exact)
         rounded = _bits(k.params, k.rounded)
         promote = {"same": "Same", "float": "Float", "first": "First"}[k.promote]
-        results = ", ".join(f"Result::{k.result_kind(j)}" for j in range(len(k.outputs)))
+        results = ", ".join(
+            f"Result::{k.result_kind(j).capitalize()}" for j in range(len(k.outputs))
+        )
         lines += [
             f"const PointwiseKernel kernel_{k.name} = {{",
             f'    "{k.label}", {len(k.inputs)}, {len(k.outputs)}, {len(k.params)},',

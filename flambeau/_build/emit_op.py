@@ -9,7 +9,10 @@ import ast
 from collections.abc import Callable, Sequence
 
 from .._ir.types import Param, Type
-from .compiler import Entry, body_returns
+from .._table.facts import body_returns
+from .._table.model import Op
+from .compiler import Entry
+from .cpp_types import cpp_param, cpp_value
 from .emit_expr import ExprEmitter, constant, named_constant
 from .emit_stmt import BodyEmitter
 from .emit_vjp import (
@@ -21,7 +24,6 @@ from .emit_vjp import (
     results_of,
     vjp_function,
 )
-from .model import Op, cpp_param, cpp_value
 
 Overloaded = Callable[[str], bool]
 _NAMES = ExprEmitter(lambda _: False)

@@ -1,15 +1,17 @@
 """C++ of pointwise operations around their generated kernels.
 
-The kernels and their fused derivatives come from `pointwise.plan`; here are the call path, the
-recording, and the in-place and out= forms. With gradients recorded during backward the derivative
-runs as tensor operations, else as the fused kernel.
+The kernels and their fused derivatives come from `pointwise.plan`, calls of them from `emit_calls`;
+here are the call path, the recording, and the in-place and out= forms. With gradients recorded
+during backward the derivative runs as tensor operations, else as the fused kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from . import emit_calls
 from .compiler import Entry
+from .cpp_types import cpp_value
 from .emit_op import (
     bind_results,
     cpp_args,
@@ -28,7 +30,6 @@ from .emit_op import (
 )
 from .emit_stmt import BodyEmitter
 from .emit_vjp import node_type, results_of
-from .model import cpp_value
 
 Overloaded = Callable[[str], bool]
 
@@ -62,7 +63,7 @@ def _fused(entry: Entry) -> list[str]:
         return []
     d = vjp.differentiable
     needed = [f"need[{d.index(k)}].wanted" if k in d else "false" for k in range(len(vjp.slots))]
-    statements = entry.plan.backward([g.name for g in vjp.grads], needed)
+    statements = emit_calls.backward(entry.pointwise, [g.name for g in vjp.grads], needed)
     if not statements:
         return []
     return ["  if (!modes.grad && !intercepted()) {", *("    " + s for s in statements), "  }"]
@@ -74,7 +75,7 @@ def _function(entry: Entry) -> list[str]:
     return [
         f"{cpp_value(op.returns)} {op.name}({cpp_params(op)}) {{",
         modes(op),
-        *bind_results(op, entry.plan.call(args)),
+        *bind_results(op, emit_calls.call(entry.pointwise, args)),
         *recording(entry),
         f"  return {'result' if len(op.outputs) == 1 else 'results'};",
         "}",
@@ -104,7 +105,7 @@ def _inplace(entry: Entry, overloaded: Overloaded) -> list[str]:
             f"  Ref<{node_type(op)}> node;",
             f"  if (record) node = {op.uid}_record_inplace({cpp_args(op)});",
         ]
-    lines.append(f"  {entry.plan.call_inplace(self, args)};")
+    lines.append(f"  {emit_calls.call_inplace(entry.pointwise, self, args)};")
     if entry.vjp is not None:
         lines += rebase(entry, self)
     else:
@@ -145,4 +146,9 @@ def _out(entry: Entry) -> list[str]:
     lines += ["  " + x for x in bind_results(op, f"ops::{op.name}({cpp_args(op)})")]
     lines += [f'    assign_out({o}, {r}, "{op.name}");' for o, r in named]
     lines += [f"    return {ret};", "  }"]
-    return [*lines, f"  {entry.plan.call_out(args, outs)};", f"  return {ret};", "}"]
+    return [
+        *lines,
+        f"  {emit_calls.call_out(entry.pointwise, args, outs)};",
+        f"  return {ret};",
+        "}",
+    ]

@@ -10,34 +10,11 @@ from collections.abc import Callable, Sequence
 
 from .._ir import ir
 from .._ir.types import Type
+from .._table.facts import assigned_names, changed_name, used_names
+from .cpp_types import cpp_param, cpp_value
 from .emit_expr import ExprEmitter
-from .model import cpp_param, cpp_value
 
 _BY_VALUE = ("int", "float", "bool", "DType", "Device", "Layout", "MemoryFormat")
-_CHANGES = ("append", "extend", "insert", "pop")
-
-
-def changed_name(s: ir.Stmt) -> str:
-    """Variable that a statement changes without assigning it ("" if none)."""
-    if isinstance(s, ir.SetItem):
-        return s.target.attr
-    for e in s.exprs():
-        for x in e.walk():
-            if x.op == "core" and x.attr in _CHANGES and x.args[0].op == "var":
-                return x.args[0].attr
-    return ""
-
-
-def assigned_names(s: ir.Stmt) -> tuple[str, ...]:
-    if isinstance(s, ir.Let):
-        return (s.name,)
-    if isinstance(s, ir.Unpack):
-        return tuple(n for n in s.names if n)
-    return ()
-
-
-def used_names(s: ir.Stmt) -> set[str]:
-    return {x.attr for e in s.exprs() for x in e.walk() if x.op == "var"}
 
 
 class Declarations:

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from .._ir.types import Param, Type
-from . import table
+from .._table import reader
+from .._table.model import Op
 from .emit_bindings import Form, groups
-from .model import Op
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "flambeau" / "_C" / "_core.pyi"
@@ -310,7 +310,7 @@ def current() -> dict[str, str]:
     import flambeau
 
     homes = vars(flambeau)["_HOMES"]
-    return stubs(table.load(ROOT), homes, sorted(_listed(ROOT / "flambeau" / "functional.py")))
+    return stubs(reader.load(ROOT), homes, sorted(_listed(ROOT / "flambeau" / "functional.py")))
 
 
 def main() -> None:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 
 from .._ir import ir
 from .._ir.types import Type
+from .._table.model import Op
 from .compiler import Entry, Saved, Vjp
+from .cpp_types import cpp_value
 from .emit_expr import ExprEmitter
 from .emit_stmt import BodyEmitter
-from .model import Op, cpp_value
 
 _UNPACK = {
     "tensor": "{0}_.unpack(*this)",

@@ -11,8 +11,8 @@ from typing import Any
 
 import flambeau
 from flambeau import _C
-from flambeau._build.model import Op
-from flambeau._ir.entries import record
+from flambeau._table.entries import record
+from flambeau._table.model import Op
 from flambeau._trace.fake import Fake
 from flambeau._trace.interp import Interpreter
 from flambeau._trace.record import CapturedRecorder, fakes_of

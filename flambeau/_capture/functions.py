@@ -12,8 +12,8 @@ from typing import Any
 import flambeau
 from flambeau import _C
 from flambeau._aot.passes import is_random
-from flambeau._ir.entries import resolve
 from flambeau._ir.graph import CUSTOM, Graph, Node, TensorType, Value, values_of
+from flambeau._ir.targets import resolve
 from flambeau._trace.fake import Fake
 from flambeau._trace.record import is_inexact
 

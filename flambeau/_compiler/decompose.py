@@ -8,13 +8,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from .._build.model import Op
 from .._ir import ir
-from .._ir.entries import file_constants, overloads, record, resolve, updated
 from .._ir.frontend import compile_function
 from .._ir.graph import Graph, Node, Value, map_values
 from .._ir.symexpr import Expr
 from .._ir.symfloat import FloatExpr, SymFloat
+from .._ir.targets import resolve, updated
+from .._table.entries import file_constants, overloads, record
+from .._table.model import Op
 from .._trace import fake as fakes
 from .._trace.functional import PrimitiveRecorder
 from .._trace.interp import Interpreter

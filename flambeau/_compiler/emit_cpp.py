@@ -24,14 +24,13 @@ from .._ir.symexpr import expr, product
 from . import emit_panels, emit_segments, indexing
 from .cpp_text import Scope, c_expr, literal
 from .nest import Accumulate, Nest, Stage, Store
-from .scalar import Scalar, walk
+from .scalar import Scalar, guarded, walk
 
 TILE = 64  # columns swept together
 PIECES = 32  # parts of a split sweep
 GRAIN = 16384  # elements that are worth a second thread
 BLOCK = 4096  # elements added up before they join the sum: keeps rounding errors small
 _COLD = "__attribute__((cold, noinline)) "
-_TRIG = ("sin", "cos", "tan", "sinc")
 
 
 def innermost(nest: Nest) -> int | None:
@@ -112,7 +111,7 @@ class Emitter:
             return f"widen(narrow<{n.value}>({args[0]}))"
         if n.op == "wrap":
             return f"static_cast<int64_t>(static_cast<{n.value}>({args[0]}))"
-        suffix = f"<{self.exact}>" if n.op in _TRIG else ""
+        suffix = f"<{self.exact}>" if guarded(n) else ""
         if n.op == "where":
             suffix = f"<{n.type}>"
         return f"s::{n.op}{suffix}({', '.join(args)})"
@@ -255,7 +254,7 @@ class Emitter:
     def angles(self) -> list[Scalar]:
         """Arguments of trigonometric functions, whose fast form is right below a limit alone."""
         nodes = walk(s.value for s in self.nest.statements)
-        return [n.args[0] for n in nodes if n.op in _TRIG]
+        return [n.args[0] for n in nodes if guarded(n)]
 
     def row(self, exact: str, kept: Sequence[Any], trig: Sequence[Scalar]) -> None:
         """Adds the function for the row at position p; false: an angle was too large."""

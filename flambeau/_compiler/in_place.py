@@ -14,14 +14,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._ir.entries import resolve
 from .._ir.graph import Graph
+from .._ir.targets import resolve
 from .emit_cpp import strategy
 from .emit_segments import Segments
 from .nest import Call, Nest, Program, Stage, Step, Store, View, views_of
-from .scalar import Body, Scalar, rewritten, walk
-
-_REPEATED = ("sin", "cos", "tan", "sinc")  # a nest with these may run a second time
+from .scalar import Body, Scalar, guarded, rewritten, walk
 
 
 def in_place(
@@ -183,7 +181,7 @@ class _Replacement:
             return True  # `follow` has seen that it reads no other part
         stores = [s for s in new.statements if isinstance(s, Store) and s.buffer == self.own]
         nodes = walk(s.value for s in new.statements)
-        if len(stores) != 1 or any(n.op in _REPEATED for n in nodes):
+        if len(stores) != 1 or any(guarded(n) for n in nodes):  # those may run a second time
             return False
         loads = {id(n) for n in nodes if n.op == "load" and n.value[0] == self.own}
         if any(id(n) in loads and n.value[1] != stores[0].index for n in nodes):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._build import scalar_expr
-from .._build.emit_kernels import Kernel
-from .._build.model import Op
+from .._table import scalar_expr
+from .._table.kernel import Kernel
+from .._table.model import Op
 from .._trace import pointwise, table
 from .._trace.dtypes import is_integral
 from .._trace.fake import Fake

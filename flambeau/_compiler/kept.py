@@ -22,10 +22,10 @@ from typing import Any
 import flambeau
 from flambeau import _C
 
+from .._aot.native import Function, Part, Program
 from .._ir import plain, symexpr
 from .._ir.graph import Graph, Node, ScalarType, TensorType, Value
 from .._ir.logs import enabled
-from .._ir.native import Function, Part, Program
 from .._ir.settings import current
 from .._ir.symbols import Guard, ShapeEnv
 from .._ir.symexpr import Expr

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._ir.entries import Target, resolve
 from .._ir.graph import Arg, Dim, Graph, Node, ScalarType, TensorType, Value, dim, values_of
 from .._ir.symexpr import Expr, expr, product, symbol
 from .._ir.symfloat import FloatExpr, SymFloat
+from .._ir.targets import Target, resolve
 from .._trace import fake as fakes
 from .._trace import table
 from .._trace.interp import wrapped

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .._ir.entries import resolve
 from .._ir.graph import Node
 from .._ir.symexpr import Expr, expr
+from .._ir.targets import resolve
 from .._trace import fake as fakes
 from . import indexing
 from .nest import Accumulate, Nest, Stage, Store, View

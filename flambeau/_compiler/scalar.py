@@ -145,3 +145,8 @@ REPEATED = 8
 def cost(x: Scalar) -> int:
     """About how many operations computing x takes, loads aside."""
     return sum(PRIMITIVES[n.op].cost for n in walk([x]) if n.op in PRIMITIVES)
+
+
+def guarded(x: Scalar) -> bool:
+    """Its fast form holds for angles up to a limit alone."""
+    return x.op in PRIMITIVES and PRIMITIVES[x.op].guarded

@@ -2,6 +2,6 @@
 
 `frontend.compile_function` turns an `ast.FunctionDef` into a `Function` of typed expressions and
 nested blocks, which the build compiles to C++ and `_trace` interprets; `printer.dump` shows one.
-`graph*` are the graphs, their text, checks and runs; `sym*` the sizes that vary; `entries` finds
-the table's entries by name; `logs` is FLAMBEAU_LOGS. What the build imports knows no tensors.
+`graph*` are the graphs, their text, checks and runs; `sym*` the sizes that vary; `targets` says
+what a node calls; `logs` is FLAMBEAU_LOGS. What the build imports knows no tensors.
 """

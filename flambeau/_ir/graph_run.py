@@ -12,12 +12,12 @@ from typing import Any
 import flambeau
 from flambeau import _C
 
-from .entries import Target, resolve, updated
 from .graph import Graph, Node, Value, values_of
 from .graph_custom import custom_caller
 from .symbols import ShapeEnv
 from .symexpr import Expr
 from .symfloat import FloatExpr
+from .targets import Target, resolve, updated
 
 Values = dict[Value, Any]
 

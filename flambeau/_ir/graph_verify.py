@@ -12,13 +12,12 @@ from typing import Any
 
 import flambeau
 
-from .._build.model import Op
-from .entries import resolve, updated
 from .graph import CUSTOM, Graph, Node, ScalarType, TensorType, Value, values_of
 from .graph_text import show_node, show_type
 from .symbols import ShapeEnv
 from .symexpr import Expr
 from .symfloat import FloatExpr
+from .targets import Entry, resolve, updated
 from .types import Type
 
 LEVELS = ("captured", "functional", "primitive")
@@ -114,25 +113,25 @@ def _custom(node: Node, text: str) -> None:
     _uses(rule.outputs, defined, text)
 
 
-def _target(node: Node, level: str, text: str) -> Op:
+def _target(node: Node, level: str, text: str) -> Entry:
     try:
         target = resolve(node.target)
     except KeyError:
         raise GraphError(f"graph: the table has no entry {node.target}: {text}") from None
-    op = target.op
+    op: Entry = target.op
     if len(node.args) != len(op.params):
         raise GraphError(
             f"graph: {op.uid} has {len(op.params)} parameters, got {len(node.args)}: {text}"
         )
-    changes = target.mutates or (target.form != "new" and updated(target.op, node.args))
+    changes = target.mutates or (target.form != "new" and updated(op, node.args))
     if level != "captured" and changes:
         raise GraphError(f"graph: {node.target} changes its argument: {text}")
-    if level == "primitive" and target.op.kind == "composite":
+    if level == "primitive" and op.kind == "composite":
         raise GraphError(f"graph: {node.target} is composed of others: {text}")
-    return target.op
+    return op
 
 
-def _arguments(op: Op, node: Node, env: ShapeEnv, text: str) -> None:
+def _arguments(op: Entry, node: Node, env: ShapeEnv, text: str) -> None:
     for p, a in zip(op.params, node.args, strict=True):
         if not _fits(p.type, a):
             raise GraphError(f"graph: {op.uid}: {p.name!r} is {p.type}, got {a!r}: {text}")
@@ -189,7 +188,7 @@ def _fits(t: Type, a: object) -> bool:
     return False
 
 
-def _results(op: Op, node: Node, changed: list[int], text: str) -> None:
+def _results(op: Entry, node: Node, changed: list[int], text: str) -> None:
     of_type = {"int": ScalarType, "float": ScalarType, "bool": ScalarType, "Number": ScalarType}
     outputs = op.outputs
     if len(outputs) == 1 and outputs[0].is_list:

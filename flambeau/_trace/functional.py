@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._build.model import Op
-from .._ir.entries import known, record, updated
 from .._ir.graph import CUSTOM, Graph, Value
 from .._ir.symbols import ShapeEnv
+from .._ir.targets import updated
+from .._table.entries import known, record
+from .._table.model import Op
 from . import geometry
 from .fake import Fake, View, repeats, views_of
 from .interp import Interpreter

@@ -10,10 +10,10 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .._build.model import Op
 from .._ir import ir
 from .._ir.symbols import SymInt
 from .._ir.symfloat import SymFloat
+from .._table.model import Op
 from . import meanings
 from .dtypes import wrapped_dtype
 from .fake import Fake, new

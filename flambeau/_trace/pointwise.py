@@ -12,8 +12,9 @@ from typing import Any
 
 import flambeau
 
-from .._build import pointwise
-from .._build.model import Op
+from .._table import pointwise
+from .._table.entries import record
+from .._table.model import Op
 from . import geometry
 from .dtypes import class_of, is_integral, result_type, to_complex, to_real
 from .fake import Fake, new
@@ -24,8 +25,6 @@ from .meanings import CORE
 @cache
 def plan(uid: str) -> pointwise.Plan:
     """Kernels and derivatives of an entry."""
-    from .._ir.entries import record
-
     return pointwise.plan(record(uid))
 
 
@@ -61,10 +60,12 @@ def computed_dtype(op: Op, inputs: Sequence[Fake]) -> Any:
 
 
 def _result_dtype(kind: str, computed: Any) -> Any:
-    if kind in ("Bool", "Int32", "Int64"):
-        return getattr(flambeau, kind.lower())
-    rules: dict[str, Callable[[Any], Any]] = {"Real": to_real, "Complex": to_complex}
-    return computed if kind == "Same" else rules[kind](computed)
+    rules: dict[str, Callable[[Any], Any]] = {
+        "same": lambda d: d,
+        "real": to_real,
+        "complex": to_complex,
+    }
+    return rules[kind](computed) if kind in rules else getattr(flambeau, kind)
 
 
 def results(op: Op, inputs: Sequence[Fake]) -> list[Fake]:

@@ -15,11 +15,11 @@ import numpy as np
 import flambeau
 from flambeau.backends._attention import USUAL, allowed
 
-from .._build.model import Op
-from .._ir.entries import updated
 from .._ir.graph import Builder, Graph
 from .._ir.symbols import ShapeEnv, Source, SymInt
 from .._ir.symfloat import SymFloat
+from .._ir.targets import updated
+from .._table.model import Op
 from .fake import Fake, plain
 from .interp import Interpreter
 from .stand_ins import check_read, check_results, refuse_place, write_below

@@ -17,11 +17,12 @@ from typing import Any
 import flambeau
 from flambeau import _C
 
-from .._build.model import Op
-from .._ir.entries import record, resolve
 from .._ir.symbols import SymInt
 from .._ir.symfloat import SymFloat
+from .._ir.targets import resolve
 from .._ir.types import Param
+from .._table.entries import record
+from .._table.model import Op
 from .fake import Fake
 from .interp import wrapped
 from .record import Recorder, fake_input

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .._ir.entries import record
+from .._table.entries import record
 from . import geometry
 from .fake import Fake, Memory, repeats
 from .meanings import DataDependent

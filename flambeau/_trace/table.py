@@ -11,14 +11,20 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .._build.analysis import SlotUses, is_measured, is_metadata
-from .._build.compiler import body_returns, makes_alias, tensor_slots
-from .._build.model import Op, Rule
-from .._build.rules import RuleParam, compile_rule, grad_type, never
 from .._ir import ir
-from .._ir.entries import file_constants, overloads, record
 from .._ir.frontend import compile_function
 from .._ir.types import INT, parse_params
+from .._table.entries import file_constants, overloads, record
+from .._table.facts import (
+    SlotUses,
+    body_returns,
+    is_measured,
+    is_metadata,
+    makes_alias,
+    tensor_slots,
+)
+from .._table.model import Op, Rule
+from .._table.rules import RuleParam, compile_rule, grad_type, never
 from . import geometry, meanings, pointwise
 from .dtypes import can_cast
 from .fake import Fake

@@ -17,7 +17,6 @@ from typing import Any
 
 import flambeau
 from flambeau import _C
-from flambeau._ir.entries import overloads, resolve
 from flambeau._ir.graph import Graph as Captured
 from flambeau._ir.graph import Node as Call
 from flambeau._ir.graph import TensorType, Value
@@ -25,6 +24,8 @@ from flambeau._ir.graph_custom import custom_caller
 from flambeau._ir.graph_run import _caller
 from flambeau._ir.symexpr import Expr
 from flambeau._ir.symfloat import FloatExpr
+from flambeau._ir.targets import resolve
+from flambeau._table.entries import overloads
 from flambeau._trace.handwritten import FUNCTIONS
 from flambeau._trace.record import trace
 

@@ -24,7 +24,10 @@ class Primitive:
     zero everywhere, UNKNOWN where it is not: asking for it is refused. `signed`: differs between
     int64 and uint64. `inexact`: not of whole numbers. `divides`: by the second argument, which must
     not be zero among whole numbers. `cost`: rough operations. `library`: it is a function of the
-    extension (csrc/kernels/special.h), which generated code cannot call.
+    extension (csrc/kernels/special.h), which generated code cannot call. `guarded`: the fast form
+    holds for angles up to a limit, an exact one beyond it. `lanes`: how it computes with 16 floats
+    at a time: "plain" by operators, "call" by a function of csrc/kernels/vector_lanes.h. `bools`:
+    computes with bools as they lie in memory, eight times as many at once as integers.
     """
 
     name: str
@@ -36,6 +39,9 @@ class Primitive:
     inexact: bool = False
     divides: bool = False
     library: bool = False
+    guarded: bool = False
+    lanes: str = ""
+    bools: bool = False
     vjp: tuple[str | None, ...] = field(default=())
     jvp: str = ""
 
@@ -54,13 +60,13 @@ def _p(signature: str, *partials: str | None, **options: object) -> Primitive:
 _ALL = (
     _p("underivable(g)"),  # stands for a cotangent or tangent that nobody knows; has no arithmetic
     # Arithmetic
-    _p("add(a, b)", "1", "1"),
-    _p("sub(a, b)", "1", "-1"),
-    _p("mul(a, b)", "b", "a"),
-    _p("div(a, b)", "1 / b", "-(a / b) / b", cost=4),
-    _p("neg(x)", "-1"),
-    _p("reciprocal(x)", "-y * y", cost=4, inexact=True),
-    _p("square(x)", "2 * x"),
+    _p("add(a, b)", "1", "1", lanes="plain"),
+    _p("sub(a, b)", "1", "-1", lanes="plain"),
+    _p("mul(a, b)", "b", "a", lanes="plain"),
+    _p("div(a, b)", "1 / b", "-(a / b) / b", cost=4, lanes="plain"),
+    _p("neg(x)", "-1", lanes="plain"),
+    _p("reciprocal(x)", "-y * y", cost=4, inexact=True, lanes="plain"),
+    _p("square(x)", "2 * x", lanes="plain"),
     _p("floor_divide(a, b)", cost=8, signed=True, divides=True),
     _p("trunc_divide(a, b)", cost=8, signed=True, divides=True),
     _p("remainder(a, b)", "1", "-s.floor_divide(a, b)", cost=8, signed=True, divides=True),
@@ -119,20 +125,20 @@ _ALL = (
     _p("xlogy(a, b)", "s.where((a == 0) & (b <= 0), 0, s.log(b))", "a / b", cost=15),
     _p("xlog1py(a, b)", "s.where((a == 0) & (b <= -1), 0, s.log1p(b))", "a / (b + 1)", cost=15),
     # Comparison, logic, bits
-    _p("eq(a, b)", kind="bool"),
-    _p("ne(a, b)", kind="bool"),
+    _p("eq(a, b)", kind="bool", bools=True),
+    _p("ne(a, b)", kind="bool", bools=True),
     _p("lt(a, b)", kind="bool", signed=True),
     _p("le(a, b)", kind="bool", signed=True),
     _p("gt(a, b)", kind="bool", signed=True),
     _p("ge(a, b)", kind="bool", signed=True),
-    _p("logical_and(a, b)", kind="bool"),
-    _p("logical_or(a, b)", kind="bool"),
-    _p("logical_xor(a, b)", kind="bool"),
-    _p("logical_not(x)", kind="bool"),
-    _p("bitwise_and(a, b)"),
-    _p("bitwise_or(a, b)"),
-    _p("bitwise_xor(a, b)"),
-    _p("bitwise_not(x)"),
+    _p("logical_and(a, b)", kind="bool", bools=True),
+    _p("logical_or(a, b)", kind="bool", bools=True),
+    _p("logical_xor(a, b)", kind="bool", bools=True),
+    _p("logical_not(x)", kind="bool", bools=True),
+    _p("bitwise_and(a, b)", bools=True),
+    _p("bitwise_or(a, b)", bools=True),
+    _p("bitwise_xor(a, b)", bools=True),
+    _p("bitwise_not(x)", bools=True),
     _p("bitwise_left_shift(a, b)"),
     _p("bitwise_right_shift(a, b)", signed=True),
     _p("isnan(x)", kind="bool"),
@@ -175,33 +181,38 @@ _ALL = (
     ),
     _p("complex(a, b)", kind="complex", vjp=("s.real(g)", "s.imag(g)"), jvp="s.complex(a_t, b_t)"),
     # Exponential
-    _p("exp(x)", "y", cost=10),
+    _p("exp(x)", "y", cost=10, lanes="call"),
     _p("exp2(x)", "y * 0.6931471805599453", cost=10),
     _p("expm1(x)", "y + 1", cost=12),
     _p("log(x)", "1 / x", cost=10),
     _p("log2(x)", "1 / (x * 0.6931471805599453)", cost=12),
     _p("log10(x)", "1 / (x * 2.302585092994046)", cost=12),
     _p("log1p(x)", "1 / (x + 1)", cost=15),
-    _p("sqrt(x)", "0.5 / y", cost=6, inexact=True),
-    _p("rsqrt(x)", "-0.5 * y * y * y", cost=8, inexact=True),
-    _p("sigmoid(x)", "y * (1 - y)", cost=15),
+    _p("sqrt(x)", "0.5 / y", cost=6, inexact=True, lanes="plain"),
+    _p("rsqrt(x)", "-0.5 * y * y * y", cost=8, inexact=True, lanes="plain"),
+    _p("sigmoid(x)", "y * (1 - y)", cost=15, lanes="call"),
     _p("logsigmoid(x)", "s.sigmoid(-x)", cost=20),
     # Trigonometric, hyperbolic
-    _p("sin(x)", "s.cos(x)", cost=15),
-    _p("cos(x)", "-s.sin(x)", cost=15),
-    _p("tan(x)", "1 + y * y", cost=20),
+    _p("sin(x)", "s.cos(x)", cost=15, guarded=True, lanes="call"),
+    _p("cos(x)", "-s.sin(x)", cost=15, guarded=True, lanes="call"),
+    _p("tan(x)", "1 + y * y", cost=20, guarded=True, lanes="call"),
     _p("asin(x)", "s.rsqrt(1 - x * x)", cost=25),
     _p("acos(x)", "-s.rsqrt(1 - x * x)", cost=25),
     _p("atan(x)", "1 / (x * x + 1)", cost=25),
     _p("sinh(x)", "s.cosh(x)", cost=25),
     _p("cosh(x)", "s.sinh(x)", cost=25),
-    _p("tanh(x)", "1 - y * y", cost=15),
+    _p("tanh(x)", "1 - y * y", cost=15, lanes="call"),
     _p("asinh(x)", "s.rsqrt(x * x + 1)", cost=30),
     _p("acosh(x)", "1 / (s.sqrt(x - 1) * s.sqrt(x + 1))", cost=30),
     _p("atanh(x)", "1 / (1 - x * x)", cost=30),
-    _p("sinc(x)", "s.where(x == 0, 0, (s.cos(3.141592653589793 * x) - s.sinc(x)) / x)", cost=20),
+    _p(
+        "sinc(x)",
+        "s.where(x == 0, 0, (s.cos(3.141592653589793 * x) - s.sinc(x)) / x)",
+        cost=20,
+        guarded=True,
+    ),
     # Special functions
-    _p("erf(x)", "1.1283791670955126 * s.exp(-(x * x))", cost=20),
+    _p("erf(x)", "1.1283791670955126 * s.exp(-(x * x))", cost=20, lanes="call"),
     _p("erfc(x)", "-1.1283791670955126 * s.exp(-(x * x))", cost=30),
     _p("erfcx(x)", "2 * x * y - 1.1283791670955126", cost=50, library=True),
     _p("erfinv(x)", "0.886226925452758 * s.exp(s.square(s.erfinv(x)))", cost=60, library=True),

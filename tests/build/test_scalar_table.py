@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import special as sp
 
-from flambeau._build.scalar_diff import cotangents, tangents
-from flambeau._build.scalar_expr import Graph, Node, topological
+from flambeau._table.scalar_diff import cotangents, tangents
+from flambeau._table.scalar_expr import Graph, Node, topological
 from flambeau.ops.scalar import PRIMITIVES
 
 FUNCTIONS = {

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import flambeau
-from flambeau._build import outline, table
-from flambeau._build.table import TableError
-from flambeau._ir import entries
+from flambeau._ir import targets
+from flambeau._table import entries, outline, reader
+from flambeau._table.reader import TableError
 
 ROOT = Path(flambeau.__path__[-1]).parent
 
@@ -31,24 +31,24 @@ def test_pieces_and_what_is_between_them_are_the_file(path):
 
 
 def test_an_entry_alone_is_the_entry_of_the_whole_table():
-    for op in table.load(ROOT):
+    for op in reader.load(ROOT):
         alone = entries.record(op.uid)
         assert (alone.name, alone.kind, alone.options) == (op.name, op.kind, op.options)
         assert ast.dump(alone.node) == ast.dump(op.node)
         assert {k: ast.dump(r.node) for k, r in alone.rules.items()} == {
             k: ast.dump(r.node) for k, r in op.rules.items()
         }
-    assert list(entries.entries()) == [op.uid for op in table.load(ROOT)]
+    assert list(entries.entries()) == [op.uid for op in reader.load(ROOT)]
 
 
 def test_derived_forms_are_found_by_their_names():
-    assert entries.resolve("add_") == entries.Target(entries.record("add"), "inplace")
+    assert targets.resolve("add_") == targets.Target(entries.record("add"), "inplace")
     for op in entries.entries().values():
         if op.has_inplace and not entries.known(op.inplace_uid):
-            assert entries.resolve(op.inplace_uid) == entries.Target(op, "inplace")
+            assert targets.resolve(op.inplace_uid) == targets.Target(op, "inplace")
     for name in ("nothing", "softmax_", "add__7", "add.new"):
         with pytest.raises(KeyError):
-            entries.resolve(name)
+            targets.resolve(name)
 
 
 FILE = '''"""A table.
@@ -85,7 +85,7 @@ def read(tmp_path, text):
     folder = tmp_path / "flambeau" / "ops"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "some.py").write_text(text)
-    return table.load(tmp_path)
+    return reader.load(tmp_path)
 
 
 def test_names_are_written_out_and_rules_attached(tmp_path):
@@ -94,7 +94,7 @@ def test_names_are_written_out_and_rules_attached(tmp_path):
     assert list(first.rules) == ["vjp"] and not second.rules
     assert ast.unparse(second.node.body[-1]) == "return b(b(input))"
     assert first.node.lineno == 14 and first.rules["vjp"].node.lineno == 26
-    assert list(table.constants(tmp_path / "flambeau" / "ops" / "some.py")) == ["LIMIT"]
+    assert list(reader.constants(tmp_path / "flambeau" / "ops" / "some.py")) == ["LIMIT"]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ import pytest
 
 import flambeau as torch
 from flambeau import _C
-from flambeau._ir.entries import entries, resolve
 from flambeau._ir.symbols import SymInt
 from flambeau._ir.symfloat import SymFloat
+from flambeau._ir.targets import resolve
+from flambeau._table.entries import entries
 from flambeau._trace.fake import Fake, plain
 from flambeau._trace.meanings import DataDependent
 from flambeau._trace.record import CapturedRecorder, fake_input, fakes_of

@@ -14,10 +14,10 @@ import pytest
 from table_samples import Sample, entries, samples
 
 import flambeau as torch
-from flambeau._ir.tolerance import tolerance
 from tools._agreement import difference, is_inexact, observe
 from tools._batch import Batch
 from tools._program_check import Stages, optimised
+from tools._tolerance import tolerance
 
 #: entries that are refused when they are compiled, by an error that says why
 REFUSED = {

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import flambeau as torch
-from flambeau._build.model import DIM_NAMES
+from flambeau._table.model import DIM_NAMES
 from flambeau.utils import _pytree as pytree
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[1] / "ops")]

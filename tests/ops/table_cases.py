@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 import flambeau as torch
-from flambeau._build import table
+from flambeau._table import reader
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = table.load(ROOT)
+TABLE = reader.load(ROOT)
 
 #: where the real line is not a function's domain: (low, high) for its inputs
 DOMAINS = {

@@ -1,4 +1,4 @@
-"""Analyses of rules before emission: what each returned cotangent needs, what must be saved.
+"""Facts of bodies and rules: what each returned cotangent needs, what must be saved.
 
 Pure functions over the IR. `slot_uses` finds which cotangents each variable serves, so that a rule
 computes only what is wanted; `take_metadata` replaces uses of a tensor's shape or dtype by values
@@ -11,10 +11,57 @@ from collections.abc import Iterable
 
 from .._ir import ir
 from .._ir.intrinsics import METADATA
-from .._ir.types import BOOL, Type
-from .emit_stmt import assigned_names, changed_name, used_names
+from .._ir.types import BOOL, NONE, Type
+from .model import Op
 
 Slots = frozenset[int]
+_CHANGES = ("append", "extend", "insert", "pop")
+
+
+def changed_name(s: ir.Stmt) -> str:
+    """Variable that a statement changes without assigning it ("" if none)."""
+    if isinstance(s, ir.SetItem):
+        return s.target.attr
+    for e in s.exprs():
+        for x in e.walk():
+            if x.op == "core" and x.attr in _CHANGES and x.args[0].op == "var":
+                return x.args[0].attr
+    return ""
+
+
+def assigned_names(s: ir.Stmt) -> tuple[str, ...]:
+    if isinstance(s, ir.Let):
+        return (s.name,)
+    if isinstance(s, ir.Unpack):
+        return tuple(n for n in s.names if n)
+    return ()
+
+
+def used_names(s: ir.Stmt) -> set[str]:
+    return {x.attr for e in s.exprs() for x in e.walk() if x.op == "var"}
+
+
+def makes_alias(f: ir.Function) -> bool:
+    """The body makes its view itself, by `strided` or `alias_of`."""
+    return any(
+        x.op == "core" and x.attr in ("strided", "alias_of")
+        for s in ir.statements(f.body)
+        for e in s.exprs()
+        for x in e.walk()
+    )
+
+
+def body_returns(op: Op) -> Type:
+    """Type that the body of an entry returns: rules that only check return nothing."""
+    only_checks = op.option("dynamic") or op.option("inplace_kernel") or op.mutated_lists
+    return NONE if op.kind == "structured" and only_checks else op.returns
+
+
+def tensor_slots(op: Op) -> list[int]:
+    """Positions of the tensor parameters."""
+    return [
+        i for i, p in enumerate(op.params) if p.type.base in ("Tensor", "Tensors", "OptTensors")
+    ]
 
 
 def _names(e: ir.Expr) -> set[str]:

@@ -8,9 +8,8 @@ vectorised forms of transcendental functions. Whatever adds up does so in anothe
 from __future__ import annotations
 
 import flambeau
-
-from ..ops.scalar import PRIMITIVES
-from .entries import record
+from flambeau._table.entries import record
+from flambeau.ops.scalar import PRIMITIVES
 
 
 def exact(uid: str) -> bool:

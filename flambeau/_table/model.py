@@ -1,7 +1,6 @@
-"""What the generators know of one operation: names, typed parameters, kind, body, rules.
+"""What is known of one operation: names, typed parameters, kind, body, rules.
 
-Owner of the record of an entry (`Op`). Filled by
-`table.py`, read by every emitter. Must not know C++ beyond the spelling of parameter types.
+Owner of the record of an entry (`Op`). Filled by `reader.py`, read by every emitter and stage.
 """
 
 from __future__ import annotations
@@ -12,56 +11,13 @@ from typing import Any
 
 from .._ir.types import Param, Type
 
-#: subset type -> (C++ parameter type, C++ value type); optional forms are derived
-CPP_TYPES = {
-    "Tensor": ("const Tensor&", "Tensor"),
-    "Tensors": ("const std::vector<Tensor>&", "std::vector<Tensor>"),
-    "OptTensors": ("const std::vector<OptTensor>&", "std::vector<OptTensor>"),
-    "int": ("int64_t", "int64_t"),
-    "float": ("double", "double"),
-    "bool": ("bool", "bool"),
-    "str": ("const std::string&", "std::string"),
-    "Number": ("const Scalar&", "Scalar"),
-    "Ints": ("const Ints&", "Ints"),
-    "Floats": ("const std::vector<double>&", "std::vector<double>"),
-    "Bools": ("const std::vector<bool>&", "std::vector<bool>"),
-    "Numbers": ("const std::vector<Scalar>&", "std::vector<Scalar>"),
-    "DType": ("DType", "DType"),
-    "Device": ("Device", "Device"),
-    "Layout": ("Layout", "Layout"),
-    "MemoryFormat": ("MemoryFormat", "MemoryFormat"),
-    "Generator": ("const Generator&", "Generator"),
-    "None": ("void", "void"),
-}
-
-#: `autocast=` option -> C++
-AUTOCAST = {
-    "lower": "Autocast::Lower",
-    "float32": "Autocast::Float32",
-    "widest": "Autocast::Widest",
-}
+#: what `autocast=` may be
+AUTOCAST = ("lower", "float32", "widest")
 #: options that name a rule of compiled loops: an element is a function of its index; operands are
 #: written side by side; dims are swept
 LOOPS = ("element", "join", "reduction")
 #: parameters of these names number dims: they move by one when a batch comes in front
 DIM_NAMES = frozenset({"dim", "dims", "dim0", "dim1", "dim2", "dimension"})
-
-
-def cpp_value(t: Type) -> str:
-    """C++ type of a local or a result of subset type `t`."""
-    if t.base == "Tuple":
-        return f"std::tuple<{', '.join(cpp_value(i) for i in t.items)}>"
-    value = f"std::vector<{cpp_value(t.items[0])}>" if t.base == "List" else CPP_TYPES[t.base][1]
-    return f"std::optional<{value}>" if t.optional else value
-
-
-def cpp_param(t: Type) -> str:
-    """C++ type of a parameter of subset type `t`."""
-    if not t.optional:
-        return CPP_TYPES[t.base][0]
-    value = cpp_value(t)
-    by_value = t.base in ("int", "float", "bool", "DType", "Device", "Layout", "MemoryFormat")
-    return value if by_value else f"const {value}&"
 
 
 def numbered(name: str, overload: int) -> str:

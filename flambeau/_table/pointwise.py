@@ -1,4 +1,4 @@
-"""Pointwise operations: from an entry to kernels, the calls to them, and their derivatives.
+"""Pointwise operations: from an entry to kernels and their derivatives.
 
 `plan(op)` is what the other generators use. The body becomes scalar graphs, one for each path
 through tests of its non-tensor parameters; the derivative comes from an explicit rule or from
@@ -9,21 +9,18 @@ operations (as Python syntax, compiled like a hand-written one) for everything e
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .._ir.errors import CompileError
 from .._ir.types import Param
 from ..ops.scalar import PRIMITIVES
-from .emit_expr import CPP_KEYWORDS
-from .emit_kernels import Kernel, isa_source, table_source
+from .kernel import Kernel
 from .model import Op
 from .pointwise_rules import jvp_rule, vjp_rule
 from .scalar_diff import cotangents
 from .scalar_expr import Graph, Node, Reader, operations, topological
 
 _DEFAULT_CLASSES = "bifc"
-_PER_FILE = 24  # kernels in one generated source
 
 
 @dataclass
@@ -38,7 +35,7 @@ class Variant:
 
 @dataclass
 class Plan:
-    """How an operation is computed and differentiated, as C++ text and Python syntax."""
+    """How an operation is computed and differentiated."""
 
     op: Op
     variants: list[Variant]
@@ -50,134 +47,6 @@ class Plan:
     def kernels(self) -> list[Kernel]:
         out = [v.kernel for v in self.variants]
         return out + [k for v in self.variants for k in v.backward.values()]
-
-    def _kernel(self, args: Sequence[str]) -> str:
-        base = f"kernels::kernel_{self.variants[0].kernel.name}"
-        if self.selector is None:
-            return base
-        index = f"{self.op.uid}_variant({', '.join(args)})"
-        if len(self.variants) == 1:
-            return f"({index}, {base})"
-        names = ", ".join(f"&kernels::kernel_{v.kernel.name}" for v in self.variants)
-        return f"*std::array{{{names}}}[{index}]"
-
-    def _inputs(self, names: Iterable[str]) -> str:
-        return "{" + ", ".join(f"&{n}" for n in names) + "}"
-
-    def _params(self, kernel: Kernel) -> str:
-        return "{" + ", ".join(_param_value(self.op, p) for p in kernel.params) + "}"
-
-    def call(self, args: Sequence[str]) -> str:
-        """Expression of the results (a tuple of several)."""
-        k = self.variants[0].kernel
-        n = len(k.outputs)
-        inputs, params = self._inputs(map(_cpp, k.inputs)), self._params(k)
-        if n == 1:
-            return f"kernels::pointwise_call({self._kernel(args)}, {inputs}, {params})"
-        return (
-            f"kernels::pointwise_tuple({self._kernel(args)}, {inputs}, {params}, "
-            f"std::make_index_sequence<{n}>())"
-        )
-
-    def call_inplace(self, self_name: str, args: Sequence[str]) -> str:
-        """Expression that writes the result into the first parameter."""
-        k = self.variants[0].kernel
-        inputs, params = self._inputs(map(_cpp, k.inputs)), self._params(k)
-        return f"kernels::pointwise_inplace({self._kernel(args)}, {self_name}, {inputs}, {params})"
-
-    def call_out(self, args: Sequence[str], outs: Sequence[str]) -> str:
-        """Expression that writes the results into `outs`."""
-        k = self.variants[0].kernel
-        inputs, params = self._inputs(map(_cpp, k.inputs)), self._params(k)
-        targets = self._inputs(outs)
-        return f"kernels::pointwise_out({self._kernel(args)}, {inputs}, {params}, {targets})"
-
-    def backward(self, grads: Sequence[str], needed: Sequence[str]) -> list[str]:
-        """Statements that return the fused cotangents when a kernel serves what is needed.
-
-        They see the rule's variables. What they do not return, the rule over operations computes.
-        """
-        if len(self.variants) != 1 or len(grads) != 1:
-            return _select_backward(self, needed)
-        return _backward_of(self, self.variants[0], needed)
-
-
-def _cpp(name: str) -> str:
-    return name + "_" if name in CPP_KEYWORDS else name
-
-
-def _param_value(op: Op, name: str) -> str:
-    p = next(p for p in op.params if p.name == name)
-    value = _cpp(name)
-    if p.type.optional:
-        return f"kernels::Param({value}.value_or(0))"
-    return f"kernels::Param({value})"
-
-
-def _backward_of(plan: Plan, v: Variant, needed: Sequence[str]) -> list[str]:
-    lines: list[str] = []
-    active = [i for i, c in enumerate(v.cotangents) if c is not None]
-    every = sorted({i for u in plan.variants for i, c in enumerate(u.cotangents) if c is not None})
-    for slots, kernel in sorted(v.backward.items(), key=lambda item: -len(item[0])):
-        test = " && ".join(needed[i] if i in slots else f"!{needed[i]}" for i in active)
-        call = (
-            f"kernels::pointwise_many(kernels::kernel_{kernel.name}, "
-            f"{plan._inputs(map(_cpp, kernel.inputs))}, {plan._params(kernel)}, cotangents);"
-        )
-        values = [f"cotangents[{slots.index(i)}]" if i in slots else "Tensor()" for i in every]
-        lines += [
-            f"if ({test}) {{",
-            f"  Tensor cotangents[{len(slots)}];",
-            f"  {call}",
-            f"  return flatten({', '.join(values)});",
-            "}",
-        ]
-    return lines
-
-
-def _select_backward(plan: Plan, needed: Sequence[str]) -> list[str]:
-    """The same for several variants: the one that the forward call took."""
-    if plan.selector is None or not any(v.backward for v in plan.variants):
-        return []
-    tests = _variant_tests(plan.op)
-    lines: list[str] = []
-    for v, test in zip(plan.variants, tests, strict=True):
-        inner = _backward_of(plan, v, needed)
-        if inner and test is not None:
-            lines += [f"if ({test}) {{", *("  " + x for x in inner), "}"]
-    return lines
-
-
-def _variant_tests(op: Op) -> list[str | None]:
-    """C++ tests of each path, where they are comparisons of a string or plain flags."""
-    return [_cpp_tests(path) for path in _paths(op)]
-
-
-def _cpp_tests(path: Sequence[tuple[ast.expr, bool]]) -> str | None:
-    parts = []
-    for test, taken in path:
-        match test:
-            case ast.Name(id=name):
-                text = _cpp(name)
-            case ast.Compare(
-                left=ast.Name(id=name), ops=[ast.Eq()], comparators=[ast.Constant(value=str(value))]
-            ):
-                text = f'{_cpp(name)} == "{value}"'
-            case ast.Compare(
-                left=ast.Name(id=name), ops=[ast.Is()], comparators=[ast.Constant(value=None)]
-            ):
-                text = f"!{_cpp(name)}.has_value()"
-            case ast.BoolOp(op=ast.And(), values=[
-                ast.Call(func=ast.Name(id="is_wrapped"), args=[ast.Name(id=name)]),
-                ast.Compare(ops=[ast.Eq()], comparators=[ast.Constant(value=int() as value)]),
-            ]):  # fmt: skip
-                text = f"({_cpp(name)}.is_wrapped_number() && {_cpp(name)}.item().equal({value}))"
-            case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)):
-                text = f"!{_cpp(name)}"
-            case _:
-                return None
-        parts.append(text if taken else f"!({text})")
-    return " && ".join(parts) or "true"
 
 
 # Reading bodies ---------------------------------------------------------------------------------
@@ -199,7 +68,7 @@ def _is_check(stmt: ast.stmt) -> bool:
     )
 
 
-def _paths(op: Op) -> list[list[tuple[ast.expr, bool]]]:
+def paths(op: Op) -> list[list[tuple[ast.expr, bool]]]:
     """Tests with outcomes that lead to each return, in the order of variants."""
     out: list[list[tuple[ast.expr, bool]]] = []
 
@@ -278,7 +147,7 @@ def _read(op: Op, g: Graph, path: int) -> list[Node]:
         elif p.type.base in ("Number", "float", "int", "bool"):
             names[p.name] = _param(op, g, p)
     reader = Reader(g, names, file)
-    taken = {id(test): outcome for test, outcome in _paths(op)[path]}
+    taken = {id(test): outcome for test, outcome in paths(op)[path]}
 
     def walk(stmts: list[ast.stmt]) -> list[Node]:
         for i, stmt in enumerate(stmts):
@@ -322,12 +191,12 @@ def _kernel(op: Op, name: str, outputs: list[Node], inputs: list[str], **options
 def plan(op: Op) -> Plan:
     """Kernels, calls and derivatives of a pointwise operation."""
     g = Graph(PRIMITIVES)
-    paths = _paths(op)
+    ways = paths(op)
     variants: list[Variant] = []
     tensors = _tensor_names(op)
-    for i in range(len(paths)):
+    for i in range(len(ways)):
         outputs = _read(op, g, i)
-        suffix = f"_{i}" if len(paths) > 1 else ""
+        suffix = f"_{i}" if len(ways) > 1 else ""
         kernel = _kernel(
             op,
             f"{op.uid}{suffix}",
@@ -374,9 +243,9 @@ def _differentiate(plan: Plan, g: Graph) -> None:
             _fuse(op, v, i if len(plan.variants) > 1 else None)
     if not any(c is not None for v in plan.variants for c in v.cotangents):
         return
-    paths = _paths(op)
-    plan.composite_vjp = vjp_rule(op, [v.cotangents for v in plan.variants], paths)
-    plan.jvp = jvp_rule(op, g, [(v.outputs, v.cotangents) for v in plan.variants], paths, real_only)
+    ways = paths(op)
+    plan.composite_vjp = vjp_rule(op, [v.cotangents for v in plan.variants], ways)
+    plan.jvp = jvp_rule(op, g, [(v.outputs, v.cotangents) for v in plan.variants], ways, real_only)
 
 
 def _explicit(
@@ -452,20 +321,3 @@ def _fuse(op: Op, v: Variant, number: int | None) -> None:
         kernel.classes = "".join(c for c in _classes(op) if c in "fc")
         kernel.promote, kernel.label = "same", f"{op.name}_backward"
         v.backward[slots] = kernel
-
-
-# Files ------------------------------------------------------------------------------------------
-
-
-def files(plans: Sequence[Plan]) -> dict[str, str]:
-    """Generated files of all kernels: name -> text."""
-    kernels: dict[str, list[Kernel]] = {}
-    for p in plans:
-        kernels.setdefault(p.op.family, []).extend(p.kernels)
-    every = [k for ks in kernels.values() for k in ks]
-    out = {"pointwise_table.cpp": table_source(every)}
-    for family, ks in kernels.items():
-        for i in range(0, len(ks), _PER_FILE):
-            name = f"loops_{family}{'' if i == 0 else f'_{i // _PER_FILE + 1}'}.isa.cpp"
-            out[name] = isa_source(ks[i : i + _PER_FILE], name)
-    return out
