@@ -83,7 +83,6 @@ _HOMES = {
     ),
     "_limits": ("finfo", "iinfo"),
     "_tensor_str": ("get_printoptions", "printoptions", "set_printoptions"),
-    "_ir.symbols": ("SymInt",),
     "_ir.symnumbers": (
         "sym_float",
         "sym_int",
@@ -93,7 +92,7 @@ _HOMES = {
         "sym_not",
         "sym_sum",
     ),
-    "_ir.symfloat": ("SymFloat",),
+    "_ir.symscalar": ("SymFloat", "SymInt"),
     "compiler": ("compile",),
     "amp": ("GradScaler", "autocast", "is_autocast_available"),
     "func": ("vmap",),

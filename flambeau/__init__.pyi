@@ -96,8 +96,6 @@ from ._factors import pca_lowrank as pca_lowrank
 from ._factors import svd_lowrank as svd_lowrank
 from ._higher_order_ops.cond import cond as cond
 from ._higher_order_ops.while_loop import while_loop as while_loop
-from ._ir.symbols import SymInt as SymInt
-from ._ir.symfloat import SymFloat as SymFloat
 from ._ir.symnumbers import sym_float as sym_float
 from ._ir.symnumbers import sym_int as sym_int
 from ._ir.symnumbers import sym_ite as sym_ite
@@ -105,6 +103,8 @@ from ._ir.symnumbers import sym_max as sym_max
 from ._ir.symnumbers import sym_min as sym_min
 from ._ir.symnumbers import sym_not as sym_not
 from ._ir.symnumbers import sym_sum as sym_sum
+from ._ir.symscalar import SymFloat as SymFloat
+from ._ir.symscalar import SymInt as SymInt
 from ._legacy import BFloat16Tensor as BFloat16Tensor
 from ._legacy import BoolTensor as BoolTensor
 from ._legacy import ByteTensor as ByteTensor

@@ -6,11 +6,15 @@ Loaded with the package: imports nothing heavy. `METHODS` lists what is also a m
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from flambeau import _C
+from flambeau._C import linalg as _linalg
+
+from ._outputs import fill, fill_each
 
 Tensor = _C.Tensor
 
@@ -58,9 +62,7 @@ METHODS = (
 def __getattr__(name: str) -> Any:
     # Contractions are loaded on first use, and stand here too as they do in PyTorch.
     if name in ("chain_matmul", "einsum", "tensordot"):
-        from flambeau import _contractions
-
-        return getattr(_contractions, name)
+        return getattr(importlib.import_module("flambeau._contractions"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -82,8 +84,6 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 def _filled(out: Sequence[Tensor], parts: Sequence[Tensor], op: str) -> None:
     """Writes each part into its own tensor of `out`, which takes its shape."""
-    from ._outputs import fill_each
-
     fill_each(out, parts, op)
 
 
@@ -294,8 +294,6 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
         return _C.nonzero(input.reshape(1)).unbind(1) if input.dim() == 0 else places.unbind(1)
     if out is None:
         return places
-    from ._outputs import fill
-
     return fill(out, places, "nonzero")
 
 
@@ -393,16 +391,14 @@ def norm(
     >>> torch.norm(torch.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    import flambeau
-
     given = {"keepdim": keepdim, "dtype": dtype, **({} if out is None else {"out": out})}
     if p == "nuc":
         dims = (-2, -1) if dim is None else dim
-        return flambeau.linalg.matrix_norm(input, "nuc", dims, **given)
+        return _linalg.matrix_norm(input, "nuc", dims, **given)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
     order = 2.0 if p is None or p == "fro" else p
-    return flambeau.linalg.vector_norm(input, order, dim, **given)
+    return _linalg.vector_norm(input, order, dim, **given)
 
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:

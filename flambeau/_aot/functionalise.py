@@ -12,7 +12,7 @@ import flambeau
 
 from .._ir.graph import Graph, Node, TensorType, Value, dim
 from .._ir.symexpr import Expr
-from .._ir.symfloat import FloatExpr, SymFloat
+from .._ir.symscalar import FloatExpr, SymFloat
 from .._ir.targets import resolve
 from .._trace.fake import Fake, of_type, plain, repeats, symbolic, views_of
 from .._trace.functional import NotFunctional, PrimitiveRecorder

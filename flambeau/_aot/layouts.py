@@ -24,7 +24,7 @@ from .._ir import settings
 from .._ir.graph import Graph, Node, TensorType, Value, values_of
 from .._ir.symbols import UnbackedError
 from .._ir.symexpr import Expr, expr
-from .._ir.symfloat import FloatExpr, SymFloat
+from .._ir.symscalar import FloatExpr, SymFloat
 from .._ir.targets import resolve
 from .._trace import geometry, table
 from .._trace.fake import of_type, symbolic

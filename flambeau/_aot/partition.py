@@ -19,7 +19,7 @@ import flambeau
 from .._ir.graph import Graph, Node, ScalarType, TensorType, Value, map_values, values_of
 from .._ir.symbols import ShapeEnv, Source, Symbol, UnbackedError
 from .._ir.symexpr import Expr, expr
-from .._ir.symfloat import FloatExpr
+from .._ir.symscalar import FloatExpr
 from .._ir.targets import resolve
 from .mincut import Network
 from .passes import eliminate_dead, is_random, is_view

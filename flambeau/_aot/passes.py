@@ -16,10 +16,8 @@ def is_view(node: Node) -> bool:
 
 
 def is_random(node: Node) -> bool:
-    """It draws from a generator: it may be neither dropped nor doubled."""
-    if node.target == CUSTOM:
-        return False
-    return any(p.type.base == "Generator" for p in resolve(node.target).op.params)
+    """It draws from a generator: random calls are never eliminated or merged."""
+    return node.target != CUSTOM and resolve(node.target).draws
 
 
 def _is_fresh(node: Node) -> bool:

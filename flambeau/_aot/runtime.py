@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from .._ir.formula import Numbers
-from .._ir.graph import Graph, TensorType
+from .._ir.graph import Graph, TensorType, show
+from .._ir.graph_parse import parse
 from .._ir.graph_run import prepare
-from .._ir.graph_text import parse, show
 from .._ir.graph_verify import checked
 from .._ir.logs import enabled
+from .._ir.native import Function
 from .metadata import Alias
 from .narrow import narrowed
-from .native import Function
 from .pipeline import Compiled
 
 BackEnd = Callable[[Graph], Callable[..., Sequence[Any]]]

@@ -11,7 +11,7 @@ import numpy as np
 import flambeau
 from flambeau._trace.tensor import FakeTensor
 
-from . import arrays, calls, kinds
+from . import arrays, c_code, calls, kinds
 from .arrays import Array
 from .builtin_calls import means
 from .errors import Break
@@ -78,7 +78,7 @@ calls.BY_KIND[np.ufunc] = calls.BY_KIND[type(np.prod)] = call
 
 
 def _of_numbers(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    args = [calls.specialised(f, a) for a in args]
+    args = [c_code.specialised(f, a) for a in args]
     if not all(map(_numbers_alone, (*args, *kwargs.values()))):
         raise Break(f"a call of {kinds.describe(function)} on arrays or tensors")
     made = f.interpreter.direct(function, *args, **kwargs)

@@ -146,8 +146,6 @@ def aot_autograd(
     from flambeau._compiler.decompose import decompose
     from flambeau.fx._captured import as_module, graph_of
 
-    from .config import unboxed
-
     def back_end(given: Any, example_inputs: Any) -> Callable[..., tuple[Any, ...]]:
         graph = graph_of(given, example_inputs)
         compiled = aot(graph, _wanted([*example_inputs, *graph.attached]))
@@ -173,3 +171,8 @@ for _own in (run_eagerly, run_ahead_of_time, run_compiled):
 
 def _wanted(example_inputs: Any) -> list[bool]:
     return [getattr(x, "requires_grad", False) for x in example_inputs]
+
+
+def unboxed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a list of arguments as one of arguments."""
+    return lambda *args: function(list(args))

@@ -13,10 +13,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import flambeau.compiler
+import flambeau
 from flambeau._trace.tensor import SymSize
+from flambeau.compiler import _marks
 
-from . import arrays, calls, kinds, objects
+from . import arrays, c_code, calls, kinds, objects
 from .errors import Break, Raised
 from .interpreter import Frame, Generator
 from .kinds import UNSET, mro_lookup
@@ -277,7 +278,7 @@ def str_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if args and mro_lookup(type(args[0]), method)[1] is not object:
             break
     _shown(f, args)
-    return calls.instantiate(f, str, calls.specialised(f, args), kwargs)
+    return calls.instantiate(f, str, c_code.specialised(f, args), kwargs)
 
 
 @means(format)
@@ -285,10 +286,10 @@ def format_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     value, spec = args if len(args) == 2 else (args[0], "")
     if objects.python_special(value, "__format__"):
         return f.call(objects.special(f, value, "__format__"), [spec], {})
-    if spec == "" and not objects.is_plain(value):
+    if spec == "" and not kinds.is_plain(value):
         return str_(f, [value], {})
     _shown(f, args)
-    return calls.run_c(f, format, calls.specialised(f, [value, spec]), {})
+    return calls.run_c(f, format, c_code.specialised(f, [value, spec]), {})
 
 
 def _shown(f: Frame, args: list[Any]) -> None:
@@ -374,7 +375,7 @@ _extreme(max, ">")
 
 @means(dict)
 def dict_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if args and not objects.is_plain(args[0]):
+    if args and not kinds.is_plain(args[0]):
         if objects.load_attr_or(f, args[0], "keys", UNSET) is not UNSET:
             args = [objects.mapping(f, args[0])]
         else:
@@ -432,7 +433,7 @@ for _function in (list.index, list.count, list.remove, tuple.index, tuple.count)
 @means(collections.namedtuple)
 def namedtuple_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """The class, made once: calls of what is compiled share it."""
-    args, kwargs = calls.specialised(f, args), dict(kwargs)
+    args, kwargs = c_code.specialised(f, args), dict(kwargs)
     kwargs.setdefault("module", f.globals.get("__name__"))
     return f.interpreter.direct(collections.namedtuple, *args, **kwargs)
 
@@ -448,7 +449,7 @@ def warn(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     warnings.warn(*args, **{**kwargs, "stacklevel": 1})
 
 
-@means(flambeau.compiler.is_compiling, flambeau.compiler.is_dynamo_compiling)
+@means(_marks.is_compiling, _marks.is_dynamo_compiling)
 def is_compiling(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     f.interpreter.said_compiling = True
     return True
@@ -486,6 +487,6 @@ def exit_device(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     flambeau.set_default_device(f.interpreter.entered_devices.pop()[1])
 
 
-@means(flambeau.compiler.cudagraph_mark_step_begin)
+@means(_marks.cudagraph_mark_step_begin)
 def step_begins(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Of no meaning here."""

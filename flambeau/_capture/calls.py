@@ -9,9 +9,7 @@ import collections
 import enum
 import functools
 import inspect
-import itertools
 import operator
-import sys
 import types
 from typing import Any
 
@@ -21,12 +19,12 @@ import flambeau
 from flambeau import _C
 from flambeau._dynamo import config as switches
 from flambeau._ir.own import own_module
-from flambeau._trace.run_numbers import RunNumber
-from flambeau._trace.tensor import SymSize
 from flambeau.utils._contextlib import context_decorator
 
 from . import arrays, kinds, objects
+from .c_code import GETTERS, ITERATORS, MODES, may_be_read, operate, specialised
 from .errors import Break, Raised
+from .frames import frame_of
 from .interpreter import Followed, Frame, Generator, TensorMethod
 from .kinds import UNSET, mro_lookup
 
@@ -37,9 +35,6 @@ BY_KIND: dict[type, Any] = {}
 #: functions that users allowed in graphs, and those they excluded, by code
 ALLOWED: set[Any] = set()
 
-ITERATORS = frozenset(
-    v for v in vars(itertools).values() if isinstance(v, type) and v is not itertools.tee
-)
 _PURE_MODULES = ("math", "_operator", "itertools", "_functools")
 _PURE = frozenset(
     getattr(builtins, n)
@@ -48,13 +43,6 @@ _PURE = frozenset(
         "frozenset hash hex int iter len list map max min next oct ord pow range repr reversed "
         "round set slice sorted str sum tuple zip object property staticmethod classmethod"
     ).split()
-)
-_GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
-_MODES = (
-    flambeau.no_grad,
-    flambeau.enable_grad,
-    flambeau.set_grad_enabled,
-    flambeau.inference_mode,
 )
 _CACHED = type(functools.lru_cache(lambda: None))
 _GENERATOR, _OTHER_SUSPENDED = (
@@ -89,14 +77,14 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
         return f.interpreter.tensors.call(f, function, args, kwargs)
     if kind is Followed:
         return call(f, function.function, args, kwargs)
-    if kind in _GETTERS:
+    if kind in GETTERS:
         return call_getter(f, function, args, kwargs)
     by_kind = BY_KIND.get(kind)
     if by_kind is not None:
         return by_kind(f, function, args, kwargs)
     if kind is _CACHED:  # what it computes from is followed, so each graph does it itself
         return call(f, objects.load_attr(f, function, "__wrapped__"), args, kwargs)
-    if kind in _MODES:
+    if kind in MODES:
         return call(f, context_decorator, [function, *args], kwargs)
     method = objects.special(f, function, "__call__")
     if method is UNSET:
@@ -205,127 +193,6 @@ def _follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dic
     return frame.run()
 
 
-def frame_of(
-    f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict[str, Any]
-) -> Frame:
-    """A frame with the arguments bound."""
-    code = function.__code__
-    slots = bind_arguments(f, function, code, args, kwargs)
-    free = code.co_freevars
-    if free:
-        cells = function.__closure__ or ()
-        if not f.world.is_created(function):
-            place = f.world.place_of(function).attribute("__closure__")
-            cells = tuple(f.world.outside_cell(c, place.item(n)) for n, c in enumerate(cells))
-        slots[len(slots) - len(free) :] = cells
-    namespace = function.__globals__
-    found = namespace.get("__builtins__", builtins.__dict__)
-    names = found if isinstance(found, dict) else found.__dict__
-    return Frame(f.interpreter, code, namespace, names, slots, function)
-
-
-def bind_arguments(
-    f: Frame,
-    function: types.FunctionType,
-    code: types.CodeType,
-    args: list[Any],
-    kwargs: dict[str, Any],
-) -> list[Any]:
-    """The slots of a new frame."""
-    from .opcodes import decoded
-
-    names = decoded(code).names
-    slots: list[Any] = [UNSET] * len(names)
-    n, kwonly = code.co_argcount, code.co_kwonlyargcount
-    flags = code.co_flags
-    slots[: min(len(args), n)] = args[:n]
-    at = n + kwonly
-    if flags & inspect.CO_VARARGS:
-        slots[at] = tuple(args[n:])
-        at += 1
-    elif len(args) > n:
-        _refuse(function, f"takes {_count(n, function)} but {len(args)} were given")
-    rest: dict[str, Any] = {}
-    for name, value in kwargs.items():
-        try:
-            index = names.index(name, code.co_posonlyargcount, n + kwonly)
-        except ValueError:
-            if not flags & inspect.CO_VARKEYWORDS:
-                _refuse(function, f"got an unexpected keyword argument '{name}'")
-            rest[name] = value
-            continue
-        if slots[index] is not UNSET:
-            _refuse(function, f"got multiple values for argument '{name}'")
-        slots[index] = value
-    if flags & inspect.CO_VARKEYWORDS:
-        slots[at] = rest
-    _fill_defaults(f, function, names, slots, n, kwonly)
-    return slots
-
-
-def _fill_defaults(
-    f: Frame,
-    function: types.FunctionType,
-    names: tuple[str, ...],
-    slots: list[Any],
-    n: int,
-    kwonly: int,
-) -> None:
-    defaults = function.__defaults__ or ()
-    first = n - len(defaults)
-    missing = [names[k] for k in range(first) if slots[k] is UNSET]
-    if missing:
-        listed = ", ".join(repr(m) for m in missing)
-        _refuse(function, f"missing {len(missing)} required positional arguments: {listed}")
-    for k in range(max(first, 0), n):
-        if slots[k] is UNSET:
-            slots[k] = _default(f, function, "__defaults__", k - first, defaults)
-    keyword_defaults = function.__kwdefaults__ or {}
-    for k in range(n, n + kwonly):
-        if slots[k] is UNSET:
-            if names[k] not in keyword_defaults:
-                _refuse(function, f"missing 1 required keyword-only argument: '{names[k]}'")
-            slots[k] = _default(f, function, "__kwdefaults__", names[k], keyword_defaults)
-
-
-def _default(f: Frame, function: Any, attribute: str, key: Any, values: Any) -> Any:
-    value = values[key]
-    if f.world.is_created(function):
-        return value
-    if type(value) in kinds.CONSTANT_TYPES and kinds.library_module(function.__module__):
-        return value
-    place = f.world.place_of(function).attribute(attribute)
-    if isinstance(key, int):
-        return f.world.wrap(value, place.item(key))
-    return f.world.entries(values, place).get(key)
-
-
-def _count(n: int, function: types.FunctionType) -> str:
-    least = n - len(function.__defaults__ or ())
-    words = f"{n}" if least == n else f"from {least} to {n}"
-    return f"{words} positional argument{'' if n == 1 else 's'}"
-
-
-def _refuse(function: types.FunctionType, words: str) -> None:
-    raise Raised(TypeError(f"{function.__qualname__}() {words}"))
-
-
-def _get_all(sequence: Any) -> Any:
-    at = 0
-    while True:
-        try:
-            value = sequence[at]
-        except IndexError:
-            return
-        yield value
-        at += 1
-
-
-def sequence_frame(f: Frame, sequence: Any) -> Frame:
-    """Iteration over an object that has only `__getitem__`."""
-    return frame_of(f, _get_all, [sequence], {})  # type: ignore[arg-type]
-
-
 def call_partial(f: Frame, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if f.world.is_created(value):
         return call(f, value.func, [*value.args, *args], {**value.keywords, **kwargs})
@@ -339,55 +206,6 @@ def call_partial(f: Frame, value: Any, args: list[Any], kwargs: dict[str, Any]) 
 # C code -------------------------------------------------------------------------------------------
 
 
-def may_be_read(f: Frame, value: Any, depth: int = 3) -> bool:
-    """Whether C code may look into a value: everything in it is guarded, or made here."""
-    cls = type(value)
-    if cls in kinds.STATEFUL and id(value) in f.world.origin:
-        return False  # what comes next is not guarded, and reading it would consume it
-    if cls is types.MappingProxyType:  # one of a class shows what has no guard
-        return bool(f.world.is_created(value))
-    if cls in (list, tuple, set, frozenset):
-        return depth == 0 or all(may_be_read(f, v, depth - 1) for v in value)
-    if cls in (dict, *kinds.MAPPINGS):
-        return depth == 0 or all(may_be_read(f, v, depth - 1) for v in value.values())
-    if objects.is_plain(value) or cls in ITERATORS or f.interpreter.tensors.is_symbol(value):
-        return True
-    if f.world.is_created(value) or id(value) in f.world.shadows:
-        return True
-    if isinstance(value, (type, types.ModuleType, BaseException, Generator, Followed, super)):
-        return True
-    return cls in _SAFE_KINDS or _python_class(cls)  # type: ignore[arg-type]
-
-
-_SAFE_KINDS = (
-    types.FunctionType,
-    types.MethodType,
-    types.BuiltinFunctionType,
-    types.CellType,
-    functools.partial,
-    property,
-    *kinds.METHOD_WRAPPERS,
-    *_GETTERS,
-    *_MODES,
-)
-
-
-@functools.lru_cache(maxsize=4096)
-def _python_class(cls: type) -> bool:
-    """A class written in Python, down to `object` or a plain type."""
-    return all(_written_in_python(b) or b is object or b in _PLAIN_BASES for b in cls.__mro__)
-
-
-_PLAIN_BASES = kinds.PLAIN_TYPES | {enum.Enum, BaseException, Exception}
-
-
-def _written_in_python(cls: type) -> bool:
-    module = sys.modules.get(cls.__module__)
-    file = getattr(module, "__file__", None)
-    made = kinds.by_statement(cls) and module is not None
-    return made and not (file or "").endswith(".so")
-
-
 #: C code that calls what it is given; elsewhere a callable is a value like others
 _CALLERS = ITERATORS | {map, filter, sorted, iter, functools.reduce, functools.cmp_to_key}
 
@@ -398,7 +216,7 @@ def prepared(f: Frame, value: Any) -> Any:
         return value if kinds.runs_directly(value) else Followed(f, value)
     if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
         return Followed(f, value)
-    if isinstance(value, (functools.partial, *_GETTERS)):
+    if isinstance(value, (functools.partial, *GETTERS)):
         return Followed(f, value)
     if isinstance(value, types.BuiltinFunctionType) and _special(value) is not None:
         return Followed(f, value)  # getattr and its like must not look at objects by themselves
@@ -427,7 +245,7 @@ def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any
         if module in _PURE_MODULES or function in _PURE:
             return run_c(f, function, specialised_for(f, function, args), kwargs)
         raise Break(f"a call of {kinds.describe(function)}")
-    if isinstance(owner, _MODES):
+    if isinstance(owner, MODES):
         _guard_mode(f, owner)
         return f.interpreter.direct(function, *args, **kwargs)
     if kinds.is_tensor(owner):
@@ -449,7 +267,7 @@ def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any
         )
     if type(descriptor) in kinds.METHOD_WRAPPERS:
         return call_descriptor(f, descriptor, [owner, *args], kwargs)
-    if objects.is_plain(owner):
+    if kinds.is_plain(owner):
         return run_c(f, function, args, kwargs)
     raise Break(f"a call of {kinds.describe(function)}")
 
@@ -469,7 +287,7 @@ def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, 
     if special is not None:
         return special(f, args, kwargs)
     owner = function.__objclass__
-    if owner in _MODES and args and isinstance(args[0], _MODES):
+    if owner in MODES and args and isinstance(args[0], MODES):
         _guard_mode(f, args[0])
         return f.interpreter.direct(function, *args, **kwargs)
     if kinds.is_tensor(args[0]) if args else False:
@@ -511,69 +329,13 @@ def _iterables(f: Frame, args: list[Any], owner: Any) -> list[Any]:
     keys become dicts for methods of dicts."""
     out = []
     for a in args:
-        if not objects.is_plain(a) and _has_python_iter(a):
+        if not kinds.is_plain(a) and _has_python_iter(a):
             is_mapping = issubclass(owner, dict) and (
                 objects.load_attr_or(f, a, "keys", UNSET) is not UNSET
             )
             a = objects.mapping(f, a) if is_mapping else objects.iterable(f, a)
         out.append(a)
     return out
-
-
-def specialised(f: Frame, value: Any) -> Any:
-    """The value with symbolic numbers decided, for code that shows or converts them."""
-    tensors = f.interpreter.tensors
-    if tensors.is_symbol(value):
-        return tensors.decide(value)
-    if type(value) is SymSize:
-        return flambeau.Size(specialised(f, v) for v in value)
-    if type(value) in (tuple, list) and has_symbol(f, value):
-        items = [specialised(f, v) for v in value]
-        if all(a is b for a, b in zip(items, value, strict=True)):
-            return value
-        return type(value)(items)
-    if type(value) is dict and has_symbol(f, value):
-        return {k: specialised(f, v) for k, v in value.items()}
-    return value
-
-
-def has_symbol(f: Frame, value: Any, within: tuple[Any, ...] = ()) -> bool:
-    """Whether a symbolic number is in a tuple, list or dict, which may hold itself."""
-    if any(value is w for w in within):
-        return False
-    if type(value) in (tuple, list, SymSize):
-        return any(has_symbol(f, v, (*within, value)) for v in value)
-    if type(value) is dict:
-        return any(has_symbol(f, v, (*within, value)) for v in value.values())
-    return bool(f.interpreter.tensors.is_symbol(value))
-
-
-def operate(f: Frame, function: Any, *args: Any) -> Any:
-    """An operator on values as they are; on the numbers that were seen, where symbols have none."""
-    direct, is_symbol = f.interpreter.direct, f.interpreter.tensors.is_symbol
-    if any(map(kinds.is_tensor, args)) and any(type(a) is RunNumber for a in args):
-        args = tuple(f.interpreter.tensors.beside(f, args))
-    elif any(type(a) is RunNumber for a in args):
-        return _operate_on_run(f, function, args)
-    symbols = any(map(is_symbol, args)) and not any(map(kinds.is_tensor, args))
-    if not (symbols and any(isinstance(a, np.generic) for a in args)):
-        try:
-            return direct(function, *args)
-        except Raised as raised:
-            if not (symbols and isinstance(raised.error, TypeError)):
-                raise
-    return direct(function, *specialised(f, args))
-
-
-def _operate_on_run(f: Frame, function: Any, args: Any) -> Any:
-    """An operator on numbers that only the run tells; on constants, where they may be taken so."""
-    try:
-        return f.interpreter.direct(function, *args)
-    except Break:
-        decided = f.interpreter.tensors.decided_of(args)
-        if any(type(a) is RunNumber for a in decided):
-            raise
-    return operate(f, function, *decided)
 
 
 _SYMBOLIC = frozenset((abs, min, max, sum, divmod, pow, round, list, tuple, zip, enumerate, len))
@@ -595,11 +357,11 @@ def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> 
         if cls is collections.defaultdict:  # keeps what it is given
             return f.interpreter.direct(cls, *args, **kwargs)
         return run_c(f, cls, args, kwargs)
-    if cls in _GETTERS:
+    if cls in GETTERS:
         return run_c(f, cls, args, kwargs)
     if cls is types.MethodType:
         return f.interpreter.direct(cls, *args)
-    if cls in _MODES:
+    if cls in MODES:
         if args and callable(args[0]):
             return call(f, context_decorator, [cls(), *args], kwargs)
         return f.world.create(f.interpreter.direct(cls, *args, **kwargs))

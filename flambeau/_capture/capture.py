@@ -18,12 +18,13 @@ from flambeau import _C
 from flambeau._dynamo import config as dynamo
 from flambeau._ir.logs import log
 
-from . import builtin_calls, inlined, kinds, modules, opcodes, ops_control, ops_stack, resume
+from . import builtin_calls, calls, inlined, kinds, modules, opcodes, ops_control, ops_stack, resume
 from .entry import Entry
 from .errors import BackendCompilerFailed, Break, CaptureFailed, End, Raised, Skip, Unsupported
 from .interpreter import Frame, Interpreter, Pending, Position
 from .kinds import UNSET
 from .places import IDENTITY, Places
+from .tensors import Tensors
 from .world import World
 
 _lock = threading.RLock()
@@ -216,14 +217,12 @@ class Attempt:
         values: tuple[Any, ...],
         stop_at: int,
     ) -> None:
-        from .tensors import Tensors
-
         self.config, self.code, self.namespace = config, code, namespace
         self.places = Places()
         self.tensors = Tensors(self.places, config.varying(code))
         self.world = World(self.places, self.tensors)
         self.world.home = namespace
-        self.interpreter = Interpreter(self.world, config)
+        self.interpreter = Interpreter(self.world, config, calls.call)
         self.interpreter.stop_at = stop_at
         self.tensors.interpreter = self.interpreter
         self.state = _State()

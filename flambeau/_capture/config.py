@@ -15,6 +15,7 @@ from flambeau._dynamo.utils import counters
 from flambeau._ir.logs import enabled, log
 
 from . import capture as _capture
+from .back_ends import unboxed
 from .capture import Captured
 from .errors import (
     BackendCompilerFailed,
@@ -44,11 +45,6 @@ def _face(backend: Any, graph: Any, names: Sequence[str]) -> Any:
     from flambeau.fx._captured import as_module
 
     return as_module(graph, names)
-
-
-def unboxed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a list of arguments as one of arguments."""
-    return lambda *args: function(list(args))
 
 
 class Config:

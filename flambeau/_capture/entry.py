@@ -22,7 +22,7 @@ from flambeau import _C
 from flambeau._ir.own import own_module
 from flambeau._trace.run_numbers import RunNumber
 
-from . import calls, kinds
+from . import c_code, kinds
 from .arrays import Array
 from .errors import Skip
 from .interpreter import Followed, Pending, TensorMethod
@@ -184,7 +184,7 @@ class Entry:
                 f"{self.constant(functools.partial)}({self.value(v.func)}, *({self.values(v.args)})"
             )
             return self._named(v, f"{made}, **{keywords})")
-        if cls in calls._MODES:
+        if cls in c_code.MODES:
             return self._build_mode(v)
         if cls is super:
             inner = f"{self.value(v.__thisclass__)}, {self.value(v.__self__)}"
@@ -196,7 +196,7 @@ class Entry:
             return self.value(v.function)
         if cls is TensorMethod:
             return f"{self.constant(getattr)}({self.value(v.__self__)}, {v.__name__!r})"
-        if cls in calls._GETTERS:
+        if cls in c_code.GETTERS:
             make, args = v.__reduce__()[:2]
             return f"{self.constant(make)}({self.values(args)})"
         if isinstance(
@@ -515,5 +515,5 @@ _ITERATORS = (
     zip,
     map,
     filter,
-    *(t for t in calls.ITERATORS if hasattr(t, "__reduce__")),
+    *(t for t in c_code.ITERATORS if hasattr(t, "__reduce__")),
 )

@@ -11,7 +11,6 @@ from typing import Any
 
 import flambeau
 from flambeau import _C
-from flambeau._aot.passes import is_random
 from flambeau._ir.graph import CUSTOM, Graph, Node, TensorType, Value, values_of
 from flambeau._ir.targets import resolve
 from flambeau._trace.fake import Fake
@@ -166,7 +165,7 @@ def _rule(
     free: dict[Value, None] = {}
     for n in nodes:
         target = resolve(n.target)
-        if is_random(n):
+        if target.draws:
             raise Break(f"{cls.__qualname__}.backward draws random numbers")
         if target.mutates and next(values_of(n.args)) not in inside - set(tangents):
             raise Break(f"{cls.__qualname__}.backward changes a tensor in place")

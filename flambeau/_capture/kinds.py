@@ -11,11 +11,12 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import flambeau
 from flambeau import _C
 from flambeau._ir.own import own_module, own_packages
-from flambeau._ir.symbols import SymInt
-from flambeau._ir.symfloat import SymFloat
+from flambeau._ir.symscalar import SymFloat, SymInt
 from flambeau._ir.where import PACKAGE
 from flambeau._trace.run_numbers import RunNumber
 from flambeau._trace.tensor import SymSize
@@ -186,6 +187,13 @@ def library_class(cls: type) -> bool:
 
 def is_tensor(value: Any) -> bool:
     return isinstance(value, _C.Tensor)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether C code may work on the value as it is."""
+    return (
+        type(value) in PLAIN_TYPES or is_tensor(value) or isinstance(value, (np.generic, np.dtype))
+    )
 
 
 def mro_lookup(cls: type, name: str) -> tuple[Any, type | None]:

@@ -19,21 +19,15 @@ import numpy as np
 
 from flambeau._trace.run_numbers import RunNumber
 
-from . import calls, kinds
+from . import c_code, kinds
 from .errors import Break, Raised
+from .frames import sequence_frame
 from .interpreter import Frame, Generator
 from .kinds import DELETED, UNSET, mro_lookup
 from .places import DICT, Place
 
 _FUNCTION_TYPES = (types.FunctionType,)
 _PLAIN = kinds.PLAIN_TYPES
-
-
-def is_plain(value: Any) -> bool:
-    """Whether C code may work on the value as it is."""
-    return (
-        type(value) in _PLAIN or kinds.is_tensor(value) or isinstance(value, (np.generic, np.dtype))
-    )
 
 
 def special(f: Frame, value: Any, name: str) -> Any:
@@ -47,7 +41,7 @@ def special(f: Frame, value: Any, name: str) -> Any:
 
 def python_special(value: Any, name: str) -> bool:
     """Whether a special method of the value's class is written in Python."""
-    if is_plain(value):
+    if kinds.is_plain(value):
         return False
     found, _ = mro_lookup(type(value), name)
     return isinstance(found, _FUNCTION_TYPES)
@@ -126,7 +120,7 @@ def c_attribute(f: Frame, descriptor: Any, value: Any, name: str) -> Any:
         return instance_dict(f, value)
     if name == "__class__":
         return type(value)
-    if is_plain(value) or world.is_created(value) or isinstance(value, tuple):
+    if kinds.is_plain(value) or world.is_created(value) or isinstance(value, tuple):
         return f.interpreter.direct(descriptor.__get__, value, type(value))
     slots = world.slots_of(value)
     slots.touched.add(descriptor)
@@ -202,7 +196,7 @@ def load_attr(f: Frame, value: Any, name: str) -> Any:
 
 
 def _plain_attr(f: Frame, value: Any, name: str) -> Any:
-    value = calls.specialised(f, value) if f.interpreter.tensors.is_symbol(value) else value
+    value = c_code.specialised(f, value) if f.interpreter.tensors.is_symbol(value) else value
     return f.interpreter.direct(getattr, value, name)
 
 
@@ -298,7 +292,7 @@ def instance_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
         raise Break(f"attributes of {kinds.describe(value)} are computed by C code")
     try:
         if followed:
-            return calls.call(f, special(f, value, "__getattribute__"), [name], {})
+            return f.call(special(f, value, "__getattribute__"), [name], {})
         return generic_attr(f, value, cls, name)
     except Raised as raised:
         if not isinstance(raised.error, AttributeError):
@@ -308,7 +302,7 @@ def instance_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
             raise
         if not isinstance(fallback, types.FunctionType):
             raise Break(f"attributes of {kinds.describe(value)} are computed by C code") from None
-        return calls.call(f, special(f, value, "__getattr__"), [name], {})
+        return f.call(special(f, value, "__getattr__"), [name], {})
 
 
 #: classes whose `__getattribute__` is the ordinary one
@@ -370,8 +364,8 @@ def store_attr(f: Frame, target: Any, name: str, value: Any) -> None:
         return
     setter, owner = mro_lookup(cls, "__setattr__")
     if isinstance(setter, types.FunctionType):
-        calls.call(f, special(f, target, "__setattr__"), [name, value], {})
-    elif setter in _SETTERS or is_plain(target):
+        f.call(special(f, target, "__setattr__"), [name, value], {})
+    elif setter in _SETTERS or kinds.is_plain(target):
         generic_store(f, target, cls, name, value)
     else:
         raise Break(f"attributes of {kinds.describe(target)} are set by C code")
@@ -478,7 +472,7 @@ def delete_attr(f: Frame, target: Any, name: str) -> None:
         raise Break(f"the attribute {name} of {kinds.describe(target)} is deleted")
     deleter, _ = mro_lookup(cls, "__delattr__")
     if isinstance(deleter, types.FunctionType):
-        calls.call(f, special(f, target, "__delattr__"), [name], {})
+        f.call(special(f, target, "__delattr__"), [name], {})
     elif deleter in _DELETERS:
         generic_delete(f, target, cls, name)
     else:
@@ -535,8 +529,8 @@ def _two(f: Frame, function: Any, name: str, reflected: str, a: Any, b: Any) -> 
         check_operand(f, a)
         check_operand(f, b)
         if function is operator.mod and type(a) is str:
-            b = calls.specialised(f, b)
-        return calls.operate(f, function, a, b)
+            b = c_code.specialised(f, b)
+        return c_code.operate(f, function, a, b)
     if right and type(a) is not type(b) and isinstance(b, type(a)):
         result = f.call(special(f, b, reflected), [a], {})
         if result is not NotImplemented:
@@ -546,9 +540,9 @@ def _two(f: Frame, function: Any, name: str, reflected: str, a: Any, b: Any) -> 
         result = f.call(special(f, a, name), [b], {})
         if result is not NotImplemented:
             return result
-    elif not is_plain(a) and mro_lookup(type(a), name)[0] is not UNSET:
+    elif not kinds.is_plain(a) and mro_lookup(type(a), name)[0] is not UNSET:
         raise Break(f"{name} of {kinds.describe(a)} with {kinds.describe(b)}")
-    elif is_plain(a) and not right:
+    elif kinds.is_plain(a) and not right:
         raise Break(f"{name} of {kinds.describe(a)} with {kinds.describe(b)}")
     if right and type(a) is not type(b):
         result = f.call(special(f, b, reflected), [a], {})
@@ -566,7 +560,7 @@ def _two(f: Frame, function: Any, name: str, reflected: str, a: Any, b: Any) -> 
 
 def check_operand(f: Frame, value: Any) -> None:
     """C code may look into this value: it must be one whose contents are guarded."""
-    if not calls.may_be_read(f, value):
+    if not c_code.may_be_read(f, value):
         raise Break(f"an operation of C code on {kinds.describe(value)}")
 
 
@@ -574,7 +568,7 @@ def unary(f: Frame, function: Callable[..., Any], name: str, value: Any) -> Any:
     if python_special(value, name):
         return f.call(special(f, value, name), [], {})
     check_operand(f, value)
-    return calls.operate(f, function, value)
+    return c_code.operate(f, function, value)
 
 
 _COMPARISONS = {
@@ -632,7 +626,7 @@ def truth(f: Frame, value: Any) -> bool:
 def contains(f: Frame, container: Any, value: Any) -> bool:
     if python_special(container, "__contains__"):
         return truth(f, f.call(special(f, container, "__contains__"), [value], {}))
-    if not is_plain(container) and mro_lookup(type(container), "__contains__")[0] is UNSET:
+    if not kinds.is_plain(container) and mro_lookup(type(container), "__contains__")[0] is UNSET:
         iterator = get_iter(f, container)
         while (item := next_of(f, iterator)) is not UNSET:
             if item is value or truth(f, compare(f, "==", item, value)):
@@ -655,7 +649,7 @@ def get_item(f: Frame, container: Any, key: Any) -> Any:
     if python_special(container, "__getitem__"):
         return f.call(special(f, container, "__getitem__"), [key], {})
     if isinstance(container, type):
-        return calls.call(f, load_attr(f, container, "__class_getitem__"), [key], {})
+        return f.call(load_attr(f, container, "__class_getitem__"), [key], {})
     check_operand(f, container)
     if type(container) in (list, tuple):
         key = f.interpreter.tensors.position(f, key)
@@ -702,16 +696,16 @@ def del_item(f: Frame, container: Any, key: Any) -> None:
 
 
 def get_iter(f: Frame, value: Any) -> Any:
-    if type(value) is Generator or type(value) in calls.ITERATORS:
+    if type(value) is Generator or type(value) in c_code.ITERATORS:
         return value
-    if is_plain(value):
+    if kinds.is_plain(value):
         check_operand(f, value)
         return f.interpreter.direct(iter, value)
     method, _ = mro_lookup(type(value), "__iter__")
     if isinstance(method, types.FunctionType):
         return f.call(special(f, value, "__iter__"), [], {})
     if method is UNSET and python_special(value, "__getitem__"):
-        return Generator(calls.sequence_frame(f, value))
+        return Generator(sequence_frame(f, value))
     check_operand(f, value)
     return f.interpreter.direct(iter, value)
 
@@ -736,7 +730,7 @@ def next_of(f: Frame, iterator: Any) -> Any:
 
 def iterable(f: Frame, value: Any) -> Any:
     """The value, or an iterator over it, that C code may consume."""
-    if is_plain(value) or type(value) is Generator:
+    if kinds.is_plain(value) or type(value) is Generator:
         check_operand(f, value)
         return value
     iterator = get_iter(f, value)

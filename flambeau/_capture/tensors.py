@@ -15,8 +15,8 @@ from flambeau import _C
 from flambeau._dynamo import config as switches
 from flambeau._ir import formula
 from flambeau._ir.graph import Graph, ScalarType
-from flambeau._ir.symbols import Source, SymInt, sym_max, sym_min
-from flambeau._ir.symfloat import SymFloat
+from flambeau._ir.symbols import Source
+from flambeau._ir.symscalar import SymFloat, SymInt, sym_max, sym_min
 from flambeau._ir.where import Where
 from flambeau._trace.fake import Fake
 from flambeau._trace.meanings import DataDependent
@@ -26,7 +26,7 @@ from flambeau._trace.session import Session
 from flambeau._trace.stand_ins import check_results
 from flambeau._trace.tensor import FakeTensor, SymSize
 
-from . import array_calls, calls, kinds
+from . import array_calls, c_code, functions, kinds
 from .autocasting import AutocastRecorder
 from .errors import Break, Raised
 from .interpreter import Frame, TensorMethod
@@ -210,7 +210,7 @@ class Tensors:
             found = f.interpreter.direct(pick, function, items)
             if found is not None:
                 return found
-            items = calls.specialised(f, items)
+            items = c_code.specialised(f, items)
         if all(type(v) in (int, SymInt) for v in items):
             return (sym_min if function is min else sym_max)(*items)
         return function(*items)
@@ -259,7 +259,7 @@ class Tensors:
         if name.startswith(("_set_", "set_")):
             return f.interpreter.direct(function, *args, **kwargs)
         for value in (*args, *kwargs.values()):
-            if not calls.may_be_read(f, value):
+            if not c_code.may_be_read(f, value):
                 raise Break(f"a call of {kinds.describe(function)} with {kinds.describe(value)}")
             if isinstance(value, flambeau.Generator):
                 raise Break("an operation with a generator of its own")
@@ -443,9 +443,7 @@ class Tensors:
 
     def apply(self, f: Frame, cls: Any, setup: Any, args: Any) -> Any:
         """autograd.Function"""
-        from .functions import apply
-
-        return apply(f, cls, setup, args)
+        return functions.apply(f, cls, setup, args)
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -549,15 +547,6 @@ def has_number(value: Any) -> bool:
     if type(value) in (tuple, list):
         return len(value) <= _LONGEST_LIST and any(map(has_number, value))
     return type(value) is RunNumber
-
-
-def freely(function: Any, args: Any, kwargs: Any) -> Any:
-    """A call in which any code may run: what the user vouches for."""
-    strict = _C._set_strict(False)
-    try:
-        return function(*args, **kwargs)
-    finally:
-        _C._set_strict(strict)
 
 
 def has_tensor(value: Any, within: tuple[Any, ...] = ()) -> bool:

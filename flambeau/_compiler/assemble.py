@@ -13,7 +13,7 @@ from flambeau import _C
 from .._ir.formula import Numbers
 from .._ir.symbols import ShapeEnv
 from .._ir.symexpr import Expr
-from .._ir.symfloat import FloatExpr
+from .._ir.symscalar import FloatExpr
 from .._ir.targets import resolve, updated
 from .nest import Call, Nest, Program, View, views_of
 from .plan import Allocate, Change, Free, Instruction, Run, Take, last_uses, plan

@@ -12,7 +12,7 @@ from .._ir import ir
 from .._ir.frontend import compile_function
 from .._ir.graph import Graph, Node, Value, map_values
 from .._ir.symexpr import Expr
-from .._ir.symfloat import FloatExpr, SymFloat
+from .._ir.symscalar import FloatExpr, SymFloat
 from .._ir.targets import resolve, updated
 from .._table.entries import file_constants, overloads, record
 from .._table.model import Op

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._aot import native
+from .._ir import native
 from .._ir.graph import Graph
 from .._ir.logs import log
 from . import assemble, languages

@@ -22,21 +22,22 @@ from typing import Any
 import flambeau
 from flambeau import _C
 
-from .._aot.native import Function, Part, Program
 from .._ir import plain, symexpr
 from .._ir.graph import Graph, Node, ScalarType, TensorType, Value
 from .._ir.logs import enabled
+from .._ir.native import Function, Part, Program
 from .._ir.settings import current
 from .._ir.symbols import Guard, ShapeEnv
 from .._ir.symexpr import Expr
-from .._ir.symfloat import FloatExpr
+from .._ir.symscalar import FloatExpr
+from .._table import entries as _entries  # noqa: F401  graphs that are run name its entries
 from . import cache as disk
 from . import toolchain
 
 #: function, programs of the forward and (perhaps) the backward graph
 Lowered = tuple[Function, list[Program]]
 _PACKAGE = Path(__file__).resolve().parents[1]
-_SOURCES = ("_ir", "_trace", "_aot", "_compiler", "_build", "ops")  # what passes are made of
+_SOURCES = ("_ir", "_table", "_trace", "_aot", "_compiler", "ops")  # what passes are made of
 _BUILD_ID = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"  # the head of an ELF note, before the number
 
 

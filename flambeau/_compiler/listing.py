@@ -5,8 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Iterator
 
-from .._ir.graph import Graph, Node
-from .._ir.graph_text import show_node, show_type
+from .._ir.graph import Graph, Node, show_node, show_type
 
 
 def listing(graph: Graph, text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from .._ir.graph import Arg, Dim, Graph, Node, ScalarType, TensorType, Value, dim, values_of
 from .._ir.symexpr import Expr, expr, product, symbol
-from .._ir.symfloat import FloatExpr, SymFloat
+from .._ir.symscalar import FloatExpr, SymFloat
 from .._ir.targets import Target, resolve
 from .._trace import fake as fakes
 from .._trace import table

@@ -11,7 +11,7 @@ from typing import Any
 
 from .symbols import ShapeEnv
 from .symexpr import Atom, Expr
-from .symfloat import FloatExpr
+from .symscalar import FloatExpr
 
 #: kinds of places where symbols are found, and what guards say, as native code numbers them
 KINDS = ("size", "stride", "offset", "value")

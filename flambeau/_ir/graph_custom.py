@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .graph import Node
+from .graph import Graph, Node
+
+Prepare = Callable[[Graph], Callable[..., tuple[Any, ...]]]
 
 
-def custom_caller(node: Node) -> Callable[..., tuple[Any, ...]]:
+def custom_caller(node: Node, prepare: Prepare) -> Callable[..., tuple[Any, ...]]:
     """A function of the node's arguments and the values of symbols."""
     import flambeau
     from flambeau.autograd.function import refused
-
-    from .graph_run import prepare
 
     assert node.rule is not None
     rule = prepare(node.rule)

@@ -16,7 +16,7 @@ from .graph import Graph, Node, Value, values_of
 from .graph_custom import custom_caller
 from .symbols import ShapeEnv
 from .symexpr import Expr
-from .symfloat import FloatExpr
+from .symscalar import FloatExpr
 from .targets import Target, resolve, updated
 
 Values = dict[Value, Any]
@@ -124,7 +124,7 @@ def prepare(graph: Graph) -> Callable[..., tuple[Any, ...]]:
     steps = []
     for node, dead in zip(graph.nodes, _last_uses(graph), strict=True):
         if node.rule is not None:
-            steps.append((node, custom_caller(node), dead))
+            steps.append((node, custom_caller(node, prepare), dead))
             continue
         first = node.args[0] if node.args else None
         fresh = isinstance(first, Value) and first in empties and len(uses[first]) == 1

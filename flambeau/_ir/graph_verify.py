@@ -12,11 +12,20 @@ from typing import Any
 
 import flambeau
 
-from .graph import CUSTOM, Graph, Node, ScalarType, TensorType, Value, values_of
-from .graph_text import show_node, show_type
+from .graph import (
+    CUSTOM,
+    Graph,
+    Node,
+    ScalarType,
+    TensorType,
+    Value,
+    show_node,
+    show_type,
+    values_of,
+)
 from .symbols import ShapeEnv
 from .symexpr import Expr
-from .symfloat import FloatExpr
+from .symscalar import FloatExpr
 from .targets import Entry, resolve, updated
 from .types import Type
 

@@ -8,12 +8,11 @@ a guard: whatever was decided holds for all sizes that pass the guards. Nothing 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from .symexpr import Atom, Expr, expr, maximum, minimum, of_atom, symbol
+from .symexpr import Atom, Expr, expr, of_atom, symbol
+from .symscalar import HUGE, SymInt
 from .where import Where, user_frame
 
 Bound = float  # an int, or an infinity
@@ -108,7 +107,7 @@ class ShapeEnv:
     def wrap(self, e: Expr) -> SymInt | int:
         """An expression as a number: an int where it is constant."""
         e = self.simplify(e)
-        if e.constant is None and any(abs(c) >= _HUGE for _, c in e.terms):
+        if e.constant is None and any(abs(c) >= HUGE for _, c in e.terms):
             return self.specialise(e)
         return SymInt(e, self) if e.constant is None else e.constant
 
@@ -197,7 +196,7 @@ class ShapeEnv:
     def specialise(self, e: Expr) -> int:
         """The hint as a plain int, guarded."""
         value = self.hint(e)
-        if abs(value) < _HUGE and all(abs(c) < _HUGE for _, c in e.terms):
+        if abs(value) < HUGE and all(abs(c) < HUGE for _, c in e.terms):
             self.decide("==", e - value)
         else:
             for name in sorted(e.symbols):
@@ -344,218 +343,3 @@ def _without_mod(e: Expr) -> Expr:
 
 
 # The number -------------------------------------------------------------------------------------
-
-
-class SymInt:
-    """An integer that is an expression. Not an int: what needs one specialises, with a guard."""
-
-    __slots__ = ("env", "expr")
-
-    def __init__(self, e: Expr, env: ShapeEnv) -> None:
-        self.expr, self.env = e, env
-
-    def __repr__(self) -> str:
-        return self.expr.text
-
-    @property
-    def hint(self) -> int:
-        return self.env.hint(self.expr)
-
-    def __index__(self) -> int:
-        return self.env.specialise(self.expr)
-
-    __int__ = __trunc__ = __index__
-
-    def __float__(self) -> float:
-        return float(self.env.specialise(self.expr))
-
-    def __hash__(self) -> int:
-        return hash(self.env.specialise(self.expr))
-
-    def __bool__(self) -> bool:
-        return self.env.decide("!=", self.expr)
-
-    def __neg__(self) -> SymInt | int:
-        return self.env.wrap(-self.expr)
-
-    def __pos__(self) -> SymInt:
-        return self
-
-    __floor__ = __ceil__ = __pos__
-
-    def __round__(self, digits: Any = None) -> Any:
-        if digits is None or operator.index(digits) >= 0:
-            return self
-        return round(int(self), digits)
-
-    def __invert__(self) -> SymInt | int:
-        return self.env.wrap(-self.expr - 1)
-
-    def __abs__(self) -> SymInt | int:
-        return self if self >= 0 else -self
-
-    def __eq__(self, other: object) -> bool:
-        return self._related("==", other, lambda a, b: a - b)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __ge__(self, other: Any) -> bool:
-        return self._related(">=", other, lambda a, b: a - b, math.ceil)
-
-    def __le__(self, other: Any) -> bool:
-        return self._related(">=", other, lambda a, b: b - a, math.floor)
-
-    def __gt__(self, other: Any) -> bool:
-        return self._related(">=", other, lambda a, b: a - b - 1, math.floor)
-
-    def __lt__(self, other: Any) -> bool:
-        return self._related(">=", other, lambda a, b: b - a - 1, math.ceil)
-
-    def _related(
-        self,
-        relation: str,
-        other: Any,
-        make: Callable[[Expr, Expr], Expr],
-        to_integer: Callable[[float], int] | None = None,
-    ) -> Any:
-        """A comparison; with a float, by the integer that `to_integer` makes of it."""
-        if isinstance(other, float):
-            if math.isnan(other) or (to_integer is None and not other.is_integer()):
-                return False
-            if math.isinf(other):  # beyond all integers, as 2 is beyond 0
-                return self.env.decide(relation, make(expr(0), expr(2 if other > 0 else -2)))
-            other = int(other) if to_integer is None else to_integer(other)
-        b = as_expr(other)
-        if b is None:
-            return NotImplemented
-        if _is_huge(other):
-            return self.env.decide(relation, make(expr(int(self)), b))
-        return self.env.decide(relation, make(self.expr, b))
-
-    def __pow__(self, n: Any, modulus: Any = None) -> Any:
-        if modulus is not None:
-            return pow(int(self), _decided(n), _decided(modulus))
-        if isinstance(n, float):
-            return _float(self) ** n
-        if not isinstance(n, (int, SymInt)):
-            return NotImplemented
-        n = int(n)
-        return self.env.wrap(self.expr**n) if 0 <= n <= _LARGEST_POWER else int(self) ** n
-
-    def __rpow__(self, other: Any) -> Any:
-        return other ** int(self) if isinstance(other, (int, float)) else NotImplemented
-
-    def __lshift__(self, n: Any) -> Any:
-        if not isinstance(n, (int, SymInt)):
-            return NotImplemented
-        n = int(n)
-        return self * 2**n if 0 <= n < 63 else int(self) << n
-
-    def __rshift__(self, n: Any) -> Any:
-        if not isinstance(n, (int, SymInt)):
-            return NotImplemented
-        n = int(n)
-        return self // 2**n if 0 <= n < 63 else int(self) >> n
-
-    def __divmod__(self, other: Any) -> Any:
-        if not isinstance(other, (int, float, SymInt)):
-            return NotImplemented
-        x: Any = self
-        return x // other, x % other
-
-    def __rdivmod__(self, other: Any) -> Any:
-        if not isinstance(other, (int, float)):
-            return NotImplemented
-        x: Any = self
-        return other // x, other % x
-
-    def __truediv__(self, other: Any) -> Any:
-        return _float(self) / other
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return other / _float(self)
-
-
-#: numbers that no native integer holds have no part in guards and formulas
-_HUGE = 2**62
-
-
-def _is_huge(x: Any) -> bool:
-    return isinstance(x, int) and abs(x) >= _HUGE
-
-
-#: powers of more are computed for the size seen: as polynomials they pass any native integer
-_LARGEST_POWER = 8
-
-
-def _float(x: SymInt) -> Any:
-    from .symfloat import SymFloat
-
-    return SymFloat.of(x)
-
-
-def _decided(x: Any) -> Any:
-    return int(x) if isinstance(x, SymInt) else x
-
-
-def as_expr(x: Any) -> Expr | None:
-    """The expression of an integer of either sort; None for anything else."""
-    if isinstance(x, SymInt):
-        return x.env.simplify(x.expr)
-    return expr(int(x)) if isinstance(x, int) else None
-
-
-def _binary(name: str, operation: Callable[[Expr, Expr], Expr], divides: bool) -> None:
-    def forward(self: SymInt, other: Any, swap: bool = False) -> Any:
-        b = as_expr(other)
-        if b is None:
-            if isinstance(other, float):
-                return getattr(_float(self), f"__{'r' if swap else ''}{name}__")(other)
-            return NotImplemented
-        mine = expr(int(self)) if _is_huge(other) else self.expr
-        x, y = (b, mine) if swap else (mine, b)
-        if divides and not self.env.decide("!=", y):
-            raise ZeroDivisionError("integer division or modulo by zero")
-        return self.env.wrap(operation(x, y))
-
-    setattr(SymInt, f"__{name}__", forward)
-    setattr(SymInt, f"__r{name}__", lambda self, other: forward(self, other, swap=True))
-
-
-for _name, _operation, _divides in (
-    ("add", Expr.__add__, False),
-    ("sub", Expr.__sub__, False),
-    ("mul", Expr.__mul__, False),
-    ("floordiv", Expr.__floordiv__, True),
-    ("mod", Expr.__mod__, True),
-):
-    _binary(_name, _operation, _divides)
-
-
-def sym_min(*args: SymInt | int) -> SymInt | int:
-    """The least, without deciding which it is."""
-    return _pick(minimum, min, args)
-
-
-def sym_max(*args: SymInt | int) -> SymInt | int:
-    """The greatest, without deciding which it is."""
-    return _pick(maximum, max, args)
-
-
-def _pick(symbolic: Callable[..., Expr], plain: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    env = next((a.env for a in args if isinstance(a, SymInt)), None)
-    if env is None:
-        return plain(*args)
-    kept: list[Expr] = []
-    for a in args:
-        e = as_expr(a)
-        assert e is not None
-        for i, other in enumerate(kept):
-            below = env.proves(">=", other - e)
-            if below is not None:
-                kept[i] = e if below == (symbolic is minimum) else other
-                break
-        else:
-            kept.append(e)
-    return env.wrap(symbolic(*kept))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from . import symbols
+from . import symscalar
 
 __all__ = ["sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum"]
 
@@ -21,7 +21,7 @@ def sym_float(a: Any) -> Any:
     >>> torch.sym_float(3)
     3.0
     """
-    return a / 1 if isinstance(a, symbols.SymInt) else float(a)
+    return a / 1 if isinstance(a, symscalar.SymInt) else float(a)
 
 
 def sym_int(a: Any) -> Any:
@@ -30,7 +30,7 @@ def sym_int(a: Any) -> Any:
     >>> torch.sym_int(-2.7)
     -2
     """
-    if isinstance(a, symbols.SymInt):
+    if isinstance(a, symscalar.SymInt):
         return a
     return math.ceil(a) if a < 0 else math.floor(a)
 
@@ -41,7 +41,7 @@ def sym_max(a: Any, b: Any) -> Any:
     >>> torch.sym_max(2, 1.5)
     2.0
     """
-    return _pick(max, symbols.sym_max, a, b)
+    return _pick(max, symscalar.sym_max, a, b)
 
 
 def sym_min(a: Any, b: Any) -> Any:
@@ -50,11 +50,11 @@ def sym_min(a: Any, b: Any) -> Any:
     >>> torch.sym_min(2, 3)
     2
     """
-    return _pick(min, symbols.sym_min, a, b)
+    return _pick(min, symscalar.sym_min, a, b)
 
 
 def _pick(plain: Any, symbolic: Any, a: Any, b: Any) -> Any:
-    if isinstance(a, symbols.SymInt) or isinstance(b, symbols.SymInt):
+    if isinstance(a, symscalar.SymInt) or isinstance(b, symscalar.SymInt):
         return symbolic(a, b)
     found = plain(a, b)
     return float(found) if isinstance(a, float) or isinstance(b, float) else found

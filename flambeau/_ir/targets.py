@@ -66,6 +66,11 @@ class Target:
         """It changes its first argument."""
         return self.form == "inplace" or (self.op.mutates and self.form != "new")
 
+    @property
+    def draws(self) -> bool:
+        """It takes random numbers from a generator: such calls are never eliminated or merged."""
+        return any(p.type.base == "Generator" for p in self.op.params)
+
 
 def updated(op: Entry, args: Sequence[Any]) -> list[int]:
     """Positions of the arguments that a call changes besides giving results."""

@@ -6,6 +6,6 @@ nothing of frames.
 
 from __future__ import annotations
 
-from .record import trace
+from .tracing import trace
 
 __all__ = ["trace"]

@@ -15,7 +15,7 @@ import flambeau
 from .._ir.graph import CUSTOM, Graph, Node, TensorType, Value, values_of
 from .._ir.graph_run import run
 from .._ir.symexpr import Expr
-from .._ir.symfloat import FloatExpr
+from .._ir.symscalar import FloatExpr
 from .._ir.targets import resolve, updated
 
 _LARGEST = 2**20  # elements of a value

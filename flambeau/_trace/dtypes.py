@@ -7,10 +7,14 @@ from typing import Any
 
 import flambeau
 
-from .._ir.symbols import SymInt
-from .._ir.symfloat import SymFloat
+from .._ir.symscalar import SymFloat, SymInt
 from .fake import Fake
 
+#: what Python's number types name as dtypes
+PYTHON_DTYPES = {
+    float: flambeau.float64, int: flambeau.int64, bool: flambeau.bool,
+    complex: flambeau.complex128,
+}  # fmt: skip
 _COMPLEX = {
     flambeau.float16: flambeau.complex64, flambeau.bfloat16: flambeau.complex64,
     flambeau.float32: flambeau.complex64, flambeau.float64: flambeau.complex128,

@@ -13,7 +13,8 @@ import flambeau
 
 from .._ir.graph import Dim as GraphDim
 from .._ir.graph import TensorType, Value, dim
-from .._ir.symbols import ShapeEnv, SymInt
+from .._ir.symbols import ShapeEnv
+from .._ir.symscalar import SymInt
 from . import geometry
 from .geometry import Dim, Shape
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._ir.symbols import SymInt
+from .._ir.symscalar import SymInt
 
 Dim = Any  # int | SymInt
 Shape = tuple[Dim, ...]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import flambeau
 from flambeau import _C
 
+from .dtypes import PYTHON_DTYPES
 from .indexing import get_item, set_item
-from .session import _PYTHON_DTYPES
 from .tensor import FakeTensor
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def converted(
 ) -> Any:
     """x.to(...): itself when nothing changes."""
     fake = session.fake(x)
-    dtype = _PYTHON_DTYPES.get(dtype, dtype)
+    dtype = PYTHON_DTYPES.get(dtype, dtype)
     if device is not None and device.type == fake.device.type:
         device = None
     return session.shown(session.op("to", fake, dtype, copy, memory_format, device))
@@ -52,7 +52,7 @@ def to(session: Session, name: str, x: Any, *args: Any) -> Any:
     for a in args:
         if isinstance(a, flambeau.Tensor):
             dtype, device = a.dtype, a.device
-        elif isinstance(a, flambeau.dtype) or a in _PYTHON_DTYPES:
+        elif isinstance(a, flambeau.dtype) or a in PYTHON_DTYPES:
             dtype = a
         elif isinstance(a, flambeau.memory_format):
             memory_format = a

@@ -11,7 +11,7 @@ import numpy as np
 
 import flambeau
 
-from .._ir.symbols import SymInt
+from .._ir.symscalar import SymInt
 from .fake import Fake, repeats
 from .geometry import Dim
 from .meanings import DataDependent, fits

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .._ir import ir
-from .._ir.symbols import SymInt
-from .._ir.symfloat import SymFloat
+from .._ir.symscalar import SymFloat, SymInt
 from .._table.model import Op
 from . import meanings
 from .dtypes import wrapped_dtype

@@ -15,8 +15,8 @@ from typing import Any
 import flambeau
 
 from .._ir.intrinsics import DTYPES
-from .._ir.symbols import SymInt, UnbackedError, sym_max, sym_min
-from .._ir.symfloat import SymFloat
+from .._ir.symbols import UnbackedError
+from .._ir.symscalar import SymFloat, SymInt, sym_max, sym_min
 from . import geometry
 from .dtypes import (
     can_cast,

@@ -1,28 +1,27 @@
 """Recorders: who is called with fakes, and what of it becomes nodes.
 
 `CapturedRecorder` puts down the user's calls as they are: one node each, in-place forms too. The
-primitive level is `functional.PrimitiveRecorder`'s. `trace` runs a Python function under either.
+primitive level is `functional.PrimitiveRecorder`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-import flambeau
 from flambeau.backends._attention import USUAL, allowed
 
 from .._ir.graph import Builder, Graph
-from .._ir.symbols import ShapeEnv, Source, SymInt
-from .._ir.symfloat import SymFloat
+from .._ir.symbols import ShapeEnv, Source
+from .._ir.symscalar import SymFloat, SymInt
 from .._ir.targets import updated
 from .._table.model import Op
 from .fake import Fake, plain
 from .interp import Interpreter
-from .stand_ins import check_read, check_results, refuse_place, write_below
+from .stand_ins import check_read, refuse_place, write_below
 from .table import body, chooses_attention, differentiable, evaluate_call, is_primitive, vjp
 
 
@@ -193,49 +192,3 @@ def _strides(x: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
         if x.stride(d) != 0:
             step, plain_step = out[d] * shape[d], x.stride(d) * x.shape[d]
     return tuple(out)
-
-
-def trace(
-    f: Callable[..., Any],
-    example_inputs: Sequence[Any],
-    level: str = "captured",
-    dynamic: Any = False,
-) -> Graph:
-    """The graph of what `f` does with inputs like these.
-
-    Tensors that `f` reaches by itself (parameters of a module, globals) become further inputs of
-    the graph, to which they are attached.
-
-    Args:
-        f: a function or module of tensors and plain values.
-        example_inputs: its arguments; tensors vary, everything else is a constant, lists too.
-        level: "captured", or "primitive" for a functional graph of primitives, in which changes
-            of the inputs are not seen (`flambeau._aot` keeps them).
-        dynamic: True makes all sizes of the inputs symbols; a dict maps the number of an argument
-            to its dims that vary.
-
-    Returns:
-        The graph; its outputs are the results of `f`, nested as tuples.
-
-    Raises:
-        DataDependent: `f` asks for the values of a tensor.
-    """
-    from .functional import PrimitiveRecorder
-    from .session import Session
-
-    if level not in ("captured", "primitive"):
-        raise ValueError(f"trace: expected level 'captured' or 'primitive', got {level!r}")
-    recorder = CapturedRecorder() if level == "captured" else PrimitiveRecorder()
-    session = Session(recorder)
-    args = []
-    for i, x in enumerate(example_inputs):
-        if isinstance(x, flambeau.Tensor):
-            varying = dynamic.get(i) if isinstance(dynamic, dict) else dynamic
-            x = session.input(fake_input(x, recorder.env, len(recorder.graph.inputs), varying))
-        args.append(x)
-    result = session.run(f, args)
-    outputs = session.outputs(result)
-    check_results(recorder, session.results)
-    recorder.graph.outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-    recorder.graph.attached = tuple(session.attached)
-    return recorder.graph

@@ -20,8 +20,7 @@ from typing import Any
 
 import flambeau
 
-from .._ir.symbols import SymInt
-from .._ir.symfloat import SymFloat
+from .._ir.symscalar import SymFloat, SymInt
 from .dtypes import result_type
 from .meanings import DataDependent
 from .tensor import FakeTensor

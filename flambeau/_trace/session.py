@@ -17,21 +17,17 @@ from typing import Any
 import flambeau
 from flambeau import _C
 
-from .._ir.symbols import SymInt
-from .._ir.symfloat import SymFloat
+from .._ir.symscalar import SymFloat, SymInt
 from .._ir.targets import resolve
 from .._ir.types import Param
 from .._table.entries import record
 from .._table.model import Op
+from .dtypes import PYTHON_DTYPES
 from .fake import Fake
+from .handwritten import FUNCTIONS, unknown
 from .interp import wrapped
 from .record import Recorder, fake_input
 from .tensor import FakeTensor
-
-_PYTHON_DTYPES = {
-    float: flambeau.float64, int: flambeau.int64, bool: flambeau.bool,
-    complex: flambeau.complex128,
-}  # fmt: skip
 
 
 @cache
@@ -157,8 +153,6 @@ class Session:
         with traced_by(None):
             self.recorder.grad = flambeau.is_grad_enabled()
             if target is None:
-                from .handwritten import FUNCTIONS, unknown
-
                 function: Callable[..., Any] = FUNCTIONS.get(name, unknown)
                 return function(self, name, *named.values())
             form = resolve(target)
@@ -240,7 +234,7 @@ class Session:
             case "Bools":
                 return list(x)
             case "DType":
-                return _PYTHON_DTYPES.get(x, x)
+                return PYTHON_DTYPES.get(x, x)
             case "Device":
                 return flambeau.device(x)
             case "Generator":

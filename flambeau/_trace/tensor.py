@@ -15,8 +15,7 @@ import numpy as np
 
 import flambeau
 
-from .._ir.symbols import SymInt
-from .._ir.symfloat import SymFloat
+from .._ir.symscalar import SymFloat, SymInt
 from . import geometry
 from .constants import constant_of
 from .fake import Fake

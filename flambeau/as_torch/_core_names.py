@@ -6,8 +6,6 @@ in `missing.toml`, or is an AttributeError.
 
 from __future__ import annotations
 
-import importlib
-import types
 from typing import Any
 
 import flambeau
@@ -42,17 +40,6 @@ def _get_accelerator() -> flambeau.device:
     return flambeau.device("cpu")
 
 
-def _module_nn() -> types.ModuleType:
-    """`torch._C._nn`."""
-    made = types.ModuleType("torch._C._nn", "Names of the core for modules.")
-    convert = importlib.import_module("flambeau.nn.modules._convert")
-    vars(made)["_parse_to"] = convert._parse_to
-    from . import _missing
-
-    _missing.attach(made, made.__name__)
-    return made
-
-
 _BY_NAME: dict[str, Any] = {
     function.__name__: function
     for function in (
@@ -64,9 +51,9 @@ _BY_NAME: dict[str, Any] = {
         _get_accelerator,
     )
 }
-NAMES = (*_BY_NAME, "_nn")
+NAMES = tuple(_BY_NAME)
 
 
 def find(name: str) -> Any:
     """What `torch._C.NAME` is, for a name of `NAMES`."""
-    return _module_nn() if name == "_nn" else _BY_NAME[name]
+    return _BY_NAME[name]

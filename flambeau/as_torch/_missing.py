@@ -110,12 +110,22 @@ def _dispatch(name: str) -> Callable[[], Any]:
     return find
 
 
+def _nn() -> types.ModuleType:
+    """`torch._C._nn`."""
+    made = types.ModuleType("torch._C._nn", "Names of the core for modules.")
+    convert = importlib.import_module("flambeau.nn.modules._convert")
+    vars(made)["_parse_to"] = convert._parse_to
+    attach(made, made.__name__)
+    return made
+
+
 _FLOATS = ("4_e2m1fn_x2", "8_e4m3fn", "8_e4m3fnuz", "8_e5m2", "8_e5m2fnuz", "8_e8m0fnu")
 #: names that only programs written for PyTorch ask for, and that are facts
 _LENT: dict[tuple[str, str], Callable[[], Any]] = {
     **{("torch", f"float{f}"): _small_float(f"float{f}") for f in _FLOATS},
     **{("torch._C", n): _dispatch(n) for n in ("DispatchKey", "DispatchKeySet")},
     **{("torch._C", n): _core(n) for n in _core_names.NAMES},
+    ("torch._C", "_nn"): _nn,
 }
 
 

@@ -10,15 +10,12 @@ from ._backends import list_backends, register_backend
 from ._compile import (
     allow_in_graph,
     compile,
-    cudagraph_mark_step_begin,
     disable,
-    is_compiling,
-    is_dynamo_compiling,
-    is_exporting,
     mark_dynamic,
     reset,
 )
 from ._explain import Explanation, explain
+from ._marks import cudagraph_mark_step_begin, is_compiling, is_dynamo_compiling, is_exporting
 
 __all__ = [
     "Explanation",

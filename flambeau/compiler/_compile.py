@@ -177,37 +177,6 @@ def reset() -> None:
         config.forget_all()
 
 
-def is_compiling() -> bool:
-    """Whether the calling code is being captured.
-
-    >>> torch.compiler.is_compiling()
-    False
-    """
-    return False
-
-
-def is_dynamo_compiling() -> bool:
-    """Whether the calling code is being captured; another name of `is_compiling`.
-
-    >>> torch.compiler.is_dynamo_compiling()
-    False
-    """
-    return False
-
-
-def is_exporting() -> bool:
-    """Whether the calling code is being exported, which `compile` never does.
-
-    >>> torch.compiler.is_exporting()
-    False
-    """
-    return False
-
-
-def cudagraph_mark_step_begin() -> None:
-    """Says that a new step begins, for back ends that reuse memory between steps: none of ours."""
-
-
 def allow_in_graph(fn: Any) -> Any:
     """Calls `fn` on traced tensors instead of following its Python code.
 

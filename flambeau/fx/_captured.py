@@ -21,13 +21,13 @@ from flambeau._ir.graph import Graph as Captured
 from flambeau._ir.graph import Node as Call
 from flambeau._ir.graph import TensorType, Value
 from flambeau._ir.graph_custom import custom_caller
-from flambeau._ir.graph_run import _caller
+from flambeau._ir.graph_run import _caller, prepare
 from flambeau._ir.symexpr import Expr
-from flambeau._ir.symfloat import FloatExpr
+from flambeau._ir.symscalar import FloatExpr
 from flambeau._ir.targets import resolve
 from flambeau._table.entries import overloads
 from flambeau._trace.handwritten import FUNCTIONS
-from flambeau._trace.record import trace
+from flambeau._trace.tracing import trace
 
 from .graph import Graph, _homes
 from .graph_module import GraphModule
@@ -242,7 +242,7 @@ class _Conversion:
         return len(outputs) == 1 and bool(outputs[0].is_list)
 
     def _custom(self, call: Call) -> Callable[..., Any]:
-        function, symbols = custom_caller(call), sorted(self.source.env.symbols)
+        function, symbols = custom_caller(call, prepare), sorted(self.source.env.symbols)
         if symbols:
             raise NotImplementedError("fx: a derivative of the user's own over sizes that vary")
 

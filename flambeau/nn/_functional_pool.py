@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flambeau import _C
+from flambeau._C import nn_functional as _F
 
 Tensor = _C.Tensor
 
@@ -156,10 +157,8 @@ adaptive_max_pool3d_with_indices, adaptive_max_pool3d = _adaptive_max_pool(3)
 def _lp_pool(
     input: Tensor, norm_type: float, kernel: list[int], stride: Any, ceil_mode: bool
 ) -> Tensor:
-    from flambeau.nn import functional as F
-
     axes = len(kernel)
-    average = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}[axes]
+    average = {1: _F.avg_pool1d, 2: _F.avg_pool2d, 3: _F.avg_pool3d}[axes]
     count = 1
     for k in kernel:
         count *= k

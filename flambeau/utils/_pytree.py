@@ -7,6 +7,7 @@ before its use. Must not know tensors. Serialising specs is in ``_pytree_json``.
 
 from __future__ import annotations
 
+import importlib
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -668,7 +669,5 @@ def tree_map_with_path(
 
 def __getattr__(name: str) -> Any:
     if name in ("treespec_dumps", "treespec_loads", "treespec_pprint"):
-        from . import _pytree_json
-
-        return getattr(_pytree_json, name)
+        return getattr(importlib.import_module("flambeau.utils._pytree_json"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,8 @@ from flambeau._aot.mincut import Network
 from flambeau._aot.partition import partition
 from flambeau._aot.passes import clean
 from flambeau._compiler.lower import RULES
-from flambeau._ir.graph_text import parse, show
+from flambeau._ir.graph import show
+from flambeau._ir.graph_parse import parse
 from flambeau._ir.graph_verify import verify
 from flambeau._table.entries import entries
 from flambeau._trace import trace

@@ -7,11 +7,11 @@ import random
 import pytest
 
 import flambeau as torch
-from flambeau._ir.graph import Builder, Node, TensorType, Value, contiguous_strides
-from flambeau._ir.graph_text import parse, show
+from flambeau._ir.graph import Builder, Node, TensorType, Value, contiguous_strides, show
+from flambeau._ir.graph_parse import parse
 from flambeau._ir.graph_verify import GraphError, verify
 from flambeau._ir.symbols import ShapeEnv, Source
-from flambeau._ir.symfloat import SymFloat
+from flambeau._ir.symscalar import SymFloat
 from flambeau._ir.targets import Target, resolve
 from flambeau._ir.where import Where
 from flambeau._table.entries import record

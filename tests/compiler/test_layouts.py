@@ -5,8 +5,8 @@ import pytest
 import flambeau as torch
 from flambeau._aot.layouts import channels_last
 from flambeau._aot.pipeline import aot
-from flambeau._ir.graph import TensorType
-from flambeau._ir.graph_text import parse, show
+from flambeau._ir.graph import TensorType, show
+from flambeau._ir.graph_parse import parse
 from flambeau._trace import trace
 from tools._program_check import optimised
 

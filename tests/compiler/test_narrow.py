@@ -7,10 +7,10 @@ import pytest
 
 import flambeau as torch
 import flambeau.nn.functional as F
-from flambeau._aot import native, runtime
+from flambeau._aot import runtime
 from flambeau._compiler import cache as disk
 from flambeau._compiler import execute
-from flambeau._ir import plain
+from flambeau._ir import native, plain
 
 BACKENDS = ["aot_eager", "inductor"]
 

@@ -13,7 +13,7 @@ from flambeau._compiler.decompose import decompose
 from flambeau._compiler.execute import back_end
 from flambeau._compiler.nest import Nest, Store
 from flambeau._compiler.schedule import schedule
-from flambeau._ir.graph_text import parse
+from flambeau._ir.graph_parse import parse
 from flambeau._trace import trace
 
 F = nn.functional

@@ -11,7 +11,7 @@ from flambeau import nn
 from flambeau._compiler.decompose import decompose
 from flambeau._compiler.nest import Nest
 from flambeau._compiler.schedule import schedule
-from flambeau._ir.graph_text import parse
+from flambeau._ir.graph_parse import parse
 
 pytestmark = pytest.mark.usefixtures("cache")
 

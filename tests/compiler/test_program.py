@@ -15,7 +15,7 @@ from flambeau._compiler.fuse import fuse
 from flambeau._compiler.lower import Lowering
 from flambeau._compiler.plan import Free, Take, plan
 from flambeau._compiler.scratch import localise
-from flambeau._ir.graph_text import parse
+from flambeau._ir.graph_parse import parse
 from flambeau._trace import trace
 
 F = torch.nn.functional

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import flambeau
 from flambeau._ir import symexpr
-from flambeau._ir.symbols import Guard, ShapeEnv, Source, SymInt, UnbackedError, sym_max, sym_min
-from flambeau._ir.symfloat import SymFloat
+from flambeau._ir.symbols import Guard, ShapeEnv, Source, UnbackedError
+from flambeau._ir.symscalar import SymFloat, SymInt, sym_max, sym_min
 
 LEAVES = st.one_of(st.integers(-6, 12), st.sampled_from(["a", "b", "c"]))
 BINARY = ["+", "-", "*", "//", "%", "min", "max"]

@@ -7,8 +7,9 @@ from programs import generate
 
 import flambeau as torch
 from flambeau import nn
+from flambeau._ir.graph import show
+from flambeau._ir.graph_parse import parse
 from flambeau._ir.graph_run import run
-from flambeau._ir.graph_text import parse, show
 from flambeau._ir.graph_verify import verify
 from flambeau._trace import trace
 from flambeau._trace.meanings import DataDependent

@@ -11,8 +11,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import _C
-from flambeau._ir.symbols import SymInt
-from flambeau._ir.symfloat import SymFloat
+from flambeau._ir.symscalar import SymFloat, SymInt
 from flambeau._ir.targets import resolve
 from flambeau._table.entries import entries
 from flambeau._trace.fake import Fake, plain

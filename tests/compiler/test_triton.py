@@ -18,7 +18,7 @@ from flambeau import nn
 from flambeau._compiler import languages, triton_module, triton_scalar, triton_tiles
 from flambeau._compiler.nest import Nest, Stage, Store, variable
 from flambeau._compiler.scalar import MEMORY, Body
-from flambeau._ir.graph_text import parse
+from flambeau._ir.graph_parse import parse
 from flambeau._ir.symexpr import expr
 
 F = nn.functional

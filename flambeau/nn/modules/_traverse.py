@@ -129,17 +129,15 @@ class TraverseMixin:
             module: the new module.
             strict: the last part must exist too.
         """
-        from .module import Module
-
         if target == "":
             raise ValueError("set_submodule: target is empty, expected the name of a submodule")
-        if not isinstance(module, Module):
+        if not isinstance(module, TraverseMixin):
             raise ValueError(f"set_submodule: module must be an nn.Module, got {type(module)}")
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
         if strict and not hasattr(parent, name):
             raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
-        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), TraverseMixin):
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
@@ -209,11 +207,9 @@ class TraverseMixin:
 
 
 def _child(module: Any, name: str) -> Any:
-    from .module import Module
-
     if not hasattr(module, name):
         raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
     child = getattr(module, name)
-    if not isinstance(child, Module):
+    if not isinstance(child, TraverseMixin):
         raise AttributeError(f"`{name}` is not an nn.Module")
     return child

@@ -12,8 +12,8 @@ from typing import Any
 
 from flambeau import _C, Tensor
 
-from .._ir.graph import Graph
-from .._ir.graph_run import prepare
+from .graph import Graph
+from .graph_run import prepare
 
 PARTS = 8  # backwards of one function that are compiled, each for some of its results
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import ast
 import math
 import re
-from functools import cache
 from typing import Any
 
 import flambeau
@@ -33,98 +32,14 @@ from .graph import (
     TensorType,
     Value,
     ValueType,
+    constant_names,
     contiguous_strides,
+    dtype_names,
 )
 from .graph import dim as dim_of
 from .symbols import Guard, ShapeEnv, Source, Symbol
-from .symexpr import Expr
-from .symfloat import _FUNCTIONS, FloatExpr
+from .symscalar import _FUNCTIONS, FloatExpr
 from .where import Where
-
-_SCALARS = ("int", "float", "bool")
-
-
-@cache
-def _dtypes() -> dict[Any, str]:
-    names = {"uint": "u", "int": "i", "float": "f", "complex": "c", "bfloat": "bf"}
-    out = {flambeau.bool: "bool"}
-    for kind, short in names.items():
-        for bits in (8, 16, 32, 64, 128):
-            dtype = getattr(flambeau, f"{kind}{bits}", None)
-            if dtype is not None:
-                out[dtype] = f"{short}{bits}"
-    return out
-
-
-@cache
-def _constants() -> dict[Any, str]:
-    """Enumerations that occur as arguments, by their public names."""
-    kinds = (flambeau.memory_format, flambeau.layout)
-    found = {name: getattr(flambeau, name) for name in dir(flambeau)}
-    return {x: name for name, x in found.items() if type(x) in kinds}
-
-
-# Printing ---------------------------------------------------------------------------------------
-
-
-def show_type(t: ValueType) -> str:
-    """`f32[s0, 128]`, `int`."""
-    if isinstance(t, ScalarType):
-        return t.name
-    text = f"{_dtypes()[t.dtype]}[{', '.join(map(str, t.shape))}]"
-    if not t.contiguous:
-        text += f"{{{', '.join(map(str, t.strides))}}}"
-    return text if t.device.type == "cpu" else f"{text}@{t.device}"
-
-
-def show_arg(a: Arg) -> str:
-    """An argument of a node."""
-    if isinstance(a, tuple):
-        inner = ", ".join(map(show_arg, a))
-        return f"({inner},)" if len(a) == 1 else f"({inner})"
-    if isinstance(a, flambeau.dtype):
-        return _dtypes()[a]
-    if isinstance(a, flambeau.device):
-        return f"device({str(a)!r})"
-    if isinstance(a, FloatExpr):
-        return f"number({a!r})"
-    if isinstance(a, complex):  # its repr is a sum, which has lost the signs of zeros
-        return f"complex({a.real!r}, {a.imag!r})"
-    if isinstance(a, (Value, Expr, str, int, float)) or a is None:
-        return repr(a)
-    return _constants()[a]
-
-
-def show_node(node: Node) -> str:
-    outs = ", ".join(f"%{v.id}: {show_type(v.type)}" for v in node.outs) or "()"
-    mode = "" if node.grad else "no_grad "
-    text = f"{outs} = {mode}{node.target}({', '.join(map(show_arg, node.args))})"
-    return f"{text}  # {node.where}" if node.where else text
-
-
-def _show_symbol(s: Symbol) -> str:
-    hint = "?" if s.hint is None else str(s.hint)
-    source = f" from {s.source}" if s.source else ""
-    return f"{s.name} = {hint} in [{s.low}, {s.high}]{source}"
-
-
-def show(graph: Graph) -> str:
-    """A whole graph with its symbols and guards."""
-    lines = [_show_symbol(s) for s in graph.env.symbols.values()]
-    for g in graph.env.guards:
-        lines.append(f"guard {g.expr} {g.relation} 0" + (f"  # {g.where}" if g.where else ""))
-    inputs = ", ".join(f"%{v.id}: {show_type(v.type)}" for v in graph.inputs)
-    lines.append(f"graph({inputs}):")
-    for n in graph.nodes:
-        lines.append(f"  {show_node(n)}")
-        if n.rule is not None:
-            rule = show(n.rule).splitlines()
-            lines += [f"    backward {line}" for line in rule[len(n.rule.env.symbols) :]]
-    outputs = ", ".join(map(show_arg, graph.outputs))
-    return "\n".join([*lines, f"  return {outputs}".rstrip()]) + "\n"
-
-
-# Parsing ----------------------------------------------------------------------------------------
 
 _WHERE = re.compile(r"(.*):(\d+) in (.*)")
 _SYMBOL = re.compile(
@@ -146,8 +61,8 @@ class _Parser:
     def __init__(self) -> None:
         self.env = ShapeEnv()
         self.values: dict[int, Value] = {}
-        self.dtypes = {name: d for d, name in _dtypes().items()}
-        self.constants = {name: x for x, name in _constants().items()}
+        self.dtypes = {name: d for d, name in dtype_names().items()}
+        self.constants = {name: x for x, name in constant_names().items()}
 
     def symbol(self, line: str) -> None:
         m = _SYMBOL.fullmatch(line)

@@ -1,0 +1,34 @@
+"""What a program may ask or say of its own compilation; capture gives the functions their sense."""
+
+from __future__ import annotations
+
+
+def is_compiling() -> bool:
+    """Whether the calling code is being captured.
+
+    >>> torch.compiler.is_compiling()
+    False
+    """
+    return False
+
+
+def is_dynamo_compiling() -> bool:
+    """Whether the calling code is being captured; another name of `is_compiling`.
+
+    >>> torch.compiler.is_dynamo_compiling()
+    False
+    """
+    return False
+
+
+def is_exporting() -> bool:
+    """Whether the calling code is being exported, which `compile` never does.
+
+    >>> torch.compiler.is_exporting()
+    False
+    """
+    return False
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Says that a new step begins, for back ends that reuse memory between steps: none of ours."""
