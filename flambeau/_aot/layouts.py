@@ -2,7 +2,8 @@
 
 The pass walks a functional graph once. What enters a convolution that gains by it is brought to
 channels-last; entries that compute element by element, or follow the layout of what they are given,
-take what is there, and their shape rules say in which layout their results are. Every other entry
+take what is there, and their shape rules say in which layout their results are: entries say which
+they are (`convolves=`, `layout=`, see docs/design/ops.md). Every other entry
 sees its arguments as eager lays them out: a copy back is put before it, and before the graph's
 outputs. So random streams, views and all that the user sees do not change. Run on the joint graph:
 forward, backward and what is saved between them agree.
@@ -21,7 +22,7 @@ from typing import Any
 import flambeau
 
 from .._ir import settings
-from .._ir.graph import Graph, Node, TensorType, Value, values_of
+from .._ir.graph import CUSTOM, Graph, Node, TensorType, Value, values_of
 from .._ir.symbols import UnbackedError
 from .._ir.symexpr import Expr, expr
 from .._ir.symscalar import FloatExpr, SymFloat
@@ -30,15 +31,6 @@ from .._trace import geometry, table
 from .._trace.fake import of_type, symbolic
 from .._trace.record import fakes_of
 
-#: convolutions, and which of their arguments are planes of channels
-_PLANES = {"_conv": (0,), "_conv_input": (0,), "_conv_weight": (0, 1)}
-#: structured entries whose results lie as their arguments do
-_FOLLOWERS = frozenset(
-    ("native_batch_norm", "batch_norm_backward", "cat", "_max_pool", "_max_pool_backward",
-     "_max_pool_both", "_plane_scatter", "_to_copy", "sum", "mean", "amax", "amin")
-)  # fmt: skip
-#: views that say the same whatever the strides of their base
-_VIEWS = frozenset(("slice", "alias", "detach"))
 _WORTH = 1 << 21  # multiplications; smaller convolutions are not worth a copy
 
 
@@ -51,7 +43,8 @@ def channels_last(graph: Graph) -> Graph:
 
 def _gains(node: Node, graph: Graph) -> bool:
     """A convolution of images that the provider runs faster in that layout."""
-    if node.target not in _PLANES or not flambeau.backends.mkldnn.is_available():
+    roles = _roles(node)
+    if roles is None or not flambeau.backends.mkldnn.is_available():
         return False
     tensors = [v.type for v in (*node.inputs[:2], node.out)]
     images = all(
@@ -63,7 +56,7 @@ def _gains(node: Node, graph: Graph) -> bool:
     )
     if not images or node.args[-1] != 1:
         return False
-    x, w, y = _roles(node)
+    x, w, y = (roles[name] for name in ("input", "weight", "output"))
     try:
         batch, rows, columns, *taps = (
             graph.env.hint(expr(n)) for n in (y.shape[0], *y.shape[2:], *w.shape)
@@ -73,15 +66,10 @@ def _gains(node: Node, graph: Graph) -> bool:
     return batch * rows * columns * prod(taps) >= _WORTH and max(taps[:2]) >= 16
 
 
-def _roles(node: Node) -> tuple[Value, Value, Value]:
-    """Input, weight and output of a convolution, for each of its three maps."""
-    first, second, out = node.args[0], node.args[1], node.out
-    match node.target:
-        case "_conv":
-            return first, second, out
-        case "_conv_input":
-            return out, second, first
-    return second, out, first
+def _roles(node: Node) -> dict[str, Value] | None:
+    """Input, weight and output of a convolution by these names, for each of its three maps."""
+    maps = None if node.target == CUSTOM else resolve(node.target).op.option("convolves")
+    return None if maps is None else dict(zip(maps, (*node.args[:2], node.out), strict=True))
 
 
 class _Layouts:
@@ -110,11 +98,13 @@ class _Layouts:
         return Graph(g.inputs, self.nodes, g.outputs, g.env, g.attached)
 
     def node(self, node: Node) -> None:
-        planes = _PLANES[node.target] if _gains(node, self.graph) else ()
+        planes = []
+        if _gains(node, self.graph):
+            planes = [v for name, v in (_roles(node) or {}).items() if name != "weight"]
         if planes or self.follows(node):
             args = tuple(
-                self.last(a, node) if k in planes or self.joins(a, node) else self.present(a)
-                for k, a in enumerate(node.args)
+                self.last(a, node) if a in planes or self.joins(a, node) else self.present(a)
+                for a in node.args
             )
             if self.rerun(node, args):
                 return
@@ -130,7 +120,7 @@ class _Layouts:
         target = resolve(node.target)
         if target.form == "inplace" or (target.form == "new" and not target.op.updates):
             return False
-        return target.op.kind == "pointwise" or target.op.uid in _FOLLOWERS | _VIEWS
+        return target.op.kind == "pointwise" or target.op.option("layout") is not None
 
     def joins(self, a: Any, node: Node) -> bool:
         """An operand of a pointwise entry that must not draw the result into its own layout."""
@@ -153,7 +143,7 @@ class _Layouts:
                 outs.append(v)
             elif t.dtype is not v.type.dtype or t.shape != v.type.shape:
                 return False
-            elif _format(v.type) is None and node.target not in _VIEWS:
+            elif _format(v.type) is None and not _keeps(node):
                 return False
             else:
                 outs.append(self.value(t))
@@ -162,7 +152,7 @@ class _Layouts:
                 self.there.add(v)
             else:
                 self.now[v] = new
-                if node.target in _VIEWS:
+                if _keeps(node):
                     self.views[v] = node
         self.nodes.append(Node(node.target, args, tuple(outs), node.where, node.grad))
         return True
@@ -216,6 +206,11 @@ class _Layouts:
     def copy(self, x: Value, format: Any, out: Value, node: Node | None) -> None:
         where = node.where if node is not None else None
         self.nodes.append(Node("_to_copy", (x, None, format, None), (out,), where))
+
+
+def _keeps(node: Node) -> bool:
+    """A view that says the same whatever the strides of its base."""
+    return bool(resolve(node.target).op.option("layout") == "free")
 
 
 def _same(a: TensorType, b: TensorType) -> bool:

@@ -18,6 +18,7 @@ from flambeau._ir.graph import Graph, ScalarType
 from flambeau._ir.symbols import Source
 from flambeau._ir.symscalar import SymFloat, SymInt, sym_max, sym_min
 from flambeau._ir.where import Where
+from flambeau._table.entries import overloads
 from flambeau._trace.fake import Fake
 from flambeau._trace.meanings import DataDependent
 from flambeau._trace.record import fake_input
@@ -41,6 +42,8 @@ _QUERIES = frozenset(
     "_has_torch_function _has_torch_function_unary _is_torch_function_enabled is_complex "
     "is_floating_point numel broadcast_shapes _attention_backends _set_attention_backends".split()
 )
+#: functions of the core that make a tensor of Python's values
+_MAKERS = frozenset(("tensor", "as_tensor", "asarray", "scalar_tensor", "range"))
 #: what a fake cannot answer because it depends on data or on memory
 _VALUES = frozenset(
     "item tolist numpy data_ptr storage untyped_storage __array__ grad grad_fn _version "
@@ -401,8 +404,10 @@ class Tensors:
 
     @staticmethod
     def makes_tensor(function: Any, name: str) -> bool:
-        """Factories: operations without tensor arguments."""
-        return name in _factories() or isinstance(function, type)
+        """Factories: operations without tensor arguments, and constructors."""
+        if name in _MAKERS or isinstance(function, type):
+            return True
+        return any(not op.tensor_params for op in overloads(name))
 
     def truth(self, f: Frame, value: Any) -> bool:
         """`bool(x)`: known of a tensor that the program made of numbers."""
@@ -555,18 +560,6 @@ def has_tensor(value: Any, within: tuple[Any, ...] = ()) -> bool:
         inside = (*within, value)
         return not any(value is w for w in within) and any(has_tensor(v, inside) for v in value)
     return kinds.is_tensor(value)
-
-
-def _factories() -> frozenset[str]:
-    return _FACTORIES
-
-
-_FACTORIES = frozenset(
-    "tensor as_tensor zeros ones empty full rand randn randint randperm arange linspace logspace "
-    "eye scalar_tensor empty_strided tril_indices triu_indices hann_window hamming_window "
-    "bartlett_window blackman_window kaiser_window device dtype finfo iinfo normal "
-    "bernoulli complex polar range asarray".split()
-)
 
 
 def _shape(sizes: list[Any]) -> str:

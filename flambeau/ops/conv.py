@@ -37,7 +37,9 @@ def _conv_layout(input: Tensor, weight: Tensor) -> MemoryFormat:
     return weight.suggest_memory_format() if layout == contiguous_format else layout
 
 
-@structured(kernel="conv_product", namespaces=(), out=False)
+@structured(
+    kernel="conv_product", namespaces=(), out=False, convolves=("input", "weight", "output")
+)
 def _conv(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints,
     groups: int,
@@ -82,7 +84,9 @@ def _(input, weight, bias, stride, padding, dilation, groups, input_b, weight_b,
     return out if bias is None else out + _per_channel(bias, bias_b, out.ndim - 1)
 
 
-@structured(kernel="conv_input_product", namespaces=(), out=False)
+@structured(
+    kernel="conv_input_product", namespaces=(), out=False, convolves=("output", "weight", "input")
+)
 def _conv_input(
     grad: Tensor, weight: Tensor, bias: Tensor | None, input_size: Ints, stride: Ints,
     padding: Ints, dilation: Ints, groups: int,
@@ -135,7 +139,9 @@ def _(
     return y if bias is None else y + _per_channel(bias, bias_b, y.ndim - 1)
 
 
-@structured(kernel="conv_weight_product", namespaces=(), out=False)
+@structured(
+    kernel="conv_weight_product", namespaces=(), out=False, convolves=("output", "input", "weight")
+)
 def _conv_weight(
     grad: Tensor, input: Tensor, weight_size: Ints, stride: Ints, padding: Ints, dilation: Ints,
     groups: int,

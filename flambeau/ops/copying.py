@@ -45,7 +45,7 @@ def _(self, src, non_blocking, src_b):
 
 @structured(
     kernel="copy_into", namespaces=(), method=False, out=False, batch=True, cpu_params=("self",),
-    named_without=("CloneBackward", "dtype", "device"), element="copied",
+    named_without=("CloneBackward", "dtype", "device"), element="copied", layout="follows",
 )  # fmt: skip
 def _to_copy(
     self: Tensor,

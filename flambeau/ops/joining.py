@@ -18,6 +18,7 @@ from flambeau.ops._lang import *
     out_cast=True,
     out_apart=True,
     out_casts=True,
+    layout="follows",
 )
 def cat(tensors: Tensors, dim: int = 0) -> Tensor:
     """Tensors joined along an existing dim; other sizes must agree. Shapes (0,) are skipped.

@@ -190,6 +190,7 @@ def layer_norm(
     out=False,
     updates=("running_mean", "running_var"),
     updates_when="training",
+    layout="follows",
 )
 def native_batch_norm(
     input: Tensor,
@@ -391,7 +392,12 @@ def _(
 
 
 @structured(
-    kernel="batch_norm_backward", namespaces=(), method=False, out=False, differentiable=False
+    kernel="batch_norm_backward",
+    namespaces=(),
+    method=False,
+    out=False,
+    differentiable=False,
+    layout="follows",
 )
 def batch_norm_backward(
     g: Tensor,

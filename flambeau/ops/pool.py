@@ -114,7 +114,7 @@ def _stride_or_kernel(op: str, axes: int, stride: Ints | None, kernel: Ints) -> 
 # Maxima ------------------------------------------------------------------------------------------
 
 
-@structured(kernel="max_pool", namespaces=(), out=False)
+@structured(kernel="max_pool", namespaces=(), out=False, layout="follows")
 def _max_pool(
     input: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> Tensor:
@@ -145,7 +145,7 @@ def _(input, kernel, stride, padding, dilation, ceil_mode, input_b, batch):
     )
 
 
-@structured(kernel="max_pool_backward", namespaces=(), out=False)
+@structured(kernel="max_pool_backward", namespaces=(), out=False, layout="follows")
 def _max_pool_backward(
     grad: Tensor,
     input: Tensor,
@@ -200,7 +200,7 @@ def _pick(x: Tensor, at: Tensor, axes: int) -> Tensor:
     return gather(flat, -1, places).reshape(at.shape)
 
 
-@structured(kernel="plane_scatter", method=False, out=False)
+@structured(kernel="plane_scatter", method=False, out=False, layout="follows")
 def _plane_scatter(grad: Tensor, at: Tensor, input_size: Ints, axes: int) -> Tensor:
     """Zeros of `input_size` with `grad` added at the flat indices `at` of each channel's plane.
 
@@ -230,7 +230,7 @@ def _(grad, at, input_size, axes, grad_b, at_b, batch):
     )
 
 
-@structured(kernel="max_pool_both", method=False, out=False)
+@structured(kernel="max_pool_both", method=False, out=False, layout="follows")
 def _max_pool_both(
     input: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> Tuple[Tensor, Tensor]:

@@ -62,7 +62,15 @@ def _count_reduced(shape: Ints, dim: Ints | None) -> int:
     return n
 
 
-@structured(kernel="sum", reduction="total", linear=True, batch=True, all_dims=True, out_cast=True)
+@structured(
+    kernel="sum",
+    reduction="total",
+    linear=True,
+    batch=True,
+    all_dims=True,
+    out_cast=True,
+    layout="follows",
+)
 def sum(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -83,7 +91,13 @@ def _(g, input, dim, keepdim):
 
 
 @structured(
-    kernel="mean", reduction="average", linear=True, batch=True, all_dims=True, out_cast=True
+    kernel="mean",
+    reduction="average",
+    linear=True,
+    batch=True,
+    all_dims=True,
+    out_cast=True,
+    layout="follows",
 )
 def mean(
     input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: DType | None = None

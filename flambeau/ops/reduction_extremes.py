@@ -32,7 +32,7 @@ def _extreme_shape(op: str, loop: str, input: Tensor, dim: Ints | None, keepdim:
     return _shape_without(input.shape, dims, keepdim)
 
 
-@structured(kernel="amax", reduction="greatest", batch=True, all_dims=True)
+@structured(kernel="amax", reduction="greatest", batch=True, all_dims=True, layout="follows")
 def amax(input: Tensor, dim: Ints1 = (), keepdim: bool = False) -> Tensor:
     """Greatest entry along `dim`. Entries that tie share the derivative.
 
@@ -47,7 +47,7 @@ def _(g, input, dim: Ints, keepdim, result):
     return _shared_among_ties(g, input, result, dim, keepdim)
 
 
-@structured(kernel="amin", reduction="least", batch=True, all_dims=True)
+@structured(kernel="amin", reduction="least", batch=True, all_dims=True, layout="follows")
 def amin(input: Tensor, dim: Ints1 = (), keepdim: bool = False) -> Tensor:
     """Smallest entry along `dim`. Entries that tie share the derivative.
 

@@ -268,7 +268,7 @@ def _step_among(step: int, n: int) -> int:
     return step if step < 2147483648 else min(step, n + 1)
 
 
-@view(batch=True, sizes=("start", "end", "step"))
+@view(batch=True, sizes=("start", "end", "step"), layout="free")
 def slice(
     input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:

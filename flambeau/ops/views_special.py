@@ -6,7 +6,7 @@ from flambeau.ops._lang import *
 from flambeau.ops.views import _step_among
 
 
-@view(namespaces=(), method=False, batch=True)
+@view(namespaces=(), method=False, batch=True, layout="free")
 def alias(input: Tensor) -> Tensor:
     """View of everything.
 
