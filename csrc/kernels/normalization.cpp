@@ -1,4 +1,4 @@
-// Kernels of flambeau/ops/normalization.py. Half formats are computed through float copies. Batch
+// Kernels of flambeau/ops/normalization*.py. Half formats are computed through float copies. Batch
 // normalisation works in the layout of its input: planes (NCHW) or rows of channels
 // (channels-last).
 #include <cmath>

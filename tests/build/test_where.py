@@ -15,7 +15,7 @@ def test_sites_of_a_structured_operation(capsys: pytest.CaptureFixture[str]) -> 
     assert where.main(["index_select"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "index_select:"
-    assert shown[1].startswith("  flambeau/ops/indexing.py:")
+    assert shown[1].startswith("  flambeau/ops/indexing_along.py:")
     assert shown[2].startswith("  csrc/kernels/indexing.cpp:")
 
 
