@@ -1,41 +1,22 @@
-"""Who knows what: the compiler no operation by name, no file a file that knows it.
+"""Who knows what: an operation stands in one place, no file knows a file that knows it.
 
-`names_in_compiler.txt` gives, for each file and name, how many string constants equal the name of
-an entry of the table. More of them fail, and so do fewer until the list says so. A name that is
-also a scalar primitive or a word of its own counts as well: the text cannot tell them apart.
+`names_elsewhere.txt` gives, for each file and entry, how often the file names it, beside the
+entry's own and its kernel's (`tools.where`): as a string in a stage of the compiler, or as a
+function that Python defines once more. More fail, and so do fewer until the list says so.
 """
 
 import ast
 import pathlib
 from collections import Counter
 
-from flambeau._table.entries import entries
+from tools import where
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PACKAGES = ("_aot", "_capture", "_compiler", "_ir", "_trace")
-LISTED = pathlib.Path(__file__).with_name("names_in_compiler.txt")
-
-
-def names_in(text, names):
-    """How often each of the names stands in a source as a string constant."""
-    found = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant))
-    return Counter(s for s in found if isinstance(s, str) and s.removesuffix(".new") in names)
-
-
-def test_a_name_is_found():
-    assert names_in("x = {'cat': 1, 'cat.new': 2, 'no entry': 'cat'}", {"cat"}) == {
-        "cat": 2,
-        "cat.new": 1,
-    }
+LISTED = pathlib.Path(__file__).with_name("names_elsewhere.txt")
 
 
 def test_no_more_names_than_listed():
-    names = {name for uid, op in entries().items() for name in (uid, op.name)}
-    found = Counter()
-    for package in PACKAGES:
-        for path in sorted((ROOT / "flambeau" / package).glob("*.py")):
-            for name, count in names_in(path.read_text(encoding="utf-8"), names).items():
-                found[f"{package}/{path.name} {name}"] = count
+    found = where.strays()
     listed = Counter()
     for line in LISTED.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):

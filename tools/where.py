@@ -1,24 +1,43 @@
-"""`python -m tools.where OP`: every hand-written site of an operation.
+"""`python -m tools.where OP`: every hand-written file that names an operation.
 
-The entry in `flambeau/ops` (its rules follow it there) and, for a structured one, the kernel files
-that define `kernels::KERNEL`. `crowded` gives the primitives with more than two files, which a test
-asserts to be none. Reads sources; needs neither a build nor the extension.
+The entry in `flambeau/ops` (its rules follow it there); for a structured one the kernel files that
+define `kernels::KERNEL`; functions of the same public name in Python; and where a stage of the
+compiler has its name as a string. `strays` counts what goes beyond one file, two for a
+structured entry; a test holds it to a list that only shrinks. Reads sources; needs neither a build
+nor the extension.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
-from collections.abc import Sequence
+import types
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from flambeau._build import emit_op
-from flambeau._table import reader
-from flambeau._table.model import Op
-
 ROOT = Path(__file__).resolve().parent.parent
+if __name__ == "__main__":  # the package itself needs the extension, the table does not
+    _bare = types.ModuleType("flambeau")
+    _bare.__path__ = [str(ROOT / "flambeau")]
+    sys.modules["flambeau"] = _bare
+
+from flambeau._build import emit_op  # noqa: E402
+from flambeau._table import reader  # noqa: E402
+from flambeau._table.model import Op  # noqa: E402
+from flambeau.ops.scalar import PRIMITIVES  # noqa: E402
+
+#: stages that know no operation by name
+STAGES = ("_aot", "_capture", "_compiler", "_ir", "_trace")
+#: where functions of PyTorch's names are written in Python, and the namespace that shows them
+PUBLIC = (("*functional.py", ""), ("_[a-z]*.py", ""), ("nn/_functional*.py", "nn.functional"),
+          ("fft.py", "fft"), ("linalg.py", "linalg"), ("special.py", "special"))  # fmt: skip
+#: names of entries that are words of the language, of its scalar formulas or of Python as well
+WORDS = frozenset(("index", "slice", "select", "t", "to", "all", "any", "sum", "max", "min", "var",
+                   "repeat", "trace", "split", "complex", "empty", "positive"))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,20 +83,62 @@ def kernel_sites(op: Op, root: Path = ROOT) -> list[Site]:
     return sites
 
 
+def words(text: str) -> Iterator[tuple[str, int]]:
+    """String constants of a source that could name an entry, and their lines."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = node.value.removesuffix(".new")
+            if name.isidentifier() and name not in PRIMITIVES and name not in WORDS:
+                yield name, node.lineno
+
+
+@cache
+def _named(root: Path) -> dict[str, list[Site]]:
+    """Sites outside the table and the kernels, by the name that stands there."""
+    out: dict[str, list[Site]] = {}
+    package = root / "flambeau"
+    for stage in STAGES:
+        for path in sorted((package / stage).glob("*.py")):
+            file = str(path.relative_to(root))
+            for name, line in words(path.read_text(encoding="utf-8")):
+                out.setdefault(name, []).append(Site(file, line, f"{name!r} in {stage}"))
+    return out
+
+
+@cache
+def _functions(root: Path) -> dict[tuple[str, str], list[Site]]:
+    """Functions written in Python, by namespace and name."""
+    out: dict[tuple[str, str], list[Site]] = {}
+    for pattern, namespace in PUBLIC:
+        for path in sorted((root / "flambeau").glob(pattern)):
+            file = str(path.relative_to(root))
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.FunctionDef):
+                    site = Site(file, node.lineno, f"function {node.name}")
+                    out.setdefault((namespace, node.name), []).append(site)
+    return out
+
+
 def sites(op: Op, root: Path = ROOT) -> list[Site]:
     """Hand-written sites of one entry."""
-    out = [Site(op.file, op.node.lineno, f"entry {op.uid}, {op.kind}")]
-    return out + kernel_sites(op, root)
-
-
-def crowded(root: Path = ROOT) -> dict[str, list[Site]]:
-    """Entries whose hand-written sites lie in more than two files."""
-    out = {}
-    for op in reader.load(root):
-        places = sites(op, root)
-        if len({s.file for s in places}) > 2:
-            out[op.uid] = places
+    out = [Site(op.file, op.node.lineno, f"entry {op.uid}, {op.kind}"), *kernel_sites(op, root)]
+    for namespace in op.namespaces:
+        out += _functions(root).get((namespace, op.name), [])
+    for name in dict.fromkeys((op.uid, op.name)):
+        out += _named(root).get(name, [])
     return out
+
+
+def strays(root: Path = ROOT) -> Counter[str]:
+    """How often a file names an entry that is not the entry's own, or its one kernel file."""
+    found = {}
+    for op in reader.load(root):
+        home, *places = sites(op, root)
+        kernels = [s.file for s in places if s.what.startswith("kernel")][:1]
+        for site in places:
+            if site.file not in (home.file, *kernels):
+                found[site] = f"{site.file} {op.name}"
+    return Counter(found.values())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
