@@ -21,7 +21,9 @@ if __package__ is None:  # run as a file; tests import it
 
 from flambeau._build import compiler  # noqa: E402
 from flambeau._build.emit_bindings import Form, Group, groups  # noqa: E402
-from flambeau._ir import ir  # noqa: E402
+from flambeau._ir.reading import Reading  # noqa: E402
+from flambeau._ir.targets import resolve  # noqa: E402
+from flambeau._table import entries as _entries  # noqa: E402, F401  who finds targets
 from flambeau._table.model import Op  # noqa: E402
 
 _PREAMBLE = "```python\nimport flambeau as torch\nfrom flambeau.nn import functional as F\n```\n"
@@ -70,14 +72,10 @@ def _called(entry: compiler.Entry) -> list[str]:
     """Names of the operations that a body calls, in order."""
     if entry.body is None:
         return []
-    calls = {
-        x.attr.name: None
-        for s in ir.statements(entry.body.body)
-        for e in s.exprs()
-        for x in e.walk()
-        if x.op == "call"
-    }
-    return list(calls)
+    read = Reading(entry.body)
+    nodes = (n for s in read.all_statements(entry.body) for n in read.tree(s))
+    found = (resolve(n.target) for n in nodes if n.is_call)
+    return list(dict.fromkeys(t.op.name + "_" * (t.form == "inplace") for t in found))
 
 
 def derivative(entry: compiler.Entry) -> tuple[str, str]:

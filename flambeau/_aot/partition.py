@@ -16,11 +16,12 @@ from typing import Any
 
 import flambeau
 
-from .._ir.graph import Graph, Node, ScalarType, TensorType, Value, map_values, values_of
+from .._ir.graph import Graph, Node, TensorType, Value, map_values, values_of
 from .._ir.symbols import ShapeEnv, Source, Symbol, UnbackedError
 from .._ir.symexpr import Expr, expr
 from .._ir.symscalar import FloatExpr
 from .._ir.targets import resolve
+from .._ir.types import INT
 from .mincut import Network
 from .passes import eliminate_dead, is_random, is_view
 
@@ -229,7 +230,7 @@ def _built(
             used |= _symbols_of((*v.type.shape, *v.type.strides))
     sizes = sorted(used)
     env = sized(graph.env, sizes, len(saved))
-    names = [Value(count + k, ScalarType("int")) for k in range(len(sizes))]
+    names = [Value(count + k, INT) for k in range(len(sizes))]
     # The two graphs share no values: what is saved is an output of one and an input of the other.
     copies: dict[Value, Value] = {}
 

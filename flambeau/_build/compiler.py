@@ -6,21 +6,22 @@ Owns name lookup over the whole table. Pure but for reading the files; emitters 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
-from .._ir import ir
 from .._ir.errors import CompileError
 from .._ir.frontend import compile_function
-from .._ir.types import INT, Type, parse_params
+from .._ir.graph import Function, Node
+from .._ir.types import INT, Param, Type, parse_params
 from .._table import pointwise, reader
 from .._table.facts import (
     SlotUses,
     body_returns,
     is_measured,
     makes_alias,
-    metadata_type,
     take_metadata,
     tensor_slots,
 )
@@ -37,7 +38,7 @@ class Saved:
     name: str
     kind: str  # tensor | optional | list | optional_list | shapes (of a list) | value
     type: Type
-    source: ir.Expr | None  # metadata expression over forward values; None: the value `origin`
+    source: list[Node] | None  # reads metadata of forward values; None: the value `origin`
     origin: str  # the forward value: a parameter or result, result0…
     is_output: bool = False
     output_nr: int = 0
@@ -52,7 +53,7 @@ class Saved:
 class Vjp:
     """A derivative rule ready for emission."""
 
-    function: ir.Function
+    function: Function
     grads: list[RuleParam]
     saved: list[Saved]
     uses: SlotUses
@@ -63,7 +64,7 @@ class Vjp:
 
 @dataclass
 class Jvp:
-    function: ir.Function
+    function: Function
     params: list[RuleParam]
 
 
@@ -71,7 +72,7 @@ class Jvp:
 class Batching:
     """A `@op.vmap` rule ready for emission."""
 
-    function: ir.Function
+    function: Function
     params: list[RuleParam]
 
 
@@ -80,7 +81,7 @@ class Entry:
     """One operation, compiled."""
 
     op: Op
-    body: ir.Function | None = None
+    body: Function | None = None
     vjp: Vjp | None = None
     jvp: Jvp | None = None
     batching: Batching | None = None
@@ -100,6 +101,16 @@ class Entry:
         return self.op.kind != "composite"
 
 
+class Called(NamedTuple):
+    """An operation called: its C++ name; if that has overloads, the types that choose one."""
+
+    name: str
+    params: list[Param] | None
+
+
+Callees = Callable[[str], Called]
+
+
 @dataclass
 class Unit:
     """The compiled table and what went wrong."""
@@ -112,8 +123,15 @@ class Unit:
     def lookup(self, name: str) -> Sequence[Op]:
         return self.by_name.get(name, ())
 
-    def overloaded(self, name: str) -> bool:
-        return len(self.by_name.get(name, ())) > 1
+    @cached_property
+    def _forms(self) -> dict[str, tuple[Op, str]]:
+        forms = {op.inplace_uid: (op, f"{op.name}_") for op in self.ops if op.has_inplace}
+        return forms | {op.uid: (op, op.name) for op in self.ops}
+
+    def callees(self, target: str) -> Called:
+        """What the target of a node is in C++."""
+        op, name = self._forms[target]
+        return Called(name, op.params if len(self.by_name.get(name, ())) > 1 else None)
 
 
 def load(root: Path) -> Unit:
@@ -215,10 +233,10 @@ def _vjp(op: Op, rule: Rule, unit: Unit, constants: dict[str, ast.expr]) -> Vjp:
     return make_vjp(op, f, meanings, bool(rule.options.get("undefined")))
 
 
-def make_vjp(op: Op, f: ir.Function, meanings: list[RuleParam], undefined: bool) -> Vjp:
+def make_vjp(op: Op, f: Function, meanings: list[RuleParam], undefined: bool) -> Vjp:
     """The rule with what it saves: tensors used for metadata alone are replaced by the metadata."""
     slots = tensor_slots(op)
-    taken: dict[str, dict[str, ir.Expr]] = {}
+    taken: dict[str, dict[str, list[Node]]] = {}
     for m in meanings:
         if m.kind in ("input", "result") and m.type.base == "Tensor":
             found = take_metadata(f, m.name)
@@ -236,7 +254,8 @@ def make_vjp(op: Op, f: ir.Function, meanings: list[RuleParam], undefined: bool)
             )  # fmt: skip
         if m.name in taken:
             for name, source in taken[m.name].items():
-                t = metadata_type(source)
+                t = source[-1].out.type
+                assert isinstance(t, Type)
                 saved.append(
                     Saved(name, "value", t, source, m.name, slots=uses.vars.get(name, frozenset()))
                 )
@@ -253,7 +272,7 @@ def make_vjp(op: Op, f: ir.Function, meanings: list[RuleParam], undefined: bool)
     return Vjp(f, grads, saved, uses, slots, differentiable, undefined)
 
 
-def _saved_kind(m: RuleParam, f: ir.Function) -> str:
+def _saved_kind(m: RuleParam, f: Function) -> str:
     t = m.type
     if t.base == "Tensors" and is_measured(f, m.name):
         return "shapes"

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from .._ir.graph import Node
 from .._table.model import DIM_NAMES, Op
-from .compiler import Entry
+from .compiler import Callees, Entry
 from .cpp_types import cpp_param, cpp_value
 from .emit_op import cpp_name, needs_test
 from .emit_stmt import BodyEmitter
@@ -94,7 +95,7 @@ def boxed_vjp(entry: Entry) -> list[str]:
         else:
             like = f"unbox<Tensor>(results[{g.index}])"
             call.append(f"cotangent_like(grads[{g.index}], {like})")
-    call += [forward_value(s, lambda _: False) for s in vjp.saved]
+    call += [forward_value(s) for s in vjp.saved]
     lines.append(f"  Tensors found = {op.uid}_vjp({', '.join(call)});")
     if len(vjp.differentiable) == len(vjp.slots):
         return [*lines, "  return found;", "}"]
@@ -119,20 +120,16 @@ def _spread(entry: Entry) -> list[str]:
 class JvpEmitter(BodyEmitter):
     """Body of a jvp rule: returns tangents of all results."""
 
-    def _return(self, s) -> None:  # type: ignore[no-untyped-def]
-        parts = (
-            [self.exactly(a) for a in s.value.args]
-            if s.value.op == "tuple"
-            else [self.expr(s.value)]
-        )
+    def _return(self, s: Node) -> None:
+        parts = self.returned(s) or [self.expr(s.args[0])]
         self.put(f"return flambeau::flatten({', '.join(parts)});")
 
 
-def jvp_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
+def jvp_function(entry: Entry, callees: Callees) -> list[str]:
     """An explicit jvp rule and its boxed form."""
     op, jvp = entry.op, entry.jvp
     assert jvp is not None
-    e = JvpEmitter(jvp.function, overloaded)
+    e = JvpEmitter(jvp.function, callees)
     params = ", ".join(
         f"[[maybe_unused]] {cpp_param(p.type)} {e.var(p.name)}" for p in jvp.function.params
     )
@@ -157,18 +154,18 @@ def jvp_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
 class BatchingEmitter(BodyEmitter):
     """Body of a batching rule: returns the results boxed."""
 
-    def _return(self, s) -> None:  # type: ignore[no-untyped-def]
-        if s.value.op == "tuple":
-            self.put(f"return box_all({', '.join(self.exactly(a) for a in s.value.args)});")
+    def _return(self, s: Node) -> None:
+        if parts := self.returned(s):
+            self.put(f"return box_all({', '.join(parts)});")
         else:
-            self.put(f"return box_results({self.expr(s.value)});")
+            self.put(f"return box_results({self.expr(s.args[0])});")
 
 
-def batching_function(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
+def batching_function(entry: Entry, callees: Callees) -> list[str]:
     """A batching rule and its boxed form."""
     op, rule = entry.op, entry.batching
     assert rule is not None
-    e = BatchingEmitter(rule.function, overloaded)
+    e = BatchingEmitter(rule.function, callees)
     params = ", ".join(
         f"[[maybe_unused]] {cpp_param(p.type)} {e.var(p.name)}" for p in rule.function.params
     )
@@ -258,7 +255,7 @@ def is_linear(op: Op) -> bool:
     return bool(op.option("linear")) and sum(p.type.base == "Tensor" for p in op.params) == 1
 
 
-def descriptor(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
+def descriptor(entry: Entry, callees: Callees) -> list[str]:
     """Everything boxed about an entry, ending in its OpDesc."""
     op = entry.op
     lines = [*param_table(op), *boxed_call(op)]
@@ -272,13 +269,13 @@ def descriptor(entry: Entry, overloaded: Callable[[str], bool]) -> list[str]:
         lines += boxed_vjp(entry)
         fields.append(f".vjp = {op.uid}_boxed_vjp")
     if entry.jvp is not None:
-        lines += jvp_function(entry, overloaded)
+        lines += jvp_function(entry, callees)
         fields.append(f".jvp = {op.uid}_boxed_jvp")
     elif is_linear(op):
         lines += linear_jvp(op)
         fields.append(f".jvp = {op.uid}_boxed_jvp")
     if entry.batching is not None:
-        lines += batching_function(entry, overloaded)
+        lines += batching_function(entry, callees)
         fields.append(f".vmap = {op.uid}_boxed_batched")
     fields += _batch_fields(op)
     if entry.vjp is not None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from .._ir import ir
+from .._ir.graph import Arg, Node, Value
 from .._ir.intrinsics import DTYPES
-from .._ir.types import TENSOR, Type
+from .._ir.reading import Reading
+from .._ir.types import NONE, TENSOR, Type
+from .compiler import Called, Callees
 from .cpp_types import cpp_value
 
 CPP_KEYWORDS = frozenset(
@@ -23,7 +25,14 @@ CPP_KEYWORDS = frozenset(
     "using virtual void volatile while xor".split()
 )
 
-_CHECKED = {"+": "plus", "-": "minus", "*": "times"}  # of whole numbers
+#: operators of plain numbers
+_OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "and_": "&", "or_": "|", "xor": "^",
+    "lshift": "<<", "rshift": ">>",
+}  # fmt: skip
+_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_CHECKED = {"add": "plus", "sub": "minus", "mul": "times"}  # of whole numbers
+_CASTS = ("float", "int", "bool", "number", "wrap", "unwrap", "opttensors", "filled")
 _SPECIAL_DTYPES = {"bool_": "Bool", "bfloat16": "BFloat16"}
 
 
@@ -119,6 +128,15 @@ _FORMATS = {
     "largest": "py::largest({0})",
     "epsilon": "py::epsilon({0})",
     "sum_to": "flambeau::sum_to({0}, {1})",
+    "floordiv": "py::floordiv({0}, {1})",
+    "mod": "py::mod({0}, {1})",
+    "pow": "py::pow({0}, {1})",
+    "neg": "(-{0})",
+    "invert": "(~{0})",
+    "unwrap": "*{0}",
+    "number": "Scalar({0})",
+    "wrap": "flambeau::wrapped_number({0})",
+    "opttensors": "OptTensors({0}.begin(), {0}.end())",
 }
 #: the same on a DType: free functions
 _DTYPE_FUNCTIONS = (
@@ -136,8 +154,8 @@ def named_constant(name: str) -> str:
     return _FORMATS.get(name) or dtype_enumerator(name)
 
 
-def constant(value: object, t: Type) -> str:
-    """A literal of type `t`."""
+def constant(value: object, t: Type = NONE) -> str:
+    """A literal; of type `t` where that is float."""
     if value is None:
         return "std::nullopt"
     if isinstance(value, bool):
@@ -157,11 +175,34 @@ def constant(value: object, t: Type) -> str:
     return f"{value}LL" if abs(value) >= 2**31 else str(value)
 
 
+def type_of(a: Arg) -> Type:
+    """Type of an argument; a literal has that of its class."""
+    if isinstance(a, Value):
+        assert isinstance(a.type, Type)
+        return a.type
+    return NONE if a is None else Type(type(a).__name__)
+
+
+def is_optional(a: Arg) -> bool:
+    """It may be None."""
+    return type_of(a).optional
+
+
+def _given(n: Node) -> Type:
+    return type_of(n.out)
+
+
+def no_calls(target: str) -> Called:
+    """The callees of what calls no operation."""
+    raise AssertionError(target)
+
+
 class ExprEmitter:
     """Emits expressions of one function; `rename` maps variables to C++ names."""
 
-    def __init__(self, overloaded: Callable[[str], bool]) -> None:
-        self.overloaded = overloaded
+    def __init__(self, callees: Callees, reading: Reading | None = None) -> None:
+        self.callees = callees
+        self.reading = reading or Reading()
         self.rename: dict[str, str] = {}
         self.used: set[str] = set()  # variables that are read somewhere
         self.counter = 0
@@ -173,51 +214,68 @@ class ExprEmitter:
     def var(self, name: str) -> str:
         return self.rename.get(name) or (name + "_" if name in CPP_KEYWORDS else name)
 
-    def expr(self, e: ir.Expr) -> str:
-        """C++ of an expression."""
-        return getattr(self, "_" + e.op)(e)
+    def expr(self, a: Arg) -> str:
+        """C++ of an argument: a variable, a literal, or the expression of an operand."""
+        if not isinstance(a, Value):
+            return constant(a)
+        return self.var(a.name) if a.name else self.node(self.reading.makers[a])
 
-    def many(self, es: Sequence[ir.Expr]) -> list[str]:
-        return [self.expr(a) for a in es]
+    def many(self, args: Sequence[Arg]) -> list[str]:
+        return [self.expr(a) for a in args]
 
-    def exactly(self, e: ir.Expr) -> str:
-        """C++ whose type is exactly the node's (literals and options spelled out)."""
-        if e.op == "const" and e.type.base in ("int", "str", "None") or e.op == "cast":
-            text = "" if e.op == "cast" and e.attr == "none" else self.expr(e)
-            return f"{cpp_value(e.type)}({text})"
-        return self.expr(e)
+    def exactly(self, a: Arg, t: Type) -> str:
+        """C++ whose type is exactly `t` (literals and options spelled out)."""
+        if a is None:
+            return f"{cpp_value(t)}()"
+        made = self.reading.maker(a)
+        cast = made is not None and made.target.removeprefix("core.") in _CASTS
+        literal = isinstance(a, (int, str)) and not isinstance(a, bool)
+        spelled = cast or literal or (t.optional and not is_optional(a))
+        return f"{cpp_value(t)}({self.expr(a)})" if spelled else self.expr(a)
 
-    def member(self, e: ir.Expr) -> str:
+    def member(self, a: Arg) -> str:
         """C++ to which `.member` can be added."""
-        text = self.expr(e)
+        text = self.expr(a)
         return f"({text})" if text[0] in "*-!" else text
 
     # -- by kind of node --------------------------------------------------------------------------
 
-    def _const(self, e: ir.Expr) -> str:
-        return constant(e.attr, e.type)
+    def node(self, n: Node) -> str:
+        """C++ of what a node computes."""
+        if n.target == "if":
+            return self._choice(n)
+        if n.target == "collect":
+            return self._comp(n)
+        if n.target.startswith("core."):
+            return self._core(n)
+        called = self.callees(n.target)
+        if called.params is None:
+            args = self.many(n.args)
+        else:
+            pairs = zip(n.args, called.params, strict=True)
+            args = [self.exactly(a, p.type.plain()) for a, p in pairs]
+        return f"ops::{called.name}({', '.join(args)})"
 
-    def _var(self, e: ir.Expr) -> str:
-        return self.var(e.attr)
-
-    def _call(self, e: ir.Expr) -> str:
-        name = e.attr.name
-        one = self.exactly if self.overloaded(name) else self.expr
-        return f"ops::{name}({', '.join(one(a) for a in e.args)})"
-
-    def _core(self, e: ir.Expr) -> str:
-        name = e.attr
+    def _core(self, n: Node) -> str:
+        name = n.target.removeprefix("core.")
         special = getattr(self, f"_core_{name}", None)
         if special is not None:
-            return special(e)
-        if not e.args and name in DTYPES:
+            text: str = special(n)
+            return text
+        if name in _OPERATORS:
+            return self._operator(n, name)
+        if name in _COMPARISONS:
+            return self._comparison(n, _COMPARISONS[name])
+        if not n.args and name in DTYPES:
             return dtype_enumerator(name)
-        if e.args and e.args[0].type.base == "DType":
+        if n.args and type_of(n.args[0]).base == "DType":
             if name in _DTYPE_FUNCTIONS:
-                return f"{self.free(name)}({self.expr(e.args[0])})"
+                return f"{self.free(name)}({self.expr(n.args[0])})"
             if name == "is_bool":
-                return f"({self.expr(e.args[0])} == DType::Bool)"
-        args = [self.member(e.args[0]), *self.many(e.args[1:])] if e.args else []
+                return f"({self.expr(n.args[0])} == DType::Bool)"
+        plain = name in _CASTS or name in ("neg", "invert")  # of these no member is asked
+        first = self.expr if plain else self.member
+        args = [first(n.args[0]), *self.many(n.args[1:])] if n.args else []
         if name in ("size", "stride") and len(args) == 1:
             return f"{args[0]}.{'sizes' if name == 'size' else 'strides'}()"
         if name in (
@@ -237,16 +295,17 @@ class ExprEmitter:
         """A function of the core, qualified: operations and variables may have the same name."""
         return f"flambeau::{name}"
 
-    def _core_min(self, e: ir.Expr) -> str:
-        return f"std::{e.attr}<{cpp_value(e.type)}>({', '.join(self.many(e.args))})"
+    def _core_min(self, n: Node) -> str:
+        name = n.target.removeprefix("core.")
+        return f"std::{name}<{cpp_value(_given(n))}>({', '.join(self.many(n.args))})"
 
     _core_max = _core_min
 
-    def _core_pop(self, e: ir.Expr) -> str:
-        return f"py::pop({', '.join(self.many(e.args))})"
+    def _core_pop(self, n: Node) -> str:
+        return f"py::pop({', '.join(self.many(n.args))})"
 
-    def _core_empty(self, e: ir.Expr) -> str:
-        shape, dtype, like, device, memory_format = e.args
+    def _core_empty(self, n: Node) -> str:
+        shape, dtype, like, device, memory_format = n.args
         parts = [
             self.expr(shape),
             self._from_like(dtype, like, "dtype", "flambeau::default_dtype()"),
@@ -255,8 +314,8 @@ class ExprEmitter:
         ]
         return f"{self.free('empty')}({', '.join(parts)})"
 
-    def _core_empty_strided_as(self, e: ir.Expr) -> str:
-        shape, strides, dtype, like, device = e.args
+    def _core_empty_strided_as(self, n: Node) -> str:
+        shape, strides, dtype, like, device = n.args
         parts = [
             self.expr(shape),
             self.expr(strides),
@@ -265,165 +324,153 @@ class ExprEmitter:
         ]
         return f"{self.free('empty_strided')}({', '.join(parts)})"
 
-    def _core_empty_as(self, e: ir.Expr) -> str:
-        like, dtype, memory_format, device = e.args
+    def _core_empty_as(self, n: Node) -> str:
+        like, dtype, memory_format, device = n.args
         options = [self.expr(dtype), self._or_default(memory_format, "MemoryFormat::Preserve")]
-        if not (device.op == "cast" and device.attr == "none"):
+        if device is not None:
             options.append(self._or_default(device, f"{self.member(like)}.device()"))
         return f"{self.free('empty_like')}({self.expr(like)}, {', '.join(options)})"
 
-    def _core_device_of(self, e: ir.Expr) -> str:
-        if len(e.args) == 1 and e.args[0].type == TENSOR:
-            return f"{self.member(e.args[0])}.device()"
-        return f"{self.free('device_of')}({{{', '.join(self.many(e.args))}}})"
+    def _core_device_of(self, n: Node) -> str:
+        if len(n.args) == 1 and type_of(n.args[0]) == TENSOR:
+            return f"{self.member(n.args[0])}.device()"
+        return f"{self.free('device_of')}({{{', '.join(self.many(n.args))}}})"
 
-    def _core_strided(self, e: ir.Expr) -> str:
-        *geometry, dtype = e.args
+    def _core_strided(self, n: Node) -> str:
+        *geometry, dtype = n.args
         x, shape, stride, offset = self.many(geometry)
-        if dtype.op == "cast" and dtype.attr == "none":
+        if dtype is None:
             return f"flambeau::alias({x}, {shape}, {stride}, {offset})"
         kind = self._or_default(dtype, "DType::Float32")
         return f"flambeau::alias_as({x}, {kind}, {shape}, {stride}, {offset})"
 
-    def _core_alias_of(self, e: ir.Expr) -> str:
-        x, dtype = e.args
-        if dtype.op == "cast" and dtype.attr == "none":
+    def _core_alias_of(self, n: Node) -> str:
+        x, dtype = n.args
+        if dtype is None:
             return f"flambeau::alias({self.expr(x)})"
         t = self.member(x)
         return (
             f"flambeau::alias_as({t}, {self.expr(dtype)}, {t}.sizes(), {t}.strides(), {t}.offset())"
         )
 
-    def _or_default(self, e: ir.Expr, default: str) -> str:
-        if e.op == "cast" and e.attr == "none":
+    def _or_default(self, a: Arg, default: str) -> str:
+        if a is None:
             return default
-        if e.op == "cast" and e.attr == "some":
-            return self.expr(e.args[0])
-        return f"{self.member(e)}.value_or({default})"
+        return f"{self.member(a)}.value_or({default})" if is_optional(a) else self.expr(a)
 
-    def _from_like(self, e: ir.Expr, like: ir.Expr, what: str, default: str) -> str:
-        if like.op == "cast" and like.attr == "some":
-            default = f"{self.member(like.args[0])}.{what}()"
-        return self._or_default(e, default)
+    def _from_like(self, a: Arg, like: Arg, what: str, default: str) -> str:
+        if like is not None and not is_optional(like):
+            default = f"{self.member(like)}.{what}()"
+        return self._or_default(a, default)
 
-    def _bin(self, e: ir.Expr) -> str:
-        a, b = self.many(e.args)
-        if e.attr in ("//", "%"):
-            return f"py::{'floordiv' if e.attr == '//' else 'mod'}({a}, {b})"
-        if e.attr == "**":
-            return f"py::pow({a}, {b})"
-        if e.attr in _CHECKED and e.type.base == "int":
-            return f"py::{_CHECKED[e.attr]}({a}, {b})"
-        return f"({a} {e.attr} {b})"
+    def _operator(self, n: Node, name: str) -> str:
+        a, b = self.many(n.args)
+        if name in _CHECKED and _given(n).base == "int":
+            return f"py::{_CHECKED[name]}({a}, {b})"
+        return f"({a} {_OPERATORS[name]} {b})"
 
-    def _cmp(self, e: ir.Expr) -> str:
-        a, b = self.many(e.args)
-        if e.args[0].type.base == "Number":
-            test = f"{self.member(e.args[0])}.equal({b})"
-            return test if e.attr == "==" else f"!{test}"
-        if e.args[0].op == "const" and e.args[0].type.base == "str":
+    def _comparison(self, n: Node, text: str) -> str:
+        a, b = self.many(n.args)
+        if type_of(n.args[0]).base == "Number":
+            test = f"{self.member(n.args[0])}.equal({b})"
+            return test if text == "==" else f"!{test}"
+        if isinstance(n.args[0], str):
             a = f"std::string({a})"
-        return f"({a} {e.attr} {b})"
+        return f"({a} {text} {b})"
 
-    def _and(self, e: ir.Expr) -> str:
-        return f"({self.expr(e.args[0])} && {self.expr(e.args[1])})"
+    def compares(self, n: Node) -> bool:
+        return n.target.removeprefix("core.") in _COMPARISONS
 
-    def _or(self, e: ir.Expr) -> str:
-        return f"({self.expr(e.args[0])} || {self.expr(e.args[1])})"
+    def logic(self, n: Node) -> str:
+        """The operator that a choice between truth values is: `a && b` is `b if a else False`."""
+        if n.target != "if" or _given(n).base != "bool":
+            return ""
+        (then,), (other,) = (b.outputs for b in n.blocks)
+        return "&&" if other is False else "||" if then is True else ""
 
-    def _not(self, e: ir.Expr) -> str:
-        inner = e.args[0]
-        if inner.op == "is_none":
+    def _choice(self, n: Node) -> str:
+        test, ((a,), (b,)) = self.expr(n.args[0]), (x.outputs for x in n.blocks)
+        if text := self.logic(n):
+            return f"({test} {text} {self.expr(a if text == '&&' else b)})"
+        return f"({test} ? {self.exactly(a, _given(n))} : {self.exactly(b, _given(n))})"
+
+    def _core_not(self, n: Node) -> str:
+        inner = self.reading.made_by(n.args[0], "core.is_none")
+        if inner is not None:
             return f"{self.member(inner.args[0])}.has_value()"
-        return f"!{self.expr(inner)}"
+        return f"!{self.expr(n.args[0])}"
 
-    def _neg(self, e: ir.Expr) -> str:
-        return f"(-{self.expr(e.args[0])})"
+    def _core_is_none(self, n: Node) -> str:
+        return f"!{self.member(n.args[0])}.has_value()"
 
-    def _invert(self, e: ir.Expr) -> str:
-        return f"(~{self.expr(e.args[0])})"
+    def _core_list(self, n: Node) -> str:
+        t = _given(n)
+        exact = t.base == "List"
+        items = [self.exactly(a, t.element) if exact else self.expr(a) for a in n.args]
+        return f"{cpp_value(t)}{{{', '.join(items)}}}"
 
-    def _is_none(self, e: ir.Expr) -> str:
-        return f"!{self.member(e.args[0])}.has_value()"
+    def _core_tuple(self, n: Node) -> str:
+        return f"{cpp_value(_given(n))}{{{', '.join(self.many(n.args))}}}"
 
-    def _if(self, e: ir.Expr) -> str:
-        test, a, b = e.args
-        return f"({self.expr(test)} ? {self.exactly(a)} : {self.exactly(b)})"
+    def _core_getitem(self, n: Node) -> str:
+        return f"py::at({', '.join(self.many(n.args))})"
 
-    def _list(self, e: ir.Expr) -> str:
-        exact = e.type.base == "List"
-        items = [self.exactly(a) if exact else self.expr(a) for a in e.args]
-        return f"{cpp_value(e.type)}{{{', '.join(items)}}}"
+    def _core_part(self, n: Node) -> str:
+        return f"std::get<{n.args[1]}>({self.expr(n.args[0])})"
 
-    def _tuple(self, e: ir.Expr) -> str:
-        return f"{cpp_value(e.type)}{{{', '.join(self.many(e.args))}}}"
+    def _core_slice(self, n: Node) -> str:
+        return f"py::slice({', '.join(self.many(n.args))})"
 
-    def _index(self, e: ir.Expr) -> str:
-        return f"py::at({self.expr(e.args[0])}, {self.expr(e.args[1])})"
+    def _core_format(self, n: Node) -> str:
+        return f"flambeau::concat({', '.join(self._joined(n))})"
 
-    def _item(self, e: ir.Expr) -> str:
-        return f"std::get<{e.attr}>({self.expr(e.args[0])})"
-
-    def _slice(self, e: ir.Expr) -> str:
-        return f"py::slice({', '.join(self.many(e.args))})"
-
-    def _format(self, e: ir.Expr) -> str:
-        return f"flambeau::concat({', '.join(self.pieces(e))})"
-
-    def pieces(self, e: ir.Expr) -> list[str]:
-        """Operands of a text, to be joined by the callee."""
-        if e.op != "format":
-            return [self.expr(e)]
+    def _joined(self, n: Node) -> list[str]:
         out: list[str] = []
-        for a in e.args:
-            if a.op == "format":
+        for a in n.args:
+            if self.reading.made_by(a, "core.format"):
                 out.extend(self.pieces(a))
-            elif a.type.base == "bool":
+            elif type_of(a).base == "bool":
                 out.append(f'({self.expr(a)} ? "True" : "False")')
             else:
                 out.append(self.expr(a))
         return out
 
-    def _cast(self, e: ir.Expr) -> str:
-        kind = e.attr
-        if kind == "none":
-            return "std::nullopt"
-        inner = e.args[0]
-        x = self.expr(inner)
-        if isinstance(kind, tuple):
-            return f"Ints({', '.join([str(kind[1]), x])})"
-        if kind == "unwrap":
-            return f"*{x}"
-        if kind == "some":
-            return x
-        if kind == "number":
-            return f"Scalar({x})"
-        if kind == "wrap":
-            return f"flambeau::wrapped_number({x})"
-        if kind == "opttensors":
-            return f"OptTensors({x}.begin(), {x}.end())"
-        if inner.type.base == "Number":
-            convert = {"int": "to_int", "float": "to_double", "bool": "to_bool"}[kind]
-            return f"{self.member(inner)}.{convert}()"
-        if kind == "bool":
-            return f"({x} != 0)"
-        return f"static_cast<{cpp_value(e.type)}>({x})"
+    def pieces(self, a: Arg) -> list[str]:
+        """Operands of a text, to be joined by the callee."""
+        made = self.reading.made_by(a, "core.format")
+        return self._joined(made) if made else [self.expr(a)]
 
-    def _comp(self, e: ir.Expr) -> str:
-        comp: ir.Comp = e.attr
-        n = len(e.args) - 1 - int(comp.filtered)
-        shadowed = {t: self.rename.pop(t) for t in comp.targets if t in self.rename}
-        head, close = self.loop(comp.targets, comp.types, comp.over, e.args[:n])
-        test = f"if ({self.expr(e.args[n])}) " if comp.filtered else ""
-        push = f"out.push_back({self.expr(e.args[-1])});"
+    def _core_filled(self, n: Node) -> str:
+        return f"Ints({n.args[1]}, {self.expr(n.args[0])})"
+
+    def _core_float(self, n: Node) -> str:
+        (a,), kind = n.args, n.target.removeprefix("core.")
+        if type_of(a).base == "Number":
+            convert = {"int": "to_int", "float": "to_double", "bool": "to_bool"}[kind]
+            return f"{self.member(a)}.{convert}()"
+        if kind == "bool":
+            return f"({self.expr(a)} != 0)"
+        return f"static_cast<{cpp_value(_given(n))}>({self.expr(a)})"
+
+    _core_int = _core_bool = _core_float
+
+    def _comp(self, n: Node) -> str:
+        over, lists = n.args
+        items = n.blocks[0].inputs
+        targets = [v.name for v in items]
+        shadowed = {t: self.rename.pop(t) for t in targets if t in self.rename}
+        head, close = self.loop(targets, [type_of(v) for v in items], over, lists)
+        *tests, element = (b.outputs[0] for b in n.blocks)
+        test = f"if ({self.expr(tests[0])}) " if tests else ""
+        push = f"out.push_back({self.expr(element)});"
         self.rename.update(shadowed)
         body = f"{' '.join(head)} {test}{push} {close}".rstrip()
-        return f"[&] {{ {cpp_value(e.type)} out; {body} return out; }}()"
+        return f"[&] {{ {cpp_value(_given(n))} out; {body} return out; }}()"
 
     # -- loops, shared by statements and comprehensions -----------------------------------------
 
     def loop(
-        self, targets: Sequence[str], types: Sequence[Type], over: str, args: Sequence[ir.Expr]
+        self, targets: Sequence[str], types: Sequence[Type], over: str, args: Sequence[Arg]
     ) -> tuple[list[str], str]:
         """Opening lines of a loop and what closes it."""
         return getattr(self, f"_loop_{over}")(targets, types, args)
@@ -438,17 +485,17 @@ class ExprEmitter:
         return "" if name in self.used else "[[maybe_unused]] "
 
     def _loop_range(
-        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]
+        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[Arg]
     ) -> tuple[list[str], str]:
         i = self.var(targets[0]) if targets[0] else self.fresh("i")
         start, stop = self.expr(args[0]), self.expr(args[1])
-        if args[2].op != "const":
+        if isinstance(args[2], Value):
             end, by = self.fresh("end"), self.fresh("step")
             init = f"int64_t {i} = {start}, {end} = {stop}, {by} = {self.expr(args[2])}"
             return [f"for ({init}; {by} > 0 ? {i} < {end} : {i} > {end}; {i} += {by}) {{"], "}"
-        step = args[2].attr
+        step = args[2]
         init = f"int64_t {i} = {start}"
-        if args[1].op != "const":
+        if isinstance(args[1], Value):
             end = self.fresh("end")
             init, stop = f"{init}, {end} = {stop}", end
         test = "<" if step > 0 else ">"
@@ -456,10 +503,10 @@ class ExprEmitter:
         return [f"for ({init}; {i} {test} {stop}; {move}) {{"], "}"
 
     def _loop_list(
-        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]
+        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[Arg]
     ) -> tuple[list[str], str]:
         xs = self.expr(args[0])
-        item = args[0].type
+        item = type_of(args[0])
         if len(targets) > 1:
             x = self.fresh("item")
             names = [
@@ -477,7 +524,7 @@ class ExprEmitter:
         return [f"for ([[maybe_unused]] {mark}{declared} {x} : {xs}) {{"], "}"
 
     def _loop_reversed(
-        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]
+        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[Arg]
     ) -> tuple[list[str], str]:
         xs, k = self.fresh("list"), self.fresh("k")
         head = [
@@ -489,7 +536,7 @@ class ExprEmitter:
         return head, "} }"
 
     def _loop_enumerate(
-        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]
+        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[Arg]
     ) -> tuple[list[str], str]:
         xs = self.fresh("list")
         i = self.var(targets[0]) if targets[0] else self.fresh("k")
@@ -502,7 +549,7 @@ class ExprEmitter:
         return head, "} }"
 
     def _loop_zip(
-        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[ir.Expr]
+        self, targets: Sequence[str], types: Sequence[Type], args: Sequence[Arg]
     ) -> tuple[list[str], str]:
         lists = [self.fresh("list") for _ in args]
         k, n = self.fresh("k"), self.fresh("n")

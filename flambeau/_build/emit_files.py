@@ -9,11 +9,10 @@ from __future__ import annotations
 import ast
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from . import declare, emit_boxed, emit_calls, emit_op, emit_pointwise
-from .compiler import Entry, Unit
+from .compiler import Callees, Entry, Unit
 
 LIMIT = 1800
 _HEAD = "// Generated from flambeau/ops by flambeau._build; do not edit.\n"
@@ -81,10 +80,10 @@ def _own_memory(unit: Unit) -> str:
     return _HEAD + "\n".join(lines)
 
 
-def _entry(e: Entry, overloaded: Callable[[str], bool]) -> list[str]:
+def _entry(e: Entry, callees: Callees) -> list[str]:
     if e.op.kind == "pointwise":
-        return emit_pointwise.emit(e, overloaded)
-    return emit_op.emit(e, overloaded)
+        return emit_pointwise.emit(e, callees)
+    return emit_op.emit(e, callees)
 
 
 def _sources(unit: Unit) -> dict[str, str]:
@@ -98,8 +97,8 @@ def _sources(unit: Unit) -> dict[str, str]:
         for e in entries:
             lines = [
                 f"// {e.op.name} " + "-" * max(3, 92 - len(e.op.name)), "",
-                *_entry(e, unit.overloaded), "",
-                *emit_boxed.descriptor(e, unit.overloaded), "",
+                *_entry(e, unit.callees), "",
+                *emit_boxed.descriptor(e, unit.callees), "",
             ]  # fmt: skip
             if chunks[-1] and len(chunks[-1]) + len(lines) > LIMIT:
                 chunks.append([])

@@ -6,14 +6,14 @@ Owns the call path: modes first, then the kernel, then recording. See docs/desig
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from .._ir.types import Param, Type
 from .._table.facts import body_returns
 from .._table.model import Op
-from .compiler import Entry
+from .compiler import Callees, Entry
 from .cpp_types import cpp_param, cpp_value
-from .emit_expr import ExprEmitter, constant, named_constant
+from .emit_expr import ExprEmitter, constant, named_constant, no_calls
 from .emit_stmt import BodyEmitter
 from .emit_vjp import (
     edges,
@@ -25,8 +25,7 @@ from .emit_vjp import (
     vjp_function,
 )
 
-Overloaded = Callable[[str], bool]
-_NAMES = ExprEmitter(lambda _: False)
+_NAMES = ExprEmitter(no_calls)
 
 
 def cpp_name(name: str) -> str:
@@ -113,43 +112,43 @@ def needs_test(entry: Entry) -> str:
     return " || ".join(f"needs_grad({cpp_name(op.params[i].name)})" for i in slots)
 
 
-def _rule_function(entry: Entry, overloaded: Overloaded, suffix: str) -> list[str]:
+def _rule_function(entry: Entry, callees: Callees, suffix: str) -> list[str]:
     """The body of the entry as a static function (shape rule, geometry of a view)."""
     assert entry.body is not None
-    e = BodyEmitter(entry.body, overloaded)
+    e = BodyEmitter(entry.body, callees)
     ret = cpp_value(body_returns(entry.op))
     return [f"static {ret} {entry.op.uid}_{suffix}({e.params()}) {{", *e.body(), "}", "@restore"]
 
 
-def composite(entry: Entry, overloaded: Overloaded) -> list[str]:
+def composite(entry: Entry, callees: Callees) -> list[str]:
     """An entry that is made of other operations: the compiled body is the operation."""
     op = entry.op
     assert entry.body is not None
-    e = BodyEmitter(entry.body, overloaded)
+    e = BodyEmitter(entry.body, callees)
     head = [f"{cpp_value(op.returns)} {op.name}({e.params()}) {{"]
     if op.option("autocast"):
         head.append(f"  if (autocast_enabled()) [[unlikely]] return {boxed(op)};")
     return [*head, *e.body(), "}", "@restore"]
 
 
-def derivative(entry: Entry, overloaded: Overloaded, fused: Sequence[str] = ()) -> list[str]:
+def derivative(entry: Entry, callees: Callees, fused: Sequence[str] = ()) -> list[str]:
     """Rule function, node and recording of a primitive with a vjp."""
     if entry.vjp is None:
         return []
-    lines = [*vjp_function(entry, overloaded, fused), "", *node_struct(entry), ""]
-    return [*lines, *record(entry, overloaded)]
+    lines = [*vjp_function(entry, callees, fused), "", *node_struct(entry), ""]
+    return [*lines, *record(entry)]
 
 
 def result_params(op: Op) -> str:
     return ", ".join(f"{cpp_param(t)} {n}" for n, t in zip(results_of(op), op.outputs, strict=True))
 
 
-def record(entry: Entry, overloaded: Overloaded) -> list[str]:
+def record(entry: Entry) -> list[str]:
     """`f_record`: makes the node, saves, links."""
     op = entry.op
     node = node_type(op)
     if op.mutates:
-        return record_before(entry, overloaded, f"{op.uid}_record")
+        return record_before(entry, f"{op.uid}_record")
     results = results_of(op)
     history = results[0] if len(results) == 1 else f"Tensors{{{', '.join(results)}}}"
     params = plus(result_params(op), _unused(op))
@@ -158,8 +157,8 @@ def record(entry: Entry, overloaded: Overloaded) -> list[str]:
         f"  auto node = new_node<{node}>();",
         *edges(entry),
         f"  set_history({history}, node);",
-        *fill_node(entry, overloaded, outputs=False),
-        *fill_node(entry, overloaded, outputs=True),
+        *fill_node(entry, outputs=False),
+        *fill_node(entry, outputs=True),
         *named_without(op),
         "}",
     ]
@@ -171,9 +170,7 @@ def named_without(op: Op) -> list[str]:
     return [f"  node->plain_ = {' && '.join(f'!{n}' for n in names)};"] if names else []
 
 
-def record_before(
-    entry: Entry, overloaded: Overloaded, function: str, overwritten: str = ""
-) -> list[str]:
+def record_before(entry: Entry, function: str, overwritten: str = "") -> list[str]:
     """Makes the node of an in-place change and saves what the change may destroy."""
     op = entry.op
     node = node_type(op)
@@ -181,7 +178,7 @@ def record_before(
         f"[[gnu::noinline]] static Ref<{node}> {function}({_unused(op)}) {{",
         f"  auto node = new_node<{node}>();",
         *edges(entry),
-        *fill_node(entry, overloaded, outputs=False, overwritten=overwritten),
+        *fill_node(entry, outputs=False, overwritten=overwritten),
         "  return node;",
         "}",
     ]
@@ -189,7 +186,7 @@ def record_before(
 
 def rebase(entry: Entry, self: str) -> list[str]:
     """After an in-place change under `record`: history of self, and the saved result."""
-    saved = fill_node(entry, lambda _: False, outputs=True)
+    saved = fill_node(entry, outputs=True)
     if not saved:
         return [f"  if (record) rebase_history({self}, node);"]
     lines = ["  if (record) {", f"    const Tensor& result = {self};"]
@@ -269,12 +266,12 @@ def _tensor_results(op: Op) -> bool:
     return all(t.base in ("Tensor", "Tensors") for t in op.outputs)
 
 
-def structured(entry: Entry, overloaded: Overloaded) -> list[str]:
+def structured(entry: Entry, callees: Callees) -> list[str]:
     """Shape rule, kernel, recording."""
     op = entry.op
     kernel = f"kernels::{op.option('kernel', op.name)}"
-    lines = _rule_function(entry, overloaded, "shape")
-    lines += ["", *derivative(entry, overloaded)] if entry.vjp else []
+    lines = _rule_function(entry, callees, "shape")
+    lines += ["", *derivative(entry, callees)] if entry.vjp else []
     head = f"{cpp_value(op.returns)} {op.name}({cpp_params(op)}) {{"
     rule = f"{op.uid}_shape({cpp_args(op)})"
     if op.mutated_lists:
@@ -490,12 +487,12 @@ def _inputs_overlap(op: Op) -> str:
     return "".join(parts)
 
 
-def view(entry: Entry, overloaded: Overloaded) -> list[str]:
+def view(entry: Entry, callees: Callees) -> list[str]:
     """A primitive view: geometry, view tracking, recording."""
     op = entry.op
     self = cpp_name(op.params[0].name)
-    lines = _rule_function(entry, overloaded, "view")
-    lines += ["", *derivative(entry, overloaded)] if entry.vjp else []
+    lines = _rule_function(entry, callees, "view")
+    lines += ["", *derivative(entry, callees)] if entry.vjp else []
     body = [
         modes(op),
         f"  Tensor result = {op.uid}_view({cpp_args(op)});",
@@ -506,13 +503,13 @@ def view(entry: Entry, overloaded: Overloaded) -> list[str]:
     return [*lines, "", f"Tensor {op.name}({cpp_params(op)}) {{", *body, "}"]
 
 
-def emit(entry: Entry, overloaded: Overloaded) -> list[str]:
+def emit(entry: Entry, callees: Callees) -> list[str]:
     """All C++ of an entry."""
     op = entry.op
     if op.kind == "composite" or not entry.is_primitive:
-        lines = composite(entry, overloaded)
+        lines = composite(entry, callees)
         lines += ["", *inplace_by_copy(entry)] if op.has_inplace else []
         return [*lines, "", *_out_form(entry, "", "")] if op.has_out else lines
     if op.kind == "view":
-        return view(entry, overloaded)
-    return structured(entry, overloaded)
+        return view(entry, callees)
+    return structured(entry, callees)

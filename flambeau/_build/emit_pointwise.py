@@ -7,10 +7,8 @@ during backward the derivative runs as tensor operations, else as the fused kern
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from . import emit_calls
-from .compiler import Entry
+from .compiler import Callees, Entry
 from .cpp_types import cpp_value
 from .emit_op import (
     bind_results,
@@ -31,27 +29,25 @@ from .emit_op import (
 from .emit_stmt import BodyEmitter
 from .emit_vjp import node_type, results_of
 
-Overloaded = Callable[[str], bool]
 
-
-def emit(entry: Entry, overloaded: Overloaded) -> list[str]:
+def emit(entry: Entry, callees: Callees) -> list[str]:
     """All C++ of a pointwise operation."""
     op = entry.op
-    lines = _selector(entry, overloaded)
-    lines += derivative(entry, overloaded, _fused(entry))
+    lines = _selector(entry, callees)
+    lines += derivative(entry, callees, _fused(entry))
     lines += ["", *_function(entry)]
     if op.has_inplace:
-        lines += ["", *_inplace(entry, overloaded)]
+        lines += ["", *_inplace(entry)]
     if op.has_out:
         lines += ["", *_out(entry)]
     return lines
 
 
-def _selector(entry: Entry, overloaded: Overloaded) -> list[str]:
+def _selector(entry: Entry, callees: Callees) -> list[str]:
     """The function that checks arguments and chooses the kernel, where the body has tests."""
     if entry.body is None:
         return []
-    e = BodyEmitter(entry.body, overloaded)
+    e = BodyEmitter(entry.body, callees)
     head = f"static int64_t {entry.op.uid}_variant({e.params()}) {{"
     return [head, *e.body(), "}", "@restore", ""]
 
@@ -82,7 +78,7 @@ def _function(entry: Entry) -> list[str]:
     ]
 
 
-def _inplace(entry: Entry, overloaded: Overloaded) -> list[str]:
+def _inplace(entry: Entry) -> list[str]:
     op = entry.op
     args = [cpp_name(p.name) for p in op.params]
     self = args[0]
@@ -90,7 +86,7 @@ def _inplace(entry: Entry, overloaded: Overloaded) -> list[str]:
     lines: list[str] = []
     if entry.vjp is not None:
         function = f"{op.uid}_record_inplace"
-        lines += [*record_before(entry, overloaded, function, overwritten=op.params[0].name), ""]
+        lines += [*record_before(entry, function, overwritten=op.params[0].name), ""]
     lines += [
         f"Tensor {op.name}_({cpp_params(op)}) {{",
         *no_autocast(op),

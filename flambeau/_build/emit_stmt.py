@@ -6,13 +6,12 @@ else before the statement that first needs them. A body is a list of lines for `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from .._ir import ir
+from .._ir.graph import Arg, Block, Function, Node
+from .._ir.reading import Reading, assigned, joins, nested
 from .._ir.types import Type
-from .._table.facts import assigned_names, changed_name, used_names
+from .compiler import Callees
 from .cpp_types import cpp_param, cpp_value
-from .emit_expr import ExprEmitter
+from .emit_expr import ExprEmitter, type_of
 
 _BY_VALUE = ("int", "float", "bool", "DType", "Device", "Layout", "MemoryFormat")
 
@@ -20,28 +19,27 @@ _BY_VALUE = ("int", "float", "bool", "DType", "Device", "Layout", "MemoryFormat"
 class Declarations:
     """Where each variable of a function is declared."""
 
-    def __init__(self, body: list[ir.Stmt], params: set[str]) -> None:
-        self.here: dict[int, list[tuple[str, Type]]] = {}  # id(stmt) -> declared by itself
-        self.before: dict[int, list[tuple[str, Type]]] = {}  # id(stmt) -> declared before it
+    def __init__(self, reading: Reading, body: Block, params: set[str]) -> None:
+        self.reading = reading
+        self.here: dict[Node, list[tuple[str, Type]]] = {}  # declared by the statement itself
+        self.before: dict[Node, list[tuple[str, Type]]] = {}  # declared before it
         self._types: dict[str, Type] = {}
-        self._places: dict[str, list[list[ir.Stmt]]] = {}
-        self._blocks: dict[str, list[list[int]]] = {}
+        self._places: dict[str, list[list[Node]]] = {}
+        self._blocks: dict[str, list[list[Block]]] = {}
         self._visit(body, [], [])
         for name, t in self._types.items():
             if name not in params:
                 self._place(name, t)
 
-    def _visit(self, block: list[ir.Stmt], stmts: list[ir.Stmt], blocks: list[int]) -> None:
-        for s in block:
-            path, at = [*stmts, s], [*blocks, id(block)]
-            if isinstance(s, ir.Let):
-                self._types[s.name] = s.declared
-            if isinstance(s, ir.Unpack):
-                self._types.update({n: t for n, t in zip(s.names, s.types, strict=True) if n})
-            for name in {*assigned_names(s), *used_names(s)}:
+    def _visit(self, block: Block, stmts: list[Node], blocks: list[Block]) -> None:
+        for s in self.reading.statements(block):
+            path, at = [*stmts, s], [*blocks, block]
+            if not joins(s):
+                self._types.update({v.name: type_of(v) for v in s.outs if v.name})
+            for name in {*assigned(s), *self.reading.names(s)}:
                 self._places.setdefault(name, []).append(path)
                 self._blocks.setdefault(name, []).append(at)
-            for inner in s.blocks():
+            for inner in nested(s):
                 self._visit(inner, path, at)
 
     def _place(self, name: str, t: Type) -> None:
@@ -52,26 +50,26 @@ class Declarations:
         first = paths[0][depth - 1]
         alone = (
             len(paths[0]) == depth
-            and name in assigned_names(first)
-            and name not in used_names(first)
+            and name in assigned(first)
+            and name not in self.reading.names(first)
         )
-        (self.here if alone else self.before).setdefault(id(first), []).append((name, t))
+        (self.here if alone else self.before).setdefault(first, []).append((name, t))
 
 
 class BodyEmitter(ExprEmitter):
     """Emits the body of one function. Subclasses change what `return` does."""
 
-    def __init__(self, f: ir.Function, overloaded: Callable[[str], bool]) -> None:
-        super().__init__(overloaded)
+    def __init__(self, f: Function, callees: Callees) -> None:
+        super().__init__(callees, Reading(f))
         self.f = f
         self.lines: list[str] = []
         self.depth = 1
         self.line = -1
         params = {p.name for p in f.params}
-        self.used = {n for s in ir.statements(f.body) for n in used_names(s)}
-        stmts = list(ir.statements(f.body))
-        self.decl = Declarations(f.body, params)
-        changed = {changed_name(s) for s in stmts} | f.reassigned
+        stmts = list(self.reading.all_statements(f))
+        self.used = {n for s in stmts for n in self.reading.names(s)}
+        self.decl = Declarations(self.reading, f, params)
+        changed = {n for s in stmts for n in (self.reading.changed(s), *assigned(s))}
         self.copied = [
             p for p in f.params
             if p.name in changed and not (p.type.base in _BY_VALUE and not p.type.optional)
@@ -91,7 +89,7 @@ class BodyEmitter(ExprEmitter):
         """Lines of the body, indented, without braces."""
         for p in self.copied:
             self.put(f"{cpp_value(p.type)} {self.var(p.name)} = {self.var(p.name)}_in;")
-        self.block(self.f.body)
+        self.block(self.f)
         return self.lines
 
     # -- output ---------------------------------------------------------------------------------
@@ -106,105 +104,123 @@ class BodyEmitter(ExprEmitter):
             self.lines.append(f'#line {line} "{self.f.file}"')
             self.line = line
 
-    def block(self, stmts: Sequence[ir.Stmt]) -> None:
-        for s in stmts:
-            for name, t in self.decl.before.get(id(s), ()):
+    def block(self, block: Block) -> None:
+        for s in self.reading.statements(block):
+            for name, t in self.decl.before.get(s, ()):
                 if name != "_":
                     self.put(f"{cpp_value(t)} {self.var(name)}{_initial(t)};")
-            self.at(s.line)
+            self.at(line_of(s))
             self.stmt(s)
 
-    def stmt(self, s: ir.Stmt) -> None:
-        getattr(self, "_" + type(s).__name__.lower())(s)
-
-    def nested(self, stmts: Sequence[ir.Stmt]) -> None:
+    def nested(self, block: Block) -> None:
         self.depth += 1
-        self.block(stmts)
+        self.block(block)
         self.depth -= 1
 
     # -- by kind of statement ---------------------------------------------------------------------
 
-    def _let(self, s: ir.Let) -> None:
-        here = bool(self.decl.here.get(id(s)))
-        left = f"{cpp_value(s.declared)} " if here else ""
-        if s.name == "_":  # evaluated for what it refuses
-            self.put(f"static_cast<void>({self.expr(s.value)});")
+    def stmt(self, s: Node) -> None:
+        """A statement; its nested blocks too."""
+        match s.target:
+            case "if" if joins(s):
+                self._if(s)
+            case "loop":
+                self._loop(s)
+            case "break" | "continue":
+                self.put(f"{s.target};")
+            case "return":
+                self._return(s)
+            case "raise":
+                kind, message = s.args
+                self.put(f"flambeau::fail(ErrorKind::{kind}, {', '.join(self.pieces(message))});")
+            case "core.unpack":
+                self._unpack(s)
+            case "core.setitem":
+                xs, i, value = self.many(s.args)
+                self.put(f"py::at({xs}, {i}) = {value};")
+            case _ if assigned(s):
+                self._assign(s)
+            case _:
+                self.put(f"{self.node(s)};")
+
+    def _assign(self, s: Node) -> None:
+        left = f"{cpp_value(type_of(s.out))} " if self.decl.here.get(s) else ""
+        value = self.expr(s.args[0]) if s.target == "core.same" else self.node(s)
+        if s.out.name == "_":  # evaluated for what it refuses
+            self.put(f"static_cast<void>({value});")
             return
-        self.put(f"{left}{self.var(s.name)} = {self.expr(s.value)};")
+        self.put(f"{left}{self.var(s.out.name)} = {value};")
 
-    def _unpack(self, s: ir.Unpack) -> None:
-        here = {n for n, _ in self.decl.here.get(id(s), ())}
+    def _unpack(self, s: Node) -> None:
+        here = {n for n, _ in self.decl.here.get(s, ())}
         items = self.fresh("items")
-        self.put(f"const auto& {items} = {self.expr(s.value)};")
-        is_list = s.value.type.is_list
+        self.put(f"const auto& {items} = {self.expr(s.args[0])};")
+        is_list = type_of(s.args[0]).is_list
         if is_list:
-            self.put(f"py::expect_count({items}, {len(s.names)});")
-        for i, (name, t) in enumerate(zip(s.names, s.types, strict=True)):
-            if name:
+            self.put(f"py::expect_count({items}, {len(s.outs)});")
+        for i, v in enumerate(s.outs):
+            if v.name:
                 value = f"{items}[{i}]" if is_list else f"std::get<{i}>({items})"
-                left = f"{cpp_value(t)} " if name in here else ""
-                if name == "_":
-                    continue  # named only to be passed over
-                self.put(f"{left}{self.var(name)} = {value};")
+                left = f"{cpp_value(type_of(v))} " if v.name in here else ""
+                self.put(f"{left}{self.var(v.name)} = {value};")
 
-    def _setitem(self, s: ir.SetItem) -> None:
-        self.put(f"py::at({self.expr(s.target)}, {self.expr(s.index)}) = {self.expr(s.value)};")
-
-    def _if(self, s: ir.If | ir.Expr) -> str | None:  # type: ignore[override]
-        if isinstance(s, ir.Expr):
-            return super()._if(s)
-        self.put(f"if ({self.condition(s.test)}) {{")
-        self.nested(s.then)
-        while (
-            len(s.other) == 1
-            and isinstance(s.other[0], ir.If)
-            and not self.decl.before.get(id(s.other[0]))
-        ):
-            s = s.other[0]
-            self.put(f"}} else if ({self.condition(s.test)}) {{")
-            self.nested(s.then)
-        if s.other:
+    def _if(self, s: Node) -> None:
+        then, other = s.blocks
+        inside = self.reading.statements(other)
+        if not then.nodes and [x.target for x in inside] == ["raise"]:
+            kind, message = inside[0].args
+            pieces = ", ".join(self.pieces(message))
+            self.put(f"FB_CHECK_AS({kind}, ({self.condition(s.args[0])}), {pieces});")
+            return
+        self.put(f"if ({self.condition(s.args[0])}) {{")
+        self.nested(then)
+        while len(inside) == 1 and self._goes_on(inside[0]):
+            s = inside[0]
+            then, other = s.blocks
+            inside = self.reading.statements(other)
+            self.put(f"}} else if ({self.condition(s.args[0])}) {{")
+            self.nested(then)
+        if inside:
             self.put("} else {")
-            self.nested(s.other)
+            self.nested(other)
         self.put("}")
-        return None
 
-    def condition(self, e: ir.Expr) -> str:
-        text = self.expr(e)
-        return text[1:-1] if e.op in ("cmp", "and", "or") and text[0] == "(" else text
+    def _goes_on(self, s: Node) -> bool:
+        """An `if` that can stand behind `else` (checks are no such)."""
+        return s.target == "if" and bool(s.blocks[0].nodes) and not self.decl.before.get(s)
 
-    def _for(self, s: ir.For) -> None:
-        head, close = self.loop(s.targets, s.types, s.over, s.args)
-        for text in head:
-            self.put(text)
-        self.nested(s.body)
+    def condition(self, a: Arg) -> str:
+        text, made = self.expr(a), self.reading.maker(a)
+        bare = made is not None and (self.logic(made) or self.compares(made))
+        return text[1:-1] if bare and text[0] == "(" else text
+
+    def _loop(self, s: Node) -> None:
+        kind, lists, init = s.args
+        if kind == "while":
+            self.put(f"while ({self.condition(s.blocks[0].outputs[0])}) {{")
+            close = "}"
+        else:
+            items = s.blocks[-1].inputs[: len(s.blocks[-1].inputs) - len(init)]
+            types = [type_of(v) for v in items]
+            head, close = self.loop([v.name for v in items], types, kind, lists)
+            for text in head:
+                self.put(text)
+        self.nested(s.blocks[-1])
         self.put(close)
 
-    def _while(self, s: ir.While) -> None:
-        self.put(f"while ({self.condition(s.test)}) {{")
-        self.nested(s.body)
-        self.put("}")
+    def _return(self, s: Node) -> None:
+        self.put(f"return {self.expr(s.args[0])};" if s.args else "return;")
 
-    def _jump(self, s: ir.Jump) -> None:
-        self.put(f"{s.kind};")
+    def returned(self, s: Node) -> list[str]:
+        """The parts of a tuple that is returned as a literal, with their exact types."""
+        given = self.reading.made_by(s.args[0], "core.tuple")
+        types = type_of(given.out).items if given else ()
+        return [self.exactly(a, t) for a, t in zip(given.args, types, strict=True)] if given else []
 
-    def _return(self, s: ir.Return) -> None:
-        if s.value is None:
-            self.put("return;")
-        elif s.value.op == "cast" and s.value.attr == "none":
-            self.put("return std::nullopt;")
-        else:
-            self.put(f"return {self.expr(s.value)};")
 
-    def _check(self, s: ir.Check) -> None:
-        message = ", ".join(self.pieces(s.message))
-        if s.test is None:
-            self.put(f"flambeau::fail(ErrorKind::{s.kind}, {message});")
-        else:
-            self.put(f"FB_CHECK_AS({s.kind}, ({self.condition(s.test)}), {message});")
-
-    def _do(self, s: ir.Do) -> None:
-        self.put(f"{self.expr(s.value)};")
+def line_of(s: Node) -> int:
+    """Line of the source that a statement stands in."""
+    return s.where.line if s.where else 0
 
 
 def _initial(t: Type) -> str:

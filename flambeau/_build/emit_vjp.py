@@ -7,15 +7,15 @@ node) and `f_record` (called when an input requires grad). Owns the slicing by w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from .._ir import ir
+from .._ir.graph import Arg, Block, Node
 from .._ir.types import Type
 from .._table.model import Op
-from .compiler import Entry, Saved, Vjp
+from .compiler import Callees, Entry, Saved, Vjp
 from .cpp_types import cpp_value
-from .emit_expr import ExprEmitter
-from .emit_stmt import BodyEmitter
+from .emit_expr import ExprEmitter, is_optional, no_calls
+from .emit_stmt import BodyEmitter, line_of
 
 _UNPACK = {
     "tensor": "{0}_.unpack(*this)",
@@ -43,8 +43,8 @@ def node_type(op: Op) -> str:
 class VjpEmitter(BodyEmitter):
     """Body of a rule: statements guarded by who needs them, `return` sliced."""
 
-    def __init__(self, vjp: Vjp, overloaded: Callable[[str], bool]) -> None:
-        super().__init__(vjp.function, overloaded)
+    def __init__(self, vjp: Vjp, callees: Callees) -> None:
+        super().__init__(vjp.function, callees)
         self.vjp = vjp
 
     def params(self) -> str:
@@ -62,90 +62,78 @@ class VjpEmitter(BodyEmitter):
             return ""
         return " || ".join(f"need[{i}]" for i in hit)
 
-    def block(self, stmts) -> None:  # type: ignore[no-untyped-def]
-        for s in stmts:
-            slots = self.vjp.uses.stmts.get(id(s), self.vjp.uses.all)
-            test = "" if isinstance(s, (ir.Return, ir.Check, ir.Jump)) else self.wanted(slots)
+    def block(self, block: Block) -> None:
+        for s in self.reading.statements(block):
+            test = self.wanted(self.vjp.uses.stmts.get(s, self.vjp.uses.all))
             self._before(s, guarded=bool(test))
-            self.at(s.line)
+            self.at(line_of(s))
             if not test:
                 self.stmt(s)
                 continue
             self.put(f"if ({test}) {{")
             self.depth += 1
-            self.at(s.line)
+            self.at(line_of(s))
             self.stmt(s)
             self.depth -= 1
             self.put("}")
 
-    def _before(self, s: ir.Stmt, guarded: bool) -> None:
+    def _before(self, s: Node, guarded: bool) -> None:
         """Declarations that precede `s`; a guarded statement cannot declare for those after it."""
-        if guarded and id(s) in self.decl.here:
-            self.decl.before.setdefault(id(s), []).extend(self.decl.here.pop(id(s)))
-        for name, t in self.decl.before.get(id(s), ()):
+        if guarded and s in self.decl.here:
+            self.decl.before.setdefault(s, []).extend(self.decl.here.pop(s))
+        for name, t in self.decl.before.get(s, ()):
             if name != "_":
                 self.put(f"{cpp_value(t)} {self.var(name)}{{}};")
 
-    def _return(self, s: ir.Return) -> None:
-        assert s.value is not None
-        if s.value.op != "tuple":
-            self.put(f"return flambeau::flatten({self.expr(s.value)});")
+    def _return(self, s: Node) -> None:
+        given = self.reading.made_by(s.args[0], "core.tuple")
+        if given is None:
+            self.put(f"return flambeau::flatten({self.expr(s.args[0])});")
             return
-        d = self.vjp.differentiable
-        parts = [self._slot(i, s.value.args[k]) for i, k in enumerate(d)]
+        d, types = self.vjp.differentiable, given.out.type.items  # type: ignore[union-attr]
+        parts = [self._slot(i, given.args[k], types[k]) for i, k in enumerate(d)]
         self.put(f"return flambeau::flatten({', '.join(parts)});")
 
-    def _slot(self, i: int, e: ir.Expr) -> str:
-        is_list = e.type.base == "Tensors"
-        absent = f"Tensors(need[{i}].count)" if is_list else "Tensor()"
-        if e.op == "cast" and e.attr == "none":
+    def _slot(self, i: int, a: Arg, t: Type) -> str:
+        absent = f"Tensors(need[{i}].count)" if t.base == "Tensors" else "Tensor()"
+        if a is None:
             return absent
-        if e.op == "cast" and e.attr == "some":
-            value = self.expr(e.args[0])
-        elif e.op == "if" and e.type.optional:
-            value = self._conditional(e, absent)
-        elif e.type.optional:
-            value = f"{self.member(e)}.value_or({absent})"
+        made = self.reading.made_by(a, "if")
+        if made is not None and is_optional(a):
+            then, other = (self._or_absent(b.outputs[0], absent) for b in made.blocks)
+            value = f"({self.expr(made.args[0])} ? {then} : {other})"
         else:
-            value = self.expr(e)
+            value = self._or_absent(a, absent)
         if len(self.vjp.differentiable) == 1:
             return value
         return f"need[{i}] ? {value} : {absent}"
 
-    def _conditional(self, e: ir.Expr, absent: str) -> str:
-        parts = []
-        for branch in e.args[1:]:
-            if branch.op == "cast" and branch.attr == "none":
-                parts.append(absent)
-            elif branch.op == "cast" and branch.attr == "some":
-                parts.append(self.expr(branch.args[0]))
-            else:
-                parts.append(f"{self.member(branch)}.value_or({absent})")
-        return f"({self.expr(e.args[0])} ? {parts[0]} : {parts[1]})"
+    def _or_absent(self, a: Arg, absent: str) -> str:
+        if a is None:
+            return absent
+        return f"{self.member(a)}.value_or({absent})" if is_optional(a) else self.expr(a)
 
 
-def vjp_function(
-    entry: Entry, overloaded: Callable[[str], bool], fused: Sequence[str] = ()
-) -> list[str]:
+def vjp_function(entry: Entry, callees: Callees, fused: Sequence[str] = ()) -> list[str]:
     """The rule as a C++ function; `fused` lines come first and may return."""
     assert entry.vjp is not None
-    e = VjpEmitter(entry.vjp, overloaded)
+    e = VjpEmitter(entry.vjp, callees)
     e.used |= {w for line in fused for w in re.findall(r"\w+", line)}
     body = e.body()
     head = f"static Tensors {entry.op.uid}_vjp({e.params()}) {{"
     return [head, *fused, *body, "}", "@restore"]
 
 
-def forward_value(s: Saved, overloaded: Callable[[str], bool]) -> str:
+def forward_value(s: Saved) -> str:
     """What is saved, as an expression over the forward values."""
-    e = ExprEmitter(overloaded)
+    e = ExprEmitter(no_calls)
     if s.source is None:
         return e.var(s.origin)
-    value = e.expr(s.source)
-    inner = s.source.args[0]
-    if inner.op == "cast" and inner.attr == "unwrap":
-        absent = cpp_value(s.type) + "{}"
-        return f"{e.var(s.origin)} ? {value} : {absent}"
+    *unwrap, read = s.source
+    e.reading.makers.update({n.out: n for n in unwrap})
+    value = e.node(read)
+    if unwrap:
+        return f"{e.var(s.origin)} ? {value} : {cpp_value(s.type)}{{}}"
     return value
 
 
@@ -259,9 +247,7 @@ def results_of(op: Op) -> list[str]:
     return ["result"] if len(op.outputs) == 1 else [f"result{i}" for i in range(len(op.outputs))]
 
 
-def fill_node(
-    entry: Entry, overloaded: Callable[[str], bool], outputs: bool, overwritten: str = ""
-) -> list[str]:
+def fill_node(entry: Entry, outputs: bool, overwritten: str = "") -> list[str]:
     """Statements that save for `node`: the outputs, or everything else.
 
     The input `overwritten` is about to be changed in place: it is saved as a copy.
@@ -270,7 +256,7 @@ def fill_node(
     assert vjp is not None
     lines: list[str] = []
     for s in vjp.saved:
-        source = forward_value(s, overloaded)
+        source = forward_value(s)
         if (s.is_output or s.origin in results_of(op)) != outputs:
             continue
         if s.keeps_memory and s.origin in op.updates:
@@ -301,7 +287,7 @@ def _save(op: Op, vjp: Vjp, s: Saved, made: str) -> list[str]:
         return []
     if len(wanted) == len(vjp.differentiable) or s.kind in ("list", "optional_list"):
         return [f"  {line}"]
-    e = ExprEmitter(lambda _: False)
+    e = ExprEmitter(no_calls)
     test = " || ".join(f"needs_grad({e.var(op.params[vjp.slots[k]].name)})" for k in wanted)
     return [f"  if ({test}) {line}"]
 
@@ -310,7 +296,7 @@ def edges(entry: Entry) -> list[str]:
     """Statements that add the edges of `node` to the differentiable inputs."""
     op, vjp = entry.op, entry.vjp
     assert vjp is not None
-    e = ExprEmitter(lambda _: False)
+    e = ExprEmitter(no_calls)
     lines = []
     for k in vjp.differentiable:
         p = op.params[vjp.slots[k]]

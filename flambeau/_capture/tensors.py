@@ -14,9 +14,10 @@ import flambeau
 from flambeau import _C
 from flambeau._dynamo import config as switches
 from flambeau._ir import formula
-from flambeau._ir.graph import Graph, ScalarType
+from flambeau._ir.graph import Graph
 from flambeau._ir.symbols import Source
 from flambeau._ir.symscalar import SymFloat, SymInt, sym_max, sym_min
+from flambeau._ir.types import INT
 from flambeau._ir.where import Where
 from flambeau._table.entries import overloads
 from flambeau._trace.fake import Fake
@@ -146,7 +147,7 @@ class Tensors:
             low, high = (2, math.inf) if value > 1 else (-math.inf, -1)
             known = self.env.symbol(value, source, low, high)
             if isinstance(known, SymInt):
-                self.recorder.builder.input(ScalarType("int"))
+                self.recorder.builder.input(INT)
                 self.inputs.append((place, value))
             else:
                 place.equals(value)

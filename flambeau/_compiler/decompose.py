@@ -8,9 +8,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from .._ir import ir
 from .._ir.frontend import compile_function
-from .._ir.graph import Graph, Node, Value, map_values
+from .._ir.graph import Function, Graph, Node, Value, map_values
 from .._ir.symexpr import Expr
 from .._ir.symscalar import FloatExpr, SymFloat
 from .._ir.targets import resolve, updated
@@ -22,7 +21,7 @@ from .._trace.interp import Interpreter
 
 
 @cache
-def rule(uid: str) -> ir.Function | None:
+def rule(uid: str) -> Function | None:
     """The rule of an entry, or None."""
     op = record(uid)
     found = op.rules.get("decompose")
@@ -62,7 +61,7 @@ def _has_elements(node: Node) -> bool:
 
 
 def _write_out(
-    recorder: PrimitiveRecorder, node: Node, op: Op, f: ir.Function, values: dict[Value, Any]
+    recorder: PrimitiveRecorder, node: Node, op: Op, f: Function, values: dict[Value, Any]
 ) -> None:
     def operand(a: Any) -> Any:
         if isinstance(a, Value):

@@ -23,13 +23,14 @@ import flambeau
 from flambeau import _C
 
 from .._ir import plain, symexpr
-from .._ir.graph import Graph, Node, ScalarType, TensorType, Value
+from .._ir.graph import Graph, Node, TensorType, Value
 from .._ir.logs import enabled
 from .._ir.native import Function, Part, Program
 from .._ir.settings import current
 from .._ir.symbols import Guard, ShapeEnv
 from .._ir.symexpr import Expr
 from .._ir.symscalar import FloatExpr
+from .._ir.types import Type
 from .._table import entries as _entries  # noqa: F401  graphs that are run name its entries
 from . import cache as disk
 from . import toolchain
@@ -225,8 +226,8 @@ def _key(graph: Graph, wanted: Sequence[bool]) -> str:
             return {"value": known}
         if isinstance(x, TensorType):
             return {"tensor": (x.dtype, x.shape, x.strides, x.device)}
-        if isinstance(x, ScalarType):
-            return {"scalar": x.name}
+        if isinstance(x, Type):
+            return {"scalar": str(x)}
         if isinstance(x, Expr):
             return {"expr": x.text}
         if isinstance(x, FloatExpr):

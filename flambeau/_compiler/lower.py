@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._ir.graph import Arg, Dim, Graph, Node, ScalarType, TensorType, Value, dim, values_of
+from .._ir.graph import Arg, Dim, Graph, Node, TensorType, Value, dim, values_of
 from .._ir.symexpr import Expr, expr, product, symbol
 from .._ir.symscalar import FloatExpr, SymFloat
 from .._ir.targets import Target, resolve
+from .._ir.types import Type
 from .._trace import fake as fakes
 from .._trace import table
 from .._trace.interp import wrapped
@@ -155,7 +156,7 @@ class Lowering:
         return self.program
 
     def take(self, v: Value) -> Any:
-        if isinstance(v.type, ScalarType):
+        if isinstance(v.type, Type):
             self.program.inputs.append(None)
             return self.number(len(self.program.inputs) - 1)
         b = self.buffer(v.type, "input")

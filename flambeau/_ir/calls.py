@@ -11,7 +11,7 @@ from typing import Any
 
 from .coerce import convert, cost
 from .errors import CompileError
-from .ir import Expr
+from .typed import Expr
 from .types import Param
 
 Default = Callable[[Param, ast.expr], Expr]

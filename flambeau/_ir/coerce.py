@@ -6,7 +6,7 @@ not convert what Python would not: a float never becomes an int, an optional nev
 
 from __future__ import annotations
 
-from .ir import Expr
+from .typed import Expr
 from .types import TENSOR, Type
 
 EMPTY_LIST = Type("EmptyList")
@@ -53,22 +53,23 @@ def convert(src: Expr, dst: Type) -> Expr:
     if have == want:
         return src
     if have.base == "None":
-        return Expr("cast", (), want, "none", src.line)
+        return Expr("none", (), want, None, src.line)
     if want.optional and not have.optional:
-        return Expr("cast", (convert(src, dst.required()),), want, "some", src.line)
+        return Expr("some", (convert(src, dst.required()),), want, None, src.line)
     if src.op in ("list", "tuple") and dst.is_list:
         items = tuple(convert(a, want.element) for a in src.args)
         return Expr("list", items, want, None, src.line)
     if want == TENSOR:
-        return Expr("cast", (convert(src, Type("Number")),), want, "wrap", src.line)
+        return Expr("wrap", (convert(src, Type("Number")),), want, None, src.line)
     if want.base == "Ints":
-        return Expr("cast", (src,), want, ("repeat", dst.length or 1), src.line)
+        count = Expr("const", (), Type("int"), dst.length or 1, src.line)
+        return Expr("filled", (src, count), want, None, src.line)
     if want.base == "Tuple":
         items = tuple(convert(a, t) for a, t in zip(src.args, want.items, strict=True))
         return Expr("tuple", items, want, None, src.line)
     if src.op == "const" and want.base == "float":
         return Expr("const", (), want, float(src.attr), src.line)
-    return Expr("cast", (src,), want, want.base.lower(), src.line)
+    return Expr(want.base.lower(), (src,), want, None, src.line)
 
 
 def join(a: Type, b: Type) -> Type | None:

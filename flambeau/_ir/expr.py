@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 from . import calls, intrinsics
 from .coerce import EMPTY_LIST, convert, cost, join
 from .errors import CompileError
-from .ir import Callee, Comp, Expr
 from .scope import Env, narrowed
+from .typed import Callee, Comp, Expr
 from .types import (
     BOOL,
     DEVICE,
@@ -56,6 +56,14 @@ COMPARISON: dict[type, tuple[str, str]] = {
     ast.Gt: (">", "gt"),
     ast.GtE: (">=", "ge"),
 }
+#: operators on plain values -> intrinsics
+_PLAIN = dict(
+    zip(
+        "+ - * / // % ** & | ^ << >> == != < <= > >=".split(),
+        "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift eq ne lt le gt ge".split(),
+        strict=True,
+    )
+)
 _INTEGER_ONLY = ("&", "|", "^", "<<", ">>")
 _COMPARABLE = ("str", "DType", "Device", "Layout", "MemoryFormat")
 
@@ -126,11 +134,11 @@ class ExprTyper:
         name = node.id
         if name in self.env:
             declared, current = self.env[name]
-            read = self.make(node, "var", (), declared, name)
+            read = self.make(node, "read", (), declared, name)
             if declared.optional and not current.optional:
                 if current == NONE:
                     return self.make(node, "const", (), NONE, None)
-                return self.make(node, "cast", (read,), current, "unwrap")
+                return self.make(node, "unwrap", (read,), current)
             return read
         return self._global(node)
 
@@ -226,11 +234,11 @@ class ExprTyper:
             if floating:
                 self.fail(f"no operator {text} for {a.type} and {b.type}", node)
             t = BOOL if a.type == b.type == BOOL and text in "&|^" else INT
-            return self.make(node, "bin", (convert(a, t), convert(b, t)), t, text)
+            return self.make(node, _PLAIN[text], (convert(a, t), convert(b, t)), t)
         t = FLOAT if floating or text == "/" else INT
         if t == INT and text == "**" and b.op == "neg":
             t = FLOAT
-        return self.make(node, "bin", (convert(a, t), convert(b, t)), t, text)
+        return self.make(node, _PLAIN[text], (convert(a, t), convert(b, t)), t)
 
     def _as_list(self, e: Expr, node: ast.AST) -> Expr:
         """A tuple literal as the list of its items."""
@@ -322,15 +330,15 @@ class ExprTyper:
         if a.type.is_numeric and b.type.is_numeric:
             t = join(a.type, b.type)
             assert t is not None
-            return self.make(node, "cmp", (convert(a, t), convert(b, t)), BOOL, text)
+            return self.make(node, _PLAIN[text], (convert(a, t), convert(b, t)), BOOL)
         for e in (a, b):
             if e.type.optional:
                 self.fail(f"{text}: operand may be None ({e.type}); test it with `is None`", node)
         if text in ("==", "!="):
             if a.type == b.type and (a.type.base in _COMPARABLE):
-                return self.make(node, "cmp", (a, b), BOOL, text)
+                return self.make(node, _PLAIN[text], (a, b), BOOL)
             if listed := self._same_lists(a, b):
-                return self.make(node, "cmp", listed, BOOL, text)
+                return self.make(node, _PLAIN[text], listed, BOOL)
             if (
                 NUMBER in (a.type, b.type)
                 and cost(a, NUMBER) is not None
@@ -339,7 +347,7 @@ class ExprTyper:
                 if a.type != NUMBER:
                     a, b = b, a
                 if b.type.is_numeric:
-                    return self.make(node, "cmp", (a, convert(b, FLOAT)), BOOL, text)
+                    return self.make(node, _PLAIN[text], (a, convert(b, FLOAT)), BOOL)
         self.fail(f"no comparison {text} of {a.type} and {b.type}", node)
 
     def _is_none(self, node: ast.AST, op: ast.cmpop, left: ast.expr, right: ast.expr) -> Expr:
@@ -348,7 +356,7 @@ class ExprTyper:
         e = self.expr(left)
         if isinstance(left, ast.Name) and left.id in self.env:
             declared = self.env[left.id][0]
-            e = self.make(left, "var", (), declared, left.id)
+            e = self.make(left, "read", (), declared, left.id)
         if not e.type.optional and e.type != NONE:
             self.fail(f"{ast.unparse(left)} is {e.type}, never None", node)
         test = self.make(node, "is_none", (e,), BOOL)
@@ -401,7 +409,7 @@ class ExprTyper:
             return self._slice_list(node, value, node.slice)
         i = self.typed(node.slice, INT, "index")
         item = STR if value.type == STR else value.type.element
-        return self.make(node, "index", (value, i), item)
+        return self.make(node, "getitem", (value, i), item)
 
     def _index_tuple(self, node: ast.Subscript, value: Expr) -> Expr:
         i = self.expr(node.slice)
@@ -410,7 +418,8 @@ class ExprTyper:
         n = len(value.type.items)
         if not -n <= i.attr < n:
             self.fail(f"index {i.attr} is outside {value.type}", node)
-        return self.make(node, "item", (value,), value.type.items[i.attr % n], i.attr % n)
+        at = self.make(node, "const", (), INT, i.attr % n)
+        return self.make(node, "part", (value, at), value.type.items[i.attr % n])
 
     def _slice_list(self, node: ast.AST, value: Expr, s: ast.Slice) -> Expr:
         none = self.make(node, "const", (), NONE, None)
@@ -529,7 +538,7 @@ class ExprTyper:
             first, last = (
                 self.make(node, "const", (), INT, e.attr - 1)
                 if e.op == "const"
-                else self.make(node, "bin", (e, one), INT, "-")
+                else self.make(node, _PLAIN["-"], (e, one), INT)
                 for e in (args[1], args[0])
             )
             return "range", [first, last, self.make(node, "const", (), INT, -1)], [INT]
@@ -546,7 +555,7 @@ class ExprTyper:
                 if len(types) != 1:
                     self.fail(f"{node.func.id} cannot be nested here", node)
                 names, t = ("i",), types[0]
-                element = self.make(node, "var", (), t, "i")
+                element = self.make(node, "read", (), t, "i")
                 comp = Comp(names, (t,), over, False)
                 return self.make(node, "comp", (*args, element), list_of(t), comp)
         e = self._as_list(self.expr(node), node)
@@ -637,7 +646,7 @@ class ExprTyper:
         target, full = self._resolve(node, intrinsics.functions()[name], args, kwargs)
         if name in ("empty", "empty_strided_as"):
             like = full[[p.name for p in target.params].index("like")]
-            if like.op == "cast" and like.attr == "none":
+            if like.absent:
                 full = self.placed(node, target, full)
         return self.core(node, name, full, target.returns)
 
@@ -652,11 +661,11 @@ class ExprTyper:
         )
 
     def _place(self, node: ast.AST, device: Expr) -> Expr:
-        if device.op == "cast" and device.attr == "some":
+        if device.op == "some":
             return device
-        tensors = [self.make(node, "var", (), p.type, p.name) for p in self.placed_by]
+        tensors = [self.make(node, "read", (), p.type, p.name) for p in self.placed_by]
         here = self.core(node, "device_of", tensors, DEVICE)
-        if not (device.op == "cast" and device.attr == "none"):
+        if not device.absent:
             here = self.core(node, "device_or", (device, here), DEVICE)
         return convert(here, DEVICE.or_none())
 
@@ -722,7 +731,7 @@ class ExprTyper:
             e = self.core(node, "item", (e,), NUMBER)
         if not e.type.is_numeric and e.type != NUMBER:
             self.fail(f"{t}() of {e.type}", node)
-        return e if e.type == t else self.make(node, "cast", (e,), t, t.base)
+        return e if e.type == t else self.make(node, t.base, (e,), t)
 
     def _call_list(self, node: ast.Call) -> Expr:
         arg = self._one(node, "list")

@@ -1,4 +1,4 @@
-"""Statements: a Python function of the subset to a `Function` of typed nested blocks.
+"""Statements: a Python function of the subset to a `Function` of the IR, blocks in blocks.
 
 Owns flow: which variables have a value where, what tests of None have shown, that every path
 returns. Pure: the same source gives the same IR, nothing outside is read or changed.
@@ -8,26 +8,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from .coerce import EMPTY_LIST, cost
 from .expr import ARITHMETIC, ExprTyper, Lookup
-from .ir import (
-    Check,
-    Do,
-    Expr,
-    For,
-    Function,
-    If,
-    Jump,
-    Let,
-    Return,
-    SetItem,
-    Stmt,
-    Unpack,
-    While,
-    terminates,
-)  # fmt: skip
+from .graph import Arg, Block, Function, Node, Value, renumbered
+from .placing import Placer, prune
 from .scope import Env, merge, narrowed, stored_names, widened
+from .typed import Expr
 from .types import INT, NONE, STR, Param, Type, parse_type
 
 CHECKS = {
@@ -46,6 +34,14 @@ ERRORS = {
 }
 
 
+@dataclass
+class _Loop:
+    """A loop whose body is compiled."""
+
+    carried: list[str]
+    breaks: list[tuple[Node, Env, dict[str, Value]]] = field(default_factory=list)
+
+
 class FunctionTyper(ExprTyper):
     """Compiles the body of one function."""
 
@@ -59,8 +55,9 @@ class FunctionTyper(ExprTyper):
         self.returns = returns
         self.declared: dict[str, Type] = {p.name: p.type.plain() for p in params}
         self.loop_names: list[str] = []
-        self.loop_ends: list[list[Env]] = []
+        self.loops: list[_Loop] = []
         self.assigned = stored_names(node)
+        self.out = Placer(file, node.name)
 
     def assigned_somewhere(self) -> set[str]:
         return self.assigned
@@ -76,37 +73,46 @@ class FunctionTyper(ExprTyper):
     def compile(self) -> Function:
         """The whole function."""
         self.env = {p.name: (p.type.plain(), p.type.plain()) for p in self.params}
-        body = self.block(self.node.body, self.env)[0]
-        if self.returns != NONE and not terminates(body):
+        inputs = [self.out.value(p.type.plain(), p.name) for p in self.params]
+        body, _, _ = self.block(self.node.body, self.env, inputs)
+        if self.returns != NONE and not body.ended:
             self.fail(f"{self.node.name}: a path ends without return of {self.returns}", self.node)
-        names = {p.name for p in self.params}
-        return Function(
-            self.node.name, self.params, self.returns, body, self.file, self.node.lineno,
-            self.assigned & names,
+        if self.out.joins:
+            prune(body, set())
+        made = Function(
+            body.inputs, body.nodes, (), self.node.name, self.params, self.returns, self.file,
+            self.node.lineno,
         )  # fmt: skip
+        return renumbered(made)
 
     # -- blocks ---------------------------------------------------------------------------------
 
-    def block(self, nodes: Sequence[ast.stmt], env: Env) -> tuple[list[Stmt], Env | None]:
-        """Statements of a block and what holds after it (None: control does not get there)."""
+    def block(
+        self, nodes: Sequence[ast.stmt], env: Env, inputs: Sequence[Value] = ()
+    ) -> tuple[Block, Env | None, dict[str, Value]]:
+        """A block, what holds after it (None: control does not get there), and its variables."""
         outer, self.env = self.env, dict(env)
-        out: list[Stmt] = []
-        for i, node in enumerate(nodes):
-            if i == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-                continue  # docstring
-            if out and terminates(out):
-                self.fail("statement is never reached", node)
-            out.extend(self.stmt(node))
-        after = None if terminates(out) else self.env
+        with self.out.nested(inputs) as block:
+            for i, node in enumerate(nodes):
+                if i == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                    continue  # docstring
+                if block.ended:
+                    self.fail("statement is never reached", node)
+                self.stmt(node)
+            values = self.out.values
+        after = None if block.ended else self.env
         self.env = outer
-        return out, after
+        return block, after, values
 
-    def stmt(self, node: ast.stmt) -> list[Stmt]:
+    def stmt(self, node: ast.stmt) -> None:
         method = getattr(self, "_stmt_" + type(node).__name__.lower(), None)
         if method is None:
             self.fail(f"{type(node).__name__} is not part of the subset", node)
-        made = method(node)
-        return made if isinstance(made, list) else [made]
+        method(node)
+
+    def effect(self, target: str, node: ast.AST, *args: Arg) -> Node:
+        """Appends a node without result that stands for a statement."""
+        return self.out.add(target, args, (), getattr(node, "lineno", 0))
 
     # -- assignment -----------------------------------------------------------------------------
 
@@ -118,7 +124,7 @@ class FunctionTyper(ExprTyper):
 
     def assign(
         self, name: str, value: Expr, node: ast.stmt | ast.expr, annotated: Type | None = None
-    ) -> Let:
+    ) -> None:
         """`name = value`, converted to the variable's type."""
         if annotated is None and name not in self.declared:
             if value.type == EMPTY_LIST:
@@ -135,25 +141,27 @@ class FunctionTyper(ExprTyper):
         current = declared
         if declared.optional and not value.type.optional:
             current = NONE if value.type == NONE else declared.required()
-        value = self.as_type(value, declared, node, name)
+        placed = self.out.place(self.as_type(value, declared, node, name))
         self.env[name] = (declared, current)
-        return Let(node.lineno, name, value, declared)
+        self.out.bind(name, declared, placed, node.lineno)
 
-    def _stmt_assign(self, node: ast.Assign) -> Stmt | list[Stmt]:
+    def _stmt_assign(self, node: ast.Assign) -> None:
         if len(node.targets) != 1:
             self.fail("one target to an assignment", node)
         target = node.targets[0]
         if isinstance(target, ast.Name):
-            return self.assign(target.id, self.expr(node.value), node)
-        if isinstance(target, (ast.Tuple, ast.List)):
+            self.assign(target.id, self.expr(node.value), node)
+        elif isinstance(target, (ast.Tuple, ast.List)):
             if any(isinstance(e, ast.Subscript) for e in target.elts):
-                return self._assign_items(node, target)
-            return self._unpack(node, target)
-        if isinstance(target, ast.Subscript):
-            return self._set_item(node, target)
-        self.fail("only variables and items of lists can be assigned", target)
+                self._assign_items(node, target)
+            else:
+                self._unpack(node, target)
+        elif isinstance(target, ast.Subscript):
+            self._set_item(node, target)
+        else:
+            self.fail("only variables and items of lists can be assigned", target)
 
-    def _unpack(self, node: ast.Assign, target: ast.Tuple | ast.List) -> Stmt:
+    def _unpack(self, node: ast.Assign, target: ast.Tuple | ast.List) -> None:
         value = self.expr(node.value)
         n = len(target.elts)
         if value.type.base == "Tuple" and not value.type.optional:
@@ -165,6 +173,7 @@ class FunctionTyper(ExprTyper):
         else:
             self.fail(f"cannot unpack {value.type}", node)
         names = self.targets(target, n)
+        placed = self.out.place(value)
         for name, t in zip(names, types, strict=True):
             if not name:
                 continue
@@ -172,48 +181,44 @@ class FunctionTyper(ExprTyper):
             if declared != t.plain():
                 self.fail(f"{name!r} is {declared}, got {t}; use another name", node)
             self.env[name] = (declared, declared)
-        return Unpack(node.lineno, tuple(names), tuple(types), value)
+        outs = [self.out.value(t.plain(), name) for name, t in zip(names, types, strict=True)]
+        self.out.add("core.unpack", (placed,), outs, node.lineno)
+        self.out.values.update({v.name: v for v in outs if v.name})
 
-    def _assign_items(self, node: ast.Assign, target: ast.Tuple | ast.List) -> list[Stmt]:
+    def _assign_items(self, node: ast.Assign, target: ast.Tuple | ast.List) -> None:
         """`xs[i], xs[j] = a, b`: all values first, then the items."""
         if not isinstance(node.value, ast.Tuple) or len(node.value.elts) != len(target.elts):
             self.fail("items are assigned from as many values", node)
-        lets: list[Stmt] = []
-        stores: list[Stmt] = []
-        for i, (t, v) in enumerate(zip(target.elts, node.value.elts, strict=True)):
-            name = f"item{i}_{node.lineno}"
-            lets.append(self.assign(name, self.expr(v), node))
+        names = [f"item{i}_{node.lineno}" for i in range(len(target.elts))]
+        for name, v in zip(names, node.value.elts, strict=True):
+            self.assign(name, self.expr(v), node)
+        for name, t in zip(names, target.elts, strict=True):
             read = ast.copy_location(ast.Name(name, ast.Load()), node)
-            one = ast.copy_location(ast.Assign([t], read), node)
-            made = self._stmt_assign(one)
-            stores.extend(made if isinstance(made, list) else [made])
-        return lets + stores
+            self._stmt_assign(ast.copy_location(ast.Assign([t], read), node))
 
-    def _set_item(self, node: ast.Assign, target: ast.Subscript) -> Stmt:
+    def _set_item(self, node: ast.Assign, target: ast.Subscript) -> None:
         xs = self.expr(target.value)
-        if xs.op != "var" or not xs.type.is_list:
+        if xs.op != "read" or not xs.type.is_list:
             self.fail(f"only items of list variables can be assigned, not of {xs.type}", target)
         i = self.typed(target.slice, INT, "index")
         value = self.as_type(self.expr(node.value), xs.type.element, node, "item")
-        self.assigned.add(xs.attr)
-        return SetItem(node.lineno, xs, i, value)
+        self.effect("core.setitem", node, *map(self.out.place, (xs, i, value)))
 
-    def _stmt_annassign(self, node: ast.AnnAssign) -> Stmt:
+    def _stmt_annassign(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name) or node.value is None:
             self.fail("an annotation stands on a variable that gets a value", node)
         t = parse_type(node.annotation, self.file)
-        return self.assign(node.target.id, self.expr(node.value), node, t)
+        self.assign(node.target.id, self.expr(node.value), node, t)
 
-    def _stmt_augassign(self, node: ast.AugAssign) -> Stmt:
+    def _stmt_augassign(self, node: ast.AugAssign) -> None:
         text, op = ARITHMETIC[type(node.op)]
         if isinstance(node.target, ast.Subscript):
             load = ast.copy_location(
                 ast.Subscript(node.target.value, node.target.slice, ast.Load()), node
             )
             changed = ast.copy_location(ast.BinOp(load, node.op, node.value), node)
-            return self._set_item(
-                ast.copy_location(ast.Assign([node.target], changed), node), node.target
-            )
+            again = ast.copy_location(ast.Assign([node.target], changed), node)
+            return self._set_item(again, node.target)
         if not isinstance(node.target, ast.Name):
             self.fail("only variables and items of lists can be assigned", node)
         read = self._name(ast.copy_location(ast.Name(node.target.id, ast.Load()), node))
@@ -222,38 +227,63 @@ class FunctionTyper(ExprTyper):
 
     # -- control --------------------------------------------------------------------------------
 
-    def _stmt_if(self, node: ast.If) -> Stmt:
-        test = self.condition(node.test)
-        then, after_then = self.block(node.body, narrowed(self.env, self.facts(node.test, True)))
-        if node.orelse:
-            other, after_other = self.block(
-                node.orelse, narrowed(self.env, self.facts(node.test, False))
-            )
-        else:
-            other, after_other = [], narrowed(self.env, self.facts(node.test, False))
-        self.env = merge(after_then, after_other) or self.env
-        return If(node.lineno, test, then, other)
+    def _stmt_if(self, node: ast.If) -> None:
+        test = self.out.place(self.condition(node.test))
+        sides = [
+            self.block(body, narrowed(self.env, self.facts(node.test, truth)))
+            for body, truth in ((node.body, True), (node.orelse, False))
+        ]
+        self.env = merge(sides[0][1], sides[1][1]) or self.env
+        arriving = [(b, values) for b, after, values in sides if after is not None]
+        outs = self.out.joined(arriving, self.env) if arriving else ()
+        self.out.add("if", (test,), outs, node.lineno, [b for b, _, _ in sides])
 
     def _loop(
-        self, node: ast.For | ast.While, names: dict[str, Type], test: ast.expr | None
-    ) -> list[Stmt]:
-        before = widened(self.env, stored_names(node))
-        inner: Env = {**before, **{n: (t, t) for n, t in names.items()}}
+        self, node: ast.For | ast.While, kind: str, lists: Sequence[Expr], names: Sequence[str],
+        types: Sequence[Type], test: ast.expr | None = None,
+    ) -> None:  # fmt: skip
+        """The carried values are the variables that the loop assigns and that have a value."""
+        out, stored = self.out, stored_names(node)
+        before = widened(self.env, stored)
+        carried = [n for n in out.values if n in stored and n in before]
+        init, placed = out.current(carried), tuple(map(out.place, lists))
+        loop = _Loop(carried)
+        own = [n for n in names if n]
+
+        def inputs() -> list[Value]:
+            items = [out.value(t.plain(), n) for t, n in zip(types, names, strict=True)]
+            return items + [out.value(before[n][0], n) for n in carried]
+
+        blocks: list[Block] = []
+        inner: Env = {**before, **{n: (t, t) for n, t in zip(names, types, strict=True) if n}}
         if test is not None:
+            self.env = before
+            with out.nested(inputs()) as first:
+                first.outputs = (out.place(self.condition(test)),)
+            blocks.append(first)
             inner = narrowed(inner, self.facts(test, True))
-        self.loop_names.extend(names)
-        self.loop_ends.append([])
-        body, _ = self.block(node.body, inner)
-        breaks = self.loop_ends.pop()
-        del self.loop_names[len(self.loop_names) - len(names) :]
+        self.loop_names.extend(own)
+        self.loops.append(loop)
+        body, arrives, values = self.block(node.body, inner, inputs())
+        self.loops.pop()
+        del self.loop_names[len(self.loop_names) - len(own) :]
+        if arrives is not None:
+            body.outputs = tuple(values[n] for n in carried)
         forever = isinstance(test, ast.Constant) and test.value is True
         after: Env | None = None if forever else before
-        for env in breaks:
+        for _, env, _ in loop.breaks:
             after = merge(after, env)
-        self.env = {k: v for k, v in (after or before).items() if k not in names or k in self.env}
-        return body
+        self.env = {k: v for k, v in (after or before).items() if k not in own or k in self.env}
+        leaving = carried
+        if forever:  # by `break` alone: what all of them have assigned has a value
+            leaving = [n for n in self.env if n in stored and loop.breaks]
+        outs = [out.value(self.env[n][0], n) for n in leaving]
+        for jump, _, known in loop.breaks:
+            jump.args = tuple(known[n] for n in leaving)
+        out.add("loop", (kind, placed, init), outs, node.lineno, [*blocks, body])
+        out.values.update({v.name: v for v in outs})
 
-    def _stmt_for(self, node: ast.For) -> Stmt:
+    def _stmt_for(self, node: ast.For) -> None:
         if node.orelse:
             self.fail("`else` of a loop is not part of the subset", node)
         over, args, types = self.iterable(node.iter)
@@ -261,70 +291,69 @@ class FunctionTyper(ExprTyper):
         clash = [n for n in names if n in self.env]
         if clash:
             self.fail(f"loop variable {clash[0]!r} hides a variable; use another name", node.target)
-        body = self._loop(node, {n: t for n, t in zip(names, types, strict=True) if n}, None)
-        return For(node.lineno, tuple(names), tuple(types), over, tuple(args), body)
+        self._loop(node, over, args, names, types)
 
-    def _stmt_while(self, node: ast.While) -> Stmt:
+    def _stmt_while(self, node: ast.While) -> None:
         if node.orelse:
             self.fail("`else` of a loop is not part of the subset", node)
-        stored = {
-            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
-        self.env = widened(self.env, stored)
-        test = self.condition(node.test)
-        return While(node.lineno, test, self._loop(node, {}, node.test))
+        self._loop(node, "while", (), (), (), node.test)
 
-    def _jump(self, node: ast.stmt, kind: str) -> Stmt:
-        if not self.loop_ends:
+    def _jump(self, node: ast.stmt, kind: str) -> None:
+        if not self.loops:
             self.fail(f"{kind} outside a loop", node)
+        loop = self.loops[-1]
+        made = self.effect(kind, node, *self.out.current(loop.carried))
         if kind == "break":
-            self.loop_ends[-1].append(dict(self.env))
-        return Jump(node.lineno, kind)
+            loop.breaks.append((made, dict(self.env), self.out.values))
 
-    def _stmt_break(self, node: ast.Break) -> Stmt:
-        return self._jump(node, "break")
+    def _stmt_break(self, node: ast.Break) -> None:
+        self._jump(node, "break")
 
-    def _stmt_continue(self, node: ast.Continue) -> Stmt:
-        return self._jump(node, "continue")
+    def _stmt_continue(self, node: ast.Continue) -> None:
+        self._jump(node, "continue")
 
-    def _stmt_pass(self, node: ast.Pass) -> list[Stmt]:
-        return []
+    def _stmt_pass(self, node: ast.Pass) -> None:
+        pass
 
-    def _stmt_return(self, node: ast.Return) -> Stmt:
+    def _stmt_return(self, node: ast.Return) -> None:
         if node.value is None or (
             isinstance(node.value, ast.Constant) and node.value.value is None
         ):
             if self.returns != NONE and not self.returns.optional:
                 self.fail(f"return: expected {self.returns}, got None", node)
             if self.returns == NONE:
-                return Return(node.lineno, None)
+                self.effect("return", node)
+                return
         assert node.value is not None
         value = self.expr(node.value)
         if self.returns == NONE:
             self.fail(f"return: expected None, got {value.type}", node)
-        return Return(node.lineno, self.as_type(value, self.returns, node, "return"))
+        value = self.as_type(value, self.returns, node, "return")
+        self.effect("return", node, self.out.place(value))
 
     # -- effects --------------------------------------------------------------------------------
 
-    def _stmt_raise(self, node: ast.Raise) -> Stmt:
+    def refuse(self, node: ast.AST, kind: str, message: ast.expr) -> None:
+        """Raises class `kind` with a message."""
+        self.effect("raise", node, kind, self.out.place(self.typed(message, STR, "message")))
+
+    def _stmt_raise(self, node: ast.Raise) -> None:
         match node.exc:
             case ast.Call(func=ast.Name(id=name), args=[message]) if name in ERRORS:
-                return Check(node.lineno, ERRORS[name], None, self.typed(message, STR, "message"))
+                return self.refuse(node, ERRORS[name], message)
         self.fail(f"raise takes one of {', '.join(ERRORS)} with a message", node)
 
-    def _stmt_expr(self, node: ast.Expr) -> Stmt:
+    def _stmt_expr(self, node: ast.Expr) -> None:
         match node.value:
             case ast.Call(func=ast.Name(id=name), args=[test, message], keywords=[]) if (
                 name in CHECKS
             ):
-                made = Check(
-                    node.lineno,
-                    CHECKS[name],
-                    self.condition(test),
-                    self.typed(message, STR, "message"),
-                )
+                condition = self.out.place(self.condition(test))
+                with self.out.nested() as otherwise:
+                    self.refuse(node, CHECKS[name], message)
+                self.out.add("if", (condition,), (), node.lineno, (Block(), otherwise))
                 self.env = narrowed(self.env, self.facts(test, True))
-                return made
+                return
             case ast.Call(func=ast.Name(id=name)) if name in CHECKS:
                 self.fail(f"{name} takes a condition and a message", node)
         value = self.expr(node.value)
@@ -333,11 +362,12 @@ class FunctionTyper(ExprTyper):
             "warn", "append", "extend", "insert", "pop", "wrap_dim", "wrap_dims",
             "broadcast_shapes",
         )  # fmt: skip
-        if value.op == "call" and (value.type == NONE or value.attr.name.endswith("_")):
+        if value.op == "call" and (value.type == NONE or value.attr.changes):
             changes = True
         if not changes:
             self.fail(f"value of type {value.type} is not used", node)
-        return Do(node.lineno, value)
+        self.out.place(value)
+        self.out.nodes[-1].where = self.out.where(node.lineno)
 
 
 def compile_function(

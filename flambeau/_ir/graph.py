@@ -1,28 +1,29 @@
-"""The compiler's one graph: typed values, nodes that call entries of the table, a `Graph` of them.
+"""The one IR: typed values, nodes that call, blocks of nodes.
 
-A value is defined once, by the graph's inputs or by one node, before its uses. A node's target is
-the `uid` of an entry, with a trailing `_` for its derived in-place form, or with `.new` for the
-form of a mutating entry that leaves its first argument alone; its arguments are all parameters of
-the entry in order. The result of an in-place form is its first argument after the change, under a
-new name. What a stage allows beyond that is `graph_verify`'s. Must not know how
-graphs are made or run.
+A value is defined once, by the inputs of a block or by one node, before its uses; blocks see the
+values of the blocks around them. A node's target is the `uid` of an entry, with a trailing `_` for
+its derived in-place form, or with `.new` for the form of a mutating entry that leaves its first
+argument alone; or `core.NAME`, an intrinsic of the language; or one of `CONTROL`. See Note [Blocks]
+for those. Arguments of an entry are all its parameters in order. The result of an in-place form is
+its first argument after the change, under a new name. What a stage allows is `graph_verify`'s.
+Must not know how graphs are made or run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
-
-import flambeau
+from typing import Any, TypeVar
 
 from .symbols import ShapeEnv, Symbol
 from .symexpr import Expr
 from .symscalar import FloatExpr
+from .types import NONE, Param, Type
 from .where import Where
 
 Dim = int | Expr
+B = TypeVar("B", bound="Block")
 
 
 def contiguous_strides(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
@@ -56,25 +57,23 @@ class TensorType:
         return self.strides == contiguous_strides(self.shape)
 
 
-@dataclass(frozen=True)
-class ScalarType:
-    """Type of a number that varies at run time."""
-
-    name: str  # int | float | bool
+#: a type of the language, or what refines it where shapes are known
+ValueType = TensorType | Type
 
 
-ValueType = TensorType | ScalarType
-
-
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Value:
-    """A value of a graph; identity is what distinguishes it, `id` is its name in print."""
+    """A value; identity is what distinguishes it, `id` is its name in print.
+
+    `name` is the variable of the source that it is a version of, see Note [Variables].
+    """
 
     id: int
     type: ValueType
+    name: str = ""
 
     def __repr__(self) -> str:
-        return f"%{self.id}"
+        return f"%{self.name}.{self.id}" if self.name else f"%{self.id}"
 
     @property
     def shape(self) -> tuple[Dim, ...]:
@@ -100,9 +99,32 @@ Arg = Any
 CUSTOM = "custom_gradient"
 
 
-@dataclass(eq=False)
+# Note [Blocks]
+# `if` (test) has two blocks without inputs; their outputs are the results. `loop` (kind, lists,
+# carried) has the block of a turn: its inputs are the items and the carried values, its outputs
+# the carried values of the next turn; the last ones are the results. Kinds are `range` (start,
+# stop, step), `list`, `enumerate`, `reversed` (a list), `zip` (lists), and `while`, which has the
+# block of its test first. `collect` (kind, lists) makes a list of what its last block gives; of
+# two blocks the first says which items count. `return`, `break` and `continue` leave the function,
+# the loop or the turn with the values that these give; `raise` (class, message) leaves everything.
+# They end a block, which has no outputs then. The levels `table` and `script` have them: turning
+# an early return into flags would make neither the C++ nor an interpreter better.
+CONTROL = ("if", "loop", "collect")
+ENDS = ("return", "break", "continue", "raise")
+_JUMPS = ("break", "continue")
+#: intrinsics that change their first argument
+CHANGES = ("core.append", "core.extend", "core.insert", "core.pop", "core.setitem")
+
+# Note [Variables]
+# Values of the same name are versions of one variable: where one of them is read, no later one has
+# been made. So the C++ of a function has the variables of its source. A value without a name that
+# one node defines is an operand: it is used once, in the same block, and stands in the expression
+# of its user. `core.same` gives a value the name of another variable.
+
+
+@dataclass(eq=False, slots=True)
 class Node:
-    """One call of an entry; without `grad` it runs as under no_grad.
+    """One call; without `grad` it runs as under no_grad.
 
     `rule` is for the one target that is no entry, see Note [Derivatives of their own].
     """
@@ -113,12 +135,19 @@ class Node:
     where: Where | None = None
     grad: bool = True
     rule: Graph | None = None
+    blocks: tuple[Block, ...] = ()
 
     @property
     def out(self) -> Value:
         """The only result."""
         (value,) = self.outs
         return value
+
+    @property
+    def is_call(self) -> bool:
+        """It calls an entry of the table."""
+        core = self.target.startswith("core.")
+        return not core and self.target not in (CUSTOM, *CONTROL, *ENDS)
 
     @property
     def inputs(self) -> list[Value]:
@@ -143,7 +172,61 @@ def map_values(arg: Arg, f: Callable[[Value], Arg]) -> Arg:
 
 
 @dataclass(eq=False)
-class Graph:
+class Block:
+    """Nodes in order; what comes in and what goes out."""
+
+    inputs: tuple[Value, ...] = ()
+    nodes: list[Node] = field(default_factory=list)
+    outputs: tuple[Arg, ...] = ()
+
+    def __str__(self) -> str:
+        return show(self)
+
+    def walk(self) -> Iterator[Node]:
+        """All nodes, those of nested blocks after their owner."""
+        for node in self.nodes:
+            yield node
+            for b in node.blocks:
+                yield from b.walk()
+
+    def values(self) -> Iterator[Value]:
+        """All values in the order of the text."""
+        yield from self.inputs
+        for node in self.nodes:
+            yield from node.outs
+            for b in node.blocks:
+                yield from b.values()
+
+    def uses(self) -> dict[Value, list[Node]]:
+        """Nodes that take each value, in order; unused values have no key."""
+        out: dict[Value, list[Node]] = {}
+        for node in self.walk():
+            for v in dict.fromkeys(node.inputs):
+                out.setdefault(v, []).append(node)
+        return out
+
+    def next_id(self) -> int:
+        return max((v.id for v in self.values()), default=-1) + 1
+
+    @property
+    def ended(self) -> str:
+        """How control leaves the block other than at its end: `return` or `raise`, or by a jump.
+
+        "" where it may come to the end.
+        """
+        last = self.nodes[-1] if self.nodes else None
+        if last is None or last.target in ENDS:
+            return last.target if last else ""
+        if last.target == "if":
+            both = [b.ended for b in last.blocks]
+            return "" if not all(both) else next((k for k in both if k in _JUMPS), "return")
+        forever = last.target == "loop" and last.blocks[0].outputs == (True,)
+        jumps = any(n.target == "break" for b in last.blocks for n in b.walk())
+        return "return" if forever and last.args[0] == "while" and not jumps else ""
+
+
+@dataclass(eq=False)
+class Graph(Block):
     """A straight-line program.
 
     `attached` are tensors bound to the last inputs: what the traced function closed over.
@@ -151,32 +234,20 @@ class Graph:
     that input, if no other output shows it. Neither is part of the text.
     """
 
-    inputs: tuple[Value, ...] = ()
-    nodes: list[Node] = field(default_factory=list)
-    outputs: tuple[Arg, ...] = ()
     env: ShapeEnv = field(default_factory=ShapeEnv)
     attached: tuple[Any, ...] = ()
     replaced: tuple[tuple[int, int], ...] = ()
 
-    def __str__(self) -> str:
-        return show(self)
 
-    def values(self) -> Iterator[Value]:
-        """All values in the order of definition."""
-        yield from self.inputs
-        for node in self.nodes:
-            yield from node.outs
+@dataclass(eq=False)
+class Function(Block):
+    """A function of the language: it leaves by `return`, or at its end without a result."""
 
-    def uses(self) -> dict[Value, list[Node]]:
-        """Nodes that take each value, in order; a value that none takes is absent."""
-        out: dict[Value, list[Node]] = {}
-        for node in self.nodes:
-            for v in dict.fromkeys(node.inputs):
-                out.setdefault(v, []).append(node)
-        return out
-
-    def next_id(self) -> int:
-        return max((v.id for v in self.values()), default=-1) + 1
+    name: str = ""
+    params: list[Param] = field(default_factory=list)
+    returns: Type = NONE
+    file: str = ""
+    line: int = 0
 
 
 class Builder:
@@ -204,20 +275,21 @@ class Builder:
         return node
 
 
-def renumbered(graph: Graph) -> Graph:
-    """The same graph, its values numbered in the order of definition."""
-    for i, v in enumerate(graph.values()):
+def renumbered(block: B) -> B:
+    """The same block, its values numbered in the order of definition."""
+    for i, v in enumerate(block.values()):
         v.id = i
-    return graph
+    return block
 
 
 # Text --------------------------------------------------------------------------------------------
 
-SCALARS = ("int", "float", "bool")
-
 
 @cache
 def dtype_names() -> dict[Any, str]:
+    """Dtypes as types and arguments show them."""
+    import flambeau  # the build, which imports this file, has only its folder
+
     names = {"uint": "u", "int": "i", "float": "f", "complex": "c", "bfloat": "bf"}
     out = {flambeau.bool: "bool"}
     for kind, short in names.items():
@@ -231,15 +303,17 @@ def dtype_names() -> dict[Any, str]:
 @cache
 def constant_names() -> dict[Any, str]:
     """Enumerations that occur as arguments, by their public names."""
+    import flambeau
+
     kinds = (flambeau.memory_format, flambeau.layout)
     found = {name: getattr(flambeau, name) for name in dir(flambeau)}
     return {x: name for name, x in found.items() if type(x) in kinds}
 
 
 def show_type(t: ValueType) -> str:
-    """`f32[s0, 128]`, `int`."""
-    if isinstance(t, ScalarType):
-        return t.name
+    """`f32[s0, 128]`, `int`, `Tensor | None`."""
+    if isinstance(t, Type):
+        return str(t)
     text = f"{dtype_names()[t.dtype]}[{', '.join(map(str, t.shape))}]"
     if not t.contiguous:
         text += f"{{{', '.join(map(str, t.strides))}}}"
@@ -251,24 +325,47 @@ def show_arg(a: Arg) -> str:
     if isinstance(a, tuple):
         inner = ", ".join(map(show_arg, a))
         return f"({inner},)" if len(a) == 1 else f"({inner})"
-    if isinstance(a, flambeau.dtype):
-        return dtype_names()[a]
-    if isinstance(a, flambeau.device):
-        return f"device({str(a)!r})"
     if isinstance(a, FloatExpr):
         return f"number({a!r})"
     if isinstance(a, complex):  # its repr is a sum, which has lost the signs of zeros
         return f"complex({a.real!r}, {a.imag!r})"
     if isinstance(a, (Value, Expr, str, int, float)) or a is None:
         return repr(a)
-    return constant_names()[a]
+    if type(a).__name__ == "device":
+        return f"device({str(a)!r})"
+    return dtype_names().get(a) or constant_names()[a]
+
+
+def _defined(values: Iterable[Value]) -> str:
+    return ", ".join(f"{v}: {show_type(v.type)}" for v in values)
 
 
 def show_node(node: Node) -> str:
-    outs = ", ".join(f"%{v.id}: {show_type(v.type)}" for v in node.outs) or "()"
+    """A node without its blocks."""
     mode = "" if node.grad else "no_grad "
-    text = f"{outs} = {mode}{node.target}({', '.join(map(show_arg, node.args))})"
+    text = f"{mode}{node.target}({', '.join(map(show_arg, node.args))})"
+    if node.outs or node.target not in (*CONTROL, *ENDS):
+        text = f"{_defined(node.outs) or '()'} = {text}"
     return f"{text}  # {node.where}" if node.where else text
+
+
+#: what stands before the blocks of a node
+LABELS = {"if": ("then", "else"), "loop": ("while", "do"), "collect": ("when", "each")}
+
+
+def _lines(block: Block, pad: str, function: str = "") -> Iterator[str]:
+    for n in block.nodes:
+        text = pad + show_node(n)
+        # Within a function of the language its line says where a node is.
+        yield text.removesuffix(str(n.where)) + str(n.where.line) if function and n.where else text
+        if n.rule is not None:
+            rule = show(n.rule).splitlines()
+            yield from (f"{pad}  backward {line}" for line in rule[len(n.rule.env.symbols) :])
+        for label, b in zip(LABELS.get(n.target, ())[-len(n.blocks) :], n.blocks, strict=False):
+            yield f"{pad}{label}({_defined(b.inputs)}):"
+            yield from _lines(b, pad + "  ", function)
+            if b.outputs:
+                yield f"{pad}  yield {', '.join(map(show_arg, b.outputs))}"
 
 
 def _show_symbol(s: Symbol) -> str:
@@ -277,20 +374,18 @@ def _show_symbol(s: Symbol) -> str:
     return f"{s.name} = {hint} in [{s.low}, {s.high}]{source}"
 
 
-def show(graph: Graph) -> str:
-    """A whole graph with its symbols and guards."""
-    lines = [_show_symbol(s) for s in graph.env.symbols.values()]
-    for g in graph.env.guards:
-        lines.append(f"guard {g.expr} {g.relation} 0" + (f"  # {g.where}" if g.where else ""))
-    inputs = ", ".join(f"%{v.id}: {show_type(v.type)}" for v in graph.inputs)
-    lines.append(f"graph({inputs}):")
-    for n in graph.nodes:
-        lines.append(f"  {show_node(n)}")
-        if n.rule is not None:
-            rule = show(n.rule).splitlines()
-            lines += [f"    backward {line}" for line in rule[len(n.rule.env.symbols) :]]
-    outputs = ", ".join(map(show_arg, graph.outputs))
-    return "\n".join([*lines, f"  return {outputs}".rstrip()]) + "\n"
-
-
-# Parsing ----------------------------------------------------------------------------------------
+def show(block: Block) -> str:
+    """A whole graph with its symbols and guards, or a function."""
+    inputs = _defined(block.inputs)
+    if isinstance(block, Function):
+        where = f"  # {Where(block.file, block.line, block.name)}" if block.file else ""
+        head = f"def {block.name}({inputs}) -> {block.returns}:{where}"
+        return "\n".join([head, *_lines(block, "  ", block.name)]) + "\n"
+    lines: list[str] = []
+    if isinstance(block, Graph):
+        lines = [_show_symbol(s) for s in block.env.symbols.values()]
+        for g in block.env.guards:
+            lines.append(f"guard {g.expr} {g.relation} 0" + (f"  # {g.where}" if g.where else ""))
+    outputs = ", ".join(map(show_arg, block.outputs))
+    lines += [f"graph({inputs}):", *_lines(block, "  "), f"  return {outputs}".rstrip()]
+    return "\n".join(lines) + "\n"

@@ -10,7 +10,17 @@ Strides follow the shape in braces where they are not contiguous, a device other
 an `@`, and `no_grad` precedes the target of a node that runs without recording. The graph of a
 derivative of the user's own follows its node, each line after `backward`; it is not read back. In
 arguments, strings are quoted, a dtype is written as in types, and other objects of the library by
-their names.
+their names. A function is written alike, with its nested blocks below their nodes:
+
+    def halve(%n.0: int) -> int:  # ops.py:3 in halve
+      %1: bool = core.gt(%n.0, 1)  # 4
+      %n.2: int = if(%1)  # 4
+      then():
+        %n.3: int = core.floordiv(%n.0, 2)  # 5
+        yield %n.3
+      else():
+        yield %n.0
+      return(%n.2)  # 6
 """
 
 from __future__ import annotations
@@ -24,11 +34,15 @@ import flambeau
 
 from . import symexpr
 from .graph import (
+    CONTROL,
+    ENDS,
+    LABELS,
     Arg,
+    Block,
     Dim,
+    Function,
     Graph,
     Node,
-    ScalarType,
     TensorType,
     Value,
     ValueType,
@@ -39,18 +53,39 @@ from .graph import (
 from .graph import dim as dim_of
 from .symbols import Guard, ShapeEnv, Source, Symbol
 from .symscalar import _FUNCTIONS, FloatExpr
+from .types import Param, Type, parse_type
 from .where import Where
 
 _WHERE = re.compile(r"(.*):(\d+) in (.*)")
 _SYMBOL = re.compile(
     r"(\w+) = (\?|-?\d+) in \[(\S+), (\S+)\](?: from input (\d+) (\w+)(?: (\d+))?)?"
 )
-_DEFINED = re.compile(r"%(\d+): (\w+)(\[[^\]]*\])?(\{[^}]*\})?(?:@([\w:]+))?(?:, |$)")
+_DEFINED = re.compile(r"%(?:([A-Za-z_]\w*)\.)?(\d+): (.*)", re.DOTALL)
+_TENSOR = re.compile(r"(\w+)(\[[^\]]*\])(\{[^}]*\})?(?:@([\w:]+))?")
+_HEAD = re.compile(r"def (\w+)\((.*)\) -> (.*?):(?:  # (.*))?")
+_LABEL = re.compile(rf"({'|'.join(x for pair in LABELS.values() for x in pair)})\((.*)\):")
+_BARE = tuple(f"{name}(" for name in (*CONTROL, *ENDS))
 
 
 def _where(text: str) -> Where | None:
     m = _WHERE.fullmatch(text.strip())
     return Where(m[1], int(m[2]), m[3]) if m else None
+
+
+def _parts(text: str) -> list[str]:
+    """The text cut at its commas, those in brackets aside."""
+    out, depth = [""], 0
+    for c in text:
+        depth += (c in "[{(") - (c in ")}]")
+        if c == "," and depth == 0:
+            out.append("")
+        else:
+            out[-1] += c
+    return [x.strip() for x in out if x.strip()]
+
+
+def _type(text: str) -> Type:
+    return parse_type(ast.parse(text, mode="eval").body, "text")
 
 
 def _bound(text: str) -> float:
@@ -61,6 +96,7 @@ class _Parser:
     def __init__(self) -> None:
         self.env = ShapeEnv()
         self.values: dict[int, Value] = {}
+        self.function = Function()
         self.dtypes = {name: d for d, name in dtype_names().items()}
         self.constants = {name: x for x, name in constant_names().items()}
 
@@ -87,29 +123,43 @@ class _Parser:
     def defined(self, text: str) -> tuple[Value, ...]:
         """Values of the left side of a node, or of the inputs."""
         out: list[Value] = []
-        end = 0
-        while end < len(text):
-            m = _DEFINED.match(text, end)
+        for part in _parts(text):
+            m = _DEFINED.fullmatch(part)
             if m is None:
-                raise ValueError(f"expected a value with its type, got {text[end:]!r}")
-            end = m.end()
-            if m[3] is None:
-                t: ValueType = ScalarType(m[2])
-            else:
-                shape = self.dims(m[3][1:-1])
-                strides = self.dims(m[4][1:-1]) if m[4] else contiguous_strides(shape)
-                t = TensorType(self.dtypes[m[2]], shape, strides, flambeau.device(m[5] or "cpu"))
-            out.append(Value(int(m[1]), t))
+                raise ValueError(f"expected a value with its type, got {part!r}")
+            out.append(Value(int(m[2]), self.type(m[3]), m[1] or ""))
         self.values.update({v.id: v for v in out})
         return tuple(out)
+
+    def type(self, text: str) -> ValueType:
+        m = _TENSOR.fullmatch(text)
+        if m is None or m[1] not in self.dtypes:
+            return _type(text)
+        shape = self.dims(m[2][1:-1])
+        strides = self.dims(m[3][1:-1]) if m[3] else contiguous_strides(shape)
+        return TensorType(self.dtypes[m[1]], shape, strides, flambeau.device(m[4] or "cpu"))
 
     def args(self, text: str) -> tuple[Arg, ...]:
         # A value's `%` is no Python: outside of strings it becomes a name.
         parts = re.split(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", text)
-        parts[::2] = [re.sub(r"%(\d+)", r"value_\1", p) for p in parts[::2]]
+        parts[::2] = [re.sub(r"%(?:[A-Za-z_]\w*\.)?(\d+)", r"value_\1", p) for p in parts[::2]]
         call = ast.parse(f"f({''.join(parts)})", mode="eval").body
         assert isinstance(call, ast.Call)
         return tuple(self.arg(a) for a in call.args)
+
+    def node(self, line: str) -> Node:
+        left, right = ("()", line) if line.startswith(_BARE) else line.split(" = ", 1)
+        call, where = right, None
+        if not right.endswith(")"):
+            call, _, place = right.rpartition("  # ")
+            where = _where(place)
+            if where is None and place.isdigit():
+                where = Where(self.function.file, int(place), self.function.name)
+        head, _, args = call.partition("(")
+        made = self.args(args.rpartition(")")[0])
+        target = head.removeprefix("no_grad ")
+        outs = self.defined("" if left == "()" else left)
+        return Node(target, made, outs, where, target == head)
 
     def arg(self, node: ast.expr) -> Arg:
         match node:
@@ -165,39 +215,61 @@ def parse(text: str) -> Graph:
     """
     p = _Parser()
     graph = Graph(env=p.env)
-    for number, line in enumerate(text.splitlines(), 1):
-        try:
-            _read(p, graph, line.strip())
-        except Exception as error:  # of whatever class: a damaged line fails anywhere below
-            why = str(error) or type(error).__name__
-            raise ValueError(f"graph text, line {number}: {line.strip()!r}: {why}") from error
+    _fill(p, graph, text)
     return graph
 
 
-def _read(p: _Parser, graph: Graph, line: str) -> None:
-    """Adds what a line says."""
-    if line.startswith("guard "):
+def parse_function(text: str) -> Function:
+    """The function that `show` printed; defaults of parameters are not in the text.
+
+    Raises:
+        ValueError: the text is not such a one; says which line.
+    """
+    f = Function()
+    _fill(_Parser(), f, text)
+    return f
+
+
+def _fill(p: _Parser, block: Block, text: str) -> None:
+    open_: list[tuple[int, Block]] = [(-1, block)]  # blocks, and how far their heads are indented
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            indent = len(line) - len(line.lstrip())
+            while len(open_) > 1 and indent <= open_[-1][0]:
+                open_.pop()
+            inner = _read(p, open_[-1][1], line.strip())
+            if inner is not None:
+                open_.append((indent, inner))
+        except Exception as error:  # of whatever class: a damaged line fails anywhere below
+            why = str(error) or type(error).__name__
+            raise ValueError(f"graph text, line {number}: {line.strip()!r}: {why}") from error
+
+
+def _read(p: _Parser, block: Block, line: str) -> Block | None:
+    """Adds what a line says; the block that it opens, if it does."""
+    if line.startswith(("%", "(", *_BARE)):
+        block.nodes.append(p.node(line))
+    elif line.startswith("guard "):
         p.guard(line)
     elif line.startswith("backward "):
         raise ValueError("a derivative of the user's own cannot be read back")
     elif line.startswith("graph("):
-        graph.inputs = p.defined(line.removeprefix("graph(").removesuffix("):"))
-    elif line == "return" or line.startswith("return "):
-        graph.outputs = p.args(line.removeprefix("return"))
-    elif " = " in line and not line.startswith(("%", "(")):
+        block.inputs = p.defined(line.removeprefix("graph(").removesuffix("):"))
+    elif isinstance(block, Function) and (head := _HEAD.fullmatch(line)):
+        p.function = block
+        block.name, block.returns = head[1], _type(head[3])
+        if where := _where(head[4] or ""):
+            block.file, block.line = where.file, where.line
+        block.inputs = p.defined(head[2])
+        block.params = [Param(v.name, v.type) for v in block.inputs if isinstance(v.type, Type)]
+    elif label := _LABEL.fullmatch(line):
+        inner = Block(p.defined(label[2]))
+        block.nodes[-1].blocks += (inner,)
+        return inner
+    elif line == "return" or line.startswith(("return ", "yield ")):
+        block.outputs = p.args(line.removeprefix("return").removeprefix("yield"))
+    elif " = " in line:
         p.symbol(line)
     elif line:
-        graph.nodes.append(_node(p, line))
-
-
-def _node(p: _Parser, line: str) -> Node:
-    left, _, right = line.partition(" = ")
-    call, where = right, None
-    if not right.endswith(")"):
-        call, _, place = right.rpartition("  # ")
-        where = _where(place)
-    head, _, args = call.partition("(")
-    made = p.args(args.rpartition(")")[0])
-    target = head.removeprefix("no_grad ")
-    outs = p.defined("" if left == "()" else left)
-    return Node(target, made, outs, where, target == head)
+        raise ValueError("expected a node, a block, a symbol, a guard or what is returned")
+    return None

@@ -174,6 +174,18 @@ DTYPES = (
 ).split()
 MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 LAYOUTS = ("strided_layout", "sparse_coo", "sparse_csr")
+#: what operators, literals and conversions become; typed by the front end alone
+LANGUAGE = frozenset(
+    "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift eq ne lt le gt ge not neg "
+    "invert is_none list tuple getitem setitem slice part unpack format same float int bool number "
+    "wrap unwrap opttensors filled concat_lists repeat_list reversed_list min_of max_of min max "
+    "number_add number_sub number_mul number_div device_of len".split()
+) | {*DTYPES, *MEMORY_FORMATS, *LAYOUTS}
+#: intrinsics that make or alias memory, or see what only rules see: for bodies of entries
+BODIES = frozenset(
+    "empty empty_as empty_strided_as strided alias_of undefined underivable defined is_wrapped "
+    "truth wrapped multi_views same_tensor overlaps alike attention_place".split()
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,3 +220,9 @@ def methods() -> dict[str, list[Intrinsic]]:
 @cache
 def attributes() -> dict[str, list[Intrinsic]]:
     return _parse(_ATTRIBUTES)
+
+
+def signatures(name: str) -> list[Intrinsic]:
+    """What an intrinsic of that name takes and gives, however it is written."""
+    kinds = (functions(), methods(), attributes())
+    return [s for kind in kinds for s in kind.get(name, ())]

@@ -124,6 +124,8 @@ def parse_type(node: ast.expr, file: str) -> Type:
             return Type("Ints", length=int(name[-1]))
         case ast.Subscript(value=ast.Name(id="Tuple" | "tuple"), slice=ast.Tuple(elts=items)):
             return Type("Tuple", items=tuple(parse_type(e, file) for e in items))
+        case ast.Subscript(value=ast.Name(id="Tuple" | "tuple"), slice=item):
+            return Type("Tuple", items=(parse_type(item, file),))
         case ast.Subscript(value=ast.Name(id="List" | "list"), slice=item):
             return list_of(parse_type(item, file))
         case ast.Subscript(value=ast.Name(id="Optional"), slice=item):

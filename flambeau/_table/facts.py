@@ -9,46 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .._ir import ir
+from .._ir.graph import Arg, Block, Function, Node, Value, values_of
 from .._ir.intrinsics import METADATA
-from .._ir.types import BOOL, NONE, Type
+from .._ir.reading import Reading, assigned, joins, nested, operands
+from .._ir.types import NONE, Param, Type
 from .model import Op
 
 Slots = frozenset[int]
-_CHANGES = ("append", "extend", "insert", "pop")
 
 
-def changed_name(s: ir.Stmt) -> str:
-    """Variable that a statement changes without assigning it ("" if none)."""
-    if isinstance(s, ir.SetItem):
-        return s.target.attr
-    for e in s.exprs():
-        for x in e.walk():
-            if x.op == "core" and x.attr in _CHANGES and x.args[0].op == "var":
-                return x.args[0].attr
-    return ""
-
-
-def assigned_names(s: ir.Stmt) -> tuple[str, ...]:
-    if isinstance(s, ir.Let):
-        return (s.name,)
-    if isinstance(s, ir.Unpack):
-        return tuple(n for n in s.names if n)
-    return ()
-
-
-def used_names(s: ir.Stmt) -> set[str]:
-    return {x.attr for e in s.exprs() for x in e.walk() if x.op == "var"}
-
-
-def makes_alias(f: ir.Function) -> bool:
+def makes_alias(f: Function) -> bool:
     """The body makes its view itself, by `strided` or `alias_of`."""
-    return any(
-        x.op == "core" and x.attr in ("strided", "alias_of")
-        for s in ir.statements(f.body)
-        for e in s.exprs()
-        for x in e.walk()
-    )
+    return any(n.target in ("core.strided", "core.alias_of") for n in f.walk())
 
 
 def body_returns(op: Op) -> Type:
@@ -64,32 +36,18 @@ def tensor_slots(op: Op) -> list[int]:
     ]
 
 
-def _names(e: ir.Expr) -> set[str]:
-    return {x.attr for x in e.walk() if x.op == "var"}
-
-
-def _return_uses(s: ir.Return, slots: Slots) -> dict[str, Slots]:
-    assert s.value is not None
-    if s.value.op == "tuple" and len(s.value.args) == len(slots):
-        out: dict[str, Slots] = {}
-        for i, e in enumerate(s.value.args):
-            for name in _names(e):
-                out[name] = out.get(name, frozenset()) | {i}
-        return out
-    return dict.fromkeys(_names(s.value), slots)
-
-
 class SlotUses:
     """Which of `n` cotangents every variable and statement of a rule serves."""
 
-    def __init__(self, f: ir.Function, n: int) -> None:
+    def __init__(self, f: Function, n: int) -> None:
         self.all: Slots = frozenset(range(n))
         self.vars: dict[str, Slots] = {}
-        self.stmts: dict[int, Slots] = {}
+        self.stmts: dict[Node, Slots] = {}
+        self.reading = Reading(f)
         self.changed = True
         while self.changed:
             self.changed = False
-            self._block(f.body)
+            self._block(f)
 
     def _use(self, names: Iterable[str], slots: Slots) -> None:
         for name in names:
@@ -98,101 +56,117 @@ class SlotUses:
                 self.vars[name] = have | slots
                 self.changed = True
 
-    def _block(self, block: list[ir.Stmt]) -> Slots:
+    def _block(self, block: Block) -> Slots:
         total: Slots = frozenset()
-        for s in reversed(block):
-            self.stmts[id(s)] = self._stmt(s)
-            total |= self.stmts[id(s)]
+        for s in reversed(self.reading.statements(block)):
+            self.stmts[s] = self._stmt(s)
+            total |= self.stmts[s]
         return total
 
-    def _stmt(self, s: ir.Stmt) -> Slots:
-        if isinstance(s, ir.Return):
-            for name, slots in _return_uses(s, self.all).items():
-                self._use([name], slots)
+    def _stmt(self, s: Node) -> Slots:
+        read = self.reading
+        if s.target == "return":
+            given = read.made_by(s.args[0], "core.tuple")
+            if given is None or len(given.args) != len(self.all):
+                self._use(read.names(s), self.all)
+                return self.all
+            for i, a in enumerate(given.args):
+                self._use(read.below(a), frozenset({i}))
             return self.all
-        if isinstance(s, (ir.Check, ir.Jump)):
+        if s.target in ("raise", "break", "continue"):
             slots = self.all
-        elif s.blocks():
-            slots = frozenset().union(*(self._block(b) for b in s.blocks()))
+        elif joins(s):
+            slots = frozenset().union(*(self._block(b) for b in nested(s)))
         else:
-            targets = [*assigned_names(s), *filter(None, [changed_name(s)])]
-            if isinstance(s, ir.Do) and not changed_name(s):
-                targets = [x.attr for x in s.value.args[0].walk() if x.op == "var"]
+            targets = {*assigned(s), *filter(None, [read.changed(s)])}
+            if not targets:  # done for its effect on the first argument
+                targets = read.below(s.args[0])
             slots = frozenset().union(*(self.vars.get(n, frozenset()) for n in targets))
-        self._use(used_names(s), slots)
+        self._use(read.names(s), slots)
         return slots
 
 
-def _metadata_use(e: ir.Expr, name: str) -> bool:
-    """`e` reads metadata of variable `name` (or tests it for None)."""
-    if e.op not in ("core", "is_none") or not e.args:
-        return False
-    if e.op == "core" and (e.attr not in METADATA or any(a.op != "const" for a in e.args[1:])):
-        return False
-    x = e.args[0]
-    if x.op == "cast" and x.attr == "unwrap":
-        x = x.args[0]
-    return x.op == "var" and x.attr == name
+def _metadata_use(read: Reading, node: Node, name: str) -> list[Node]:
+    """The nodes, the last of which reads metadata of variable `name` (or tests it for None)."""
+    what = node.target.removeprefix("core.")
+    if node.target != f"core.{what}" or not node.args or not isinstance(node.args[0], Value):
+        return []
+    if what != "is_none" and (what not in METADATA or any(values_of(node.args[1:]))):
+        return []
+    unwrap = read.made_by(node.args[0], "core.unwrap")
+    x = unwrap.args[0] if unwrap else node.args[0]
+    return [n for n in (unwrap, node) if n] if x.name == name else []
 
 
-def _count(f: ir.Function, name: str) -> tuple[int, int]:
-    uses = metadata = 0
-    for s in ir.statements(f.body):
-        for e in s.exprs():
-            for x in e.walk():
-                uses += x.op == "var" and x.attr == name
-                metadata += _metadata_use(x, name)
-    return uses, metadata
+def _reads(f: Function, name: str) -> int:
+    return sum(v.name == name for n in f.walk() for v in values_of(operands(n)))
 
 
-def is_metadata(f: ir.Function, name: str) -> bool:
+def is_metadata(f: Function, name: str) -> bool:
     """Whether a tensor's metadata alone are read."""
-    uses, metadata = _count(f, name)
-    return uses == metadata
+    read = Reading(f)
+    return _reads(f, name) == sum(bool(_metadata_use(read, n, name)) for n in f.walk())
 
 
-def is_measured(f: ir.Function, name: str) -> bool:
+def is_measured(f: Function, name: str) -> bool:
     """Whether a list's tensors are read in loops alone, and only their metadata (no device)."""
     loops = [
-        s
-        for s in ir.statements(f.body)
-        if isinstance(s, ir.For) and s.over == "list" and _names(s.args[0]) == {name}
-    ]
-    nodes = (x for s in ir.statements(f.body) for e in s.exprs() for x in e.walk())
-    if any(x.op == "core" and x.attr == "device" for x in nodes):
+        n for n in f.walk()
+        if n.target == "loop" and n.args[0] == "list" and n.args[1][0].name == name
+    ]  # fmt: skip
+    if any(n.target == "core.device" for n in f.walk()):
         return False
-    uses, _ = _count(f, name)
-    return uses == len(loops) and all(is_metadata(f, s.targets[0]) for s in loops)
+    return _reads(f, name) == len(loops) and all(
+        is_metadata(f, n.blocks[-1].inputs[0].name) for n in loops
+    )
 
 
-def take_metadata(f: ir.Function, name: str) -> dict[str, ir.Expr] | None:
-    """Replaces metadata reads of `name` by variables, when there is no other use of it.
+def take_metadata(f: Function, name: str) -> dict[str, list[Node]] | None:
+    """Replaces metadata reads of parameter `name` by parameters, when there is no other use of it.
 
     Returns:
-        The new variables with the expression that each stands for; None when the tensor is needed.
+        The new parameters with the nodes that each stands for; None when the tensor is needed.
     """
     if not is_metadata(f, name):
         return None
-    taken: dict[str, ir.Expr] = {}
+    read = Reading(f)
+    taken: dict[str, list[Node]] = {}
+    made: dict[str, Value] = {}
+    instead: dict[Value, Value] = {}
 
-    def replace(e: ir.Expr) -> ir.Expr:
-        if not _metadata_use(e, name):
-            e.args = tuple(replace(a) for a in e.args)
-            return e
-        what = "is_none" if e.op == "is_none" else str(e.attr)
-        suffix = "".join(f"_{a.attr}".replace("-", "m") for a in e.args[1:])
-        new = f"{name}_{what}{suffix}"
-        taken.setdefault(new, e)
-        return ir.Expr("var", (), BOOL if e.op == "is_none" else e.type, new, e.line)
+    def visit(block: Block) -> None:
+        for node in list(block.nodes):
+            for b in node.blocks:
+                visit(b)
+            found = _metadata_use(read, node, name)
+            if not found:
+                continue
+            suffix = "".join(f"_{a}".replace("-", "m") for a in node.args[1:])
+            new = f"{name}_{node.target.removeprefix('core.')}{suffix}"
+            if new not in made:
+                made[new] = Value(f.next_id() + len(made), node.out.type, new)
+                copy = Node(node.target, node.args, (Value(-1, node.out.type),))
+                taken[new] = [*found[:-1], copy]
+            for n in found[:-1]:
+                block.nodes.remove(n)
+            if node.out.name:
+                node.target, node.args = "core.same", (made[new],)
+            else:
+                instead[node.out] = made[new]
+                block.nodes.remove(node)
 
-    for s in ir.statements(f.body):
-        for key, value in vars(s).items():
-            if isinstance(value, ir.Expr):
-                setattr(s, key, replace(value))
-            elif key == "args":
-                s.args = tuple(replace(a) for a in value)  # type: ignore[attr-defined]
+    visit(f)
+
+    def put(a: Arg) -> Arg:
+        if isinstance(a, tuple):
+            return tuple(map(put, a))
+        return instead.get(a, a) if isinstance(a, Value) else a
+
+    for n in f.walk():
+        n.args = put(n.args)
+        for b in n.blocks:
+            b.outputs = put(b.outputs)
+    f.inputs = (*(v for v in f.inputs if v.name != name), *made.values())
+    f.params = [p for p in f.params if p.name != name]
+    f.params += [Param(n, v.type) for n, v in made.items() if isinstance(v.type, Type)]
     return taken
-
-
-def metadata_type(e: ir.Expr) -> Type:
-    return BOOL if e.op == "is_none" else e.type

@@ -14,11 +14,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .._ir import ir
 from .._ir.coerce import convert, cost
 from .._ir.errors import CompileError
 from .._ir.expr import Lookup
 from .._ir.frontend import FunctionTyper
+from .._ir.graph import Function
+from .._ir.reading import Reading
+from .._ir.typed import Expr
 from .._ir.types import BOOL, INT, TENSOR, Param, Type
 from .model import Op, Rule
 
@@ -96,14 +98,19 @@ class RuleTyper(FunctionTyper):
 
     slots: list[Type]
 
-    def _stmt_return(self, node: ast.Return) -> ir.Stmt:
+    def _stmt_return(self, node: ast.Return) -> None:
         if node.value is None:
             self.fail("a rule returns one value for each tensor parameter", node)
         value = self.expr(node.value)
         if len(self.slots) == 1 and value.op != "tuple":
             value = self.make(node, "tuple", (value,), Type("Tuple", items=(value.type,)))
         if value.op == "tuple":
-            return ir.Return(node.lineno, self._slots_of(node, value))
+            value = self._slots_of(node, value)
+        else:
+            self._check_slots(node, value)
+        self.effect("return", node, self.out.place(value))
+
+    def _check_slots(self, node: ast.Return, value: Expr) -> None:
         items = value.type.items
         fits = (
             value.type.base == "Tuple" and len(items) == len(self.slots) and not value.type.optional
@@ -113,9 +120,8 @@ class RuleTyper(FunctionTyper):
         ):
             want = ", ".join(map(str, self.slots))
             self.fail(f"return: expected ({want}), got {value.type}", node)
-        return ir.Return(node.lineno, value)
 
-    def _slots_of(self, node: ast.Return, value: ir.Expr) -> ir.Expr:
+    def _slots_of(self, node: ast.Return, value: Expr) -> Expr:
         if len(value.args) != len(self.slots):
             self.fail(
                 f"return: expected {len(self.slots)} values, one for each tensor parameter, "
@@ -136,7 +142,7 @@ def compile_rule(
     lookup: Lookup,
     constants: Mapping[str, ast.expr],
     batching: bool = False,
-) -> tuple[ir.Function, list[RuleParam]]:
+) -> tuple[Function, list[RuleParam]]:
     """IR of a rule whose `return` fills `slots`, and what its parameters stand for."""
     undefined = bool(rule.options.get("undefined"))
     if batching:
@@ -144,8 +150,8 @@ def compile_rule(
     else:
         meanings = [rule_param(op, p, undefined, op.file, rule.node) for p in rule.params]
     params = [Param(m.name, m.type) for m in meanings]
-    # A rule never sees None for the function's result: `slots` is what `return` is checked by.
-    typer = RuleTyper(rule.node, params, Type("Tuple"), op.file, lookup, constants)
+    returns = Type("Tuple", items=tuple(slots))
+    typer = RuleTyper(rule.node, params, returns, op.file, lookup, constants)
     typer.slots = list(slots)
     # Cotangents are there anyway; other tensors would have to be saved for their device.
     grads = [p for p, m in zip(params, meanings, strict=True) if m.kind == "grad"]
@@ -153,13 +159,8 @@ def compile_rule(
     return typer.compile(), meanings
 
 
-def never(f: ir.Function, slot: int) -> bool:
+def never(f: Function, slot: int) -> bool:
     """The rule returns None for `slot` on every path: that parameter is not differentiable."""
-    for s in ir.statements(f.body):
-        if isinstance(s, ir.Return) and s.value is not None:
-            if s.value.op != "tuple":
-                return False
-            e = s.value.args[slot]
-            if not (e.op == "cast" and e.attr == "none"):
-                return False
-    return True
+    read = Reading(f)
+    given = [read.made_by(n.args[0], "core.tuple") for n in f.walk() if n.target == "return"]
+    return all(t is not None and t.args[slot] is None for t in given)

@@ -10,14 +10,17 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .._ir import ir
+from .._ir.graph import CHANGES, Arg, Block, Function, Node, Value
 from .._ir.symscalar import SymFloat, SymInt
+from .._ir.targets import resolve
 from .._table.model import Op
 from . import meanings
 from .dtypes import wrapped_dtype
 from .fake import Fake, new
 
 Call = Callable[[Op, bool, list[Any]], Any]
+Values = dict[Value, Any]
+Left = tuple[str, list[Any]]  # how a block was left, and with what
 NUMBERS = (bool, int, float, complex, SymInt, SymFloat)  # what may stand for a 0-d tensor
 
 ERRORS = {
@@ -27,26 +30,6 @@ ERRORS = {
     "Index": IndexError,
     "NotImplemented": NotImplementedError,
 }
-_ARITHMETIC = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "&": operator.and_,
-    "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
-    ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-
-
-class _Return(Exception):
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-class _Break(Exception):
-    pass
-
-
-class _Continue(Exception):
-    pass
 
 
 def wrapped(x: Any) -> Fake:
@@ -59,192 +42,116 @@ def wrapped(x: Any) -> Fake:
 
 
 class Interpreter:
-    """One run of one function: its variables, and who is called."""
+    """One run of one function: who is called."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
-        self.vars: dict[str, Any] = {}
 
-    def run(self, f: ir.Function, args: Iterable[Any]) -> Any:
+    def run(self, f: Function, args: Iterable[Any]) -> Any:
         """The function's result."""
-        self.vars = dict(zip((p.name for p in f.params), args, strict=True))
-        try:
-            self.block(f.body)
-        except _Return as result:
-            return result.value
+        left = self.block(f, dict(zip(f.inputs, args, strict=True)))
+        return left[1][0] if left and left[1] else None
+
+    def block(self, block: Block, values: Values) -> Left | None:
+        """Runs the nodes; how control left before the end."""
+        for node in block.nodes:
+            kind, function = _KNOWN.get(node.target) or _learn(node.target)
+            if kind == "control":
+                left: Left | None = function(self, node, values)
+                if left is not None:
+                    return left
+                continue
+            given = [values[a] if a.__class__ is Value else a for a in node.args]
+            result = function(*given) if kind == "plain" else function(self.call, *given)
+            for out in node.outs:
+                if result.__class__ is list and out.name:
+                    result = list(result)  # a variable has a list of its own
+                values[out] = result
         return None
 
-    # -- statements -----------------------------------------------------------------------------
+    def unpack(self, node: Node, values: Values) -> None:
+        (xs,) = _fetch(node.args, values)
+        if len(xs) != len(node.outs):
+            raise ValueError(f"expected {len(node.outs)} values, got {len(xs)}")
+        values.update(zip(node.outs, xs, strict=True))
 
-    def block(self, block: list[ir.Stmt]) -> None:
-        for s in block:
-            _STATEMENTS[type(s)](self, s)
+    def leave(self, node: Node, values: Values) -> Left:
+        return node.target, _fetch(node.args, values)
 
-    def let(self, s: ir.Let) -> None:
-        value = self.expr(s.value)
-        self.vars[s.name] = list(value) if isinstance(value, list) else value
+    def refuse(self, node: Node, values: Values) -> Left:
+        kind, message = _fetch(node.args, values)
+        raise ERRORS[kind](message)
 
-    def unpack(self, s: ir.Unpack) -> None:
-        values = self.expr(s.value)
-        if len(values) != len(s.names):
-            raise ValueError(f"expected {len(s.names)} values, got {len(values)}")
-        for name, value in zip(s.names, values, strict=True):
-            if name:
-                self.vars[name] = value
+    def choose(self, node: Node, values: Values) -> Left | None:
+        test = node.args[0]
+        block = node.blocks[0 if (values[test] if test.__class__ is Value else test) else 1]
+        if block.nodes:
+            left = self.block(block, values)
+            if left is not None:
+                return left
+        for v, a in zip(node.outs, block.outputs, strict=True):
+            values[v] = values[a] if a.__class__ is Value else a
+        return None
 
-    def set_item(self, s: ir.SetItem) -> None:
-        value = self.expr(s.value)
-        xs = self.vars[s.target.attr]
-        xs[_position(xs, self.expr(s.index))] = value
+    def loop(self, node: Node, values: Values) -> Left | None:
+        kind, lists, init = node.args
+        carried, body = _fetch(init, values), node.blocks[-1]
+        for items in self.turns(node, values, carried):
+            values.update(zip(body.inputs, [*items, *carried], strict=True))
+            left = self.block(body, values)
+            if left is None:
+                carried[:] = _fetch(body.outputs, values)
+            elif left[0] == "return":
+                return left
+            else:
+                carried[:] = left[1]
+                if left[0] == "break":
+                    break
+        values.update(zip(node.outs, carried, strict=True))
+        return None
 
-    def if_(self, s: ir.If) -> None:
-        self.block(s.then if self.expr(s.test) else s.other)
-
-    def for_(self, s: ir.For) -> None:
-        for values in self.items(s.over, s.args):
-            self.bind(s.targets, values)
-            try:
-                self.block(s.body)
-            except _Continue:
-                continue
-            except _Break:
+    def turns(self, node: Node, values: Values, carried: list[Any]) -> Iterator[Iterable[Any]]:
+        """Items of each turn; `carried` is what the turn before has left."""
+        if node.args[0] != "while":
+            yield from _items(node, _fetch(node.args[1], values), len(carried))
+            return
+        test = node.blocks[0]
+        while True:
+            values.update(zip(test.inputs, carried, strict=True))
+            self.block(test, values)
+            if not _fetch(test.outputs, values)[0]:
                 return
+            yield ()
 
-    def while_(self, s: ir.While) -> None:
-        while self.expr(s.test):
-            try:
-                self.block(s.body)
-            except _Continue:
-                continue
-            except _Break:
-                return
+    def collect(self, node: Node, values: Values) -> None:
+        out: list[Any] = []
+        for items in _items(node, _fetch(node.args[1], values), 0):
+            for block in node.blocks:
+                values.update(zip(block.inputs, items, strict=True))
+                self.block(block, values)
+                (result,) = _fetch(block.outputs, values)
+                if block is node.blocks[-1]:
+                    out.append(result)
+                elif not result:
+                    break
+        values[node.out] = out
 
-    def jump(self, s: ir.Jump) -> None:
-        raise _Break if s.kind == "break" else _Continue
 
-    def return_(self, s: ir.Return) -> None:
-        raise _Return(None if s.value is None else self.expr(s.value))
+def _fetch(args: tuple[Arg, ...], values: Values) -> list[Any]:
+    return [values[a] if a.__class__ is Value else a for a in args]
 
-    def check(self, s: ir.Check) -> None:
-        if s.test is None or not self.expr(s.test):
-            raise ERRORS[s.kind](self.expr(s.message))
 
-    def do(self, s: ir.Do) -> None:
-        self.expr(s.value)
-
-    def items(self, over: str, args: Iterable[ir.Expr]) -> Iterator[tuple[Any, ...]]:
-        values = [self.expr(a) for a in args]
-        if over == "range":
-            return ((i,) for i in range(*map(operator.index, values)))
-        if over == "zip":
-            return zip(*values, strict=False)
-        if over == "enumerate":
-            return iter(enumerate(values[0]))
-        xs = list(values[0])
-        return ((x,) for x in (reversed(xs) if over == "reversed" else xs))
-
-    def bind(self, targets: tuple[str, ...], values: tuple[Any, ...]) -> None:
-        if len(targets) > 1 and len(values) == 1:
-            values = values[0]
-        for name, value in zip(targets, values, strict=True):
-            if name:
-                self.vars[name] = value
-
-    # -- expressions ----------------------------------------------------------------------------
-
-    def expr(self, e: ir.Expr) -> Any:
-        return _EXPRESSIONS[e.op](self, e)
-
-    def many(self, es: Iterable[ir.Expr]) -> list[Any]:
-        return [_EXPRESSIONS[e.op](self, e) for e in es]
-
-    def const(self, e: ir.Expr) -> Any:
-        return e.attr
-
-    def var(self, e: ir.Expr) -> Any:
-        return self.vars[e.attr]
-
-    def call_(self, e: ir.Expr) -> Any:
-        return self.call(e.attr.target, e.attr.inplace, self.many(e.args))
-
-    def core(self, e: ir.Expr) -> Any:
-        if e.attr in _CHANGES:
-            xs = self.expr(e.args[0])
-            return getattr(xs, e.attr)(*self.many(e.args[1:]))
-        if e.attr in meanings.OPERATIONS:  # what stands for a call of other operations
-            return meanings.OPERATIONS[e.attr](self.call, *self.many(e.args))
-        return meanings.CORE[e.attr](*self.many(e.args))
-
-    def binary(self, e: ir.Expr) -> Any:
-        a, b = self.many(e.args)
-        return _ARITHMETIC[e.attr](a, b)
-
-    def compare(self, e: ir.Expr) -> Any:
-        a, b = self.many(e.args)
-        return bool(_ARITHMETIC[e.attr](a, b))
-
-    def and_(self, e: ir.Expr) -> bool:
-        return bool(self.expr(e.args[0]) and self.expr(e.args[1]))
-
-    def or_(self, e: ir.Expr) -> bool:
-        return bool(self.expr(e.args[0]) or self.expr(e.args[1]))
-
-    def not_(self, e: ir.Expr) -> bool:
-        return not self.expr(e.args[0])
-
-    def neg(self, e: ir.Expr) -> Any:
-        return -self.expr(e.args[0])
-
-    def invert(self, e: ir.Expr) -> Any:
-        return ~self.expr(e.args[0])
-
-    def is_none(self, e: ir.Expr) -> bool:
-        return self.expr(e.args[0]) is None
-
-    def conditional(self, e: ir.Expr) -> Any:
-        return self.expr(e.args[1] if self.expr(e.args[0]) else e.args[2])
-
-    def list_(self, e: ir.Expr) -> list[Any]:
-        return self.many(e.args)
-
-    def tuple_(self, e: ir.Expr) -> tuple[Any, ...]:
-        return tuple(self.many(e.args))
-
-    def index(self, e: ir.Expr) -> Any:
-        xs, i = self.many(e.args)
-        return xs[_position(xs, i)]
-
-    def item(self, e: ir.Expr) -> Any:
-        return self.expr(e.args[0])[e.attr]
-
-    def slice_(self, e: ir.Expr) -> Any:
-        xs, *ends = self.many(e.args)
-        first, last = (None if x is None else operator.index(x) for x in ends)
-        return xs[first:last]
-
-    def format(self, e: ir.Expr) -> str:
-        return "".join(meanings.text(self.expr(a)) for a in e.args)
-
-    def comprehension(self, e: ir.Expr) -> list[Any]:
-        comp: ir.Comp = e.attr
-        n = len(e.args) - 1 - int(comp.filtered)
-        outer, out = self.vars, []
-        for values in self.items(comp.over, e.args[:n]):
-            self.vars = dict(outer)
-            self.bind(comp.targets, values)
-            if not comp.filtered or self.expr(e.args[n]):
-                out.append(self.expr(e.args[-1]))
-            self.vars = outer
-        return out
-
-    def cast(self, e: ir.Expr) -> Any:
-        kind = e.attr
-        if kind == "none":
-            return None
-        x = self.expr(e.args[0])
-        if isinstance(kind, tuple):
-            return [x] * kind[1]
-        return _CASTS[kind](x)
+def _items(node: Node, lists: list[Any], carried: int) -> Iterable[tuple[Any, ...]]:
+    kind = node.args[0]
+    if kind == "range":
+        return ((i,) for i in range(*map(operator.index, lists)))
+    if kind == "zip":
+        return zip(*lists, strict=False)
+    if kind == "enumerate":
+        return enumerate(lists[0])
+    xs = list(lists[0])[::-1] if kind == "reversed" else list(lists[0])
+    whole = len(node.blocks[-1].inputs) - carried == 1
+    return ((x,) for x in xs) if whole else xs
 
 
 def _position(xs: Any, i: Any) -> int:
@@ -270,23 +177,53 @@ def _unwrap(x: Any) -> Any:
     return x
 
 
-_CASTS: dict[str, Callable[[Any], Any]] = {
-    "float": _to_float, "int": _to_int, "bool": lambda x: bool(x != 0), "number": lambda x: x,
-    "wrap": wrapped, "some": lambda x: x, "unwrap": _unwrap, "opttensors": list,
+def _set_item(xs: list[Any], i: Any, value: Any) -> None:
+    xs[_position(xs, i)] = value
+
+
+def _slice(xs: Any, *ends: Any) -> Any:
+    first, last = (None if x is None else operator.index(x) for x in ends)
+    return xs[first:last]
+
+
+def _compared(name: str) -> Callable[[Any, Any], bool]:
+    compare = getattr(operator, name)
+    return lambda a, b: bool(compare(a, b))
+
+
+_LANGUAGE: dict[str, Callable[..., Any]] = {
+    "not": operator.not_, "is_none": lambda x: x is None, "list": lambda *xs: list(xs),
+    "tuple": lambda *xs: xs, "getitem": lambda xs, i: xs[_position(xs, i)], "setitem": _set_item,
+    "slice": _slice, "part": lambda xs, i: xs[i], "same": lambda x: x,
+    "format": lambda *xs: "".join(map(meanings.text, xs)), "float": _to_float, "int": _to_int,
+    "bool": lambda x: bool(x != 0), "number": lambda x: x, "wrap": wrapped, "unwrap": _unwrap,
+    "opttensors": list, "filled": lambda x, n: [x] * n,
 }  # fmt: skip
-_CHANGES = ("append", "extend", "insert", "pop")
-_STATEMENTS: dict[type, Callable[..., None]] = {
-    ir.Let: Interpreter.let, ir.Unpack: Interpreter.unpack, ir.SetItem: Interpreter.set_item,
-    ir.If: Interpreter.if_, ir.For: Interpreter.for_, ir.While: Interpreter.while_,
-    ir.Jump: Interpreter.jump, ir.Return: Interpreter.return_, ir.Check: Interpreter.check,
-    ir.Do: Interpreter.do,
+for _name in "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift neg invert".split():
+    _LANGUAGE[_name] = getattr(operator, _name)
+for _name in "eq ne lt le gt ge".split():
+    _LANGUAGE[_name] = _compared(_name)
+#: by target: how a node is run (as control, by values, or with who is called), and by what
+_KNOWN: dict[str, tuple[str, Callable[..., Any]]] = {
+    target: ("control", run)
+    for target, run in {
+        "if": Interpreter.choose, "loop": Interpreter.loop, "collect": Interpreter.collect,
+        "raise": Interpreter.refuse, "return": Interpreter.leave, "break": Interpreter.leave,
+        "continue": Interpreter.leave, "core.unpack": Interpreter.unpack,
+    }.items()
 }  # fmt: skip
-_EXPRESSIONS: dict[str, Callable[..., Any]] = {
-    "const": Interpreter.const, "var": Interpreter.var, "call": Interpreter.call_,
-    "core": Interpreter.core, "bin": Interpreter.binary, "cmp": Interpreter.compare,
-    "and": Interpreter.and_, "or": Interpreter.or_, "not": Interpreter.not_,
-    "neg": Interpreter.neg, "invert": Interpreter.invert, "is_none": Interpreter.is_none,
-    "if": Interpreter.conditional, "list": Interpreter.list_, "tuple": Interpreter.tuple_,
-    "index": Interpreter.index, "item": Interpreter.item, "slice": Interpreter.slice_,
-    "format": Interpreter.format, "comp": Interpreter.comprehension, "cast": Interpreter.cast,
-}  # fmt: skip
+
+
+def _learn(target: str) -> tuple[str, Callable[..., Any]]:
+    name = target.removeprefix("core.")
+    found: tuple[str, Callable[..., Any]]
+    if name == target:
+        op, inplace = resolve(target).op, resolve(target).form == "inplace"
+        found = "calls", lambda call, *args: call(op, inplace, list(args))
+    elif target in CHANGES and name not in _LANGUAGE:
+        found = "plain", lambda xs, *args: getattr(xs, name)(*args)
+    elif name in meanings.OPERATIONS:  # what stands for a call of other operations
+        found = "calls", meanings.OPERATIONS[name]
+    else:
+        found = "plain", _LANGUAGE.get(name) or meanings.CORE[name]
+    return _KNOWN.setdefault(target, found)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .._ir import ir
 from .._ir.frontend import compile_function
+from .._ir.graph import Function
 from .._ir.types import INT, parse_params
 from .._table.entries import file_constants, overloads, record
 from .._table.facts import (
@@ -33,7 +33,7 @@ from .meanings import CORE, DataDependent
 
 
 @cache
-def body(uid: str) -> ir.Function | None:
+def body(uid: str) -> Function | None:
     """Typed IR of an entry's body; of a pointwise entry, its checks."""
     op = record(uid)
     constants = file_constants(op.file)
@@ -49,7 +49,7 @@ def body(uid: str) -> ir.Function | None:
 class VjpRule:
     """A derivative rule: its function, what its parameters stand for, the slots it fills."""
 
-    function: ir.Function
+    function: Function
     params: list[RuleParam]
     slots: list[int]  # positions of the tensor parameters
     undefined: bool

@@ -10,8 +10,8 @@ import pytest
 
 from flambeau._ir.errors import CompileError
 from flambeau._ir.frontend import compile_function
-from flambeau._ir.ir import Function
-from flambeau._ir.printer import dump
+from flambeau._ir.graph import Block, Function, Node, Value, show_arg
+from flambeau._ir.reading import Reading
 from flambeau._ir.types import Param, Type, parse_params, parse_type
 
 OPS = """
@@ -40,6 +40,14 @@ class Operation:
     returns: Type
     has_inplace: bool = True
 
+    @property
+    def uid(self) -> str:
+        return self.name
+
+    @property
+    def inplace_uid(self) -> str:
+        return f"{self.name}_"
+
 
 def operations() -> dict[str, list[Operation]]:
     out: dict[str, list[Operation]] = {}
@@ -63,58 +71,98 @@ def compiled(source: str) -> Function:
     return compile_function(node, params, returns, "test.py", lambda name: TABLE.get(name, ()))
 
 
+class Reader:
+    """Text of a function with its operands in place, variables by name."""
+
+    def __init__(self, f: Function) -> None:
+        self.reading = Reading(f)
+        self.text = self.block(f, 1)
+
+    def arg(self, a: object) -> str:
+        if isinstance(a, tuple):
+            return f"({', '.join(map(self.arg, a))})"
+        if not isinstance(a, Value):
+            return show_arg(a)
+        return a.name or self.node(self.reading.makers[a])
+
+    def node(self, n: Node) -> str:
+        text = f"{n.target}({', '.join(map(self.arg, n.args))})"
+        for b in () if n.target == "loop" or n not in self.reading.makers.values() else n.blocks:
+            names = "".join(f"{v.name or '_'}: " for v in b.inputs)
+            text += f" {{{names}{', '.join(map(self.arg, b.outputs))}}}"
+        return text
+
+    def block(self, block: Block, depth: int) -> str:
+        out = ""
+        for s in self.reading.statements(block):
+            left = ", ".join(f"{v.name or '_'}: {v.type}" for v in s.outs)
+            out += "  " * depth + (f"{left} = " if left else "") + self.node(s) + "\n"
+            for b in s.blocks:
+                names = ", ".join(v.name or "_" for v in b.inputs)
+                out += "  " * depth + f"({names}):\n" + self.block(b, depth + 1)
+                if b.outputs:
+                    out += "  " * depth + f"  yield {', '.join(map(self.arg, b.outputs))}\n"
+        return out
+
+
 def body(source: str) -> str:
-    """Printed IR without the head line."""
-    return dump(compiled(source)).split("\n", 1)[1].rstrip("\n")
+    """The statements of a function as text."""
+    return Reader(compiled(source)).text.rstrip("\n")
 
 
 def expression(
     text: str, params: str = "x: Tensor, n: int, f: float", returns: str = "Tensor"
 ) -> str:
-    return body(f"def f({params}) -> {returns}:\n    return {text}\n").removeprefix("  return ")
+    return (
+        body(f"def f({params}) -> {returns}:\n    return {text}\n")
+        .removeprefix("  return(")
+        .removesuffix(")")
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "returns", "shown"),
     [
-        ("x + 1", "Tensor", "add(x, wrap(number(1)), number(1))"),
-        ("1 - x", "Tensor", "sub(wrap(number(1)), x)"),
+        ("x + 1", "Tensor", "add(x, core.wrap(core.number(1)), core.number(1))"),
+        ("1 - x", "Tensor", "sub(core.wrap(core.number(1)), x)"),
         ("-x", "Tensor", "neg(x)"),
-        ("x < n", "Tensor", "lt(x, wrap(number(n)))"),
-        ("x.sum()", "Tensor", "sum(x, none(), False)"),
-        ("x.sum([0, n], keepdim=True)", "Tensor", "sum(x, some([0, n]), True)"),
+        ("x < n", "Tensor", "lt(x, core.wrap(core.number(n)))"),
+        ("x.sum()", "Tensor", "sum(x, None, False)"),
+        ("x.sum([0, n], keepdim=True)", "Tensor", "sum(x, core.list(0, n), True)"),
         ("max(x)", "Tensor", "max(x)"),
         ("max(n, 2)", "int", "core.max(n, 2)"),
-        ("max(n, f)", "float", "core.max(float(n), f)"),
-        ("n + f", "float", "(float(n) + f)"),
-        ("n / 2", "float", "(float(n) / 2.0)"),
-        ("n // 2 % 3", "int", "((n // 2) % 3)"),
-        ("x.shape[-1]", "int", "core.shape(x)[-1]"),
-        ("x.shape[:-1] + [n]", "Ints", "core.concat_lists(core.shape(x)[:-1], [n])"),
-        ("[0] * n", "Ints", "core.repeat_list([0], n)"),
+        ("max(n, f)", "float", "core.max(core.float(n), f)"),
+        ("n + f", "float", "core.add(core.float(n), f)"),
+        ("n / 2", "float", "core.truediv(core.float(n), 2.0)"),
+        ("n // 2 % 3", "int", "core.mod(core.floordiv(n, 2), 3)"),
+        ("x.shape[-1]", "int", "core.getitem(core.shape(x), -1)"),
+        ("x.shape[:-1] + [n]", "Ints",
+         "core.concat_lists(core.slice(core.shape(x), None, -1), core.list(n))"),
+        ("[0] * n", "Ints", "core.repeat_list(core.list(0), n)"),
         ("x.shape[::-1]", "Ints", "core.reversed_list(core.shape(x))"),
         ("x[0]", "Tensor", "select(x, 0, 0)"),
-        ("x[1:n]", "Tensor", "slice(x, 0, some(1), some(n), 1)"),
+        ("x[1:n]", "Tensor", "slice(x, 0, 1, n, 1)"),
         ("x[..., None]", "Tensor", "unsqueeze(x, -1)"),
-        ("x[n, ..., 1:]", "Tensor", "slice(select(x, 0, n), -1, some(1), none(), 1)"),
+        ("x[n, ..., 1:]", "Tensor", "slice(select(x, 0, n), -1, 1, None, 1)"),
         ("x[:, None]", "Tensor", "unsqueeze(x, 1)"),
-        ("n in (1, 2)", "bool", "((n == 1) or (n == 2))"),
-        ("0 <= n < 3", "bool", "((0 <= n) and (n < 3))"),
-        ("sum(d for d in x.shape)", "int", "core.sum([d for d in core.shape(x)])"),
-        ("all(d > 0 for d in x.shape)", "bool", "core.all([(d > 0) for d in core.shape(x)])"),
+        ("n in (1, 2)", "bool", "if(core.eq(n, 1)) {True} {core.eq(n, 2)}"),
+        ("0 <= n < 3", "bool", "if(core.le(0, n)) {core.lt(n, 3)} {False}"),
+        ("sum(d for d in x.shape)", "int", "core.sum(collect('list', (core.shape(x))) {d: d})"),
+        ("all(d > 0 for d in x.shape)", "bool",
+         "core.all(collect('list', (core.shape(x))) {d: core.gt(d, 0)})"),
         ("[i * d for i, d in enumerate(x.shape) if d > 1]", "Ints",
-         "[(i * d) for i, d in enumerate(core.shape(x)) if (d > 1)]"),
-        ("list(reversed(range(n)))", "Ints", "[i for i in range((n - 1), -1, -1)]"),
-        ("f'{n} of {x.shape}'", "str", "format(n, ' of ', core.shape(x))"),
-        ("x.dtype == float32", "bool", "(core.dtype(x) == core.float32())"),
-        ("x.pad(3)", "Tensor", "pad(x, repeat2(3), 0.0)"),
-        ("cat([x, x])", "Tensor", "cat([x, x], 0)"),
+         "collect('enumerate', (core.shape(x))) {i: d: core.gt(d, 1)} {i: d: core.mul(i, d)}"),
+        ("list(reversed(range(n)))", "Ints", "collect('range', (core.sub(n, 1), -1, -1)) {i: i}"),
+        ("f'{n} of {x.shape}'", "str", "core.format(n, ' of ', core.shape(x))"),
+        ("x.dtype == float32", "bool", "core.eq(core.dtype(x), core.float32())"),
+        ("x.pad(3)", "Tensor", "pad(x, core.filled(3, 2), 0.0)"),
+        ("cat([x, x])", "Tensor", "cat(core.list(x, x), 0)"),
         ("x.topk(n)", "Tuple[Tensor, Tensor]", "topk(x, n)"),
-        ("x if n > 0 else -x", "Tensor", "(x if (n > 0) else neg(x))"),
+        ("x if n > 0 else -x", "Tensor", "if(core.gt(n, 0)) {x} {neg(x)}"),
         ("scatter(x, x)", "Tensor", "scatter(x, x)"),
-        ("scatter(x, n)", "Tensor", "scatter(x, number(n))"),
+        ("scatter(x, n)", "Tensor", "scatter(x, core.number(n))"),
         ("float('inf')", "float", "inf"),
-        ("int(x)", "int", "int(core.item(x))"),
+        ("int(x)", "int", "core.int(core.item(x))"),
     ],
 )  # fmt: skip
 def test_expressions(text: str, returns: str, shown: str) -> None:
@@ -129,9 +177,11 @@ def test_none_test_narrows_in_each_branch() -> None:
             return x if w is None else w
     """)
     assert shown == textwrap.indent(textwrap.dedent("""\
-        if (not(is_none(w)) and (core.ndim(unwrap(w)) > 0)):
-          return mul(x, unwrap(w))
-        return (x if is_none(w) else unwrap(w))"""), "  ")  # fmt: skip
+        if(if(core.not(core.is_none(w))) {core.gt(core.ndim(core.unwrap(w)), 0)} {False})
+        ():
+          return(mul(x, core.unwrap(w)))
+        ():
+        return(if(core.is_none(w)) {x} {core.unwrap(w)})"""), "  ")  # fmt: skip
 
 
 def test_early_exit_and_check_narrow() -> None:
@@ -142,7 +192,7 @@ def test_early_exit_and_check_narrow() -> None:
                 return a
             return a + b
     """)
-    assert "return (unwrap(a) + unwrap(b))" in shown
+    assert "return(core.add(core.unwrap(a), core.unwrap(b)))" in shown
 
 
 def test_assignment_narrows_and_loops_forget() -> None:
@@ -152,8 +202,8 @@ def test_assignment_narrows_and_loops_forget() -> None:
                 a = 3
             return a + 1
     """)
-    assert "a: int | None = some(3)" in shown
-    assert "return (unwrap(a) + 1)" in shown
+    assert "a: int | None = core.same(3)" in shown
+    assert "return(core.add(core.unwrap(a), 1))" in shown
     with pytest.raises(CompileError, match=r"operand may be None"):
         compiled("""
             def f(a: int | None) -> int:
@@ -183,22 +233,28 @@ def test_statements() -> None:
             return out
     """)
     assert shown == textwrap.indent(textwrap.dedent("""\
-        out: Ints = []
-        n: int, c: int = core.shape(x)
-        for i, d in enumerate(dims):
-          if (d < 0):
-            continue
-          core.append(out, (d * n))
-        item0_9: int = out[-1]
-        item1_9: int = out[0]
-        out[0] = item0_9
-        out[-1] = item1_9
-        out[0] = (out[0] + c)
-        while (core.len(out) > 4):
-          core.pop(out)
-        values: Tensor, _: Tensor = topk(x, n)
-        add_(x, values, number(1))
-        return out"""), "  ")  # fmt: skip
+        out: Ints = core.list()
+        n: int, c: int = core.unpack(core.shape(x))
+        loop('enumerate', (dims), ())
+        (i, d):
+          if(core.lt(d, 0))
+          ():
+            continue()
+          ():
+          core.append(out, core.mul(d, n))
+        item0_9: int = core.getitem(out, -1)
+        item1_9: int = core.getitem(out, 0)
+        core.setitem(out, 0, item0_9)
+        core.setitem(out, -1, item1_9)
+        core.setitem(out, 0, core.add(core.getitem(out, 0), c))
+        loop('while', (), ())
+        ():
+          yield core.gt(core.len(out), 4)
+        ():
+          _: int = core.pop(out)
+        values: Tensor, _: Tensor = core.unpack(topk(x, n))
+        _: Tensor = add_(x, values, core.number(1))
+        return(out)"""), "  ")  # fmt: skip
 
 
 ERRORS = [

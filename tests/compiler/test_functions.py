@@ -1,0 +1,152 @@
+"""Functions of the IR: every one of the table prints, parses back and is verified; refusals."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from flambeau._compiler import decompose
+from flambeau._ir.frontend import compile_function
+from flambeau._ir.graph import Function, show
+from flambeau._ir.graph_parse import parse_function
+from flambeau._ir.graph_verify import GraphError, verify
+from flambeau._ir.types import parse_params, parse_type
+from flambeau._table.entries import entries, file_constants, overloads
+from flambeau._table.rules import compile_rule
+from flambeau._trace import table
+
+
+def compiled(source: str) -> Function:
+    node = ast.parse(textwrap.dedent(source)).body[0]
+    assert isinstance(node, ast.FunctionDef) and node.returns is not None
+    params = parse_params(node, "script.py", typed=True)
+    returns = parse_type(node.returns, "script.py")
+    return compile_function(node, params, returns, "script.py", overloads)
+
+
+def again(f: Function) -> Function:
+    """The function as its text is read, which prints as it does."""
+    text = show(f)
+    made = parse_function(text)
+    assert show(made) == text
+    return made
+
+
+def functions(uid: str) -> list[Function]:
+    """Body and rules of an entry."""
+    op = entries()[uid]
+    found = [table.body(uid), decompose.rule(uid)]
+    rule = table.vjp(uid)
+    if rule is not None:
+        found.append(rule.function)
+    for kind in ("jvp", "vmap"):
+        if kind in op.rules:
+            slots = [t.plain() for t in op.outputs]
+            if kind == "jvp":
+                slots = [t if t.base == "Tensors" else t.or_none() for t in slots]
+            constants = file_constants(op.file)
+            made = compile_rule(op, op.rules[kind], slots, overloads, constants, kind == "vmap")
+            found.append(made[0])
+    return [f for f in found if f is not None]
+
+
+@pytest.mark.parametrize("family", sorted({op.family for op in entries().values()}))
+def test_bodies_and_rules_are_read_back(family: str) -> None:
+    for uid, op in entries().items():
+        if op.family == family:
+            for f in functions(uid):
+                verify(f, "table")
+                verify(again(f), "table")
+
+
+def test_text_of_control_flow() -> None:
+    f = compiled("""
+        def f(x: Tensor, n: int) -> Tensor:
+            total = 0
+            for i in range(n):
+                if i == 3:
+                    break
+                total += i
+            while total > 10:
+                total = total // 2
+                x = -x
+            check(n > 0, f"no {n}")
+            return x * total
+    """)
+    assert show(f).splitlines() == [
+        "def f(%x.0: Tensor, %n.1: int) -> Tensor:  # script.py:2 in f",
+        "  %total.2: int = core.same(0)  # 3",
+        "  %total.3: int = loop('range', (0, %n.1, 1), (%total.2,))  # 4",
+        "  do(%i.4: int, %total.5: int):",
+        "    %6: bool = core.eq(%i.4, 3)  # 5",
+        "    if(%6)  # 5",
+        "    then():",
+        "      break(%total.5)  # 6",
+        "    else():",
+        "    %total.7: int = core.add(%total.5, %i.4)  # 7",
+        "    yield %total.7",
+        "  %x.8: Tensor, %total.9: int = loop('while', (), (%x.0, %total.3))  # 8",
+        "  while(%x.10: Tensor, %total.11: int):",
+        "    %12: bool = core.gt(%total.11, 10)  # 8",
+        "    yield %12",
+        "  do(%x.13: Tensor, %total.14: int):",
+        "    %total.15: int = core.floordiv(%total.14, 2)  # 9",
+        "    %x.16: Tensor = neg(%x.13)  # 10",
+        "    yield %x.16, %total.15",
+        "  %17: bool = core.gt(%n.1, 0)  # 11",
+        "  if(%17)  # 11",
+        "  then():",
+        "  else():",
+        "    %18: str = core.format('no ', %n.1)  # 11",
+        "    raise('Runtime', %18)  # 11",
+        "  %19: Number = core.number(%total.9)  # 12",
+        "  %20: Tensor = core.wrap(%19)  # 12",
+        "  %21: Tensor = mul(%x.8, %20)  # 12",
+        "  return(%21)  # 12",
+    ]
+    verify(f, "script")
+    with pytest.raises(GraphError, match="%x.0 has the unknown type Tensor"):
+        verify(again(f), "captured")
+
+
+REFUSED = [
+    ("if(True)\nthen():\n  %k.1: int = core.same(2)\nelse():\nreturn(%k.1)", "%k.1 is used before"),
+    ("%n.1: int = core.same(2)\nreturn(%n.0)", "%n.0 is no longer the variable 'n'"),
+    ("%b.1: bool = core.gt(%n.0, 1)\nif(%b.1)\nthen():\n  %n.2: int = core.same(2)\nelse():\n"
+     "return(%n.0)", "%n.0 is no longer the variable 'n'"),
+    ("loop('range', (0, 3, 1), ())\ndo(%i.1: int):\n  %n.2: int = core.add(%n.0, 1)\n"
+     "return(1)", "%n.0 is no longer the variable 'n'"),
+    ("%1: int = core.add(%n.0, 1)\n%2: int = core.add(%1, %1)\nreturn(%2)", None),
+    ("%1: int = core.add(%n.0, 1)\n%a.2: int = core.add(%1, 1)\n%b.3: int = core.add(%1, 1)\n"
+     "return(%b.3)", "%1 is used before"),
+    ("break()", "break outside of a loop"),
+    ("return('a')", "return takes other values"),
+    ("return(1)\nreturn(2)", "after the end of a block"),
+    ("raise('Runtime')", "raise takes other values"),
+    ("%1: int = if(%n.0)\nthen():\n  yield 1\nelse():\n  yield 2\nreturn(%1)",
+     "if has other blocks"),
+    ("%1: int = if(True)\nthen():\n  yield 1\nelse():\nreturn(%1)", "gives other values"),
+    ("%1: int = if(True)\nthen():\n  yield 1\nelse():\n  yield 'a'\nreturn(%1)",
+     "gives other values"),
+    ("%k.1: int = loop('range', (0, 3, 1), (%n.0,))\ndo(%i.2: int, %k.3: str):\n  yield 'a'\n"
+     "return(%k.1)", "carries other values"),
+    ("%k.1: int = loop('while', (), (%n.0,))\nwhile(%k.2: int):\n  yield %k.2\n"
+     "do(%k.3: int):\n  yield %k.3\nreturn(%k.1)", "gives other values"),
+    ("%1: int = core.sum(%n.0)\nreturn(%1)", "sum takes and gives other types"),
+    ("%1: int = core.sun(%n.0)\nreturn(%1)", "no intrinsic sun"),
+    ("%1: Tensor = core.undefined()\nreturn(1)", "undefined is for bodies of entries"),
+    ("%1: Tensor = neg('a')\nreturn(1)", "'input' is Tensor, got 'a'"),
+    ("%1: Ints = core.list(1)\n%2: int = neg(%1)\nreturn(1)", "'input' is Tensor, got %1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_refusals(text: str, message: str | None) -> None:
+    f = parse_function("def f(%n.0: int) -> int:\n" + textwrap.indent(text, "  ") + "\n")
+    if message is None:
+        verify(f, "script")
+        return
+    with pytest.raises(GraphError, match=message):
+        verify(f, "script")
