@@ -418,7 +418,7 @@ class ExprEmitter:
     def _core_part(self, n: Node) -> str:
         return f"std::get<{n.args[1]}>({self.expr(n.args[0])})"
 
-    def _core_slice(self, n: Node) -> str:
+    def _core_getslice(self, n: Node) -> str:
         return f"py::slice({', '.join(self.many(n.args))})"
 
     def _core_format(self, n: Node) -> str:

@@ -429,7 +429,7 @@ class ExprTyper:
             if step.op != "const" or step.attr != -1 or s.lower or s.upper:
                 self.fail("a slice of a list has no step, except [::-1]", node)
             return self.core(node, "reversed_list", (value,), value.type)
-        return self.make(node, "slice", (value, *ends), value.type)
+        return self.make(node, "getslice", (value, *ends), value.type)
 
     def _index_tensor(self, node: ast.Subscript, x: Expr) -> Expr:
         """`x[i, a:b, None, ..., j]` as select, slice and unsqueeze."""

@@ -57,7 +57,7 @@ def _caller(node: Node, fresh: bool) -> Callable[[tuple[Any, ...]], tuple[Any, .
     target: Target = resolve(node.target)
     uid = target.op.uid
     if target.form == "inplace":
-        return lambda args: (_in_place(target, args),)
+        return lambda args: (call_in_place(target, args),)
     if uid == "alias" and not node.grad:  # x.detach(); a view that no_grad makes is no such thing
         return lambda args: (args[0].detach(),)
     if target.form == "new" and target.op.updates:
@@ -90,7 +90,7 @@ def _copied(x: Any) -> Any:
     return made.copy_(x)
 
 
-def _in_place(target: Target, args: tuple[Any, ...]) -> Any:
+def call_in_place(target: Target, args: tuple[Any, ...]) -> Any:
     """The derived in-place form: its method, which is the public one."""
     op = target.op
     named = {p.name: a for p, a in zip(op.params[1:], args[1:], strict=True) if p.kwonly}

@@ -177,9 +177,9 @@ LAYOUTS = ("strided_layout", "sparse_coo", "sparse_csr")
 #: what operators, literals and conversions become; typed by the front end alone
 LANGUAGE = frozenset(
     "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift eq ne lt le gt ge not neg "
-    "invert is_none list tuple getitem setitem slice part unpack format same float int bool number "
-    "wrap unwrap opttensors filled concat_lists repeat_list reversed_list min_of max_of min max "
-    "number_add number_sub number_mul number_div device_of len".split()
+    "invert is_none list tuple getitem setitem getslice part unpack format same float int bool "
+    "number wrap unwrap opttensors filled concat_lists repeat_list reversed_list min_of max_of min "
+    "max number_add number_sub number_mul number_div device_of len".split()
 ) | {*DTYPES, *MEMORY_FORMATS, *LAYOUTS}
 #: intrinsics that make or alias memory, or see what only rules see: for bodies of entries
 BODIES = frozenset(

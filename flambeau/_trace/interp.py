@@ -1,35 +1,19 @@
-"""Runs typed functions of the table over fakes, numbers and symbolic ints.
-
-The front end has resolved overloads, filled in defaults and spelled out conversions, so this
-decides nothing: it walks the IR that the build turns into C++. Calls of operations go to `call`.
-"""
+"""Runs typed functions of the table over fakes, numbers and symbolic ints."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from .._ir.graph import CHANGES, Arg, Block, Function, Node, Value
+from .._ir import interp
 from .._ir.symscalar import SymFloat, SymInt
-from .._ir.targets import resolve
 from .._table.model import Op
 from . import meanings
 from .dtypes import wrapped_dtype
 from .fake import Fake, new
 
 Call = Callable[[Op, bool, list[Any]], Any]
-Values = dict[Value, Any]
-Left = tuple[str, list[Any]]  # how a block was left, and with what
 NUMBERS = (bool, int, float, complex, SymInt, SymFloat)  # what may stand for a 0-d tensor
-
-ERRORS = {
-    "Runtime": RuntimeError,
-    "Value": ValueError,
-    "Type": TypeError,
-    "Index": IndexError,
-    "NotImplemented": NotImplementedError,
-}
 
 
 def wrapped(x: Any) -> Fake:
@@ -41,189 +25,8 @@ def wrapped(x: Any) -> Fake:
     return new((), wrapped_dtype(x), number=x)
 
 
-class Interpreter:
-    """One run of one function: who is called."""
+class Interpreter(interp.Interpreter):
+    """One run over fakes."""
 
-    def __init__(self, call: Call) -> None:
-        self.call = call
-
-    def run(self, f: Function, args: Iterable[Any]) -> Any:
-        """The function's result."""
-        left = self.block(f, dict(zip(f.inputs, args, strict=True)))
-        return left[1][0] if left and left[1] else None
-
-    def block(self, block: Block, values: Values) -> Left | None:
-        """Runs the nodes; how control left before the end."""
-        for node in block.nodes:
-            kind, function = _KNOWN.get(node.target) or _learn(node.target)
-            if kind == "control":
-                left: Left | None = function(self, node, values)
-                if left is not None:
-                    return left
-                continue
-            given = [values[a] if a.__class__ is Value else a for a in node.args]
-            result = function(*given) if kind == "plain" else function(self.call, *given)
-            for out in node.outs:
-                if result.__class__ is list and out.name:
-                    result = list(result)  # a variable has a list of its own
-                values[out] = result
-        return None
-
-    def unpack(self, node: Node, values: Values) -> None:
-        (xs,) = _fetch(node.args, values)
-        if len(xs) != len(node.outs):
-            raise ValueError(f"expected {len(node.outs)} values, got {len(xs)}")
-        values.update(zip(node.outs, xs, strict=True))
-
-    def leave(self, node: Node, values: Values) -> Left:
-        return node.target, _fetch(node.args, values)
-
-    def refuse(self, node: Node, values: Values) -> Left:
-        kind, message = _fetch(node.args, values)
-        raise ERRORS[kind](message)
-
-    def choose(self, node: Node, values: Values) -> Left | None:
-        test = node.args[0]
-        block = node.blocks[0 if (values[test] if test.__class__ is Value else test) else 1]
-        if block.nodes:
-            left = self.block(block, values)
-            if left is not None:
-                return left
-        for v, a in zip(node.outs, block.outputs, strict=True):
-            values[v] = values[a] if a.__class__ is Value else a
-        return None
-
-    def loop(self, node: Node, values: Values) -> Left | None:
-        kind, lists, init = node.args
-        carried, body = _fetch(init, values), node.blocks[-1]
-        for items in self.turns(node, values, carried):
-            values.update(zip(body.inputs, [*items, *carried], strict=True))
-            left = self.block(body, values)
-            if left is None:
-                carried[:] = _fetch(body.outputs, values)
-            elif left[0] == "return":
-                return left
-            else:
-                carried[:] = left[1]
-                if left[0] == "break":
-                    break
-        values.update(zip(node.outs, carried, strict=True))
-        return None
-
-    def turns(self, node: Node, values: Values, carried: list[Any]) -> Iterator[Iterable[Any]]:
-        """Items of each turn; `carried` is what the turn before has left."""
-        if node.args[0] != "while":
-            yield from _items(node, _fetch(node.args[1], values), len(carried))
-            return
-        test = node.blocks[0]
-        while True:
-            values.update(zip(test.inputs, carried, strict=True))
-            self.block(test, values)
-            if not _fetch(test.outputs, values)[0]:
-                return
-            yield ()
-
-    def collect(self, node: Node, values: Values) -> None:
-        out: list[Any] = []
-        for items in _items(node, _fetch(node.args[1], values), 0):
-            for block in node.blocks:
-                values.update(zip(block.inputs, items, strict=True))
-                self.block(block, values)
-                (result,) = _fetch(block.outputs, values)
-                if block is node.blocks[-1]:
-                    out.append(result)
-                elif not result:
-                    break
-        values[node.out] = out
-
-
-def _fetch(args: tuple[Arg, ...], values: Values) -> list[Any]:
-    return [values[a] if a.__class__ is Value else a for a in args]
-
-
-def _items(node: Node, lists: list[Any], carried: int) -> Iterable[tuple[Any, ...]]:
-    kind = node.args[0]
-    if kind == "range":
-        return ((i,) for i in range(*map(operator.index, lists)))
-    if kind == "zip":
-        return zip(*lists, strict=False)
-    if kind == "enumerate":
-        return enumerate(lists[0])
-    xs = list(lists[0])[::-1] if kind == "reversed" else list(lists[0])
-    whole = len(node.blocks[-1].inputs) - carried == 1
-    return ((x,) for x in xs) if whole else xs
-
-
-def _position(xs: Any, i: Any) -> int:
-    i = operator.index(i)
-    if not -len(xs) <= i < len(xs):
-        raise IndexError(f"list index {i} is out of range for {len(xs)} items")
-    return i
-
-
-def _to_float(x: Any) -> Any:
-    if isinstance(x, SymInt):
-        return SymFloat.of(x)
-    return x if isinstance(x, SymFloat) else float(x.real if isinstance(x, complex) else x)
-
-
-def _to_int(x: Any) -> Any:
-    return x if isinstance(x, SymInt) else int(x.real if isinstance(x, complex) else x)
-
-
-def _unwrap(x: Any) -> Any:
-    if x is None:
-        raise RuntimeError("a value that is None was taken for one that is not")
-    return x
-
-
-def _set_item(xs: list[Any], i: Any, value: Any) -> None:
-    xs[_position(xs, i)] = value
-
-
-def _slice(xs: Any, *ends: Any) -> Any:
-    first, last = (None if x is None else operator.index(x) for x in ends)
-    return xs[first:last]
-
-
-def _compared(name: str) -> Callable[[Any, Any], bool]:
-    compare = getattr(operator, name)
-    return lambda a, b: bool(compare(a, b))
-
-
-_LANGUAGE: dict[str, Callable[..., Any]] = {
-    "not": operator.not_, "is_none": lambda x: x is None, "list": lambda *xs: list(xs),
-    "tuple": lambda *xs: xs, "getitem": lambda xs, i: xs[_position(xs, i)], "setitem": _set_item,
-    "slice": _slice, "part": lambda xs, i: xs[i], "same": lambda x: x,
-    "format": lambda *xs: "".join(map(meanings.text, xs)), "float": _to_float, "int": _to_int,
-    "bool": lambda x: bool(x != 0), "number": lambda x: x, "wrap": wrapped, "unwrap": _unwrap,
-    "opttensors": list, "filled": lambda x, n: [x] * n,
-}  # fmt: skip
-for _name in "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift neg invert".split():
-    _LANGUAGE[_name] = getattr(operator, _name)
-for _name in "eq ne lt le gt ge".split():
-    _LANGUAGE[_name] = _compared(_name)
-#: by target: how a node is run (as control, by values, or with who is called), and by what
-_KNOWN: dict[str, tuple[str, Callable[..., Any]]] = {
-    target: ("control", run)
-    for target, run in {
-        "if": Interpreter.choose, "loop": Interpreter.loop, "collect": Interpreter.collect,
-        "raise": Interpreter.refuse, "return": Interpreter.leave, "break": Interpreter.leave,
-        "continue": Interpreter.leave, "core.unpack": Interpreter.unpack,
-    }.items()
-}  # fmt: skip
-
-
-def _learn(target: str) -> tuple[str, Callable[..., Any]]:
-    name = target.removeprefix("core.")
-    found: tuple[str, Callable[..., Any]]
-    if name == target:
-        op, inplace = resolve(target).op, resolve(target).form == "inplace"
-        found = "calls", lambda call, *args: call(op, inplace, list(args))
-    elif target in CHANGES and name not in _LANGUAGE:
-        found = "plain", lambda xs, *args: getattr(xs, name)(*args)
-    elif name in meanings.OPERATIONS:  # what stands for a call of other operations
-        found = "calls", meanings.OPERATIONS[name]
-    else:
-        found = "plain", _LANGUAGE.get(name) or meanings.CORE[name]
-    return _KNOWN.setdefault(target, found)
+    core = {**meanings.CORE, "wrap": wrapped, "format": lambda *xs: "".join(map(meanings.text, xs))}
+    operations = meanings.OPERATIONS

@@ -137,7 +137,7 @@ def expression(
         ("n // 2 % 3", "int", "core.mod(core.floordiv(n, 2), 3)"),
         ("x.shape[-1]", "int", "core.getitem(core.shape(x), -1)"),
         ("x.shape[:-1] + [n]", "Ints",
-         "core.concat_lists(core.slice(core.shape(x), None, -1), core.list(n))"),
+         "core.concat_lists(core.getslice(core.shape(x), None, -1), core.list(n))"),
         ("[0] * n", "Ints", "core.repeat_list(core.list(0), n)"),
         ("x.shape[::-1]", "Ints", "core.reversed_list(core.shape(x))"),
         ("x[0]", "Tensor", "select(x, 0, 0)"),

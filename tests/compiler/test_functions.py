@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from typing import Any
 
 import pytest
 
+import flambeau as torch
 from flambeau._compiler import decompose
 from flambeau._ir.frontend import compile_function
 from flambeau._ir.graph import Function, show
@@ -15,7 +17,9 @@ from flambeau._ir.graph_verify import GraphError, verify
 from flambeau._ir.types import parse_params, parse_type
 from flambeau._table.entries import entries, file_constants, overloads
 from flambeau._table.rules import compile_rule
-from flambeau._trace import table
+from flambeau._trace import on_data, table
+from flambeau._trace.fake import Fake, new
+from flambeau._trace.interp import Interpreter
 
 
 def compiled(source: str) -> Function:
@@ -150,3 +154,104 @@ def test_refusals(text: str, message: str | None) -> None:
         return
     with pytest.raises(GraphError, match=message):
         verify(f, "script")
+
+
+SCRIPTS = [
+    """
+    def f(x: Tensor, n: int) -> Tensor:
+        for i in range(n, 0, -1):
+            if i % 2 == 0:
+                continue
+            x = x * i + 1
+            if i == 3:
+                break
+        return x
+    """,
+    """
+    def f(x: Tensor, n: int) -> Tensor:
+        if n > 3:
+            return -x
+        y = x
+        while True:
+            n += 1
+            y = y + x
+            if n >= 4:
+                done = y * n
+                break
+        return done
+    """,
+    """
+    def f(x: Tensor, n: int) -> Tuple[Tensor, int]:
+        rows: Tensors = []
+        total = 0
+        for i, row in enumerate(x.unbind(0)):
+            if i >= n:
+                raise IndexError(f"row {i} of {n}")
+            rows.append(row if i % 2 == 0 else row.neg())
+            total += i * row.numel()
+        rows[0] = rows[-1] * 2
+        return torch_stack(rows), total
+    """,
+    """
+    def f(x: Tensor, n: int) -> Tensor:
+        sizes = [d for d in x.shape if d > 1]
+        known: int | None = None
+        for d, e in zip(sizes, [n, n + 1]):
+            if d == e and known is None:
+                known = d
+            elif not (d < e or d > 2 * e):
+                n += d // e
+        if known is not None and known > 2:
+            x = x.sum(dim=[0], keepdim=True)
+        return x * (n if known is None else known)
+    """,
+    """
+    def f(x: Tensor, n: int) -> Tensor:
+        out, steps = x, 0
+        while steps < n:
+            inner = 0
+            for j in range(steps):
+                if j == 2:
+                    break
+                for k in range(j):
+                    inner += k
+                inner += j
+            out, steps = out + inner, steps + 1
+        return out
+    """,
+]
+
+
+def natively(source: str, *args: Any) -> Any:
+    """What Python makes of the same source, or the error that it raises."""
+    space: dict[str, Any] = {"torch_stack": torch.stack}
+    exec("from __future__ import annotations\n" + textwrap.dedent(source), space)
+    try:
+        return space["f"](*args)
+    except IndexError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("source", SCRIPTS)
+def test_scripts_do_what_python_does(source: str, n: int) -> None:
+    f = again(compiled(source.replace("torch_stack", "stack")))
+    verify(f, "script")
+    x = torch.arange(12.0).reshape(4, 3)
+    wanted = natively(source, x, n)
+    try:
+        made = on_data.run(f, [x, n])
+        fake = Interpreter(table.evaluate_call).run(f, [new((4, 3), torch.float32), n])
+    except IndexError as error:
+        assert str(error) == wanted
+        return
+    for m, w, k in zip(*map(listed, (made, wanted, fake)), strict=True):
+        if isinstance(w, torch.Tensor):
+            assert torch.equal(m, w)
+            assert isinstance(k, Fake) and (tuple(k.shape), k.dtype) == (tuple(w.shape), w.dtype)
+        else:
+            assert m == w == k
+
+
+def listed(x: Any) -> list[Any]:
+    return list(x) if isinstance(x, tuple) else [x]
