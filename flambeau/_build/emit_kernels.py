@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from .._ir.scalars import Scalar, walk
 from .._table.kernel import Kernel
-from .._table.scalar_expr import Node, topological
 from ..ops.scalar import PRIMITIVES
 
 #: index in Compute -> C++ type of the loop
@@ -47,7 +47,7 @@ def _in_lanes(k: Kernel) -> bool:
         and not k.conditions
         and "call" in lanes
         and "" not in lanes
-        and all(n.kind in ("same", "real") for n in topological(k.outputs))
+        and all(n.type in ("same", "real") for n in walk(k.outputs))
         and all(k.result_kind(j) in ("same", "real") for j in range(len(k.outputs)))
     )
 
@@ -61,7 +61,7 @@ def _has_fixed(k: Kernel) -> bool:
         "f" in k.classes
         and not k.conditions
         and (len(k.inputs), len(k.outputs)) == (2, 1)
-        and len(_used(k, topological(k.outputs))) == 2
+        and len(_used(k, walk(k.outputs))) == 2
         and all(p.lanes == "plain" for p in k.primitives)
     )
 
@@ -82,9 +82,9 @@ _TYPES = {"same": "T", "real": "R", "bool": "bool", "complex": "C"}
 _LANES = {"same": "Lanes", "real": "Lanes"}
 
 
-def _joint(args: Sequence[Node], types: dict[str, str]) -> str:
+def _joint(args: Sequence[Scalar], types: dict[str, str]) -> str:
     """Type to which the arguments of a call are lifted."""
-    kinds = {a.kind for a in args if a.op != "const"}
+    kinds = {a.type for a in args if a.op != "const"}
     for kind in ("same", "complex", "real"):
         if kind in kinds:
             return types[kind]
@@ -98,20 +98,20 @@ class _Names:
         self.of: dict[int, str] = {}
         self.types = types
 
-    def lifted(self, n: Node, to: str) -> str:
+    def lifted(self, n: Scalar, to: str) -> str:
         lift = "lanes_of" if to == "Lanes" else f"lift<{to}>"
         if n.op == "const":
             return f"{lift}({_literal(n.value)})"
         name = self.of[id(n)]
-        return name if self.types[n.kind] == to else f"{lift}({name})"
+        return name if self.types[n.type] == to else f"{lift}({name})"
 
 
-def _call(n: Node, names: _Names, exact: str) -> str:
+def _call(n: Scalar, names: _Names, exact: str) -> str:
     op = n.op
     suffix = f"<{exact}>" if PRIMITIVES[op].guarded else ""
     if op == "where":
         c, a, b = n.args
-        t = names.types[n.kind]
+        t = names.types[n.type]
         return (
             f"s::where<{t}>({names.lifted(c, 'bool')}, {names.lifted(a, t)}, {names.lifted(b, t)})"
         )
@@ -123,7 +123,7 @@ def _call(n: Node, names: _Names, exact: str) -> str:
     return f"s::{op}{suffix}({', '.join(args)})"
 
 
-def _statements(nodes: Sequence[Node], names: _Names, exact: str, prefix: str) -> list[str]:
+def _statements(nodes: Sequence[Scalar], names: _Names, exact: str, prefix: str) -> list[str]:
     lines = []
     for n in nodes:
         if not n.args:
@@ -131,12 +131,12 @@ def _statements(nodes: Sequence[Node], names: _Names, exact: str, prefix: str) -
         name = names.of.get(id(n)) or f"{prefix}{len(names.of)}"
         value = _call(n, names, exact)
         names.of[id(n)] = name
-        lines.append(f"const {names.types[n.kind]} {name} = {value};")
+        lines.append(f"const {names.types[n.type]} {name} = {value};")
     return lines
 
 
 def _input_names(
-    k: Kernel, nodes: Sequence[Node], types: dict[str, str] = _TYPES, fixed: int | None = None
+    k: Kernel, nodes: Sequence[Scalar], types: dict[str, str] = _TYPES, fixed: int | None = None
 ) -> tuple[_Names, dict[int, str]]:
     """Names of what a loop is given, and how each input is loaded; `fixed` does not advance."""
     names = _Names(types)
@@ -145,7 +145,7 @@ def _input_names(
         if n.op == "input":
             i = k.inputs.index(str(n.value))
             names.of[id(n)] = f"x{i}"
-            kind = types[n.kind]
+            kind = types[n.type]
             read = "lanes.read" if kind == "Lanes" else f"read<{kind}>"
             load = f"{read}(in{i}{'' if i == fixed else ' + i'})"
             loads[i] = f"const {kind} x{i} = {load};"
@@ -157,7 +157,7 @@ def _input_names(
 
 def loop(k: Kernel) -> list[str]:
     """The kernel as a class template with a static `run`."""
-    nodes = topological(k.outputs)
+    nodes = walk(k.outputs)
     trig = [n.args[0] for n in nodes if n.args and PRIMITIVES[n.op].guarded]
     lines = [f"struct {k.name} {{"]
     lines += [
@@ -194,7 +194,7 @@ def _pointers(k: Kernel, used: set[int], outputs: bool) -> list[str]:
         if i in used:
             t = "uint8_t" if name in k.conditions else "memory_of<T>"
             lines.append(f"    auto* in{i} = static_cast<const {t}*>(in[{i}]);")
-    kinds = {n.value: n.kind for n in topological(k.outputs) if n.op == "param"}
+    kinds = {n.value: n.type for n in walk(k.outputs) if n.op == "param"}
     for i, name in enumerate(k.params):
         t = _TYPES[kinds.get(name, "real")]
         lines.append(f"    [[maybe_unused]] const {t} p{i} = number<{t}>(params[{i}]);")
@@ -216,11 +216,11 @@ def _out_type(k: Kernel, j: int) -> str:
     }[kind]
 
 
-def _used(k: Kernel, nodes: Sequence[Node]) -> set[int]:
+def _used(k: Kernel, nodes: Sequence[Scalar]) -> set[int]:
     return {k.inputs.index(str(n.value)) for n in nodes if n.op == "input"}
 
 
-def _body(k: Kernel, nodes: list[Node], exact: str, fixed: bool = False) -> list[str]:
+def _body(k: Kernel, nodes: list[Scalar], exact: str, fixed: bool = False) -> list[str]:
     """Statements from pointers to stores; fixed: over n elements, the last input one number."""
     number = len(k.inputs) - 1 if fixed else None
     names, loads = _input_names(k, nodes, fixed=number)
@@ -237,7 +237,7 @@ def _body(k: Kernel, nodes: list[Node], exact: str, fixed: bool = False) -> list
     return [*lines, "    }"]
 
 
-def _lanes(k: Kernel, nodes: list[Node], exact: str) -> list[str]:
+def _lanes(k: Kernel, nodes: list[Scalar], exact: str) -> list[str]:
     names, loads = _input_names(k, nodes, _LANES)
     body = [*loads.values(), *_statements(nodes, names, exact, "t")]
     body += [
@@ -255,13 +255,13 @@ def _lanes(k: Kernel, nodes: list[Node], exact: str) -> list[str]:
     ]
 
 
-def _guarded(k: Kernel, angles: Sequence[Node]) -> list[str]:
+def _guarded(k: Kernel, angles: Sequence[Scalar]) -> list[str]:
     """Chunks with an angle beyond the fast range go through the exact functions."""
-    nodes = topological(angles)
+    nodes = walk(angles)
     names, loads = _input_names(k, nodes)
     lines = _pointers(k, _used(k, nodes), outputs=False)
     body = [*loads.values(), *_statements(nodes, names, "true", "t")]
-    tests = [f"s::beyond_trig({names.lifted(a, _TYPES[a.kind])})" for a in angles]
+    tests = [f"s::beyond_trig({names.lifted(a, _TYPES[a.type])})" for a in angles]
     return [
         *lines,
         f"    for (int64_t at = 0; at < n; at += {_CHUNK}) {{",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._table import scalar_expr
 from .._table.kernel import Kernel
 from .._table.model import Op
 from .._trace import pointwise, table
@@ -13,7 +12,7 @@ from .._trace.dtypes import is_integral
 from .._trace.fake import Fake
 from .._trace.interp import Interpreter
 from ..ops.scalar import PRIMITIVES
-from .scalar import COMPLEX, REAL, REGISTER, Body, Scalar
+from .scalar import COMPLEX, REAL, REGISTER, Body, Scalar, walk
 
 
 def kernel_of(op: Op, args: Sequence[Any]) -> Kernel:
@@ -38,7 +37,7 @@ def possible(op: Op, kernel: Kernel, fakes: Sequence[Fake], given: dict[str, Any
         fakes: the tensor operands' types.
         given: arguments by name; numbers among them are known when the loop is compiled.
     """
-    nodes = scalar_expr.topological(kernel.outputs)
+    nodes = walk(kernel.outputs)
     if any(n.op in PRIMITIVES and PRIMITIVES[n.op].library for n in nodes):
         return False
     computed = pointwise.computed_dtype(op, fakes)
@@ -49,7 +48,7 @@ def possible(op: Op, kernel: Kernel, fakes: Sequence[Fake], given: dict[str, Any
     return all(isinstance(_number(d, given), int) and _number(d, given) for d in divisors)
 
 
-def _number(n: scalar_expr.Node, given: dict[str, Any]) -> Any:
+def _number(n: Scalar, given: dict[str, Any]) -> Any:
     """The number that an operand of a division is, if it is one."""
     return n.value if n.op == "const" else given.get(str(n.value))
 
@@ -77,25 +76,25 @@ def apply(
         "bool": "bool",
     }
     done: dict[int, Scalar] = {}
-    for n in scalar_expr.topological(kernel.outputs):
+    for n in walk(kernel.outputs):
         if n.op == "input":
             at = kernel.inputs.index(str(n.value))
             x = tensors[at]
             exact = computed.is_floating_point and n.value in kernel.exact and not fakes[at].ndim
-            if narrow and not exact and n.kind != "bool" and fakes[at].dtype is not computed:
+            if narrow and not exact and n.type != "bool" and fakes[at].dtype is not computed:
                 x = body.stored_as(x, computed)  # what it holds of a number
-            done[id(n)] = body.cast(x, types[n.kind])
+            done[id(n)] = body.cast(x, types[n.type])
         elif n.op == "param":
             number = params[kernel.params.index(str(n.value))]
             if narrow and computed.is_floating_point and n.value in kernel.rounded:
                 number = body.stored_as(number, computed)
             done[id(n)] = body.cast(number, types["real"])
         elif n.op == "const":
-            done[id(n)] = body.const(n.value, types[n.kind])
+            done[id(n)] = body.const(n.value, types[n.type])
         else:
             wanted = _argument_types(n, types)
             args = [body.cast(done[id(a)], t) for a, t in zip(n.args, wanted, strict=True)]
-            done[id(n)] = body.make(n.op, types[n.kind], args)
+            done[id(n)] = body.make(n.op, types[n.type], args)
     truths = REGISTER[computed] == "bool"
     made = [done[id(n)] for n in kernel.outputs]
     return [body.cast(x, "bool") if truths else x for x in made]
@@ -103,18 +102,18 @@ def apply(
 
 def primitives(kernel: Kernel) -> set[str]:
     """Names of the scalar functions that a kernel computes with."""
-    return {n.op for n in scalar_expr.topological(kernel.outputs)}
+    return {n.op for n in walk(kernel.outputs)}
 
 
-def _argument_types(n: scalar_expr.Node, types: dict[str, str]) -> list[str]:
+def _argument_types(n: Scalar, types: dict[str, str]) -> list[str]:
     """Types to which the arguments of a primitive are brought."""
     if n.op == "where":
-        return ["bool", types[n.kind], types[n.kind]]
+        return ["bool", types[n.type], types[n.type]]
     if n.op.startswith("logical_"):
         return ["bool"] * len(n.args)
     if n.op == "complex":
         return [types["real"]] * len(n.args)
-    kinds = {a.kind for a in n.args if a.op != "const"}
+    kinds = {a.type for a in n.args if a.op != "const"}
     for kind in ("same", "complex", "real"):
         if kind in kinds:
             return [types[kind]] * len(n.args)

@@ -1,20 +1,23 @@
 """Scalar expressions inside of loops: what one element is computed from.
 
-Nodes are hash-consed by a `Body`, so equal expressions are one object and are computed once. A
-node's type is the C++ type it has in a register: half formats are `float` there, integers
+A node's type is the C++ type it has in a register: half formats are `float` there, integers
 `int64_t`. The operations are the primitives of flambeau/ops/scalar.py and the few below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import flambeau
 
+from .._ir.scalars import Scalar, Scalars, rewritten, walk
 from .._ir.symexpr import Expr
 from ..ops.scalar import PRIMITIVES
+
+__all__ = [
+    "COMPLEX", "MEMORY", "REAL", "REGISTER", "REPEATED", "Body", "Scalar", "cost", "guarded",
+    "rewritten", "walk",
+]  # fmt: skip
 
 #: dtype -> (C++ type in memory, C++ type in a register)
 _TYPES = {
@@ -40,9 +43,8 @@ REAL = {"C64": "float", "C128": "double"}
 COMPLEX = {"float": "C64", "double": "C128"}
 
 
-@dataclass(frozen=True, eq=False)
-class Scalar:
-    """One value.
+class Body(Scalars):
+    """The scalars of a loop.
 
     op       value                 meaning
     load     (buffer name, Expr)   element of a buffer at a linear index
@@ -54,24 +56,6 @@ class Scalar:
     wrap     C++ type              a number reduced or rounded to what that memory type holds
     other    None                  a primitive of the table
     """
-
-    op: str
-    type: str
-    args: tuple[Scalar, ...] = ()
-    value: Any = None
-
-
-@dataclass
-class Body:
-    """Makes nodes; equal ones are the same object."""
-
-    _nodes: dict[tuple[Any, ...], Scalar] = field(default_factory=dict)
-
-    def make(self, op: str, type: str, args: Iterable[Scalar] = (), value: Any = None) -> Scalar:
-        args = tuple(args)
-        tag = (value.__class__.__name__, repr(value)) if op == "const" else value
-        key = (op, type, tuple(map(id, args)), tag)
-        return self._nodes.setdefault(key, Scalar(op, type, args, value))
 
     def load(self, buffer: str, index: Expr, dtype: Any) -> Scalar:
         """The element of a buffer, in its register type."""
@@ -105,37 +89,6 @@ class Body:
 def _holds(dtype: Any, number: Any) -> bool:
     limits = flambeau.iinfo(dtype)
     return bool(limits.min <= number <= limits.max)
-
-
-def rewritten(body: Body, x: Scalar, change: Callable[[Scalar], Scalar | None]) -> Scalar:
-    """x with every node for which `change` gives another replaced by that."""
-    done: dict[int, Scalar] = {}
-
-    def visit(n: Scalar) -> Scalar:
-        if id(n) not in done:
-            new = change(n)
-            if new is None:
-                new = body.make(n.op, n.type, map(visit, n.args), n.value) if n.args else n
-            done[id(n)] = new
-        return done[id(n)]
-
-    return visit(x)
-
-
-def walk(roots: Iterable[Scalar], known: Callable[[Scalar], object] | None = None) -> list[Scalar]:
-    """All nodes below the roots, arguments first, but not what is known or what only that needs."""
-    out: dict[int, Scalar] = {}
-
-    def visit(n: Scalar) -> None:
-        if id(n) in out or (known and known(n)):
-            return
-        for a in n.args:
-            visit(a)
-        out[id(n)] = n
-
-    for r in roots:
-        visit(r)
-    return list(out.values())
 
 
 #: cost of what is sooner computed again for every row of a tensor than put into memory

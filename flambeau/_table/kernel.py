@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .._ir.scalars import Scalar, walk
 from ..ops.scalar import PRIMITIVES, Primitive
-from .scalar_expr import Node, topological
 
 
 @dataclass
@@ -17,7 +17,7 @@ class Kernel:
 
     name: str  # an identifier
     label: str  # in messages
-    outputs: list[Node]
+    outputs: list[Scalar]
     inputs: list[str]
     params: list[str]
     conditions: frozenset[str] = frozenset()
@@ -31,7 +31,7 @@ class Kernel:
     @property
     def primitives(self) -> list[Primitive]:
         """Of every operation of the formula."""
-        return [PRIMITIVES[n.op] for n in topological(self.outputs) if n.args]
+        return [PRIMITIVES[n.op] for n in walk(self.outputs) if n.args]
 
     @property
     def cost(self) -> int:
@@ -47,7 +47,7 @@ class Kernel:
         """What output i is: "same" as is computed in, its "real" or "complex" type, or a dtype."""
         if self.results and self.results[i] != "same":
             return self.results[i]
-        kind = self.outputs[i].kind
+        kind = self.outputs[i].type
         if kind in ("bool", "complex"):
             return kind
         return (

@@ -12,13 +12,14 @@ import ast
 from dataclasses import dataclass, field
 
 from .._ir.errors import CompileError
+from .._ir.scalars import Scalar, walk
 from .._ir.types import Param
 from ..ops.scalar import PRIMITIVES
 from .kernel import Kernel
 from .model import Op
 from .pointwise_rules import jvp_rule, vjp_rule
 from .scalar_diff import cotangents
-from .scalar_expr import Graph, Node, Reader, operations, topological
+from .scalar_expr import Graph, Reader, operations
 
 _DEFAULT_CLASSES = "bifc"
 
@@ -27,9 +28,9 @@ _DEFAULT_CLASSES = "bifc"
 class Variant:
     """One path through the tests of a body."""
 
-    outputs: list[Node]
+    outputs: list[Scalar]
     kernel: Kernel
-    cotangents: list[Node | None] = field(default_factory=list)  # of each tensor parameter
+    cotangents: list[Scalar | None] = field(default_factory=list)  # of each tensor parameter
     backward: dict[tuple[int, ...], Kernel] = field(default_factory=dict)  # wanted slots -> fused
 
 
@@ -72,12 +73,12 @@ def paths(op: Op) -> list[list[tuple[ast.expr, bool]]]:
     """Tests with outcomes that lead to each return, in the order of variants."""
     out: list[list[tuple[ast.expr, bool]]] = []
 
-    def walk(stmts: list[ast.stmt], path: list[tuple[ast.expr, bool]]) -> None:
+    def follow(stmts: list[ast.stmt], path: list[tuple[ast.expr, bool]]) -> None:
         for i, stmt in enumerate(stmts):
             if isinstance(stmt, ast.If):
                 rest = stmts[i + 1 :]
-                walk([*stmt.body, *rest], [*path, (stmt.test, True)])
-                walk([*stmt.orelse, *rest], [*path, (stmt.test, False)])
+                follow([*stmt.body, *rest], [*path, (stmt.test, True)])
+                follow([*stmt.orelse, *rest], [*path, (stmt.test, False)])
                 return
             if isinstance(stmt, ast.Return):
                 out.append(path)
@@ -85,7 +86,7 @@ def paths(op: Op) -> list[list[tuple[ast.expr, bool]]]:
             if isinstance(stmt, ast.Raise):
                 return
 
-    walk(_statements(op), [])
+    follow(_statements(op), [])
     return out
 
 
@@ -94,14 +95,14 @@ def _selector(op: Op) -> ast.FunctionDef | None:
     stmts = _statements(op)
     count = 0
 
-    def walk(stmts: list[ast.stmt]) -> list[ast.stmt]:
+    def follow(stmts: list[ast.stmt]) -> list[ast.stmt]:
         nonlocal count
         out: list[ast.stmt] = []
         for i, stmt in enumerate(stmts):
             if isinstance(stmt, ast.If):
                 rest = stmts[i + 1 :]
-                then = walk([*stmt.body, *rest])
-                other = walk([*stmt.orelse, *rest])
+                then = follow([*stmt.body, *rest])
+                other = follow([*stmt.orelse, *rest])
                 out.append(ast.copy_location(ast.If(stmt.test, then, other), stmt))
                 return out
             if isinstance(stmt, ast.Return):
@@ -116,7 +117,7 @@ def _selector(op: Op) -> ast.FunctionDef | None:
                 out.append(stmt)
         return out
 
-    body = walk(stmts)
+    body = follow(stmts)
     if len(body) == 1 and isinstance(body[0], ast.Return):
         return None
     node = ast.FunctionDef(
@@ -129,17 +130,17 @@ def _selector(op: Op) -> ast.FunctionDef | None:
     return ast.fix_missing_locations(ast.copy_location(node, op.node))
 
 
-def _param(op: Op, g: Graph, p: Param) -> Node:
+def _param(op: Op, g: Graph, p: Param) -> Scalar:
     """A parameter that is no tensor; only a Number may be complex."""
     return g.param(p.name, "same" if p.type.base == "Number" and "c" in _classes(op) else "real")
 
 
-def _read(op: Op, g: Graph, path: int) -> list[Node]:
+def _read(op: Op, g: Graph, path: int) -> list[Scalar]:
     """Outputs of the `path`-th way through the body."""
     file = op.file
     classes = _classes(op)
     conditions = _conditions(op)
-    names: dict[str, Node] = {}
+    names: dict[str, Scalar] = {}
     for p in op.params:
         if p.type.is_tensor:
             kind = "bool" if p.name in conditions else "same" if "c" in classes else "real"
@@ -149,11 +150,11 @@ def _read(op: Op, g: Graph, path: int) -> list[Node]:
     reader = Reader(g, names, file)
     taken = {id(test): outcome for test, outcome in paths(op)[path]}
 
-    def walk(stmts: list[ast.stmt]) -> list[Node]:
+    def follow(stmts: list[ast.stmt]) -> list[Scalar]:
         for i, stmt in enumerate(stmts):
             if isinstance(stmt, ast.If):
                 branch = stmt.body if taken[id(stmt.test)] else stmt.orelse
-                return walk([*branch, *stmts[i + 1 :]])
+                return follow([*branch, *stmts[i + 1 :]])
             if isinstance(stmt, ast.Return) and stmt.value is not None:
                 value = stmt.value
                 items = value.elts if isinstance(value, ast.Tuple) else [value]
@@ -162,7 +163,7 @@ def _read(op: Op, g: Graph, path: int) -> list[Node]:
                 reader.assign(stmt)
         raise CompileError(f"{op.name}: a path through the body does not return", file, op.node)
 
-    return walk(_statements(op))
+    return follow(_statements(op))
 
 
 def _classes(op: Op) -> str:
@@ -177,8 +178,10 @@ def _tensor_names(op: Op) -> list[str]:
     return [p.name for p in op.params if p.type.is_tensor]
 
 
-def _kernel(op: Op, name: str, outputs: list[Node], inputs: list[str], **options: object) -> Kernel:
-    used = {str(n.value) for n in topological(outputs) if n.op == "param"}
+def _kernel(
+    op: Op, name: str, outputs: list[Scalar], inputs: list[str], **options: object
+) -> Kernel:
+    used = {str(n.value) for n in walk(outputs) if n.op == "param"}
     params = [p.name for p in op.params if p.name in used]
     promote = str(op.option("promote", "same"))
     promote = "same" if promote in ("bool", "real", "complex") else promote
@@ -222,11 +225,11 @@ def _differentiate(plan: Plan, g: Graph) -> None:
     real_only = "c" not in _classes(op)
     kind = "real" if real_only else "same"
     for i, v in enumerate(plan.variants):
-        if all(n.kind == "bool" for n in v.outputs):
+        if all(n.type == "bool" for n in v.outputs):
             return
         seeds = [  # the cotangent of a complex result is complex, whatever the operands are
             g.input(
-                "g" if len(v.outputs) == 1 else f"g{j}", "same" if n.kind == "complex" else kind
+                "g" if len(v.outputs) == 1 else f"g{j}", "same" if n.type == "complex" else kind
             )
             for j, n in enumerate(v.outputs)
         ]
@@ -249,8 +252,8 @@ def _differentiate(plan: Plan, g: Graph) -> None:
 
 
 def _explicit(
-    op: Op, g: Graph, seeds: list[Node], inputs: list[Node], v: Variant
-) -> list[Node | None]:
+    op: Op, g: Graph, seeds: list[Scalar], inputs: list[Scalar], v: Variant
+) -> list[Scalar | None]:
     rule = op.rules["vjp"]
     names = {str(n.value): n for n in [*seeds, *inputs]}
     kind = "real" if "c" not in _classes(op) else "same"
@@ -278,7 +281,7 @@ def _explicit(
     return [None if none else reader.expr(e) for e, none in zip(items, is_none, strict=True)]  # type: ignore[arg-type]
 
 
-def _use_results(g: Graph, c: Node | None, v: Variant) -> Node | None:
+def _use_results(g: Graph, c: Scalar | None, v: Variant) -> Scalar | None:
     """A derivative that is written over `y` reads the saved result, not computing it again."""
     if c is None or len(v.outputs) != 1:
         return c
@@ -290,10 +293,10 @@ def _use_results(g: Graph, c: Node | None, v: Variant) -> Node | None:
         for t in texts
     ):
         return c
-    return _replace(g, c, root, g.input("result", root.kind), {})
+    return _replace(g, c, root, g.input("result", root.type), {})
 
 
-def _replace(g: Graph, n: Node, old: Node, new: Node, done: dict[int, Node]) -> Node:
+def _replace(g: Graph, n: Scalar, old: Scalar, new: Scalar, done: dict[int, Scalar]) -> Scalar:
     if n is old:
         return new
     if not n.args:
@@ -312,7 +315,7 @@ def _fuse(op: Op, v: Variant, number: int | None) -> None:
         outputs = [v.cotangents[i] for i in slots]
         if operations(outputs) < len(slots) + 1:  # type: ignore[arg-type]
             continue  # one tensor operation each is as good
-        nodes = topological(outputs)  # type: ignore[arg-type]
+        nodes = walk(outputs)  # type: ignore[arg-type]
         if any(n.op == "underivable" for n in nodes):
             continue  # the rule refuses it
         inputs = list(dict.fromkeys(str(n.value) for n in nodes if n.op == "input"))

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from .._ir.scalars import Scalar, walk
 from .model import Op
 from .scalar_diff import tangents
-from .scalar_expr import Graph, Node, topological
+from .scalar_expr import Graph
 
 _OPERATORS = {
     "add": "({0} + {1})", "sub": "({0} - {1})", "mul": "({0} * {1})", "div": "({0} / {1})",
@@ -24,12 +25,12 @@ Path = Sequence[tuple[ast.expr, bool]]
 class _Writer:
     """Python text of nodes; shared ones become variables, numbered from `first`."""
 
-    def __init__(self, op: Op, roots: Sequence[Node], tensors: set[str], first: int = 0) -> None:
+    def __init__(self, op: Op, roots: Sequence[Scalar], tensors: set[str], first: int = 0) -> None:
         self.op = op
         self.lines: list[str] = []
         self.tensors = tensors
         self.text: dict[int, str] = {}
-        nodes = topological(roots)
+        nodes = walk(roots)
         uses: dict[int, int] = {}
         for n in nodes:
             for a in n.args:
@@ -42,7 +43,7 @@ class _Writer:
                 text = name
             self.text[id(n)] = text
 
-    def _node(self, n: Node) -> str:
+    def _node(self, n: Scalar) -> str:
         if n.op == "const":
             if n.value in (float("inf"), float("-inf")):
                 return "inf" if n.value > 0 else "(-inf)"
@@ -64,7 +65,7 @@ class _Writer:
             return n.op
         return f"{n.op}({', '.join(args)})"
 
-    def _part(self, a: Node, n: Node) -> str:
+    def _part(self, a: Scalar, n: Scalar) -> str:
         """A part of a complex number; a constant takes the other part's shape."""
         if a.op != "const":
             return self.text[id(a)]
@@ -103,12 +104,12 @@ def _tested(op: Op, paths: Sequence[Path]) -> list[str]:
     return [p.name for p in op.params if p.name in names]
 
 
-def _used(op: Op, roots: Sequence[Node]) -> set[str]:
-    return {str(n.value) for n in topological(roots) if n.op in ("input", "param")}
+def _used(op: Op, roots: Sequence[Scalar]) -> set[str]:
+    return {str(n.value) for n in walk(roots) if n.op in ("input", "param")}
 
 
 def vjp_rule(
-    op: Op, variants: Sequence[Sequence[Node | None]], paths: Sequence[Path]
+    op: Op, variants: Sequence[Sequence[Scalar | None]], paths: Sequence[Path]
 ) -> ast.FunctionDef:
     """`def _(g, …)` that returns the cotangent of each tensor parameter.
 
@@ -141,7 +142,7 @@ def vjp_rule(
 def jvp_rule(
     op: Op,
     g: Graph,
-    variants: Sequence[tuple[Sequence[Node], Sequence[Node | None]]],
+    variants: Sequence[tuple[Sequence[Scalar], Sequence[Scalar | None]]],
     paths: Sequence[Path],
     real_only: bool,
 ) -> ast.FunctionDef | None:
@@ -172,10 +173,14 @@ def jvp_rule(
 
 
 def _transposed(
-    g: Graph, cotangents: Sequence[Node | None], tensors: Sequence[str], kind: str, real_only: bool
-) -> Node | None:
+    g: Graph,
+    cotangents: Sequence[Scalar | None],
+    tensors: Sequence[str],
+    kind: str,
+    real_only: bool,
+) -> Scalar | None:
     """Tangent from an explicit rule: it is linear in `g`, and conjugate to the tangent's map."""
-    total: Node | None = None
+    total: Scalar | None = None
     for name, c in zip(tensors, cotangents, strict=True):
         if c is None:
             continue
@@ -187,7 +192,7 @@ def _transposed(
     return total
 
 
-def _substitute(g: Graph, n: Node, old: Node, new: Node, done: dict[int, Node]) -> Node:
+def _substitute(g: Graph, n: Scalar, old: Scalar, new: Scalar, done: dict[int, Scalar]) -> Scalar:
     if n is old:
         return new
     if not n.args:

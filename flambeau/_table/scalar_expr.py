@@ -1,7 +1,6 @@
-"""Scalar expressions: hash-consed graphs, read from Python syntax, simplified as they are made.
+"""Scalar expressions of the table: read from Python syntax, simplified as they are made.
 
-Owner of the meaning of the syntax of pointwise bodies. Equal expressions are one node, so common
-subexpressions are shared without a pass. Must not know C++ nor tensors.
+Owner of the meaning of the syntax of pointwise bodies. Must not know C++ nor tensors.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
 from .._ir.errors import CompileError
+from .._ir.scalars import Scalar, Scalars, walk
+from ..ops.scalar import Primitive
 
 _BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floor_divide",
@@ -25,72 +24,57 @@ _COMPARE = {
 _CONSTANTS = {"inf": math.inf, "nan": math.nan, "pi": math.pi, "True": True, "False": False}
 
 
-@dataclass(frozen=True, eq=False)
-class Node:
-    """op: "input" or "param" (value: name), "const" (value: number), or a primitive."""
+class Graph(Scalars):
+    """The scalars of an entry: "input" and "param" (value: name), "const", and primitives.
 
-    op: str
-    args: tuple[Node, ...] = ()
-    value: object = None
-    kind: str = "same"  # same | bool | real | complex
+    Types are kinds: same | bool | real | complex.
+    """
 
-    def is_const(self, x: float | None = None) -> bool:
-        return self.op == "const" and (x is None or self.value == x)
+    def __init__(self, primitives: Mapping[str, Primitive]) -> None:
+        super().__init__()
+        self.primitives = primitives
 
+    def input(self, name: str, kind: str = "same") -> Scalar:
+        return self.make("input", kind, (), name)
 
-@dataclass
-class Graph:
-    """Makes nodes; equal ones are the same object."""
+    def param(self, name: str, kind: str) -> Scalar:
+        return self.make("param", kind, (), name)
 
-    primitives: Mapping[str, object]
-    _nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
+    def const(self, value: float | bool) -> Scalar:
+        return self.make("const", "bool" if isinstance(value, bool) else "real", (), value)
 
-    def input(self, name: str, kind: str = "same") -> Node:
-        return self._make("input", (), name, kind)
-
-    def param(self, name: str, kind: str) -> Node:
-        return self._make("param", (), name, kind)
-
-    def const(self, value: float | bool) -> Node:
-        return self._make("const", (), value, "bool" if isinstance(value, bool) else "real")
-
-    def _make(self, op: str, args: tuple[Node, ...], value: object, kind: str) -> Node:
-        tag = (type(value).__name__, repr(value)) if op == "const" else value
-        key = (op, tuple(map(id, args)), tag)
-        return self._nodes.setdefault(key, Node(op, args, value, kind))
-
-    def call(self, op: str, *args: Node) -> Node:
-        """Node of a primitive applied to nodes, simplified."""
+    def call(self, op: str, *args: Scalar) -> Scalar:
+        """Scalar of a primitive applied to nodes, simplified."""
         simple = _simplify(self, op, args)
         if simple is not None:
             return simple
         primitive = self.primitives[op]
-        kind = primitive.kind  # type: ignore[attr-defined]
+        kind = primitive.kind
         if op in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not") and all(
-            a.kind == "bool" for a in args
+            a.type == "bool" for a in args
         ):
             op, kind = op.replace("bitwise", "logical"), "bool"
         if kind == "same":
             carried = args[1:] if op == "where" else args
-            kinds = {a.kind for a in carried if a.op != "const"} - {"bool"}
+            kinds = {a.type for a in carried if a.op != "const"} - {"bool"}
             if "same" in kinds:
                 kind = "same"
             elif "complex" in kinds:
                 kind = "complex"
-            elif carried and all(a.kind == "bool" for a in carried):
+            elif carried and all(a.type == "bool" for a in carried):
                 kind = "bool" if op == "where" else "same"
             else:
                 kind = "real"
-        return self._make(op, tuple(args), None, kind)
+        return self.make(op, kind, args)
 
 
-def _number(node: Node) -> float | None:
+def _number(node: Scalar) -> float | None:
     if node.op == "const" and not isinstance(node.value, bool):
-        return float(node.value)  # type: ignore[arg-type]
+        return float(node.value)
     return None
 
 
-def _simplify(g: Graph, op: str, args: tuple[Node, ...]) -> Node | None:
+def _simplify(g: Graph, op: str, args: tuple[Scalar, ...]) -> Scalar | None:
     """The simpler form of a call, or None. Rules hold for every type a body may run in."""
     values = [_number(a) for a in args]
     folded = _fold(op, args, values)
@@ -144,9 +128,9 @@ def _simplify(g: Graph, op: str, args: tuple[Node, ...]) -> Node | None:
             return a
         case "pow", (a, _), (_, 2.0):
             return g.call("mul", a, a)
-        case "conj" | "real", (x,), _ if x.kind in ("real", "bool"):
+        case "conj" | "real", (x,), _ if x.type in ("real", "bool"):
             return x
-        case "imag", (x,), _ if x.kind in ("real", "bool"):
+        case "imag", (x,), _ if x.type in ("real", "bool"):
             return g.const(0)
         case "conj", (x,), _ if x.op == "conj":
             return x.args[0]
@@ -155,32 +139,32 @@ def _simplify(g: Graph, op: str, args: tuple[Node, ...]) -> Node | None:
     return None
 
 
-def _zero_or_one(where: Node) -> bool:
+def _zero_or_one(where: Scalar) -> bool:
     return any(a.is_const(0) or (a.op == "where" and _zero_or_one(a)) for a in where.args[1:])
 
 
-def _fold(op: str, args: tuple[Node, ...], values: list[float | None]) -> float | None:
+def _fold(op: str, args: tuple[Scalar, ...], values: list[float | None]) -> float | None:
     if any(v is None for v in values) or not values:
         return None
     raw = [a.value for a in args]
     try:
         match op, raw:
             case "add", [a, b]:
-                return a + b  # type: ignore[operator]
+                return a + b
             case "sub", [a, b]:
-                return a - b  # type: ignore[operator]
+                return a - b
             case "mul", [a, b]:
-                return a * b  # type: ignore[operator]
+                return a * b
             case "div", [a, b] if b:
-                return a / b  # type: ignore[operator]
+                return a / b
             case "neg", [a]:
-                return -a  # type: ignore[operator]
-            case "sqrt", [a] if a >= 0:  # type: ignore[operator]
-                return math.sqrt(a)  # type: ignore[arg-type]
-            case "log", [a] if a > 0:  # type: ignore[operator]
-                return math.log(a)  # type: ignore[arg-type]
+                return -a
+            case "sqrt", [a] if a >= 0:
+                return math.sqrt(a)
+            case "log", [a] if a > 0:
+                return math.log(a)
             case "exp", [a]:
-                return math.exp(a)  # type: ignore[arg-type]
+                return math.exp(a)
     except OverflowError:
         return None
     return None
@@ -189,18 +173,18 @@ def _fold(op: str, args: tuple[Node, ...], values: list[float | None]) -> float 
 class Reader:
     """Evaluates straight-line Python syntax to nodes; `names` maps variables to nodes."""
 
-    def __init__(self, graph: Graph, names: dict[str, Node], file: str) -> None:
+    def __init__(self, graph: Graph, names: dict[str, Scalar], file: str) -> None:
         self.graph, self.names, self.file = graph, names, file
 
     def fail(self, message: str, node: ast.AST) -> CompileError:
         return CompileError(message, self.file, node)
 
-    def text(self, source: str) -> Node:
-        """Node of an expression given as text."""
+    def text(self, source: str) -> Scalar:
+        """Scalar of an expression given as text."""
         return self.expr(ast.parse(source, mode="eval").body)
 
-    def expr(self, e: ast.expr) -> Node:
-        """Node of an expression."""
+    def expr(self, e: ast.expr) -> Scalar:
+        """Scalar of an expression."""
         call = self.graph.call
         match e:
             case ast.Constant(value=bool() | int() | float() as value):
@@ -232,7 +216,7 @@ class Reader:
             ):
                 if name not in self.graph.primitives:
                     raise self.fail(f"unknown scalar function s.{name}", e)
-                want = len(self.graph.primitives[name].args)  # type: ignore[attr-defined]
+                want = len(self.graph.primitives[name].args)
                 if len(args) != want:
                     raise self.fail(f"s.{name} takes {want} arguments, got {len(args)}", e)
                 return call(name, *(self.expr(a) for a in args))
@@ -253,24 +237,6 @@ class Reader:
                 raise self.fail(f"not allowed in a pointwise body: {ast.unparse(stmt)}", stmt)
 
 
-def topological(roots: Iterable[Node]) -> list[Node]:
-    """All nodes below the roots, arguments first."""
-    out: list[Node] = []
-    seen: set[int] = set()
-
-    def visit(n: Node) -> None:
-        if id(n) in seen:
-            return
-        seen.add(id(n))
-        for a in n.args:
-            visit(a)
-        out.append(n)
-
-    for r in roots:
-        visit(r)
-    return out
-
-
-def operations(roots: Iterable[Node]) -> int:
+def operations(roots: Iterable[Scalar]) -> int:
     """How many primitives the roots apply, conjugation aside."""
-    return sum(1 for n in topological(roots) if n.args and n.op not in ("conj", "real"))
+    return sum(1 for n in walk(roots) if n.args and n.op not in ("conj", "real"))
