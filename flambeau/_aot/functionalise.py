@@ -10,7 +10,7 @@ from typing import Any
 
 import flambeau
 
-from .._ir.graph import Graph, Node, TensorType, Value, dim
+from .._ir.graph import Block, Graph, Node, TensorType, Value, copied, dim
 from .._ir.symexpr import Expr
 from .._ir.symscalar import FloatExpr, SymFloat
 from .._ir.targets import resolve
@@ -75,12 +75,12 @@ def _custom(recorder: PrimitiveRecorder, node: Node, values: dict[Value, Any]) -
     for r in results:
         r.requires_grad = True
     recorder.add(node.target, made, results)
-    recorder.graph.nodes[-1].rule = node.rule
+    recorder.graph.nodes[-1].blocks = (copied(node.blocks[0], recorder.builder.value),)
     values.update(zip(node.outs, results, strict=True))
 
 
-def run_rule(recorder: PrimitiveRecorder, rule: Graph, inputs: list[Any]) -> list[Any]:
-    """What a rule's graph makes of tensors; None where it gives no cotangent."""
+def run_rule(recorder: PrimitiveRecorder, rule: Block, inputs: list[Any]) -> list[Any]:
+    """What a rule makes of tensors; None where it gives no cotangent."""
     values: dict[Value, Any] = dict(zip(rule.inputs, inputs, strict=True))
     for node in rule.nodes:
         _run(recorder, node, values)

@@ -52,7 +52,7 @@ def eliminate_common(graph: Graph) -> Graph:
     for node in graph.nodes:
         args = map_values(node.args, lambda v: same.get(v, v))
         if node.rule is not None:  # equal values may have derivatives that differ
-            nodes.append(Node(node.target, args, node.outs, node.where, node.grad, node.rule))
+            nodes.append(Node(node.target, args, node.outs, node.where, node.grad, node.blocks))
             continue
         key = (node.target, _key(args), node.grad)
         first = seen.get(key)

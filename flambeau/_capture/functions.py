@@ -11,7 +11,7 @@ from typing import Any
 
 import flambeau
 from flambeau import _C
-from flambeau._ir.graph import CUSTOM, Graph, Node, TensorType, Value, values_of
+from flambeau._ir.graph import CUSTOM, Block, Node, TensorType, Value, copied, values_of
 from flambeau._ir.targets import resolve
 from flambeau._trace.fake import Fake
 from flambeau._trace.record import is_inexact
@@ -99,14 +99,14 @@ def _with_derivative(f: Frame, cls: Any, context: Context, outs: Any, args: Any)
         wanted.append(a)
         results.append(None if g is None else recorder.read(session.fake(g)))
     tangents = tuple(recorder.read(session.fake(t)) for t in cotangents.values())
-    rule = _rule(cls, recorder.env, nodes, tangents, tuple(results))
+    rule = _rule(cls, nodes, tangents, tuple(results))
     given = rule.inputs[: len(rule.inputs) - len(tangents)]
     made = [session.fake(x) for x in own]
     copies = [Fake(x.dtype, x.shape, x.strides, x.device) for x in made]
     of_program = (tuple(map(recorder.read, (session.fake(x) for x in xs))) for xs in (own, wanted))
     types = tuple(x.type for x in copies)
     node = recorder.builder.add(CUSTOM, (*of_program, given), types, recorder.env.locate(), True)
-    node.rule = rule
+    node.blocks = (copied(rule, recorder.builder.value),)
     for x, v in zip(copies, node.outs, strict=True):
         x.value = v
     shown: dict[int, Any] = {}
@@ -158,9 +158,9 @@ def _nothing(f: Frame, x: Any) -> Any:
 
 
 def _rule(
-    cls: Any, env: Any, nodes: list[Node], tangents: tuple[Value, ...], results: tuple[Any, ...]
-) -> Graph:
-    """The graph of a backward; what it takes from the program are its first inputs."""
+    cls: Any, nodes: list[Node], tangents: tuple[Value, ...], results: tuple[Any, ...]
+) -> Block:
+    """The block of a backward; what it takes from the program are its first inputs."""
     inside = {*tangents, *(v for n in nodes for v in n.outs)}
     free: dict[Value, None] = {}
     for n in nodes:
@@ -173,4 +173,4 @@ def _rule(
     free.update((v, None) for v in values_of(results) if v not in inside)
     if not all(isinstance(v.type, TensorType) for v in free):
         raise Break(f"{cls.__qualname__}.backward takes a number that varies")
-    return Graph((*free, *tangents), nodes, results, env)
+    return Block((*free, *tangents), nodes, results)

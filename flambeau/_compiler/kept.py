@@ -23,7 +23,7 @@ import flambeau
 from flambeau import _C
 
 from .._ir import plain, symexpr
-from .._ir.graph import Graph, Node, TensorType, Value
+from .._ir.graph import Block, Graph, Node, TensorType, Value
 from .._ir.logs import enabled
 from .._ir.native import Function, Part, Program
 from .._ir.settings import current
@@ -214,7 +214,9 @@ def _file(key: str) -> str:
 
 def _key(graph: Graph, wanted: Sequence[bool]) -> str:
     modes = (flambeau.get_default_dtype(), flambeau.is_grad_enabled(), _settings())
-    described = (modes, tuple(wanted), _state(graph.env), _graph(graph, graph.env))
+    if graph.attached:
+        raise plain.NotPlain("a graph with tensors of its own")
+    described = (modes, tuple(wanted), _state(graph.env), _block(graph))
     numbers: dict[Value, int] = {}
 
     def other(x: Any) -> Any:
@@ -266,15 +268,12 @@ def _state(env: ShapeEnv) -> Any:
     return symbols, [[(g.relation, g.expr) for g in some] for some in lists]
 
 
-def _graph(graph: Graph, env: ShapeEnv) -> Any:
-    if graph.env is not env or graph.attached:
-        raise plain.NotPlain("a graph of another environment, or with tensors of its own")
-    return (graph.inputs, [_node(n, env) for n in graph.nodes], graph.outputs)
+def _block(block: Block) -> Any:
+    return (block.inputs, [_node(n) for n in block.nodes], block.outputs)
 
 
-def _node(node: Node, env: ShapeEnv) -> Any:
-    rule = None if node.rule is None else _graph(node.rule, env)
-    return (node.target, node.args, node.outs, node.grad, rule)
+def _node(node: Node) -> Any:
+    return (node.target, node.args, node.outs, node.grad, [_block(b) for b in node.blocks])
 
 
 @cache

@@ -92,9 +92,9 @@ Arg = Any
 
 # Note [Derivatives of their own]
 # `custom_gradient(made, wanted, given)` copies the tensors `made`. Gradients of its results flow
-# to `wanted` by the node's `rule`: a graph of `given` and of the cotangents of all results, which
-# gives a cotangent (or None) for each of `wanted`. Such a node is no entry of the table. It
-# occurs in captured graphs, and in functional ones until they are differentiated.
+# to `wanted` by the node's block, the rule: it takes `given` and the cotangents of all results,
+# sees nothing else, and gives a cotangent (or None) for each of `wanted`. Such a node is no entry
+# of the table. It occurs in captured graphs, and in functional ones until they are differentiated.
 #: The target of nodes that give tensors a derivative of the user's own.
 CUSTOM = "custom_gradient"
 
@@ -124,17 +124,13 @@ CHANGES = ("core.append", "core.extend", "core.insert", "core.pop", "core.setite
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """One call; without `grad` it runs as under no_grad.
-
-    `rule` is for the one target that is no entry, see Note [Derivatives of their own].
-    """
+    """One call; without `grad` it runs as under no_grad."""
 
     target: str
     args: tuple[Arg, ...]
     outs: tuple[Value, ...]
     where: Where | None = None
     grad: bool = True
-    rule: Graph | None = None
     blocks: tuple[Block, ...] = ()
 
     @property
@@ -142,6 +138,11 @@ class Node:
         """The only result."""
         (value,) = self.outs
         return value
+
+    @property
+    def rule(self) -> Block | None:
+        """The block of a node that is no entry, see Note [Derivatives of their own]."""
+        return self.blocks[0] if self.target == CUSTOM else None
 
     @property
     def is_call(self) -> bool:
@@ -275,6 +276,23 @@ class Builder:
         return node
 
 
+def copied(block: Block, value: Callable[[ValueType], Value]) -> Block:
+    """The same straight-line block with values of its own."""
+    made = {v: value(v.type) for v in block.values()}
+
+    def put(b: Block) -> Block:
+        return Block(take(b.inputs), [node(n) for n in b.nodes], take(b.outputs))
+
+    def node(n: Node) -> Node:
+        outs, blocks = take(n.outs), tuple(map(put, n.blocks))
+        return Node(n.target, take(n.args), outs, n.where, n.grad, blocks)
+
+    def take(args: tuple[Arg, ...]) -> Any:
+        return map_values(args, lambda v: made.get(v, v))
+
+    return put(block)
+
+
 def renumbered(block: B) -> B:
     """The same block, its values numbered in the order of definition."""
     for i, v in enumerate(block.values()):
@@ -350,7 +368,10 @@ def show_node(node: Node) -> str:
 
 
 #: what stands before the blocks of a node
-LABELS = {"if": ("then", "else"), "loop": ("while", "do"), "collect": ("when", "each")}
+LABELS = {
+    "if": ("then", "else"), "loop": ("while", "do"), "collect": ("when", "each"),
+    CUSTOM: ("backward",),
+}  # fmt: skip
 
 
 def _lines(block: Block, pad: str, function: str = "") -> Iterator[str]:
@@ -358,9 +379,6 @@ def _lines(block: Block, pad: str, function: str = "") -> Iterator[str]:
         text = pad + show_node(n)
         # Within a function of the language its line says where a node is.
         yield text.removesuffix(str(n.where)) + str(n.where.line) if function and n.where else text
-        if n.rule is not None:
-            rule = show(n.rule).splitlines()
-            yield from (f"{pad}  backward {line}" for line in rule[len(n.rule.env.symbols) :])
         for label, b in zip(LABELS.get(n.target, ())[-len(n.blocks) :], n.blocks, strict=False):
             yield f"{pad}{label}({_defined(b.inputs)}):"
             yield from _lines(b, pad + "  ", function)

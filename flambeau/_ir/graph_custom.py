@@ -1,5 +1,5 @@
 """Runs a derivative of the user's own, see Note [Derivatives of their own]: an autograd function
-whose backward is the rule's graph. Knows no entry of the table.
+whose backward is the rule. Knows no entry of the table.
 """
 
 from __future__ import annotations
@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .graph import Graph, Node
+from .graph import Block, Node
 
-Prepare = Callable[[Graph], Callable[..., tuple[Any, ...]]]
+Prepare = Callable[[Block], Callable[..., tuple[Any, ...]]]
 
 
 def custom_caller(node: Node, prepare: Prepare) -> Callable[..., tuple[Any, ...]]:

@@ -7,10 +7,9 @@
       return %2
 
 Strides follow the shape in braces where they are not contiguous, a device other than the CPU after
-an `@`, and `no_grad` precedes the target of a node that runs without recording. The graph of a
-derivative of the user's own follows its node, each line after `backward`; it is not read back. In
-arguments, strings are quoted, a dtype is written as in types, and other objects of the library by
-their names. A function is written alike, with its nested blocks below their nodes:
+an `@`, and `no_grad` precedes the target of a node that runs without recording. In arguments,
+strings are quoted, a dtype is written as in types, and other objects of the library by their names.
+A function is written alike. Nested blocks follow their nodes:
 
     def halve(%n.0: int) -> int:  # ops.py:3 in halve
       %1: bool = core.gt(%n.0, 1)  # 4
@@ -251,8 +250,6 @@ def _read(p: _Parser, block: Block, line: str) -> Block | None:
         block.nodes.append(p.node(line))
     elif line.startswith("guard "):
         p.guard(line)
-    elif line.startswith("backward "):
-        raise ValueError("a derivative of the user's own cannot be read back")
     elif line.startswith("graph("):
         block.inputs = p.defined(line.removeprefix("graph(").removesuffix("):"))
     elif isinstance(block, Function) and (head := _HEAD.fullmatch(line)):

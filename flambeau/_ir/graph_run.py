@@ -12,7 +12,7 @@ from typing import Any
 import flambeau
 from flambeau import _C
 
-from .graph import Graph, Node, Value, values_of
+from .graph import Block, Graph, Node, Value, values_of
 from .graph_custom import custom_caller
 from .symbols import ShapeEnv
 from .symexpr import Expr
@@ -101,7 +101,7 @@ def call_in_place(target: Target, args: tuple[Any, ...]) -> Any:
     return method(args[0], *plain, **named)
 
 
-def _last_uses(graph: Graph) -> list[list[Value]]:
+def _last_uses(graph: Block) -> list[list[Value]]:
     """For each node, the values that nothing needs after it."""
     seen = set(values_of(graph.outputs))
     out: list[list[Value]] = []
@@ -112,7 +112,7 @@ def _last_uses(graph: Graph) -> list[list[Value]]:
     return out[::-1]
 
 
-def prepare(graph: Graph) -> Callable[..., tuple[Any, ...]]:
+def prepare(graph: Block) -> Callable[..., tuple[Any, ...]]:
     """A function of the graph's inputs (but for attached ones) that gives its outputs.
 
     It also takes the values of symbols, for graphs whose inputs do not tell them.
@@ -130,16 +130,18 @@ def prepare(graph: Graph) -> Callable[..., tuple[Any, ...]]:
         fresh = isinstance(first, Value) and first in empties and len(uses[first]) == 1
         steps.append((node, _caller(node, fresh), dead))
 
+    env = graph.env if isinstance(graph, Graph) else ShapeEnv()
+    attached = graph.attached if isinstance(graph, Graph) else ()
+
     def call(*inputs: Any, sizes: Mapping[str, int] | None = None) -> tuple[Any, ...]:
-        given = (*inputs, *graph.attached)
+        given = (*inputs, *attached)
         if len(given) != len(graph.inputs):
             raise TypeError(
-                f"graph: expected {len(graph.inputs) - len(graph.attached)} inputs, "
-                f"got {len(inputs)}"
+                f"graph: expected {len(graph.inputs) - len(attached)} inputs, got {len(inputs)}"
             )
         values: Values = dict(zip(graph.inputs, given, strict=True))
         if not sizes:
-            sizes = bindings(graph.env, given) if graph.env.symbols else {}
+            sizes = bindings(env, given) if env.symbols else {}
         for node, function, dead in steps:
             args = _fetch(node.args, values, sizes)
             if node.rule is not None:

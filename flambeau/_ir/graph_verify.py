@@ -117,7 +117,7 @@ class _Verifier:
 
     def call(self, node: Node, text: str) -> None:
         if node.target == CUSTOM:
-            return _custom(node, text)
+            return self.custom(node, text)
         if node.target.startswith("core."):
             return self.core(node, text)
         op = _target(node, self.level, text)
@@ -129,6 +129,20 @@ class _Verifier:
         if [v.type for v in node.outs] != ([] if given.base == "None" else [given.plain()]):
             raise GraphError(f"graph: {op.uid} gives {given}: {text}")
         return None
+
+    def custom(self, node: Node, text: str) -> None:
+        """See Note [Derivatives of their own]."""
+        rule = node.blocks[0] if node.blocks else None
+        if rule is None:
+            raise GraphError(f"graph: a derivative of its own without a rule: {text}")
+        made, wanted, given = node.args
+        if [v.type for v in made] != [v.type for v in node.outs]:
+            raise GraphError(f"graph: the results are copies of other tensors: {text}")
+        if len(rule.inputs) != len(given) + len(made) or len(rule.outputs) != len(wanted):
+            raise GraphError(f"graph: the rule is one of other values: {text}")
+        inner = _Verifier("captured", self.env, rule)
+        inner.ids = self.ids
+        inner.block(rule, set(), {}, (), text)
 
     def core(self, node: Node, text: str) -> None:
         """An intrinsic: its name, and its types where it has a signature."""
@@ -248,23 +262,6 @@ def _seen(args: tuple[Any, ...], defined: set[Value], text: str) -> None:
     for v in values_of(args):
         if v not in defined:
             raise GraphError(f"graph: {v} is used before it is defined: {text}")
-
-
-def _custom(node: Node, text: str) -> None:
-    """See Note [Derivatives of their own]."""
-    rule = node.rule
-    if rule is None:
-        raise GraphError(f"graph: a derivative of its own without a rule: {text}")
-    made, wanted, given = node.args
-    if [v.type for v in made] != [v.type for v in node.outs]:
-        raise GraphError(f"graph: the results are copies of other tensors: {text}")
-    if len(rule.inputs) != len(given) + len(made) or len(rule.outputs) != len(wanted):
-        raise GraphError(f"graph: the rule is one of other values: {text}")
-    defined = set(rule.inputs)
-    for n in rule.nodes:
-        _seen(n.args, defined, text)
-        defined.update(n.outs)
-    _seen(rule.outputs, defined, text)
 
 
 def _target(node: Node, level: str, text: str) -> Entry:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._ir.graph import CUSTOM, Graph, Value
+from .._ir.graph import CUSTOM, Block, Value
 from .._ir.symbols import ShapeEnv
 from .._ir.targets import updated
 from .._table.entries import known, record
@@ -167,7 +167,7 @@ class PrimitiveRecorder(Recorder):
         g = self.builder.value(x.type)
         args = ((value,), (x.value,), ())
         node = self.builder.add(CUSTOM, args, (x.type,), self.env.locate(), True)
-        node.rule = Graph((g,), [], (g,), self.env)
+        node.blocks = (Block((g,), [], (g,)),)
         return node.out
 
     def conform(self, new: Fake, x: Fake) -> Fake:

@@ -107,6 +107,38 @@ def test_refusals(line, message):
         verify(parse(text), "primitive")
 
 
+CUSTOM = """\
+graph(%0: f32[2], %1: f32[2]):
+  %2: f32[2] = exp(%0)
+  %3: f32[2] = custom_gradient((%2,), (%0, %1), (%2,))  # model.py:12 in Net.forward
+  backward(%4: f32[2], %5: f32[2]):
+    %6: f32[2] = mul(%5, %4)
+    yield %6, None
+  return %3
+"""
+
+
+def test_derivatives_of_their_own_are_read_back():
+    g = parse(CUSTOM)
+    assert show(g) == CUSTOM and verify(g, "functional").nodes[1].rule.outputs[1] is None
+    assert [v.id for v in g.values()] == list(range(7))
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "message"),
+    [
+        ("mul(%5, %4)", "mul(%5, %0)", "%0 is used before"),  # it sees what it is given alone
+        ("mul(%5, %4)", "mull(%5, %4)", "no entry mull"),
+        ("(%0, %1), (%2,)", "(%0,), (%2,)", "the rule is one of other values"),
+        ("%4: f32[2], %5", "%2: f32[2], %5", "%2 is defined twice"),
+        ("custom_gradient((%2,)", "custom_gradient((%2, %2)", "copies of other tensors"),
+    ],
+)
+def test_rules_are_verified(line, other, message):
+    with pytest.raises(GraphError, match=message):
+        verify(parse(CUSTOM.replace(line, other).replace("mul(%5, %4)", "mul(%5, %5)")), "captured")
+
+
 def test_use_before_definition():
     b = Builder(ShapeEnv())
     b.graph.nodes.append(Node("neg", (Value(5, tensor((2,))),), (Value(6, tensor((2,))),)))

@@ -8,6 +8,8 @@ import pytest
 
 import flambeau as torch
 from flambeau import nn
+from flambeau._ir.graph_parse import parse
+from flambeau._ir.graph_verify import verify
 
 from .programs_library import Cube, Reversal, Scaled, Straight
 from .test_interpreter import captured
@@ -166,12 +168,14 @@ def test_what_graphs_cannot_say_is_left_to_eager(cls, reason):
     assert any(reason in (p.reason or "") for p in compiled._flambeau_config.parts)
 
 
-def test_the_graph_is_printed():
+def test_the_graph_is_printed_and_read_back():
     compiled = captured(lambda x: Cube.apply(x))
     compiled(torch.ones(2, requires_grad=True))
-    text = str(compiled._flambeau_config.parts[0].graph)
+    graph = compiled._flambeau_config.parts[0].graph
+    text = str(verify(graph))
     assert "custom_gradient((%1,), (%0,), (%0,))" in text
-    assert "backward graph(%0: f32[2], %2: f32[2]):" in text
+    assert "\n  backward(%7: f32[2], %8: f32[2]):\n" in text
+    assert str(verify(parse(text))) == text
 
 
 def test_backward_twice_is_refused():
