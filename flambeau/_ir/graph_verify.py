@@ -61,9 +61,9 @@ def verify(graph: B, level: str = "captured") -> B:
     return graph
 
 
-def checked(graph: Graph, level: str) -> Graph:
-    """The graph, verified where FLAMBEAU_VERIFY asks for it, as the tests do: what the passes make
-    is right by construction, and verifying costs about as much as making it."""
+def checked(graph: B, level: str) -> B:
+    """The graph or function, verified where FLAMBEAU_VERIFY asks for it, as the tests do: what the
+    passes make is right by construction, and verifying costs about as much as making it."""
     return verify(graph, level) if os.environ.get("FLAMBEAU_VERIFY") else graph
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from .._ir.frontend import compile_function
 from .._ir.graph import Function
+from .._ir.graph_verify import checked
 from .._ir.types import INT, parse_params
 from .._table.entries import file_constants, overloads, record
 from .._table.facts import (
@@ -36,13 +37,14 @@ from .meanings import CORE, DataDependent
 def body(uid: str) -> Function | None:
     """Typed IR of an entry's body; of a pointwise entry, its checks."""
     op = record(uid)
+    pointed = op.kind == "pointwise"
+    node = pointwise.plan(uid).selector if pointed else op.node
+    if node is None:
+        return None
+    returns = INT if pointed else body_returns(op)
     constants = file_constants(op.file)
-    if op.kind == "pointwise":
-        selector = pointwise.plan(uid).selector
-        if selector is None:
-            return None
-        return compile_function(selector, op.params, INT, op.file, overloads, constants)
-    return compile_function(op.node, op.params, body_returns(op), op.file, overloads, constants)
+    made = compile_function(node, op.params, returns, op.file, overloads, constants)
+    return checked(made, "table")
 
 
 @dataclass
@@ -70,7 +72,7 @@ def vjp(uid: str) -> VjpRule | None:
     slots = tensor_slots(op)
     wanted = [grad_type(op.params[i].type) for i in slots]
     function, params = compile_rule(op, rule, wanted, overloads, file_constants(op.file))
-    return VjpRule(function, params, slots, bool(rule.options.get("undefined")))
+    return VjpRule(checked(function, "table"), params, slots, bool(rule.options.get("undefined")))
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import random
 import textwrap
 from typing import Any
 
@@ -113,6 +114,25 @@ def test_text_of_control_flow() -> None:
     verify(f, "script")
     with pytest.raises(GraphError, match="%x.0 has the unknown type Tensor"):
         verify(again(f), "captured")
+
+
+def test_damaged_text_is_refused_or_still_a_text() -> None:
+    r = random.Random(7)
+    texts = [show(compiled(source.replace("torch_stack", "stack"))) for source in SCRIPTS]
+    put = ["", "%7", "(", "]", "'", "n.1", "-1", " = ", "\n", "  ", "do():", "yield ", "9" * 30]
+    refused = 0
+    for _ in range(600):
+        text = r.choice(texts)
+        at, n = r.randrange(len(text)), r.randrange(1, 12)
+        damaged = text[:at] + r.choice(put) + text[at + (n if r.random() < 0.5 else 0) :]
+        try:
+            shown = show(parse_function(damaged))
+        except ValueError as error:
+            assert str(error).startswith("graph text, line "), damaged
+            refused += 1
+        else:
+            assert show(parse_function(shown)) == shown, damaged
+    assert refused > 250
 
 
 REFUSED = [
