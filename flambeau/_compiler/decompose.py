@@ -27,9 +27,9 @@ def rule(uid: str) -> Function | None:
     found = op.rules.get("decompose")
     if found is None:
         return None
-    return compile_function(
-        found.node, op.params, op.returns, op.file, overloads, file_constants(op.file)
-    )
+    constants = file_constants(op.file)
+    node, returns = found.node, op.returns
+    return compile_function(node, op.params, returns, op.file, overloads, constants, placed=True)
 
 
 def decompose(graph: Graph) -> Graph:

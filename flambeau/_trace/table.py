@@ -43,7 +43,8 @@ def body(uid: str) -> Function | None:
         return None
     returns = INT if pointed else body_returns(op)
     constants = file_constants(op.file)
-    made = compile_function(node, op.params, returns, op.file, overloads, constants)
+    placed = not pointed
+    made = compile_function(node, op.params, returns, op.file, overloads, constants, placed)
     return checked(made, "table")
 
 

@@ -109,6 +109,19 @@ def test_factories_and_python_values():
     assert got[2] == 12
 
 
+@pytest.mark.parametrize("level", ["captured", "primitive"])
+def test_what_a_body_makes_is_where_its_tensors_are(level):
+    def f(x):
+        found = x.topk(2), x.mode(), x.cummax(0), x.kthvalue(2)
+        return *found, torch.trapezoid(x[:1], dim=0), torch.mvlgamma(x + 5, 2)
+
+    x = torch.ones(4, 5, device="meta")
+    graph = trace(f, [x], level)
+    assert [str(v.type.device) for v in flat(graph.outputs)] == ["meta"] * 10
+    assert {str(v.type.device) for v in graph.values()} == {"meta"}
+    assert [str(t.device) for t in flat(f(x))] == ["meta"] * 10
+
+
 def test_values_are_refused():
     with pytest.raises(DataDependent):
         trace(lambda x: x if x.sum() > 0 else -x, [torch.ones(2)])
