@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import random
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,6 +65,18 @@ def test_bodies_and_rules_are_read_back(family: str) -> None:
             for f in functions(uid):
                 verify(f, "table")
                 verify(again(f), "table")
+
+
+def test_the_design_page_shows_what_is_printed() -> None:
+    f = compiled("""
+        def f(x: Tensor, n: int) -> Tensor:
+            total = 0
+            for i in range(n):
+                total += i
+            return x * total
+    """)
+    page = (Path(__file__).parents[2] / "docs" / "design" / "ir.md").read_text()
+    assert show(f).replace("script.py", "model.py") in page
 
 
 def test_text_of_control_flow() -> None:
