@@ -33,6 +33,8 @@ _OPERATORS = {
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _CHECKED = {"add": "plus", "sub": "minus", "mul": "times"}  # of whole numbers
 _CASTS = ("float", "int", "bool", "number", "wrap", "unwrap", "opttensors", "filled")
+#: whose first argument is not asked for a member
+_PLAIN = ("neg", "invert", "getitem", "getslice", "part", "pop")
 _SPECIAL_DTYPES = {"bool_": "Bool", "bfloat16": "BFloat16"}
 
 
@@ -137,16 +139,17 @@ _FORMATS = {
     "number": "Scalar({0})",
     "wrap": "flambeau::wrapped_number({0})",
     "opttensors": "OptTensors({0}.begin(), {0}.end())",
+    "is_none": "!{0}.has_value()",
+    "getitem": "py::at({all})",
+    "getslice": "py::slice({all})",
+    "part": "std::get<{1}>({0})",
+    "pop": "py::pop({all})",
+    "filled": "Ints({1}, {0})",
 }
 #: the same on a DType: free functions
-_DTYPE_FUNCTIONS = (
-    "is_floating_point",
-    "is_complex",
-    "is_signed",
-    "is_inexact",
-    "is_integral",
-    "itemsize",
-)
+_DTYPE_FUNCTIONS = "is_floating_point is_complex is_signed is_inexact is_integral itemsize".split()
+#: members of the same name
+_MEMBERS = "is_floating_point is_complex is_integral is_contiguous size stride".split()
 
 
 def named_constant(name: str) -> str:
@@ -273,19 +276,11 @@ class ExprEmitter:
                 return f"{self.free(name)}({self.expr(n.args[0])})"
             if name == "is_bool":
                 return f"({self.expr(n.args[0])} == DType::Bool)"
-        plain = name in _CASTS or name in ("neg", "invert")  # of these no member is asked
-        first = self.expr if plain else self.member
+        first = self.expr if name in _CASTS or name in _PLAIN else self.member
         args = [first(n.args[0]), *self.many(n.args[1:])] if n.args else []
         if name in ("size", "stride") and len(args) == 1:
             return f"{args[0]}.{'sizes' if name == 'size' else 'strides'}()"
-        if name in (
-            "is_floating_point",
-            "is_complex",
-            "is_integral",
-            "is_contiguous",
-            "size",
-            "stride",
-        ):
+        if name in _MEMBERS:
             return f"{args[0]}.{name}({', '.join(args[1:])})"
         if name in _FORMATS:
             return _FORMATS[name].format(*args, all=", ".join(args))
@@ -300,9 +295,6 @@ class ExprEmitter:
         return f"std::{name}<{cpp_value(_given(n))}>({', '.join(self.many(n.args))})"
 
     _core_max = _core_min
-
-    def _core_pop(self, n: Node) -> str:
-        return f"py::pop({', '.join(self.many(n.args))})"
 
     def _core_empty(self, n: Node) -> str:
         shape, dtype, like, device, memory_format = n.args
@@ -400,9 +392,6 @@ class ExprEmitter:
             return f"{self.member(inner.args[0])}.has_value()"
         return f"!{self.expr(n.args[0])}"
 
-    def _core_is_none(self, n: Node) -> str:
-        return f"!{self.member(n.args[0])}.has_value()"
-
     def _core_list(self, n: Node) -> str:
         t = _given(n)
         exact = t.base == "List"
@@ -411,15 +400,6 @@ class ExprEmitter:
 
     def _core_tuple(self, n: Node) -> str:
         return f"{cpp_value(_given(n))}{{{', '.join(self.many(n.args))}}}"
-
-    def _core_getitem(self, n: Node) -> str:
-        return f"py::at({', '.join(self.many(n.args))})"
-
-    def _core_part(self, n: Node) -> str:
-        return f"std::get<{n.args[1]}>({self.expr(n.args[0])})"
-
-    def _core_getslice(self, n: Node) -> str:
-        return f"py::slice({', '.join(self.many(n.args))})"
 
     def _core_format(self, n: Node) -> str:
         return f"flambeau::concat({', '.join(self._joined(n))})"
@@ -439,9 +419,6 @@ class ExprEmitter:
         """Operands of a text, to be joined by the callee."""
         made = self.reading.made_by(a, "core.format")
         return self._joined(made) if made else [self.expr(a)]
-
-    def _core_filled(self, n: Node) -> str:
-        return f"Ints({n.args[1]}, {self.expr(n.args[0])})"
 
     def _core_float(self, n: Node) -> str:
         (a,), kind = n.args, n.target.removeprefix("core.")
