@@ -92,7 +92,7 @@ Program::View Program::view(PyObject* spec) const {  // (buffer, geometry), or N
 }
 
 Program::Step Program::step(
-    PyObject* spec) {  // (kind, buffer, other), (kind, nest) or (kind, ...) of a call
+    PyObject* spec) {  // (kind, buffer, other), (kind, nest, checks) or (kind, ...) of a call
   int64_t kind = integer(spec, 0);
   FB_CHECK_VALUE(kind >= Step::Allocate && kind <= Step::Change, "a program: no kind of step ",
                  kind);
@@ -101,6 +101,11 @@ Program::Step Program::step(
     case Step::Nest:
       FB_CHECK_VALUE(nests_, "a program: a nest, but no library");
       s.number = integer(spec, 1);
+      each(item(spec, 2), [&](PyObject* check) {  // (error is an IndexError, text)
+        const char* text = PyUnicode_AsUTF8(item(check, 1));
+        FB_CHECK_VALUE(text, "a program: expected the text of an error");
+        s.checks.push_back({integer(check, 0) ? ErrorKind::Index : ErrorKind::Runtime, text});
+      });
       break;
     case Step::Entry:
       s.number = static_cast<int64_t>(calls_.size());
@@ -115,6 +120,17 @@ Program::Step Program::step(
       if (s.kind == Step::Change) changed_[s.buffer] = true;
   }
   return s;
+}
+
+void Program::raise(const Step& s, const Fault& fault) {
+  const Check& check = s.checks.at(static_cast<size_t>(fault[0] - 1));
+  std::string text = check.text;
+  const std::pair<std::string_view, int64_t> found[] = {{"{index}", fault[1]},
+                                                        {"{size}", fault[2]}};
+  for (auto [name, value] : found)
+    if (size_t at = text.find(name); at != std::string::npos)
+      text.replace(at, name.size(), std::to_string(value));
+  fail(check.kind, text);
 }
 
 // The buffer that a call without results changes.

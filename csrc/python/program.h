@@ -50,7 +50,9 @@ class Program final : public Runner {
 
  private:
   friend class Run;
-  using Function = void (*)(int k, void* const* buffers, const int64_t* symbols);
+  // What a nest found outside of its bounds: number of the check + 1, index, size; 0: nothing.
+  using Fault = int64_t[3];
+  using Function = void (*)(int k, void* const* buffers, const int64_t* symbols, int64_t* fault);
   static constexpr uint32_t kNone = UINT32_MAX;
 
   struct Buffer {
@@ -84,10 +86,15 @@ class Program final : public Runner {
     bool spread;         // its one result is a list
     std::vector<uint32_t> outs;  // none: it changes its first argument, a buffer
   };
+  struct Check {
+    ErrorKind kind;
+    std::string text;  // {index} and {size} stand for what was found
+  };
   struct Step {
     enum Kind : uint8_t { Allocate, Take, Free, Nest, Entry, Change } kind;
     uint32_t buffer = 0, other = 0;  // Take: the memory of `other`; Change: of an input, by a nest
     int64_t number = 0;              // Nest: its number in the library; Entry: index of the call
+    std::vector<Check> checks = {};  // Nest: of indices that it computes
   };
 
   View view(PyObject* spec) const;
@@ -97,10 +104,13 @@ class Program final : public Runner {
   static uint32_t changed_by(const Call& c);
   uint32_t buffer(PyObject* index) const;
 
-  void run_nest(int64_t k, void* const* buffers, const int64_t* symbols) const {
-    reinterpret_cast<Function>(const_cast<void*>(nests_.get()))(static_cast<int>(k), buffers,
-                                                                symbols);
+  void run_nest(const Step& s, void* const* buffers, const int64_t* symbols) const {
+    Fault fault = {};
+    reinterpret_cast<Function>(const_cast<void*>(nests_.get()))(static_cast<int>(s.number), buffers,
+                                                                symbols, fault);
+    if (fault[0]) [[unlikely]] raise(s, fault);
   }
+  [[noreturn]] static void raise(const Step& s, const Fault& fault);
 
   LibraryFunction nests_;  // null: there are none
   Sizes sizes_;

@@ -29,7 +29,7 @@ class Run {
         drop(s.buffer);
         break;
       case Program::Step::Nest:
-        p_.run_nest(s.number, pointers_.data(), numbers_.data());
+        p_.run_nest(s, pointers_.data(), numbers_.data());
         break;
       case Program::Step::Entry:
         call(p_.calls_[static_cast<size_t>(s.number)]);

@@ -77,7 +77,7 @@ class _Assembly:
             case Run(k):
                 step = self.program.steps[k]
                 if isinstance(step, Nest):
-                    return (_NEST, self.nests[k])
+                    return (_NEST, self.nests[k], tuple(map(_check, step.checks)))
                 return self.call(step, k)
 
     def call(self, call: Call, k: int) -> tuple[Any, ...]:
@@ -138,6 +138,12 @@ class _Assembly:
 
 def _index(name: str) -> int:
     return int(name[1:])
+
+
+def _check(text: str) -> tuple[bool, str]:
+    """Whether an error is an IndexError (else a RuntimeError), and what it says."""
+    kind, _, said = text.partition(": ")
+    return kind == "IndexError", said
 
 
 def _filled(program: Program) -> list[Any]:

@@ -14,7 +14,7 @@ from .._ir.graph import dim
 from .._ir.symexpr import Expr, expr
 from . import indexing
 from .nest import Accumulate, Nest, Program, Stage, Store
-from .scalar import Body, Scalar, rewritten, walk
+from .scalar import Body, walk
 
 
 def collapse(program: Program, body: Body) -> Program:
@@ -65,16 +65,8 @@ def _together(index: Expr, d: int, e: int, nest: Nest) -> bool:
 def _merged(nest: Nest, d: int, e: int, body: Body) -> Nest:
     zero = {f"i{d}": expr(0)}
 
-    def change(n: Scalar) -> Scalar | None:
-        if n.op == "load":
-            buffer, index, memory = n.value
-            return body.make("load", n.type, (), (buffer, index.replace(zero), memory))
-        if n.op == "index":
-            return body.make("index", n.type, (), n.value.replace(zero))
-        return None
-
     def changed(s: Store | Accumulate) -> Store | Accumulate:
-        s = replace(s, value=rewritten(body, s.value, change))
+        s = replace(s, value=body.reindexed(s.value, lambda index: index.replace(zero)))
         return replace(s, index=s.index.replace(zero)) if isinstance(s, Store) else s
 
     domain = list(nest.domain)

@@ -10,6 +10,7 @@ from typing import Any
 
 from .._ir.frontend import compile_function
 from .._ir.graph import Function, Graph, Node, Value, map_values
+from .._ir.symbols import ShapeEnv
 from .._ir.symexpr import Expr
 from .._ir.symscalar import FloatExpr, SymFloat
 from .._ir.targets import resolve, updated
@@ -18,6 +19,7 @@ from .._table.model import Op
 from .._trace import fake as fakes
 from .._trace.functional import PrimitiveRecorder
 from .._trace.interp import Interpreter
+from .._trace.table import evaluate, evaluate_call
 
 
 @cache
@@ -32,9 +34,39 @@ def rule(uid: str) -> Function | None:
     return compile_function(node, op.params, returns, op.file, overloads, constants, placed=True)
 
 
+class _Writer(PrimitiveRecorder):
+    """Records what rules say, and what the entries that they call are written out as.
+
+    A rule that calls its own entry means the kernel.
+    """
+
+    def __init__(self, env: ShapeEnv) -> None:
+        super().__init__(env)
+        self.active: list[str] = []
+
+    def call(self, op: Op, inplace: bool, args: list[Any]) -> Any:
+        f = None if inplace or op.uid in self.active else rule(op.uid)
+        if f is None or not all(n != 0 for a in args[:1] for n in getattr(a, "shape", ())):
+            return super().call(op, inplace, args)
+        likes = evaluate(op, args, evaluate_call)
+        made = self.written(op, f, args)
+        if not isinstance(likes, (tuple, list)):
+            return self.conform(made, likes)
+        return [self.conform(x, like) for x, like in zip(made, likes, strict=True)]
+
+    def written(self, op: Op, f: Function, args: list[Any]) -> Any:
+        first = len(self.graph.nodes)
+        self.active.append(op.uid)
+        made = Interpreter(self.call).run(f, args)
+        self.active.pop()
+        for node in self.graph.nodes[first:]:
+            node.outside = node.outside or str(op.rules["decompose"].options.get("outside", ""))
+        return made
+
+
 def decompose(graph: Graph) -> Graph:
     """The same function; every node that has a rule is written out."""
-    recorder = PrimitiveRecorder(graph.env)
+    recorder = _Writer(graph.env)
     recorder.grad = False
     values: dict[Value, Any] = {}
     for v in graph.inputs:
@@ -61,7 +93,7 @@ def _has_elements(node: Node) -> bool:
 
 
 def _write_out(
-    recorder: PrimitiveRecorder, node: Node, op: Op, f: Function, values: dict[Value, Any]
+    recorder: _Writer, node: Node, op: Op, f: Function, values: dict[Value, Any]
 ) -> None:
     def operand(a: Any) -> Any:
         if isinstance(a, Value):
@@ -76,7 +108,7 @@ def _write_out(
 
     first = len(recorder.graph.nodes)
     operands = [operand(a) for a in node.args]
-    result = Interpreter(recorder.call).run(f, operands)
+    result = recorder.written(op, f, operands)
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     results += [operands[i] for i in updated(op, node.args)]  # what the rule changed in place
     for made in recorder.graph.nodes[first:]:

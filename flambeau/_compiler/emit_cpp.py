@@ -20,11 +20,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._ir.graph import Dim
-from .._ir.symexpr import expr, product
+from .._ir.symexpr import Expr, expr, product, symbol
 from . import emit_panels, emit_segments, indexing
 from .cpp_text import Scope, c_expr, literal
 from .nest import Accumulate, Nest, Stage, Store
-from .scalar import Scalar, guarded, walk
+from .scalar import Scalar, guarded, places, walk
 
 TILE = 64  # columns swept together
 PIECES = 32  # parts of a split sweep
@@ -99,12 +99,14 @@ class Emitter:
         return found
 
     def expression(self, n: Scalar, scope: Scope) -> str:
+        args = [self.value(a, scope) for a in n.args]
         if n.op == "load":
             buffer, index, memory = n.value
-            return _read(f"{buffer}[{c_expr(index)}]", memory)
+            return _read(f"{buffer}[{self.located(index, args)}]", memory)
         if n.op in ("size", "index"):
-            return f"static_cast<int64_t>({c_expr(n.value)})"
-        args = [self.value(a, scope) for a in n.args]
+            return f"static_cast<int64_t>({self.located(n.value, args)})"
+        if n.op == "within":
+            return f"within({args[0]}, {args[1]}, {self.nest.checks.index(n.value) + 1}, fault)"
         if n.op == "cast":
             return f"lift<{n.type}>({args[0]})"
         if n.op == "wrap" and n.type == "float":
@@ -115,6 +117,12 @@ class Emitter:
         if n.op == "where":
             suffix = f"<{n.type}>"
         return f"s::{n.op}{suffix}({', '.join(args)})"
+
+    @staticmethod
+    def located(index: Expr, args: Sequence[str]) -> str:
+        """An index in C, with the names of the computed ones, see Note [Places]."""
+        names = {p: symbol(x) for p, x in zip(places(index), args, strict=True)}
+        return c_expr(index.replace(names) if names else index)
 
     def store(self, s: Store, scope: Scope) -> None:
         wrapped = s.value.op == "wrap" and s.value.value == s.memory
@@ -158,6 +166,9 @@ class Emitter:
                 memory = f"const {memory}"
             place = f"static_cast<{memory}*>(a[@{name}])"
             lines.append(f"[[maybe_unused]] auto* __restrict {name} = {place};")
+        if self.nest.checks:
+            place = "static_cast<int64_t*>(a[FAULT])"
+            lines.append(f"[[maybe_unused]] int64_t* const fault = {place};")
         return lines
 
     def buffers(self) -> list[str]:
@@ -206,7 +217,8 @@ class Emitter:
 
     def loop(self, stores: Sequence[Store], variable: str, trig: Sequence[Scalar]) -> list[str]:
         """One loop that does all."""
-        scope = Scope()
+        before = self.before(stores, {variable})
+        scope = Scope(before)
         for s in stores:
             self.store(s, scope)
         checks = [f"s::beyond_trig({self.value(n, scope)})" for n in trig]
@@ -214,7 +226,21 @@ class Emitter:
         if checks:
             body.append(f"bad |= {' | '.join(checks)};")
         head = f"for (int64_t {variable} = from; {variable} < to; ++{variable}) {{"
-        return ["#pragma GCC ivdep", head, *_indent(body), "}"]
+        return [*before.lines, "#pragma GCC ivdep", head, *_indent(body), "}"]
+
+    def before(
+        self, statements: Iterable[Store | Accumulate], moving: set[str], outer: Scope | None = None
+    ) -> Scope:
+        """Indices that are checked and stay as they are in the innermost loop, which would not
+        become vectors with the checks in it."""
+        scope = Scope(outer)
+        if self.nest.checks:
+            still: dict[int, bool] = {}
+            for n in walk(s.value for s in statements):
+                still[id(n)] = _fixed(n, moving) and all(still[id(a)] for a in n.args)
+                if still[id(n)] and n.op == "within":
+                    self.value(n, scope)
+        return scope
 
     def part(self, exact: str, body: list[str], params: str) -> None:
         """Adds a function for a part of the work; the exact one is rarely called where both are."""
@@ -363,7 +389,8 @@ class Emitter:
         last = kept[-1]
         body: list[str] = []
         for stage in self.nest.stages:
-            scope = Scope()
+            before = self.before(stage.statements, {last[0]})
+            scope = Scope(before)
             for a in _accumulates(stage):
                 self.arrays.add(a.name)
                 start = literal(a.initial, a.value.type)
@@ -378,6 +405,7 @@ class Emitter:
                     x = self.value(s.value, scope)
                     scope.lines.append(f"{s.name}[j] = s::{s.combine}({s.name}[j], {x});")
             loop = [
+                *before.lines,
                 "#pragma GCC ivdep",
                 "for (int64_t j = 0; j < width; ++j) {",
                 f"  const int64_t {last[0]} = start + j;",
@@ -598,6 +626,20 @@ def _canonical(lines: list[str]) -> tuple[list[str], list[str]]:
     return [x.replace("@b", "") for x in out], list(order["b"])
 
 
+#: an index that is looked at before it is used; the first that is wrong is told to the caller
+_WITHIN = """
+[[gnu::cold, gnu::noinline]] void outside(int64_t i, int64_t n, int64_t check, int64_t* fault) {
+#pragma omp critical
+  if (!fault[0]) fault[0] = check, fault[1] = i, fault[2] = n;
+}
+inline int64_t within(int64_t i, int64_t n, int64_t check, int64_t* fault) {
+  if (static_cast<uint64_t>(i) < static_cast<uint64_t>(n)) [[likely]] return i;
+  outside(i, n, check, fault);
+  return 0;
+}
+""".splitlines()
+
+
 def source(nests: Sequence[Nest], memory: dict[str, str], symbols: Sequence[str]) -> str:
     """A whole translation unit: the nests' functions, and `run`, which calls nest k."""
     functions: dict[str, int] = {}
@@ -607,11 +649,13 @@ def source(nests: Sequence[Nest], memory: dict[str, str], symbols: Sequence[str]
         lines = Emitter(nest, memory, symbols).emit()
         head = [x for x in lines if x.startswith("//")]
         body, buffers = _canonical(lines[len(head) :])
+        may_fail = bool(nest.checks)
+        body = [x.replace("a[FAULT]", f"a[{len(buffers)}]") for x in body]
         key = "\n".join(body)
         if key not in functions:
             functions[key] = len(functions)
             text += [*head, *(x.replace("NEST", f"nest{functions[key]}") for x in body)]
-        pointers = ", ".join(f"b[{name[1:]}]" for name in buffers)
+        pointers = ", ".join([*(f"b[{name[1:]}]" for name in buffers), *["fault"] * may_fail])
         call = f"return nest{functions[key]}(a, n);"
         cases.append(f"    case {k}: {{ void* const a[] = {{{pointers}}}; {call} }}")
     return "\n".join(
@@ -621,11 +665,12 @@ def source(nests: Sequence[Nest], memory: dict[str, str], symbols: Sequence[str]
             "using namespace flambeau::kernels::FB_ISA;",
             "namespace {",
             "",
+            *(_WITHIN if any(nest.checks for nest in nests) else []),
             *text,
             "}  // namespace",
             "",
             'extern "C" __attribute__((visibility("default")))',
-            "void run(int k, void* const* b, const int64_t* n) {",
+            "void run(int k, void* const* b, const int64_t* n, [[maybe_unused]] int64_t* fault) {",
             "  switch (k) {",
             *cases,
             "  }",

@@ -123,8 +123,9 @@ class Panels:
     def part(self, k: int, stage: Stage, own: Sequence[Accumulate]) -> None:
         """Adds the function of a sweep over the rows of a piece."""
         fixed = Scope()
-        inner = Scope(fixed)
         hoisted = self.hoisted(stage, fixed)
+        before = self.emitter.before(stage.statements, {self.column[0]}, fixed)
+        inner = Scope(before)
         masks = self.masks(stage, inner)
         self.emitter.arrays.update(s.name for s in own)
         for s in stage.statements:
@@ -133,7 +134,7 @@ class Panels:
             else:
                 place, x = f"{s.name}_part[j]", self.emitter.value(s.value, inner)
                 inner.lines.append(f"{place} = s::{s.combine}({place}, {x});")
-        loop = [*masks, *self.columns(inner.lines, independent=True)]
+        loop = [*before.lines, *masks, *self.columns(inner.lines, independent=True)]
         for at in range(len(self.reduced) - 1, -1, -1):
             v, n, _ = self.reduced[at]
             start, stop = ("from", "to") if at == self.cut else ("0", c_expr(n))

@@ -74,10 +74,11 @@ def loops(
     """
     segments = Segments(stores)
     unchecked = {id(n): n for n in angles}
-    names: dict[int, str] = {}  # of what is kept
+    before = emitter.before(stores, {variable})
+    names = dict(before.names)  # and of what is kept
     arrays: list[str] = []
     lines: list[str] = []
-    counter = [0]
+    counter = before.counter
     for k in range(segments.count):
         scope = Scope()
         scope.counter, scope.names = counter, dict(names)
@@ -85,7 +86,7 @@ def loops(
             if segments.place[id(s.value)] == k:
                 emitter.store(s, scope)
         for n in segments.crossing(k):
-            value, name = emitter.value(n, scope), f"kept{len(names)}"
+            value, name = emitter.value(n, scope), f"kept{len(arrays)}"
             arrays.append(f"{n.type} {name}[{TILE}];")
             scope.lines.append(f"{name}[j] = {value};")
             names[id(n)] = f"{name}[j]"
@@ -101,6 +102,7 @@ def loops(
         ]
     return arrays and [
         *arrays,
+        *before.lines,
         f"for (int64_t at = from; at < to; at += {TILE}) {{",
         f"  const int64_t size = at + {TILE} < to ? {TILE} : to - at;",
         *lines,

@@ -103,15 +103,7 @@ def _as_rows(a: Nest, b: Nest, body: Body) -> list[Store | Accumulate] | None:
 
 
 def _renamed(s: Store | Accumulate, names: dict[str, Expr], body: Body) -> Store | Accumulate:
-    def change(n: Scalar) -> Scalar | None:
-        if n.op == "load":
-            buffer, index, memory = n.value
-            return body.make("load", n.type, (), (buffer, index.replace(names), memory))
-        if n.op == "index":
-            return body.make("index", n.type, (), n.value.replace(names))
-        return None
-
-    value = rewritten(body, s.value, change)
+    value = body.reindexed(s.value, lambda index: index.replace(names))
     if isinstance(s, Accumulate):
         return replace(s, value=value)
     return replace(s, value=value, index=s.index.replace(names))

@@ -142,7 +142,8 @@ class _Replacement:
 
         def change(n: Scalar) -> Scalar | None:
             if n.op == "load" and n.value[0] in new:
-                return self.body.make("load", n.type, (), (own, *n.value[1:]))
+                args = [rewritten(self.body, a, change) for a in n.args]
+                return self.body.make("load", n.type, args, (own, *n.value[1:]))
             return None
 
         stages: list[Stage] = []
@@ -173,7 +174,10 @@ class _Replacement:
                 continue  # it read what stays as it is
             if k > first or (k == first and not self.reads_first(old, new)):
                 return False
-        return isinstance(steps[first][0], Call) or not self.overtaken(steps[first + 1 :])
+        if isinstance(steps[first][0], Call):
+            return True
+        raising = any(isinstance(new, Nest) and new.checks for _, new in steps[first:])
+        return not raising and not self.overtaken(steps[first + 1 :])
 
     def reads_first(self, old: Step, new: Step) -> bool:
         """Whether the step that begins to write has read each old element by then."""

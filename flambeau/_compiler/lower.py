@@ -97,6 +97,11 @@ class Lowering:
         args = [self.body.cast(self.element(a, ()), "double") for a in x.args]
         return args[0] if x.op == "float" else self.body.make(FLOAT_OPS[x.op], "double", args)
 
+    def within(self, index: Scalar, size: Dim, text: str) -> Expr:
+        """A computed index, which is checked."""
+        limit = self.element(size, ())
+        return self.body.place(self.body.make("within", "int64_t", (index, limit), text))
+
     def load(self, x: Lazy, index: Index) -> Scalar:
         if x.view is not None:
             at = indexing.linear(index, x.view.strides, x.view.offset)

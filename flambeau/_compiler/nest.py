@@ -95,6 +95,12 @@ class Nest:
     def writes(self) -> set[str]:
         return {s.buffer for s in self.statements if isinstance(s, Store)}
 
+    @cached_property
+    def checks(self) -> list[str]:
+        """Texts of the errors that the nest may raise, each once."""
+        nodes = walk(s.value for s in self.statements)
+        return [*dict.fromkeys(n.value for n in nodes if n.op == "within")]
+
 
 @dataclass
 class Call:

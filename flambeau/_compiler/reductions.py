@@ -16,6 +16,8 @@ from .scalar import MEMORY, REGISTER, Scalar
 if TYPE_CHECKING:
     from .lower import Lazy, Lowering
 
+_WIDE = {"float": "double", "C64": "C128"}
+
 Rule = Callable[["Lowering", Node, list[Any]], None]
 
 
@@ -82,6 +84,14 @@ def _sum(lowering: Lowering, node: Node, args: list[Any]) -> None:
     r.finish([r.accumulate("add", 0, r.body.cast(r.element, type_))])
 
 
+def _product(lowering: Lowering, node: Node, args: list[Any]) -> None:
+    names = [p.name for p in resolve(node.target).op.params]
+    r = _start(lowering, node, args, args[names.index("dim")] if "dim" in names else None)
+    kind = REGISTER[node.out.dtype]
+    element = r.body.cast(r.element, kind)
+    r.finish([r.accumulate("mul", 1, r.body.cast(element, _WIDE.get(kind, kind)))])
+
+
 def _mean(lowering: Lowering, node: Node, args: list[Any]) -> None:
     r = _start(lowering, node, args, args[1])
     type_ = REGISTER[node.out.dtype]
@@ -110,6 +120,7 @@ def _logical(combine: str) -> Rule:
 #: option `reduction` of an entry -> how it becomes stages
 RULES: dict[str, Rule] = {
     "total": _sum,
+    "product": _product,
     "average": _mean,
     "greatest": _extreme("maximum"),
     "least": _extreme("minimum"),

@@ -6,17 +6,18 @@ A node's type is the C++ type it has in a register: half formats are `float` the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import flambeau
 
 from .._ir.scalars import Scalar, Scalars, rewritten, walk
-from .._ir.symexpr import Expr
+from .._ir.symexpr import Expr, symbol
 from ..ops.scalar import PRIMITIVES
 
 __all__ = [
     "COMPLEX", "MEMORY", "REAL", "REGISTER", "REPEATED", "Body", "Scalar", "cost", "guarded",
-    "rewritten", "walk",
+    "places", "rewritten", "walk",
 ]  # fmt: skip
 
 #: dtype -> (C++ type in memory, C++ type in a register)
@@ -47,19 +48,56 @@ class Body(Scalars):
     """The scalars of a loop.
 
     op       value                 meaning
-    load     (buffer name, Expr)   element of a buffer at a linear index
+    load     (buffer name, Expr)   element of a buffer at a linear index; args: Note [Places]
     const    number                of the node's type
     size     Expr                  an integer that is known when the kernel is called
-    index    Expr                  an integer that depends on loop variables
+    index    Expr                  an integer that depends on loop variables; args as of load
     result   name                  what a reduction of an earlier stage gave
     cast                           conversion between register types
     wrap     C++ type              a number reduced or rounded to what that memory type holds
+    within   text                  an index (first arg) below a size (second arg) and not negative,
+                                   or the error of that text and 0
     other    None                  a primitive of the table
+
+    Note [Places]
+    An index that is computed (of a gather) stands in index expressions as a symbol whose name
+    begins with p. A node with such an expression has what the symbols stand for as arguments, in
+    the order of `places`; so whoever changes the arguments of nodes changes these too.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._places: dict[str, Scalar] = {}
 
     def load(self, buffer: str, index: Expr, dtype: Any) -> Scalar:
         """The element of a buffer, in its register type."""
-        return self.make("load", REGISTER[dtype], (), (buffer, index, MEMORY[dtype]))
+        args = [self._places[p] for p in places(index)]
+        return self.make("load", REGISTER[dtype], args, (buffer, index, MEMORY[dtype]))
+
+    def index(self, index: Expr) -> Scalar:
+        """An index as a value."""
+        return self.make("index", "int64_t", [self._places[p] for p in places(index)], index)
+
+    def place(self, x: Scalar) -> Expr:
+        """A computed index as a symbol, see Note [Places]."""
+        name = next((p for p, known in self._places.items() if known is x), None)
+        name = name or f"p{len(self._places)}"
+        self._places[name] = x
+        return symbol(name)
+
+    def reindexed(self, x: Scalar, change: Callable[[Expr], Expr]) -> Scalar:
+        """x with the index expressions of all nodes changed."""
+
+        def changed(n: Scalar, args: Iterable[Scalar]) -> Scalar:
+            if n.op == "load":
+                buffer, index, memory = n.value
+                return self.make("load", n.type, args, (buffer, change(index), memory))
+            return self.make(n.op, n.type, args, change(n.value) if n.op == "index" else n.value)
+
+        done: dict[int, Scalar] = {}
+        for n in walk([x]):
+            done[id(n)] = changed(n, [done[id(a)] for a in n.args])
+        return done[id(x)]
 
     def const(self, value: Any, type: str) -> Scalar:
         return self.make("const", type, (), value)
@@ -84,6 +122,11 @@ class Body(Scalars):
         return (
             x if x.op == "wrap" and x.value == memory else self.make("wrap", x.type, (x,), memory)
         )
+
+
+def places(index: Expr) -> list[str]:
+    """The symbols of an index that stand for computed indices, see Note [Places]."""
+    return sorted(s for s in index.symbols if s[0] == "p")
 
 
 def _holds(dtype: Any, number: Any) -> bool:

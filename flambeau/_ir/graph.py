@@ -132,6 +132,7 @@ class Node:
     where: Where | None = None
     grad: bool = True
     blocks: tuple[Block, ...] = ()
+    outside: str = ""  # the error of an index out of bounds, where that is not the entry's own
 
     @property
     def out(self) -> Value:

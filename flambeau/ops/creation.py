@@ -426,6 +426,22 @@ def linspace(
     return empty([steps], dtype=d, device=device)
 
 
+@linspace.decompose
+def _(start, end, steps, dtype, device):
+    c = start.is_complex() or end.is_complex()
+    d = dtype if dtype is not None else (to_complex(default_dtype()) if c else default_dtype())
+    if steps < 2 or not d.is_floating_point or c:
+        return linspace(start, end, steps, dtype=dtype, device=device)
+    kind = opmath(d) if d == float32 else float64
+    first = full([], start, dtype=d, device=device).to(kind)
+    last = full([], end, dtype=d, device=device).to(kind)
+    step = (last - first) / float(steps - 1)
+    i = arange(steps, device=device)
+    low = first + step * i.to(kind)
+    high = last - step * (steps - 1 - i).to(kind)
+    return where(i < steps // 2, low, high).to(d)
+
+
 @linspace.overload(kind="composite", method=False, factory=True, out=True, out_any_shape=True)
 def linspace(
     start: Tensor | Number,
@@ -512,6 +528,14 @@ def eye(
     check(n >= 0, f"n must be greater or equal to 0, got {n}")
     check(cols >= 0, f"m must be greater or equal to 0, got {cols}")
     return empty([n, cols], dtype=dtype, device=device)
+
+
+@eye.decompose
+def _(n, m, dtype, device):
+    cols = m if m is not None else n
+    kind = dtype if dtype is not None else default_dtype()
+    rows = arange(n, device=device).unsqueeze(1)
+    return (rows == arange(cols, device=device)).to(kind)
 
 
 @composite(namespaces=(), method=False, function=False)

@@ -26,7 +26,15 @@ def _check_indices(indices: Tensor, op: str) -> None:
 # embedding --------------------------------------------------------------------------------------
 
 
-@structured(kernel="embedding", namespaces=("torch",), method=False, out=False, batch=("indices",))
+@structured(
+    kernel="embedding",
+    element="selected",
+    outside="IndexError: index out of range in self",
+    namespaces=("torch",),
+    method=False,
+    out=False,
+    batch=("indices",),
+)
 def embedding(
     weight: Tensor,
     indices: Tensor,

@@ -9,7 +9,13 @@ from flambeau.ops._lang import *
 from flambeau.ops.pointwise_arithmetic import _check_fits
 
 
-@structured(kernel="index_select", batch=("input",), out_apart=True)
+@structured(
+    kernel="index_select",
+    element="selected",
+    outside="IndexError: index_select(): index {index} is out of range for size {size}",
+    batch=("input",),
+    out_apart=True,
+)
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Entries `index` of dim `dim`, as a copy.
 

@@ -50,7 +50,14 @@ def _check_scatter(input: Tensor, dim: int, index: Tensor, src: Ints, op: str) -
         )
 
 
-@structured(kernel="gather", batch=True, out_apart=True)
+@structured(
+    kernel="gather",
+    element="gathered",
+    outside="RuntimeError: gather(): index {index} is out of bounds for dimension {dim} with size "
+    "{size}",
+    batch=True,
+    out_apart=True,
+)
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """out[i][j] = input[index[i][j]][j] for dim 0, and so on. Shape: that of `index`.
 
@@ -117,6 +124,24 @@ def scatter(input: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
 @scatter.vjp
 def _(g, dim: int, index):
     return g.scatter(dim, index, 0), None
+
+
+@scatter.decompose(
+    outside="RuntimeError: scatter(): index {index} is out of bounds for dimension {dim} with size "
+    "{size}"
+)
+def _(input, dim, index, value):
+    shape = input.shape
+    if input.ndim > 0:
+        shape[wrap_dim(dim, input.ndim)] = 1
+    if input.ndim == 0 or index.shape != shape:
+        return scatter(input, dim, index, value)
+    d = wrap_dim(dim, input.ndim)
+    line = [1] * input.ndim
+    line[d] = input.size(d)
+    places = arange(input.size(d)).view(line)
+    shape[d] = input.size(d)
+    return where(places == places.expand(shape).gather(d, index), value, input)
 
 
 @scatter.overload(kind="composite", inplace=True, out=True)

@@ -90,7 +90,7 @@ def _(g, dims: Ints):
     return g.flip(dims)
 
 
-@structured(kernel="roll", linear=True, out=False)
+@structured(kernel="roll", join="rolled", linear=True, out=False)
 def roll(input: Tensor, shifts: Ints1, dims: Ints1 | None = None) -> Tensor:
     """Copy with entries moved by `shifts` along `dims`, those that fall off coming in again.
     Without dims the tensor is rolled as if flat.
@@ -115,6 +115,13 @@ def roll(input: Tensor, shifts: Ints1, dims: Ints1 | None = None) -> Tensor:
         return empty(input.shape, like=input)
     layout = input.suggest_memory_format()
     return empty(input.shape, dtype=input.dtype, like=input, memory_format=layout)
+
+
+@roll.decompose
+def _(input, shifts, dims):
+    if dims is not None and len(dims) > 0:
+        return roll(input, shifts, dims)
+    return roll(input.reshape([-1]), shifts, [0]).reshape(input.shape)
 
 
 @roll.vjp

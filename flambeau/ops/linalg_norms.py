@@ -27,6 +27,24 @@ def _vector_norm(input: Tensor, order: float, dims: Ints = (), keepdim: bool = F
     return empty(shape, dtype=to_real(input.dtype), like=input)
 
 
+@_vector_norm.decompose
+def _(input, order, dims, keepdim):
+    kind = to_real(input.dtype)
+    x = input.to(opmath(input.dtype))
+    if order == 0.0:
+        return (x != 0).sum(dims, keepdim).to(kind)
+    if order == 2.0 and not input.is_complex():
+        return (x * x).sum(dims, keepdim).sqrt().to(kind)
+    size = x.abs()
+    if order == inf:
+        return size.amax(dims, keepdim).to(kind)
+    if order == -inf:
+        return size.amin(dims, keepdim).to(kind)
+    if order == 1.0:
+        return size.sum(dims, keepdim).to(kind)
+    return size.pow(order).sum(dims, keepdim).pow(1.0 / order).to(kind)
+
+
 @_vector_norm.vjp
 def _(g, input, order: float, dims: Ints, keepdim: bool, result):
     n, grad = result, g

@@ -238,6 +238,34 @@ def _cross_entropy_rows(
     )
 
 
+@_cross_entropy_rows.decompose(outside="IndexError: Target {index} is out of bounds.")
+def _(input, target, weight, reduction, ignore_index, label_smoothing):
+    kind = opmath(input.dtype)
+    x = input.to(kind)
+    valid = target != ignore_index
+    at = where(valid, target, 0).to(int64).unsqueeze(1)
+    top = x.amax([1], True)
+    rest = (x - top).exp().sum([1]).to(float64).log()
+    lse = top.squeeze([1]).to(float64) + rest
+    counted = valid.to(float64)
+    if weight is not None:
+        counted = where(valid, weight.to(kind).index_select(0, at.squeeze([1])).to(float64), 0)
+    terms = (lse - x.gather(1, at).squeeze([1]).to(float64)) * counted
+    if label_smoothing > 0.0:
+        c = input.size(1)
+        w = ones([c], dtype=kind) if weight is None else weight.to(kind)
+        spread = w.sum().to(float64) * lse - (x * w).sum([1]).to(float64)
+        terms = (1.0 - label_smoothing) * terms + label_smoothing / float(c) * spread
+    terms = where(valid, terms, 0)
+    total = counted.sum()
+    loss = terms
+    if reduction == 1:
+        loss = terms.sum() / total
+    if reduction == 2:
+        loss = terms.sum()
+    return loss.to(input.dtype), lse, total.to(kind)
+
+
 @_cross_entropy_rows.vjp
 def _(
     g0, input, target, weight, reduction, ignore_index, label_smoothing, result1, result2
@@ -331,6 +359,35 @@ def _cross_entropy_backward(
     tensor([[ 0.5000, -0.5000]])
     """
     return empty(input.shape, like=input)
+
+
+@_cross_entropy_backward.decompose(outside="IndexError: Target {index} is out of bounds.")
+def _(grad, input, target, weight, reduction, ignore_index, label_smoothing, lse, total):
+    kind = opmath(input.dtype)
+    c = input.size(1)
+    valid = target != ignore_index
+    at = where(valid, target, 0).to(int64).unsqueeze(1)
+    g = grad.to(float64)
+    if reduction == 1:
+        g = g / total.to(float64)
+    counted = valid.to(float64)
+    w = ones([c], dtype=kind) if weight is None else weight.to(kind)
+    if weight is not None:
+        counted = where(valid, w.index_select(0, at.squeeze([1])).to(float64), 0)
+    hit = g * (1.0 - label_smoothing) * counted
+    spread = where(valid, g * (label_smoothing / float(c)), 0).to(kind).unsqueeze(1)
+    # What a float has no digits for is a factor: large logits lose nothing.
+    centre = lse.to(kind)
+    rest = (centre.to(float64) - lse).exp()
+    slope = hit * rest
+    if label_smoothing > 0.0:
+        slope = (hit + spread.squeeze([1]) * w.sum()) * rest
+    d = (input.to(kind) - centre.unsqueeze(1)).exp() * slope.to(kind).unsqueeze(1)
+    if label_smoothing > 0.0:
+        d = d - spread * w
+    there = arange(c).unsqueeze(0) == at
+    d = d - where(there, hit.to(kind).unsqueeze(1), 0)
+    return where(valid.unsqueeze(1), d, 0).to(input.dtype)
 
 
 @_cross_entropy_backward.vmap

@@ -49,6 +49,26 @@ def _group_norm(
     return out, empty(stats, dtype=kind), empty(stats, dtype=kind)
 
 
+@_group_norm.decompose
+def _(input, weight, bias, num_groups, eps):
+    if not input.is_contiguous():
+        return _group_norm(input, weight, bias, num_groups, eps)
+    kind = opmath(input.dtype)
+    n, per = input.size(0), input.size(1) // num_groups
+    inner = prod(input.shape[2:])
+    x = input.to(kind).reshape([n, num_groups, per, inner])
+    mean = x.mean([2, 3], True)
+    centred = x - mean
+    rstd = ((centred * centred).mean([2, 3], True) + eps).rsqrt()
+    y = centred * rstd
+    if weight is not None:
+        y = y * weight.to(kind).view([num_groups, per, 1])
+    if bias is not None:
+        y = y + bias.to(kind).view([num_groups, per, 1])
+    stats = [n, num_groups]
+    return y.to(input.dtype).reshape(input.shape), mean.reshape(stats), rstd.reshape(stats)
+
+
 @_group_norm.vjp(undefined=True)
 def _(
     g0: Tensor | None,
@@ -146,6 +166,24 @@ def group_norm_backward(
     layout = input.suggest_memory_format()
     gx = empty(input.shape, dtype=input.dtype, like=input, memory_format=layout)
     return gx, empty([c], dtype=kind), empty([c], dtype=kind)
+
+
+@group_norm_backward.decompose
+def _(g, input, weight, num_groups, mean, rstd):
+    if not (input.is_contiguous() and g.is_contiguous()):
+        return group_norm_backward(g, input, weight, num_groups, mean, rstd)
+    kind = opmath(input.dtype)
+    n, per = input.size(0), input.size(1) // num_groups
+    inner = prod(input.shape[2:])
+    shape = [n, num_groups, per, inner]
+    stats = [n, num_groups, 1, 1]
+    h = g.to(kind).reshape(shape)
+    x = (input.to(kind).reshape(shape) - mean.reshape(stats)) * rstd.reshape(stats)
+    gx = h if weight is None else h * weight.to(kind).view([num_groups, per, 1])
+    d = (gx - gx.mean([2, 3], True) - x * (gx * x).mean([2, 3], True)) * rstd.reshape(stats)
+    c = [input.size(1)]
+    gw, gb = (h * x).sum([0, 3]).reshape(c), h.sum([0, 3]).reshape(c)
+    return d.to(input.dtype).reshape(input.shape), gw, gb
 
 
 @group_norm_backward.vmap

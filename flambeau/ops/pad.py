@@ -10,7 +10,7 @@ from flambeau.ops._lang import *
 from flambeau.ops.pointwise_arithmetic import _check_fits
 
 
-@structured(kernel="constant_pad", method=False, batch=True)
+@structured(kernel="constant_pad", join="around", method=False, batch=True)
 def constant_pad_nd(input: Tensor, pad: Ints, value: Number = 0) -> Tensor:
     """Input with `value` around it.
 

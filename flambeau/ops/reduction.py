@@ -174,7 +174,7 @@ def _prod_cotangent(g: Tensor, input: Tensor, result: Tensor, dim: int) -> Tenso
     return (g * _prod_of_others(input, dim).conj()).to(input.dtype)
 
 
-@structured(kernel="prod", out=True, autocast="float32", out_cast=True)
+@structured(kernel="prod", reduction="product", out=True, autocast="float32", out_cast=True)
 def prod(input: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Product of all entries. Integers and bool are multiplied in int64.
 
@@ -196,7 +196,9 @@ def _(input, dtype, batch):
     return input.reshape([batch, -1]).prod(1, False, dtype=dtype)
 
 
-@prod.overload(kernel="prod", out=True, autocast="float32", batch=True, out_cast=True)
+@prod.overload(
+    kernel="prod", reduction="product", out=True, autocast="float32", batch=True, out_cast=True
+)
 def prod(input: Tensor, dim: int, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """Products along one dim.
 
@@ -228,6 +230,12 @@ def nansum(
     kind = dtype if dtype is not None else input.dtype if input.dtype.is_inexact else int64
     dims = _reduced_dims(dim, input.ndim)
     return empty(_shape_without(input.shape, dims, keepdim), dtype=kind, like=input)
+
+
+@nansum.decompose
+def _(input, dim, keepdim, dtype):
+    x = input if not input.dtype.is_inexact else input.masked_fill(input.isnan(), 0)
+    return x.sum(dim, keepdim, dtype=dtype)
 
 
 @nansum.vjp
@@ -262,6 +270,11 @@ def count_nonzero(input: Tensor, dim: Ints1 | None = None) -> Tensor:
     """
     dims = _reduced_dims(dim, input.ndim)
     return empty(_shape_without(input.shape, dims, False), dtype=int64, like=input)
+
+
+@count_nonzero.decompose
+def _(input, dim):
+    return (input != 0).sum(dim)
 
 
 @composite(namespaces=())

@@ -91,6 +91,17 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     return empty(_position_shape("argmax", input, dim, keepdim), dtype=int64, like=input)
 
 
+@argmax.decompose
+def _(input, dim, keepdim):
+    if input.ndim == 0:
+        return argmax(input, dim, keepdim)
+    if dim is not None:
+        _, places = _max_with_place(input, dim, keepdim)
+        return places
+    _, place = _max_with_place(input.reshape([-1]), 0, False)
+    return place.reshape([1] * input.ndim) if keepdim else place
+
+
 @argmax.vmap
 def _(input, dim, keepdim, batch):
     if dim is not None and input.ndim > 1:
@@ -107,6 +118,17 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     tensor(0)
     """
     return empty(_position_shape("argmin", input, dim, keepdim), dtype=int64, like=input)
+
+
+@argmin.decompose
+def _(input, dim, keepdim):
+    if input.ndim == 0:
+        return argmin(input, dim, keepdim)
+    if dim is not None:
+        _, places = _min_with_place(input, dim, keepdim)
+        return places
+    _, place = _min_with_place(input.reshape([-1]), 0, False)
+    return place.reshape([1] * input.ndim) if keepdim else place
 
 
 @argmin.vmap
@@ -140,6 +162,20 @@ def _max_with_place(input: Tensor, dim: int, keepdim: bool) -> Tuple[Tensor, Ten
     """
     shape = _with_place_shape("max", input, dim, keepdim)
     return empty(shape, like=input), empty(shape, dtype=int64, like=input)
+
+
+@_max_with_place.decompose
+def _(input, dim, keepdim):
+    if input.ndim == 0:
+        return _max_with_place(input, dim, keepdim)
+    d = wrap_dim(dim, input.ndim)
+    n = input.size(d)
+    line = [1] * input.ndim
+    line[d] = n
+    best = input.amax([d], True)
+    hit = (input == best) | (input != input)
+    places = where(hit, arange(n).view(line), n).amin([d], keepdim)
+    return best if keepdim else best.squeeze([d]), places
 
 
 @_max_with_place.vjp(undefined=True)
@@ -197,6 +233,20 @@ def _min_with_place(input: Tensor, dim: int, keepdim: bool) -> Tuple[Tensor, Ten
     """
     shape = _with_place_shape("min", input, dim, keepdim)
     return empty(shape, like=input), empty(shape, dtype=int64, like=input)
+
+
+@_min_with_place.decompose
+def _(input, dim, keepdim):
+    if input.ndim == 0:
+        return _min_with_place(input, dim, keepdim)
+    d = wrap_dim(dim, input.ndim)
+    n = input.size(d)
+    line = [1] * input.ndim
+    line[d] = n
+    best = input.amin([d], True)
+    hit = (input == best) | (input != input)
+    places = where(hit, arange(n).view(line), n).amin([d], keepdim)
+    return best if keepdim else best.squeeze([d]), places
 
 
 @_min_with_place.vjp(undefined=True)

@@ -69,6 +69,12 @@ def _std_mean(
     return empty(shape, like=input), empty(shape, like=input)
 
 
+@_std_mean.decompose
+def _(input, dim, correction, keepdim):
+    variance, mean = _var_mean(input.to(opmath(input.dtype)), dim, correction, keepdim)
+    return variance.sqrt().to(input.dtype), mean.to(input.dtype)
+
+
 @_std_mean.vjp(undefined=True)
 def _(g0: Tensor | None, g1: Tensor | None, input, dim, correction: float, keepdim: bool, result0):
     out = zeros([], dtype=input.dtype)
@@ -259,6 +265,16 @@ def _logsumexp(input: Tensor, dim: Ints, keepdim: bool) -> Tensor:
     tensor(0.)
     """
     return empty(_shape_without(input.shape, wrap_dims(dim, input.ndim), keepdim), like=input)
+
+
+@_logsumexp.decompose
+def _(input, dim, keepdim):
+    x = input.to(opmath(input.dtype))
+    top = x.amax(dim, True)
+    top = top.masked_fill(top.abs() == inf, 0)
+    total = (x - top).exp().sum(dim, True).log() + top
+    shape = _shape_without(input.shape, _reduced_dims(dim, input.ndim), keepdim)
+    return total.reshape(shape).to(input.dtype)
 
 
 @_logsumexp.vjp
