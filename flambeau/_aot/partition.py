@@ -113,7 +113,7 @@ def _runs_alone(node: Node) -> bool:
     if is_cheap(node):
         return False
     op = resolve(node.target).op
-    return op.rules.get("decompose") is None and op.looped is None
+    return not op.written_out and op.looped is None
 
 
 def _as_needed(early: list[Node], late: list[Node]) -> list[Node]:

@@ -45,7 +45,8 @@ class _Writer(PrimitiveRecorder):
         self.active: list[str] = []
 
     def call(self, op: Op, inplace: bool, args: list[Any]) -> Any:
-        f = None if inplace or op.uid in self.active else rule(op.uid)
+        written = op.written_out and not inplace and op.uid not in self.active
+        f = rule(op.uid) if written else None
         if f is None or not all(n != 0 for a in args[:1] for n in getattr(a, "shape", ())):
             return super().call(op, inplace, args)
         likes = evaluate(op, args, evaluate_call)
@@ -73,7 +74,8 @@ def decompose(graph: Graph) -> Graph:
         values[v] = recorder.builder.input(v.type)
     for node in graph.nodes:
         target = resolve(node.target)
-        written = None if target.form == "inplace" else rule(target.op.uid)
+        wanted = target.form != "inplace" and target.op.written_out
+        written = rule(target.op.uid) if wanted else None
         if written is not None and _has_elements(node):
             _write_out(recorder, node, target.op, written, values)
         else:

@@ -110,6 +110,16 @@ class Op:
         return found[0] if found else None
 
     @property
+    def written_out(self) -> bool:
+        """Compiled code has what the `decompose` rule says in the place of a structured entry.
+
+        Not where the kernel is faster (`@op.decompose(slower=True)`): such a rule is what the
+        entry means, and other stages may need that.
+        """
+        rule = self.rules.get("decompose")
+        return rule is not None and not rule.options.get("slower")
+
+    @property
     def batchable(self) -> tuple[str, ...]:
         """Tensor parameters that may have a batch in front, all of them together (`batch=`)."""
         named = self.options.get("batch", ())

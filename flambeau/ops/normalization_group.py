@@ -168,7 +168,7 @@ def group_norm_backward(
     return gx, empty([c], dtype=kind), empty([c], dtype=kind)
 
 
-@group_norm_backward.decompose
+@group_norm_backward.decompose(slower=True)
 def _(g, input, weight, num_groups, mean, rstd):
     if not (input.is_contiguous() and g.is_contiguous()):
         return group_norm_backward(g, input, weight, num_groups, mean, rstd)

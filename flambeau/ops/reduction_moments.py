@@ -281,7 +281,7 @@ def _(input, dim, keepdim):
 def _(g, input, dim, keepdim: bool, result):
     top = _unreduced(result, input.shape, dim, keepdim)
     # All of -inf: every entry's share is 0/0; PyTorch counts it as none.
-    share = (input - top).exp().masked_fill(top == -inf, 0)
+    share = (input - top.masked_fill(top == -inf, inf)).exp()
     return _unreduced(g, input.shape, dim, keepdim) * share
 
 
