@@ -40,13 +40,16 @@ class _Writer(PrimitiveRecorder):
     A rule that calls its own entry means the kernel.
     """
 
-    def __init__(self, env: ShapeEnv) -> None:
+    def __init__(self, env: ShapeEnv, slower: bool) -> None:
         super().__init__(env)
+        self.slower = slower
         self.active: list[str] = []
 
+    def rule(self, op: Op) -> Function | None:
+        return rule(op.uid) if op.written_out or self.slower else None
+
     def call(self, op: Op, inplace: bool, args: list[Any]) -> Any:
-        written = op.written_out and not inplace and op.uid not in self.active
-        f = rule(op.uid) if written else None
+        f = None if inplace or op.uid in self.active else self.rule(op)
         if f is None or not all(n != 0 for a in args[:1] for n in getattr(a, "shape", ())):
             return super().call(op, inplace, args)
         likes = evaluate(op, args, evaluate_call)
@@ -65,17 +68,20 @@ class _Writer(PrimitiveRecorder):
         return made
 
 
-def decompose(graph: Graph) -> Graph:
-    """The same function; every node that has a rule is written out."""
-    recorder = _Writer(graph.env)
+def decompose(graph: Graph, slower: bool = False) -> Graph:
+    """The same function; every node that has a rule is written out.
+
+    Args:
+        slower: also where the kernel is faster.
+    """
+    recorder = _Writer(graph.env, slower)
     recorder.grad = False
     values: dict[Value, Any] = {}
     for v in graph.inputs:
         values[v] = recorder.builder.input(v.type)
     for node in graph.nodes:
         target = resolve(node.target)
-        wanted = target.form != "inplace" and target.op.written_out
-        written = rule(target.op.uid) if wanted else None
+        written = None if target.form == "inplace" else recorder.rule(target.op)
         if written is not None and _has_elements(node):
             _write_out(recorder, node, target.op, written, values)
         else:

@@ -33,6 +33,7 @@ class Language:
     begin: Callable[[str], Pending]
     refused: frozenset[str] = frozenset()  # primitives that it has no equal of
     complex: bool = True  # has complex numbers
+    checks: bool = True  # tells of indices out of bounds
     code: Callable[[str], str] | None = None  # the digest by which the cache finds a library
 
 
@@ -60,6 +61,7 @@ def of(device: str) -> Language:
             triton_module.begin,
             triton_scalar.unsupported(),
             complex=False,
+            checks=False,
         )
     raise NotImplementedError(f"compile: expected tensors on cpu or cuda, got {device}")
 

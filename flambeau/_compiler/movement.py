@@ -109,7 +109,7 @@ def _triangle(keep: str) -> Rule:
 def _gathered(lowering: Lowering, node: Node, args: list[Any]) -> bool:
     """The place along one dim is that of the index at the same point."""
     x, along, index = args[:3]
-    if not x.shape:
+    if not x.shape or not lowering.language.checks:
         return True
     d = along % len(x.shape)
 
@@ -128,7 +128,9 @@ def _selected(lowering: Lowering, node: Node, args: list[Any]) -> bool:
     index = next(a for a in args[1:] if hasattr(a, "shape"))
     along = args[names.index("dim")] if "dim" in names else 0
     k = len(index.shape)
-    if not x.shape or len(node.out.shape) != len(x.shape) - 1 + k:
+    if len(node.out.shape) != len(x.shape) - 1 + k:
+        return True
+    if not x.shape or not lowering.language.checks:
         return True
     d = along % len(x.shape)
 

@@ -259,6 +259,12 @@ def new_full(
     return empty(size, dtype=dtype, like=self, device=device)
 
 
+@new_full.decompose
+def _(self, size, fill_value, dtype, device):
+    kind = dtype if dtype is not None else self.dtype
+    return full(size, fill_value, dtype=kind, device=device)
+
+
 @new_full.vmap
 def _(self, size, fill_value, dtype, device, batch):
     return self.new_full([batch] + size, fill_value, dtype=dtype, device=device)

@@ -131,6 +131,11 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return empty([input.shape[0]], dtype=d, like=input)
 
 
+@mv.decompose(slower=True)
+def _(input, vec):
+    return mm(input, vec.unsqueeze(1)).squeeze([1])
+
+
 @mv.vjp
 def _(g, input, vec):
     return _outer(g, vec.conj()), mv(input.transpose(0, 1).conj(), g)
@@ -170,6 +175,12 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     )
     check(input.dtype != bool_, "\"dot\" not implemented for 'Bool'")
     return empty([], dtype=input.dtype, like=input)
+
+
+@dot.decompose(slower=True)
+def _(input, tensor):
+    kind = opmath(input.dtype)
+    return (input.to(kind) * tensor.to(kind)).sum().to(input.dtype)
 
 
 @dot.vjp
@@ -219,6 +230,11 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 def _outer(input: Tensor, vec2: Tensor) -> Tensor:
     """`outer` of vectors of one dtype."""
     return empty([input.shape[0], vec2.shape[0]], dtype=input.dtype, like=input)
+
+
+@_outer.decompose
+def _(input, vec2):
+    return input.unsqueeze(1) * vec2
 
 
 @_outer.vjp

@@ -33,6 +33,12 @@ def addmm(
     return _added("addmm", input, [n, mat2.shape[1]], d, beta, alpha)
 
 
+@addmm.decompose(slower=True)
+def _(input, mat1, mat2, beta, alpha):
+    product = _scaled(mm(mat1, mat2), alpha.conj()).to(input.dtype)
+    return product if beta == 0 else _scaled(input, beta.conj()) + product
+
+
 @addmm.vmap
 def _(input, mat1, mat2, beta, alpha, input_b, mat1_b, mat2_b, batch):
     product = _in_front(matmul(mat1, mat2), mat1_b or mat2_b, batch)
@@ -108,6 +114,12 @@ def addmv(
     return _added("addmv", input, [mat.shape[0]], d, beta, alpha)
 
 
+@addmv.decompose(slower=True)
+def _(input, mat, vec, beta, alpha):
+    product = _scaled(mv(mat, vec), alpha.conj()).to(input.dtype)
+    return product if beta == 0 else _scaled(input, beta.conj()) + product
+
+
 @addmv.vjp
 def _(g, input, mat, vec, beta, alpha):
     a = _scaled(_outer(g, vec.conj()), alpha)
@@ -139,6 +151,12 @@ def _addr(
         f"addr: Expected 1-D argument vec1 and vec2, but got {vec1.ndim}-D and {vec2.ndim}-D",
     )
     return _added("addr", input, [vec1.shape[0], vec2.shape[0]], vec1.dtype, beta, alpha)
+
+
+@_addr.decompose(slower=True)
+def _(input, vec1, vec2, beta, alpha):
+    product = _scaled(_outer(vec1, vec2), alpha.conj()).to(input.dtype)
+    return product if beta == 0 else _scaled(input, beta.conj()) + product
 
 
 @_addr.vjp
@@ -197,6 +215,12 @@ def baddbmm(
     return _added("baddbmm", input, shape, d, beta, alpha)
 
 
+@baddbmm.decompose(slower=True)
+def _(input, batch1, batch2, beta, alpha):
+    product = _scaled(bmm(batch1, batch2), alpha.conj()).to(input.dtype)
+    return product if beta == 0 else _scaled(input, beta.conj()) + product
+
+
 @baddbmm.vmap
 def _(input, batch1, batch2, beta, alpha, input_b, batch1_b, batch2_b, batch):
     product = _in_front(matmul(batch1, batch2), batch1_b or batch2_b, batch)
@@ -246,6 +270,12 @@ def addbmm(
     """
     d = _batch_dtype("addbmm", batch1, batch2)
     return _added("addbmm", input, [batch1.shape[1], batch2.shape[2]], d, beta, alpha)
+
+
+@addbmm.decompose(slower=True)
+def _(input, batch1, batch2, beta, alpha):
+    product = _scaled(bmm(batch1, batch2).sum([0]), alpha.conj()).to(input.dtype)
+    return product if beta == 0 else _scaled(input, beta.conj()) + product
 
 
 @addbmm.vjp

@@ -18,6 +18,13 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return empty(input.shape[:-1] + [weight.shape[0]], dtype=input.dtype, like=input)
 
 
+@_linear.decompose(slower=True)
+def _(input, weight, bias):
+    rows = input.reshape([prod(input.shape[:-1]), input.shape[-1]])
+    y = mm(rows, weight.transpose(0, 1)).reshape(input.shape[:-1] + [weight.shape[0]])
+    return y if bias is None else y + bias
+
+
 @_linear.vjp
 def _(g, input, weight, bias):
     # Of shapes that input and weight have too, those of `g` are read: a layer with frozen weights

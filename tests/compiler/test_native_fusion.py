@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from triton_programs import program_of
 
 import flambeau as torch
 import flambeau.nn.functional as F
 from flambeau._compiler import lower
+from flambeau._compiler.nest import Call, Nest
+from flambeau._compiler.triton_module import source
+from flambeau._trace import trace
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -177,3 +181,13 @@ def test_an_index_that_is_wrong_leaves_inputs_alone():
     with pytest.raises(IndexError):
         torch.compile(lambda x, i: x.add_(x.index_select(0, i)))(x, torch.tensor([4, 0, 0, 0]))
     assert torch.equal(x, torch.full((4, 3), 2.0))
+
+
+@pytest.mark.parametrize("name", ["std", "prod", "norm inf", "max", "cross_entropy", "pad", "roll"])
+def test_triton_has_them_but_for_what_is_picked(name):
+    f, operands = CASES[name]
+    given = operands()
+    program, _ = program_of(trace(f, given, level="primitive"))
+    calls = [s.node.target for s in program.steps if isinstance(s, Call)]
+    assert set(calls) <= {"gather"}
+    source([s for s in program.steps if isinstance(s, Nest)], program.symbols)
