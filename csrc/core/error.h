@@ -21,7 +21,8 @@ enum class ErrorKind {
   Attribute,
   Key,
   LinAlg,
-  Overflow
+  Overflow,
+  Assertion
 };
 
 class Error : public std::runtime_error {

@@ -77,7 +77,7 @@ bool accepts(const Param& p, PyObject* o, bool& overridden) {
     case Arg::TensorOrNumber:
       return accepts_tensor(o, overridden) || is_number(o);
     case Arg::Tensors:
-      return all_items(o, [&](PyObject* x) { return accepts_tensor(x, overridden); });
+      return o == kVarargs || all_items(o, [&](PyObject* x) { return accepts_tensor(x, overridden); });
     case Arg::OptTensors:
       return all_items(o,
                        [&](PyObject* x) { return x == Py_None || accepts_tensor(x, overridden); });
@@ -158,6 +158,15 @@ bool takes_varargs(const Signature& s, int base) {
   return s.positional == base + 1 && s.params[base].type == Arg::Ints;
 }
 
+bool spreads_tensors(const Signature& s, PyObject* const* args, int base, Py_ssize_t nargs) {
+  int last = s.positional - 1;
+  if (last < 0 || s.params[last].type != Arg::Tensors || !s.params[last].length) [[likely]]
+    return false;
+  if (base + nargs <= last) return false;
+  PyObject* first = args[last - base];
+  return base + nargs > last + 1 || !(PyList_Check(first) || PyTuple_Check(first));
+}
+
 namespace {
 bool bind(Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
           Args& out, bool& overridden) {
@@ -171,7 +180,16 @@ bool bind(Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   }
   int count = s.count;
   int given = base + static_cast<int>(nargs);
-  if (given > s.positional) [[unlikely]] {
+  if (spreads_tensors(s, args, base, nargs)) [[unlikely]] {
+    int last = s.positional - 1;
+    for (int i = base; i < last; ++i) slot[i] = args[i - base];
+    out.varargs = args + (last - base);
+    out.nvarargs = nargs - (last - base);
+    for (Py_ssize_t i = 0; i < out.nvarargs; ++i)
+      if (!accepts_tensor(out.varargs[i], overridden)) return false;
+    slot[last] = kVarargs;
+    given = s.positional;
+  } else if (given > s.positional) [[unlikely]] {
     if (!takes_varargs(s, base)) return false;
     for (Py_ssize_t i = 0; i < nargs; ++i)
       if (!is_size(args[i])) return false;
@@ -231,8 +249,60 @@ static bool warn_of_old_order(const Binding& b, const OldOrder& old) {
                           now) == 0;
 }
 
+namespace {
+// The reduction that two old arguments name, None counting as True, with a warning; what was given
+// where there are none. "elementwise_mean" is "mean".
+PyObject* reduction_of(PyObject* average, PyObject* reduce, PyObject* given) {
+  static PyObject* const names[] = {PyUnicode_InternFromString("none"),
+                                    PyUnicode_InternFromString("mean"),
+                                    PyUnicode_InternFromString("sum")};
+  bool old = (average && average != Py_None) || (reduce && reduce != Py_None);
+  if (old) {
+    given = reduce == Py_False ? names[0] : average == Py_False ? names[2] : names[1];
+    checked_int(PyErr_WarnFormat(PyExc_UserWarning, 1,
+                                 "size_average and reduce args will be deprecated, please use "
+                                 "reduction='%U' instead.",
+                                 given));
+  } else if (given && PyUnicode_CompareWithASCIIString(given, "elementwise_mean") == 0) {
+    given = names[1];
+    checked_int(PyErr_WarnEx(PyExc_UserWarning,
+                             "reduction='elementwise_mean' is deprecated. Please use "
+                             "reduction='mean' instead.",
+                             1));
+  }
+  return given;
+}
+
+int match_front(const Binding& b, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+                Args& out) {
+  Front& f = *b.front;
+  bool overridden = false;
+  Args given;
+  if (!bind(f.given, nullptr, args, nargs, kwnames, given, overridden)) [[unlikely]] {
+    if (!PyErr_Occurred())
+      raise_mismatch({b.name, b.module, &f.given, 1, false}, nullptr, args, nargs, kwnames);
+    return -1;
+  }
+  if (overridden && torch_function_enabled) return -2;
+  PyObject* flag = f.flag == Front::none ? nullptr : given[f.flag];
+  int chosen = flag && flag != Py_False ? to_bool(flag) : 0;
+  const Signature& s = b.signatures[chosen];
+  for (int k = 0; k < s.count; ++k)
+    out.slot[k] = f.place[k] == Front::none ? nullptr : given[f.place[k]];
+  if (f.reduction != Front::none) {
+    auto at = [&](uint8_t i) { return i == Front::none ? nullptr : given[i]; };
+    PyObject* reduction = reduction_of(at(f.average), at(f.reduce), given[f.reduction]);
+    for (int k = 0; k < s.count; ++k)
+      if (f.place[k] == f.reduction) out.slot[k] = reduction;
+  }
+  out.varargs = given.varargs, out.nvarargs = given.nvarargs;
+  return chosen;
+}
+}  // namespace
+
 int match(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
           PyObject* kwnames, Args& out) {
+  if (b.front) return match_front(b, args, nargs, kwnames, out);
   for (int i = 0; i < b.count; ++i) {
     bool overridden = false;
     if (bind(b.signatures[i], self, args, nargs, kwnames, out, overridden)) [[likely]]
@@ -304,6 +374,14 @@ Tensors to_tensors(PyObject* o) {
                   Py_TYPE(x)->tp_name);
     out.push_back(unwrap(x));
   });
+  return out;
+}
+
+Tensors to_tensors(const Args& a, int i) {
+  if (a.slot[i] != kVarargs) return to_tensors(a.slot[i]);
+  Tensors out;
+  out.reserve(a.nvarargs);
+  for (Py_ssize_t k = 0; k < a.nvarargs; ++k) out.push_back(unwrap(a.varargs[k]));
   return out;
 }
 

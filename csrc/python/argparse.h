@@ -41,7 +41,7 @@ struct Param {
   Arg type;
   bool none = false;  // None is accepted
   bool required = true;
-  uint8_t length = 0;       // Ints of a known length: an int stands for that many
+  uint8_t length = 0;       // Ints of a known length: an int stands for that many; Tensors: f(*xs)
   PyObject* key = nullptr;  // interned name, filled on first use
 };
 
@@ -51,7 +51,7 @@ inline constexpr int kMaxParams = 32;
 // given.
 struct Args {
   PyObject* slot[kMaxParams];
-  PyObject* const* varargs = nullptr;  // x.view(2, 8): the ints, when slot holds kVarargs
+  PyObject* const* varargs = nullptr;  // x.view(2, 8): the items, when slot holds kVarargs
   Py_ssize_t nvarargs = 0;
   PyObject* operator[](int i) const { return slot[i]; }
 };
@@ -75,6 +75,17 @@ struct OldOrder {
   uint8_t place[8];    // of each of its parameters, in `given`
 };
 
+// A signature in the place of a binding's own: what it takes is put where the signature takes it,
+// with a flag that chooses the binding's second signature (`inplace=`) and two old arguments that
+// name a reduction.
+struct Front {
+  static constexpr uint8_t none = 255;
+  Signature given;
+  uint8_t flag;                        // which parameters: `inplace`,
+  uint8_t average, reduce, reduction;  // `size_average`, `reduce`, `reduction`
+  uint8_t place[16];                   // of each of the signature's parameters, in `given`
+};
+
 // A Python-visible function or method: its overloads, and where it is found (for
 // __torch_function__).
 struct Binding {
@@ -85,6 +96,7 @@ struct Binding {
   bool has_method;
   OldOrder* old_orders = nullptr;
   uint8_t old_count = 0;
+  Front* front = nullptr;
 };
 
 // The whole call: match, convert, run, translate exceptions. `self` is null for a function.
@@ -129,6 +141,7 @@ class TensorArg {
 
 OptTensor to_opt_tensor(PyObject* o);  // null or None: nullopt
 Tensors to_tensors(PyObject* o);
+Tensors to_tensors(const Args& a, int i);  // also from varargs
 OptTensors to_opt_tensors(PyObject* o);
 int64_t to_int(PyObject* o);
 double to_float(PyObject* o);

@@ -130,6 +130,18 @@ std::string reason(const Binding& b, Signature& s, PyObject* self, PyObject* con
   int base = self ? 1 : 0;
   PyObject* slot[kMaxParams] = {};
   if (self) slot[0] = self;
+  const Py_ssize_t keywords = nargs;  // where they begin
+  int last = s.positional - 1;
+  if (spreads_tensors(s, args, base, nargs)) {
+    for (Py_ssize_t i = last - base; i < nargs; ++i) {
+      bool ignored = false;
+      if (!accepts({"", Arg::Tensor}, args[i], ignored))
+        return concat("expected Tensor as element ", i - last + base, " in argument ", last,
+                      ", but got ", short_name(args[i]));
+    }
+    slot[last] = kVarargs;
+    nargs = last - base;
+  }
   bool spread = nargs + base > s.positional && takes_varargs(s, base);
   if (nargs + base > s.positional && !spread)
     return concat(b.name, "() takes ", plural(s.positional - base), " but ", nargs,
@@ -157,7 +169,7 @@ std::string reason(const Binding& b, Signature& s, PyObject* self, PyObject* con
     }
     if (slot[i])
       return concat(b.name, "() got multiple values for argument '", s.params[i].name, "'");
-    slot[i] = args[nargs + k];
+    slot[i] = args[keywords + k];
   }
   std::string missing;
   int missing_count = 0;

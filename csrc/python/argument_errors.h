@@ -13,5 +13,6 @@ void raise_mismatch(const Binding& b, PyObject* self, PyObject* const* args, Py_
 bool accepts(const Param& p, PyObject* o, bool& overridden);
 int find_keyword(Signature& s, PyObject* key);  // -1: no such parameter
 bool takes_varargs(const Signature& s, int base);
+bool spreads_tensors(const Signature& s, PyObject* const* args, int base, Py_ssize_t nargs);
 
 }  // namespace flambeau::python

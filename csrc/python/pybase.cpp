@@ -57,6 +57,8 @@ PyObject* python_class(ErrorKind kind) {
       return PyExc_AttributeError;
     case ErrorKind::Key:
       return PyExc_KeyError;
+    case ErrorKind::Assertion:
+      return PyExc_AssertionError;
     case ErrorKind::LinAlg:
       return linalg_error();
     case ErrorKind::Overflow:

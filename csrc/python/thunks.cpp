@@ -81,6 +81,28 @@ PyObject* result_repr(PyObject* self) {
 }
 }  // namespace
 
+PyObject* asked_of(std::initializer_list<PyObject*> items, std::initializer_list<bool> asked) {
+  PyObject* kept[8];
+  Py_ssize_t n = 0;
+  bool good = true;
+  const bool* wanted = asked.begin();
+  for (PyObject* item : items) {
+    good &= item != nullptr;
+    if (*wanted++)
+      kept[n++] = item;
+    else
+      Py_XDECREF(item);
+  }
+  if (good && n == 1) return kept[0];
+  PyObject* tuple = good ? PyTuple_New(n) : nullptr;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (tuple)
+      PyTuple_SET_ITEM(tuple, i, kept[i]);
+    else
+      Py_XDECREF(kept[i]);
+  return tuple;
+}
+
 PyObject* ResultType::make(std::initializer_list<PyObject*> items) {
   if (!type_) {
     // The description must outlive the type, as the type does the process.

@@ -100,6 +100,12 @@ PyObject* pack(ResultType& type, std::tuple<T...>&& t) {
   static_assert(n == sizeof...(T));
   return std::apply([&](auto&... x) { return type.make({pack(std::move(x))...}); }, t);
 }
+// The results that were asked for: one of them as it is, several as a tuple. Steals.
+PyObject* asked_of(std::initializer_list<PyObject*> items, std::initializer_list<bool> asked);
+template <class... T>
+PyObject* pack_asked(std::initializer_list<bool> asked, std::tuple<T...>&& t) {
+  return std::apply([&](auto&... x) { return asked_of({pack(std::move(x))...}, asked); }, t);
+}
 // A factory's result: `extras` is the first of the slots layout, pin_memory, requires_grad.
 PyObject* pack_factory(Tensor&& t, const Args& a, int extras);
 

@@ -6,11 +6,12 @@ data that `csrc/python/argparse.cpp` reads. Names that several entries share bec
 
 from __future__ import annotations
 
+import ast
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .._ir.types import TENSOR, Param, Type
+from .._ir.types import BOOL, TENSOR, Param, Type
 from .._table.model import Op
 from . import declare
 from .compiler import Unit
@@ -55,6 +56,7 @@ class Form:
     inplace: bool = False
     method: bool = False  # the tensor whose method it is comes first, wherever the entry has it
     order: str = ""  # names of the parameters that are given by position, else as the entry says
+    front: Front | None = None  # of the first form of a function that has one
 
     @property
     def id(self) -> str:
@@ -63,7 +65,7 @@ class Form:
     @property
     def name(self) -> str:
         """The Python name of functions and methods."""
-        return str(self.op.option("python_name", self.op.name)) + ("_" if self.inplace else "")
+        return self.op.python_name + ("_" if self.inplace else "")
 
     @property
     def target(self) -> str:
@@ -97,15 +99,54 @@ class Form:
 
 
 @dataclass
+class Front:
+    """What the function of nn.functional takes, where that is not what its entry takes.
+
+    `inplace_flag` adds `inplace=False`, which calls the in-place form; `flag=(name, entry)` a flag
+    that calls another entry; `old_reduction=(i, j)` puts the arguments `size_average` and `reduce`
+    of early versions at these places.
+    """
+
+    params: list[Param]
+    chosen: Form | None = None  # what the flag calls
+
+    @property
+    def flag(self) -> str:
+        return self.params[-1].name if self.chosen else ""
+
+
+def front_of(op: Op, ops: Mapping[str, Op]) -> Front | None:
+    """The front of an entry in nn.functional; `ops`: the table by name."""
+    flag, old = op.option("flag"), op.option("old_reduction")
+    if not (flag or op.option("inplace_flag")) and old is None:
+        return None
+    chosen = Form(ops[flag[1]]) if flag else Form(op, True) if old is None else None
+    added = [Param(flag[0] if flag else "inplace", BOOL, ast.Constant(False))] if chosen else []
+    params = [*op.params, *added]
+    for at, name in zip(old or (), ("size_average", "reduce"), strict=False):
+        params.insert(at, Param(name, BOOL.or_none(), ast.Constant(None)))
+    return Front(params, chosen)
+
+
+@dataclass
 class Group:
     """A Python name with its overloads, as functions of some modules and as a method."""
 
     name: str
+    suffix: str = ""  # tells functions of one name apart
     functions: list[Form] = field(default_factory=list)
     methods: list[Form] = field(default_factory=list)
     spaces: dict[str, None] = field(default_factory=dict)
     aliases: dict[str, None] = field(default_factory=dict)
     alias_methods: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def front(self) -> Front | None:
+        return self.functions[0].front if self.functions else None
+
+    @property
+    def id(self) -> str:
+        return self.name + self.suffix
 
 
 def _self_index(params: Sequence[Param]) -> int:
@@ -128,7 +169,16 @@ def _loose_tensors(op: Op) -> bool:
 def groups(ops: Sequence[Op]) -> list[Group]:
     """Overload sets in order of first appearance."""
     found: dict[str, Group] = {}
+    by_name = {op.name: op for op in reversed(ops)}
     for op in ops:
+        front = front_of(op, by_name)
+        if front or op.name.startswith("functional_"):
+            forms = [Form(op, front=front), *([front.chosen] if front and front.chosen else [])]
+            own = Group(forms[0].name, "_functional", forms)
+            own.spaces["nn.functional"] = None
+            found[own.id] = own
+            if not front or op.python_name != op.name:
+                continue
         for form in (Form(op), Form(op, True)):
             if form.inplace and not op.has_inplace:
                 continue
@@ -144,9 +194,11 @@ def groups(ops: Sequence[Op]) -> list[Group]:
             hidden = form.inplace and not (_one_tensor(op) or op.option("inplace_function"))
             if not op.option("function", True) or hidden:
                 continue
-            if op.namespaces or op.option("aliases"):
+            apart = form.name + "_functional" in found
+            spaces = [s for s in op.namespaces if not (apart and s == "nn.functional")]
+            if spaces or op.option("aliases"):
                 g.functions.append(form)
-                g.spaces.update(dict.fromkeys(op.namespaces))
+                g.spaces.update(dict.fromkeys(spaces))
             g.aliases.update({a + suffix: None for a in aliases if not suffix or "." not in a})
     for g in found.values():
         g.functions, g.methods = _tensors_first(g.functions), _tensors_first(g.methods)
@@ -194,6 +246,8 @@ def _converted(p: Param, i: int) -> str:
         value = f"to_ints(a, {i}, {t.length})"
         return value if p.required else f"a[{i}] ? {value} : {default_text(p)}"
     convert = _ARGS[t.base][1]
+    if t.base == "Tensors" and p.required:
+        return f"to_tensors(a, {i})"
     if t.optional:
         default = "std::nullopt" if p.required else default_text(p)
         value = f"optional(a[{i}], {convert})"
@@ -226,6 +280,12 @@ def _plain_tensor(t: Type) -> bool:
     return t.base == "Tensor" and (not t.optional or t.or_number)
 
 
+def _asked(form: Form, flag: str) -> str:
+    """C++ test of the flag that asks for a result; "" stands for a result that always is given."""
+    names = [p.name for p in form.params]
+    return f"x{names.index(flag)}" if flag else "true"
+
+
 def _thunk(form: Form, fields: str) -> list[str]:
     op = form.op
     lines = [f"static PyObject* call_{form.id}([[maybe_unused]] const Args& a) {{"]
@@ -244,6 +304,9 @@ def _thunk(form: Form, fields: str) -> list[str]:
         args.insert(_self_index(op.params), args.pop(0))
     call = f"ops::{form.cpp}({', '.join(args)})"
     pack = f"pack<{len(op.outputs)}>({fields}, " if fields else "pack("
+    if asked := op.option("asked"):
+        flags = [_asked(form, str(flag)) for flag in asked]
+        pack = f"pack_asked({{{', '.join(flags)}}}, "
     test = _size_test(form)
     n = len(op.params)
     tail = f", a, {n + form.has_out}" if form.factory else ""
@@ -268,33 +331,33 @@ def _thunk(form: Form, fields: str) -> list[str]:
     return [*lines, f"  return {finish}unlocked({test}, [&] {{ return {call}; }}){tail});", "}"]
 
 
-def _param(p: Param, sizes: Sequence[str] = ()) -> str:
+def _param(p: Param, op: Op) -> str:
     t = p.type
-    kind = "TensorOrNumber" if t.or_number else "Size" if p.name in sizes else _ARGS[t.base][0]
-    flags = [str(t.optional).lower(), str(p.required).lower(), str(t.length)]
+    size = p.name in op.option("sizes", ())
+    kind = "TensorOrNumber" if t.or_number else "Size" if size else _ARGS[t.base][0]
+    length = 1 if t.base == "Tensors" and op.option("varargs") else t.length
+    flags = [str(t.optional).lower(), str(p.required).lower(), str(length)]
     return f'{{"{p.name}", Arg::{kind}, {", ".join(flags)}}}'
 
 
 def _default(p: Param) -> str:
-    import ast
-
     assert p.default is not None
     text = ast.unparse(p.default)
     return f"torch.{text}" if isinstance(p.default, ast.Name) else text
 
 
-def signature_text(form: Form) -> str:
+def signature_text(form: Form, front: Front | None = None) -> str:
     """`(Tensor input, *, Number alpha = 1)`, as error messages show it."""
     parts: list[str] = []
     star = False
-    for p in form.params:
+    for p in front.params if front else form.params:
         if p.kwonly and not star:
             parts.append("*")
             star = True
         text = f"{_ARGS[p.type.base][2]} {p.name}"
         parts.append(text if p.required else f"{text} = {_default(p)}")
     extra = []
-    if form.has_out:
+    if form.has_out and not front:
         extra.append(f"{'Tensor' if len(form.op.outputs) == 1 else 'tuple of Tensors'} out = None")
     if form.factory:
         extra += [
@@ -308,7 +371,7 @@ def signature_text(form: Form) -> str:
 
 def _params(form: Form, name: str) -> list[str]:
     """The parameters' array of that name, none where there are no parameters."""
-    params = [_param(p, form.op.option("sizes", ())) for p in form.params]
+    params = [_param(p, form.op) for p in form.params]
     if form.has_out:
         kind = "Tensor" if len(form.op.outputs) == 1 else "Tensors"
         params.append(f'{{"out", Arg::{kind}, true, false}}')
@@ -351,21 +414,50 @@ def _listed(numbers: Sequence[int]) -> str:
 def _binding(kind: str, g: Group, forms: list[Form]) -> list[str]:
     rows = ",\n    ".join(_row(f) for f in forms)
     module = "" if "" in g.spaces or not g.spaces else next(iter(g.spaces))
-    lines = [f"static Signature {kind}_signatures_{g.name}[] = {{\n    {rows}}};"]
+    lines = [f"static Signature {kind}_signatures_{g.id}[] = {{\n    {rows}}};"]
     old_rows = []
     for k, (i, form) in enumerate(_old_orders(forms, kind == "m")):
-        name = f"{kind}_old_params_{g.name}_{k}"
+        name = f"{kind}_old_params_{g.id}_{k}"
         lines += _params(form, name)
         old_rows.append(_old_order(form, i, name, forms[i]))
     old = ""
     if old_rows:
-        old = f", {kind}_old_orders_{g.name}, {len(old_rows)}"
+        old = f", {kind}_old_orders_{g.id}, {len(old_rows)}"
         rows = ",\n    ".join(old_rows)
-        lines.append(f"static OldOrder {kind}_old_orders_{g.name}[] = {{\n    {rows}}};")
+        lines.append(f"static OldOrder {kind}_old_orders_{g.id}[] = {{\n    {rows}}};")
+    if g.front:
+        lines += _front(g, g.front)
+        old = (old or ", nullptr, 0") + f", &f_front_{g.id}"
     return [
         *lines,
-        f'const Binding {kind}_binding_{g.name} = {{"{g.name}", "{module}", '
-        f"{kind}_signatures_{g.name}, {len(forms)}, {str(bool(g.methods)).lower()}{old}}};",
+        f'const Binding {kind}_binding_{g.id} = {{"{g.name}", "{module}", '
+        f"{kind}_signatures_{g.id}, {len(forms)}, {str(bool(g.methods)).lower()}{old}}};",
+    ]
+
+
+def _front(g: Group, front: Front) -> list[str]:
+    """The signature that is matched in the place of a group's own."""
+    op = g.functions[0].op
+    names = [p.name for p in front.params]
+    for form in g.functions:
+        assert [p.name for p in form.params] == [p.name for p in op.params], g.name
+    params = [
+        f'{{"{p.name}", Arg::Object, false, false}}' if p.name == front.flag else _param(p, op)
+        for p in front.params
+    ]
+    folded = [
+        str(names.index(n)) if n in names and "old_reduction" in op.options else "Front::none"
+        for n in ("size_average", "reduce", "reduction")
+    ]
+    flag = str(names.index(front.flag)) if front.flag else "Front::none"
+    places = [str(names.index(p.name)) for p in op.params]
+    places += ["Front::none"] * (16 - len(places))
+    counts = f"{len(names)}, {sum(not p.kwonly for p in front.params)}"
+    text = json.dumps(signature_text(g.functions[0], front))
+    return [
+        f"static Param f_front_params_{g.id}[] = {{{', '.join(params)}}};",
+        f"static Front f_front_{g.id} = {{{{f_front_params_{g.id}, {counts}, {text}, nullptr}}, "
+        f"{flag}, {', '.join(folded)}, {{{', '.join(places)}}}}};",
     ]
 
 
@@ -376,13 +468,13 @@ def _entry_points(g: Group) -> list[str]:
     lines = []
     if g.functions:
         lines.append(
-            f"PyObject* f_{g.name}(PyObject*, {_CALL}) {{\n"
-            f"  return call_binding(f_binding_{g.name}, nullptr, args, n, names);\n}}"
+            f"PyObject* f_{g.id}(PyObject*, {_CALL}) {{\n"
+            f"  return call_binding(f_binding_{g.id}, nullptr, args, n, names);\n}}"
         )
     if g.methods:
         lines.append(
-            f"PyObject* m_{g.name}(PyObject* self, {_CALL}) {{\n"
-            f"  return call_binding(m_binding_{g.name}, self, args, n, names);\n}}"
+            f"PyObject* m_{g.id}(PyObject* self, {_CALL}) {{\n"
+            f"  return call_binding(m_binding_{g.id}, self, args, n, names);\n}}"
         )
     return lines
 
@@ -421,8 +513,8 @@ def _declarations(of: list[Group]) -> list[str]:
     for g in of:
         for kind, forms in (("f", g.functions), ("m", g.methods)):
             if forms:
-                lines.append(f"extern const Binding {kind}_binding_{g.name};")
-                lines.append(f"PyObject* {kind}_{g.name}(PyObject*, {_CALL});")
+                lines.append(f"extern const Binding {kind}_binding_{g.id};")
+                lines.append(f"PyObject* {kind}_{g.id}(PyObject*, {_CALL});")
     return lines
 
 
@@ -433,10 +525,25 @@ def _header(all_groups: list[Group]) -> str:
 
 def _doc(g: Group, forms: list[Form]) -> str:
     first = forms[0].op
+    if g.front:
+        text = f"{g.name}{signature_text(forms[0], g.front)} -> {first.returns}\n"
+        return f"{_shown_signature(g.name, g.front.params)}{text}\n{first.doc}"
     text = "".join(f"{g.name}{signature_text(f)} -> {f.op.returns}\n" for f in forms)
     if forms[0].inplace:
         return f"{text}\nIn-place form of {forms[0].name[:-1]}()."
-    return f"{text}\n{first.doc}"
+    layer = list(g.spaces) == ["nn.functional"] and len(forms) == 1
+    head = _shown_signature(g.name, first.params) if layer else ""
+    return f"{head}{text}\n{first.doc}"
+
+
+def _shown_signature(name: str, params: Sequence[Param]) -> str:
+    """What `inspect.signature` reads at the head of the docstring of a built-in function."""
+    parts: list[str] = []
+    for p in params:
+        if p.kwonly and "*" not in parts:
+            parts.append("*")
+        parts.append(p.name if p.default is None else f"{p.name}={ast.unparse(p.default)}")
+    return f"{name}($module, {', '.join(parts)})\n--\n\n"
 
 
 def _method_def(name: str, function: str, doc: str) -> str:
@@ -455,13 +562,13 @@ def _tables(all_groups: list[Group]) -> str:
             names = [(space, g.name) for space in g.spaces]
             names += [tuple(("." + a).rsplit(".", 1)) for a in g.aliases]  # type: ignore[misc]
             for space, name in dict.fromkeys((s.removeprefix("."), n) for s, n in names):
-                spaces.setdefault(space, []).append(_method_def(name, f"f_{g.name}", doc))
-            bindings.append(f'    {{"{g.name}", &f_binding_{g.name}, nullptr}},')
+                spaces.setdefault(space, []).append(_method_def(name, f"f_{g.id}", doc))
+            bindings.append(f'    {{"{g.name}", &f_binding_{g.id}, nullptr}},')
         if g.methods:
             doc = _doc(g, g.methods)
             for name in (g.name, *g.alias_methods):
-                methods.append(_method_def(name, f"m_{g.name}", doc))
-            bindings.append(f'    {{"{g.name}", nullptr, &m_binding_{g.name}}},')
+                methods.append(_method_def(name, f"m_{g.id}", doc))
+            bindings.append(f'    {{"{g.name}", nullptr, &m_binding_{g.id}}},')
     lines = []
     rows = []
     for i, (space, defs) in enumerate(spaces.items()):

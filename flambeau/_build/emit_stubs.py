@@ -19,7 +19,7 @@ from pathlib import Path
 from .._ir.types import Param, Type
 from .._table import reader
 from .._table.model import Op
-from .emit_bindings import Form, groups
+from .emit_bindings import Form, Front, groups
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "flambeau" / "_C" / "_core.pyi"
@@ -47,7 +47,7 @@ _ANNOTATIONS = {
     "Number": "_Number",
     "Numbers": "Sequence[_Number]",
     "Ints": "_Ints",
-    "Floats": "Sequence[_float]",
+    "Floats": "_float | Sequence[_float]",
     "Bools": "Sequence[_bool]",
     "DType": "_DType",
     "Device": "_Device",
@@ -134,6 +134,18 @@ def _params(form: Form, method: bool, varargs: bool) -> str:
     return ", ".join(parts + keywords)
 
 
+def _front_line(name: str, forms: Sequence[Form], front: Front) -> str:
+    """Stub line of a function whose signature is a front's."""
+    results = dict.fromkeys(map(_returns, forms))
+    parts = []
+    for p in front.params:
+        parts += ["*"] if p.kwonly and "*" not in parts else []
+        default = "" if p.required else f" = {_default(p)}"
+        parts.append(f"{_name(p)}: {_annotation(p.type)}{default}")
+    result = next(iter(results)) if len(results) == 1 else "Any"
+    return f"def {name}({', '.join(parts)}) -> {result}: ..."
+
+
 def _takes_varargs(form: Form, method: bool) -> bool:
     """As in `x.permute(0, 1)`: by position one list of ints and nothing else (argparse.cpp)."""
     params = [p for p in form.params[method:] if not p.kwonly]
@@ -142,6 +154,9 @@ def _takes_varargs(form: Form, method: bool) -> bool:
 
 def _functions(name: str, forms: Sequence[Form], method: bool) -> Iterator[str]:
     """Stub lines of a name with all its signatures."""
+    if front := forms[0].front:
+        yield _front_line(name, forms, front)
+        return
     signatures: dict[str, None] = {}
     for form in forms:
         for varargs in (False, True) if _takes_varargs(form, method) else (False,):

@@ -31,6 +31,7 @@ ERRORS = {
     "TypeError": "Type",
     "IndexError": "Index",
     "NotImplementedError": "NotImplemented",
+    "AssertionError": "Assertion",
 }
 
 
@@ -343,17 +344,25 @@ class FunctionTyper(ExprTyper):
                 return self.refuse(node, ERRORS[name], message)
         self.fail(f"raise takes one of {', '.join(ERRORS)} with a message", node)
 
+    def refuse_unless(self, node: ast.stmt, kind: str, test: ast.expr, message: ast.expr) -> None:
+        """Raises class `kind` with a message where a condition fails."""
+        condition = self.out.place(self.condition(test))
+        with self.out.nested() as otherwise:
+            self.refuse(node, kind, message)
+        self.out.add("if", (condition,), (), node.lineno, (Block(), otherwise))
+        self.env = narrowed(self.env, self.facts(test, True))
+
+    def _stmt_assert(self, node: ast.Assert) -> None:
+        if node.msg is None:
+            self.fail("assert takes a condition and a message", node)
+        self.refuse_unless(node, "Assertion", node.test, node.msg)
+
     def _stmt_expr(self, node: ast.Expr) -> None:
         match node.value:
             case ast.Call(func=ast.Name(id=name), args=[test, message], keywords=[]) if (
                 name in CHECKS
             ):
-                condition = self.out.place(self.condition(test))
-                with self.out.nested() as otherwise:
-                    self.refuse(node, CHECKS[name], message)
-                self.out.add("if", (condition,), (), node.lineno, (Block(), otherwise))
-                self.env = narrowed(self.env, self.facts(test, True))
-                return
+                return self.refuse_unless(node, CHECKS[name], test, message)
             case ast.Call(func=ast.Name(id=name)) if name in CHECKS:
                 self.fail(f"{name} takes a condition and a message", node)
         value = self.expr(node.value)

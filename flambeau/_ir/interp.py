@@ -25,6 +25,7 @@ ERRORS = {
     "Value": ValueError,
     "Type": TypeError,
     "Index": IndexError,
+    "Assertion": AssertionError,
     "NotImplemented": NotImplementedError,
 }
 

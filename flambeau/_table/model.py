@@ -57,6 +57,14 @@ class Op:
         return numbered(self.name, self.overload)
 
     @property
+    def python_name(self) -> str:
+        """The name that programs use.
+
+        `functional_NAME` is the function NAME of nn.functional where another module has another.
+        """
+        return str(self.option("python_name", self.name.removeprefix("functional_")))
+
+    @property
     def inplace_uid(self) -> str:
         """The derived in-place form, as graphs name it."""
         return numbered(f"{self.name}_", self.overload)

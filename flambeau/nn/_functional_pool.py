@@ -1,11 +1,11 @@
-"""Pools of `nn.functional` whose result depends on a flag, or whose windows are drawn at random.
+"""Pools of `nn.functional` whose sizes may have None, or whose windows are drawn at random.
 
 Thin over operations of the table. Must not know modules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from flambeau import _C
@@ -29,18 +29,10 @@ __all__ = [
     "lp_pool1d",
     "lp_pool2d",
     "lp_pool3d",
-    "max_pool1d",
-    "max_pool1d_with_indices",
-    "max_pool2d",
-    "max_pool2d_with_indices",
-    "max_pool3d",
-    "max_pool3d_with_indices",
     "max_unpool1d",
     "max_unpool2d",
     "max_unpool3d",
 ]
-
-_IntOrInts = int | Sequence[int]
 
 
 def _each(value: Any, n: int, what: str = "kernel_size") -> list[int]:
@@ -53,59 +45,6 @@ def _each(value: Any, n: int, what: str = "kernel_size") -> list[int]:
     if len(values) != n:
         raise RuntimeError(f"pool: {what} must be one int or a list of {n}, but got {value}")
     return values
-
-
-def _max_pool(axes: int) -> tuple[Callable[..., tuple[Tensor, Tensor]], Callable[..., Any]]:
-    """The functions max_pool<axes>d_with_indices and max_pool<axes>d."""
-    both = getattr(_C, f"max_pool{axes}d_with_indices")
-    values = getattr(_C, f"max_pool{axes}d")
-
-    def with_indices(
-        input: Tensor,
-        kernel_size: _IntOrInts,
-        stride: _IntOrInts | None = None,
-        padding: _IntOrInts = 0,
-        dilation: _IntOrInts = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = True,
-    ) -> tuple[Tensor, Tensor]:
-        return both(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-    def pool(
-        input: Tensor,
-        kernel_size: _IntOrInts,
-        stride: _IntOrInts | None = None,
-        padding: _IntOrInts = 0,
-        dilation: _IntOrInts = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> Any:
-        if return_indices:
-            return with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-        return values(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-    pool.__name__ = pool.__qualname__ = f"max_pool{axes}d"
-    pool.__doc__ = f"""Maxima over windows of {axes} dimensions, with their indices when asked for.
-
-    Args:
-        input: (N, C, ...) or (C, ...) with {axes} spatial dimensions.
-        kernel_size: size of the window.
-        stride: step between windows; the kernel size by default.
-        padding: implicit lowest values around the input, at most half the window.
-        dilation: step between elements of a window.
-        ceil_mode: a last window may run over the end.
-        return_indices: also gives the flat index of each maximum in its channel.
-    """
-    with_indices.__name__ = with_indices.__qualname__ = f"max_pool{axes}d_with_indices"
-    with_indices.__doc__ = (
-        f"`max_pool{axes}d` with the flat indices of the maxima in their channels."
-    )
-    return with_indices, pool
-
-
-max_pool1d_with_indices, max_pool1d = _max_pool(1)
-max_pool2d_with_indices, max_pool2d = _max_pool(2)
-max_pool3d_with_indices, max_pool3d = _max_pool(3)
 
 
 def _adaptive_size(input: Tensor, size: Any, axes: int) -> list[int]:

@@ -1,8 +1,8 @@
 """`nn.functional`: the stateless layer below the modules.
 
-Most names are operations that the table puts in this namespace (flambeau/ops); functions that take
-`inplace`, arguments of early versions or Python functions are in `_functional_*.py` beside this
-file. Never imports modules. What few use loads late.
+Names are operations that the table puts in this namespace (flambeau/ops); functions that take
+Python functions or lists with None are in `_functional_*.py` beside this file. Never imports
+modules. What few use loads late.
 """
 
 from __future__ import annotations
@@ -15,12 +15,8 @@ from flambeau._C import native_channel_shuffle as native_channel_shuffle
 from flambeau._C import tanh as tanh
 from flambeau._C.nn_functional import *  # noqa: F403
 
-from ._functional_activation import *  # noqa: F403
-from ._functional_embedding import *  # noqa: F403
-from ._functional_layouts import *  # noqa: F403
 from ._functional_losses import *  # noqa: F403
 from ._functional_pool import *  # noqa: F403
-from ._functional_resize import *  # noqa: F403
 
 #: names of files that load when first asked for
 _LATE = {

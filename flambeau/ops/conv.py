@@ -538,7 +538,7 @@ def _per_axis(values: Ints, axes: int) -> Ints:
     return [values[0] for i in range(axes)] if len(values) == 1 else values
 
 
-@composite(namespaces=("torch",), method=False, autocast="lower")
+@composite(namespaces=("torch", "nn.functional"), method=False, autocast="lower")
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Convolution of signals laid out (time, batch, channel), weight (K, in, out).
 

@@ -157,6 +157,12 @@ def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_typ
     )
 
 
+@view(namespaces=(), method=False, differentiable=False, unrelated=True)
+def _detached(input: Tensor) -> Tensor:
+    """The same data without history."""
+    return alias_of(input)
+
+
 # embedding_bag ----------------------------------------------------------------------------------
 
 
@@ -271,6 +277,142 @@ def _embedding_bag_samples_backward(
 
 
 # Indicators -------------------------------------------------------------------------------------
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def functional_embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of `weight` at the indices `input`.
+
+    Args:
+        input: indices of any shape.
+        weight: table of shape (V, D).
+        padding_idx: a row that gets no gradient; counts from the end when negative.
+        max_norm, norm_type: rows that are looked up are first scaled down, in place, to this norm.
+        scale_grad_by_freq: divides a row's gradient by how often it was looked up.
+        sparse: not supported yet: an error in backward.
+
+    Returns:
+        A tensor of shape (*input.shape, D).
+
+    >>> F.embedding(torch.tensor([1]), torch.eye(2))
+    tensor([[0., 1.]])
+    """
+    pad = -1
+    if padding_idx is not None:
+        rows = weight.size(0)
+        assert -rows <= padding_idx and padding_idx < rows, (
+            "Padding_idx must be within num_embeddings"
+        )
+        pad = padding_idx % rows
+    if max_norm is not None:
+        embedding_renorm_(_detached(weight), input, max_norm, norm_type)
+    return embedding(weight, input, pad, scale_grad_by_freq, sparse)
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def functional_embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Sums, means or maxima of bags of rows of `weight`.
+
+    Args:
+        input: indices: (B, N) for bags of one size, or (N,) with `offsets`.
+        weight: table of shape (V, D).
+        offsets: where in `input` each bag begins.
+        max_norm, norm_type, scale_grad_by_freq, sparse: see `embedding`.
+        mode: "sum", "mean" or "max".
+        per_sample_weights: factors of the rows, for mode "sum".
+        include_last_offset: the last offset is the end of the last bag.
+        padding_idx: a row that does not count.
+
+    Returns:
+        A tensor of shape (B, D).
+
+    >>> F.embedding_bag(torch.tensor([[0, 1]]), torch.eye(2), mode="sum")
+    tensor([[1., 1.]])
+    """
+    if weight.dtype == int64 and input.is_floating_point():
+        warn(
+            "Argument order of nn.functional.embedding_bag was changed. "
+            "Usage `embedding_bag(weight, input, ...)` is deprecated, "
+            "and should now be `embedding_bag(input, weight, ...)`."
+        )
+        weight, input = input, weight
+    factors = per_sample_weights
+    if factors is not None:
+        check_value(
+            input.shape == factors.shape,
+            f"embedding_bag: If per_sample_weights ({factors.shape}) is not None, "
+            f"then it must have the same shape as the input ({input.shape})",
+        )
+    check_value(
+        weight.ndim == 2,
+        f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}",
+    )
+    check_value(
+        input.ndim in (1, 2),
+        f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}",
+    )
+    starts = offsets
+    if input.ndim == 2:
+        check_value(
+            offsets is None,
+            "if input is 2D, then offsets has to be None, as input is treated is a mini-batch "
+            "of fixed length sequences. However, found offsets of type Tensor",
+        )
+        starts = arange(input.size(0), dtype=input.dtype) * input.size(1)
+        input = input.reshape([-1])
+        if factors is not None:
+            factors = factors.reshape([-1])
+    if starts is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    check_value(starts.ndim == 1, "offsets has to be a 1D Tensor")
+    check_value(mode in ("sum", "mean", "max"), "mode has to be one of sum, mean or max")
+    if mode == "max":
+        check_value(
+            not scale_grad_by_freq,
+            "max mode does not support scaling the gradient by the frequency",
+        )
+        check_value(not sparse, "max mode does not support sparse weights")
+    check_not_implemented(
+        factors is None or mode == "sum",
+        "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
+        f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub.",
+    )
+    pad = -1
+    if padding_idx is not None:
+        rows = weight.size(0)
+        check(
+            -rows <= padding_idx and padding_idx < rows,
+            f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, "
+            f"but got {padding_idx}",
+        )
+        pad = padding_idx % rows
+    if max_norm is not None:
+        embedding_renorm_(_detached(weight), input, max_norm, norm_type)
+    number = 0 if mode == "sum" else 1 if mode == "mean" else 2
+    bags, _ = _embedding_bag(
+        weight, input, starts, scale_grad_by_freq, number, sparse, factors, include_last_offset, pad
+    )
+    return bags
 
 
 @composite(namespaces=("nn.functional",), method=False)

@@ -1,7 +1,7 @@
 """Losses of two tensors of one shape: pointwise terms and how they are reduced.
 
-`nn.functional` wraps these entries with the arguments of early versions (size_average, reduce) and
-with warnings. Losses over classes are in losses_classes.py.
+`old_reduction` places the arguments of early versions (size_average, reduce). Losses over classes
+are in losses_classes.py.
 """
 
 from __future__ import annotations
@@ -39,6 +39,20 @@ def _weighted(loss: Tensor, input: Tensor, weight: Tensor | None, reduction: str
     return _reduced(loss * weight, reduction)
 
 
+@composite(namespaces=(), method=False)
+def _same_sizes(input: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
+    """Both in one shape, so that neither counts as a number beside the other in promotion."""
+    if target.shape == input.shape:
+        return input, target
+    warn(
+        f"Using a target size (torch.Size({target.shape})) that is different to the input size "
+        f"(torch.Size({input.shape})). This will likely lead to incorrect results due to "
+        "broadcasting. Please ensure they have the same size."
+    )
+    shape = broadcast_shapes(input.shape, target.shape)
+    return input.expand(shape), target.expand(shape)
+
+
 @pointwise(dtypes="f", namespaces=(), method=False, inplace=False, out=False, label="mse_cpu")
 def _squared_error(input: Tensor, target: Tensor) -> Tensor:
     """Terms of mse_loss.
@@ -50,7 +64,7 @@ def _squared_error(input: Tensor, target: Tensor) -> Tensor:
     return d * d
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(2, 3))
 def mse_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
 ) -> Tensor:
@@ -59,10 +73,11 @@ def mse_loss(
     >>> F.mse_loss(torch.ones(2), torch.zeros(2))
     tensor(1.)
     """
-    return _weighted(_squared_error(input, target), input, weight, reduction)
+    x, y = _same_sizes(input, target)
+    return _weighted(_squared_error(x, y), x, weight, reduction)
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(2, 3))
 def l1_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
 ) -> Tensor:
@@ -71,7 +86,8 @@ def l1_loss(
     >>> F.l1_loss(torch.ones(2), torch.zeros(2))
     tensor(1.)
     """
-    return _weighted((input - target).abs(), input, weight, reduction)
+    x, y = _same_sizes(input, target)
+    return _weighted((x - y).abs(), x, weight, reduction)
 
 
 @pointwise(dtypes="f", namespaces=(), method=False, inplace=False, out=False, label="smooth_l1_cpu")
@@ -92,7 +108,7 @@ def _(g, input, target, beta):
     return g * slope, -g * slope
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(2, 3))
 def smooth_l1_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
@@ -102,9 +118,10 @@ def smooth_l1_loss(
     tensor(2.5000)
     """
     check(beta >= 0.0, "smooth_l1_loss does not support negative values for beta.")
+    x, y = _same_sizes(input, target)
     if beta == 0.0:
-        return _reduced((input - target).abs(), reduction)
-    return _reduced(_smooth_l1(input, target, beta), reduction)
+        return _reduced((x - y).abs(), reduction)
+    return _reduced(_smooth_l1(x, y, beta), reduction)
 
 
 @pointwise(dtypes="f", namespaces=(), method=False, inplace=False, out=False, label="huber_cpu")
@@ -124,7 +141,7 @@ def _(g, input, target, delta):
     return g * slope, -g * slope
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=())
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -138,7 +155,8 @@ def huber_loss(
     tensor(2.5000)
     """
     check(delta > 0.0, "huber_loss does not support non-positive values for delta.")
-    return _weighted(_huber(input, target.to(input.dtype), delta), input, weight, reduction)
+    x, y = _same_sizes(input, target)
+    return _weighted(_huber(x, y.to(x.dtype), delta), x, weight, reduction)
 
 
 @pointwise(
@@ -170,7 +188,7 @@ def _check_unit_interval(x: Tensor, name: str) -> None:
     check(inside, f"all elements of {name} should be between 0 and 1")
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(3, 4))
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -222,7 +240,9 @@ def _bce_with_pos_weight(input: Tensor, target: Tensor, pos_weight: Tensor) -> T
     return (1 - target) * input - (1 + (pos_weight - 1) * target) * s.logsigmoid(input)
 
 
-@composite(namespaces=("nn.functional", "torch"), method=False, autocast="float32")
+@composite(
+    namespaces=("nn.functional", "torch"), method=False, autocast="float32", old_reduction=(3, 4)
+)
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -267,7 +287,7 @@ def _kl_div(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
     return s.xlogy(target, target) - target * input
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(2, 3))
 def kl_div(
     input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
@@ -283,6 +303,13 @@ def kl_div(
     for t in [input, target]:
         check(not t.is_complex(), "kl_div: Complex inputs not supported.")
         check(t.is_floating_point(), "kl_div: Integral inputs not supported.")
+    if reduction == "mean":
+        warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math "
+            "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
+            "release."
+        )
     loss = _kl_div(input, target, log_target)
     if reduction == "batchmean":
         return loss.sum() / input.size(0) if input.ndim > 0 else loss.sum()
@@ -313,7 +340,7 @@ def _stirling(target: Tensor) -> Tensor:
     return value if target > 1 else 0
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(4, 6))
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -338,6 +365,58 @@ def poisson_nll_loss(
     return _reduced(loss, reduction)
 
 
+@pointwise(dtypes="f", namespaces=(), method=False, inplace=False, out=False)
+def _at_least(input: Tensor, low: float) -> Tensor:
+    """Input, or `low` where it is smaller; the gradient is that of the input everywhere.
+
+    >>> F.gaussian_nll_loss(torch.zeros(1), torch.zeros(1), torch.zeros(1), eps=1.0)
+    tensor(0.)
+    """
+    return s.maximum(input, low)
+
+
+@_at_least.vjp
+def _(g):
+    return g
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | Number,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """Minus the log-likelihood of `target` under normal distributions.
+
+    Args:
+        input: means.
+        var: variances: of the shape of the input, with one dimension of 1 instead, without the last
+            dimension, or one number. Values below `eps` count as `eps`, but their gradient is kept.
+        full: adds the constant term.
+
+    >>> F.gaussian_nll_loss(torch.zeros(1), torch.ones(1), torch.ones(1))
+    tensor(0.5000)
+    """
+    check_value(not truth((var < 0).any(), False), "var has negative entry/entries")
+    v = var * ones_like(input) if is_wrapped(var) else var
+    if v.shape != input.shape:
+        if input.ndim > 0 and input.shape[:-1] == v.shape:
+            v = v.unsqueeze(-1)
+        else:
+            check_value(input.ndim == v.ndim, "var is of incorrect size")
+            differing = [m for n, m in zip(input.shape, v.shape) if n != m]
+            check_value(len(differing) == 1 and differing[0] == 1, "var is of incorrect size")
+    check_value(reduction in ("none", "mean", "sum"), f"{reduction} is not valid")
+    v = _at_least(v, eps)
+    loss = 0.5 * (v.log() + (input - target) ** 2 / v)
+    if full:
+        loss = loss + 0.9189385332046727  # log(2 pi) / 2
+    return _reduced(loss, reduction)
+
+
 @pointwise(dtypes="fc", namespaces=(), method=False, inplace=False, out=False)
 def _soft_margin(input: Tensor, target: Tensor) -> Tensor:
     """Terms of soft_margin_loss.
@@ -354,7 +433,7 @@ def _(g, input, target):
     return -g * target * z, -g * input * z
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(2, 3))
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target input)) for targets 1 and -1.
 
@@ -381,7 +460,7 @@ def _(g, input, target, margin):
     return s.where(target == -1, 0, g) - far, None
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(3, 4))
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -393,7 +472,7 @@ def hinge_embedding_loss(
     return _reduced(_hinge_embedding(input, target.to(input.dtype), margin), reduction)
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(4, 5))
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -411,7 +490,7 @@ def margin_ranking_loss(
     return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(4, 5))
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -436,7 +515,7 @@ def cosine_embedding_loss(
     return _reduced(near + far, reduction)
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(7, 8))
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,

@@ -179,7 +179,7 @@ def _(
     return _unfolded(d, batch)
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(3, 5))
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -487,7 +487,7 @@ def _cross_entropy_probabilities(
     return loss / float(input.numel()) * float(c) if input.numel() > 0 else loss * nan
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(3, 5))
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -548,7 +548,7 @@ def _check_scores(name: str, input: Tensor) -> None:
     )
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(5, 6))
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -604,7 +604,7 @@ def multi_margin_loss(
     return loss.mean() if mode == 1 else loss.sum()
 
 
-@composite(namespaces=("nn.functional",), method=False, autocast="float32")
+@composite(namespaces=("nn.functional",), method=False, autocast="float32", old_reduction=(2, 3))
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Hinge between the scores of a sample's classes and those of all others.
 
@@ -646,7 +646,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     return loss.mean() if mode == 1 else loss.sum()
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, old_reduction=(3, 4))
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:

@@ -127,3 +127,26 @@ def ctc_loss(
             scaled.append(loss.select(0, i) / each[i])
         return stack(scaled).mean()
     return loss if log_probs.ndim == 3 else loss.reshape([])
+
+
+@ctc_loss.overload(namespaces=("nn.functional",), method=False)
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """The same, lengths in tensors.
+
+    >>> one = torch.ones(1, dtype=torch.int64)
+    >>> F.ctc_loss(torch.zeros(1, 1, 2), torch.tensor([[1]]), one, one)
+    tensor(0.)
+    """
+    check(input_lengths.is_integral(), "input_lengths must be integral")
+    check(target_lengths.is_integral(), "target_lengths must be integral")
+    inputs = [int(n.item()) for n in input_lengths.reshape([-1]).unbind()]
+    labels = [int(n.item()) for n in target_lengths.reshape([-1]).unbind()]
+    return ctc_loss(log_probs, targets, inputs, labels, blank, reduction, zero_infinity)

@@ -553,7 +553,7 @@ def rms_norm(
     return y.to(input.dtype) if weight is None or weight.dtype == input.dtype else y
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, out=True)
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Divides by the p-norm along `dim`, or by eps where the norm is smaller.
 

@@ -24,7 +24,9 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return 0.5 * input * (1 + s.erf(input * 0.7071067811865476))
 
 
-@pointwise(inplace=True, namespaces=("torch", "nn.functional"), dtypes="if", method=True)
+@pointwise(
+    inplace=True, namespaces=("torch", "nn.functional"), dtypes="if", method=True, inplace_flag=True
+)
 def relu(input: Tensor) -> Tensor:
     """Input where it is positive, else 0.
 
@@ -39,7 +41,14 @@ def _(g, result):
     return s.where(result <= 0, 0, g)
 
 
-@pointwise(dtypes="fc", namespaces=("nn.functional",), inplace=True, out=False, label="silu_cpu")
+@pointwise(
+    dtypes="fc",
+    namespaces=("nn.functional",),
+    inplace=True,
+    out=False,
+    label="silu_cpu",
+    inplace_flag=True,
+)
 def silu(input: Tensor) -> Tensor:
     """Input times its logistic sigmoid (Elfwing et al., 2017).
 

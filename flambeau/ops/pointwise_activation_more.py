@@ -6,7 +6,14 @@ from flambeau.ops._lang import *
 from flambeau.ops.pointwise_arithmetic import _check_fits
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False, label="elu_cpu")
+@pointwise(
+    dtypes="f",
+    namespaces=("nn.functional",),
+    inplace=True,
+    out=False,
+    label="elu_cpu",
+    inplace_flag=True,
+)
 def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """x above 0, alpha * (exp(x) - 1) below (Clevert et al., 2015).
 
@@ -21,7 +28,13 @@ def _(g, input, alpha):
     return s.where(input > 0, g, g * alpha * s.exp(input))
 
 
-@pointwise(dtypes="f", namespaces=("torch", "nn.functional"), inplace=True, label="elu_cpu")
+@pointwise(
+    dtypes="f",
+    namespaces=("torch", "nn.functional"),
+    inplace=True,
+    label="elu_cpu",
+    inplace_flag=True,
+)
 def selu(input: Tensor) -> Tensor:
     """Scaled elu of self-normalising networks (Klambauer et al., 2017).
 
@@ -39,7 +52,13 @@ def _(g, input):
     return 1.0507009873554804934193349852946 * s.where(input > 0, g, g * slope)
 
 
-@pointwise(dtypes="f", namespaces=("torch", "nn.functional"), inplace=True, label="elu_cpu")
+@pointwise(
+    dtypes="f",
+    namespaces=("torch", "nn.functional"),
+    inplace=True,
+    label="elu_cpu",
+    inplace_flag=True,
+)
 def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """Continuously differentiable elu (Barron, 2017).
 
@@ -60,6 +79,7 @@ def _(g, input, alpha):
     inplace=True,
     out=False,
     label="leaky_relu_cpu",
+    inplace_flag=True,
 )
 def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """x above 0, a small slope below.
@@ -70,13 +90,14 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return input if input > 0 else input * negative_slope
 
 
-@pointwise(dtypes="if", namespaces=("nn.functional",), inplace=True, out=False)
+@pointwise(dtypes="if", namespaces=("nn.functional",), inplace=True, out=False, inplace_flag=True)
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """Clamped to [min_val, max_val].
 
     >>> F.hardtanh(torch.tensor([2.0]))
     tensor([1.])
     """
+    check_value(min_val <= max_val, "min_val cannot be greater than max_val")
     _check_fits("hardtanh", "min_val", min_val, input.dtype)
     _check_fits("hardtanh", "max_val", max_val, input.dtype)
     return s.minimum(s.maximum(input, min_val), max_val)
@@ -87,7 +108,7 @@ def _(g, input, min_val, max_val):
     return s.where((input <= min_val) | (input >= max_val), 0, g)
 
 
-@pointwise(dtypes="if", namespaces=("nn.functional",), inplace=True, out=False)
+@pointwise(dtypes="if", namespaces=("nn.functional",), inplace=True, out=False, inplace_flag=True)
 def relu6(input: Tensor) -> Tensor:
     """Clamped to [0, 6].
 
@@ -108,6 +129,7 @@ def _(g, input):
     inplace=True,
     out=False,
     label="hardsigmoid_cpu",
+    inplace_flag=True,
 )
 def hardsigmoid(input: Tensor) -> Tensor:
     """relu6(x + 3) / 6.
@@ -129,6 +151,7 @@ def _(g, input):
     inplace=True,
     out=False,
     label="hardswish_cpu",
+    inplace_flag=True,
 )
 def hardswish(input: Tensor) -> Tensor:
     """x * relu6(x + 3) / 6 (Howard et al., 2019).
@@ -159,7 +182,14 @@ def _(g, input, beta, threshold):
     return s.where(input * beta > threshold, g, g * s.sigmoid(input * beta))
 
 
-@pointwise(dtypes="f", namespaces=("nn.functional",), inplace=True, out=False, label="mish_cpu")
+@pointwise(
+    dtypes="f",
+    namespaces=("nn.functional",),
+    inplace=True,
+    out=False,
+    label="mish_cpu",
+    inplace_flag=True,
+)
 def mish(input: Tensor) -> Tensor:
     """x * tanh(softplus(x)) (Misra, 2019).
 
@@ -248,7 +278,7 @@ def _(g, input, lambd):
     return s.where((input >= -lambd) & (input <= lambd), 0, g)
 
 
-@pointwise(dtypes="if", namespaces=("torch", "nn.functional"), inplace=True)
+@pointwise(dtypes="if", namespaces=("torch", "nn.functional"), inplace=True, inplace_flag=True)
 def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     """x above the threshold, `value` elsewhere.
 

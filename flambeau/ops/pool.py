@@ -279,7 +279,10 @@ def _max_pool_values(
     return _max_pool(input, kernel, stride, padding, dilation, ceil_mode)
 
 
-@composite(method=False)
+@composite(
+    namespaces=("torch", "nn.functional"), method=False,
+    flag=("return_indices", "max_pool1d_with_indices"),
+)  # fmt: skip
 def max_pool1d(
     input: Tensor, kernel_size: Ints1, stride: Ints | None = None, padding: Ints1 = 0,
     dilation: Ints1 = 1, ceil_mode: bool = False,
@@ -293,7 +296,10 @@ def max_pool1d(
     return _max_pool_values(input, kernel_size, s, padding, dilation, ceil_mode)
 
 
-@composite(method=False)
+@composite(
+    namespaces=("torch", "nn.functional"), method=False,
+    flag=("return_indices", "max_pool2d_with_indices"),
+)  # fmt: skip
 def max_pool2d(
     input: Tensor, kernel_size: Ints2, stride: Ints | None = None, padding: Ints2 = 0,
     dilation: Ints2 = 1, ceil_mode: bool = False,
@@ -313,7 +319,10 @@ def _(make):
     yield max_pool2d, make(3, 6, 6), 2
 
 
-@composite(method=False, autocast="float32")
+@composite(
+    namespaces=("torch", "nn.functional"), method=False, autocast="float32",
+    flag=("return_indices", "max_pool3d_with_indices"),
+)  # fmt: skip
 def max_pool3d(
     input: Tensor, kernel_size: Ints3, stride: Ints | None = None, padding: Ints3 = 0,
     dilation: Ints3 = 1, ceil_mode: bool = False,
@@ -327,7 +336,10 @@ def max_pool3d(
     return _max_pool_values(input, kernel_size, s, padding, dilation, ceil_mode)
 
 
-@composite(method=False)
+@composite(
+    namespaces=("torch", "nn.functional"), method=False,
+    flag=("return_indices", "max_pool1d_with_indices"),
+)  # fmt: skip
 def max_pool1d_with_indices(
     input: Tensor, kernel_size: Ints1, stride: Ints | None = None, padding: Ints1 = 0,
     dilation: Ints1 = 1, ceil_mode: bool = False,
@@ -341,7 +353,10 @@ def max_pool1d_with_indices(
     return _max_pool_both(input, kernel_size, s, padding, dilation, ceil_mode)
 
 
-@composite(method=False, namespaces=("torch", "nn.functional"))
+@composite(
+    namespaces=("torch", "nn.functional"), method=False,
+    flag=("return_indices", "max_pool2d_with_indices"),
+)  # fmt: skip
 def max_pool2d_with_indices(
     input: Tensor, kernel_size: Ints2, stride: Ints | None = None, padding: Ints2 = 0,
     dilation: Ints2 = 1, ceil_mode: bool = False,
@@ -355,7 +370,10 @@ def max_pool2d_with_indices(
     return _max_pool_both(input, kernel_size, s, padding, dilation, ceil_mode)
 
 
-@composite(method=False, namespaces=("torch", "nn.functional"))
+@composite(
+    namespaces=("torch", "nn.functional"), method=False,
+    flag=("return_indices", "max_pool3d_with_indices"),
+)  # fmt: skip
 def max_pool3d_with_indices(
     input: Tensor, kernel_size: Ints3, stride: Ints | None = None, padding: Ints3 = 0,
     dilation: Ints3 = 1, ceil_mode: bool = False,

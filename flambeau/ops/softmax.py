@@ -186,3 +186,94 @@ def _(g, grad, output, dim):
     h = g.to(output.dtype)
     p = output.exp()
     return h - (h * p).sum(dims, keepdim=True), -(h * p * grad.sum(dims, keepdim=True))
+
+
+# Functions of nn.functional, whose dim may be left out -----------------------------------------
+
+
+@composite(namespaces=(), method=False)
+def _implied_dim(name: str, input: Tensor) -> int:
+    """The dim of softmax where none is given, with a warning."""
+    warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
+        "dim=X as an argument."
+    )
+    return 0 if input.ndim in (0, 1, 3) else 1
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def functional_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
+) -> Tensor:
+    """Exponentials along `dim`, scaled to sum to 1; `dtype` is taken first.
+
+    >>> F.softmax(torch.zeros(2), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return softmax(input, _implied_dim("softmax", input) if dim is None else dim, dtype)
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
+) -> Tensor:
+    """softmax of minus the input.
+
+    >>> F.softmin(torch.zeros(2), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return softmax(-input, _implied_dim("softmin", input) if dim is None else dim, dtype)
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def functional_log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
+) -> Tensor:
+    """Logarithm of softmax; `dtype` is taken first.
+
+    >>> F.log_softmax(torch.zeros(2), dim=0)
+    tensor([-0.6931, -0.6931])
+    """
+    return log_softmax(input, _implied_dim("log_softmax", input) if dim is None else dim, dtype)
+
+
+@pointwise(namespaces=(), method=False, inplace=False, out=False)
+def _straight_through(input: Tensor, soft: Tensor) -> Tensor:
+    """Input, with the gradient going to `soft`.
+
+    >>> F.gumbel_softmax(torch.zeros(3), hard=True).sum()
+    tensor(1.)
+    """
+    return input - soft + soft
+
+
+@_straight_through.vjp
+def _(g):
+    return None, g
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """Differentiable samples of categories (Jang, Gu and Poole, 2016).
+
+    Args:
+        logits: unnormalised log-probabilities.
+        tau: temperature.
+        hard: gives one-hot vectors, with the gradient of the soft ones.
+        eps: without effect, told by a warning.
+        dim: of the categories.
+
+    >>> F.gumbel_softmax(torch.zeros(3), hard=True).sum()
+    tensor(1.)
+    """
+    if eps != 1e-10:
+        warn("`eps` parameter is deprecated and has no effect.")
+    noise = -empty_like(logits, memory_format=contiguous_format).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    _, best = soft.max(dim, True)
+    one_hot = zeros_like(logits, memory_format=contiguous_format).scatter_(dim, best, 1.0)
+    return _straight_through(one_hot, soft)

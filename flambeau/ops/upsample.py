@@ -215,3 +215,228 @@ def affine_grid_generator(theta: Tensor, size: Ints, align_corners: bool) -> Ten
     scales: Floats = [0.0 for i in range(n)]
     grid = _resample(corners, space, "linear", True, scales)
     return grid.movedim([1], [n + 1]).contiguous()
+
+
+# Functions of nn.functional ---------------------------------------------------------------------
+
+
+@composite(namespaces=(), method=False)
+def _method_of(mode: str, ndim: int) -> str:
+    """What `_resample` calls the mode of `interpolate`; refuses one that does not fit the dims."""
+    spatial = 0  # any
+    method = mode
+    if mode in ("linear", "bilinear", "trilinear"):
+        spatial = 1 if mode == "linear" else 2 if mode == "bilinear" else 3
+        method = "linear"
+    elif mode == "bicubic":
+        spatial = 2
+        method = "cubic"
+    check_not_implemented(
+        ndim in (3, 4, 5) and (spatial > 0 or mode in ("nearest", "nearest-exact", "area")),
+        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {ndim}D) for the modes: "
+        "nearest | nearest-exact | area | linear | bilinear | trilinear | bicubic "
+        f"(got {mode})",
+    )
+    check_not_implemented(
+        spatial == 0 or ndim == spatial + 2,
+        f"Got {ndim}D input, but {mode} mode needs {spatial + 2}D input",
+    )
+    return method
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def interpolate(
+    input: Tensor,
+    size: Ints | None = None,
+    scale_factor: Floats | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Resamples (N, C, ...) with one to three spatial dimensions.
+
+    Args:
+        input: what to resample.
+        size: spatial size of the result; one number for all dims.
+        scale_factor: instead of it, the ratio to the input's.
+        mode: nearest, nearest-exact, linear, bilinear, bicubic, trilinear or area.
+        align_corners: corner pixels' centres are the corners (smooth modes only).
+        recompute_scale_factor: positions follow from the sizes, not from `scale_factor`.
+        antialias: widen the kernel when shrinking (bilinear and bicubic).
+
+    Raises:
+        ValueError: for arguments that exclude each other.
+        NotImplementedError: for a mode that does not fit the number of dimensions.
+
+    >>> F.interpolate(torch.ones(1, 1, 2), scale_factor=2.0)
+    tensor([[[1., 1., 1., 1.]]])
+    """
+    check_value(
+        align_corners is None or mode in ("linear", "bilinear", "bicubic", "trilinear"),
+        "align_corners option can only be set with the interpolating modes: linear | bilinear | "
+        "bicubic | trilinear",
+    )
+    axes = input.ndim - 2
+    check_value(
+        size is None or scale_factor is None, "only one of size or scale_factor should be defined"
+    )
+    space = input.shape[2:]
+    sizes: Ints = []
+    scales: Floats = []
+    recompute = False if recompute_scale_factor is None else recompute_scale_factor
+    if size is not None:
+        check_value(
+            not recompute, "recompute_scale_factor is not meaningful with an explicit size."
+        )
+        sizes = size * axes if len(size) == 1 else size
+        check_value(
+            len(sizes) == axes,
+            "Input and output must have the same number of spatial dimensions, but got input with "
+            f"spatial dimensions of {space} and output size of {size}. Please provide input tensor "
+            "in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format.",
+        )
+    elif scale_factor is not None:
+        factors = scale_factor * axes if len(scale_factor) == 1 else scale_factor
+        check_value(
+            len(factors) == axes,
+            "Input and scale_factor must have the same number of spatial dimensions, but got input "
+            f"with spatial dimensions of {space} and {len(scale_factor)} scale factors.",
+        )
+        sizes = [floor(n * f) for n, f in zip(space, factors)]
+        if not recompute:
+            scales = factors
+    else:
+        raise ValueError("either size or scale_factor should be defined")
+    check_value(
+        not antialias or (mode in ("bilinear", "bicubic") and input.ndim == 4),
+        "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor "
+        "as input",
+    )
+    method = _method_of(mode, input.ndim)
+    if mode == "area":
+        return _adaptive_avg_pool(input, sizes)
+    align = False if align_corners is None else align_corners
+    return _resample(input, sizes, f"{method}-aa" if antialias else method, align, scales)
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def upsample(
+    input: Tensor,
+    size: Ints | None = None,
+    scale_factor: Floats | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Older name of `interpolate`, told by a warning.
+
+    >>> F.interpolate(torch.ones(1, 1, 2), 4).shape
+    torch.Size([1, 1, 4])
+    """
+    warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def upsample_nearest(
+    input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None
+) -> Tensor:
+    """Older name of `interpolate` with mode "nearest".
+
+    >>> F.interpolate(torch.ones(1, 1, 2), 4).shape
+    torch.Size([1, 1, 4])
+    """
+    warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.")
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def upsample_bilinear(
+    input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None
+) -> Tensor:
+    """Older name of `interpolate` with mode "bilinear" and aligned corners.
+
+    >>> F.interpolate(torch.ones(1, 1, 2, 2), 4, mode="bilinear", align_corners=True).shape
+    torch.Size([1, 1, 4, 4])
+    """
+    warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead."
+    )
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+@composite(namespaces=(), method=False)
+def _aligned_corners(align_corners: bool | None) -> bool:
+    """Are corners aligned? Warns where nothing is said."""
+    if align_corners is None:
+        warn(
+            "Default grid_sample and affine_grid behavior is align_corners=False: pass it to say "
+            "what you mean."
+        )
+        return False
+    return align_corners
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Values of `input` at the points of `grid`.
+
+    Args:
+        input: (N, C, H, W) or (N, C, D, H, W).
+        grid: (N, OH, OW, 2) or (N, OD, OH, OW, 3): x first, -1 and 1 at the borders.
+        mode: bilinear, nearest or bicubic.
+        padding_mode: zeros, border or reflection outside.
+        align_corners: -1 and 1 are the centres of the corner pixels, not their edges.
+
+    >>> F.grid_sample(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), align_corners=True)
+    tensor([[[[1.]]]])
+    """
+    check_value(
+        mode in ("bilinear", "nearest", "bicubic"),
+        "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', "
+        f"but got: '{mode}'",
+    )
+    check_value(
+        padding_mode in ("zeros", "border", "reflection"),
+        "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
+        f"'reflection', but got: '{padding_mode}'",
+    )
+    how = 0 if mode == "bilinear" else 1 if mode == "nearest" else 2
+    outside = 0 if padding_mode == "zeros" else 1 if padding_mode == "border" else 2
+    return grid_sampler(input, grid, how, outside, _aligned_corners(align_corners))
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def affine_grid(theta: Tensor, size: Ints, align_corners: bool | None = None) -> Tensor:
+    """Sampling grid of affine maps, for results of `size` (N, C, ...).
+
+    Args:
+        theta: (N, 2, 3) or (N, 3, 4).
+
+    >>> F.affine_grid(torch.eye(2, 3).unsqueeze(0), [1, 1, 2, 2], align_corners=True).shape
+    torch.Size([1, 2, 2, 2])
+    """
+    align = _aligned_corners(align_corners)
+    check_value(
+        theta.is_floating_point(),
+        f"Expected theta to have floating point type, but got torch.{dtype_name(theta.dtype)}",
+    )
+    axes = len(size) - 2
+    check_not_implemented(
+        axes in (2, 3),
+        "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. "
+        f"Got size {size}.",
+    )
+    check_value(
+        theta.ndim == 3 and theta.size(1) == axes and theta.size(2) == axes + 1,
+        f"Expected a batch of {axes}D affine matrices of shape Nx{axes}x{axes + 1} for size "
+        f"{size}. Got {theta.shape}.",
+    )
+    check_value(min(size) > 0, f"Expected non-zero, positive output size. Got {size}")
+    return affine_grid_generator(theta, size, align)
