@@ -5,11 +5,13 @@ from __future__ import annotations
 from flambeau import Tensor
 from flambeau.nn import functional as F
 
+from ._fields import fields, option
 from .module import Module
 
 __all__ = ["PairwiseDistance", "CosineSimilarity"]
 
 
+@fields(shown=False)
 class PairwiseDistance(Module):
     """p-norm of the difference of two batches of vectors.
 
@@ -19,19 +21,16 @@ class PairwiseDistance(Module):
         keepdim: keep the last dimension, with size 1.
     """
 
-    __constants__ = ["norm", "eps", "keepdim"]
-
-    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
-        super().__init__()
-        self.norm = p
-        self.eps = eps
-        self.keepdim = keepdim
+    norm: float = option(default=2.0, alias="p")
+    eps: float = 1e-6
+    keepdim: bool = False
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Distances of the rows of (N, D) and (N, D)."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
+@fields(shown=False)
 class CosineSimilarity(Module):
     """Cosine of the angle between vectors along a dimension.
 
@@ -40,12 +39,8 @@ class CosineSimilarity(Module):
         eps: smallest product of norms that is divided by.
     """
 
-    __constants__ = ["dim", "eps"]
-
-    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        super().__init__()
-        self.dim = dim
-        self.eps = eps
+    dim: int = 1
+    eps: float = 1e-8
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Similarities."""

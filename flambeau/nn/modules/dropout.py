@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from flambeau import Tensor
 from flambeau.nn import functional as F
 
+from ._fields import fields
 from .module import Module
 
 __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"]
 
 
+@fields
 class _DropoutNd(Module):
     """Zero at random with probability p, and scale the rest by 1 / (1 - p); nothing in evaluation.
 
@@ -18,22 +22,17 @@ class _DropoutNd(Module):
         inplace: write into the input.
     """
 
-    __constants__ = ["p", "inplace"]
-    _op: str  # the function of nn.functional
+    _op: ClassVar[str]  # the function of nn.functional
+    p: float = 0.5
+    inplace: bool = False
 
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        if p < 0 or p > 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p = p
-        self.inplace = inplace
+    def _settle(self) -> None:
+        if self.p < 0 or self.p > 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {self.p}")
 
     def forward(self, input: Tensor) -> Tensor:
         """Drop."""
         return getattr(F, self._op)(input, self.p, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_DropoutNd):

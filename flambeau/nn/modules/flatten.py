@@ -6,11 +6,13 @@ from typing import Any
 
 from flambeau import Tensor
 
+from ._fields import fields
 from .module import Module
 
 __all__ = ["Flatten", "Unflatten"]
 
 
+@fields
 class Flatten(Module):
     """Join a range of dimensions into one.
 
@@ -24,21 +26,15 @@ class Flatten(Module):
         torch.Size([32, 25])
     """
 
-    __constants__ = ["start_dim", "end_dim"]
-
-    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        super().__init__()
-        self.start_dim = start_dim
-        self.end_dim = end_dim
+    start_dim: int = 1
+    end_dim: int = -1
 
     def forward(self, input: Tensor) -> Tensor:
         """Flatten."""
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
-
+@fields
 class Unflatten(Module):
     """Split one dimension into several.
 
@@ -47,10 +43,11 @@ class Unflatten(Module):
         unflattened_size: sizes it is split into; one of them may be -1.
     """
 
-    __constants__ = ["dim", "unflattened_size"]
+    dim: int
+    unflattened_size: Any
 
-    def __init__(self, dim: int, unflattened_size: Any) -> None:
-        super().__init__()
+    def _settle(self) -> None:
+        unflattened_size = self.unflattened_size
         if not isinstance(unflattened_size, (tuple, list)):
             raise TypeError(
                 "unflattened_size must be a tuple of ints, "
@@ -62,12 +59,7 @@ class Unflatten(Module):
                     "unflattened_size must be tuple of ints, "
                     f"but found element of type {type(size).__name__} at pos {i}"
                 )
-        self.dim = dim
-        self.unflattened_size = unflattened_size
 
     def forward(self, input: Tensor) -> Tensor:
         """Unflatten."""
         return input.unflatten(self.dim, self.unflattened_size)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -7,31 +7,14 @@ from typing import Any
 from flambeau import Tensor
 from flambeau.nn import functional as F
 
+from ._fields import fields
 from .module import Module
 
 __all__ = ["Fold", "Unfold"]
 
 
-class _Blocks(Module):
-    """The geometry of the blocks."""
-
-    def __init__(
-        self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
-
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
-            f"stride={self.stride}"
-        )
-
-
-class Unfold(_Blocks):
+@fields
+class Unfold(Module):
     """Take every block of an image as a column.
 
     Args:
@@ -43,14 +26,18 @@ class Unfold(_Blocks):
     Shape: (N, C, *spatial) to (N, C * prod(kernel_size), number of blocks).
     """
 
-    __constants__ = ["kernel_size", "dilation", "padding", "stride"]
+    kernel_size: Any
+    dilation: Any = 1
+    padding: Any = 0
+    stride: Any = 1
 
     def forward(self, input: Tensor) -> Tensor:
         """Unfold."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
-class Fold(_Blocks):
+@fields
+class Fold(Module):
     """Sum blocks into an image; the adjoint of `Unfold`.
 
     Args:
@@ -60,24 +47,14 @@ class Fold(_Blocks):
     Shape: (N, C * prod(kernel_size), number of blocks) to (N, C, *output_size).
     """
 
-    __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
-
-    def __init__(
-        self,
-        output_size: Any,
-        kernel_size: Any,
-        dilation: Any = 1,
-        padding: Any = 0,
-        stride: Any = 1,
-    ) -> None:
-        super().__init__(kernel_size, dilation, padding, stride)
-        self.output_size = output_size
+    output_size: Any
+    kernel_size: Any
+    dilation: Any = 1
+    padding: Any = 0
+    stride: Any = 1
 
     def forward(self, input: Tensor) -> Tensor:
         """Fold."""
         return F.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}, {super().extra_repr()}"

@@ -6,16 +6,20 @@ Owns the weights and how they start; the products are `F.linear` and `F.bilinear
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import flambeau as fb
 from flambeau import Tensor
 from flambeau.nn import functional as F
 from flambeau.nn import init
-from flambeau.nn.parameter import Parameter, UninitializedParameter
+from flambeau.nn.parameter import UninitializedParameter
 
+from ._fields import Maybe, fields, optional, parameter
 from .lazy import LazyModuleMixin
 from .module import Module
+
+if TYPE_CHECKING:
+    from dataclasses import InitVar
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
@@ -31,6 +35,7 @@ class Identity(Module):
         return input
 
 
+@fields
 class Linear(Module):
     """y = x A^T + b.
 
@@ -49,28 +54,12 @@ class Linear(Module):
         torch.Size([8, 30])
     """
 
-    __constants__ = ["in_features", "out_features"]
     in_features: int
     out_features: int
-    weight: Tensor
-
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        self.in_features = in_features
-        self.out_features = out_features
-        self.weight = Parameter(fb.empty((out_features, in_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(fb.empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
-        self.reset_parameters()
+    weight: Tensor = parameter("out_features, in_features")
+    bias: Maybe = optional("out_features", default=True)
+    device: InitVar[Any] = None
+    dtype: InitVar[Any] = None
 
     def reset_parameters(self) -> None:
         """Draw new starting values."""
@@ -85,17 +74,12 @@ class Linear(Module):
         """Apply the affine map to the last dimension."""
         return F.linear(input, self.weight, self.bias)
 
-    def extra_repr(self) -> str:
-        return (
-            f"in_features={self.in_features}, out_features={self.out_features}, "
-            f"bias={self.bias is not None}"
-        )
-
 
 class NonDynamicallyQuantizableLinear(Linear):
     """The `Linear` inside attention layers, a class of its own so that tools can tell it apart."""
 
 
+@fields
 class Bilinear(Module):
     """y = x1^T A x2 + b.
 
@@ -107,34 +91,17 @@ class Bilinear(Module):
     Shape: (*, in1_features), (*, in2_features) to (*, out_features).
     """
 
-    __constants__ = ["in1_features", "in2_features", "out_features"]
     in1_features: int
     in2_features: int
     out_features: int
-    weight: Tensor
+    weight: Tensor = parameter("out_features, in1_features, in2_features")
+    bias: Maybe = optional("out_features", default=True)
+    device: InitVar[Any] = None
+    dtype: InitVar[Any] = None
 
-    def __init__(
-        self,
-        in1_features: int,
-        in2_features: int,
-        out_features: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        if in1_features <= 0:
-            raise ValueError(f"in1_features must be > 0, but got {in1_features}")
-        self.in1_features = in1_features
-        self.in2_features = in2_features
-        self.out_features = out_features
-        shape = (out_features, in1_features, in2_features)
-        self.weight = Parameter(fb.empty(shape, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(fb.empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
-        self.reset_parameters()
+    def _settle(self) -> None:
+        if self.in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got {self.in1_features}")
 
     def reset_parameters(self) -> None:
         """Draw new starting values, uniform within 1 / sqrt(in1_features)."""
@@ -147,19 +114,12 @@ class Bilinear(Module):
         """Apply the bilinear form."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
-    def extra_repr(self) -> str:
-        return (
-            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
-            f"out_features={self.out_features}, bias={self.bias is not None}"
-        )
-
 
 class LazyLinear(LazyModuleMixin, Linear):
     """A `Linear` whose `in_features` is the last size of its first input."""
 
     cls_to_become = Linear
     weight: UninitializedParameter
-    bias: UninitializedParameter
 
     def __init__(
         self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -182,8 +142,9 @@ class LazyLinear(LazyModuleMixin, Linear):
             with fb.no_grad():
                 self.in_features = input.shape[-1]
                 self.weight.materialize((self.out_features, self.in_features))
-                if self.bias is not None:
-                    self.bias.materialize((self.out_features,))
+                bias: Any = self.bias
+                if bias is not None:
+                    bias.materialize((self.out_features,))
                 self.reset_parameters()
         if self.in_features == 0:
             if input.shape[-1] != self.weight.shape[-1]:
