@@ -15,6 +15,7 @@ from flambeau.nn import functional as F
 from flambeau.nn import init as nn_init
 from flambeau.nn.parameter import Parameter
 
+from ._fields import fields
 from ._multihead_attention import MultiheadAttention
 from .module import Module
 
@@ -346,6 +347,7 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
+@fields
 class Softplus(Module):
     """log(1 + exp(beta x)) / beta, and x itself where beta x is above a threshold.
 
@@ -354,19 +356,12 @@ class Softplus(Module):
         threshold: where the straight line takes over.
     """
 
-    __constants__ = ["beta", "threshold"]
-
-    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        super().__init__()
-        self.beta = beta
-        self.threshold = threshold
+    beta: float = 1.0
+    threshold: float = 20.0
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply to each element."""
         return F.softplus(input, self.beta, self.threshold)
-
-    def extra_repr(self) -> str:
-        return f"beta={self.beta}, threshold={self.threshold}"
 
 
 class _Shrink(Module):
@@ -433,6 +428,7 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
+@fields
 class GLU(Module):
     """a * sigmoid(b), where a and b are the halves of the input (Dauphin et al., 2016).
 
@@ -440,20 +436,14 @@ class GLU(Module):
         dim: dimension that is halved.
     """
 
-    __constants__ = ["dim"]
-
-    def __init__(self, dim: int = -1) -> None:
-        super().__init__()
-        self.dim = dim
+    dim: int = -1
 
     def forward(self, input: Tensor) -> Tensor:
         """Gate one half by the other."""
         return F.glu(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
-
+@fields
 class _AlongDim(Module):
     """A normalised exponential.
 
@@ -461,15 +451,7 @@ class _AlongDim(Module):
         dim: dimension along which the result sums to one.
     """
 
-    __constants__ = ["dim"]
     dim: int | None = None
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
 
 class Softmin(_AlongDim):
