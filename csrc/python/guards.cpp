@@ -1,5 +1,5 @@
 // See guards.h. The tree is described by nested tuples, see `Guards::parse`;
-// flambeau/_capture/places.py writes them, and the texts that name a failed check.
+// flambeau/_capture/sources.py writes them, and the texts that name a failed check.
 #include "python/guards.h"
 
 #include <algorithm>

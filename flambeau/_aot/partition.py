@@ -17,7 +17,7 @@ from typing import Any
 import flambeau
 
 from .._ir.graph import Graph, Node, TensorType, Value, map_values, values_of
-from .._ir.symbols import ShapeEnv, Source, Symbol, UnbackedError
+from .._ir.symbols import Origin, ShapeEnv, Symbol, UnbackedError
 from .._ir.symexpr import Expr, expr
 from .._ir.symscalar import FloatExpr
 from .._ir.targets import resolve
@@ -199,7 +199,7 @@ def sized(env: ShapeEnv, names: Sequence[str], first: int) -> ShapeEnv:
     out = ShapeEnv(env.locate)
     for k, name in enumerate(names):
         s = env.symbols[name]
-        out.declare(Symbol(name, s.hint, s.low, s.high, Source(first + k, "value")))
+        out.declare(Symbol(name, s.hint, s.low, s.high, Origin(first + k, "value")))
     for fact in env.facts:  # what the shapes of forward rely on holds of these sizes too
         if fact.expr.symbols <= out.symbols.keys():
             out.learn(fact)

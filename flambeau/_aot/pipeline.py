@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from .._ir.graph import Arg, Graph, Value, renumbered
 from .._ir.graph_verify import checked
 from .attention import fuse_attention
-from .exposed import exposed
 from .functionalise import functionalise
 from .joint import active_values, differentiate
 from .layouts import channels_last
 from .metadata import Metadata
+from .mutation_hazards import mutation_hazards
 from .partition import partition
 from .passes import clean, eliminate_dead, without_rules
 
@@ -44,7 +44,7 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     recorder, meta = functionalise(graph, requires_grad)
     given = recorder.graph.outputs
     joint = eliminate_dead(recorder.graph)
-    harmful = exposed(
+    harmful = mutation_hazards(
         joint, active_values(joint, requires_grad), range(len(meta.mutated), meta.results)
     )
     cleaned, joint = clean(joint), recorder.graph

@@ -19,7 +19,7 @@ from .._ir.graph_verify import checked
 from .._ir.logs import enabled
 from .._ir.native import Function
 from .metadata import Alias
-from .narrow import narrowed
+from .partial_backward import partial_backward
 from .pipeline import Compiled
 
 BackEnd = Callable[[Graph], Callable[..., Sequence[Any]]]
@@ -98,7 +98,7 @@ def part_of(function: Function, there: str, back_end: Callable[[Graph], Any]) ->
     """Backward for some of the cotangents, see `native.Part`."""
     assert function.backward is not None and function.whole is not None
     *_, sizes, _ = function.backward
-    n = narrowed(parse(function.whole), there, len(sizes))
+    n = partial_backward(parse(function.whole), there, len(sizes))
     return back_end(checked(n.graph, "primitive")), n.saved, n.cotangents, n.grads
 
 

@@ -112,7 +112,7 @@ def array_of(f: Frame, x: FakeTensor) -> Any:
     """`x.numpy()`"""
     if x.requires_grad or x.dtype not in arrays.DTYPES:
         raise Break("a call of Tensor.numpy that is refused")
-    return f.world.create(Array(x))
+    return f.shadow_state.create(Array(x))
 
 
 def _made(f: Frame, made: Any) -> Any:
@@ -121,7 +121,7 @@ def _made(f: Frame, made: Any) -> Any:
         raise Break("an array of such a dtype is made")
     whole = flambeau.from_numpy(np.ascontiguousarray(made).reshape(made.shape))
     fake = f.interpreter.tensors.session.attach(whole)
-    return f.world.create(Array(f.interpreter.direct(flambeau.clone, fake)))
+    return f.shadow_state.create(Array(f.interpreter.direct(flambeau.clone, fake)))
 
 
 def as_tensor(f: Frame, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -378,10 +378,10 @@ def _operator(function: Any, name: str) -> None:
     def behind(self: Any, other: Any) -> Any:
         return apply(function, other, self)
 
-    def place(self: Any, other: Any) -> Any:
+    def source(self: Any, other: Any) -> Any:
         return self._updated(apply(function, self, other))
 
-    for prefix, method in (("", front), ("r", behind), ("i", place)):
+    for prefix, method in (("", front), ("r", behind), ("i", source)):
         setattr(Array, f"__{prefix}{name}__", method)
 
 

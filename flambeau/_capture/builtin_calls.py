@@ -84,7 +84,7 @@ def _proxy(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Of a mapping that is read here; one from outside, as of a class, shows what has no guard."""
     if kwargs or len(args) != 1 or type(args[0]) not in kinds.MAPPINGS:
         raise Break("a call of MappingProxyType")
-    return f.world.create(types.MappingProxyType(args[0]))
+    return f.shadow_state.create(types.MappingProxyType(args[0]))
 
 
 @means(isinstance)
@@ -192,10 +192,10 @@ def super_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     names = f.decoded.names
     if "__class__" not in names:
         raise Raised(RuntimeError("super(): __class__ cell not found"))
-    cls = f.world.read_cell(f.resolve(f.slots[names.index("__class__")]))
+    cls = f.shadow_state.read_cell(f.resolve(f.slots[names.index("__class__")]))
     first = f.resolve(f.load(0))
     if isinstance(first, types.CellType):
-        first = f.world.read_cell(first)
+        first = f.shadow_state.read_cell(first)
     return super(cls, first)
 
 
@@ -299,7 +299,7 @@ def _shown(f: Frame, args: list[Any]) -> None:
         if f.interpreter.tensors.is_symbol(a):
             continue
         text = mro_lookup(type(a), "__repr__")[1]
-        if text is object and not f.world.is_created(a):
+        if text is object and not f.shadow_state.is_created(a):
             raise Break(f"the address of {kinds.describe(a)} is shown")
 
 

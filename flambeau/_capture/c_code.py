@@ -35,17 +35,17 @@ MODES = (
 def may_be_read(f: Frame, value: Any, depth: int = 3) -> bool:
     """Whether C code may look into a value: everything in it is guarded, or made here."""
     cls = type(value)
-    if cls in kinds.STATEFUL and id(value) in f.world.origin:
+    if cls in kinds.STATEFUL and id(value) in f.shadow_state.origin:
         return False  # what comes next is not guarded, and reading it would consume it
     if cls is types.MappingProxyType:  # one of a class shows what has no guard
-        return bool(f.world.is_created(value))
+        return bool(f.shadow_state.is_created(value))
     if cls in (list, tuple, set, frozenset):
         return depth == 0 or all(may_be_read(f, v, depth - 1) for v in value)
     if cls in (dict, *kinds.MAPPINGS):
         return depth == 0 or all(may_be_read(f, v, depth - 1) for v in value.values())
     if kinds.is_plain(value) or cls in ITERATORS or f.interpreter.tensors.is_symbol(value):
         return True
-    if f.world.is_created(value) or id(value) in f.world.shadows:
+    if f.shadow_state.is_created(value) or id(value) in f.shadow_state.shadows:
         return True
     if isinstance(value, (type, types.ModuleType, BaseException, Generator, Followed, super)):
         return True

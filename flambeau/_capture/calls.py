@@ -194,11 +194,12 @@ def _follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dic
 
 
 def call_partial(f: Frame, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if f.world.is_created(value):
+    if f.shadow_state.is_created(value):
         return call(f, value.func, [*value.args, *args], {**value.keywords, **kwargs})
-    place = f.world.place_of(value)
+    source = f.shadow_state.source_of(value)
     function, bound, keywords = (
-        f.world.wrap(getattr(value, n), place.attribute(n)) for n in ("func", "args", "keywords")
+        f.shadow_state.wrap(getattr(value, n), source.attribute(n))
+        for n in ("func", "args", "keywords")
     )
     return call(f, function, [*bound, *args], {**keywords, **kwargs})
 
@@ -274,11 +275,11 @@ def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any
 
 def _guard_mode(f: Frame, context: Any) -> None:
     """Leaving a context that was entered before depends on what it found then."""
-    if f.world.is_created(context):
+    if f.shadow_state.is_created(context):
         return
     if isinstance(context, flambeau.inference_mode):
         raise Break("a context of inference_mode that was entered before is used")
-    f.world.wrap(context.prev, f.world.place_of(context).attribute("prev"))
+    f.shadow_state.wrap(context.prev, f.shadow_state.source_of(context).attribute("prev"))
 
 
 def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -351,7 +352,7 @@ def specialised_for(f: Frame, function: Any, args: list[Any]) -> list[Any]:
 def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if cls in _PURE or cls in ITERATORS or cls in kinds.PLAIN_TYPES or cls is functools.partial:
         if cls is functools.partial and args:
-            return f.world.create(functools.partial(args[0], *args[1:], **kwargs))
+            return f.shadow_state.create(functools.partial(args[0], *args[1:], **kwargs))
         args = [objects.iterable(f, a) if _has_python_iter(a) else a for a in args]
         args = specialised_for(f, cls, args)
         if cls is collections.defaultdict:  # keeps what it is given
@@ -364,7 +365,7 @@ def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> 
     if cls in MODES:
         if args and callable(args[0]):
             return call(f, context_decorator, [cls(), *args], kwargs)
-        return f.world.create(f.interpreter.direct(cls, *args, **kwargs))
+        return f.shadow_state.create(f.interpreter.direct(cls, *args, **kwargs))
     if issubclass(cls, flambeau.nn.Parameter):
         raise Break("a parameter is made; make it, or the module it is part of, outside")
     if issubclass(cls, _C.Tensor):
@@ -393,9 +394,9 @@ def build(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
     start: Any
     start, owner = mro_lookup(type(value), "__init__")
     if isinstance(start, types.FunctionType):
-        place = objects.class_place(f, owner, "__init__")  # type: ignore[arg-type]
-        if place is not None:
-            f.world.wrap(start, place)
+        source = objects.class_place(f, owner, "__init__")  # type: ignore[arg-type]
+        if source is not None:
+            f.shadow_state.wrap(start, source)
         if call(f, start, [value, *args], kwargs) is not None:
             raise Raised(TypeError("__init__() should return None"))
     elif start is not object.__init__:
@@ -411,15 +412,15 @@ def new_object(f: Frame, owner: type, args: list[Any], kwargs: dict[str, Any]) -
             has_init = mro_lookup(cls, "__init__")[0] is not object.__init__
             if not has_init:
                 raise Raised(TypeError(f"{cls.__name__}() takes no arguments"))
-        return f.world.create(f.interpreter.direct(object.__new__, cls))
+        return f.shadow_state.create(f.interpreter.direct(object.__new__, cls))
     if owner is types.SimpleNamespace and not rest:
-        made = f.world.create(owner.__new__(cls))
+        made = f.shadow_state.create(owner.__new__(cls))
         made.__dict__.update(kwargs)
         return made
     if owner in kinds.PLAIN_TYPES or issubclass(owner, BaseException):
         rest = [objects.iterable(f, a) if _has_python_iter(a) else a for a in rest]
         value = run_c(f, owner.__new__, [cls, *specialised_for(f, owner, rest)], kwargs)
-        return value if type(value) in kinds.PLAIN_TYPES else f.world.create(value)
+        return value if type(value) in kinds.PLAIN_TYPES else f.shadow_state.create(value)
     raise Break(f"an object of {kinds.describe(cls)} is made by C code")
 
 

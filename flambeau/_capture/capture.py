@@ -23,9 +23,9 @@ from .entry import Entry
 from .errors import BackendCompilerFailed, Break, CaptureFailed, End, Raised, Skip, Unsupported
 from .interpreter import Frame, Interpreter, Pending, Position
 from .kinds import UNSET
-from .places import IDENTITY, Places
+from .shadow_state import ShadowState
+from .sources import IDENTITY, Sources
 from .tensors import Tensors
-from .world import World
 
 _lock = threading.RLock()
 # They fill the tables of handlers.
@@ -218,11 +218,11 @@ class Attempt:
         stop_at: int,
     ) -> None:
         self.config, self.code, self.namespace = config, code, namespace
-        self.places = Places()
-        self.tensors = Tensors(self.places, config.varying(code))
-        self.world = World(self.places, self.tensors)
-        self.world.home = namespace
-        self.interpreter = Interpreter(self.world, config, calls.call)
+        self.sources = Sources()
+        self.tensors = Tensors(self.sources, config.dynamic_shapes(code))
+        self.shadow_state = ShadowState(self.sources, self.tensors)
+        self.shadow_state.home = namespace
+        self.interpreter = Interpreter(self.shadow_state, config, calls.call)
         self.interpreter.stop_at = stop_at
         self.tensors.interpreter = self.interpreter
         self.state = _State()
@@ -231,13 +231,13 @@ class Attempt:
     def _frame(self, function: Any, values: tuple[Any, ...]) -> Frame:
         code, names = self.code, opcodes.decoded(self.code).names
         slots: list[Any] = [
-            UNSET if v is NotImplemented else Pending(v, self.places.local(k, names[k]))
+            UNSET if v is NotImplemented else Pending(v, self.sources.local(k, names[k]))
             for k, v in enumerate(values)
         ]
         free = code.co_freevars
         for k, (name, cell) in enumerate(zip(free, function.__closure__ or (), strict=True)):
-            place = self.places.closure(k, name)
-            slots[len(slots) - len(free) + k] = self.world.outside_cell(cell, place)
+            source = self.sources.closure(k, name)
+            slots[len(slots) - len(free) + k] = self.shadow_state.outside_cell(cell, source)
         found = self.namespace.get("__builtins__", __builtins__)
         builtins = found if isinstance(found, dict) else found.__dict__
         frame = Frame(self.interpreter, code, self.namespace, builtins, slots, function)
@@ -246,7 +246,7 @@ class Attempt:
 
     def run(self, broken: Break | None, because: str | None) -> tuple[Any, Any] | None:
         frame = self.frame
-        entry = Entry(self.world)
+        entry = Entry(self.shadow_state)
         reason: str | None
         try:
             result = frame.run()
@@ -361,19 +361,19 @@ class Attempt:
             self.state.restore()
             flambeau.set_autocast_enabled("cpu", False)  # the graph holds its casts
             flambeau.set_default_device("cpu")  # and its devices
-            names = [place.name for place, _ in tensors.inputs]
+            names = [source.name for source, _ in tensors.inputs]
             compiled = self.config.compile(graph, examples, _origin(self.code), names)
         symbols, relations = tensors.relations()
-        self.places.globals().check(IDENTITY, self.namespace, "globals() is the same")
+        self.sources.globals().check(IDENTITY, self.namespace, "globals() is the same")
         self.state.restore()  # the modes of the call are guarded, not those of its end
-        guards = _C._Guards(self.places.spec(symbols, relations))
+        guards = _C._Guards(self.sources.spec(symbols, relations))
         around = self._around(entry, graph)
-        callable_ = entry.function(text, compiled, len(self.places.slots), around)
+        callable_ = entry.function(text, compiled, len(self.sources.slots), around)
         self.config.report(
             Captured(
                 self.code.co_qualname,
                 graph,
-                self.places.texts() + [r[2] for r in relations],
+                self.sources.texts() + [r[2] for r in relations],
                 tensors.symbol_texts(),
                 reason,
                 where,
@@ -405,8 +405,8 @@ class Attempt:
         return out
 
     def clear(self) -> None:
-        """Lets go of the user's objects: frames, interpreter and places refer to each other."""
+        """Releases references to user objects, which would outlive the frames in a cycle."""
         self.frame.slots, self.frame.stack = [], []
-        self.places.clear()
-        self.world.clear()
+        self.sources.clear()
+        self.shadow_state.clear()
         self.tensors.clear()

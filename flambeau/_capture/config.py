@@ -17,6 +17,7 @@ from flambeau._ir.logs import enabled, log
 from . import capture as _capture
 from .back_ends import unboxed
 from .capture import Captured
+from .dynamic_shapes import DynamicShapes
 from .errors import (
     BackendCompilerFailed,
     Break,
@@ -25,7 +26,6 @@ from .errors import (
     Unsupported,
 )
 from .kinds import trusted
-from .varying import Varying
 
 _C._set_capture_callbacks(Break, trusted)
 
@@ -66,7 +66,7 @@ class Config:
         self.strict = strict  # errors of capture itself are raised, not reported
         self.parts: list[Captured] = []
         self.roots: list[types.CodeType] = []
-        self._varying: dict[int, tuple[types.CodeType, Varying]] = {}
+        self._dynamic_shapes: dict[int, tuple[types.CodeType, DynamicShapes]] = {}
         self._left: dict[int, types.CodeType] = {}
         _all.add(self)
 
@@ -85,8 +85,8 @@ class Config:
     def is_root(self, code: types.CodeType) -> bool:
         return any(code is r for r in self.roots)
 
-    def varying(self, code: types.CodeType) -> Varying:
-        return self._varying.setdefault(id(code), (code, Varying(self.dynamic)))[1]
+    def dynamic_shapes(self, code: types.CodeType) -> DynamicShapes:
+        return self._dynamic_shapes.setdefault(id(code), (code, DynamicShapes(self.dynamic)))[1]
 
     def may_recompile(self, code: types.CodeType, because: str) -> bool:
         """Whether one more form of a code object may be compiled."""
@@ -131,7 +131,7 @@ class Config:
         """
         if enabled("graph_code"):
             log("graph_code", f"captured graph\n{graph}")
-        place = f"the graph of {len(graph.nodes)} operations captured from {where}"
+        source = f"the graph of {len(graph.nodes)} operations captured from {where}"
         try:
             made = self.backend(_face(self.backend, graph, names), examples)
             if not callable(made):
@@ -139,7 +139,7 @@ class Config:
             if getattr(made, "_boxed_call", False):
                 made = unboxed(made)
         except Exception as error:
-            raise BackendCompilerFailed(self.name, error, place) from error
+            raise BackendCompilerFailed(self.name, error, source) from error
         return made
 
     def report(self, part: Captured) -> None:
@@ -162,5 +162,5 @@ class Config:
         """Drops all that was compiled."""
         _C._drop_captures(self)
         self.parts.clear()
-        self._varying.clear()
+        self._dynamic_shapes.clear()
         self._left.clear()

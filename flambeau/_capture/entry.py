@@ -1,7 +1,7 @@
 """The code that runs in place of a captured frame: calls the graph, puts side effects in place,
 rebuilds the result (or the state that a step goes on from).
 
-It is written as Python text over slots: `a0, a1, ...` are what the guards found at the places that
+It is written as Python text over slots: `a0, a1, ...` are what the guards found at the sources that
 were asked for.
 """
 
@@ -27,10 +27,10 @@ from .arrays import Array
 from .errors import Skip
 from .interpreter import Followed, Pending, TensorMethod
 from .kinds import DELETED, NULL, UNSET
-from .places import CONSTANT
+from .shadow_state import ShadowState, base_of, contents
+from .sources import CONSTANT
 from .state import mapping_changes, written_together
 from .tensors import as_input
-from .world import World, base_of, contents
 
 _LITERAL = (int, bool, type(None), str)
 _FACTORY: Any = collections.defaultdict.__dict__["default_factory"]
@@ -50,8 +50,8 @@ _LAID_OUT = (
 class Entry:
     """Builds the text, value by value."""
 
-    def __init__(self, world: World) -> None:
-        self.world, self.tensors = world, world.tensors
+    def __init__(self, shadow_state: ShadowState) -> None:
+        self.shadow_state, self.tensors = shadow_state, shadow_state.tensors
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {}
         self._constant_of: dict[int, str] = {}
@@ -71,10 +71,10 @@ class Entry:
             self.constants[name] = value
         return name
 
-    def slot(self, place: Any) -> str:
-        if place.access == CONSTANT:
-            return self.constant(place.key)
-        return f"a{place.take()}"
+    def slot(self, source: Any) -> str:
+        if source.access == CONSTANT:
+            return self.constant(source.key)
+        return f"a{source.take()}"
 
     def temporary(self, expression: str) -> str:
         name = f"t{self._temporaries}"
@@ -98,15 +98,15 @@ class Entry:
         if v is UNSET or v is NULL:
             return "None"
         if cls is Pending:
-            return self.slot(v.place)
+            return self.slot(v.source)
         if cls in _LITERAL:
             return repr(v)
         if kinds.is_tensor(v):
-            place = self.world.origin.get(id(v))
-            return self.slot(place) if place is not None else self.output(v)
+            source = self.shadow_state.origin.get(id(v))
+            return self.slot(source) if source is not None else self.output(v)
         if cls is RunNumber:
-            place = self.world.origin.get(id(v))
-            return self.slot(place) if place is not None else f"{self.output(v.tensor)}.item()"
+            source = self.shadow_state.origin.get(id(v))
+            return self.slot(source) if source is not None else f"{self.output(v.tensor)}.item()"
         if self.tensors.is_symbol(v):
             return self.symbol(v)
         if cls in kinds.CONSTANT_TYPES:
@@ -115,12 +115,12 @@ class Entry:
         if known is not None:
             return known
         self._keep.append(v)
-        place = self.world.origin.get(id(v))
-        if place is not None and not self.world.is_created(v):
-            return self.slot(place)
-        shadow = self.world.shadows.get(id(v))
+        source = self.shadow_state.origin.get(id(v))
+        if source is not None and not self.shadow_state.is_created(v):
+            return self.slot(source)
+        shadow = self.shadow_state.shadows.get(id(v))
         if shadow is not None:
-            return self.slot(shadow.place)
+            return self.slot(shadow.source)
         return self._build(v, cls)
 
     def values(self, vs: Iterable[Any]) -> str:
@@ -133,7 +133,7 @@ class Entry:
         env = self.tensors.env
         parts = []
         for n in names:
-            source = env.symbols[n].source
+            source = env.symbols[n].origin
             if source is None:
                 raise Skip(f"the symbol {n} is known only inside the graph")
             slot = self.slot(self.tensors.inputs[source.input][0])
@@ -148,7 +148,7 @@ class Entry:
         if cls is list:
             return self._fill(v, "[]", "{0} += [{1}]", v)
         if cls is dict:
-            holder = self.world.holders.get(id(v))
+            holder = self.shadow_state.holders.get(id(v))
             if holder is not None and kinds.instance_dict(holder) is v:
                 self.value(holder)
                 if id(v) in self.built:
@@ -174,11 +174,11 @@ class Entry:
             )
         if cls is types.CellType:
             return self._build_cell(v)
-        if cls is types.FunctionType and self.world.is_created(v):
+        if cls is types.FunctionType and self.shadow_state.is_created(v):
             return self._build_function(v)
         if cls is types.BuiltinFunctionType:
             return self._build_builtin(v)
-        if cls is functools.partial and self.world.is_created(v):
+        if cls is functools.partial and self.shadow_state.is_created(v):
             keywords = self.value(dict(v.keywords))
             made = (
                 f"{self.constant(functools.partial)}({self.value(v.func)}, *({self.values(v.args)})"
@@ -215,7 +215,7 @@ class Entry:
             start = f"{self.constant(cls)}(maxlen={v.maxlen!r})"
             return self._fill(v, start, "{0}.extend([{1}])", v)
         by_c = isinstance(v, (BaseException, tuple)) or cls in kinds.MAPPINGS
-        if self.world.is_created(v) or by_c:
+        if self.shadow_state.is_created(v) or by_c:
             return self._build_instance(v, cls)
         if own_module(type(v).__module__) == "_limits":
             return self.constant(v)
@@ -240,11 +240,11 @@ class Entry:
         return name
 
     def _build_cell(self, cell: Any) -> str:
-        outside = self.world.cells.get(id(cell))
+        outside = self.shadow_state.cells.get(id(cell))
         if outside is not None:
-            return self.slot(outside.place)
+            return self.slot(outside.source)
         name = self._named(cell, f"{self.constant(types.CellType)}()")
-        value = self.world.read_cell(cell)
+        value = self.shadow_state.read_cell(cell)
         if value is not UNSET:
             self.lines.append(f"{name}.cell_contents = {self.value(value)}")
         return name
@@ -344,7 +344,7 @@ class Entry:
         """The instance dictionary, which may be that of others too, and the slots."""
         if cls.__dictoffset__:
             store = kinds.instance_dict(v)
-            if id(store) in self.built or id(store) in self.world.origin:
+            if id(store) in self.built or id(store) in self.shadow_state.origin:
                 self.lines.append(f"set_attribute({name}, '__dict__', {self.value(store)})")
             else:
                 self._keep.append(store)
@@ -372,27 +372,30 @@ class Entry:
 
     def side_effects(self) -> None:
         """What the program changed outside. All values first, then all changes."""
-        world = self.world
-        changed = [s for s in world.shadows.values() if s.changed()]
+        shadow_state = self.shadow_state
+        changed = [s for s in shadow_state.shadows.values() if s.changed()]
         for s in changed:
             self._shadow_effects(s)
-        for entries in world.dicts.values():
+        for entries in shadow_state.dicts.values():
             if entries.written:
                 self._entry_effects(entries)
-        for slots in world.slots.values():
+        for slots in shadow_state.slots.values():
             self._slot_effects(slots)
-        for owner, store in world.replaced.values():
-            target, new = self.slot(world.place_of(owner)), self.temporary(self.value(store))
+        for owner, store in shadow_state.replaced.values():
+            target, new = (
+                self.slot(shadow_state.source_of(owner)),
+                self.temporary(self.value(store)),
+            )
             self.effects.append(f"set_attribute({target}, '__dict__', {new})")
-        for outside in world.cells.values():
+        for outside in shadow_state.cells.values():
             if outside.changed():
-                target = self.slot(outside.place)
-                new = self.temporary(self.value(world.read_cell(outside.cell)))
+                target = self.slot(outside.source)
+                new = self.temporary(self.value(shadow_state.read_cell(outside.cell)))
                 self.effects.append(f"{target}.cell_contents = {new}")
-        world.places.distinct += written_together(world)
+        shadow_state.sources.distinct += written_together(shadow_state)
 
     def _shadow_effects(self, s: Any) -> None:
-        target = self.slot(s.place)
+        target = self.slot(s.source)
         base = base_of(type(s.original))  # type: ignore[arg-type]
         owner = self.constant(base)
         if isinstance(s.original, dict):
@@ -414,7 +417,7 @@ class Entry:
                     self.effects.append(f"set.discard({target}, {self.value(x)})")
 
     def _entry_effects(self, entries: Any) -> None:
-        target = self.slot(entries.place)
+        target = self.slot(entries.source)
         for key, v in entries.written.items():
             at = f"{target}[{self.value(key)}]"
             if v is DELETED or key in entries.moved:
@@ -424,7 +427,7 @@ class Entry:
 
     def _slot_effects(self, slots: Any) -> None:
         for descriptor, v in slots.written.items():
-            target = self.slot(self.world.place_of(slots.owner))
+            target = self.slot(self.shadow_state.source_of(slots.owner))
             slot = self.constant(descriptor)
             if v is DELETED:  # set first: what the program set and deleted may be unset outside
                 self.effects.append(f"{slot}.__set__({target}, None)")

@@ -23,9 +23,11 @@ def frame_of(
     free = code.co_freevars
     if free:
         cells = function.__closure__ or ()
-        if not f.world.is_created(function):
-            place = f.world.place_of(function).attribute("__closure__")
-            cells = tuple(f.world.outside_cell(c, place.item(n)) for n, c in enumerate(cells))
+        if not f.shadow_state.is_created(function):
+            source = f.shadow_state.source_of(function).attribute("__closure__")
+            cells = tuple(
+                f.shadow_state.outside_cell(c, source.item(n)) for n, c in enumerate(cells)
+            )
         slots[len(slots) - len(free) :] = cells
     namespace = function.__globals__
     found = namespace.get("__builtins__", builtins.__dict__)
@@ -97,14 +99,14 @@ def _fill_defaults(
 
 def _default(f: Frame, function: Any, attribute: str, key: Any, values: Any) -> Any:
     value = values[key]
-    if f.world.is_created(function):
+    if f.shadow_state.is_created(function):
         return value
     if type(value) in kinds.CONSTANT_TYPES and kinds.library_module(function.__module__):
         return value
-    place = f.world.place_of(function).attribute(attribute)
+    source = f.shadow_state.source_of(function).attribute(attribute)
     if isinstance(key, int):
-        return f.world.wrap(value, place.item(key))
-    return f.world.entries(values, place).get(key)
+        return f.shadow_state.wrap(value, source.item(key))
+    return f.shadow_state.entries(values, source).get(key)
 
 
 def _count(n: int, function: types.FunctionType) -> str:

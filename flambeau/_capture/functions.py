@@ -53,7 +53,7 @@ def apply(f: Frame, cls: Any, setup: Any, args: Any) -> Any:
     """`cls.apply(*args)`"""
     asked = [kinds.is_tensor(a) and a.requires_grad for a in args]
     recorded = flambeau.is_grad_enabled() and any(asked)
-    context = f.world.create(Context(tuple(asked)))
+    context = f.shadow_state.create(Context(tuple(asked)))
     forward = objects.load_attr(f, cls, "forward")
     if setup is None:
         out = _quietly(f, forward, [context, *args])
@@ -130,7 +130,7 @@ def _backward(
     """The nodes that backward records, taken out of the graph again, and its gradients."""
     tensors = f.interpreter.tensors
     nodes = tensors.graph.nodes
-    start, before = len(nodes), f.world.changes()
+    start, before = len(nodes), f.shadow_state.changes()
     given = [cotangents[id(x)] if id(x) in cotangents else _nothing(f, x) for x in outs]
     name = "backward"
     if cls.vjp is not flambeau.autograd.Function.vjp:
@@ -140,7 +140,7 @@ def _backward(
     except Raised as raised:
         error = raised.error
         raise Break(f"{cls.__qualname__}.{name}: {type(error).__name__}: {error}") from None
-    if f.world.changes() != before:
+    if f.shadow_state.changes() != before:
         raise Break(f"{cls.__qualname__}.{name} changes more than what it returns")
     grads = list(out) if isinstance(out, (tuple, list)) else [out]
     if any(g is not None for g in grads[count:]) or len(grads) < count:

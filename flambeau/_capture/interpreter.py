@@ -18,7 +18,7 @@ from . import opcodes
 from .errors import Break, End, Raised, unset_variable
 from .kinds import NULL, UNSET, in_library
 from .opcodes import Instruction
-from .world import World
+from .shadow_state import ShadowState
 
 Handler = Callable[["Frame", Instruction], int | None]
 #: what a call means: (frame, function, arguments, keyword arguments) to the result
@@ -47,10 +47,10 @@ def _unknown(frame: Frame, i: Instruction) -> None:
 class Pending:
     """An argument of the root frame that nobody has read yet."""
 
-    __slots__ = ("place", "value")
+    __slots__ = ("source", "value")
 
-    def __init__(self, value: Any, place: Any) -> None:
-        self.value, self.place = value, place
+    def __init__(self, value: Any, source: Any) -> None:
+        self.value, self.source = value, source
 
 
 class Position:
@@ -66,10 +66,10 @@ class Position:
 
 
 class Interpreter:
-    """One attempt: the world it sees, the frames that run, the exception being handled."""
+    """One attempt: the shadow state it sees, the frames that run, the exception being handled."""
 
-    def __init__(self, world: World, config: Any, call: Call) -> None:
-        self.world, self.tensors, self.config = world, world.tensors, config
+    def __init__(self, shadow_state: ShadowState, config: Any, call: Call) -> None:
+        self.shadow_state, self.tensors, self.config = shadow_state, shadow_state.tensors, config
         self.call = call
         self.frames: list[Frame] = []
         self.handling: BaseException | None = None
@@ -141,7 +141,7 @@ class Frame:
         slots: list[Any],
         function: Any = None,
     ) -> None:
-        self.interpreter, self.world = interpreter, interpreter.world
+        self.interpreter, self.shadow_state = interpreter, interpreter.shadow_state
         self.code, self.globals, self.builtins = code, namespace, builtins
         self.function = function
         self.decoded = opcodes.decoded(code)
@@ -161,7 +161,7 @@ class Frame:
     def resolve(self, value: Any) -> Any:
         """A value that is about to be used; arguments are guarded only then."""
         if type(value) is Pending:
-            return self.world.wrap(value.value, value.place)
+            return self.shadow_state.wrap(value.value, value.source)
         return value
 
     def pop(self) -> Any:

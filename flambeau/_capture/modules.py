@@ -18,7 +18,7 @@ from .builtin_calls import means
 from .errors import Raised
 from .interpreter import Frame
 from .kinds import UNSET
-from .places import LENGTH
+from .sources import LENGTH
 from .state import Entries
 
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
@@ -29,8 +29,8 @@ _setattr: Any = Module.__dict__["__setattr__"]
 
 def registry(f: Frame, module: Any, name: str) -> Entries | None:
     """A registry of a module, by entry; None where the module has none of the ordinary sort."""
-    world = f.world
-    store = world.store(module)
+    shadow_state = f.shadow_state
+    store = shadow_state.store(module)
     if store is None:
         return None
     stored = store.peek(name)
@@ -38,19 +38,19 @@ def registry(f: Frame, module: Any, name: str) -> Entries | None:
         found = store.original.get(name)
         if type(found) is not dict:
             return None
-        return world.entries(found, world.place_of(module).in_instance(name))
+        return shadow_state.entries(found, shadow_state.source_of(module).in_instance(name))
     if type(stored) is not dict:
         return None
-    return Entries(world, None, None, stored)
+    return Entries(shadow_state, None, None, stored)
 
 
 @means(_getattr)
 def module_getattr(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Parameters, buffers, children."""
     module, name = args
-    if f.world.is_created(module) or name in _MADE_ON_DEMAND:
+    if f.shadow_state.is_created(module) or name in _MADE_ON_DEMAND:
         return calls.follow(f, _getattr, args, kwargs)
-    shown = f"{f.world.place_of(module).name}.{name}"
+    shown = f"{f.shadow_state.source_of(module).name}.{name}"
     for kind in _REGISTRIES:
         entries = registry(f, module, kind)
         if entries is None:
@@ -80,13 +80,13 @@ def module_setattr(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     elif hooks := _hooks._global_buffer_registration_hooks:
         return calls.follow(f, _setattr, args, kwargs)
     else:
-        place = f.world.places.constant(hooks, "hooks of buffers")
-        place.check(LENGTH, 0, "no hook of buffers is registered")
+        source = f.shadow_state.sources.constant(hooks, "hooks of buffers")
+        source.check(LENGTH, 0, "no hook of buffers is registered")
         buffers.set(name, value)
     return None
 
 
 def _is_ordinary(f: Frame, module: Any, name: str, value: Any) -> bool:
-    if f.world.is_created(module) or isinstance(value, Module) or name in _hooks.CALL_HOOKS:
+    if f.shadow_state.is_created(module) or isinstance(value, Module) or name in _hooks.CALL_HOOKS:
         return False
     return not kinds.is_tensor(value) or f.interpreter.tensors.real_class(value) is _C.Tensor

@@ -24,7 +24,7 @@ from .errors import Break, Raised
 from .frames import sequence_frame
 from .interpreter import Frame, Generator
 from .kinds import DELETED, UNSET, mro_lookup
-from .places import DICT, Place
+from .sources import DICT, Source
 
 _FUNCTION_TYPES = (types.FunctionType,)
 _PLAIN = kinds.PLAIN_TYPES
@@ -47,35 +47,35 @@ def python_special(value: Any, name: str) -> bool:
     return isinstance(found, _FUNCTION_TYPES)
 
 
-def class_place(f: Frame, owner: type, name: str) -> Place | None:
+def class_place(f: Frame, owner: type, name: str) -> Source | None:
     """Where an entry of a class is guarded; None for classes of libraries."""
     if kinds.library_class(owner):
         return None
-    place = f.world.place_of(owner)
-    return place.instance().child(DICT, name, f"{owner.__qualname__}.{name}")
+    source = f.shadow_state.source_of(owner)
+    return source.instance().child(DICT, name, f"{owner.__qualname__}.{name}")
 
 
 def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: str) -> Any:
     """The descriptor protocol for something found in class `owner`, read through `value`."""
     assert owner is not None
-    place = class_place(f, owner, name)
+    source = class_place(f, owner, name)
     kind = type(found)
     if kind is types.FunctionType:
-        if place is not None:
-            f.world.wrap(found, place)
+        if source is not None:
+            f.shadow_state.wrap(found, source)
         return found if value is UNSET else types.MethodType(found, value)
     if kind is staticmethod or kind is classmethod:
         inner = found.__func__
-        if place is not None:
-            place.is_object(found)
+        if source is not None:
+            source.is_object(found)
         if kind is staticmethod:
             return inner
         if isinstance(inner, types.FunctionType):
             return types.MethodType(inner, cls)
         return inner.__get__(value, cls)
     if kind is property:
-        if place is not None:
-            place.is_object(found)
+        if source is not None:
+            source.is_object(found)
         if value is UNSET:
             return found
         if found.fget is None:
@@ -95,15 +95,17 @@ def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: 
     if getter is not UNSET:
         if not isinstance(getter, types.FunctionType):
             raise Break(f"the descriptor {kinds.describe(kind)} is not followed")
-        if place is not None:
-            found = f.world.wrap(found, place)
+        if source is not None:
+            found = f.shadow_state.wrap(found, source)
         return f.call(getter, [found, None if value is UNSET else value, cls], {})
-    if place is not None:
-        return f.world.wrap(found, place)
+    if source is not None:
+        return f.shadow_state.wrap(found, source)
     if type(found) in kinds.CONSTANT_TYPES or isinstance(found, type):
         return found
-    place = f.world.place_of(owner).instance().child(DICT, name, f"{owner.__qualname__}.{name}")
-    return f.world.wrap(found, place)
+    source = (
+        f.shadow_state.source_of(owner).instance().child(DICT, name, f"{owner.__qualname__}.{name}")
+    )
+    return f.shadow_state.wrap(found, source)
 
 
 _C_ATTRIBUTES = (
@@ -115,28 +117,28 @@ _C_ATTRIBUTES = (
 
 def c_attribute(f: Frame, descriptor: Any, value: Any, name: str) -> Any:
     """A slot or a computed attribute defined by C."""
-    world = f.world
+    shadow_state = f.shadow_state
     if name == "__dict__":
         return instance_dict(f, value)
     if name == "__class__":
         return type(value)
-    if kinds.is_plain(value) or world.is_created(value) or isinstance(value, tuple):
+    if kinds.is_plain(value) or shadow_state.is_created(value) or isinstance(value, tuple):
         return f.interpreter.direct(descriptor.__get__, value, type(value))
-    slots = world.slots_of(value)
+    slots = shadow_state.slots_of(value)
     slots.touched.add(descriptor)
     stored = slots.written.get(descriptor, UNSET)
     if stored is not UNSET:
         if stored is DELETED:
             raise Raised(AttributeError(name))
         return stored
-    original = world.original(value)
+    original = shadow_state.original(value)
     if original is not value and not is_slot(descriptor):
         return f.interpreter.direct(descriptor.__get__, value, type(value))
     try:
         found = f.interpreter.direct(descriptor.__get__, original, type(value))
     except Raised:
         raise Break(f"the attribute {name} of {kinds.describe(value)} is not set") from None
-    return world.wrap(found, world.place_of(value).attribute(name))
+    return shadow_state.wrap(found, shadow_state.source_of(value).attribute(name))
 
 
 def is_slot(descriptor: Any) -> bool:
@@ -148,15 +150,15 @@ def is_slot(descriptor: Any) -> bool:
 
 def instance_dict(f: Frame, value: Any) -> Any:
     """`value.__dict__`"""
-    world = f.world
+    shadow_state = f.shadow_state
     if isinstance(value, (type, types.ModuleType)) or kinds.is_tensor(value):
         raise Break(f"__dict__ of {kinds.describe(value)} is read")
-    store = world.store(value)
+    store = shadow_state.store(value)
     if store is None:
         raise Raised(AttributeError(f"{type(value).__name__!r} object has no attribute '__dict__'"))
     found = store.all()
-    if world.is_created(value) or id(value) not in world.origin:
-        world.holders[id(found)] = value
+    if shadow_state.is_created(value) or id(value) not in shadow_state.origin:
+        shadow_state.holders[id(found)] = value
     return found
 
 
@@ -178,7 +180,7 @@ def load_attr(f: Frame, value: Any, name: str) -> Any:
     if isinstance(value, type):
         return type_attr(f, value, name)
     if cls is types.CellType and name == "cell_contents":
-        found = f.world.read_cell(value)
+        found = f.shadow_state.read_cell(value)
         if found is UNSET:
             raise Raised(ValueError("cell is empty"))
         return found
@@ -230,15 +232,15 @@ def _is_method_of_module(f: Frame, module: types.ModuleType, cls: type, name: st
     if type(mro_lookup(cls, name)[0]) is not types.FunctionType:
         return False
     plain = mro_lookup(cls, "__getattribute__")[1] is types.ModuleType
-    return plain and not f.world.namespace(module.__dict__).has(name)
+    return plain and not f.shadow_state.namespace(module.__dict__).has(name)
 
 
 def module_attr(f: Frame, module: types.ModuleType, name: str) -> Any:
     namespace = module.__dict__
     if name != "__dict__" and (
-        name in namespace or f.world.namespace(namespace).peek(name) is not UNSET
+        name in namespace or f.shadow_state.namespace(namespace).peek(name) is not UNSET
     ):
-        found = f.world.read_global(namespace, name, {})
+        found = f.shadow_state.read_global(namespace, name, {})
         if found is not UNSET:
             return found
     if name == "__dict__":
@@ -339,7 +341,7 @@ def generic_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
     found, owner = mro_lookup(cls, name)
     if found is not UNSET and is_data_descriptor(found):
         return bind(f, found, owner, value, cls, name)
-    store = f.world.store(value)
+    store = f.shadow_state.store(value)
     if store is not None:
         stored = store.get(name)
         if stored is not UNSET:
@@ -355,12 +357,12 @@ def store_attr(f: Frame, target: Any, name: str, value: Any) -> None:
         f.interpreter.tensors.store_attribute(f, target, name, value)
         return
     if cls is types.ModuleType:
-        f.world.write_global(target.__dict__, name, value)
+        f.shadow_state.write_global(target.__dict__, name, value)
         return
     if isinstance(target, type):
         raise Break(f"an attribute of the class {target.__qualname__} is set")
     if cls is types.CellType and name == "cell_contents":
-        f.world.write_cell(target, value)
+        f.shadow_state.write_cell(target, value)
         return
     setter, owner = mro_lookup(cls, "__setattr__")
     if isinstance(setter, types.FunctionType):
@@ -394,10 +396,10 @@ def generic_store(f: Frame, target: Any, cls: type, name: str, value: Any) -> No
     if found is not UNSET and is_data_descriptor(found):
         _store_through(f, found, owner, target, name, value)
         return
-    store = f.world.store(target)
+    store = f.shadow_state.store(target)
     if store is None:
         words = "is read-only" if found is not UNSET else "does not exist"
-        if cls in _PLAIN or f.world.is_created(target):
+        if cls in _PLAIN or f.shadow_state.is_created(target):
             f.interpreter.direct(object.__setattr__, target, name, value)
             return
         raise Break(f"the attribute {name} of {kinds.describe(target)} {words}")
@@ -406,13 +408,13 @@ def generic_store(f: Frame, target: Any, cls: type, name: str, value: Any) -> No
 
 def _store_through(f: Frame, found: Any, owner: Any, target: Any, name: str, value: Any) -> None:
     """A data descriptor of the class is set, or deleted by DELETED."""
-    world, deletes = f.world, value is DELETED
+    shadow_state, deletes = f.shadow_state, value is DELETED
     cls = type(target)
     kind = type(found)
     if kind is property:
-        place = class_place(f, owner, name)
-        if place is not None:
-            place.is_object(found)
+        source = class_place(f, owner, name)
+        if source is not None:
+            source.is_object(found)
         function = found.fdel if deletes else found.fset
         if function is None:
             word = "deleter" if deletes else "setter"
@@ -425,13 +427,17 @@ def _store_through(f: Frame, found: Any, owner: Any, target: Any, name: str, val
         replace_dict(f, target, value)
         return
     if kind in _C_ATTRIBUTES:
-        if world.is_created(target) or world.holds_itself(target) and not is_slot(found):
+        if (
+            shadow_state.is_created(target)
+            or shadow_state.holds_itself(target)
+            and not is_slot(found)
+        ):
             function = kind.__delete__ if deletes else kind.__set__
             f.interpreter.direct(function, found, target, *(() if deletes else (value,)))
             return
         if not is_slot(found):
             raise Break(f"the attribute {name} of {kinds.describe(target)} is set")
-        slots = world.slots_of(target)
+        slots = shadow_state.slots_of(target)
         slots.touched.add(found)
         if deletes:
             c_attribute(f, found, target, name)  # guarded, and an error if it is gone already
@@ -443,27 +449,27 @@ def _store_through(f: Frame, found: Any, owner: Any, target: Any, name: str, val
         raise Raised(AttributeError(word))
     if not isinstance(method, types.FunctionType):
         raise Break(f"the descriptor {kinds.describe(kind)} is not followed")
-    place = class_place(f, owner, name)
-    if place is not None:
-        f.world.wrap(found, place)
+    source = class_place(f, owner, name)
+    if source is not None:
+        f.shadow_state.wrap(found, source)
     f.call(method, [found, target] if deletes else [found, target, value], {})
 
 
 def replace_dict(f: Frame, target: Any, value: Any) -> None:
     """`target.__dict__ = value`"""
-    world = f.world
+    shadow_state = f.shadow_state
     if type(value) is not dict:
         if isinstance(value, dict):
             raise Break(f"__dict__ of {kinds.describe(target)} becomes a {type(value).__name__}")
         kind = type(value).__name__
         raise Raised(TypeError(f"__dict__ must be set to a dictionary, not a {kind!r}"))
-    if world.holds_itself(target) and id(target) not in world.shadows:
+    if shadow_state.holds_itself(target) and id(target) not in shadow_state.shadows:
         f.interpreter.direct(object.__setattr__, target, "__dict__", value)
-    elif id(target) in world.shadows or isinstance(target, types.FunctionType):
+    elif id(target) in shadow_state.shadows or isinstance(target, types.FunctionType):
         raise Break(f"__dict__ of {kinds.describe(target)} is replaced")
     else:
-        world.store(target)  # which is guarded
-        world.replaced[id(target)] = (target, value)
+        shadow_state.store(target)  # which is guarded
+        shadow_state.replaced[id(target)] = (target, value)
 
 
 def delete_attr(f: Frame, target: Any, name: str) -> None:
@@ -485,7 +491,7 @@ def generic_delete(f: Frame, target: Any, cls: type, name: str) -> None:
     if found is not UNSET and is_data_descriptor(found):
         _store_through(f, found, owner, target, name, DELETED)
         return
-    store = f.world.store(target)
+    store = f.shadow_state.store(target)
     if store is None or not store.delete(name):
         raise Raised(AttributeError(f"{cls.__name__!r} object has no attribute {name!r}"))
 
@@ -593,11 +599,11 @@ def same(f: Frame, a: Any, b: Any) -> bool:
     """`a is b` for wrapped values; two from outside that differ must do so in later calls."""
     if a is b:
         return True
-    origin = f.world.origin
+    origin = f.shadow_state.origin
     one, other = origin.get(id(a)), origin.get(id(b))
     if one is not None and other is not None and type(a) is type(b):
         if not (one.is_identified() and other.is_identified()):
-            f.world.places.distinct += [one, other]
+            f.shadow_state.sources.distinct += [one, other]
     return False
 
 

@@ -187,7 +187,7 @@ def get_iter(f: Frame, i: Instruction) -> None:
 @handles("FOR_ITER")
 def for_iter(f: Frame, i: Instruction) -> int | None:
     iterator = f.top()
-    if type(iterator) in STATEFUL and id(iterator) in f.world.origin:
+    if type(iterator) in STATEFUL and id(iterator) in f.shadow_state.origin:
         raise Break("a loop goes on that began before")
     value = objects.next_of(f, iterator)
     if value is not UNSET:

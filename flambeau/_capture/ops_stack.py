@@ -78,7 +78,7 @@ def make_cell(f: Frame, i: Instruction) -> None:
     if value is not UNSET:
         value = f.resolve(f.load(i.arg))
     cell = types.CellType() if value is UNSET else types.CellType(value)
-    f.slots[i.arg] = f.world.create(cell)
+    f.slots[i.arg] = f.shadow_state.create(cell)
 
 
 @handles("COPY_FREE_VARS")
@@ -88,7 +88,7 @@ def copy_free_vars(f: Frame, i: Instruction) -> None:
 
 @handles("LOAD_DEREF", "LOAD_CLASSDEREF")
 def load_deref(f: Frame, i: Instruction) -> None:
-    value = f.world.read_cell(f.resolve(f.load(i.arg)))
+    value = f.shadow_state.read_cell(f.resolve(f.load(i.arg)))
     if value is UNSET:
         name = f.decoded.names[i.arg]
         raise Raised(unset_variable(name, name in f.code.co_freevars))
@@ -98,13 +98,13 @@ def load_deref(f: Frame, i: Instruction) -> None:
 @handles("STORE_DEREF")
 def store_deref(f: Frame, i: Instruction) -> None:
     cell = f.resolve(f.load(i.arg))
-    f.world.write_cell(cell, f.pop())
+    f.shadow_state.write_cell(cell, f.pop())
 
 
 @handles("DELETE_DEREF")
 def delete_deref(f: Frame, i: Instruction) -> None:
     cell = f.resolve(f.load(i.arg))
-    if id(cell) in f.world.cells:
+    if id(cell) in f.shadow_state.cells:
         raise Break("a variable of an enclosing function is deleted")
     load_deref(f, i)
     f.pop()
@@ -120,7 +120,7 @@ def load_global(f: Frame, i: Instruction) -> None:
 
 
 def read_name(f: Frame, name: str) -> Any:
-    value = f.world.read_global(f.globals, name, f.builtins)
+    value = f.shadow_state.read_global(f.globals, name, f.builtins)
     if value is UNSET:
         raise Raised(NameError(f"name '{name}' is not defined", name=name))
     return value
@@ -128,14 +128,14 @@ def read_name(f: Frame, name: str) -> Any:
 
 @handles("STORE_GLOBAL")
 def store_global(f: Frame, i: Instruction) -> None:
-    f.world.write_global(f.globals, f.code.co_names[i.arg], f.pop())
+    f.shadow_state.write_global(f.globals, f.code.co_names[i.arg], f.pop())
 
 
 @handles("DELETE_GLOBAL")
 def delete_global(f: Frame, i: Instruction) -> None:
     name = f.code.co_names[i.arg]
     read_name(f, name)
-    f.world.write_global(f.globals, name, DELETED)
+    f.shadow_state.write_global(f.globals, name, DELETED)
 
 
 # Containers ---------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ def make_function(f: Frame, i: Instruction) -> None:
     if annotations:
         names = iter(annotations)
         function.__annotations__ = dict(zip(names, names, strict=True))
-    f.push(f.world.create(function))
+    f.push(f.shadow_state.create(function))
 
 
 @handles("LOAD_ASSERTION_ERROR")

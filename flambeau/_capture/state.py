@@ -30,16 +30,21 @@ from typing import Any
 
 from .errors import Break
 from .kinds import DELETED, UNSET
-from .places import CONSTANT, DICT, GLOBALS, Place
+from .sources import CONSTANT, DICT, GLOBALS, Source
 
 
 class Entries:
     """What a program sees of a dict, entry by entry; `copy` is set once it sees the whole."""
 
-    __slots__ = ("copy", "moved", "original", "place", "touched", "world", "written")
+    __slots__ = ("copy", "moved", "original", "shadow_state", "source", "touched", "written")
 
-    def __init__(self, world: Any, original: Any, place: Any, copy: Any = None) -> None:
-        self.world, self.original, self.place, self.copy = world, original, place, copy
+    def __init__(self, shadow_state: Any, original: Any, source: Any, copy: Any = None) -> None:
+        self.shadow_state, self.original, self.source, self.copy = (
+            shadow_state,
+            original,
+            source,
+            copy,
+        )
         self.written: dict[Any, Any] = {}  # a value, or DELETED
         self.moved: set[Any] = set()  # deleted and written again: they are last now
         self.touched: set[Any] = set()
@@ -53,8 +58,8 @@ class Entries:
         if value is not UNSET:
             return UNSET if value is DELETED else value
         if key in self.original:
-            return self.world.wrap(self.original[key], self._place(key, shown))
-        self.place.absent(key)
+            return self.shadow_state.wrap(self.original[key], self._place(key, shown))
+        self.source.absent(key)
         return UNSET
 
     def has(self, key: Any) -> bool:
@@ -68,7 +73,7 @@ class Entries:
         if key in self.original:
             self._place(key, "")
             return True
-        self.place.absent(key)
+        self.source.absent(key)
         return False
 
     def peek(self, key: Any) -> Any:
@@ -98,14 +103,14 @@ class Entries:
             self.moved.discard(key)
             self.written[key] = DELETED
         else:
-            self.place.absent(key)
+            self.source.absent(key)
             del self.written[key]
         return True
 
     def all(self) -> dict[Any, Any]:
         """The dict itself, as the program may hold it."""
         if self.copy is None:
-            self.world.wrap(self.original, self.place)
+            self.shadow_state.wrap(self.original, self.source)
         assert self.copy is not None
         return self.copy
 
@@ -119,11 +124,11 @@ class Entries:
         self.copy = copy
         self.written = {}
 
-    def _place(self, key: Any, shown: str) -> Place:
+    def _place(self, key: Any, shown: str) -> Source:
         if type(key) is not str:
-            return self.place.entry(key)
-        words = shown or f"{self.place.name}.{key}"
-        return self.place.child(DICT, key, words)
+            return self.source.entry(key)
+        words = shown or f"{self.source.name}.{key}"
+        return self.source.child(DICT, key, words)
 
 
 class Slots:
@@ -137,29 +142,29 @@ class Slots:
         self.written: dict[Any, Any] = {}  # by descriptor: a value, or DELETED
 
 
-def written_together(world: Any) -> list[Place]:
+def written_together(shadow_state: Any) -> list[Source]:
     """Places whose objects must stay apart, since one of them was changed: see Note [One shadow].
 
     Lazily shadowed dicts count when they were asked for a key that was written in another.
     """
-    shadows = list(world.shadows.values())
+    shadows = list(shadow_state.shadows.values())
     changed = {type(s.original) for s in shadows if s.changed()}
-    found = {id(s.original): s.place for s in shadows if type(s.original) in changed}
-    lazy = [e for e in world.dicts.values() if e.copy is None]
+    found = {id(s.original): s.source for s in shadows if type(s.original) in changed}
+    lazy = [e for e in shadow_state.dicts.values() if e.copy is None]
     keys = {k for e in lazy for k in e.written}
     if keys:
-        found.update((id(s.original), s.place) for s in shadows if type(s.original) is dict)
+        found.update((id(s.original), s.source) for s in shadows if type(s.original) is dict)
     for e in lazy:
         if dict in changed or not keys.isdisjoint(e.touched):
-            found[id(e.original)] = e.place
-    slots = world.slots.values()
+            found[id(e.original)] = e.source
+    slots = shadow_state.slots.values()
     keys = {d for s in slots for d in s.written}
     for s in slots:
         if not keys.isdisjoint(s.touched):
-            found[id(s.owner)] = world.place_of(s.owner)
-    cells = [c for c in world.cells.values() if c.was_read]
+            found[id(s.owner)] = shadow_state.source_of(s.owner)
+    cells = [c for c in shadow_state.cells.values() if c.was_read]
     if any(c.changed() for c in cells):
-        found.update((id(c.original), c.place) for c in cells)
+        found.update((id(c.original), c.source) for c in cells)
     return [p for p in found.values() if p.access not in (CONSTANT, GLOBALS)]
 
 

@@ -15,7 +15,7 @@ from flambeau import _C
 from flambeau._dynamo import config as switches
 from flambeau._ir import formula
 from flambeau._ir.graph import Graph
-from flambeau._ir.symbols import Source
+from flambeau._ir.symbols import Origin
 from flambeau._ir.symscalar import SymFloat, SymInt, sym_max, sym_min
 from flambeau._ir.types import INT
 from flambeau._ir.where import Where
@@ -32,7 +32,7 @@ from . import array_calls, c_code, functions, kinds
 from .autocasting import AutocastRecorder
 from .errors import Break, Raised
 from .interpreter import Frame, TensorMethod
-from .places import TENSOR, TRUTH, TYPE, Place
+from .sources import TENSOR, TRUTH, TYPE, Source
 
 #: functions of the core that read a state which guards cover, or none
 _QUERIES = frozenset(
@@ -63,7 +63,7 @@ class _CaptureSession(Session):
     owner: Tensors
 
     def attach(self, x: Any) -> FakeTensor:
-        return self.owner.input(x, self.owner.places.constant(x, "a constant tensor"))
+        return self.owner.input(x, self.owner.sources.constant(x, "a constant tensor"))
 
 
 class Tensors:
@@ -71,19 +71,19 @@ class Tensors:
 
     refusals = (DataDependent, NotImplementedError)
 
-    def __init__(self, places: Any, varying: Any) -> None:
-        self.places, self.varying = places, varying
+    def __init__(self, sources: Any, dynamic_shapes: Any) -> None:
+        self.sources, self.dynamic_shapes = sources, dynamic_shapes
         self.recorder = AutocastRecorder()
         self.env = self.recorder.env
         self.env.locate = self.locate
         self.session = _CaptureSession(self.recorder)
         self.session.owner = self
-        self.inputs: list[tuple[Place, Any]] = []  # of the graph: place, example
+        self.inputs: list[tuple[Source, Any]] = []  # of the graph: source, example
         self.real: dict[int, Any] = {}  # fake -> the tensor it stands for
-        self.inputs_of: dict[int, Place] = {}  # fake -> where that is found
+        self.inputs_of: dict[int, Source] = {}  # fake -> where that is found
         self.strides: list[tuple[int, int, Any]] = []  # input, dim, what the stride must be
-        self.integers: dict[Place, Any] = {}
-        self.floats: dict[Place, RunNumber] = {}  # inputs that are made of floats
+        self.integers: dict[Source, Any] = {}
+        self.floats: dict[Source, RunNumber] = {}  # inputs that are made of floats
         self.interpreter: Any = None
 
     def locate(self) -> Where | None:
@@ -96,36 +96,36 @@ class Tensors:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def input(self, value: Any, place: Place) -> Any:
+    def input(self, value: Any, source: Source) -> Any:
         """The fake of an outside tensor; its facts are guarded."""
         known = self.session.of_tensor.get(id(value))
         if known is not None:
             return known
         cls = type(value)
         if cls is not _C.Tensor and _results_are_its_own(cls):
-            raise Break(f"{place.name} is a {cls.__qualname__}, which overrides operations")
+            raise Break(f"{source.name} is a {cls.__qualname__}, which overrides operations")
         if value.device.type != "cpu" or value.layout is not flambeau.strided:
-            raise Break(f"{place.name} is on {value.device} with layout {value.layout}")
+            raise Break(f"{source.name} is on {value.device} with layout {value.layout}")
         if value.requires_grad and value.grad_fn is None and not value.is_leaf:
-            raise Break(f"{place.name} has an unusual history")
+            raise Break(f"{source.name} has an unusual history")
         index = len(self.inputs)
-        dims = self.varying.dims(value, place)
+        dims = self.dynamic_shapes.dims(value, source)
         fake = fake_input(value, self.env, index, dims)
         fixed = [n if isinstance(n, int) else None for n in fake.shape]
         strides = [n if isinstance(n, int) else None for n in fake.strides]
         facts = (cls, value, fixed, strides, value.storage_offset(), value.requires_grad)
-        words = f"{place.name} is a {value.dtype} tensor of shape {_shape(fixed)}"
+        words = f"{source.name} is a {value.dtype} tensor of shape {_shape(fixed)}"
         if value.requires_grad:
             words += " that requires grad"
-        place.check(TENSOR, facts, words)
+        source.check(TENSOR, facts, words)
         self._guard_strides(fake, index)
-        self.inputs.append((place, value))
-        self.places.distinct.append(place)
+        self.inputs.append((source, value))
+        self.sources.distinct.append(source)
         shown = self.session.input(fake)
         self.session.of_tensor[id(value)] = shown
         self.real[id(shown)] = value
-        self.inputs_of[id(shown)] = place
-        place.take()
+        self.inputs_of[id(shown)] = source
+        source.take()
         return shown
 
     def _guard_strides(self, fake: Fake, index: int) -> None:
@@ -134,44 +134,44 @@ class Tensors:
             if not isinstance(n, int):
                 self.strides.append((index, d, n))
 
-    def integer(self, value: int, place: Place) -> Any:
+    def integer(self, value: int, source: Source) -> Any:
         """An outside integer: a constant, or a symbol once it was seen to vary."""
-        if not self.varying.integer(value, place):
-            place.equals(value)
+        if not self.dynamic_shapes.integer(value, source):
+            source.equals(value)
             return value
-        known = self.integers.get(place)
+        known = self.integers.get(source)
         if known is None:
-            place.check(TYPE, int, f"type({place.name}) is int")
-            place.take()
-            source = Source(len(self.inputs), "value")
+            source.check(TYPE, int, f"type({source.name}) is int")
+            source.take()
+            origin = Origin(len(self.inputs), "value")
             low, high = (2, math.inf) if value > 1 else (-math.inf, -1)
-            known = self.env.symbol(value, source, low, high)
+            known = self.env.symbol(value, origin, low, high)
             if isinstance(known, SymInt):
                 self.recorder.builder.input(INT)
-                self.inputs.append((place, value))
+                self.inputs.append((source, value))
             else:
-                place.equals(value)
-            self.integers[place] = known
+                source.equals(value)
+            self.integers[source] = known
         return known
 
-    def floating(self, value: float, place: Place) -> Any:
+    def floating(self, value: float, source: Source) -> Any:
         """An outside float: a constant, or a number of the run once it was seen to vary."""
-        if not self.varying.floating(value, place):
-            place.equals(value)
+        if not self.dynamic_shapes.floating(value, source):
+            source.equals(value)
             return value
-        known = self.floats.get(place)
+        known = self.floats.get(source)
         if known is None:
-            place.check(TYPE, float, f"type({place.name}) is float")
-            place.take()
+            source.check(TYPE, float, f"type({source.name}) is float")
+            source.take()
             example = self.session.outside(as_input, value)
             fake = self.session.input(fake_input(example, self.env, len(self.inputs), False))
-            self.inputs.append((place, example))
+            self.inputs.append((source, example))
 
             def decided() -> float:
-                place.equals(value)
+                source.equals(value)
                 return value
 
-            known = self.floats[place] = RunNumber(fake, decided)
+            known = self.floats[source] = RunNumber(fake, decided)
         return known
 
     # -- what fakes are ----------------------------------------------------------------------------
@@ -320,9 +320,9 @@ class Tensors:
 
     def value_of(self, x: FakeTensor, outside: Any) -> Any:
         """The number in a tensor from outside; later calls are to find the same."""
-        place = self.inputs_of[id(x)]
+        source = self.inputs_of[id(x)]
         value = self.session.outside(outside.item)
-        place.check(TRUTH, _Holds(value), f"{place.name}.item() == {value!r}")
+        source.check(TRUTH, _Holds(value), f"{source.name}.item() == {value!r}")
         return value
 
     def position(self, f: Frame, key: Any) -> Any:
@@ -430,7 +430,9 @@ class Tensors:
         if known is not None:
             store = getattr(known, "__dict__", None)
             if store and name in store:
-                return f.world.wrap(store[name], f.world.place_of(value).in_instance(name))
+                return f.shadow_state.wrap(
+                    store[name], f.shadow_state.source_of(value).in_instance(name)
+                )
             cls = type(known)
             if cls is not _C.Tensor:
                 found, owner = kinds.mro_lookup(cls, name)
@@ -455,35 +457,35 @@ class Tensors:
 
     def relations(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Where symbols are found, and what must hold of them, as native guards take it."""
-        places: list[tuple[int, int, int]] = []
+        sources: list[tuple[int, int, int]] = []
         names: dict[str, int] = {}
         for s in self.env.symbols.values():
-            if s.source is not None:
-                names[s.name] = len(places)
-                slot = self.inputs[s.source.input][0].take()
-                places.append((slot, formula.KINDS.index(s.source.kind), s.source.dim))
+            if s.origin is not None:
+                names[s.name] = len(sources)
+                slot = self.inputs[s.origin.input][0].take()
+                sources.append((slot, formula.KINDS.index(s.origin.kind), s.origin.dim))
         rows = [
             (formula.steps(g.expr, names), formula.RELATIONS.index(g.relation), str(g))
             for g in self.env.conditions()
         ]
         for index, d, n in self.strides:
-            place = self.inputs[index][0]
-            places.append((place.take(), formula.KINDS.index("stride"), d))
+            source = self.inputs[index][0]
+            sources.append((source.take(), formula.KINDS.index("stride"), d))
             steps = (
                 *formula.steps(self.env.simplify(n.expr) * -1, names),
-                (formula.LOAD, len(places) - 1),
+                (formula.LOAD, len(sources) - 1),
                 (formula.ADD, 0),
             )
-            rows.append((steps, 0, f"{place.name}.stride({d}) == {n}"))
-        return tuple(places), tuple(rows)
+            rows.append((steps, 0, f"{source.name}.stride({d}) == {n}"))
+        return tuple(sources), tuple(rows)
 
     def symbol_texts(self) -> list[str]:
         """Symbols in words: what each stands for."""
         out = []
         for s in self.env.symbols.values():
-            if s.source is not None:
-                name = self.inputs[s.source.input][0].name
-                part = "" if s.source.kind == "value" else f".{s.source.kind}({s.source.dim})"
+            if s.origin is not None:
+                name = self.inputs[s.origin.input][0].name
+                part = "" if s.origin.kind == "value" else f".{s.origin.kind}({s.origin.dim})"
                 out.append(f"{s.name} = {name}{part} (was {s.hint})")
         return out
 

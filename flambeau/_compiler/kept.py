@@ -261,7 +261,7 @@ def choice(graph: Graph, wanted: Sequence[bool], choose: Callable[[], int]) -> i
 def _state(env: ShapeEnv) -> Any:
     """Symbols and what is known of them."""
     symbols = [
-        (s.name, s.hint, s.low, s.high, s.source and (s.source.input, s.source.kind, s.source.dim))
+        (s.name, s.hint, s.low, s.high, s.origin and (s.origin.input, s.origin.kind, s.origin.dim))
         for s in env.symbols.values()
     ]
     lists = (env.guards, env.history)

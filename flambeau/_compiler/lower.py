@@ -172,7 +172,7 @@ class Lowering:
     def number(self, position: int) -> Expr:
         """The symbol that an input of the graph gives the value of."""
         for name, s in self.graph.env.symbols.items():
-            if s.source is not None and (s.source.kind, s.source.input) == ("value", position):
+            if s.origin is not None and (s.origin.kind, s.origin.input) == ("value", position):
                 return symbol(name)
         raise NotImplementedError("compile: a number that is no size as an input of a graph")
 

@@ -60,7 +60,7 @@ class Numbers:
             NotImplementedError: it depends on a symbol that no input shows.
         """
         for name in sorted(e.symbols):
-            if self.env.symbols[name].source is None:
+            if self.env.symbols[name].origin is None:
                 raise NotImplementedError(f"compile: the size {e} is known only inside the graph")
         for name, i in self.names.items():
             if e.text == name:
@@ -110,15 +110,15 @@ class Numbers:
         """What the native `Sizes` is made of. To be taken last: it has all formulas."""
         symbols = []
         for s in self.env.symbols.values():
-            if s.source is None:
+            if s.origin is None:
                 symbols.append((len(KINDS), 0, 0))
             else:
-                symbols.append((KINDS.index(s.source.kind), s.source.input, s.source.dim))
+                symbols.append((KINDS.index(s.origin.kind), s.origin.input, s.origin.dim))
         formulas = tuple(steps(e, self.names) for e in self.formulas)
         return (tuple(symbols), formulas, self._conditions() if conditions else ())
 
     def _conditions(self) -> tuple[Any, ...]:
-        known = {n for n, s in self.env.symbols.items() if s.source is not None}
+        known = {n for n, s in self.env.symbols.items() if s.origin is not None}
         return tuple(
             (steps(g.expr, self.names), RELATIONS.index(g.relation), str(g))
             for g in self.env.conditions()

@@ -389,8 +389,8 @@ def _lines(block: Block, pad: str, function: str = "") -> Iterator[str]:
 
 def _show_symbol(s: Symbol) -> str:
     hint = "?" if s.hint is None else str(s.hint)
-    source = f" from {s.source}" if s.source else ""
-    return f"{s.name} = {hint} in [{s.low}, {s.high}]{source}"
+    origin = f" from {s.origin}" if s.origin else ""
+    return f"{s.name} = {hint} in [{s.low}, {s.high}]{origin}"
 
 
 def show(block: Block) -> str:

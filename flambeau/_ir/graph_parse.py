@@ -50,7 +50,7 @@ from .graph import (
     dtype_names,
 )
 from .graph import dim as dim_of
-from .symbols import Guard, ShapeEnv, Source, Symbol
+from .symbols import Guard, Origin, ShapeEnv, Symbol
 from .symscalar import _FUNCTIONS, FloatExpr
 from .types import Param, Type, parse_type
 from .where import Where
@@ -103,9 +103,9 @@ class _Parser:
         m = _SYMBOL.fullmatch(line)
         if m is None:
             raise ValueError("expected a symbol: NAME = HINT in [LOW, HIGH]")
-        source = Source(int(m[5]), m[6], int(m[7] or 0)) if m[5] else None
+        origin = Origin(int(m[5]), m[6], int(m[7] or 0)) if m[5] else None
         hint = None if m[2] == "?" else int(m[2])
-        self.env.declare(Symbol(m[1], hint, _bound(m[3]), _bound(m[4]), source))
+        self.env.declare(Symbol(m[1], hint, _bound(m[3]), _bound(m[4]), origin))
 
     def guard(self, line: str) -> None:
         text, _, where = line.removeprefix("guard ").partition("  # ")

@@ -26,15 +26,15 @@ def bindings(env: ShapeEnv, inputs: Sequence[Any]) -> dict[str, int]:
     """Values of the symbols for these inputs."""
     out: dict[str, int] = {}
     for s in env.symbols.values():
-        source = s.source
-        if source is None:
+        origin = s.origin
+        if origin is None:
             continue
-        x = inputs[source.input]
-        match source.kind:
+        x = inputs[origin.input]
+        match origin.kind:
             case "size":
-                out[s.name] = x.shape[source.dim]
+                out[s.name] = x.shape[origin.dim]
             case "stride":
-                out[s.name] = x.stride(source.dim)
+                out[s.name] = x.stride(origin.dim)
             case "offset":
                 out[s.name] = x.storage_offset()
             case "value":

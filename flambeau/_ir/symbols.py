@@ -23,7 +23,7 @@ class UnbackedError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Source:
+class Origin:
     """Where a symbol's value is found: a dim's size or stride, an offset, a plain int input."""
 
     input: int
@@ -43,7 +43,7 @@ class Symbol:
     hint: int | None
     low: Bound
     high: Bound
-    source: Source | None
+    origin: Origin | None
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,13 @@ class ShapeEnv:
     # not negative, z of numbers that may be, n of those that only the run tells.
 
     def symbol(
-        self, hint: int, source: Source | None = None, low: Bound = 2, high: Bound = math.inf
+        self, hint: int, origin: Origin | None = None, low: Bound = 2, high: Bound = math.inf
     ) -> SymInt | int:
         """A symbol for a value that varies; 0 and 1 stay numbers. See Note [Names of symbols]."""
         if hint in (0, 1):
             return hint
         kind = "s" if low >= 0 else "z"
-        return self.declare(Symbol(f"{kind}{len(self.symbols)}", hint, low, high, source))
+        return self.declare(Symbol(f"{kind}{len(self.symbols)}", hint, low, high, origin))
 
     def unbacked(self, low: Bound = -math.inf, high: Bound = math.inf) -> SymInt:
         """A symbol whose value only the run tells."""

@@ -15,7 +15,7 @@ import numpy as np
 from flambeau.backends._attention import USUAL, allowed
 
 from .._ir.graph import Builder, Graph
-from .._ir.symbols import ShapeEnv, Source
+from .._ir.symbols import Origin, ShapeEnv
 from .._ir.symscalar import SymFloat, SymInt
 from .._ir.targets import updated
 from .._table.model import Op
@@ -173,7 +173,7 @@ def fake_input(x: Any, env: ShapeEnv, index: int, dynamic: Any) -> Fake:
     dims = range(x.dim()) if dynamic is True else dynamic or ()
     wanted = {d % x.dim() for d in dims} if x.dim() else set()
     shape = tuple(
-        env.symbol(n, Source(index, "size", d)) if d in wanted else n for d, n in enumerate(x.shape)
+        env.symbol(n, Origin(index, "size", d)) if d in wanted else n for d, n in enumerate(x.shape)
     )
     fake = Fake(x.dtype, shape, _strides(x, shape), x.device, x.storage_offset())
     fake.requires_grad = x.requires_grad

@@ -175,7 +175,7 @@ class _Conversion:
         """The node that gives a symbol's value."""
         known = self.symbols.get(name)
         if known is None:
-            source = self.source.env.symbols[name].source
+            source = self.source.env.symbols[name].origin
             if source is None:
                 raise NotImplementedError(f"fx: the symbol {name} is known only inside the graph")
             x = self.inputs[source.input]

@@ -10,7 +10,7 @@ import flambeau as torch
 from flambeau._ir.graph import Builder, Node, TensorType, Value, contiguous_strides, show
 from flambeau._ir.graph_parse import parse
 from flambeau._ir.graph_verify import GraphError, verify
-from flambeau._ir.symbols import ShapeEnv, Source
+from flambeau._ir.symbols import Origin, ShapeEnv
 from flambeau._ir.symscalar import SymFloat
 from flambeau._ir.targets import Target, resolve
 from flambeau._ir.where import Where
@@ -26,7 +26,7 @@ def tensor(shape, dtype=torch.float32, strides=None):
 
 def example():
     env = ShapeEnv(lambda: WHERE)
-    s = env.symbol(8, Source(0, "size", 0))
+    s = env.symbol(8, Origin(0, "size", 0))
     assert s > 4
     b = Builder(env)
     x = b.input(tensor((s.expr, 128)))

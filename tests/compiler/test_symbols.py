@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import flambeau
 from flambeau._ir import symexpr
-from flambeau._ir.symbols import Guard, ShapeEnv, Source, UnbackedError
+from flambeau._ir.symbols import Guard, Origin, ShapeEnv, UnbackedError
 from flambeau._ir.symscalar import SymFloat, SymInt, sym_max, sym_min
 
 LEAVES = st.one_of(st.integers(-6, 12), st.sampled_from(["a", "b", "c"]))
@@ -189,7 +189,7 @@ def test_provable_comparisons_leave_no_guard():
 
 def test_equal_sizes_become_one_symbol():
     env = ShapeEnv()
-    s, t = env.symbol(8, Source(0)), env.symbol(8, Source(1))
+    s, t = env.symbol(8, Origin(0)), env.symbol(8, Origin(1))
     assert s == t
     assert [str(g) for g in env.guards] == ["s0 == s1"]
     assert s + 1 == t + 1 and s * 2 >= t and repr(s + t) in ("2*s0", "2*s1")

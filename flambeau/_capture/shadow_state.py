@@ -1,7 +1,7 @@
 """The objects that a followed program sees.
 
 Values on the interpreter's stack are Python objects. What comes from outside is *wrapped* when it
-is first read: the read becomes a guard on its place; a tensor becomes a fake; a list, dict, set or
+is first read: the read becomes a guard on its source; a tensor becomes a fake; a list, dict, set or
 tuple becomes a copy with wrapped elements (a shadow), so that C code may read and change it without
 touching the original; other objects stand for themselves, and what is stored in them is kept
 beside them (`state`). Invariants: following a program changes no object that existed before, and
@@ -24,7 +24,7 @@ from flambeau._trace.run_numbers import RunNumber
 from . import kinds
 from .errors import Break
 from .kinds import DELETED, UNSET
-from .places import CONSTANT, DICT, EQUAL, KEYS, LENGTH, TRUTH, Place, Places
+from .sources import CONSTANT, DICT, EQUAL, KEYS, LENGTH, TRUTH, Source, Sources
 from .state import Entries, Slots, exact_dict
 
 _LAZY: Any = object()
@@ -32,12 +32,12 @@ _LARGEST = 2000  # elements of a container that are guarded one by one
 
 
 class Shadow:
-    """A copy of an outside container: the original, its place, and how the copy began."""
+    """A copy of an outside container: the original, its source, and how the copy began."""
 
-    __slots__ = ("before", "copy", "original", "place")
+    __slots__ = ("before", "copy", "original", "source")
 
-    def __init__(self, original: Any, copy: Any, place: Place) -> None:
-        self.original, self.copy, self.place = original, copy, place
+    def __init__(self, original: Any, copy: Any, source: Source) -> None:
+        self.original, self.copy, self.source = original, copy, source
         self.before = contents(copy)
 
     def changed(self) -> bool:
@@ -65,10 +65,10 @@ def base_of(cls: Any) -> Any:
 class OutsideCell:
     """A closure's variable of a function from outside."""
 
-    __slots__ = ("before", "cell", "original", "place")
+    __slots__ = ("before", "cell", "original", "source")
 
-    def __init__(self, original: Any, cell: Any, place: Place) -> None:
-        self.original, self.cell, self.place, self.before = original, cell, place, _LAZY
+    def __init__(self, original: Any, cell: Any, source: Source) -> None:
+        self.original, self.cell, self.source, self.before = original, cell, source, _LAZY
 
     @property
     def was_read(self) -> bool:
@@ -79,13 +79,15 @@ class OutsideCell:
         return self.was_read and self.cell.cell_contents is not self.before
 
 
-class World:
+class ShadowState:
     """Everything read and changed while one frame is followed."""
 
-    def __init__(self, places: Places, tensors: Any) -> None:
-        self.places, self.tensors = places, tensors
-        self.memo: dict[int, tuple[Any, Any, Place]] = {}  # original -> (original, wrapped, place)
-        self.origin: dict[int, Place] = {}  # id of a wrapped value -> its place
+    def __init__(self, sources: Sources, tensors: Any) -> None:
+        self.sources, self.tensors = sources, tensors
+        self.memo: dict[
+            int, tuple[Any, Any, Source]
+        ] = {}  # original -> (original, wrapped, source)
+        self.origin: dict[int, Source] = {}  # id of a wrapped value -> its source
         self.shadows: dict[int, Shadow] = {}  # by id of the copy
         self.created: dict[int, Any] = {}  # objects made by the program
         self.dicts: dict[int, Entries] = {}  # by id of the original
@@ -99,96 +101,96 @@ class World:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def wrap(self, value: Any, place: Place) -> Any:
+    def wrap(self, value: Any, source: Source) -> Any:
         """The value as the program sees it; what is read here becomes a guard."""
         cls = type(value)
         if cls in kinds.CONSTANT_TYPES:
             if cls is int:
-                return self.tensors.integer(value, place)
+                return self.tensors.integer(value, source)
             if cls is float:
-                return self._float(value, place)
-            place.equals(value)
+                return self._float(value, source)
+            source.equals(value)
             return value
         known = self.memo.get(id(value))
         if known is not None:
-            if known[2] is not place:
-                self.places.are_one(place, known[2])
+            if known[2] is not source:
+                self.sources.are_one(source, known[2])
             return known[1]
-        wrapped = self._wrap(value, cls, place)
-        self.memo[id(value)] = (value, wrapped, place)
-        self.origin.setdefault(id(wrapped), place)
+        wrapped = self._wrap(value, cls, source)
+        self.memo[id(value)] = (value, wrapped, source)
+        self.origin.setdefault(id(wrapped), source)
         return wrapped
 
-    def _float(self, value: float, place: Place) -> Any:
-        made = self.tensors.floating(value, place)
+    def _float(self, value: float, source: Source) -> Any:
+        made = self.tensors.floating(value, source)
         if type(made) is RunNumber:
-            self.origin[id(made)] = place
+            self.origin[id(made)] = source
         return made
 
-    def _wrap(self, value: Any, cls: type, place: Place) -> Any:
+    def _wrap(self, value: Any, cls: type, source: Source) -> Any:
         if kinds.is_tensor(value):
-            return self.tensors.input(value, place)
+            return self.tensors.input(value, source)
         if isinstance(value, (np.generic, np.dtype)):
-            place.check(EQUAL, value, f"{place.name} == {value!r}")
+            source.check(EQUAL, value, f"{source.name} == {value!r}")
             return value
         if cls is types.FunctionType:
-            self._wrap_function(value, place)
+            self._wrap_function(value, source)
             return value
         if cls is types.MethodType:
-            place.type_is(cls)
-            function = self.wrap(value.__func__, place.attribute("__func__"))
+            source.type_is(cls)
+            function = self.wrap(value.__func__, source.attribute("__func__"))
             return types.MethodType(
-                function, self.wrap(value.__self__, place.attribute("__self__"))
+                function, self.wrap(value.__self__, source.attribute("__self__"))
             )
         if cls is types.CellType:
-            return self.outside_cell(value, place)
+            return self.outside_cell(value, source)
         if cls is types.BuiltinFunctionType and not isinstance(
             value.__self__, (types.ModuleType, type, type(None))
         ):
-            place.type_is(cls)
-            return getattr(self.wrap(value.__self__, place.attribute("__self__")), value.__name__)
+            source.type_is(cls)
+            return getattr(self.wrap(value.__self__, source.attribute("__self__")), value.__name__)
         if isinstance(value, (type, types.ModuleType, enum.Enum)) or cls in (
             types.BuiltinFunctionType,
             *kinds.METHOD_WRAPPERS,
             property,
         ):
-            place.is_object(value)
+            source.is_object(value)
             return value
-        place.type_is(cls)
+        source.type_is(cls)
         if cls is slice:
-            return slice(*(self.wrap(getattr(value, n), place.attribute(n)) for n in _SLICE))
+            return slice(*(self.wrap(getattr(value, n), source.attribute(n)) for n in _SLICE))
         if isinstance(value, (*kinds.SEQUENCES, dict)):
-            return self._wrap_container(value, cls, place)
+            return self._wrap_container(value, cls, source)
         return value
 
-    def _wrap_function(self, value: types.FunctionType, place: Place) -> None:
-        if place.access in _LONG_LIVED:
-            place.is_object(value)
+    def _wrap_function(self, value: types.FunctionType, source: Source) -> None:
+        if source.access in _LONG_LIVED:
+            source.is_object(value)
         else:  # made anew at each call, often: what counts is its code and what it closes over
-            place.type_is(types.FunctionType)
-            place.attribute("__code__").is_object(value.__code__)
+            source.type_is(types.FunctionType)
+            source.attribute("__code__").is_object(value.__code__)
 
-    def _wrap_container(self, value: Any, cls: Any, place: Place) -> Any:
-        copy = self._wrap_elements(value, cls, place)
+    def _wrap_container(self, value: Any, cls: Any, source: Source) -> Any:
+        copy = self._wrap_elements(value, cls, source)
         if copy is value or not cls.__dictoffset__:
             return copy
-        store = exact_dict(kinds.instance_dict(value), place.name)
+        store = exact_dict(kinds.instance_dict(value), source.name)
         if store or cls not in kinds.MAPPINGS:  # a subclass with attributes of its own
-            object.__setattr__(copy, "__dict__", self.wrap(store, place.instance()))
+            object.__setattr__(copy, "__dict__", self.wrap(store, source.instance()))
         return copy
 
-    def _wrap_elements(self, value: Any, cls: Any, place: Place) -> Any:
+    def _wrap_elements(self, value: Any, cls: Any, source: Source) -> Any:
         base = base_of(cls)
         if base not in _COPIED:
-            raise Break(f"{place.name} is an object of type {cls.__qualname__}")
+            raise Break(f"{source.name} is an object of type {cls.__qualname__}")
         size = base.__len__(value)
         if size > _LARGEST:
-            raise Break(f"{place.name} has {size} elements; too many to guard")
+            raise Break(f"{source.name} has {size} elements; too many to guard")
         if isinstance(value, dict):
-            return self._wrap_dict(value, cls, place)
+            return self._wrap_dict(value, cls, source)
         if isinstance(value, tuple):
-            place.check(LENGTH, size, f"len({place.name}) == {size}")
-            items = [self.wrap(v, place.item(i)) for i, v in enumerate(tuple.__iter__(value))]
+            source.check(LENGTH, size, f"len({source.name}) == {size}")
+            items = [self.wrap(v, source.item(i)) for i, v in enumerate(tuple.__iter__(value))]
             if all(a is b for a, b in zip(items, tuple.__iter__(value), strict=True)):
                 return value
             if base is flambeau.Size:
@@ -197,25 +199,25 @@ class World:
         if isinstance(value, (set, frozenset)):
             elements = tuple(base.__iter__(value))
             if not all(type(v) is type or type(v) in kinds.CONSTANT_TYPES for v in elements):
-                raise Break(f"{place.name} is a set of objects")
+                raise Break(f"{source.name} is a set of objects")
             frozen = _typed(elements)
-            place.check(
-                TRUTH, lambda s: _typed(base.__iter__(s)) == frozen, f"{place.name} == {elements}"
+            source.check(
+                TRUTH, lambda s: _typed(base.__iter__(s)) == frozen, f"{source.name} == {elements}"
             )
             if base is frozenset:
                 return value
             copy = set.__new__(cls)
             set.update(copy, elements)
         else:
-            place.check(LENGTH, size, f"len({place.name}) == {size}")
+            source.check(LENGTH, size, f"len({source.name}) == {size}")
             copy = list.__new__(cls)
-            self.memo[id(value)] = (value, copy, place)  # a list may hold itself
-            items = [self.wrap(v, place.item(i)) for i, v in enumerate(list.__iter__(value))]
+            self.memo[id(value)] = (value, copy, source)  # a list may hold itself
+            items = [self.wrap(v, source.item(i)) for i, v in enumerate(list.__iter__(value))]
             list.extend(copy, items)
-        self.shadows[id(copy)] = Shadow(value, copy, place)
+        self.shadows[id(copy)] = Shadow(value, copy, source)
         return copy
 
-    def _wrap_dict(self, value: Any, cls: Any, place: Place) -> Any:
+    def _wrap_dict(self, value: Any, cls: Any, source: Source) -> Any:
         base = base_of(cls)
         keys = tuple(base.__iter__(value))
         if not all(
@@ -224,33 +226,33 @@ class World:
             or (base is dict and kinds.is_tensor(k))
             for k in keys
         ):
-            raise Break(f"keys of {place.name} are neither constants nor classes or functions")
+            raise Break(f"keys of {source.name} are neither constants nor classes or functions")
         entries = self.dicts.get(id(value)) if cls is dict else None
-        if entries is not None and entries.place is not place:
-            self.places.are_one(place, entries.place)
-            place = entries.place
+        if entries is not None and entries.source is not source:
+            self.sources.are_one(source, entries.source)
+            source = entries.source
         if base is collections.OrderedDict:
             if len(keys) != dict.__len__(value):
                 raise Break(
-                    f"methods of dict changed {place.name}, whose order knows nothing of it"
+                    f"methods of dict changed {source.name}, whose order knows nothing of it"
                 )
-            place.check(TRUTH, _KeysAre(keys), f"keys of {place.name} are {keys}")
+            source.check(TRUTH, _KeysAre(keys), f"keys of {source.name} are {keys}")
         elif any(map(kinds.is_tensor, keys)):
-            place.check(TRUTH, _TheseKeys(keys), f"keys of {place.name} are these tensors")
+            source.check(TRUTH, _TheseKeys(keys), f"keys of {source.name} are these tensors")
         else:
-            place.check(KEYS, keys, f"keys of {place.name} are {keys}")
+            source.check(KEYS, keys, f"keys of {source.name} are {keys}")
         copy: Any = base.__new__(cls)
-        self.memo[id(value)] = (value, copy, place)
+        self.memo[id(value)] = (value, copy, source)
         if base is not dict:
             base.__init__(copy)
         if base is collections.defaultdict:
-            factory = self.wrap(value.default_factory, place.attribute("default_factory"))
+            factory = self.wrap(value.default_factory, source.attribute("default_factory"))
             _FACTORY.__set__(copy, factory)
         store = _store_of(base)
         for k in keys:
-            item = self.wrap(dict.__getitem__(value, k), place.entry(k))
+            item = self.wrap(dict.__getitem__(value, k), source.entry(k))
             store(copy, self._key(k), item)
-        self.shadows[id(copy)] = Shadow(value, copy, place)
+        self.shadows[id(copy)] = Shadow(value, copy, source)
         if entries is not None:
             entries.hand_over(copy)
         return copy
@@ -259,16 +261,16 @@ class World:
         """A key of a dict, which is guarded: a tensor is found by what stands for it."""
         if not kinds.is_tensor(key):
             return key
-        return self.wrap(key, self.places.constant(key, "a tensor that is a key"))
+        return self.wrap(key, self.sources.constant(key, "a tensor that is a key"))
 
-    def place_of(self, value: Any) -> Place:
+    def source_of(self, value: Any) -> Source:
         """Where an object is found; one that nothing led to is kept as a constant."""
-        place = self.origin.get(id(value))
-        if place is None:
-            place = self.places.constant(value, _name_of(value))
-            self.origin[id(value)] = place
+        source = self.origin.get(id(value))
+        if source is None:
+            source = self.sources.constant(value, _name_of(value))
+            self.origin[id(value)] = source
             self._keep.append(value)
-        return place
+        return source
 
     def is_created(self, value: Any) -> bool:
         return id(value) in self.created
@@ -298,17 +300,17 @@ class World:
 
     # -- closures and globals ----------------------------------------------------------------------
 
-    def outside_cell(self, cell: Any, place: Place) -> Any:
+    def outside_cell(self, cell: Any, source: Source) -> Any:
         """The shadow of a closure's cell; its contents are wrapped when they are read."""
         if id(cell) in self.cells or self.is_created(cell):
             return cell
         known = self._cell_of.get(id(cell))
         if known is None:
-            known = OutsideCell(cell, types.CellType(_LAZY), place)
+            known = OutsideCell(cell, types.CellType(_LAZY), source)
             self._cell_of[id(cell)] = known
             self.cells[id(known.cell)] = known
-        elif known.place is not place:
-            self.places.are_one(place, known.place)
+        elif known.source is not source:
+            self.sources.are_one(source, known.source)
         return known.cell
 
     def read_cell(self, cell: Any) -> Any:
@@ -323,8 +325,8 @@ class World:
         try:
             real = outside.original.cell_contents
         except ValueError:
-            raise Break(f"{outside.place.name} is not set yet") from None
-        value = outside.before = self.wrap(real, outside.place.contents())
+            raise Break(f"{outside.source.name} is not set yet") from None
+        value = outside.before = self.wrap(real, outside.source.contents())
         cell.cell_contents = value
         return value
 
@@ -333,11 +335,11 @@ class World:
             self.read_cell(cell)  # what was there is compared with at the end
         cell.cell_contents = value
 
-    def global_place(self, namespace: dict[str, Any]) -> Place:
+    def global_place(self, namespace: dict[str, Any]) -> Source:
         if namespace is self.home:
-            return self.places.globals()
+            return self.sources.globals()
         name = namespace.get("__name__", "?")
-        return self.places.constant(namespace, f"globals of {name}")
+        return self.sources.constant(namespace, f"globals of {name}")
 
     def namespace(self, names: dict[str, Any]) -> Entries:
         """The globals of a function or the names of a module."""
@@ -365,17 +367,17 @@ class World:
 
     # -- attributes of outside objects -------------------------------------------------------------
 
-    def entries(self, original: dict[Any, Any], place: Place) -> Entries:
+    def entries(self, original: dict[Any, Any], source: Source) -> Entries:
         """The shadow of a dict from outside, to be asked by key."""
         found = self.dicts.get(id(original))
         if found is None:
-            found = Entries(self, original, place)
+            found = Entries(self, original, source)
             self.dicts[id(original)] = found
             known = self.memo.get(id(original))
             if known is not None:
-                found.copy, found.place = known[1], known[2]
-        if found.place is not place:
-            self.places.are_one(place, found.place)
+                found.copy, found.source = known[1], known[2]
+        if found.source is not source:
+            self.sources.are_one(source, found.source)
         return found
 
     def store(self, value: Any) -> Entries | None:
@@ -387,7 +389,7 @@ class World:
             own = kinds.instance_dict(value)
             if shadow is not None and id(own) not in self.shadows:
                 original = kinds.instance_dict(shadow.original)
-                own = self.wrap(original, shadow.place.instance())
+                own = self.wrap(original, shadow.source.instance())
                 object.__setattr__(value, "__dict__", own)
             return Entries(self, None, None, own)
         other = self.replaced.get(id(value))
@@ -397,16 +399,16 @@ class World:
         if original is None:
             return None
         original = exact_dict(original, kinds.describe(value))
-        return self.entries(original, self.place_of(value).instance())
+        return self.entries(original, self.source_of(value).instance())
 
     def holds_itself(self, value: Any) -> bool:
         """Whether the attributes of an object are its own: it was made here, or is a copy."""
         if id(value) in self.created or id(value) in self.shadows:
             return True
         if isinstance(value, tuple):  # a copy with other elements
-            place = self.origin.get(id(value))
+            source = self.origin.get(id(value))
             known = self.memo.get(id(value))
-            return place is not None and (known is None or known[1] is not value)
+            return source is not None and (known is None or known[1] is not value)
         made_by_c = isinstance(value, BaseException) or type(value) in kinds.PLAIN_TYPES
         return made_by_c and id(value) not in self.origin
 

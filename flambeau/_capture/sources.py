@@ -1,7 +1,7 @@
-"""Where a value came from: local 0, its item 2, the attribute of that. A place carries the checks
+"""Where a value came from: local 0, its item 2, the attribute of that. A source carries the checks
 on what was found there and, when the compiled code needs the value itself, a slot.
 
-The tree of places is what the native guards walk on each call (csrc/python/guards.cpp; the numbers
+The tree of sources is what the native guards walk on each call (csrc/python/guards.cpp; the numbers
 of accesses and checks are its enumerations).
 """
 
@@ -18,42 +18,42 @@ LOCAL, CLOSURE, CONTENTS, GLOBALS, CONSTANT, DICT, INSTANCE, ITEM, ATTRIBUTE = r
 TYPE, IDENTITY, EQUAL_CONSTANT, LENGTH, KEYS, ABSENT, EQUAL, TENSOR, TRUTH = range(9)
 
 
-class Place:
+class Source:
     """A node of the tree; `name` is how a user would write it."""
 
     __slots__ = ("access", "checks", "children", "key", "name", "slot", "tree")
 
-    def __init__(self, tree: Places, access: int, key: Any, name: str) -> None:
+    def __init__(self, tree: Sources, access: int, key: Any, name: str) -> None:
         self.tree, self.access, self.key, self.name = tree, access, key, name
         self.slot = -1
         self.checks: dict[Any, tuple[int, Any, str]] = {}
-        self.children: dict[Any, Place] = {}
+        self.children: dict[Any, Source] = {}
 
-    def child(self, access: int, key: Any, name: str) -> Place:
+    def child(self, access: int, key: Any, name: str) -> Source:
         at = (access, key if access != CONSTANT and _plain(key) else id(key), type(key))
         found = self.children.get(at)
         if found is None:
-            found = self.children[at] = Place(self.tree, access, key, name)
+            found = self.children[at] = Source(self.tree, access, key, name)
         return found
 
-    def attribute(self, name: str) -> Place:
+    def attribute(self, name: str) -> Source:
         return self.child(ATTRIBUTE, name, f"{self.name}.{name}")
 
-    def instance(self) -> Place:
+    def instance(self) -> Source:
         return self.child(INSTANCE, None, self.name)
 
-    def in_instance(self, name: str) -> Place:
+    def in_instance(self, name: str) -> Source:
         """An entry of the instance dictionary."""
         return self.instance().child(DICT, name, f"{self.name}.{name}")
 
-    def entry(self, key: Any) -> Place:
+    def entry(self, key: Any) -> Source:
         """An entry of a dictionary."""
         return self.child(DICT, key, f"{self.name}[{_short(key)}]")
 
-    def item(self, index: int) -> Place:
+    def item(self, index: int) -> Source:
         return self.child(ITEM, index, f"{self.name}[{index}]")
 
-    def contents(self) -> Place:
+    def contents(self) -> Source:
         return self.child(CONTENTS, None, self.name)
 
     def check(self, kind: int, value: Any, words: str) -> None:
@@ -98,7 +98,7 @@ class Place:
         )
 
     def clear(self) -> None:
-        """Lets go of the checks and of the places below."""
+        """Releases the checks and the sources below."""
         for c in self.children.values():
             c.clear()
         self.checks, self.children = {}, {}
@@ -111,29 +111,29 @@ class Place:
         return out
 
 
-class Places:
-    """All places of one captured frame, and the relations between them."""
+class Sources:
+    """All sources of one captured frame, and the relations between them."""
 
     def __init__(self) -> None:
-        self.root = Place(self, -1, None, "")
-        self.slots: list[Place] = []
-        self.same: dict[tuple[Place, Place], None] = {}
-        self.distinct: list[Place] = []
+        self.root = Source(self, -1, None, "")
+        self.slots: list[Source] = []
+        self.same: dict[tuple[Source, Source], None] = {}
+        self.distinct: list[Source] = []
 
-    def local(self, index: int, name: str) -> Place:
+    def local(self, index: int, name: str) -> Source:
         return self.root.child(LOCAL, index, name)
 
-    def closure(self, index: int, name: str) -> Place:
+    def closure(self, index: int, name: str) -> Source:
         return self.root.child(CLOSURE, index, name)
 
-    def globals(self) -> Place:
+    def globals(self) -> Source:
         return self.root.child(GLOBALS, None, "globals()")
 
-    def constant(self, value: Any, name: str) -> Place:
+    def constant(self, value: Any, name: str) -> Source:
         return self.root.child(CONSTANT, value, name)
 
-    def are_one(self, a: Place, b: Place) -> None:
-        """One object is found at both places."""
+    def are_one(self, a: Source, b: Source) -> None:
+        """One object is found at both sources."""
         self.same[a, b] = None
 
     def spec(

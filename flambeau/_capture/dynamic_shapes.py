@@ -6,12 +6,12 @@ from typing import Any
 
 from flambeau._dynamo import config as switches
 
-from .places import LOCAL, Place
+from .sources import LOCAL, Source
 
 _VARIES: Any = object()
 
 
-class Varying:
+class DynamicShapes:
     """What one code object was called with so far, under one compilation."""
 
     def __init__(self, dynamic: bool | None) -> None:
@@ -22,7 +22,7 @@ class Varying:
         self.integers: dict[str, Any] = {}
         self.floats: dict[str, Any] = {}
 
-    def dims(self, tensor: Any, place: Place) -> Any:
+    def dims(self, tensor: Any, source: Source) -> Any:
         """Dims that are symbols."""
         marked = set(getattr(tensor, "_flambeau_dynamic_dims", ()))
         if self.dynamic is False or (
@@ -34,40 +34,40 @@ class Varying:
         if isinstance(tensor, _parameter()):
             return marked
         now = list(tensor.shape)
-        known = self.sizes.get(place.name)
+        known = self.sizes.get(source.name)
         if known is None or len(known) != len(now):
-            self.sizes[place.name] = now
+            self.sizes[source.name] = now
             return marked
         for d, (a, b) in enumerate(zip(known, now, strict=True)):
             if a is not _VARIES and a != b:
                 known[d] = _VARIES
         return marked | {d for d, n in enumerate(known) if n is _VARIES}
 
-    def integer(self, value: int, place: Place) -> bool:
+    def integer(self, value: int, source: Source) -> bool:
         """Whether an integer from outside is a symbol."""
         if self.dynamic is False or switches.specialize_int:
             return False
         if value in (0, 1) or not -(2**63) <= value < 2**63:
             return False
         if self.dynamic:
-            return place.access == LOCAL
+            return source.access == LOCAL
         if not switches.automatic_dynamic_shapes:
             return False
-        known = self.integers.setdefault(place.name, value)
+        known = self.integers.setdefault(source.name, value)
         if known is not _VARIES and known != value:
-            self.integers[place.name] = _VARIES
-        return self.integers[place.name] is _VARIES
+            self.integers[source.name] = _VARIES
+        return self.integers[source.name] is _VARIES
 
-    def floating(self, value: float, place: Place) -> bool:
+    def floating(self, value: float, source: Source) -> bool:
         """Whether a float from outside is an input of the graph."""
         if self.dynamic is False or switches.specialize_float:
             return False
         if not switches.automatic_dynamic_shapes:
             return False
-        known = self.floats.setdefault(place.name, value)
+        known = self.floats.setdefault(source.name, value)
         if known is not _VARIES and repr(known) != repr(value):
-            self.floats[place.name] = _VARIES
-        return self.floats[place.name] is _VARIES
+            self.floats[source.name] = _VARIES
+        return self.floats[source.name] is _VARIES
 
 
 def _parameter() -> type:

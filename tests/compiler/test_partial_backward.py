@@ -111,17 +111,17 @@ def test_from_the_cache(monkeypatch):
 
 def test_a_set_of_results_is_compiled_once_and_past_a_bound_not_at_all(monkeypatch):
     made = []
-    narrowed, programs = runtime.narrowed, execute.programs
+    partial_backward, programs = runtime.partial_backward, execute.programs
 
     def counted(*args):
         made.append("narrowed")
-        return narrowed(*args)
+        return partial_backward(*args)
 
     def compiled_too(graphs):
         made.append("compiled")
         return programs(graphs)
 
-    monkeypatch.setattr(runtime, "narrowed", counted)
+    monkeypatch.setattr(runtime, "partial_backward", counted)
     monkeypatch.setattr(execute, "programs", compiled_too)
     monkeypatch.setattr(native, "PARTS", 2)
 

@@ -21,7 +21,7 @@ from .passes import eliminate_dead
 
 
 @dataclass(frozen=True)
-class Narrowed:
+class PartialBackward:
     """A backward graph, and which of the whole one's saved values, cotangents and gradients it has.
     It takes all sizes."""
 
@@ -31,7 +31,7 @@ class Narrowed:
     grads: tuple[int, ...]
 
 
-def narrowed(graph: Graph, there: str, sizes: int) -> Narrowed:
+def partial_backward(graph: Graph, there: str, sizes: int) -> PartialBackward:
     """The backward graph for some of the cotangents.
 
     Args:
@@ -66,7 +66,7 @@ def narrowed(graph: Graph, there: str, sizes: int) -> Narrowed:
     names = [s.name for s in graph.env.symbols.values()]
     body.env = sized(graph.env, names, len(kept))
     given_at = tuple(k for k, kind in enumerate(there) if kind != "0")
-    return Narrowed(renumbered(body), kept, given_at, grads)
+    return PartialBackward(renumbered(body), kept, given_at, grads)
 
 
 class _Pruned:

@@ -22,7 +22,7 @@ from .passes import is_view
 
 
 @dataclass
-class Exposed:
+class MutationHazards:
     """Positions of inputs and of results that may be changed where eager would not mind."""
 
     inputs: list[int]
@@ -36,13 +36,15 @@ class Exposed:
         return {roots.get(v, v) for v in (*given, *made)}
 
 
-def exposed(graph: Graph, active: set[Value], results: Iterable[int]) -> Exposed:
+def mutation_hazards(graph: Graph, active: set[Value], results: Iterable[int]) -> MutationHazards:
     """Looks at a functional graph; `results` are the positions of outputs that users hold."""
     roots = memories(graph)
     safe = {roots.get(v, v) for n in graph.nodes for v in _kept(n, active)}
     harmful = [i for i, v in enumerate(graph.inputs) if v not in safe]
     outputs: Sequence[Any] = graph.outputs
-    return Exposed(harmful, [i for i in results if roots.get(outputs[i], outputs[i]) not in safe])
+    return MutationHazards(
+        harmful, [i for i in results if roots.get(outputs[i], outputs[i]) not in safe]
+    )
 
 
 def memories(graph: Graph) -> dict[Value, Value]:
