@@ -23,6 +23,7 @@ from ._face import Face, Ops
 from ._version import TorchVersion
 
 _OURS, _THEIRS = "flambeau", "torch"
+_NAMED = type | types.FunctionType | types.BuiltinFunctionType
 #: parts of ours that are not PyTorch's module of that name
 _NOT_SHOWN = ("as_torch", "ops", "version")
 #: where PyTorch keeps types that it shows in `torch`
@@ -132,7 +133,7 @@ def _spec_as(module: types.ModuleType, name: str) -> importlib.machinery.ModuleS
 
 def _rename(value: Any, old: str, new: str) -> None:
     """A function or class of the module `old` says that it is of `new`."""
-    if isinstance(value, type | types.FunctionType) and value.__module__ == old:
+    if isinstance(value, _NAMED) and value.__module__ == old:
         try:
             value.__module__ = new
         except TypeError:  # a type of the core, which Python does not change
