@@ -1,3 +1,9 @@
+// Note [Tangents of views]
+// A tangent is a value: nothing writes into one, for users, nodes and other tensors may hold it. A
+// view made in a level has a share in the tangent of the tensor that it is a view of: it is cut out
+// of that one when somebody asks, and a change of the view gives the other a new tangent. Tensors
+// are told apart by where they lie in memory, so the layouts of tangents do not matter. What a
+// level was given (make_dual) is a base of its own, though in memory it is a view of the primal.
 #include "autograd/forward_mode.h"
 
 #include "autograd/generated.h"
@@ -42,16 +48,63 @@ Tensors flat_results(const Values& results) {
   return out;
 }
 
-// The tangent of a view is the same view of the tangent, so that changes in place reach both; null
-// when the tangent is laid out in another way.
-std::optional<Values> view_of_tangent(const OpDesc& op, const Values& args, const Tensor& x,
-                                      const Tensor& tangent) {
-  if (std::string_view(op.kind) != "view" || !tangent.defined()) return {};
-  if (x.strides() != tangent.strides() || x.offset() != tangent.offset()) return {};
-  Values same = args;
-  for (auto& value : same)
-    if (auto* t = std::get_if<Tensor>(&value); t && t->is_same(x)) *t = tangent;
-  return op.call(same);
+bool is_defined(const Tangent& cell) noexcept {
+  return (cell.base ? cell.base->value : cell.value).defined();
+}
+
+// A tangent laid out in memory as its tensor is; a copy that nobody else holds when asked for.
+Tensor laid_out(const Tensor& tangent, const MemoryPlace& place, bool copy) {
+  if (!copy && tangent.strides() == place.strides) return tangent;
+  return grad_ops::copy_strided(tangent, place.sizes, place.strides);
+}
+
+Tensor cut_out(const Tensor& whole, const MemoryPlace& base, const MemoryPlace& view) {
+  return grad_ops::slice_of(whole, view.dtype, view.sizes, view.strides, view.offset_in(base));
+}
+
+Tensor value_of(Tangent& cell) {
+  if (!cell.base || cell.version == cell.base->version) return cell.value;
+  const Tangent& base = *cell.base;
+  cell.version = base.version;
+  cell.value = base.value.defined() ? cut_out(laid_out(base.value, *base.place, false),
+                                              *base.place, *cell.place)
+                                    : Tensor();
+  return cell.value;
+}
+
+// Does nobody else hold the tangent or look at its memory, so that it can be written into?
+bool is_own(const Tangent& base) {
+  const Tensor& x = base.value;
+  return !intercepted() && x.defined() && x->use_count() == 1 && x.storage()->use_count() == 1 &&
+         x.strides() == base.place->strides && !requires_grad(x);
+}
+
+// The tangent of a view put into that of its base. Undefined: zero.
+void put_into(Tangent& base, const MemoryPlace& view, const Tensor& old, const Tensor& tangent) {
+  Tensor whole;
+  if (is_own(base) && !needs_grad(tangent)) {
+    whole = base.value;
+  } else if (base.value.defined() && !base.value.has_flag(kWrapper) &&
+             !(tangent.defined() && tangent.has_flag(kWrapper))) {
+    whole = laid_out(base.value, *base.place, true);
+  } else {
+    // It must hold what differs between samples in either.
+    Tensor like = old.defined() && tangent.defined() ? ops::add(old, tangent)
+                  : tangent.defined()                ? tangent
+                                                     : base.value;
+    if (like.dtype() != base.place->dtype) like = grad_ops::to_dtype(like, base.place->dtype);
+    whole = grad_ops::empty_strided_for(like, base.place->sizes, base.place->strides);
+    if (base.value.defined())
+      grad_ops::copy_(whole, base.value);
+    else
+      grad_ops::zero_(whole);
+  }
+  Tensor part = cut_out(whole, *base.place, view);
+  if (tangent.defined())
+    grad_ops::copy_(part, tangent);
+  else
+    grad_ops::zero_(part);
+  base.value = whole;
 }
 
 class ForwardMode final : public Interceptor {
@@ -62,12 +115,22 @@ class ForwardMode final : public Interceptor {
   std::vector<std::weak_ptr<Tangent>> made;  // by this level
 
   Values call(const OpDesc& op, Values args) override;
-  Tensor tangent_of(const Tensor& t) const noexcept;
-  std::shared_ptr<Tangent> cell(const Tensor& t);
+  std::shared_ptr<Tangent> find(const Tensor& t);  // null: no tangent
+  std::shared_ptr<Tangent> cell(const Tensor& t);  // made when missing
+  Tensor tangent_of(const Tensor& t);
   void set(const Tensor& t, const Tensor& tangent);
+  void set_view(const Tensor& t, const Tensor& tangent, const std::shared_ptr<Tangent>& base);
 
  private:
+  std::shared_ptr<Tangent> own(const Tensor& t) const noexcept;
+  bool is_apart(const Tensor& t) const noexcept {
+    std::shared_ptr<Tangent> found = t.has_flag(kIsView) ? own(t) : nullptr;
+    return found && found->apart;
+  }
+  std::shared_ptr<Tangent> base_of(const Tensor& t, const std::shared_ptr<Tangent>& found);
   void change(const Tensor& t, const Tensor& tangent);
+  Tensors of_results(const OpDesc& op, const Values& args, const Tensors& inputs,
+                     const Tensors& tangents, const Values& results);
 };
 
 thread_local constinit ForwardMode* innermost = nullptr;
@@ -78,11 +141,30 @@ bool is_active(int64_t level) noexcept {
   return false;
 }
 
-Tensor ForwardMode::tangent_of(const Tensor& t) const noexcept {
-  if (!t.has_flag(kHasTangent) || !t->autograd) return {};
-  for (Tangent* cell = t->autograd->tangent.get(); cell; cell = cell->outer.get())
-    if (cell->level == level) return cell->value;
+std::shared_ptr<Tangent> ForwardMode::own(const Tensor& t) const noexcept {
+  if (!t->autograd) return {};
+  for (const std::shared_ptr<Tangent>* at = &t->autograd->tangent; *at; at = &(*at)->outer)
+    if ((*at)->level == level) return *at;
   return {};
+}
+
+// A view of memory whose tensor got a tangent later has a share in it from then on.
+std::shared_ptr<Tangent> ForwardMode::find(const Tensor& t) {
+  if (!(t->flags & (kHasTangent | kIsView)) || !t->autograd) return {};
+  std::shared_ptr<Tangent> found = own(t);
+  if (found && (found->apart || is_defined(*found))) return found->apart ? nullptr : found;
+  if (!t->autograd->view) return {};
+  const Tensor& whole = t->autograd->view->base;
+  std::shared_ptr<Tangent> base = own(whole);
+  if (!base || !base->value.defined()) return {};
+  if (!base->place) base->place = std::make_unique<const MemoryPlace>(whole);
+  set_view(t, Tensor(), base);
+  return own(t);
+}
+
+Tensor ForwardMode::tangent_of(const Tensor& t) {
+  std::shared_ptr<Tangent> found = find(t);
+  return found ? value_of(*found) : Tensor();
 }
 
 // Cells of a tensor are a list from the innermost level outwards; those of levels that are over
@@ -105,39 +187,65 @@ std::shared_ptr<Tangent> ForwardMode::cell(const Tensor& t) {
 
 void ForwardMode::set(const Tensor& t, const Tensor& tangent) {
   if (!tangent.defined() && !t->autograd) return;
-  cell(t)->value = tangent;
+  std::shared_ptr<Tangent> to = cell(t);
+  to->base.reset();
+  to->apart = false;
+  to->value = tangent;
+  ++to->version;
   t.set_flag(kHasTangent, has_live_tangent(*t->autograd->tangent));
 }
 
-// The tangent of a tensor that changed in place. A view's lies in its base's, which must change
-// with it.
+// Undefined: cut out of the base's when it is asked for.
+void ForwardMode::set_view(const Tensor& t, const Tensor& tangent,
+                           const std::shared_ptr<Tangent>& base) {
+  std::shared_ptr<Tangent> to = cell(t);
+  if (to == base) return;
+  to->base = base;
+  to->apart = false;
+  to->place = std::make_unique<const MemoryPlace>(t);
+  to->value = tangent;
+  to->version = tangent.defined() ? base->version : base->version - 1;
+  t.set_flag(kHasTangent);
+}
+
+// The tangent in which t, a view, has a share; null when t is none.
+std::shared_ptr<Tangent> ForwardMode::base_of(const Tensor& t,
+                                              const std::shared_ptr<Tangent>& found) {
+  if (found) return found->base;
+  const AutogradMeta* meta = t->autograd;
+  std::shared_ptr<Tangent> mine = own(t);
+  if (!meta || !meta->view || (mine && mine->apart)) return {};
+  std::shared_ptr<Tangent> base = cell(meta->view->base);
+  if (!base->place) base->place = std::make_unique<const MemoryPlace>(meta->view->base);
+  return base;
+}
+
+// The tangent of a tensor that changed in place.
 void ForwardMode::change(const Tensor& t, const Tensor& tangent) {
-  Tensor old = tangent_of(t);
-  AutogradMeta* meta = t->autograd;
-  if (!meta || !meta->view) {
-    set(t, tangent.defined() || !old.defined() ? tangent
-                                               : grad_ops::zeros(t.sizes(), t.dtype(), t.device()));
+  std::shared_ptr<Tangent> found = find(t);
+  if (!found && !tangent.defined()) return;
+  std::shared_ptr<Tangent> base = base_of(t, found);
+  if (!base) {
+    set(t, tangent.defined() ? tangent : grad_ops::zeros_for(t));
     return;
   }
-  if (!old.defined()) {
-    if (!tangent.defined()) return;
-    const Tensor& base = meta->view->base;
-    Tensor whole = tangent_of(base);
-    if (!whole.defined()) {
-      // It must hold what differs between samples in the base or in the tangent.
-      bool batched = t.has_flag(kWrapper) || tangent.has_flag(kWrapper);
-      const Tensor like = batched ? ops::add(t, tangent) : tangent;
-      whole = grad_ops::empty_strided_for(like, base.sizes(), base.strides());
-      grad_ops::zero_(whole);
-      set(base, whole);
-    }
-    old = grad_ops::slice_of(whole, t.dtype(), t.sizes(), t.strides(), t.offset() - base.offset());
-    set(t, old);
+  put_into(*base, MemoryPlace(t), found ? value_of(*found) : Tensor(), tangent);
+  ++base->version;
+  if (!found) t->autograd->view->base.set_flag(kHasTangent);
+  set_view(t, tangent, base);
+}
+
+Tensors ForwardMode::of_results(const OpDesc& op, const Values& args, const Tensors& inputs,
+                                const Tensors& tangents, const Values& results) {
+  // The view of a tangent that is laid out as its tensor: no copy, and no rule to run.
+  if (std::string_view(op.kind) == "view" && tangents[0].defined() &&
+      inputs[0].strides() == tangents[0].strides() && inputs[0].offset() == tangents[0].offset()) {
+    Values same = args;
+    for (auto& value : same)
+      if (auto* t = std::get_if<Tensor>(&value); t && t->is_same(inputs[0])) *t = tangents[0];
+    return flat_results(op.call(same));
   }
-  if (tangent.defined())
-    grad_ops::copy_(old, tangent);
-  else
-    grad_ops::zero_(old);
+  return jvp_of(op, args, tangents, results);
 }
 
 Values ForwardMode::call(const OpDesc& op, Values args) {
@@ -151,20 +259,34 @@ Values ForwardMode::call(const OpDesc& op, Values args) {
       any |= tangents.back().defined();
     }
   }
-  if (!any) return op.call(args);
+  bool view = std::string_view(op.kind) == "view";
+  if (!any) {
+    Values results = op.call(args);
+    if (!inputs.empty() && view && is_apart(inputs[0]))
+      for (const Tensor& y : flat_results(results))
+        if (y.has_flag(kIsView)) cell(y)->apart = true;
+    return results;
+  }
   Values results = op.call(args);
   Tensors outputs = flat_results(results);
   bool inexact = false;
   for (auto& y : outputs) inexact |= y.defined() && is_inexact(y.dtype());
-  if (!inexact || !(op.jvp || op.vjp)) return results;
-  auto view = view_of_tangent(op, args, inputs[0], tangents[0]);
-  Tensors found = view ? flat_results(*view) : jvp_of(op, args, tangents, results);
+  if (!inexact || !op.differentiable) return results;
+  Tensors found = of_results(op, args, inputs, tangents, results);
+  view = view && tangents[0].defined();
   for (size_t i = 0; i < outputs.size() && i < found.size(); ++i) {
     if (!outputs[i].defined() || !is_inexact(outputs[i].dtype())) continue;
-    if (op.mutates)
+    if (op.mutates) {
       change(outputs[i], found[i]);
-    else if (found[i].defined())
+    } else if (!found[i].defined()) {
+      continue;
+    } else if (view) {
+      std::shared_ptr<Tangent> of = find(inputs[0]), base = of->base ? of->base : of;
+      if (!base->place) base->place = std::make_unique<const MemoryPlace>(inputs[0]);
+      set_view(outputs[i], found[i], base);
+    } else {
       set(outputs[i], found[i]);
+    }
   }
   return results;
 }
@@ -196,15 +318,29 @@ void exit_dual_level(int64_t level) {
   innermost = mode->around;
   // Tangents may have a history that leads to who saved them: emptying them breaks the cycle.
   for (auto& weak : mode->made)
-    if (auto tangent = weak.lock()) tangent->value = Tensor();
+    if (auto tangent = weak.lock()) {
+      tangent->value = Tensor();
+      tangent->base.reset();
+    }
 }
 
-Tensor tangent_of(const Tensor& t) noexcept {
+Tensor tangent_of(const Tensor& t) {
   return innermost ? innermost->tangent_of(t) : Tensor();
 }
 
+bool has_tangent(const Tensor& t) {
+  return innermost && innermost->find(t);
+}
+
+bool view_is_dual(const Tensor& t) {
+  if (!t->autograd->view->base.has_flag(kHasTangent)) return false;
+  for (ForwardMode* m = innermost; m; m = m->around) m->find(t);
+  return t.has_flag(kHasTangent);
+}
+
 std::shared_ptr<Tangent> tangent_cell(const Tensor& t) {
-  return innermost->cell(t);
+  std::shared_ptr<Tangent> found = innermost->find(t);
+  return found ? found : innermost->cell(t);
 }
 
 void set_tangent(const Tensor& t, const Tensor& tangent) {
@@ -213,7 +349,7 @@ void set_tangent(const Tensor& t, const Tensor& tangent) {
 
 bool has_live_tangent(const Tangent& cell) noexcept {
   for (const Tangent* c = &cell; c; c = c->outer.get())
-    if (c->value.defined() && is_active(c->level)) return true;
+    if (is_defined(*c) && is_active(c->level)) return true;
   return false;
 }
 
@@ -224,7 +360,9 @@ Tensor primal_of(const Tensor& t) {
     bool before = std::exchange(innermost->paused, true);
     ~Pause() { mode->paused = before; }
   } pause;
-  return ops::alias(t);
+  Tensor out = ops::alias(t);
+  if (out.has_flag(kIsView)) innermost->cell(out)->apart = true;
+  return out;
 }
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
@@ -235,10 +373,10 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
            "Expected tangent to have the same shape as primal, but got: ", tangent.sizes(), " and ",
            primal.sizes());
   FB_CHECK(
-      !innermost->tangent_of(primal).defined(),
+      !innermost->find(primal),
       "make_dual: expected a primal without a tangent of this level, got a dual tensor; unpack "
       "it first");
-  FB_CHECK(!innermost->tangent_of(tangent).defined(),
+  FB_CHECK(!innermost->find(tangent),
            "make_dual: expected a tangent that has none of this level itself, got a dual tensor; "
            "unpack it first");
   Tensor dual = primal_of(primal);

@@ -15,7 +15,8 @@ void exit_dual_level(int64_t level);
 int64_t dual_level() noexcept;  // the innermost one; -1 outside
 
 // The tangent of t in the innermost level; undefined: none.
-Tensor tangent_of(const Tensor& t) noexcept;
+Tensor tangent_of(const Tensor& t);
+bool has_tangent(const Tensor& t);
 // Where t's tangent in the innermost level is or will be; leads to those of levels further out.
 std::shared_ptr<Tangent> tangent_cell(const Tensor& t);
 // Gives t a tangent of the same shape in the innermost level, in place of one it may have.

@@ -3,6 +3,7 @@
 #include "autograd/change_watch.h"
 #include "autograd/forward_mode.h"
 #include "autograd/grad_ops.h"
+#include "autograd/meta.h"
 #include "gen/ops.h"
 #include "kernels/copy.h"
 
@@ -137,8 +138,19 @@ bool alike(const Tensors& a, const Tensors& b, const Tensors& c) {
   return true;
 }
 
+bool differentiated() noexcept {
+  return modes.grad || (modes.forward_grad && dual_level() >= 0);
+}
+
+bool is_differentiated(const Tensor& x) {
+  for (const Tensor* t = &x;; t = &(*t)->autograd->wrapped->value) {
+    if ((modes.grad && requires_grad(*t)) || (modes.forward_grad && is_dual(*t))) return true;
+    if (!t->has_flag(kWrapper)) return false;
+  }
+}
+
 bool any_dual(const Tensor& x) noexcept {
-  return x.defined() && modes.forward_grad && x.has_flag(kHasTangent) && tangent_of(x).defined();
+  return x.defined() && modes.forward_grad && has_tangent(x);
 }
 bool any_dual(const OptTensor& x) noexcept {
   return x && any_dual(*x);

@@ -63,6 +63,11 @@ Tensor cotangent_like(const Tensor& grad, const Tensor& result);
 inline OptTensor optional_cotangent(const Tensor& grad) {
   return grad.defined() ? OptTensor(grad) : std::nullopt;
 }
+// May anybody differentiate what is computed now? It is recorded, or a dual level is open. Rules
+// ask this before they choose a kernel that has no derivative.
+bool differentiated() noexcept;
+// Does anybody differentiate x, or a value that it stands for?
+bool is_differentiated(const Tensor& x);
 // The tangent of x, zeros when it is undefined.
 Tensor tangent_like(const Tensor& tangent, const Tensor& x);
 

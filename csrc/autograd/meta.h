@@ -31,11 +31,32 @@ struct RetainCell {
   AutogradMeta* meta = nullptr;
 };
 
-// A tangent, shared by a tensor and by what nodes saved of it; emptied when its level ends.
+// Where a tensor lies in memory.
+struct MemoryPlace {
+  DType dtype;
+  Ints sizes, strides;
+  int64_t offset;  // in bytes
+  explicit MemoryPlace(const Tensor& t)
+      : dtype(t.dtype()),
+        sizes(t.sizes()),
+        strides(t.strides()),
+        offset(t.offset() * t.itemsize()) {}
+  // From the first element of another over the same memory, in elements of this one.
+  int64_t offset_in(const MemoryPlace& base) const {
+    return (offset - base.offset) / itemsize(dtype);
+  }
+};
+
+// A tangent, shared by a tensor and by what nodes saved of it; emptied when its level ends. See
+// Note [Tangents of views] in autograd/forward_mode.cpp.
 struct Tangent final : Packed {
-  Tensor value;
+  Tensor value;  // of a view: what `base` held at `version`
   int64_t level = -1;
-  std::shared_ptr<Tangent> outer;  // of a level further out
+  std::shared_ptr<Tangent> outer;      // of a level further out
+  std::shared_ptr<Tangent> base;       // of a view: that of the tensor that it is a view of
+  std::unique_ptr<const MemoryPlace> place;  // of a view and of its base
+  uint32_t version = 0;                // of a base: how often it changed
+  bool apart = false;                  // of a view that has no share in its base's tangent
   Tensor unpack() override { return value; }
 };
 

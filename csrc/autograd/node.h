@@ -149,6 +149,11 @@ inline bool requires_grad(const Tensor& t) noexcept {
   uint16_t flags = t->flags & (kRequiresGrad | kIsView);
   return flags && (flags & kRequiresGrad || view_requires_grad(t));
 }
+bool view_is_dual(const Tensor& t);
+// Does t have a tangent of any level? A view has one when its base got one.
+inline bool is_dual(const Tensor& t) {
+  return t.has_flag(kHasTangent) || (t.has_flag(kIsView) && view_is_dual(t));
+}
 inline bool needs_grad(const Tensor& t) noexcept {
   return modes.grad && t.defined() && requires_grad(t);
 }

@@ -16,29 +16,14 @@ namespace flambeau {
 
 namespace {
 
-struct Geometry {
-  DType dtype;
-  Ints sizes, strides;
-  int64_t offset;  // in bytes
-  explicit Geometry(const Tensor& t)
-      : dtype(t.dtype()),
-        sizes(t.sizes()),
-        strides(t.strides()),
-        offset(t.offset() * t.itemsize()) {}
-};
-
-int64_t relative_offset(const Geometry& view, const Geometry& base) {
-  return (view.offset - base.offset) / itemsize(view.dtype);
-}
-
 struct AsStridedBackward final : Node {
-  Geometry base, view;
+  MemoryPlace base, view;
   AsStridedBackward(const Tensor& base, const Tensor& view) : base(base), view(view) {}
   const char* name() const override { return "AsStridedBackward0"; }
   Tensors apply(Tensors&& grads) override {
     if (!grads[0].defined() || !needs(0)) return Tensors(1);
     return {grad_ops::scatter_to_base(grads[0], base.dtype, base.sizes, base.strides, view.dtype,
-                                      view.sizes, view.strides, relative_offset(view, base))};
+                                      view.sizes, view.strides, view.offset_in(base))};
   }
 };
 
@@ -57,7 +42,7 @@ class CopySlices final : public Node {
     if (!grads[0].defined()) return out;
     Tensor whole = grad_ops::copy_strided(grads[0], base_.sizes, base_.strides);
     Tensor part = grad_ops::slice_of(whole, view_.dtype, view_.sizes, view_.strides,
-                                     relative_offset(view_, base_));
+                                     view_.offset_in(base_));
     Tensors inner = apply_change(grad_ops::clone(part));
     if (needs(0)) {
       if (!inner.empty() && inner[0].defined())
@@ -87,7 +72,7 @@ class CopySlices final : public Node {
     return change_->apply(std::move(grads));
   }
 
-  Geometry base_, view_;
+  MemoryPlace base_, view_;
   Ref<Node> change_;
 };
 

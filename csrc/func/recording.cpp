@@ -131,6 +131,8 @@ Ref<Node> begin_record(Level& level, const OpDesc& op, const Values& args) {
   for (const Value& v : args)
     for_each_tensor(v, [&](const Tensor& x) { any |= level.wrapped(x) && requires_grad(x); });
   if (!any) return {};
+  if (op.mutates && !level.wrapped(std::get<Tensor>(args[0])))
+    level.adopt(std::get<Tensor>(args[0]));
   if (op.mutates) check_inplace(std::get<Tensor>(args[0]), true, op.name);
   if (!op.vjp) return not_differentiable(op.name);
   return Ref<Node>::adopt(new BatchedBackward(level, op, args));

@@ -35,6 +35,56 @@ Level::Level(int64_t batch, Randomness randomness)
       batch(batch),
       randomness(randomness) {}
 
+// Note [Adopted tensors]
+// What is recorded in a level is a history of its wrappers. A tensor that is none (made by a
+// factory inside, say) can get such a history when it changes in place: it is then made a wrapper,
+// the same for all samples, of a new tensor that takes over what it was to the levels around. Its
+// views follow when they are used. When the level ends it is what it was before.
+void Level::adopt(const Tensor& x) {
+  AutogradMeta* meta = x->autograd;
+  Tensor base = meta && meta->view ? meta->view->base : Tensor();
+  if (base.defined() && !wrapped(base)) adopt(base);
+  auto* impl = TensorImpl::make();
+  Tensor inner(Ref<TensorImpl>::adopt(impl));
+  impl->dtype = x.dtype();
+  impl->flags = static_cast<uint16_t>(x->flags & ~kOwnsPython);
+  impl->sizes = x.sizes();
+  impl->strides = x.strides();
+  impl->numel = x.numel();
+  impl->offset = x.offset();
+  impl->storage = x.storage();
+  impl->own_version = x->own_version;
+  impl->autograd = std::exchange(x->autograd, nullptr);
+  x->flags &= kOwnsPython | kInference | kWrappedNumber | kContiguous;
+  x.set_flag(kWrapper);
+  materialize_meta(x).wrapped = std::make_shared<const Wrapped>(inner, id, depth, false);
+  if (base.defined()) {
+    impl->autograd->view->base = value(base);
+    mark_view_as(x, base, impl->autograd->view->origin);
+    x->autograd->view->version = x.version() - 1;  // it follows what the base has become
+  }
+  if (is_dual(inner)) {
+    x->autograd->tangent = impl->autograd->tangent;
+    x.set_flag(kHasTangent);
+  }
+  adopted_.push_back(x);
+  if (adopted_.size() < most_adopted_) return;
+  std::erase_if(adopted_, [](const Tensor& t) { return t->use_count() == 1; });
+  most_adopted_ = 2 * adopted_.size() + 16;
+}
+
+Level::~Level() {
+  for (const Tensor& x : adopted_) {
+    TensorImpl* impl = wrapped(x)->value.impl();
+    AutogradMeta* ours = x->autograd;
+    if (impl->autograd && impl->autograd->view) impl->autograd->view->base = ours->view->base;
+    x->flags = static_cast<uint16_t>((x->flags & kOwnsPython) | impl->flags);
+    x->autograd = std::exchange(impl->autograd, nullptr);
+    impl->flags &= kContiguous | kInference;
+    destroy_autograd_meta(ours);
+  }
+}
+
 Level* innermost_level() noexcept {
   return innermost;
 }
@@ -128,7 +178,7 @@ Tensor remove_batch(const Level& level, const Tensor& x, int64_t dim) {
 Tensor lift(const Level& level, const Tensor& x) {
   if (level.wrapped(x)) return x;
   Tensor out = level.wrap(x, false);
-  if (x.has_flag(kHasTangent)) {
+  if (is_dual(x)) {
     out->autograd->tangent = x->autograd->tangent;
     out.set_flag(kHasTangent);
   }
@@ -166,6 +216,10 @@ Values wrap_all(const Level& level, Values results, bool batched) {
 }  // namespace
 
 Values Level::call(const OpDesc& op, Values args) {
+  for (const Value& v : args)
+    for_each_tensor(v, [&](const Tensor& x) {
+      if (x.has_flag(kIsView) && !wrapped(x) && wrapped(x->autograd->view->base)) adopt(x);
+    });
   uint32_t batched = 0;
   bool ours = false;
   for (size_t i = 0; i < args.size(); ++i)

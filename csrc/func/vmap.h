@@ -20,6 +20,7 @@ enum class Randomness : uint8_t { Error, Different, Same };
 class Level final : public Interceptor {
  public:
   Level(int64_t batch, Randomness randomness);
+  ~Level() override;
   Values call(const OpDesc& op, Values args) override;
 
   const int64_t id;     // never used twice
@@ -34,10 +35,14 @@ class Level final : public Interceptor {
   bool is_batched(const Tensor& x) const noexcept;
   Tensor wrap(const Tensor& value, bool batched) const;
   const Tensor& value(const Tensor& x) const noexcept;  // x itself when it is not wrapped here
+  // Makes x, none of the level's, a wrapper of it until the level ends. See Note [Adopted tensors].
+  void adopt(const Tensor& x);
 
  private:
   Values compute(const OpDesc& op, Values& args, uint32_t batched);
   Values random(const OpDesc& op, Values& args, uint32_t batched);
+  std::vector<Tensor> adopted_;
+  size_t most_adopted_ = 16;     // beyond which those that nobody uses any more are let go
 };
 
 // The levels of this thread. Entering and leaving nest.

@@ -200,7 +200,7 @@ Inputs read_inputs(PyObject* args, ContextObject* c) {
     in.is_tensor_input.push_back(tensor);
     if (tensor) in.tensors.push_back(unwrap(o));
     in.any_grad |= grad;
-    in.any_tangent |= tensor && unwrap(o).has_flag(kHasTangent);
+    in.any_tangent |= tensor && is_dual(unwrap(o));
     in.any_wrapper |= tensor && unwrap(o).has_flag(kWrapper);
     PyTuple_SET_ITEM(needs.get(), i, Py_NewRef(grad ? Py_True : Py_False));
   }

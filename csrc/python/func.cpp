@@ -105,7 +105,7 @@ PyObject* lift(PyObject*, PyObject* x) {
 PyObject* fresh(PyObject*, PyObject* x) {
   return guarded([&] {
     const Tensor& t = expect_tensor(x, "_func_fresh", "tensor");
-    return wrap(requires_grad(t) || t.has_flag(kHasTangent) ? ops::alias(t) : alias(t));
+    return wrap(requires_grad(t) || is_dual(t) ? ops::alias(t) : alias(t));
   });
 }
 // Whether the values of the tensor, at any level, want gradients.

@@ -76,7 +76,7 @@ class Run {
              dtype_name(t.dtype()));
     FB_CHECK(t.device().type == DeviceType::CPU, "compiled function: expected input ", i,
              " on the cpu, got one on ", t.device());
-    FB_CHECK_IMPL(!(t->flags & (kWrapper | kHasTangent)), "compiled function: input ", i,
+    FB_CHECK_IMPL(!t.has_flag(kWrapper) && !is_dual(t), "compiled function: input ", i,
                   " is batched, or has a tangent; transform the function before it is compiled");
     pointers_[b] = t.data_ptr();
     memory_[b].tensor = std::move(x.tensor);

@@ -222,6 +222,13 @@ def _(
     check_not_implemented(
         not sparse, "embedding_bag: sparse gradients are not supported yet; pass sparse=False"
     )
+    if differentiated():
+        # The kernels have no derivative.
+        g_rows, g_factors = _embedding_bag_backward_steps(
+            g0, weight, indices, offsets, scale_grad_by_freq, mode, per_sample_weights,
+            include_last_offset, padding_idx, result1,
+        )  # fmt: skip
+        return g_rows, None, None, None if per_sample_weights is None else g_factors
     d_weight = _embedding_bag_backward(
         g0, indices, offsets, weight.size(0), scale_grad_by_freq, mode, per_sample_weights,
         include_last_offset, padding_idx, result1,
@@ -234,9 +241,7 @@ def _(
     return d_weight, None, None, d_samples
 
 
-@structured(
-    kernel="embedding_bag_backward", namespaces=(), method=False, out=False, differentiable=False
-)
+@structured(kernel="embedding_bag_backward", namespaces=(), method=False, out=False)
 def _embedding_bag_backward(
     grad: Tensor,
     indices: Tensor,
@@ -260,9 +265,53 @@ def _embedding_bag_backward(
     return empty([num_weights, grad.size(1)], like=grad)
 
 
+@composite(namespaces=())
+def _embedding_bag_backward_steps(
+    grad: Tensor,
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool,
+    mode: int,
+    per_sample_weights: Tensor | None,
+    include_last_offset: bool,
+    padding_idx: int,
+    maximum_indices: Tensor,
+) -> Tuple[Tensor, Tensor]:
+    """Both cotangents of an embedding_bag as operations that can be derived again.
+
+    >>> F.embedding_bag(torch.tensor([[0, 1]]), torch.eye(2))
+    tensor([[0.5000, 0.5000]])
+    """
+    table = zeros(weight.shape, dtype=grad.dtype)
+    if mode == 2:
+        found = (maximum_indices >= 0).to(grad.dtype)  # -1: nothing in the bag
+        return table.scatter_add(0, maximum_indices.clamp_min(0), grad * found), grad
+    n = indices.numel()
+    at = indices.to(int64)
+    bags = offsets.size(0) - (1 if include_last_offset else 0)
+    place = arange(0, n, dtype=int64)
+    bag = searchsorted(offsets.narrow(0, 0, bags).to(int64), place, right=True) - 1
+    counts = at != padding_idx
+    if include_last_offset:
+        counts = counts & (place < offsets.select(0, bags).to(int64))
+    used = counts.to(grad.dtype)
+    share = used
+    if mode == 1:
+        per_bag = zeros([bags], dtype=grad.dtype).index_add(0, bag, used).clamp_min(1)
+        share = share / per_bag.index_select(0, bag)
+    if scale_grad_by_freq:
+        often = zeros([weight.size(0)], dtype=int64).index_add(0, at, ones_like(at))
+        share = share / often.index_select(0, at).to(grad.dtype)
+    if per_sample_weights is not None:
+        share = share * per_sample_weights
+    rows = grad.index_select(0, bag)
+    looked_up = weight.index_select(0, at)
+    return table.index_add(0, at, rows * share.unsqueeze(1)), (rows * looked_up).sum([1]) * used
+
+
 @structured(
     kernel="embedding_bag_samples_backward", namespaces=(), method=False, out=False,
-    differentiable=False,
 )  # fmt: skip
 def _embedding_bag_samples_backward(
     grad: Tensor,

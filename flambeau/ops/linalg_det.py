@@ -36,7 +36,7 @@ def _(g0, A, result0):
     n = A.size(-1)
     if n == 0:
         return zeros(A.shape, dtype=A.dtype)
-    if not grad_mode():
+    if not differentiated():
         return g0.unsqueeze(-1).unsqueeze(-1) * _linalg_cofactor(A)
     if _well_conditioned(A, result0):
         # Twice differentiable, and cheaper.
@@ -82,7 +82,6 @@ def _det(A: Tensor) -> Tensor:
     namespaces=(),
     method=False,
     out=False,
-    differentiable=False,
     batch=True,
 )
 def _linalg_cofactor(A: Tensor) -> Tensor:
@@ -143,7 +142,7 @@ def _(g0, g1, A, result0, result2, result3):
         turn = imag(g0.conj() * result0)
         g = view_as_complex(stack([g1, -turn], -1))
     d = g.unsqueeze(-1).expand(A.shape[:-1]).diag_embed()
-    if grad_mode():
+    if differentiated():
         return _solve_matrices(A.adjoint(), d, True)
     return linalg_lu_solve(result2, result3, d, adjoint=True)
 

@@ -113,7 +113,7 @@ def linalg_eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     _check_square("linalg.eigvalsh", A, "A")
     _check_inexact("linalg.eigvalsh", A)
     # The derivative needs the vectors.
-    values, _ = _linalg_eigh(A, _is_upper(UPLO), A.requires_grad and grad_mode())
+    values, _ = _linalg_eigh(A, _is_upper(UPLO), is_differentiated(A))
     return values
 
 
@@ -183,5 +183,5 @@ def linalg_eigvals(A: Tensor) -> Tensor:
     """
     _check_square("linalg.eigvals", A, "A")
     _check_inexact("linalg.eigvals", A)
-    values, _ = _linalg_eig(A, A.requires_grad and grad_mode())
+    values, _ = _linalg_eig(A, is_differentiated(A))
     return values

@@ -42,7 +42,7 @@ def _linalg_solve_matrices(
 @_linalg_solve_matrices.vjp
 def _(g0, A, B, left: bool, result0, result1, result2):
     g_b = g0
-    if grad_mode():
+    if differentiated():
         g_b = _solve_matrices(A.adjoint(), g0, left)
     else:
         g_b = linalg_lu_solve(result1, result2, g0, left=left, adjoint=True)

@@ -133,7 +133,7 @@ def linalg_svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     tensor([1., 1.])
     """
     _check_svd(A, driver)
-    _, s, _ = _linalg_svd(A, False, A.requires_grad and grad_mode())
+    _, s, _ = _linalg_svd(A, False, is_differentiated(A))
     return s
 
 

@@ -270,7 +270,7 @@ def _(input, target, weight, reduction, ignore_index, label_smoothing):
 def _(
     g0, input, target, weight, reduction, ignore_index, label_smoothing, result1, result2
 ):  # fmt: skip
-    if not grad_mode():
+    if not differentiated():
         d = _cross_entropy_backward(
             g0, input, target, weight, reduction, ignore_index, label_smoothing, result1, result2
         )
@@ -337,9 +337,7 @@ def _(
     return (loss / total if reduction == 1 else loss).to(input.dtype), rows, total
 
 
-@structured(
-    kernel="cross_entropy_backward", namespaces=(), method=False, out=False, differentiable=False
-)
+@structured(kernel="cross_entropy_backward", namespaces=(), method=False, out=False)
 def _cross_entropy_backward(
     grad: Tensor,
     input: Tensor,

@@ -71,9 +71,20 @@ def _(
     return d, None
 
 
-@structured(
-    kernel="ctc_loss_backward", namespaces=(), method=False, out=False, differentiable=False
-)
+@_ctc_loss.jvp
+def _(
+    log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, log_probs_t, result0,
+    result1,
+):  # fmt: skip
+    # Samples are independent: the sum of the gradient's products is the tangent of each.
+    d = _ctc_loss_backward(
+        ones_like(result0), log_probs, targets, input_lengths, target_lengths, blank, zero_infinity,
+        result0, result1,
+    )  # fmt: skip
+    return (d * log_probs_t).sum([0, 2]), zeros_like(result1)
+
+
+@structured(kernel="ctc_loss_backward", namespaces=(), method=False, out=False)
 def _ctc_loss_backward(
     grad: Tensor,
     log_probs: Tensor,

@@ -77,7 +77,7 @@ def _(
     result2,
 ):
     # Derivatives of derivatives reach the statistics, which the fused kernel knows nothing of.
-    if g0 is not None and g1 is None and g2 is None and not grad_mode():
+    if g0 is not None and g1 is None and g2 is None and not differentiated():
         gx, gw, gb = layer_norm_backward(g0, input, normalized_shape, weight, result1, result2)
         d_w = None if weight is None else gw.to(weight.dtype)
         d_b = None if bias is None else gb.to(bias.dtype)
@@ -112,9 +112,7 @@ def _(input, normalized_shape, weight, bias, eps, input_b, weight_b, bias_b, bat
     return y, mean, rstd
 
 
-@structured(
-    kernel="layer_norm_backward", namespaces=(), method=False, out=False, differentiable=False
-)
+@structured(kernel="layer_norm_backward", namespaces=(), method=False, out=False)
 def layer_norm_backward(
     g: Tensor,
     input: Tensor,
@@ -313,7 +311,7 @@ def _(
     result2,
 ):
     # As of native_layer_norm: the fused kernel knows nothing of cotangents of the statistics.
-    if g0 is not None and g1 is None and g2 is None and not grad_mode():
+    if g0 is not None and g1 is None and g2 is None and not differentiated():
         gx, gw, gb = batch_norm_backward(
             g0, input, weight, running_mean, running_var, result1, result2, training, eps
         )
@@ -396,7 +394,6 @@ def _(
     namespaces=(),
     method=False,
     out=False,
-    differentiable=False,
     layout="follows",
 )
 def batch_norm_backward(

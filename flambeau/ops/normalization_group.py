@@ -83,7 +83,7 @@ def _(
     result2,
 ):
     # As of native_layer_norm: the fused kernel knows nothing of cotangents of the statistics.
-    if g0 is not None and g1 is None and g2 is None and not grad_mode():
+    if g0 is not None and g1 is None and g2 is None and not differentiated():
         gx, gw, gb = group_norm_backward(g0, input, weight, num_groups, result1, result2)
         d_w = None if weight is None else gw.to(weight.dtype)
         d_b = None if bias is None else gb.to(bias.dtype)
@@ -154,9 +154,7 @@ def native_group_norm(
     return _group_norm(input, weight, bias, group, eps)
 
 
-@structured(
-    kernel="group_norm_backward", namespaces=(), method=False, out=False, differentiable=False
-)
+@structured(kernel="group_norm_backward", namespaces=(), method=False, out=False)
 def group_norm_backward(
     g: Tensor, input: Tensor, weight: Tensor | None, num_groups: int, mean: Tensor, rstd: Tensor
 ) -> Tuple[Tensor, Tensor, Tensor]:

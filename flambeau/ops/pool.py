@@ -273,7 +273,7 @@ def _max_pool_values(
     >>> torch.nn.functional.max_pool1d(torch.ones(1, 1, 4), 2).shape
     torch.Size([1, 1, 2])
     """
-    if grad_mode() and input.requires_grad:
+    if is_differentiated(input):
         out, _ = _max_pool_both(input, kernel, stride, padding, dilation, ceil_mode)
         return out
     return _max_pool(input, kernel, stride, padding, dilation, ceil_mode)

@@ -76,7 +76,7 @@ def _(
     gy = zeros(result0.shape, dtype=kind) if g0 is None else g0
     gh = zeros(h0.shape, dtype=kind) if g1 is None else g1
     gc = zeros(h0.shape if mode == LSTM else [0], dtype=kind) if g2 is None else g2
-    if g3 is None and not grad_mode():
+    if g3 is None and not differentiated():
         gx, gh0, gc0, gw, gb = _rnn_layer_backward(
             gy, gh, gc, result0, result3, h0, c0, w, sizes, mode, reverse
         )

@@ -74,7 +74,9 @@ _ALL = (
     _p(
         "pow(a, b)",
         "s.where(b == 0, 0, b * a ** (b - 1))",
-        "s.where(a == 0, s.where(s.real(b) >= 0, 0, y * s.log(a)), y * s.log(a))",
+        # The logarithm is of the type of y: below zero it is complex where b is.
+        "s.where(a == 0, s.where(s.real(b) >= 0, 0, y * s.log(s.where(y == y, a, y))), "
+        "y * s.log(s.where(y == y, a, y)))",
         cost=30,
         signed=True,
     ),
