@@ -1,5 +1,6 @@
 #include "gen/kernels.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -112,6 +113,53 @@ void each_run(const Block& b, bool parallel, const F& f) {
     body(0, total);
 }
 
+// Note [Sums at indices]
+// Many values may fall on one place, and a half type stops growing at 256 or 2048 ones: places are
+// added up in the wider type and rounded once. A result of the size of what is added is widened as a
+// whole; of a large one only the places that are named, each once (`Places`).
+bool widens(const Tensor& out) {
+  return opmath(out.dtype()) != out.dtype();
+}
+bool widens_whole(const Tensor& out, int64_t added) {
+  return added >= out.numel() / 8;
+}
+Tensor widened(const Tensor& t) {
+  return contiguous(to_dtype(t, opmath(t.dtype())));
+}
+
+// Distinct places in order, and which of them each of the given ones is.
+struct Places {
+  std::vector<int64_t> distinct;
+  Tensor which;
+
+  explicit Places(const std::vector<int64_t>& all)
+      : distinct(all), which(empty({static_cast<int64_t>(all.size())}, DType::Int64)) {
+    std::sort(distinct.begin(), distinct.end());
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+    int64_t* w = which.data<int64_t>();
+    for (size_t i = 0; i < all.size(); ++i)
+      w[i] = std::lower_bound(distinct.begin(), distinct.end(), all[i]) - distinct.begin();
+  }
+  int64_t count() const { return static_cast<int64_t>(distinct.size()); }
+};
+
+// f(the named places of out as a line of the wider type, which of them each addend goes to); what f
+// leaves there is put back.
+template <class F>
+void on_widened_places(const Tensor& out, const std::vector<int64_t>& all, const F& f) {
+  const Places at(all);
+  Tensor line = empty({at.count()}, out.dtype());
+  visit_bytes(out.dtype(), [&]<class U>() {
+    for (int64_t i = 0; i < at.count(); ++i) line.data<U>()[i] = out.data<U>()[at.distinct[i]];
+  });
+  Tensor wide = widened(line);
+  f(wide, at.which);
+  copy(line, wide);
+  visit_bytes(out.dtype(), [&]<class U>() {
+    for (int64_t i = 0; i < at.count(); ++i) out.data<U>()[at.distinct[i]] = line.data<U>()[i];
+  });
+}
+
 }  // namespace
 
 void index_block(Tensor& out, const Tensor& self, const Tensors& indices, int64_t start) {
@@ -143,8 +191,49 @@ void index_block(Tensor& out, const Tensor& self, const Tensors& indices, int64_
   if (!dense.is_same(out)) copy(out, dense);
 }
 
+namespace {
+
+// self at the block += values, which are of the wider type and dense (Note [Sums at indices]).
+void add_widened(const Tensor& self, const Tensors& indices, int64_t start, const Tensor& values) {
+  if (widens_whole(self, values.numel())) {
+    Tensor wide = widened(self), out = self;
+    index_block_put_(wide, indices, start, values, true);
+    return copy(out, wide);
+  }
+  const Block b = block_of(self, indices, start);
+  const Places at(b.at);
+  const int64_t outer = static_cast<int64_t>(b.before.size()), m = at.which.numel(),
+                run = values.numel() / (outer * m);
+  visit(self.dtype(), [&]<class T>() {
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      T* o = self.data<T>();
+      const float* v = values.data<float>();
+      const int64_t* which = at.which.data<int64_t>();
+      auto each = [&](int64_t i, float* sum, const auto& f) {
+        for (int64_t k = 0; k < at.count(); ++k)
+          for (int64_t j = 0; j < run; ++j)
+            f(o[b.before[i] + at.distinct[k] + (b.run ? j : b.after[j])], sum[k * run + j]);
+      };
+      parallel_for(0, outer, std::max<int64_t>(1, kGrain / (m * run)), [&](int64_t a, int64_t z) {
+        std::vector<float> sum(at.count() * run);
+        for (int64_t i = a; i < z; ++i) {
+          each(i, sum.data(), [](T& place, float& x) { x = static_cast<float>(place); });
+          for (int64_t k = 0; k < m; ++k)
+            for (int64_t j = 0; j < run; ++j)
+              sum[which[k] * run + j] += v[(i * m + k) * run + j];
+          each(i, sum.data(), [](T& place, float& x) { place = T(x); });
+        }
+      });
+    }
+  });
+}
+
+}  // namespace
+
 void index_block_put_(const Tensor& self, const Tensors& indices, int64_t start,
                       const Tensor& values, bool accumulate) {
+  if (accumulate && widens(self) && values.numel() > 0)
+    return add_widened(self, indices, start, widened(values));
   Block b = block_of(self, indices, start);
   if (values.numel() == 0) return;
   bool one = true;  // a single value, expanded
@@ -215,6 +304,16 @@ struct IndexWalk {
     else if (A == 1)
       parallel_for(0, B, std::max<int64_t>(16, kGrain / 4 / N),
                    [&](int64_t from, int64_t to) { f(0, from, to); });
+  }
+
+  // f(offset in a, offset in b) for every position, in order.
+  template <class F>
+  void each_pair(const F& f) const {
+    const int64_t* at = index.data<int64_t>();
+    for (int64_t i = 0; i < A; ++i)
+      for (int64_t j = 0; j < N; ++j)
+        for (int64_t k = 0; k < B; ++k)
+          f(a0[i] + *at++ * da + a1[k], b0[i] + j * db + b1[k]);
   }
 
  private:
@@ -323,6 +422,13 @@ void scatter_value(Tensor& out, const Tensor& input, int64_t dim, const Tensor& 
 
 void scatter_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                  const Tensor& src) {
+  if (widens(out)) {
+    if (!widens_whole(out, index.numel()))
+      return scatter_reduce(out, input, dim, index, src, "sum", true);
+    Tensor wide = widened(input);
+    scatter_add(wide, wide, dim, index, widened(src));
+    return copy(out, wide);
+  }
   IndexWalk w(out, src, dim, index, "scatter_add");
   start_from(out, input);
   visit(out.dtype(), [&]<class T>() {
@@ -332,12 +438,37 @@ void scatter_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& in
   });
 }
 
+namespace {
+
+// scatter_reduce of few entries into a large `out` of a half type (Note [Sums at indices]).
+void scatter_few(const Tensor& out, const IndexWalk& w, const Tensor& src,
+                 const std::string& reduce, bool include_self) {
+  std::vector<int64_t> to, from;
+  w.each_pair([&](int64_t x, int64_t y) { to.push_back(x), from.push_back(y); });
+  Tensor added = empty({static_cast<int64_t>(from.size())}, src.dtype());
+  visit_bytes(src.dtype(), [&]<class U>() {
+    for (size_t i = 0; i < from.size(); ++i) added.data<U>()[i] = src.data<U>()[from[i]];
+  });
+  on_widened_places(out, to, [&](Tensor& wide, const Tensor& which) {
+    scatter_reduce(wide, wide, 0, which, widened(added), reduce, include_self);
+  });
+}
+
+}  // namespace
+
 void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                     const Tensor& src, const std::string& reduce, bool include_self) {
   FB_CHECK(!out.is_complex() || reduce == "sum" || reduce == "prod" || reduce == "mean",
            "scatter_reduce: amax and amin are not implemented for complex dtypes");
+  const bool sums = reduce != "amax" && reduce != "amin";
+  if (sums && widens(out) && widens_whole(out, index.numel())) {
+    Tensor wide = widened(input);
+    scatter_reduce(wide, wide, dim, index, widened(src), reduce, include_self);
+    return copy(out, wide);
+  }
   IndexWalk w(out, src, dim, index, "scatter_reduce");
   start_from(out, input);
+  if (sums && widens(out)) return scatter_few(out, w, src, reduce, include_self);
   Tensor count = reduce == "mean" ? empty(out.sizes(), DType::Int64) : Tensor();
   if (count) fill(count, Scalar(include_self ? 1 : 0));
   auto each = [&](const Runs& f) { each_run_of_places(w, f); };
@@ -465,6 +596,18 @@ void index_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& inde
                const Tensor& source, const Scalar& alpha) {
   int64_t d = wrap_dim(dim, out.dim());
   auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_add");
+  if (widens(out) && source.numel() > 0) {
+    Tensor addends = widened(source);
+    if (!widens_whole(out, source.numel()) && out.dim()) {
+      start_from(out, input);
+      float *x = addends.data<float>(), scale = alpha.to<float>();
+      for (int64_t i = 0; scale != 1 && i < addends.numel(); ++i) x[i] *= scale;
+      return add_widened(out, {index}, d, addends);
+    }
+    Tensor wide = widened(input);
+    index_add(wide, wide, dim, index, addends, alpha);
+    return copy(out, wide);
+  }
   start_from(out, input);
   if (source.numel() == 0) return;
   Around o(out, d);
@@ -623,9 +766,18 @@ void take(Tensor& out, const Tensor& input, const Tensor& index) {
 
 void put(Tensor& out, const Tensor& input, const Tensor& index, const Tensor& source,
          bool accumulate) {
+  if (accumulate && widens(out) && widens_whole(out, source.numel())) {
+    Tensor wide = widened(input);
+    put(wide, wide, index, widened(source), true);
+    return copy(out, wide);
+  }
   auto at = flat_places(out, index, "put_");
   start_from(out, input);
   Tensor s = contiguous(source);
+  if (accumulate && widens(out) && !at.empty())
+    return on_widened_places(out, at, [&](Tensor& wide, const Tensor& which) {
+      scatter_add(wide, wide, 0, which, widened(alias(s, which.sizes(), {1}, s.offset())));
+    });
   auto run = [&]<class T>(auto&& combine) {
     T* o = out.data<T>();
     const T* x = s.data<T>();

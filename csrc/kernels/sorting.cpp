@@ -329,6 +329,17 @@ void mode(Tensor& values, Tensor& indices, const Tensor& input, int64_t dim, boo
 // Places in sequences
 // ----------------------------------------------------------------------------------------------------
 
+namespace {
+// The order that sort sorts by: NaN is the largest.
+template <class T>
+bool comes_before(T a, T b) {
+  if constexpr (is_whole<T>)
+    return a < b;
+  else
+    return a < b || (!(b == b) && a == a);
+}
+}  // namespace
+
 void searchsorted(Tensor& out, const Tensor& sequence, const Tensor& input, bool, bool right,
                   const std::optional<std::string>& side, const OptTensor& sorter) {
   if (input.numel() == 0) return;
@@ -359,11 +370,7 @@ void searchsorted(Tensor& out, const Tensor& sequence, const Tensor& input, bool
         while (lo < hi) {
           int64_t mid = lo + (hi - lo) / 2;
           T m = line[perm ? perm[mid] : mid];
-          bool go = after ? !(m > v) : !(m >= v);
-          if constexpr (!is_whole<T>) {
-            if (float(v) != float(v)) go = after || float(m) == float(m);  // NaN is the largest
-          }
-          if (go)
+          if (after ? !comes_before(v, m) : comes_before(m, v))
             lo = mid + 1;
           else
             hi = mid;

@@ -148,6 +148,25 @@ def test_sequential_starts_each_part_anew():
     assert got == pytest.approx([0.4, 0.4, 0.4, 0.8, 0.4, 0.2, 0.1])
 
 
+def test_sequential_skips_parts_that_end_at_once():
+    opt = make()
+    parts = [sched.ConstantLR(opt, 0.1, 10), sched.ConstantLR(opt, 0.5, 10)]
+    assert rates(sched.SequentialLR(opt, parts, [0]), 3) == pytest.approx([0.4] * 4)
+    opt = make()
+    parts = [sched.ConstantLR(opt, f, 10) for f in (0.1, 0.2, 0.5)]
+    assert rates(sched.SequentialLR(opt, parts, [0, 0]), 1) == pytest.approx([0.4] * 2)
+
+
+@pytest.mark.parametrize("done", range(7))
+def test_sequential_resumes_where_it_was(done):
+    def build(last_epoch=-1):
+        opt = make()
+        parts = [sched.ConstantLR(opt, 0.5, 10), sched.ExponentialLR(opt, 0.5)]
+        return sched.SequentialLR(opt, parts, [3], last_epoch=last_epoch)
+
+    assert rates(build(done - 1), 8 - done) == pytest.approx(rates(build(), 8)[done:])
+
+
 def test_chained_multiplies():
     opt = make()
     parts = [sched.ConstantLR(opt, 0.5, 2), sched.ExponentialLR(opt, 0.5)]

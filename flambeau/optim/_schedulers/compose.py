@@ -62,7 +62,8 @@ class SequentialLR(_Composed):
         optimizer: the optimiser.
         schedulers: the parts, in order.
         milestones: the steps at which the second and later parts begin.
-        last_epoch: steps already taken.
+        last_epoch: steps already taken, less one; the parts are stepped again up to there, so they
+            are given without their own ``last_epoch``.
     """
 
     def __init__(
@@ -83,14 +84,24 @@ class SequentialLR(_Composed):
             )
         self._schedulers = schedulers
         self._milestones = milestones
-        self.last_epoch = last_epoch + 1
+        self.last_epoch = 0
         self.optimizer = optimizer
         # Each part has written its first rate on construction: take all of that back.
         for group in optimizer.param_groups:
             set_value(group, "lr", group["initial_lr"])
         self.recursive_undo()
-        schedulers[0]._initial_step()
-        self._last_lr = schedulers[0].get_last_lr()
+        first = schedulers[bisect_right(milestones, 0)]
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
+        self._catch_up(last_epoch + 1)
+
+    def _catch_up(self, steps: int) -> None:
+        """Take the steps of a run that is resumed; the optimiser's own were taken before."""
+        called = getattr(self.optimizer, "_opt_called", True)
+        self.optimizer._opt_called = True  # type: ignore[attr-defined]
+        for _ in range(steps):
+            self.step()
+        self.optimizer._opt_called = called  # type: ignore[attr-defined]
 
     def recursive_undo(self, sched: Any = None) -> None:
         """Take one step back in ``sched`` (default: this one) and all its parts."""
