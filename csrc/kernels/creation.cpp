@@ -72,6 +72,9 @@ void arange_to(Tensor& out, const Scalar& end, OptDType dtype, OptDevice device)
 
 void linspace(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps, OptDType,
               OptDevice) {
+  for (const Scalar* x : {&start, &end})  // a dtype of out= alone
+    FB_CHECK(x->fits(out.dtype()), "linspace: value cannot be converted to type ",
+             dtype_name(out.dtype()), " without overflow: ", *x);
   if (steps == 1) return fill(out, start);
   const double first = held(out.dtype(), start.to_complex().real()),
                last = held(out.dtype(), end.to_complex().real());

@@ -67,6 +67,7 @@ double digamma(double x) {
 double zeta(double s, double q) {
   if (s == 1) return kInf;
   if (!(s > 1)) return kNan;
+  if (q == kInf) return 0;
   if (q <= 0) {
     if (q == std::floor(q)) return kInf;
     if (s != std::floor(s)) return kNan;

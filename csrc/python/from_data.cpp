@@ -119,6 +119,11 @@ void infer(PyObject* o, std::optional<DType>& found, int depth) {
        " without overflow");
 }
 
+// A number for a dtype that is not whole: integers of any width.
+Scalar real_or_complex(PyObject* o) {
+  return PyLong_Check(o) && !PyBool_Check(o) ? Scalar(to_float(o)) : to_number(o);
+}
+
 template <class T>
 void store(T* p, PyObject* o) {
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
@@ -138,7 +143,7 @@ void store(T* p, PyObject* o) {
   if constexpr (is_truth<T>) {
     *p = to_bool(o);
   } else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
-    *p = T(to_number(o).to_complex());
+    *p = T(real_or_complex(o).to_complex());
   } else if constexpr (std::is_integral_v<T>) {
     Scalar s;
     if (PyLong_Check(o) && !PyBool_Check(o)) {
@@ -171,7 +176,7 @@ void store(T* p, PyObject* o) {
       *p = static_cast<T>(x);
     }
   } else {
-    Scalar s = to_number(o);
+    Scalar s = real_or_complex(o);
     FB_CHECK_TYPE(!s.is_complex(), "must be real number, not complex");
     *p = T(static_cast<float>(s.to_double()));
     if constexpr (std::is_same_v<T, double>) *p = s.to_double();

@@ -136,7 +136,7 @@ def multi_head_attention_forward(
         embed_dim_to_check: E, which query must have.
         num_heads: E is split among so many heads.
         key_padding_mask: (N, S); True, or what is added to the scores, hides a key.
-        attn_mask: (L, S) or (N * heads, L, S).
+        attn_mask: (L, S) or (N * heads, L, S). Queries that see no key have zeros for weights.
         need_weights: also gives the weights, averaged over heads unless told otherwise.
         is_causal: a hint that `attn_mask` is the causal mask.
 
@@ -147,7 +147,10 @@ def multi_head_attention_forward(
 
     batched = _check_ranks(query, key, value, key_padding_mask)
     if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module "
+            "method `generate_square_subsequent_mask` to create this mask."
+        )
     if not batched:
         same = key is value, query is key
         query = query.unsqueeze(1)
@@ -184,10 +187,9 @@ def multi_head_attention_forward(
     q, k, v = _project(query, key, value, weights, in_proj_bias)
     causal = is_causal and key_padding_mask is None and not need_weights
     mask = None
-    if not causal:
-        mask = _as_addend(attn_mask, "attn_mask", q.dtype)
-        if mask is not None:
-            mask = _check_mask(mask, length, source, batch, num_heads)
+    if attn_mask is not None:
+        mask = _check_mask(attn_mask, length, source, batch, num_heads)
+        mask = None if causal else _as_addend(mask, "attn_mask", q.dtype)
     _warn_of_two_kinds(attn_mask, key_padding_mask, "key_padding_mask and attn_mask")
     padding = _as_addend(key_padding_mask, "key_padding_mask", q.dtype)
     if bias_k is not None and bias_v is not None:
@@ -209,7 +211,8 @@ def multi_head_attention_forward(
     if padding is not None:
         if tuple(padding.shape) != (batch, source):
             raise AssertionError(
-                f"expecting key_padding_mask shape of {(batch, source)}, but got {padding.shape}"
+                f"expecting key_padding_mask shape of {(batch, source)}, but got {padding.shape}: "
+                f"Expected key_padded_mask.shape[1] to be {source}, but got {padding.shape[1]}"
             )
         wide = padding.reshape(batch, 1, 1, source).expand(batch, num_heads, 1, source)
         wide = wide.reshape(batch * num_heads, 1, source)
@@ -218,9 +221,12 @@ def multi_head_attention_forward(
         dropout_p = 0.0
     if need_weights:
         scores = _C.bmm(q * (1.0 / math.sqrt(head)), k.transpose(1, 2))
-        if mask is not None:
-            scores = scores + mask
-        p = softmax(scores, -1)
+        if mask is None:
+            p = softmax(scores, -1)
+        else:
+            # A query that sees no key weighs nothing, as in scaled_dot_product_attention.
+            blind = (mask == -math.inf).all(-1, keepdim=True)
+            p = softmax((scores + mask).masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
         if dropout_p > 0.0:
             p = dropout(p, dropout_p)
         out = _C.bmm(p, v).transpose(0, 1).reshape(length * batch, size)

@@ -429,6 +429,8 @@ def linspace(
     check(steps >= 0, "number of steps must be non-negative")
     c = start.is_complex() or end.is_complex()
     d = dtype if dtype is not None else (to_complex(default_dtype()) if c else default_dtype())
+    _check_fits("linspace", "start", start, d)
+    _check_fits("linspace", "end", end, d)
     return empty([steps], dtype=d, device=device)
 
 

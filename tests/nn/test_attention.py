@@ -179,3 +179,66 @@ def test_empty_batches_and_sequences(shape, training):
     with fb.no_grad():
         assert encoder(x).shape == shape
     assert all(p.grad is None or not p.grad.any() for p in whole.encoder.parameters())
+
+
+def masked_everywhere(kind, dtype):
+    """Masks under which the second head, the second query, or every query sees no key."""
+    hidden = fb.zeros(2, 3, 3, dtype=fb.bool)
+    if kind == "head":
+        hidden[1] = True
+    else:
+        hidden = hidden[0]
+        hidden[1] = True
+    return hidden if dtype == fb.bool else fb.zeros(hidden.shape).masked_fill(hidden, -fb.inf)
+
+
+@pytest.mark.parametrize("dtype", [fb.bool, fb.float32])
+@pytest.mark.parametrize("kind", ["head", "query"])
+def test_what_sees_no_key_weighs_nothing(kind, dtype):
+    fb.manual_seed(0)
+    module = nn.MultiheadAttention(4, 2, batch_first=True)
+    x = fb.randn(1, 3, 4)
+    mask = masked_everywhere(kind, dtype)
+    results = []
+    for need in (True, False):
+        for grad in (True, False):
+            module.train(grad)
+            module.zero_grad()
+            with fb.set_grad_enabled(grad):
+                y, w = module(x, x, x, attn_mask=mask, need_weights=need, average_attn_weights=False)
+            if w is not None:
+                rows = w[0, 1] if kind == "head" else w[0, :, 1]
+                assert (rows == 0).all() and not w.isnan().any()
+            results.append(y.detach())
+            if grad:
+                y.sum().backward()
+                results.append(module.in_proj_weight.grad.clone())
+    outs, grads = results[0:1] + results[2:4] + results[5:], [results[1], results[4]]
+    for y in outs[1:]:
+        np.testing.assert_allclose(y.numpy(), outs[0].numpy(), atol=1e-6)
+    assert not grads[0].isnan().any()
+    np.testing.assert_allclose(grads[0].numpy(), grads[1].numpy(), atol=1e-5)
+
+
+def test_padding_that_hides_every_key():
+    module = nn.MultiheadAttention(4, 2, batch_first=True).eval()
+    x = fb.randn(2, 3, 4)
+    padding = fb.tensor([[True] * 3, [False, False, True]])
+    y, w = module(x, x, x, key_padding_mask=padding)
+    z, _ = module(x, x, x, key_padding_mask=padding, need_weights=False)
+    assert (w[0] == 0).all() and (w[1].sum(-1) - 1).abs().max() < 1e-6
+    np.testing.assert_allclose(y.detach().numpy(), z.detach().numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 4), (5, 5), (1, 3, 3), (4, 3, 3)])
+@pytest.mark.parametrize("need", [True, False])
+def test_the_hint_is_no_excuse_for_a_mask_of_a_wrong_shape(shape, need):
+    module = nn.MultiheadAttention(4, 2, batch_first=True)
+    x = fb.randn(1, 3, 4)
+    mask = fb.zeros(shape, dtype=fb.bool)
+    with pytest.raises(RuntimeError, match=f"The shape of the {len(shape)}D attn_mask is"):
+        module(x, x, x, attn_mask=mask, is_causal=True, need_weights=need)
+    if len(shape) == 2:
+        layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+        with pytest.raises(RuntimeError, match="The shape of the 2D attn_mask is"):
+            layer(x, src_mask=mask, is_causal=True)
