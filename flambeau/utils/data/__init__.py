@@ -6,6 +6,9 @@ of random numbers drawn here is part of the behaviour: see Note [Random calls of
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from .dataloader import DataLoader, _DatasetKind, default_collate, default_convert, get_worker_info
 from .dataset import (
     ChainDataset,
@@ -31,10 +34,14 @@ __all__ = [
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
+    "DFIterDataPipe",
+    "DataChunk",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "IterDataPipe",
     "IterableDataset",
+    "MapDataPipe",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -44,8 +51,43 @@ __all__ = [
     "TensorDataset",
     "WeightedRandomSampler",
     "_DatasetKind",
+    "argument_validation",
     "default_collate",
     "default_convert",
+    "functional_datapipe",
     "get_worker_info",
+    "guaranteed_datapipes_determinism",
+    "non_deterministic",
     "random_split",
+    "runtime_validation",
+    "runtime_validation_disabled",
 ]
+
+# Pipes are loaded when a program names them: most programs have none.
+_LATE = dict.fromkeys(
+    ("DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe"), "datapipes.datapipe"
+) | dict.fromkeys(
+    (
+        "argument_validation",
+        "functional_datapipe",
+        "guaranteed_datapipes_determinism",
+        "non_deterministic",
+        "runtime_validation",
+        "runtime_validation_disabled",
+    ),
+    "datapipes._decorator",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        value = getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in ("datapipes", "graph", "graph_settings"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE, "datapipes", "graph", "graph_settings"})

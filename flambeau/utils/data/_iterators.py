@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import flambeau as fb
 
+from . import _pipes
 from ._utils.fetch import _DatasetKind
 from ._utils.pin_memory import pin_memory
 
@@ -23,6 +24,11 @@ def _accelerator_is_available() -> bool:
 class _BaseDataLoaderIter:
     def __init__(self, loader: Any) -> None:
         self._dataset = loader.dataset
+        self._shared_seed: int | None = None
+        self._seeds: _pipes.SharedSeeds | None = None
+        if _pipes.is_iter_pipe(self._dataset):
+            self._seeds = _pipes.SharedSeeds(loader.generator)
+            self._seed_pipes()
         self._dataset_kind = loader._dataset_kind
         self._IterableDataset_len_called = loader._IterableDataset_len_called
         self._auto_collation = loader._auto_collation
@@ -37,6 +43,12 @@ class _BaseDataLoaderIter:
         draw = fb.empty((), dtype=fb.int64).random_(generator=loader.generator)
         self._base_seed = int(draw.item())
         self._num_yielded = 0
+
+    def _seed_pipes(self) -> None:
+        """Draw the seed of a pass over pipes; other datasets have none."""
+        if self._seeds is not None:
+            self._shared_seed = self._seeds.draw()
+            _pipes.seed(self._dataset, self._shared_seed)
 
     @staticmethod
     def _wants_pinned(loader: Any) -> bool:
@@ -64,6 +76,7 @@ class _BaseDataLoaderIter:
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
+        self._seed_pipes()
 
     def _next_index(self) -> Any:
         return next(self._sampler_iter)
@@ -119,6 +132,8 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         if self._num_workers != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires num_workers == 0")
+        if _pipes.is_pipe(self._dataset):
+            _pipes.shard(self._dataset, _pipes.ranks())
         self._dataset_fetcher = self._create_fetcher()
 
     def _next_data(self) -> Any:

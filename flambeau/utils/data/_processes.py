@@ -15,6 +15,7 @@ import time
 import weakref
 from typing import Any
 
+from . import _pipes
 from ._iterators import _BaseDataLoaderIter
 from ._utils import MP_STATUS_CHECK_INTERVAL
 from ._utils import worker as _worker
@@ -92,6 +93,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             init_fn=init_fn,
             worker_id=worker_id,
             num_workers=self._num_workers,
+            shared_seed=self._shared_seed,
+            ranks=_pipes.ranks(),
         )
         process = context.Process(
             target=_worker.worker_loop,
@@ -117,7 +120,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _resume_workers(self) -> None:
         """Lets every worker start over; answers left from a broken-off pass are dropped."""
         for index_queue in self._index_queues:
-            index_queue.put(_worker._Resume())
+            index_queue.put(_worker._Resume(self._shared_seed))
         waiting = self._num_workers
         while waiting:
             head, _ = self._receive()

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from . import _utils
+from . import _pipes, _utils
 from ._iterators import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 from ._utils import collate as _collate
 from ._utils.collate import default_collate, default_convert
@@ -53,7 +53,8 @@ class DataLoader(Generic[_T_co]):
     Args:
         dataset: map-style or iterable-style dataset.
         batch_size: samples per batch; None hands samples out one by one, not batched.
-        shuffle: visit the samples in a new random order each pass.
+        shuffle: visit the samples in a new random order each pass. Of a pipe, it turns the
+            shufflers on or off.
         sampler: the order of keys; excludes ``shuffle``.
         batch_sampler: the order of lists of keys; excludes ``batch_size``, ``shuffle``,
             ``sampler`` and ``drop_last``.
@@ -128,6 +129,9 @@ class DataLoader(Generic[_T_co]):
 
         iterable = isinstance(dataset, IterableDataset)
         self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
+        if _pipes.is_iter_pipe(dataset) and shuffle is not None:
+            self.dataset = dataset = _pipes.with_shuffle(dataset, bool(shuffle))
+            shuffle = None
         if iterable:
             _check_iterable_options(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:

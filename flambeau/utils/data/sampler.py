@@ -17,6 +17,9 @@ a shuffle depends on the seed alone.
 #      even where the rest is empty (a shared generator feels it); with replacement `randint` in
 #      blocks of 32, then the remainder, even where it is zero;
 #   4. SubsetRandomSampler: one `randperm`; WeightedRandomSampler: one `multinomial` in float64.
+#   5. a pipe: one 64-bit `random_()` before the base seed, which seeds a private generator for the
+#      shufflers of the graph; with workers a second one behind it, unused in the first pass; kept
+#      workers: one per later pass.
 
 from __future__ import annotations
 

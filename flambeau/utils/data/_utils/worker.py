@@ -6,8 +6,8 @@ Note [Protocol of loader workers]; a worker never draws from the loading process
 
 # Note [Protocol of loader workers]
 # ---------------------------------
-# To worker:   (number, index, slots)   fetch this, these slots are free again;  _Resume()  start
-#              over with the dataset;  None  end.
+# To worker:   (number, index, slots)   fetch this, these slots are free again;  _Resume(seed)
+#              start over with the dataset, pipes seeded so;  None  end.
 # From worker: (number, payload) where payload is a Parcel, a _Failure, or an _EndOfStream: the
 #              worker's iterable dataset is used up; it answers nothing more until resumed;
 #              (_Resume, worker) acknowledges a _Resume.
@@ -26,6 +26,7 @@ from typing import Any
 
 import flambeau as fb
 
+from .. import _pipes
 from . import MP_STATUS_CHECK_INTERVAL
 from .transfer import Sender
 
@@ -67,7 +68,7 @@ class _EndOfStream:
 
 @dataclass(frozen=True)
 class _Resume:
-    pass
+    shared_seed: int | None = None
 
 
 class _Failure:
@@ -126,6 +127,8 @@ class Job:
     init_fn: Callable[[int], None] | None
     worker_id: int
     num_workers: int
+    shared_seed: int | None = None
+    ranks: tuple[int, int] = (1, 0)
 
 
 def _start(job: Job) -> Any:
@@ -133,7 +136,11 @@ def _start(job: Job) -> Any:
     # One thread per worker: the workers themselves are the parallelism.
     fb.set_num_threads(1)
     seed = _seed_everything(job.base_seed, job.worker_id)
+    if job.shared_seed is not None:
+        _pipes.seed(job.dataset, job.shared_seed)
     _worker_info = WorkerInfo(job.worker_id, job.num_workers, seed, job.dataset)
+    if _pipes.is_pipe(job.dataset):
+        _pipes.shard(job.dataset, job.ranks, (job.num_workers, job.worker_id))
     if job.init_fn is not None:
         job.init_fn(job.worker_id)
     return job.make_fetcher(job.dataset)
@@ -159,6 +166,8 @@ def worker_loop(job: Job, index_queue: Any, result_queue: Any) -> None:
                 ended = False
                 if failure is None:
                     try:
+                        if request.shared_seed is not None:
+                            _pipes.seed(job.dataset, request.shared_seed)
                         fetcher = job.make_fetcher(job.dataset)
                     except Exception as error:
                         failure = _Failure(error, job.worker_id)

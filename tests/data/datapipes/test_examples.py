@@ -1,0 +1,43 @@
+"""The examples in the docstrings of pipes give what they show."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import flambeau
+from flambeau.utils.data import datapipes
+
+MODULES = [
+    "flambeau.utils.data.graph",
+    "flambeau.utils.data.graph_settings",
+    *(
+        info.name
+        for info in pkgutil.walk_packages(datapipes.__path__, "flambeau.utils.data.datapipes.")
+    ),
+]
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+@pytest.fixture(autouse=True)
+def names_stay_as_they_were(monkeypatch):
+    """Examples register names of their own."""
+    for kind in (flambeau.utils.data.IterDataPipe, flambeau.utils.data.MapDataPipe):
+        monkeypatch.setattr(kind, "functions", dict(kind.functions))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name):
+    outcome = doctest.testmod(
+        importlib.import_module(name), optionflags=OPTIONS, extraglobs={"torch": flambeau}
+    )
+    assert outcome.failed == 0
+
+
+@pytest.mark.parametrize("package", ["iter", "map"])
+def test_every_public_pipe_has_an_example(package):
+    module = importlib.import_module(f"flambeau.utils.data.datapipes.{package}")
+    assert module.__all__ == sorted(module.__all__)
+    for name in module.__all__:
+        assert ">>> " in getattr(module, name).__doc__, name
