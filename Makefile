@@ -6,6 +6,7 @@ PYTEST_ARGS ?= -n 2
 OUT ?= demo_out
 PROGRAMS ?= 5000
 STATE ?= 20000
+DERIVATIVES ?= 20000
 PYTHONS ?= python3.11 python3.12
 
 .DEFAULT_GOAL := help
@@ -15,7 +16,8 @@ help:
 	@echo "make demo         build, train two small models, show the results (about three minutes)"
 	@echo "make test         build, run the tests; install wheel and sdist in empty environments, try them"
 	@echo "make truth        compiled = eager: every entry of the table, PROGRAMS=5000 random programs,"
-	@echo "                  and STATE=20000 programs over Python state"
+	@echo "                  STATE=20000 programs over Python state, and all ways to the derivatives of"
+	@echo "                  every entry and of DERIVATIVES=20000 random functions"
 	@echo "make clients      public packages under Flambeau against PyTorch's numbers (ARGS=--quick: a few)"
 	@echo "make build        build the extension in place"
 	@echo "make bench        speed beside NumPy; with TOOLS=folder beside PyTorch"
@@ -50,6 +52,8 @@ truth:
 	@TRUTH=all $(PY) -m pytest -q $(PYTEST_ARGS) tests/compiler/test_truth.py
 	@$(PY) -m tools.random_programs --count $(PROGRAMS) --seed 1
 	@$(PY) -m tools.state_programs --count $(STATE) --seed 1
+	@TRUTH=all $(PY) -m pytest -q $(PYTEST_ARGS) tests/autograd/test_derivative_programs.py
+	@$(PY) -m tools.derivative_programs --count $(DERIVATIVES) --seed 1
 
 clients:
 	@scripts/setup.sh

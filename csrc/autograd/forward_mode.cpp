@@ -153,7 +153,7 @@ std::shared_ptr<Tangent> ForwardMode::find(const Tensor& t) {
   if (!(t->flags & (kHasTangent | kIsView)) || !t->autograd) return {};
   std::shared_ptr<Tangent> found = own(t);
   if (found && (found->apart || is_defined(*found))) return found->apart ? nullptr : found;
-  if (!t->autograd->view) return {};
+  if (!t->autograd->view || !is_inexact(t.dtype())) return {};
   const Tensor& whole = t->autograd->view->base;
   std::shared_ptr<Tangent> base = own(whole);
   if (!base || !base->value.defined()) return {};
@@ -345,6 +345,10 @@ std::shared_ptr<Tangent> tangent_cell(const Tensor& t) {
 
 void set_tangent(const Tensor& t, const Tensor& tangent) {
   if (innermost) innermost->set(t, tangent);
+}
+
+void copy_tangents(const Tensor& from, const Tensor& to) {
+  for (ForwardMode* m = innermost; m; m = m->around) m->set(to, m->tangent_of(from));
 }
 
 bool has_live_tangent(const Tangent& cell) noexcept {

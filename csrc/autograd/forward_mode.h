@@ -19,6 +19,8 @@ Tensor tangent_of(const Tensor& t);
 bool has_tangent(const Tensor& t);
 // Where t's tangent in the innermost level is or will be; leads to those of levels further out.
 std::shared_ptr<Tangent> tangent_cell(const Tensor& t);
+// Gives `to` the tangents of `from`, of all levels, as they are now.
+void copy_tangents(const Tensor& from, const Tensor& to);
 // Gives t a tangent of the same shape in the innermost level, in place of one it may have.
 void set_tangent(const Tensor& t, const Tensor& tangent);
 // Does the cell hold a tangent of a level that goes on?

@@ -90,8 +90,18 @@ void set_requires_grad(const Tensor& t, bool on) {
 // Detaching
 // -----------------------------------------------------------------------------------------------------------
 
+// Of a wrapper, the value is cut off as well: what is detached is so at every level.
+static Tensor without_history(const Tensor& t, Tensor (*of_value)(const Tensor&)) {
+  Tensor out = alias(t);
+  if (!t.has_flag(kWrapper)) return out;
+  Wrapped inner = *t->autograd->wrapped;
+  inner.value = of_value(inner.value);
+  out->autograd->wrapped = std::make_shared<const Wrapped>(std::move(inner));
+  return out;
+}
+
 Tensor detach(const Tensor& t) {
-  return alias(t);
+  return without_history(t, detach);
 }
 
 void detach_(const Tensor& t) {
@@ -112,7 +122,7 @@ void detach_(const Tensor& t) {
 }
 
 Tensor data_of(const Tensor& t) {
-  Tensor out = alias(t);
+  Tensor out = without_history(t, data_of);
   out->own_version = Ref<VersionCounter>::adopt(new VersionCounter);
   return out;
 }

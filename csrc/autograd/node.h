@@ -134,6 +134,7 @@ class Node {
   std::atomic<void*> pyobj{nullptr};  // by the binding
   std::atomic<uint32_t> lock{0};      // held by the engine while it applies the node, see NodeLock
   bool released = false;
+  bool held = false;  // another node applies it too, and says when what it saved may go
 
  private:
   mutable std::atomic<uint32_t> count_{1};

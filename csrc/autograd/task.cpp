@@ -234,7 +234,7 @@ class NodeLock {
 Tensors Task::apply(Node& node, Tensors&& grads) {
   NodeLock lock(node);
   Tensors out = node.apply(std::move(grads));
-  if (!settings.keep_graph) {
+  if (!settings.keep_graph && !node.held) {
     node.release_saved();
     node.released = true;
   }

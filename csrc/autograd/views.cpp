@@ -34,6 +34,7 @@ class CopySlices final : public Node {
     edges.push_back(gradient_edge(base));
     for (uint32_t i = 1; i < change->edges.size(); ++i) edges.push_back(change->edges[i]);
     add_output(base);
+    change->held = true;
   }
   const char* name() const override { return "CopySlices"; }
 
@@ -56,7 +57,10 @@ class CopySlices final : public Node {
     return out;
   }
 
+  // A second derivative reaches the change by what it saved of its own results: such a graph may
+  // still have to run through it.
   void release_saved() override {
+    if (change_->use_count() > 1) return;
     change_->release_saved();
     change_->released = true;
   }

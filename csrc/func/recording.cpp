@@ -1,9 +1,11 @@
 // Recording inside a vmap level: the node of an operation on the level's wrappers. One node type
 // for all operations, since it works through descriptors: it keeps the arguments and calls the
 // boxed vjp.
+#include "autograd/forward_mode.h"
 #include "autograd/generated.h"
 #include "autograd/views.h"
 #include "func/vmap.h"
+#include "gen/ops.h"
 
 namespace flambeau::func {
 
@@ -26,6 +28,19 @@ bool is_tensor_param(const ParamDesc& p) {
          std::string_view(p.type).starts_with("OptTensor");
 }
 
+// What a wrapper is before it changes in place, with its history.
+Tensor before_change(const Level& level, const Tensor& x) {
+  Tensor out = level.wrap(ops::clone(level.value(x)), level.is_batched(x));
+  if (Ref<Node> fn = grad_fn(x)) {
+    AutogradMeta& meta = *out->autograd;
+    meta.grad_fn = std::move(fn);
+    meta.output_nr = x->autograd->output_nr;
+    out.set_flag(kRequiresGrad);
+  }
+  copy_tangents(x, out);
+  return out;
+}
+
 class BatchedBackward final : public Node {
  public:
   BatchedBackward(Level& level, const OpDesc& op, const Values& args)
@@ -44,7 +59,8 @@ class BatchedBackward final : public Node {
           add_next(x);
         else
           edges.push_back({});
-        if (keeps_ >> i & 1) kept_.emplace_back(x, false);
+        if (keeps_ >> i & 1)
+          kept_.emplace_back(op.mutates && i == 0 ? before_change(level, x) : x, false);
         level.foreign |= wants_gradients(level.value(x));
         x = alias(x);
       });
@@ -134,7 +150,15 @@ Ref<Node> begin_record(Level& level, const OpDesc& op, const Values& args) {
   if (op.mutates && !level.wrapped(std::get<Tensor>(args[0])))
     level.adopt(std::get<Tensor>(args[0]));
   if (op.mutates) check_inplace(std::get<Tensor>(args[0]), true, op.name);
-  if (!op.vjp) return not_differentiable(op.name);
+  if (!op.vjp) {
+    // Linked to the inputs, so that a derivative asked of them is refused, not left out.
+    Ref<Node> node = not_differentiable(op.name);
+    for (const Value& v : args)
+      for_each_tensor(v, [&](const Tensor& x) {
+        if (level.wrapped(x)) node->add_next(x);
+      });
+    return node;
+  }
   return Ref<Node>::adopt(new BatchedBackward(level, op, args));
 }
 

@@ -12,7 +12,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import flambeau
@@ -65,7 +65,7 @@ def _install() -> None:
         kinds.library_module.cache_clear()
     if _paths.FOLDER not in sys.path:
         sys.path.insert(min(1, len(sys.path)), _paths.FOLDER)
-    version = TorchVersion(_paths.VERSION)
+    version = TorchVersion(_paths.version())
     top = _face(_OURS, _THEIRS, {"__version__": version, "ops": Ops(flambeau._C)})
     vars(top)["torch"] = top
     vars(top)["__getattr__"] = _reader(top)
@@ -172,10 +172,6 @@ class Finder:
         if top == _OURS and rest:
             return self._ours(fullname, path, target)
         return None
-
-    def find_distributions(self, context: Any) -> Iterator[Any]:
-        """The record of `torch`, where it is not on the path; importlib.metadata asks."""
-        return _paths.distributions(context)
 
     def _ours(
         self, fullname: str, path: Sequence[str] | None, target: Any

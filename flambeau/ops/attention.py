@@ -29,10 +29,38 @@ def _attention(
     return empty([n, h, rows, value.shape[3]], dtype=query.dtype, like=query), lse
 
 
-@_attention.vjp
-def _(g0, query, key, value, mask, causal, scale, result0, result1):
-    gq, gk, gv = _attention_backward(g0, query, key, value, mask, result0, result1, causal, scale)
-    return gq, gk, gv, None
+@_attention.vjp(undefined=True)
+def _(
+    g0: Tensor | None, g1: Tensor | None, query, key, value, mask, causal, scale, result0, result1
+):
+    g = zeros(result0.shape, dtype=query.dtype) if g0 is None else g0
+    gq, gk, gv = _attention_backward(g, query, key, value, mask, result0, result1, causal, scale)
+    if g1 is None:
+        return gq, gk, gv, None
+    # Derivatives of derivatives reach the sums, whose derivatives are the probabilities.
+    k = _per_query_head(key, query.size(1))
+    p = _probabilities(query, k, mask, result1, causal, scale)
+    s = p * (g1 * scale).to(p.dtype).unsqueeze(3)
+    gk = gk + _of_key_head(matmul(s.transpose(2, 3), query), key.size(1))
+    return gq + matmul(s, k), gk, gv, None
+
+
+@composite(namespaces=())
+def _probabilities(
+    query: Tensor, key: Tensor, mask: Tensor | None, lse: Tensor, causal: bool, scale: float
+) -> Tensor:
+    """What each query weighs each key by; there are as many heads of keys as of queries.
+
+    >>> q = torch.ones(1, 1, 2, 4)
+    >>> torch.nn.functional.scaled_dot_product_attention(q, q, q).shape
+    torch.Size([1, 1, 2, 4])
+    """
+    scores = matmul(query, key.transpose(2, 3)) * scale
+    if causal:
+        scores = scores + _causal_mask(query, key)
+    if mask is not None:
+        scores = scores + _additive(mask, query.dtype)
+    return (scores - lse.to(query.dtype).unsqueeze(3)).exp()
 
 
 @composite(namespaces=())
@@ -85,12 +113,7 @@ def _(g0, g1, g2, grad, query, key, value, mask, output, lse, causal, scale):
     h = query.size(1)
     k, v = _per_query_head(key, h), _per_query_head(value, h)
     h1, h2 = _per_query_head(g1, h), _per_query_head(g2, h)
-    scores = matmul(query, k.transpose(2, 3)) * scale
-    if causal:
-        scores = scores + _causal_mask(query, key)
-    if mask is not None:
-        scores = scores + _additive(mask, query.dtype)
-    p = (scores - lse.to(query.dtype).unsqueeze(3)).exp()
+    p = _probabilities(query, k, mask, lse, causal, scale)
     dp = matmul(grad, v.transpose(2, 3))
     delta = (dp * p).sum([3], keepdim=True)
     ds = p * (dp - delta)

@@ -1,5 +1,5 @@
-"""Forward mode over reverse mode, and forward mode over changes in place: against finite differences,
-reverse over reverse, and closed forms.
+"""Forward mode over reverse mode, and forward mode over changes in place: against finite
+differences, reverse over reverse, and closed forms.
 """
 
 from __future__ import annotations
@@ -37,6 +37,13 @@ FUNCTIONS = {
     "eigvals": lambda x: torch.linalg.eigvals(spd(x)).abs().pow(2).sum(),
     "nuclear": lambda x: torch.linalg.matrix_norm(x, "nuc"),
     "cond": lambda x: torch.linalg.cond(x),
+    "attention": lambda x: F.scaled_dot_product_attention(
+        x.reshape(1, 2, 2, 3), x.sin().reshape(1, 2, 2, 3), x.reshape(1, 2, 2, 3)
+    ).pow(2).sum(),
+    "grouped_attention": lambda x: F.scaled_dot_product_attention(
+        x.reshape(1, 2, 2, 3), x.sin().reshape(1, 2, 2, 3)[:, :1], x.reshape(1, 2, 2, 3)[:, :1],
+        is_causal=True, enable_gqa=True,
+    ).pow(2).sum(),
     "embedding_bag": lambda x: F.embedding_bag(INDEX, x.T, OFFSETS).pow(3).sum(),
     "bag_of_maxima": lambda x: F.embedding_bag(INDEX, x.T, OFFSETS, mode="max").pow(3).sum(),
     "bag_padded": lambda x: F.embedding_bag(
@@ -267,6 +274,37 @@ def test_an_unpacked_primal_has_no_share_in_the_tangent():
         assert fwAD.unpack_dual(row).tangent.tolist() == [2, 2, 2]
         assert fwAD.unpack_dual(y.detach()).tangent is None
         assert fwAD.unpack_dual(y).tangent.tolist() == [[0, 0, 0], [2, 2, 2]]
+
+
+def test_detach_under_vmap_cuts_off_every_level():
+    f = lambda x: x * x.detach() + x.data  # noqa: E731
+    x, v = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.5])
+    assert func.jvp(func.vmap(f), (x,), (v,))[1].tolist() == [1, 1]
+    assert func.grad(lambda x: func.vmap(f)(x).sum())(x).tolist() == [1, 2]
+    assert func.vmap(func.grad(f))(x).tolist() == [1, 2]
+    leaf = x.clone().requires_grad_()
+    func.vmap(f)(leaf).sum().backward()
+    assert leaf.grad.tolist() == [1, 2]
+
+
+def test_a_second_derivative_that_is_missing_is_refused_under_vmap():
+    """The last of these was zeros."""
+    image, grid = torch.randn(1, 1, 3, 3, dtype=D), torch.zeros(1, 2, 2, 2, dtype=D) + 0.1
+
+    def slope(grid):
+        return func.grad(lambda g: F.grid_sample(image, g, align_corners=True).pow(2).sum())(grid)
+
+    eye = torch.ones(2, 1, 2, 2, 2, dtype=D)
+    for way in (
+        lambda: func.vjp(slope, grid)[1](eye[0]),
+        lambda: func.vmap(lambda d: func.vjp(slope, grid)[1](d))(eye),
+    ):
+        try:
+            (got,) = way()
+        except NotImplementedError:
+            continue
+        want = differences(lambda g: (slope(g) * eye[0]).sum(), grid, torch.ones_like(grid))
+        torch.testing.assert_close(got.reshape(-1, 8).sum(1)[0], want, rtol=1e-4, atol=1e-6)
 
 
 def test_a_compiled_function_refuses_a_view_that_became_dual():
