@@ -20,7 +20,7 @@ __all__ = ["DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe"]
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 _Hook = Callable[[Any], Any]
-_OF_AN_ITERATOR = ("_valid_iterator_id", "_snapshot_state", "_fast_forward_iterator")
+_OF_AN_ITERATOR = ("_run", "_valid_iterator_id", "_snapshot_state", "_fast_forward_iterator")
 
 
 class DataChunk(list[_T]):

@@ -42,6 +42,8 @@ class _Run:
 class _Container(IterDataPipe[Any]):
     """What children share. A subclass says which elements a child gets."""
 
+    _run: _Run | None = None
+
     def __init__(self, datapipe: Any, num_instances: int, buffer_size: int, name: str) -> None:
         self.main_datapipe = datapipe
         self.num_instances = num_instances
@@ -53,7 +55,6 @@ class _Container(IterDataPipe[Any]):
                 UserWarning,
                 stacklevel=4,
             )
-        self._run: _Run | None = None
         self._passes: list[_Pass] = []
 
     def get_next_element_by_instance(self, instance_id: int) -> Iterator[Any]:
@@ -98,11 +99,6 @@ class _Container(IterDataPipe[Any]):
                 stacklevel=5,
             )
         self.reset()
-
-    def __getstate__(self) -> Any:
-        state = {**self.__dict__, "_run": None, "_passes": [], "_valid_iterator_id": None}
-        hook = IterDataPipe.getstate_hook
-        return state if hook is None else hook(state)
 
 
 class _ChildDataPipe(IterDataPipe[Any]):
