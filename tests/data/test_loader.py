@@ -1,6 +1,8 @@
 """DataLoader in one process and with workers: batches, order, options, failures."""
 
+import gc
 import multiprocessing
+import os
 
 import pytest
 
@@ -238,3 +240,30 @@ def test_iterators_are_not_pickled():
 
     with pytest.raises(NotImplementedError, match="cannot be pickled"):
         pickle.dumps(iter(DataLoader(range(3))))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_fork_leaves_the_workers_of_its_parent_alone(persistent):
+    loader = DataLoader(rows(40), batch_size=2, num_workers=2, persistent_workers=persistent)
+    batches = iter(loader)
+    first = next(batches)
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            try:
+                list(batches)
+            except RuntimeError as error:
+                status = 0 if "belongs to the process" in str(error) else 2
+            if len(list(loader)) != 20:
+                status = 3
+            batches._finalizer()
+            del batches, loader
+            gc.collect()
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0
+    rest = list(batches)
+    assert fb.equal(fb.cat([first[0], *(b[0] for b in rest)]), rows(40)[:][0])

@@ -72,6 +72,10 @@ class _BaseDataLoaderIter:
     def __iter__(self) -> _BaseDataLoaderIter:
         return self
 
+    def _has_workers(self) -> bool:
+        """Whether this process can go on with the pass; a fork has no workers."""
+        return True
+
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import multiprocessing
+import os
 import queue
 import time
 import weakref
@@ -32,8 +33,16 @@ def _make_fetcher(
     return _DatasetKind.create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last)
 
 
-def _stop_workers(processes: list[Any], index_queues: list[Any], result_queue: Any) -> None:
-    """Ends all workers: asks first, then insists. Safe to call more than once."""
+def _stop_workers(
+    owner: int, processes: list[Any], index_queues: list[Any], result_queue: Any
+) -> None:
+    """Ends all workers: asks first, then insists. Safe to call more than once.
+
+    A fork of the process that started them (``owner``) has a copy of the loader but not of the
+    workers, and leaves them alone.
+    """
+    if os.getpid() != owner:
+        return
     for index_queue in index_queues:
         try:
             index_queue.put(None)
@@ -70,9 +79,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._index_queues = [context.Queue() for _ in range(self._num_workers)]
         self._workers: list[Any] = []
         self._receiver = Receiver()
+        self._owner_pid = os.getpid()
         self._finalizer = weakref.finalize(
-            self, _stop_workers, self._workers, self._index_queues, self._result_queue
-        )
+            self, _stop_workers, self._owner_pid, self._workers, self._index_queues,
+            self._result_queue,
+        )  # fmt: skip
         for worker_id in range(self._num_workers):
             self._workers.append(self._launch(context, worker_id, loader.worker_init_fn))
         self._reset(loader, first_iter=True)
@@ -103,6 +114,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         )
         process.start()
         return process
+
+    def _has_workers(self) -> bool:
+        return os.getpid() == self._owner_pid
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         super()._reset(loader, first_iter)
@@ -176,6 +190,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _take(self) -> Any:
         """The next batch to hand out, waiting for it if need be."""
+        if not self._has_workers():
+            raise RuntimeError(
+                f"DataLoader: this pass belongs to the process {self._owner_pid} that began it, "
+                f"not to its fork {os.getpid()}; call iter(loader) for a pass of one's own"
+            )
         while self._owner:
             while self._in_order and self._due < self._sent and self._due not in self._owner:
                 self._due += 1  # a request that a used-up worker left unanswered

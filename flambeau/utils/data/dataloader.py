@@ -203,7 +203,7 @@ class DataLoader(Generic[_T_co]):
     def __iter__(self) -> _BaseDataLoaderIter:
         if not (self.persistent_workers and self.num_workers > 0):
             return self._get_iterator()
-        if self._iterator is None:
+        if self._iterator is None or not self._iterator._has_workers():
             self._iterator = self._get_iterator()
         else:
             self._iterator._reset(self)
