@@ -511,6 +511,17 @@ bool will_refuse(const PointwiseKernel& k, const Tensor* const* inputs) {
   return std::find(p, p + x.numel(), 0) != p + x.numel();
 }
 
+// Whether a tensor of out= would show what the loop computed beyond the dtype of the result, which
+// wraps or rounds: loops of small integers and halves compute in wider types.
+bool holds_more(const PointwiseKernel& k, DType computed, const Tensor* const* outs) {
+  const DType loop = kComputeDType[int(compute_type(k, computed))];
+  for (int i = 0; i < k.outputs; ++i) {
+    const DType result = result_dtype(k.results[i], computed);
+    if (outs[i]->dtype() != result && result_dtype(k.results[i], loop) != result) return true;
+  }
+  return false;
+}
+
 // Writes into tensors of the right shape.
 void write_into(const PointwiseKernel& k, DType computed, const Ints& shape,
                 const Tensor* const* inputs, Params params, const Tensor* outs) {
@@ -581,7 +592,7 @@ void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params,
     if (!resized) check_overlaps(*out, in, k.inputs);
     targets[i++] = *out;
   }
-  bool apart = will_refuse(k, in);
+  const bool apart = will_refuse(k, in) || holds_more(k, computed, outs.begin());
   if (apart) pointwise_many(k, inputs, params, results);
   for (int j = 0; j < k.outputs; ++j) resize_output(targets[j], shape, k.name);
   if (apart)

@@ -351,3 +351,32 @@ def test_masks_of_two_kinds():
     with pytest.warns(UserWarning, match="of different dtypes"):
         torch.nn.TransformerEncoderLayer(4, 2, 8)(x, src_mask=added, src_key_padding_mask=hidden)
     m(x, x, x, key_padding_mask=hidden, attn_mask=added.bool())
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("to", ["int64", "float64", "float32", "complex64", "float16"])
+@pytest.mark.parametrize("kind", ["uint8", "int8", "int16", "int32", "float16", "bfloat16"])
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "neg", "square", "addcmul", "add by 3"])
+def test_out_does_not_change_what_is_computed(op, kind, to, compiled):
+    kind, to = getattr(torch, kind), getattr(torch, to)
+    if kind.is_floating_point and not (to.is_floating_point or to.is_complex):
+        return
+    if compiled and (op not in ("add", "neg") or to == torch.complex64):
+        return
+    top = torch.finfo(kind).max if kind.is_floating_point else torch.iinfo(kind).max
+    x = torch.tensor([top, 3, 7, top // 2], dtype=torch.float64).to(kind)
+    y = torch.tensor([top, 7, 3, 9], dtype=torch.float64).to(kind)
+    f = {
+        "add by 3": lambda x, y, **kw: torch.add(x, 3, **kw),
+        "addcmul": lambda x, y, **kw: torch.addcmul(x, y, y, **kw),
+    }.get(op, getattr(torch, op, None))
+    if op in ("neg", "square"):
+        f = {"neg": lambda x, y, **kw: torch.neg(x, **kw),
+             "square": lambda x, y, **kw: torch.square(x, **kw)}[op]  # fmt: skip
+
+    def call(x, y, out):
+        return f(x, y, out=out)
+
+    call = torch.compile(call) if compiled else call
+    got = call(x, y, torch.empty(4, dtype=to))
+    assert torch.equal(got, f(x, y).to(to)), (got, f(x, y))
