@@ -39,6 +39,17 @@ _PROFILES: dict[str, dict[str, Any]] = {
 }
 
 
+def _count(name: str, value: Any) -> int:
+    """A whole number, also written as one of another type."""
+    try:
+        whole = int(value)
+        if whole == (float(value) if isinstance(value, str) else value) and whole >= 0:
+            return whole
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"set_printoptions: {name} is a whole number of at least 0, got {value!r}")
+
+
 def set_printoptions(
     precision: int | None = None,
     threshold: float | None = None,
@@ -59,6 +70,9 @@ def set_printoptions(
         sci_mode: force scientific notation on or off; None, also when it is left out, lets the
             values decide.
 
+    Raises:
+        ValueError: a number of digits, elements or columns that is not whole.
+
     Example:
         >>> set_printoptions(precision=2)
         >>> fb.tensor([1.12345])
@@ -72,7 +86,9 @@ def set_printoptions(
         "linewidth": linewidth,
     }
     chosen = dict(_PROFILES.get(profile, {})) if profile is not None else {}
-    chosen.update({name: value for name, value in given.items() if value is not None})
+    for name, value in given.items():
+        if value is not None:
+            chosen[name] = value if name == "threshold" else _count(name, value)
     for name, value in chosen.items():
         setattr(PRINT_OPTS, name, value)
     PRINT_OPTS.sci_mode = sci_mode

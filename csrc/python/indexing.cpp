@@ -136,7 +136,7 @@ class Indexer {
       return;
     }
     // A tuple, for reading a part may run Python code that would change a list.
-    PyRef parts = checked(PySequence_Tuple(key));
+    PyRef parts = readable(checked(PySequence_Tuple(key)));
     Py_ssize_t n = PyTuple_GET_SIZE(parts.get());
     int64_t given = 0;
     for (Py_ssize_t i = 0; i < n; ++i) given += dims_of(PyTuple_GET_ITEM(parts.get(), i));
@@ -149,6 +149,25 @@ class Indexer {
   const OptTensors& indices() const { return indices_; }
 
  private:
+  static bool is_array(PyObject* o) {
+    return PyList_Check(o) || PyTuple_Check(o) || is_ndarray(o);
+  }
+  // The parts with arrays and lists as tensors: a mask stands for as many dims as it has.
+  static PyRef readable(PyRef parts) {
+    const Py_ssize_t n = PyTuple_GET_SIZE(parts.get());
+    Py_ssize_t i = 0;
+    while (i < n && !is_array(PyTuple_GET_ITEM(parts.get(), i))) ++i;
+    if (i == n) return parts;
+    PyRef made = checked(PyTuple_New(n));
+    for (i = 0; i < n; ++i) {
+      PyObject* o = PyTuple_GET_ITEM(parts.get(), i);
+      PyRef part = !is_array(o)    ? PyRef::borrow(o)
+                   : is_ndarray(o) ? checked(wrap(tensor_from_numpy(o, false)))
+                                   : checked(wrap(index_tensor(o)));
+      PyTuple_SET_ITEM(made.get(), i, part.release());
+    }
+    return made;
+  }
   static int64_t dims_of(PyObject* o) {  // how many dims of x a part stands for
     if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o)) return 0;
     if (is_tensor(o)) {

@@ -426,3 +426,53 @@ def _cond_of_inverse(A: Tensor, size: Tensor, order: float) -> Tensor:
     inverse, info = linalg_inv_ex(A)
     value = size * linalg_matrix_norm(inverse, order)
     return value.masked_fill(info != 0, inf)
+
+
+# Norms of what lies at one place of a dim ---------------------------------------------------------
+
+
+@composite(namespaces=("torch",), method=False)
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """Norms over all dims but one, which stays; over all of them where `dim` is -1.
+
+    Args:
+        v: any shape
+        pow: the order of the norm
+        dim: from 0, or -1
+
+    Returns:
+        (1, ..., n, ..., 1) with n the size of `dim`, or no dims.
+
+    >>> torch.norm_except_dim(torch.ones(2, 4))
+    tensor([[2.],
+            [2.]])
+    """
+    if dim == -1:
+        return linalg_vector_norm(v, float(pow))
+    d = wrap_dim(dim, v.ndim)
+    others = [k for k in range(v.ndim) if k != d]
+    if len(others) == 0:
+        return v.abs()
+    return linalg_vector_norm(v, float(pow), others, True)
+
+
+@composite(namespaces=("torch",), method=False)
+def _weight_norm_interface(v: Tensor, g: Tensor, dim: int = 0) -> Tuple[Tensor, Tensor]:
+    """`_weight_norm`, and the norms of `v`.
+
+    >>> torch._weight_norm_interface(torch.ones(1, 4), torch.ones(1, 1))[1]
+    tensor([[2.]])
+    """
+    norms = norm_except_dim(v, 2, dim)
+    return v * (g / norms), norms
+
+
+@composite(namespaces=("torch",), method=False)
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """A weight of direction `v` and sizes `g` along `dim` (Salimans and Kingma 2016).
+
+    >>> torch._weight_norm(torch.ones(1, 4), torch.ones(1, 1))
+    tensor([[0.5000, 0.5000, 0.5000, 0.5000]])
+    """
+    weight, _ = _weight_norm_interface(v, g, dim)
+    return weight

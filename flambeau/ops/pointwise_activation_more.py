@@ -225,7 +225,7 @@ def _logsigmoid(input: Tensor) -> Tensor:
     return s.logsigmoid(input)
 
 
-@pointwise(promote="float", dtypes="bif", namespaces=("nn.functional",), inplace=False)
+@pointwise(promote="float", dtypes="bifc", namespaces=("nn.functional",), inplace=False)
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|).
 
@@ -235,7 +235,7 @@ def softsign(input: Tensor) -> Tensor:
     return input / (1 + s.abs(input))
 
 
-@pointwise(promote="float", dtypes="if", namespaces=("nn.functional",), inplace=False)
+@pointwise(promote="float", dtypes="ifc", namespaces=("nn.functional",), inplace=False)
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x).
 

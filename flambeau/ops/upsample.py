@@ -124,6 +124,43 @@ def _grid_sample_backward(
     )
 
 
+@_grid_sample_backward.vjp
+def _(g0, g1, grad, input, grid, mode, padding, align_corners):
+    a, b, c = _grid_sample_twice(g0, g1, grad, input, grid, mode, padding, align_corners)
+    return a, b, c
+
+
+@structured(kernel="grid_sample_twice", namespaces=(), out=False)
+def _grid_sample_twice(
+    by_input: Tensor, by_grid: Tensor, grad: Tensor, input: Tensor, grid: Tensor, mode: int,
+    padding: int, align_corners: bool,
+) -> Tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Cotangents of `grad`, `input` and `grid` of `_grid_sample_backward`."""
+    return (
+        empty(grad.shape, dtype=grad.dtype, like=grad),
+        empty(input.shape, dtype=input.dtype, like=input),
+        empty(grid.shape, dtype=grid.dtype, like=grid),
+    )
+
+
+@_grid_sample_twice.vmap
+def _(
+    by_input, by_grid, grad, input, grid, mode, padding, align_corners,
+    by_input_b, by_grid_b, grad_b, input_b, grid_b, batch,
+):  # fmt: skip
+    a, b, c = _grid_sample_twice(
+        _folded(by_input, by_input_b, batch),
+        _folded(by_grid, by_grid_b, batch),
+        _folded(grad, grad_b, batch),
+        _folded(input, input_b, batch),
+        _folded(grid, grid_b, batch),
+        mode,
+        padding,
+        align_corners,
+    )
+    return _unfolded(a, batch), _unfolded(b, batch), _unfolded(c, batch)
+
+
 @_grid_sample_backward.vmap
 def _(grad, input, grid, mode, padding, align_corners, grad_b, input_b, grid_b, batch):
     a, b = _grid_sample_backward(

@@ -239,3 +239,36 @@ def test_windows_with_a_wrong_number_of_sizes(lists):
             for call in refused:
                 with pytest.raises((RuntimeError, ValueError)):
                     call(x)
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode, axes", [("bilinear", 2), ("bilinear", 3), ("nearest", 2),
+                                        ("bicubic", 2)])  # fmt: skip
+def test_second_derivatives_of_sampling(mode, axes, padding, align):
+    torch.manual_seed(0)
+    image = torch.randn(2, 2, *[3] * axes, dtype=torch.float64, requires_grad=True)
+    # Away from pixels and borders, where the slopes jump; some points lie outside.
+    inside = torch.rand(2, *[2] * axes, axes, dtype=torch.float64) * 0.2 + 0.12
+    grid = (inside * torch.randn(inside.shape).sign() * 3).requires_grad_()
+
+    def f(image, grid):
+        return F.grid_sample(image, grid, mode=mode, padding_mode=padding, align_corners=align)
+
+    assert torch.autograd.gradgradcheck(f, (image, grid), atol=1e-4)
+    assert torch.autograd.gradgradcheck(lambda x: f(x, grid.detach()), (image,))
+    assert torch.autograd.gradgradcheck(lambda x: f(image.detach(), x), (grid,), atol=1e-4)
+
+
+def test_second_derivatives_of_sampling_under_vmap():
+    torch.manual_seed(0)
+    image = torch.randn(3, 1, 1, 4, 4, dtype=torch.float64)
+    grid = torch.rand(3, 1, 2, 2, 2, dtype=torch.float64) * 1.2 - 0.6
+
+    def f(image, grid):
+        value = lambda image: F.grid_sample(image, grid, align_corners=False).pow(3).sum()  # noqa: E731
+        return torch.func.grad(lambda image: torch.func.grad(value)(image).pow(2).sum())(image)
+
+    got = torch.func.vmap(f)(image, grid)
+    want = torch.stack([f(i, g) for i, g in zip(image, grid, strict=True)])
+    assert torch.allclose(got, want)

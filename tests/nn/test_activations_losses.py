@@ -204,3 +204,16 @@ def test_adaptive_log_softmax():
         layer(x, target + 5)
     with pytest.raises(ValueError, match="sorted in an increasing order"):
         nn.AdaptiveLogSoftmaxWithLoss(8, 12, [7, 3])
+
+
+@pytest.mark.parametrize("dtype", [fb.complex64, fb.complex128])
+def test_of_complex_numbers(dtype):
+    z = np.array([1 + 2j, -3j, 0.5, -1 - 0.25j])
+    x = fb.tensor(z, dtype=dtype)
+    close = {"rtol": 0, "atol": 5e-7 if dtype == fb.complex64 else 1e-15}
+    np.testing.assert_allclose(nn.functional.softsign(x).numpy(), z / (1 + abs(z)), **close)
+    np.testing.assert_allclose(nn.functional.tanhshrink(x).numpy(), z - np.tanh(z), **close)
+    assert nn.Softsign()(x).dtype == dtype
+    if dtype == fb.complex128:
+        for f in (nn.functional.softsign, nn.functional.tanhshrink):
+            assert fb.autograd.gradcheck(f, (x.requires_grad_(),))

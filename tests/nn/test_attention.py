@@ -205,7 +205,9 @@ def test_what_sees_no_key_weighs_nothing(kind, dtype):
             module.train(grad)
             module.zero_grad()
             with fb.set_grad_enabled(grad):
-                y, w = module(x, x, x, attn_mask=mask, need_weights=need, average_attn_weights=False)
+                y, w = module(
+                    x, x, x, attn_mask=mask, need_weights=need, average_attn_weights=False
+                )
             if w is not None:
                 rows = w[0, 1] if kind == "head" else w[0, :, 1]
                 assert (rows == 0).all() and not w.isnan().any()

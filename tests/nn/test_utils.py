@@ -35,6 +35,17 @@ def params_with_grads():
 
 
 @pytest.mark.parametrize("foreach", [None, False])
+def test_empty_gradients_have_no_say(foreach):
+    for order, want in ((float("inf"), 3.0), (2.0, 5.0)):
+        params = [fb.zeros(n, requires_grad=True) for n in (0, 2)]
+        params[0].grad, params[1].grad = fb.zeros(0), fb.tensor([3.0, -3.0 if order > 9 else 4.0])
+        total = nn.utils.clip_grad_norm_(params, 1.0, norm_type=order, foreach=foreach)
+        assert total.item() == want
+        np.testing.assert_allclose(array(params[1].grad[0]), 3 / want, rtol=1e-5)
+    assert nn.utils.clip_grad_norm_(params[:1], 1.0, float("inf"), foreach=foreach).item() == 0
+
+
+@pytest.mark.parametrize("foreach", [None, False])
 def test_clip_by_norm(foreach):
     params = params_with_grads()
     total = nn.utils.clip_grad_norm_(params, 1.0, foreach=foreach)

@@ -102,3 +102,18 @@ def test_default_dtype_is_not_shown():
 
 def test_docstring_examples():
     assert doctest.testmod(ts, extraglobs={"set_printoptions": fb.set_printoptions}).failed == 0
+
+
+def test_options_are_whole_numbers():
+    x = fb.tensor([1.23456, 2.0])
+    for two in (2, 2.0, fb.tensor(2), "2"):
+        ts.set_printoptions(precision=two)
+        assert repr(x) == "tensor([1.23, 2.00])"
+    ts.set_printoptions(profile="default", linewidth=40.0, edgeitems=1.0, threshold=1.0)
+    assert repr(fb.arange(9)) == "tensor([0,  ..., 8])"
+    before = ts.get_printoptions()
+    for name in ("precision", "edgeitems", "linewidth"):
+        for bad in (2.5, -1, "two", [2]):
+            with pytest.raises(ValueError, match=f"set_printoptions: {name} is a whole number"):
+                ts.set_printoptions(**{name: bad})
+    assert ts.get_printoptions() == before

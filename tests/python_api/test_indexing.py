@@ -178,3 +178,27 @@ def test_assignment_of_other_objects():
         fb.zeros(3)[0] = [1]
     with pytest.raises(TypeError, match="does not support deleting"):
         del fb.zeros(3)[0]
+
+
+@pytest.mark.parametrize("made", [np.asarray, lambda m: m.tolist(), fb.tensor],
+                         ids=["array", "list", "tensor"])  # fmt: skip
+def test_masks_of_several_dims_beside_other_parts(made):
+    a = np.arange(24.0).reshape(2, 3, 4)
+    x = fb.tensor(a)
+    mask = np.array([[True, False, True], [False, False, True]])
+    m = made(mask)
+    for got, want in [
+        (x[m, ..., 0], a[mask, ..., 0]),
+        (x[m, 0], a[mask, 0]),
+        (x[m, ...], a[mask, ...]),
+        (x[m, ..., 1:3], a[mask, ..., 1:3]),
+        (x[None, m, ..., 0], a[mask, ..., 0][None]),
+        (x[..., made(np.array([True, False, True, True]))], a[..., [True, False, True, True]]),
+        (x.permute(2, 0, 1)[..., m], np.transpose(a, (2, 0, 1))[..., mask]),
+    ]:
+        np.testing.assert_array_equal(got.numpy(), want)
+    x[m, ..., 0] = -1
+    a[mask, ..., 0] = -1
+    np.testing.assert_array_equal(x.numpy(), a)
+    with pytest.raises(IndexError, match="too many indices"):
+        x[m, 0, 0]

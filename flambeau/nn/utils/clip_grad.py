@@ -6,6 +6,7 @@ A list of gradients is one call into the core.
 
 from __future__ import annotations
 
+import math
 import types
 import warnings
 from collections.abc import Iterable
@@ -57,6 +58,8 @@ def get_total_norm(
     """
     tensors = _as_list(tensors)
     norm_type = float(norm_type)
+    if norm_type == math.inf:
+        tensors = [t for t in tensors if t.numel()]  # what is empty has no largest entry
     if not tensors:
         return fb.tensor(0.0)
     norms: list[Tensor] = []
