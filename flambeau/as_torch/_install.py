@@ -18,7 +18,7 @@ from typing import Any, cast
 import flambeau
 from flambeau._ir.own import own_packages
 
-from . import _missing, _paths
+from . import _missing, _paths, _torchdata
 from ._face import Face, Ops
 from ._version import TorchVersion
 
@@ -161,7 +161,9 @@ def adopt(old: str, module: types.ModuleType) -> None:
 
 
 class Finder:
-    """Finds `torch.x` as our x, and sees to it that our modules are adopted when loaded."""
+    """Finds `torch.x` as our x, and sees to it that our modules are adopted when loaded; and
+    `torchdata.datapipes`.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: Any = None
@@ -170,20 +172,25 @@ class Finder:
         if top == _THEIRS:
             return self._theirs(fullname, rest)
         if top == _OURS and rest:
-            return self._ours(fullname, path, target)
+            spec = self._others(fullname, path, target)
+            if spec is not None and spec.loader is not None:
+                spec.loader = _Adopting(spec.loader)  # type: ignore[assignment]
+            return spec
+        if top == _torchdata.NAME:
+            real = None if rest else self._others(fullname, path, target)
+            return _torchdata.find_spec(fullname, real)
         return None
 
-    def _ours(
+    def _others(
         self, fullname: str, path: Sequence[str] | None, target: Any
     ) -> importlib.machinery.ModuleSpec | None:
+        """What is found without us."""
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
             if finder is self or find is None:
                 continue
             spec: importlib.machinery.ModuleSpec | None = find(fullname, path, target)
             if spec is not None:
-                if spec.loader is not None:
-                    spec.loader = _Adopting(spec.loader)  # type: ignore[assignment]
                 return spec
         return None
 
