@@ -2,7 +2,9 @@
 
 import doctest
 import importlib
+import pathlib
 import pkgutil
+import re
 
 import pytest
 
@@ -41,3 +43,14 @@ def test_every_public_pipe_has_an_example(package):
     assert module.__all__ == sorted(module.__all__)
     for name in module.__all__:
         assert ">>> " in getattr(module, name).__doc__, name
+
+
+def test_the_page_lists_all_pipes():
+    page = (pathlib.Path(__file__).parents[3] / "docs" / "datapipes.md").read_text()
+    named = set(re.findall(r"`(\w+)`", page))
+    kinds = (flambeau.utils.data.IterDataPipe, flambeau.utils.data.MapDataPipe)
+    functional = {name for kind in kinds for name in kind.functions}
+    refused = {name for name in functional if re.search("_by_(s3|ais|iopath)$|_rar$", name)}
+    classes = {*datapipes.iter.__all__, *datapipes.map.__all__}
+    classes -= {name for name in classes if name.startswith("IoPath") or name == "IterDataPipe"}
+    assert functional - refused | classes <= named

@@ -16,7 +16,18 @@ _COLLECTIONS = (list, tuple, set, frozenset, deque)
 #: types that hold no pipe, so that a list of a million of them is passed over at once
 _ATOMS = frozenset((int, float, complex, bool, str, bytes, bytearray, type(None), range, slice))
 #: what belongs to a pass, not to the pipe
-_OF_A_PASS = frozenset(("_pass", "_passes", "_run", "_fast_forward_iterator", "_made_at"))
+_OF_A_PASS = frozenset(
+    (
+        "_pass",
+        "_passes",
+        "_run",
+        "_resume",
+        "_drawn",
+        "_again",
+        "_fast_forward_iterator",
+        "_made_at",
+    )
+)
 
 
 class _Walk:
@@ -64,3 +75,17 @@ def connected_pipes(pipe: Any, only_datapipe: bool = True) -> list[Any]:
         if name not in _OF_A_PASS:
             walk.look(value, into_objects=not only_datapipe)
     return list(walk.found.values())
+
+
+def all_pipes(pipe: Any) -> list[Any]:
+    """Each pipe of a graph once, from the last to the sources."""
+    pipes: dict[int, Any] = {}
+
+    def collect(each: Any) -> None:
+        if id(each) not in pipes:
+            pipes[id(each)] = each
+            for source in connected_pipes(each):
+                collect(source)
+
+    collect(pipe)
+    return list(pipes.values())

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import time
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
 from ._notes import describe, note
+from ._snapshots import passed_over
 
 
 class _SnapshotState(Enum):
@@ -30,13 +32,15 @@ class _Pass:
     Attributes:
         count: elements handed out.
         stale: a newer pass has begun, so this one may not go on.
+        started: when it began, by the monotonic clock: what pipes drew later is of this pass.
     """
 
-    __slots__ = ("count", "stale")
+    __slots__ = ("count", "stale", "started")
 
     def __init__(self, count: int = 0) -> None:
         self.count = count
         self.stale = False
+        self.started = time.monotonic_ns()
 
 
 def begin_pass(pipe: Any) -> _Pass:
@@ -100,7 +104,10 @@ def _hooked_generator(func: Callable[..., Any]) -> Callable[..., Any]:
             return
         this = self._begin_pass()
         try:
-            for element in func(self):
+            elements = func(self)
+            if "_resume" in self.__dict__:
+                passed_over(self, elements, this)
+            for element in elements:
                 this.count += 1
                 yield element
                 if this.stale:
@@ -120,8 +127,12 @@ def _hooked_function(func: Callable[..., Any]) -> Callable[..., Any]:
         waiting = _forwarded(self)
         if waiting is not None:
             return waiting
-        iterator = func(self)
-        return _Watched(self, iterator, self._begin_pass())
+        started = time.monotonic_ns()
+        iterator, this = func(self), self._begin_pass()
+        this.started = started
+        if "_resume" in self.__dict__:
+            passed_over(self, iterator, this)
+        return _Watched(self, iterator, this)
 
     return __iter__
 
@@ -131,6 +142,8 @@ def watched(pipe: Any, iterator: Iterator[Any], this: _Pass) -> Iterator[Any]:
     try:
         if this.stale:
             raise pipe._invalidated()
+        if "_resume" in pipe.__dict__:
+            passed_over(pipe, iterator, this)
         for element in iterator:
             this.count += 1
             yield element

@@ -14,13 +14,20 @@ from typing import Any, ClassVar, Self, TypeVar
 from ..dataset import Dataset, IterableDataset
 from ._hook_iterator import _invalidated, _Pass, _SnapshotState, begin_pass, hooked
 from ._notes import creation_site
+from ._snapshots import put_back, state_of
 
 __all__ = ["DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe"]
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 _Hook = Callable[[Any], Any]
-_OF_AN_ITERATOR = ("_run", "_valid_iterator_id", "_snapshot_state", "_fast_forward_iterator")
+_OF_AN_ITERATOR = (
+    "_run",
+    "_drawn",
+    "_valid_iterator_id",
+    "_snapshot_state",
+    "_fast_forward_iterator",
+)
 
 
 class DataChunk(list[_T]):
@@ -202,6 +209,44 @@ class IterDataPipe(_Chaining, IterableDataset[_T_co]):
 
     def reset(self) -> None:
         """Called before each pass: a pipe that keeps state clears it here."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the pass over this pipe stands: plain data, as JSON can hold it.
+
+        Call it on the last pipe of a graph. The state holds how many elements were handed out and
+        the seeds that the random pipes of the graph have drawn for this pass. Seeds that they draw
+        later in it (`cycle` over a shuffle) are of the global generator, whose state is saved apart
+        (`torch.get_rng_state`); what an `in_memory_cache` holds is not part of the state.
+
+        Example:
+            >>> from flambeau.utils.data.datapipes.iter import IterableWrapper
+            >>> def graph():
+            ...     return IterableWrapper(range(6)).shuffle().batch(2)
+            >>> pipe = graph()
+            >>> elements = iter(pipe)
+            >>> _ = next(elements)
+            >>> state = pipe.state_dict()
+            >>> other = graph()
+            >>> other.load_state_dict(state)
+            >>> list(other) == list(elements)
+            True
+        """
+        return state_of(self)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Let the next iterator go on where the state was taken, in a graph of the same pipes.
+
+        It passes over the elements that were handed out, making them again: functions and sources
+        must give the same again. The pass after that begins from the start.
+
+        Args:
+            state: what `state_dict` returned.
+
+        Raises:
+            RuntimeError: the graph has other pipes; while iterating, the source has too few
+                elements.
+        """
+        put_back(self, state)
 
     def _begin_pass(self) -> _Pass:
         return begin_pass(self)

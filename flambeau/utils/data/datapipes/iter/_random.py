@@ -8,14 +8,31 @@ the global generator, unless `set_seed` gave one for this pass. The numbers are 
 from __future__ import annotations
 
 import random
+import time
+from collections import deque
 from collections.abc import Callable
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import flambeau as fb
 
 from ..datapipe import IterDataPipe
 
 _T_co = TypeVar("_T_co", covariant=True)
+
+
+#: passes whose draws are kept for a snapshot
+_REMEMBERED = 4096
+
+
+def drawn_since(drawn: Any, start: int) -> list[Any]:
+    """What was drawn at `start` or later, of (time, drawn) pairs."""
+    if drawn is None:
+        return []
+    if len(drawn) == drawn.maxlen and drawn[0][0] >= start:
+        raise RuntimeError(
+            f"state_dict: a random pipe has begun more than {drawn.maxlen} passes within this one"
+        )
+    return [value for time_, value in drawn if time_ >= start]
 
 
 def draw_seed() -> int:
@@ -38,6 +55,9 @@ def below(rng: random.Random, n: int) -> Callable[[], int]:
 class RandomIterDataPipe(IterDataPipe[_T_co]):
     """A pipe with a generator that is seeded at the start of each pass."""
 
+    _drawn: deque[tuple[int, int]] | None = None
+    _again: list[int] | None = None
+
     def __init__(self) -> None:
         self._enabled = True
         self._seed: int | None = None
@@ -55,7 +75,25 @@ class RandomIterDataPipe(IterDataPipe[_T_co]):
 
     def reset(self) -> None:
         if self._enabled:
-            if self._seed is None:
-                self._seed = draw_seed()
-            self._rng.seed(self._seed)
-            self._seed = None
+            self._rng.seed(self._next_seed())
+
+    def _next_seed(self) -> int:
+        if self._again:
+            seed = self._again.pop(0)
+        elif self._seed is not None:
+            seed = self._seed
+        else:
+            seed = draw_seed()
+        self._seed = None
+        if self._drawn is None:
+            self._drawn = deque(maxlen=_REMEMBERED)
+        self._drawn.append((time.monotonic_ns(), seed))
+        return seed
+
+    def _drawn_since(self, start: int) -> list[Any]:
+        """For a snapshot: the seeds of a pass that began then, and the one set for the next."""
+        return [drawn_since(self._drawn, start), self._seed, self._enabled]
+
+    def _draw_again(self, drawn: list[Any]) -> None:
+        seeds, self._seed, self._enabled = drawn
+        self._again = list(seeds)

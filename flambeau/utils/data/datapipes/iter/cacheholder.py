@@ -222,7 +222,7 @@ class OnDiskCacheHolderIterDataPipe(IterDataPipe[Any]):
 
 
 class _CachedFiles(IterDataPipe[str]):
-    """The paths of a cache: those made in this pass, then those that were there."""
+    """The paths of a cache in the order of the source; what another process makes comes last."""
 
     def __init__(self, todo: Any, holder: OnDiskCacheHolderIterDataPipe, timeout: float) -> None:
         self.todo = todo
@@ -243,6 +243,7 @@ class _CachedFiles(IterDataPipe[str]):
                 if current != entry:
                     self._finish(entry, made)
                     entry, made = current, []
+                    yield from self._ready()
                 made.append(path)
                 yield path
             self._finish(entry, made)
@@ -252,11 +253,18 @@ class _CachedFiles(IterDataPipe[str]):
             holder._run.promised.clear()
         for path in holder._run.cached:
             self._wait(path)
-            if os.path.exists(_list_name(path)):
-                with open(_list_name(path), encoding="utf-8") as file:
-                    yield from file.read().splitlines()
+            yield from _files_of(path)
+
+    def _ready(self) -> Iterator[str]:
+        """The files of entries before the present one, but of those that others are making: to wait
+        for them with a promise of one's own could be to wait for ever."""
+        holder = self.holder
+        seen, holder._run.cached = holder._run.cached, []
+        for path in seen:
+            if os.path.exists(holder._promise_name(path)):
+                holder._run.cached.append(path)
             else:
-                yield path
+                yield from _files_of(path)
 
     def _finish(self, entry: str, made: list[str]) -> None:
         """All files of an entry are there: note which, and let the others go on."""
@@ -281,6 +289,14 @@ class _CachedFiles(IterDataPipe[str]):
                     f"but file is not ready in {self.timeout} seconds."
                 )
             time.sleep(_POLL_SECONDS)
+
+
+def _files_of(path: str) -> list[str]:
+    """The files of an entry that is in the cache."""
+    if not os.path.exists(_list_name(path)):
+        return [path]
+    with open(_list_name(path), encoding="utf-8") as file:
+        return file.read().splitlines()
 
 
 def _whole(stream: Any, empty: Any) -> Any:
@@ -327,7 +343,7 @@ class EndOnDiskCacheHolderIterDataPipe(IterDataPipe[Any]):
         timeout: seconds to wait for an entry that another process makes.
 
     Returns:
-        A pipe of paths: those made in this pass, then those that were there.
+        A pipe of paths in the order of the source; what another process makes comes last.
 
     Raises:
         ValueError: two functions of paths.

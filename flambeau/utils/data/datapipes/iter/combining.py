@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from .._decorator import functional_datapipe
 from ..datapipe import IterDataPipe
 from ..utils.common import length_like
+from ._random import drawn_since
 from .splitting import (
     DemultiplexerIterDataPipe,
     ForkerIterDataPipe,
@@ -219,6 +222,25 @@ class SampleMultiplexerDataPipe(IterDataPipe[_T_co]):
         total = sum(pipes_to_weights_dict.values())
         self.pipes_and_weights = [(p, w / total) for p, w in pipes_to_weights_dict.items()]
         self.random = random.Random() if seed is None else random.Random(seed)
+
+    _drawn: deque[tuple[int, Any]] | None = None
+    _again: list[Any] | None = None
+
+    def reset(self) -> None:
+        if self._again:
+            version, numbers, gauss = self._again.pop(0)
+            self.random.setstate((version, tuple(numbers), gauss))
+        if self._drawn is None:
+            self._drawn = deque(maxlen=64)
+        self._drawn.append((time.monotonic_ns(), self.random.getstate()))
+
+    def _drawn_since(self, start: int) -> list[Any]:
+        """For a snapshot: the generator's states at the start of passes; the last, if none."""
+        states = drawn_since(self._drawn, start) or [self.random.getstate()]
+        return [[version, list(numbers), gauss] for version, numbers, gauss in states]
+
+    def _draw_again(self, drawn: list[Any]) -> None:
+        self._again = list(drawn)
 
     def __iter__(self) -> Iterator[_T_co]:
         sources = [(iter(pipe), weight) for pipe, weight in self.pipes_and_weights]

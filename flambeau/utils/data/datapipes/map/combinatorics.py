@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from ..datapipe import MapDataPipe
-from ..iter._random import RandomIterDataPipe, draw_seed
+from ..iter._random import RandomIterDataPipe
 from ..utils.common import length_like
 
 __all__ = ["ShufflerIterDataPipe"]
@@ -37,12 +37,6 @@ class ShufflerIterDataPipe(RandomIterDataPipe[_T_co]):
         super().__init__()
         self.datapipe = datapipe
         self.indices = list(range(len(datapipe))) if indices is None else indices
-
-    def reset(self) -> None:
-        if self._enabled and self._seed is None:
-            self._seed = draw_seed()
-        self._rng.seed(self._seed)
-        self._seed = None
 
     def __iter__(self) -> Iterator[_T_co]:
         order = self.indices
