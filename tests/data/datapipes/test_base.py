@@ -389,6 +389,63 @@ def test_a_graph_is_put_back():
         restore(pipe, 11)
 
 
+# splitting -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        lambda pipe: pipe.fork(2, buffer_size=4),
+        lambda pipe: pipe.demux(2, lambda x: 0 if x >= 5 else 1, buffer_size=4),
+        lambda pipe: pipe.round_robin_demux(2, buffer_size=4),
+        lambda pipe: pipe.map(lambda x: (x, x)).unzip(2, buffer_size=4),
+    ],
+)
+def test_an_overflow_is_one_of_all_children(split):
+    a, b = split(IterableWrapper(range(20)))
+    for pipe in (a, b):
+        with pytest.raises(BufferError, match="buffer overflow, buffer size 4 is insufficient"):
+            list(pipe)
+    with pytest.warns(UserWarning, match="not exhausted"):
+        assert next(iter(b)) in (0, 1), "a new generation begins from the start"
+
+
+def test_unlimited_buffers_are_warned_of():
+    with pytest.warns(UserWarning, match="Unlimited buffer size is set for `demux`"):
+        a, b = IterableWrapper(range(3000)).demux(2, lambda x: x % 2, buffer_size=-1)
+    assert len(list(a)) == len(list(b)) == 1500
+    with pytest.warns(UserWarning, match="Unlimited buffer size is set for `fork`"):
+        a, b = IterableWrapper(range(3000)).fork(2, buffer_size=-1)
+    assert list(a) == list(b)
+
+
+def test_generations_of_children():
+    a, b = IterableWrapper(range(10)).fork(2)
+    assert list(a) == list(b) == list(range(10))
+    assert list(a) == list(b) == list(range(10)), "no warning: all had been read"
+    list(a)
+    with pytest.warns(UserWarning, match="Some child DataPipes are not exhausted"):
+        assert list(a) == list(range(10))
+    assert list(b) == list(range(10))
+    of_a, of_b = iter(a), iter(b)
+    next(of_a), next(of_b)
+    with pytest.warns(UserWarning, match="not exhausted"):
+        again = iter(a)
+    for old in (of_a, of_b):
+        with pytest.raises(RuntimeError, match="created from one of the ChildDataPipes of _Forker"):
+            next(old)
+    assert list(iter(b)) == list(again)
+
+
+def test_a_child_that_is_left_holds_nothing():
+    a, b = IterableWrapper(range(5000)).fork(2)
+    elements = iter(a)
+    other = iter(b)
+    next(elements), next(other)
+    del elements
+    assert len(list(other)) == 4999
+
+
 # checks ----------------------------------------------------------------------------------------
 
 

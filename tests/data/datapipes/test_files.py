@@ -207,16 +207,13 @@ def test_what_is_no_archive(load):
 
 
 @pytest.mark.parametrize(
-    ("path", "content"),
-    [
-        ("a.gz", gzip.compress(b"abc")),
-        ("a.b.xz", lzma.compress(b"abc")),
-        ("a.bz2", bz2.compress(b"abc")),
-    ],
+    ("path", "compress"),
+    [("a.gz", gzip.compress), ("a.b.xz", lzma.compress), ("a.bz2", bz2.compress)],
 )
 @pytest.mark.parametrize("name", ["decompress", "extract"])
-def test_decompress(path, content, name):
-    pipe = getattr(W([(path, StreamWrapper(io.BytesIO(content)))]), name)()
+def test_decompress(path, compress, name):
+    stream = StreamWrapper(io.BytesIO(compress(b"abc")))
+    pipe = getattr(W([(path, stream)]), name)()
     assert [(p, s.read()) for p, s in pipe] == [(path, b"abc")]
 
 
@@ -622,3 +619,42 @@ def test_a_prefetcher_pauses_and_is_shut_down():
     assert next(iterator) == 1
     pipe.shutdown()
     assert len(list(iterator)) <= 6
+
+
+def test_threads_of_a_user():
+    started, names = [], set()
+    pipe = IterableWrapper(range(20)).threadpool_map(
+        lambda x: names.add(threading.current_thread().name) or x,
+        max_workers=3,
+        thread_name_prefix="mine",
+        initializer=started.append,
+        initargs=(1,),
+    )
+    assert list(pipe) == list(range(20))
+    assert started == [1, 1, 1] and names <= {"mine_0", "mine_1", "mine_2"}
+    pipe = IterableWrapper([1, 2]).threadpool_map(abs, initializer=int, initargs=("x",))
+    with pytest.raises(ValueError, match="invalid literal"):
+        list(pipe)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        list(IterableWrapper([1]).threadpool_map(abs, other=1))
+
+
+def test_calls_in_threads_run_at_once_and_their_errors_arrive():
+    together = threading.Barrier(4, timeout=20)
+    pipe = IterableWrapper(range(8)).threadpool_map(
+        lambda x: together.wait() >= 0 and x, max_workers=4
+    )
+    assert list(pipe) == list(range(8))
+    calls = []
+
+    def slow(x):
+        calls.append(x)
+        time.sleep(0.01)
+        return 1 // (x - 3)
+
+    elements = iter(IterableWrapper(range(1000)).threadpool_map(slow, max_workers=2))
+    assert [next(elements) for _ in range(3)] == [-1, -1, -1]
+    with pytest.raises(ZeroDivisionError):
+        next(elements)
+    assert len(calls) < 100, "what waited is not called"
+    assert not any(t.name.startswith("threadpool_map") for t in threading.enumerate())

@@ -13,7 +13,7 @@ import warnings
 import pytest
 
 import flambeau as fb
-from flambeau.utils.data import DataChunk, MapDataPipe, RandomSampler
+from flambeau.utils.data import DataChunk, IterDataPipe, MapDataPipe, RandomSampler
 from flambeau.utils.data.datapipes import iter as iterable
 from flambeau.utils.data.datapipes import map as mapped
 from flambeau.utils.data.datapipes.iter import IterableWrapper as W
@@ -102,6 +102,17 @@ ITER_VALUES = {
         (
             lambda: text().parse_csv_as_dict(skip_lines=1, return_path=True),
             [("f.csv", {"1": "3", "2": "4"})],
+        ),
+        (
+            lambda: text("a,b\n1\n\n1,2,3,4\n").parse_csv_as_dict(),
+            [{"a": "1", "b": None}, {"a": "1", "b": "2", None: ["3", "4"]}],
+        ),
+        (lambda: text("").parse_csv_as_dict(), []),
+        (
+            lambda: text("1,2,3\n4\n").parse_csv_as_dict(
+                fieldnames=["x", "y"], restval=0, restkey="z"
+            ),
+            [{"x": "1", "y": "2", "z": ["3"]}, {"x": "4", "y": 0}],
         ),
     ],
     "CSVParser": [
@@ -431,7 +442,8 @@ ITER_VALUES = {
     "Slicer": [
         (lambda: rows().slice(0, 2), [("a", 1), ("b", 3)]),
         (lambda: W([[0, 1, 2, 3]]).slice(0, None, 2), [[0, 2]]),
-        (lambda: rows().slice([0, 2]), [("a", [2]), ("b", [4])]),
+        (lambda: rows().slice([2, 0, 2]), [("a", [2]), ("b", [4])]),
+        (lambda: quiet(lambda: list(W([(0, 1), [5]]).slice([1, 0]))), [(0, 1), [5]]),
         (lambda: dicts().slice("x"), [{"x": 1}, {"x": 3}]),
         (lambda: dicts().slice(["x"]), [{"x": 1}, {"x": 3}]),
         (lambda: [len(rows().slice(0))], [2]),
@@ -702,6 +714,29 @@ def test_values_of_map_style(make, expected):
 def test_errors(make, error, text):
     with pytest.raises(error, match=text):
         make()
+
+
+@pytest.mark.parametrize("make", [make for make, _ in itertools.chain(*ITER_VALUES.values())])
+def test_stopped_at_every_element_and_put_back(make):
+    """Each pipe of the table above gives the rest, whatever has been drawn in between."""
+
+    def again():
+        fb.manual_seed(0)
+        return quiet(make)
+
+    pipe = again()
+    if not isinstance(pipe, IterDataPipe):
+        return  # several pipes, or numbers
+    for stop in range(1, len(list(pipe)) + 1):
+        pipe = again()
+        elements = iter(pipe)
+        for _ in range(stop):
+            next(elements)
+        state, rest = json.loads(json.dumps(pipe.state_dict())), list(elements)
+        other = again()
+        other.load_state_dict(state)
+        fb.manual_seed(stop)
+        assert list(other) == rest
 
 
 #: pipes of files, archives, networks and packages: see test_files.py and test_packages.py

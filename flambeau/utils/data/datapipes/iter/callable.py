@@ -16,9 +16,9 @@ from ..utils.common import (
     _check_unpickable_fn,
     length_like,
     on_columns,
+    on_sample,
     single_column,
     validate_input_col,
-    with_column,
 )
 
 __all__ = ["CollatorIterDataPipe", "FlatMapperIterDataPipe", "MapperIterDataPipe"]
@@ -66,14 +66,8 @@ class MapperIterDataPipe(IterDataPipe[_T_co]):
         self.output_col = single_column(input_col, output_col)
         validate_input_col(fn, input_col)
 
-    def _apply_fn(self, data: Any) -> Any:
-        if self.input_col is None:
-            return self.fn(data)
-        result = on_columns(self.fn, self.input_col)(data)
-        return with_column(data, result, self.input_col, self.output_col)
-
     def __iter__(self) -> Iterator[_T_co]:
-        apply = self.fn if self.input_col is None else self._apply_fn
+        apply = on_sample(self.fn, self.input_col, self.output_col)
         for data in self.datapipe:
             yield apply(data)
 

@@ -64,6 +64,13 @@ def _kept(item: Any, keep: Any) -> Any:
     return tuple(kept) if isinstance(item, tuple) else kept
 
 
+def _places(indices: Any) -> tuple[list[int], float]:
+    """The indices in their order in a sample, and how long one must be to have them all."""
+    if not isinstance(indices, list) or not all(type(i) is int and i >= 0 for i in indices):
+        return [], float("inf")
+    return sorted(set(indices)), max(indices, default=-1) + 1
+
+
 @functional_datapipe("drop")
 class DropperIterDataPipe(_Columns):
     """Samples without some columns (functional name: `drop`).
@@ -134,8 +141,12 @@ class SliceIterDataPipe(_Columns):
 
     def __iter__(self) -> Iterator[Any]:
         index = self.index
+        places, enough = _places(index)
         for item in self.datapipe:
-            if not isinstance(item, tuple | list | dict):
+            cls = type(item)
+            if (cls is tuple or cls is list) and len(item) >= enough:
+                yield cls([item[i] for i in places])
+            elif not isinstance(item, tuple | list | dict):
                 _not_iterable()
                 yield item
             elif isinstance(index, list):

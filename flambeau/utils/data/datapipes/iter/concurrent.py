@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
+import queue
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from .._decorator import functional_datapipe
@@ -19,6 +22,7 @@ from ..utils.common import (
     _check_unpickable_fn,
     length_like,
     on_columns,
+    on_sample,
     single_column,
     validate_input_col,
     with_column,
@@ -83,6 +87,81 @@ class BatchMapperIterDataPipe(IterDataPipe[Any]):
         raise TypeError(f"{type(self).__name__}'s length relies on the output of its function.")
 
 
+class _Task:
+    """A sample, then what became of it; the lock is let go when that is there."""
+
+    __slots__ = ("done", "error", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.error: BaseException | None = None
+        self.done = threading.Lock()
+        self.done.acquire()
+
+    def result(self) -> Any:
+        self.done.acquire()
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class _Threads:
+    """Threads that apply one function. A task costs a lock; a Future costs several, and more."""
+
+    def __init__(
+        self,
+        apply: Callable[[Any], Any],
+        max_workers: int | None,
+        thread_name_prefix: str = "threadpool_map",
+        initializer: Callable[..., Any] | None = None,
+        initargs: tuple[Any, ...] = (),
+    ) -> None:
+        self._apply = apply
+        self._most = max_workers or min(32, (os.cpu_count() or 1) + 4)
+        self._prefix = thread_name_prefix
+        self._initializer, self._initargs = initializer, initargs
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._stopped = False
+
+    def submit(self, data: Any) -> _Task:
+        task = _Task(data)
+        self._tasks.put(task)
+        if len(self._threads) < self._most:
+            name = f"{self._prefix}_{len(self._threads)}"
+            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return task
+
+    def _run(self) -> None:
+        failed: BaseException | None = None
+        if self._initializer is not None:
+            try:
+                self._initializer(*self._initargs)
+            except BaseException as error:
+                failed = error
+        take, apply = self._tasks.get, self._apply
+        while (task := take()) is not None:
+            try:
+                if failed is not None:
+                    raise failed
+                if not self._stopped:
+                    task.value = apply(task.value)
+            except BaseException as error:
+                task.error = error
+            task.done.release()
+            task = None
+
+    def stop(self) -> None:
+        """Let calls that run end; those that wait are not made."""
+        self._stopped = True
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
 @functional_datapipe("threadpool_map")
 class ThreadPoolMapperIterDataPipe(IterDataPipe[Any]):
     """Each sample after a function that runs in threads (functional name: `threadpool_map`).
@@ -94,7 +173,8 @@ class ThreadPoolMapperIterDataPipe(IterDataPipe[Any]):
         output_col: as for `map`.
         scheduled_tasks: samples that are ahead of the one handed out.
         max_workers: threads.
-        **threadpool_kwargs: more arguments of `ThreadPoolExecutor`.
+        **threadpool_kwargs: `thread_name_prefix`, `initializer` and `initargs`, as
+            `ThreadPoolExecutor` takes them.
 
     Raises:
         ValueError: `scheduled_tasks` or `max_workers` is not positive; the columns are wrong.
@@ -129,24 +209,19 @@ class ThreadPoolMapperIterDataPipe(IterDataPipe[Any]):
         self.output_col = single_column(input_col, output_col)
         validate_input_col(fn, input_col)
 
-    def _apply_fn(self, data: Any) -> Any:
-        if self.input_col is None:
-            return self.fn(data)
-        result = on_columns(self.fn, self.input_col)(data)
-        return with_column(data, result, self.input_col, self.output_col)
-
     def __iter__(self) -> Iterator[Any]:
-        executor = ThreadPoolExecutor(max_workers=self.max_workers, **self.threadpool_kwargs)
+        apply = on_sample(self.fn, self.input_col, self.output_col)
+        threads = _Threads(apply, self.max_workers, **self.threadpool_kwargs)
         try:
-            tasks: deque[Future[Any]] = deque()
+            tasks: deque[_Task] = deque()
             for data in self.datapipe:
-                tasks.append(executor.submit(self._apply_fn, data))
+                tasks.append(threads.submit(data))
                 if len(tasks) > self.scheduled_tasks:
                     yield tasks.popleft().result()
             while tasks:
                 yield tasks.popleft().result()
         finally:
-            executor.shutdown(cancel_futures=True)
+            threads.stop()
 
     def __len__(self) -> int:
         return length_like(self, self.datapipe)

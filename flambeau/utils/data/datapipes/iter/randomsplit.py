@@ -5,6 +5,8 @@ Owns the draws, which are those of torchdata for a seed and the same in each pas
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import random
 from collections.abc import Hashable, Iterator
 from typing import Any
@@ -31,10 +33,13 @@ class _RandomSplitterIterDataPipe(IterDataPipe[Any]):
         """The key that each element belongs to, the same in each pass."""
         rng, keys = random.Random(self._seed), self.keys
         weights, left = list(self.norm_weights), self.total_length
-        places = {key: i for i, key in enumerate(keys)}
-        while True:
-            key = rng.choices(keys, weights)[0]
-            place = places[key]
+        draw, last = rng.random, len(keys) - 1
+        while True:  # as `rng.choices(keys, weights)` draws
+            bounds = list(itertools.accumulate(weights))
+            if bounds[-1] <= 0:
+                raise ValueError("random_split: the source has more elements than total_length")
+            place = bisect.bisect(bounds, draw() * bounds[-1], 0, last)
+            key = keys[place]
             weights[place] -= 1
             left -= 1
             if weights[place] < 0:
@@ -54,7 +59,7 @@ class _RandomSplitterIterDataPipe(IterDataPipe[Any]):
 
 
 def _normalised(weights: list[float], total: int) -> list[float]:
-    whole = sum(weights)
+    whole = sum(weights) or 1.0
     return [float(w) * total / whole for w in weights]
 
 

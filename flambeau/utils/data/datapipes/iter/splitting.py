@@ -39,6 +39,11 @@ class _Run:
         self.turn = 0
 
 
+def _overflown(text: str) -> Iterator[Any]:
+    raise BufferError(text)
+    yield
+
+
 class _Container(IterDataPipe[Any]):
     """What children share. A subclass says which elements a child gets."""
 
@@ -74,6 +79,12 @@ class _Container(IterDataPipe[Any]):
 
     def _share(self, run: _Run, child: int) -> Iterator[Any]:
         raise NotImplementedError
+
+    def _overflow(self, run: _Run, name: str) -> BufferError:
+        """The error, which the other children meet too: what they shared has come apart."""
+        text = f"{name} buffer overflow, buffer size {self.buffer_size} is insufficient."
+        run.source = _overflown(text)
+        return BufferError(text)
 
     def is_every_instance_exhausted(self) -> bool:
         """Whether nothing of the present generation is left to read."""
@@ -187,10 +198,7 @@ class _ForkerIterDataPipe(_Container):
                     if opened[i]:
                         queue.append(value)
                         if len(queue) > limit >= 0:
-                            raise BufferError(
-                                "ForkerIterDataPipe buffer overflow, buffer size "
-                                f"{limit} is insufficient."
-                            )
+                            raise self._overflow(run, "ForkerIterDataPipe")
             yield value if copy is None else copy(value)
 
 
@@ -278,10 +286,7 @@ class _DemultiplexerIterDataPipe(_Container):
                 waiting[place].append(value)
                 run.held += 1
                 if run.held > limit >= 0:
-                    raise BufferError(
-                        "DemultiplexerIterDataPipe buffer overflow, buffer size "
-                        f"{limit} is insufficient."
-                    )
+                    raise self._overflow(run, "DemultiplexerIterDataPipe")
             else:
                 run.ended = True
                 return
@@ -354,10 +359,7 @@ class _RoundRobinDemultiplexerIterDataPipe(_Container):
                 run.waiting[turn].append(value)
                 run.held += 1
                 if run.held > limit >= 0:
-                    raise BufferError(
-                        "RoundRobinDemultiplexerIterDataPipe buffer overflow, buffer size "
-                        f"{limit} is insufficient."
-                    )
+                    raise self._overflow(run, "RoundRobinDemultiplexerIterDataPipe")
             else:
                 run.ended = True
                 return

@@ -67,6 +67,21 @@ class _Lines(IterDataPipe[Any]):
                 file.close()
 
 
+def _by_name(rows: Iterator[list[str]]) -> Iterator[dict[Any, Any]]:
+    """What `csv.DictReader` makes of rows: empty ones are passed over, what is more than names is
+    under None, and what is less is None."""
+    names = next(rows, [])
+    count = len(names)
+    for row in rows:
+        if len(row) == count:
+            yield dict(zip(names, row, strict=True))
+        elif row:
+            named: dict[Any, Any] = dict(itertools.zip_longest(names, row[:count]))
+            if len(row) > count:
+                named[None] = row[count:]
+            yield named
+
+
 def _stripped(line: Any) -> Any:
     return line.strip("\r\n" if isinstance(line, str) else b"\r\n")
 
@@ -199,7 +214,9 @@ class CSVDictParserIterDataPipe(_Lines):
         self.fmtparams = fmtparams
 
     def _parsed(self, lines: Iterator[Any]) -> Iterator[Any]:
-        return csv.DictReader(lines, **self.fmtparams)
+        if self.fmtparams.keys() & {"fieldnames", "restkey", "restval"}:
+            return csv.DictReader(lines, **self.fmtparams)
+        return _by_name(csv.reader(lines, **self.fmtparams))
 
 
 @functional_datapipe("parse_json_files")

@@ -118,6 +118,14 @@ def with_column(data: Any, result: Any, input_col: Any, output_col: Any) -> Any:
     return tuple(data) if is_tuple else data
 
 
+def on_sample(fn: Callable[..., Any], input_col: Any, output_col: Any) -> Callable[[Any], Any]:
+    """`fn` as a function from sample to sample: it gets columns, and its result becomes one."""
+    if input_col is None:
+        return fn
+    apply = on_columns(fn, input_col)
+    return lambda sample: with_column(sample, apply(sample), input_col, output_col)
+
+
 def _check_unpickable_fn(fn: Any) -> None:
     """Check that a pipe is given a function.
 
