@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds what is handed out, into dist/: wheel.sh [sdist] [wheel] [check]. `sdist` is the source;
 # `wheel` is made from it, away from what lies about in a checkout, and carries the libraries that it
-# needs; `check` installs the newest of each into an empty environment of its own and runs
-# tests/installed.py there. Builds are made by pip, in the way of any user's, but for the compiler's
+# needs; `check` installs the newest of each into an empty environment of its own, runs
+# tests/installed*.py there, and holds lists of files to the sources', also of what the oldest build back
+# end packs that pyproject.toml admits. Builds are made by pip, in the way of any user's, but for the compiler's
 # cache: folders above a source do not enter its keys and build/release is the name everywhere, so that
 # what a checkout has compiled is not compiled again.
 
@@ -83,16 +84,42 @@ install_package() {
     pip_build "$work/tmp" "${quiet[@]}" --no-deps --no-build-isolation "$@"
 }
 
-# Runs the smoke test of an installed package, away from the checkout.
+# Runs the smoke tests of an installed package, away from the checkout.
 smoke() {
+    local script
     mkdir -p "$work/away"
-    (cd "$work/away" && "$work/$1/bin/python" -P "$ROOT/tests/installed.py")
+    for script in package_files installed installed_ways_in; do
+        (cd "$work/away" && "$work/$1/bin/python" -P "$ROOT/tests/$script.py")
+    done
+}
+
+# Packs the source, and Python's part of a wheel, with the oldest back end; the newest, which an install
+# of the source takes, has packed the rest. Without the index there is one back end only.
+oldest_back_end() {
+    local bound python="$work/oldest/bin/python"
+    bound="$(sed -n 's/^requires = \["scikit-build-core>=\(.*\)"\]$/\1/p' pyproject.toml)"
+    [ -n "$bound" ] || die "pyproject.toml names no oldest scikit-build-core"
+    empty_environment oldest
+    if ! "$python" -m pip install -q --disable-pip-version-check "scikit-build-core==$bound.0"; then
+        say "no scikit-build-core $bound.0 to be had, going on without"
+        return
+    fi
+    say "packing with scikit-build-core $bound.0"
+    rm -rf "$work/packed"
+    mkdir -p "$work/packed/source"
+    "$python" -c "from scikit_build_core.build import build_sdist; build_sdist('$work/packed')"
+    tar -xzf "$work"/packed/*.tar.gz -C "$work/packed/source" --strip-components=1
+    "$python" -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation \
+        -C wheel.cmake=false -w "$work/packed" "$work/packed/source"
+    "$PY" tests/package_files.py "$work"/packed/*.tar.gz "$work"/packed/*.whl
 }
 
 check() {
     local wheel sdist start=$SECONDS
     wheel="$(ls -t dist/*"$("$PY" -c 'import sys; print(sys.implementation.cache_tag.replace("cpython-", "cp"))')"-*.whl | head -1)"
     sdist="$(ls -t dist/*.tar.gz | head -1)"
+    "$PY" tests/package_files.py "$wheel" "$sdist"
+    oldest_back_end
     empty_environment from-wheel
     say "installing $wheel"
     PY="$work/from-wheel/bin/python" install_package "$wheel"

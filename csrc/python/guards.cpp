@@ -28,7 +28,22 @@ enum class Access : uint8_t {
   Attribute,  // key: name
 };
 
-enum class Kind : uint8_t { Type, Identity, Constant, Length, Keys, Absent, Equal, Tensor, Truth };
+enum class Kind : uint8_t {
+  Type,
+  Identity,
+  Constant,
+  Length,
+  Keys,
+  Absent,
+  Equal,
+  Tensor,
+  Truth,
+  Names,  // of a dictionary that hardly ever changes: one look at its version for all of them
+};
+
+struct Name {
+  PyRef key, value, text;  // value: null where the name is absent
+};
 
 struct TensorFacts {
   DType dtype;
@@ -44,7 +59,8 @@ struct Check {
   PyRef value, text;
   int64_t number = 0;
   std::unique_ptr<TensorFacts> tensor;
-  uint64_t version = 0;  // Absent: of the dictionary when it was last looked at
+  uint64_t version = 0;  // Absent, Names: of the dictionary when it was last looked at
+  std::vector<Name> names;
 };
 
 struct Place {
@@ -116,6 +132,12 @@ Check parse_check(PyObject* spec) {
   c.value = PyRef::borrow(value);
   c.text = PyRef::borrow(item(spec, 2));
   if (c.kind == Kind::Length) c.number = integer(value);
+  if (c.kind == Kind::Names)  // (name, text), or (name, text, object)
+    each(value, [&](PyObject* o) {
+      PyObject* object = PyTuple_GET_SIZE(o) > 2 ? item(o, 2) : nullptr;
+      c.names.push_back({PyRef::borrow(item(o, 0)), object ? PyRef::borrow(object) : PyRef(),
+                         PyRef::borrow(item(o, 1))});
+    });
   if (c.kind == Kind::Tensor) {  // (type, example, sizes, strides, offset, requires_grad)
     PyObject* example = item(value, 1);
     const Tensor& t = expect_tensor(example, "_Guards", "example");
@@ -221,6 +243,16 @@ bool Guards::check(Check& c, PyObject* value) {
       if (!PyDict_Check(value)) return false;
       if (version_of(value) == c.version) return true;
       if (PyDict_Contains(value, c.value.get()) != 0) return false;
+      c.version = version_of(value);
+      return true;
+    case Kind::Names:
+      if (!PyDict_Check(value)) return false;
+      if (version_of(value) == c.version) return true;
+      for (Name& n : c.names)
+        if (PyDict_GetItemWithError(value, n.key.get()) != n.value.get()) {
+          c.text = PyRef::borrow(n.text.get());
+          return false;
+        }
       c.version = version_of(value);
       return true;
     case Kind::Equal:

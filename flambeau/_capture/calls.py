@@ -10,6 +10,7 @@ import enum
 import functools
 import inspect
 import operator
+import sys
 import types
 from typing import Any
 
@@ -19,6 +20,7 @@ import flambeau
 from flambeau import _C
 from flambeau._dynamo import config as switches
 from flambeau._ir.own import own_module
+from flambeau.compiler import _wrappers
 from flambeau.utils._contextlib import context_decorator
 
 from . import arrays, kinds, objects
@@ -158,7 +160,7 @@ def call_function(
 
 def follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A call of a function that has no other meaning than its code."""
-    if function.__module__ != arrays.__name__:
+    if function.__code__.co_filename != arrays.__file__:
         return _follow(f, function, args, kwargs)
     try:  # what NumPy makes of such arguments, NumPy shall say
         return _follow(f, function, args, kwargs)
@@ -167,15 +169,13 @@ def follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict
 
 
 def _follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    store = function.__dict__
-    if store:
-        if "_flambeau_disabled" in store:
-            reason = store["_flambeau_disabled"]
-            words = "" if reason == "disabled" else f": {reason}"
-            raise Break(f"{kinds.describe(function)} is disabled{words}")
-        inner = store.get("_flambeau_compiled")
-        if inner is not None:
-            return call(f, inner, args, kwargs)
+    reason = _wrappers.reason_of_disabled(function)
+    if reason is not None:
+        words = "" if reason == "disabled" else f": {reason}"
+        raise Break(f"{kinds.describe(function)} is disabled{words}")
+    inner = _wrappers.compiled_model(function)
+    if inner is not function:
+        return call(f, inner, args, kwargs)
     if function in ALLOWED:
         return f.interpreter.vouched(function, args, kwargs)
     if kinds.runs_directly(function) and not any(
@@ -183,6 +183,7 @@ def _follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dic
     ):
         args = f.interpreter.tensors.decided_of(args)
         kwargs = dict(zip(kwargs, f.interpreter.tensors.decided_of(kwargs.values()), strict=True))
+        _guard_names(f, function)
         return f.interpreter.direct(function, *args, **kwargs)
     frame = frame_of(f, function, args, kwargs)
     flags = function.__code__.co_flags
@@ -191,6 +192,23 @@ def _follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dic
     if flags & _OTHER_SUSPENDED:
         raise Break(f"{kinds.describe(function)} is a coroutine")
     return frame.run()
+
+
+def _guard_names(f: Frame, function: types.FunctionType) -> None:
+    """What a library function looks up by itself, in its module and in those that it names."""
+    names = function.__code__.co_names
+    homes = [function.__globals__]
+    homes += [vars(sys.modules[n]) for n in names if own_module(n) and n in sys.modules]
+    for home in homes:
+        for name in names:
+            value = home.get(name, UNSET)
+            if isinstance(value, types.ModuleType) and own_module(value.__name__) is not None:
+                for attribute in names:
+                    if attribute in vars(value):
+                        found = vars(value)[attribute]
+                        f.shadow_state.sources.in_namespace(vars(value), attribute, found)
+            if isinstance(value, types.FunctionType | types.BuiltinFunctionType):
+                f.shadow_state.sources.in_namespace(home, name, value)
 
 
 def call_partial(f: Frame, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -383,6 +401,7 @@ def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> 
 def build(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """type.__call__"""
     maker, owner = mro_lookup(cls, "__new__")
+    f.shadow_state.sources.in_classes(cls, "__new__", owner)
     if isinstance(maker, staticmethod):
         maker = maker.__func__
     if isinstance(maker, types.FunctionType):
@@ -393,6 +412,8 @@ def build(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return value
     start: Any
     start, owner = mro_lookup(type(value), "__init__")
+    start = objects.written(start, owner, "__init__")  # type: ignore[arg-type]
+    f.shadow_state.sources.in_classes(type(value), "__init__", owner)
     if isinstance(start, types.FunctionType):
         source = objects.class_place(f, owner, "__init__")  # type: ignore[arg-type]
         if source is not None:

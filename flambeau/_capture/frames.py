@@ -101,7 +101,7 @@ def _default(f: Frame, function: Any, attribute: str, key: Any, values: Any) -> 
     value = values[key]
     if f.shadow_state.is_created(function):
         return value
-    if type(value) in kinds.CONSTANT_TYPES and kinds.library_module(function.__module__):
+    if type(value) in kinds.CONSTANT_TYPES and kinds.in_library(function.__code__.co_filename):
         return value
     source = f.shadow_state.source_of(function).attribute(attribute)
     if isinstance(key, int):

@@ -151,6 +151,8 @@ def never_captured(code: types.CodeType) -> bool:
 
 def runs_directly(function: types.FunctionType) -> bool:
     """Functions of Flambeau that compute from their arguments alone: called, not followed."""
+    if not function.__code__.co_filename.startswith(PACKAGE):
+        return False  # a wrapper of a program, which `functools.wraps` gives the name of our module
     module = own_module(function.__module__) or ""
     return module.startswith(("nn.functional", "nn._functional", "functional")) or module in (
         "_contractions",

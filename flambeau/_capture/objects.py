@@ -55,9 +55,19 @@ def class_place(f: Frame, owner: type, name: str) -> Source | None:
     return source.instance().child(DICT, name, f"{owner.__qualname__}.{name}")
 
 
+def written(found: Any, owner: type, name: str) -> Any:
+    """What a class of ours holds: some write `__init__` when they are first asked for it."""
+    if name == "__init__" and type(found) is not types.FunctionType and kinds.library_class(owner):
+        getattr(owner, name)
+        return owner.__dict__[name]
+    return found
+
+
 def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: str) -> Any:
     """The descriptor protocol for something found in class `owner`, read through `value`."""
     assert owner is not None
+    found = written(found, owner, name)
+    f.shadow_state.sources.in_classes(cls, name, owner)
     source = class_place(f, owner, name)
     kind = type(found)
     if kind is types.FunctionType:
@@ -246,7 +256,9 @@ def module_attr(f: Frame, module: types.ModuleType, name: str) -> Any:
     if name == "__dict__":
         raise Break(f"__dict__ of the module {module.__name__} is read")
     if kinds.library_module(module.__name__) or module.__name__ in _lazy_packages():
-        return f.interpreter.direct(getattr, module, name)  # may import a submodule
+        found = f.interpreter.direct(getattr, module, name)  # may import a submodule
+        f.shadow_state.sources.in_namespace(namespace, name, namespace.get(name, UNSET))
+        return found
     raise Raised(AttributeError(f"module {module.__name__!r} has no attribute {name!r}"))
 
 
@@ -530,6 +542,14 @@ def binary(f: Frame, op: int, a: Any, b: Any) -> Any:
 
 
 def _two(f: Frame, function: Any, name: str, reflected: str, a: Any, b: Any) -> Any:
+    for value, method, other in ((a, name, b), (b, reflected, a)):
+        if kinds.is_tensor(value):
+            replaced = f.interpreter.tensors.replaced(f, method)
+            if type(replaced) is types.FunctionType:
+                result = f.call(types.MethodType(replaced, value), [other], {})
+                if result is not NotImplemented:
+                    return result
+            break
     left, right = python_special(a, name), python_special(b, reflected)
     if not (left or right):
         check_operand(f, a)
@@ -571,6 +591,10 @@ def check_operand(f: Frame, value: Any) -> None:
 
 
 def unary(f: Frame, function: Callable[..., Any], name: str, value: Any) -> Any:
+    if kinds.is_tensor(value):
+        replaced = f.interpreter.tensors.replaced(f, name)
+        if type(replaced) is types.FunctionType:
+            return f.call(types.MethodType(replaced, value), [], {})
     if python_special(value, name):
         return f.call(special(f, value, name), [], {})
     check_operand(f, value)

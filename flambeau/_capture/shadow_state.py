@@ -352,11 +352,15 @@ class ShadowState:
         if name in namespace and entries.peek(name) is UNSET:
             value = namespace[name]
             if kinds.library_module(namespace.get("__name__")) and _unchanging(value):
+                self.sources.in_namespace(namespace, name, value)
                 return value
         value = entries.get(name, name)
         if value is not UNSET:
             return value
-        return builtins.get(name, UNSET)
+        value = builtins.get(name, UNSET)
+        if value is not UNSET:
+            self.sources.in_namespace(builtins, name, value)
+        return value
 
     def write_global(self, namespace: dict[str, Any], name: str, value: Any) -> None:
         entries = self.namespace(namespace)
@@ -476,7 +480,7 @@ def _by_identity(key: Any) -> bool:
 
 
 def _unchanging(value: Any) -> bool:
-    """Values of library modules that are taken as they are."""
+    """Values of library modules that are used as they are, as long as nobody replaces them."""
     return isinstance(
         value,
         (

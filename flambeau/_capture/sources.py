@@ -13,9 +13,13 @@ from typing import Any
 from flambeau._ir.own import own_module
 
 from . import kinds
+from .kinds import UNSET
 
 LOCAL, CLOSURE, CONTENTS, GLOBALS, CONSTANT, DICT, INSTANCE, ITEM, ATTRIBUTE = range(9)
-TYPE, IDENTITY, EQUAL_CONSTANT, LENGTH, KEYS, ABSENT, EQUAL, TENSOR, TRUTH = range(9)
+TYPE, IDENTITY, EQUAL_CONSTANT, LENGTH, KEYS, ABSENT, EQUAL, TENSOR, TRUTH, NAMES = range(10)
+
+
+_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
 
 
 class Source:
@@ -80,6 +84,15 @@ class Source:
         """An instance dictionary or a namespace lacks a name."""
         self.check(ABSENT, key, f"{key!r} is not set in {self.name}")
 
+    def has(self, key: str, value: Any, words: str) -> None:
+        """A namespace holds this object under a name, or none (UNSET). One check for all names: for
+        namespaces that hardly ever change."""
+        names = self.checks.setdefault(NAMES, (NAMES, {}, f"names of {self.name}"))[1]
+        if key not in names:
+            is_what = "is not set" if value is UNSET else f"is {_short(value)}"
+            found = () if value is UNSET else (value,)
+            names[key] = (key, f"{words}.{key} {is_what}", *found)
+
     def take(self) -> int:
         """Its slot: the compiled code is given what is found here."""
         if self.slot < 0:
@@ -93,7 +106,10 @@ class Source:
             self.key,
             self.slot,
             f"{self.name} exists",
-            tuple(self.checks.values()),
+            tuple(
+                (kind, tuple(value.values()) if kind == NAMES else value, words)
+                for kind, value, words in self.checks.values()
+            ),
             tuple(c.spec() for c in self.children.values()),
         )
 
@@ -105,7 +121,7 @@ class Source:
 
     def texts(self) -> list[str]:
         """The checks here and below, in words."""
-        out = [words for _, _, words in self.checks.values()]
+        out = [words for kind, _, words in self.checks.values() if kind != NAMES]
         for c in self.children.values():
             out += c.texts()
         return out
@@ -131,6 +147,21 @@ class Sources:
 
     def constant(self, value: Any, name: str) -> Source:
         return self.root.child(CONSTANT, value, name)
+
+    def in_namespace(self, namespace: dict[str, Any], name: str, value: Any) -> None:
+        """A module of a library has the name."""
+        words = str(namespace.get("__name__", "?"))
+        self.constant(namespace, words).has(name, value, words)
+
+    def in_classes(self, cls: type, name: str, owner: type | None) -> None:
+        """A name is found in `owner` (None: nowhere), and not in a class that comes before it."""
+        for base in cls.__mro__:
+            found = base.__dict__.get(name, UNSET)
+            if base.__flags__ & _IMMUTABLE == 0:
+                place = self.constant(base, base.__qualname__).instance()
+                place.has(name, found, base.__qualname__)
+            if base is owner:
+                return
 
     def are_one(self, a: Source, b: Source) -> None:
         """One object is found at both sources."""

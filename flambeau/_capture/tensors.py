@@ -438,13 +438,30 @@ class Tensors:
                 found, owner = kinds.mro_lookup(cls, name)
                 if isinstance(found, types.FunctionType) and owner is not _C.Tensor:
                     return types.MethodType(found, value)
-        found, owner = kinds.mro_lookup(_C.Tensor, name)
+        replaced = self.replaced(f, name)
+        if type(replaced) is property:
+            return f.call(replaced.fget, [value], {})
+        if replaced is not kinds.UNSET:
+            return types.MethodType(replaced, value)
+        found = kinds.mro_lookup(_C.Tensor, name)[0]
         if isinstance(found, types.FunctionType) and name not in FakeTensor.__dict__:
             return types.MethodType(found, value)
         bound = f.interpreter.direct(getattr, value, name)
         if isinstance(bound, types.MethodType):
             return TensorMethod(bound, name)
         return bound
+
+    @staticmethod
+    def replaced(f: Frame, name: str) -> Any:
+        """The function or property that a program put in the place of Tensor's; else UNSET."""
+        found, owner = kinds.mro_lookup(_C.Tensor, name)
+        f.shadow_state.sources.in_classes(_C.Tensor, name, owner)
+        function = found.fget if type(found) is property else found
+        if type(function) is not types.FunctionType or kinds.in_library(
+            function.__code__.co_filename
+        ):
+            return kinds.UNSET
+        return found
 
     def store_attribute(self, f: Frame, target: Any, name: str, value: Any) -> None:
         raise Break(f"the attribute {name} of a tensor is set")

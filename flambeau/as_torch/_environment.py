@@ -81,7 +81,7 @@ def _write(folder: str, name: str, content: bytes) -> None:
 
 def enable() -> str:
     """Write what makes `torch` of this environment ours; return the folder it is in."""
-    site, record_name = _site(), _paths.record_name()
+    site, record_name = _site(), f"torch-{_paths.VERSION}.dist-info"
     foreign = _foreign()
     if foreign is not None:
         raise Refused(f"expected an environment without PyTorch, found {foreign}; uninstall it")
@@ -91,9 +91,11 @@ def enable() -> str:
     disable()  # an older one of ours
     with open(os.path.join(_paths.FOLDER, "torch", "__init__.py"), "rb") as f:
         package = f.read()
-    with open(os.path.join(_paths.FOLDER, record_name, "METADATA"), "rb") as f:
-        metadata = f.read()
-    files = {"METADATA": metadata, "INSTALLER": f"{_TOOL}\n".encode(), "top_level.txt": b"torch\n"}
+    files = {
+        "METADATA": _paths.METADATA.encode(),
+        "INSTALLER": f"{_TOOL}\n".encode(),
+        "top_level.txt": b"torch\n",
+    }
     lines = [_line("torch/__init__.py", package)]
     lines += [_line(f"{record_name}/{name}", content) for name, content in files.items()]
     files["RECORD"] = "\n".join([*lines, f"{record_name}/RECORD,,", ""]).encode()

@@ -12,7 +12,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import flambeau
@@ -65,7 +65,7 @@ def _install() -> None:
         kinds.library_module.cache_clear()
     if _paths.FOLDER not in sys.path:
         sys.path.insert(min(1, len(sys.path)), _paths.FOLDER)
-    version = TorchVersion(_paths.version())
+    version = TorchVersion(_paths.VERSION)
     top = _face(_OURS, _THEIRS, {"__version__": version, "ops": Ops(flambeau._C)})
     vars(top)["torch"] = top
     vars(top)["__getattr__"] = _reader(top)
@@ -180,6 +180,10 @@ class Finder:
             real = None if rest else self._others(fullname, path, target)
             return _torchdata.find_spec(fullname, real)
         return None
+
+    def find_distributions(self, context: Any) -> Iterator[Any]:
+        """The record of `torch`, where it is not on the path; importlib.metadata asks."""
+        return _paths.distributions(context)
 
     def _others(
         self, fullname: str, path: Sequence[str] | None, target: Any

@@ -13,7 +13,7 @@ from typing import Any
 import flambeau as fb
 from flambeau import _C
 
-from . import _backends
+from . import _backends, _wrappers
 
 _MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _local = threading.local()
@@ -106,21 +106,12 @@ def compiled_form(
         return made
     if isinstance(model, type):
         raise TypeError(f"compile: expected a function or a module, got the class {model.__name__}")
-    inner = getattr(model, "_flambeau_compiled", None)
-    if inner is not None:
-        model = inner
+    model = _wrappers.compiled_model(model)
     code = _code_of(model)
     if code is not None:
         config.roots.append(code)
-
-    @functools.wraps(model, updated=())
-    def compiled(*args: Any, **kwargs: Any) -> Any:
-        return _C._call_captured(config, model, args, kwargs)
-
-    wrapper: Any = compiled
-    wrapper._flambeau_compiled = model
-    wrapper._flambeau_config = config
-    _C._skip_code(wrapper.__code__)
+    compiled = _wrappers.compiled(config, model)
+    compiled._flambeau_config = config
     weakref.finalize(compiled, config.forget)
     return compiled
 
@@ -153,17 +144,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
         return fn
     if not recursive:
         _C._skip_code(fn.__code__)
-
-    @functools.wraps(fn)
-    def disabled(*args: Any, **kwargs: Any) -> Any:
-        if not recursive:
-            return fn(*args, **kwargs)
-        return _C._call_captured(None, fn, args, kwargs)
-
-    wrapper: Any = disabled
-    wrapper._flambeau_disabled = reason or "disabled"
-    _C._skip_code(wrapper.__code__)
-    return wrapper
+    return _wrappers.disabled(fn, recursive, reason or "disabled")
 
 
 def reset() -> None:

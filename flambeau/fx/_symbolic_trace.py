@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import flambeau
+from flambeau._ir.own import own_module
 
 from .graph import Graph
 from .graph_module import GraphModule
@@ -58,8 +59,8 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m: flambeau.nn.Module, module_qualified_name: str) -> bool:
         """Whether a call of a module is one node: so for those of `flambeau.nn`."""
-        home = type(m).__module__
-        return home.startswith("flambeau.nn") and not isinstance(m, flambeau.nn.Sequential)
+        home = own_module(type(m).__module__) or ""
+        return home.split(".")[0] == "nn" and not isinstance(m, flambeau.nn.Sequential)
 
     def call_module(
         self, m: flambeau.nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from flambeau._ir.own import own_module
+
 if TYPE_CHECKING:
     from .graph import Graph
 
@@ -207,8 +209,9 @@ def named(function: Any) -> str:
     """A function as text shows it."""
     name = getattr(function, "__name__", None) or type(function).__name__
     module = getattr(function, "__module__", None) or ""
-    if module.startswith("flambeau"):
-        module = "torch"
+    ours = own_module(module)
+    if ours is not None:  # our own inside is not a name that programs know
+        module = "torch" if not ours or ours.startswith("_") else f"torch.{ours}"
     return f"{module.lstrip('_')}.{name}" if module and module != "builtins" else str(name)
 
 

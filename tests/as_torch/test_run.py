@@ -123,3 +123,17 @@ def test_ipython_extension(python):
 
 def test_modules_of_torch_run_as_programs(run):
     assert "Flambeau version: " in run("-m", "torch.utils.collect_env")
+
+
+def test_the_record_is_one_text(run, python, tmp_path):
+    """The file that children read says what `enable` writes; without it, the alias answers."""
+    from flambeau.as_torch import _paths
+
+    with open(_paths.RECORD, encoding="utf-8") as f:
+        assert f.read() == _paths.METADATA
+    asks = "import importlib.metadata as m; print(m.version('torch'), m.metadata('torch')['Name'])"
+    lists = "print([d.version for d in m.distributions() if d.metadata['Name'] == 'torch'])"
+    gone = "from flambeau.as_torch import _paths; _paths.RECORD = '/gone'; _paths.FOLDER = '/gone'"
+    for before, install in (("", "a.install()"), (gone, "a.install()")):
+        out = python("-c", f"import flambeau.as_torch as a; {before}\n{install}\n{asks}\n{lists}")
+        assert out == f"{_paths.VERSION} torch\n['{_paths.VERSION}']\n"
