@@ -412,7 +412,7 @@ def build(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return value
     start: Any
     start, owner = mro_lookup(type(value), "__init__")
-    start = objects.written(start, owner, "__init__")  # type: ignore[arg-type]
+    start = kinds.written(start, owner, "__init__")  # type: ignore[arg-type]
     f.shadow_state.sources.in_classes(type(value), "__init__", owner)
     if isinstance(start, types.FunctionType):
         source = objects.class_place(f, owner, "__init__")  # type: ignore[arg-type]

@@ -20,7 +20,16 @@ from flambeau._ir.logs import log
 
 from . import builtin_calls, calls, inlined, kinds, modules, opcodes, ops_control, ops_stack, resume
 from .entry import Entry
-from .errors import BackendCompilerFailed, Break, CaptureFailed, End, Raised, Skip, Unsupported
+from .errors import (
+    BackendCompilerFailed,
+    Break,
+    CaptureFailed,
+    ConstraintViolationError,
+    End,
+    Raised,
+    Skip,
+    Unsupported,
+)
 from .interpreter import Frame, Interpreter, Pending, Position
 from .kinds import UNSET
 from .shadow_state import ShadowState
@@ -70,7 +79,7 @@ def capture(
         state = _State()
         try:
             return _capture(config, code, function, namespace, values, because)
-        except Unsupported:
+        except (ConstraintViolationError, Unsupported):
             raise
         except Skip as skip:
             _left(config, code, skip.reason, skip.where)
@@ -192,7 +201,7 @@ def _capture(
                 raise Unsupported(f"compile(fullgraph=True): {b.reason}\n  at {at}") from None
             broken = Break(b.reason, b.where)  # b itself refers to all frames that it passed
             stop_at = attempt.last_place(broken)
-        except (BackendCompilerFailed, Unsupported):
+        except (BackendCompilerFailed, ConstraintViolationError, Unsupported):
             raise
         except RecursionError:  # of a program without end, or of values nested too deeply
             raise Skip("following it takes more of the stack than there is") from None
@@ -354,6 +363,7 @@ class Attempt:
         self, entry: Entry, text: str, reason: str | None, where: Any, because: str | None
     ) -> tuple[Any, Any]:
         tensors = self.tensors
+        tensors.check_marks()
         graph = tensors.finish(entry.outputs)
         compiled = None
         if graph.nodes or entry.outputs:

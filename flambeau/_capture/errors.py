@@ -56,6 +56,10 @@ class Unsupported(RuntimeError):
     """`compile(fullgraph=True)` met something that ends a graph."""
 
 
+class ConstraintViolationError(RuntimeError):
+    """A dim that `mark_dynamic` names has one size only, by what the program does with it."""
+
+
 class RecompileError(RuntimeError):
     """A function would be compiled again, and `_dynamo.config.error_on_recompile` is set."""
 

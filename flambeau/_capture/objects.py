@@ -55,18 +55,10 @@ def class_place(f: Frame, owner: type, name: str) -> Source | None:
     return source.instance().child(DICT, name, f"{owner.__qualname__}.{name}")
 
 
-def written(found: Any, owner: type, name: str) -> Any:
-    """What a class of ours holds: some write `__init__` when they are first asked for it."""
-    if name == "__init__" and type(found) is not types.FunctionType and kinds.library_class(owner):
-        getattr(owner, name)
-        return owner.__dict__[name]
-    return found
-
-
 def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: str) -> Any:
     """The descriptor protocol for something found in class `owner`, read through `value`."""
     assert owner is not None
-    found = written(found, owner, name)
+    found = kinds.written(found, owner, name)
     f.shadow_state.sources.in_classes(cls, name, owner)
     source = class_place(f, owner, name)
     kind = type(found)

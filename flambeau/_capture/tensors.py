@@ -16,6 +16,7 @@ from flambeau._dynamo import config as switches
 from flambeau._ir import formula
 from flambeau._ir.graph import Graph
 from flambeau._ir.symbols import Origin
+from flambeau._ir.symexpr import symbol
 from flambeau._ir.symscalar import SymFloat, SymInt, sym_max, sym_min
 from flambeau._ir.types import INT
 from flambeau._ir.where import Where
@@ -30,7 +31,7 @@ from flambeau._trace.tensor import FakeTensor, SymSize
 
 from . import array_calls, c_code, functions, kinds
 from .autocasting import AutocastRecorder
-from .errors import Break, Raised
+from .errors import Break, ConstraintViolationError, Raised
 from .interpreter import Frame, TensorMethod
 from .sources import TENSOR, TRUTH, TYPE, Source
 
@@ -471,6 +472,24 @@ class Tensors:
         return functions.apply(f, cls, setup, args)
 
     # -- the end -----------------------------------------------------------------------------------
+
+    def check_marks(self) -> None:
+        """Raise where the program fixes a size of which `mark_dynamic` says that it varies."""
+        for s in self.env.symbols.values():
+            size = self.env.simplify(symbol(s.name)).constant
+            if size is None or s.origin is None or s.origin.kind != "size":
+                continue
+            source, tensor = self.inputs[s.origin.input]
+            if s.origin.dim not in getattr(tensor, "_flambeau_dynamic_dims", ()):
+                continue
+            about = [g for g in self.env.history if g.relation == "==" and g.where is not None]
+            own = [g for g in about if s.name in g.expr.symbols] or about
+            at = f"\n  at {own[0].where}" if own else ""
+            raise ConstraintViolationError(
+                f"mark_dynamic: dim {s.origin.dim} of {source.name} is marked as one that varies, "
+                f"but the program works for size {size} alone; remove the mark, or what fixes the "
+                f"size{at}"
+            )
 
     def relations(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Where symbols are found, and what must hold of them, as native guards take it."""

@@ -24,7 +24,7 @@ from .._ir.symexpr import Expr, expr, product, symbol
 from . import emit_panels, emit_segments, indexing
 from .cpp_text import Scope, c_expr, literal
 from .nest import Accumulate, Nest, Stage, Store
-from .scalar import Scalar, guarded, places, walk
+from .scalar import COMPLEX, Scalar, guarded, places, walk
 
 TILE = 64  # columns swept together
 PIECES = 32  # parts of a split sweep
@@ -107,6 +107,8 @@ class Emitter:
             return f"static_cast<int64_t>({self.located(n.value, args)})"
         if n.op == "within":
             return f"within({args[0]}, {args[1]}, {self.nest.checks.index(n.value) + 1}, fault)"
+        if n.op == "cast" and (n.value or _may_be_folded(n)):
+            return f"whole<{n.value or n.type}>({args[0]})"
         if n.op == "cast":
             return f"lift<{n.type}>({args[0]})"
         if n.op == "wrap" and n.type == "float":
@@ -640,6 +642,39 @@ inline int64_t within(int64_t i, int64_t n, int64_t check, int64_t* fault) {
 """.splitlines()
 
 
+#: operations that no compiler turns into a constant, whatever their arguments
+_COMPUTED = frozenset(
+    ("load", "add", "sub", "mul", "div", "neg", "abs", "floor", "ceil", "trunc", "round", "result")
+)
+
+
+def _may_be_folded(n: Scalar) -> bool:
+    """Whether a conversion to 64 bits might be of a constant, nan say, for the C++ compiler. Else a
+    plain conversion does what processors do, in half the time."""
+    if n.type not in ("int64_t", "uint64_t") or n.args[0].type not in COMPLEX:
+        return False
+    return n.args[0].op not in _COMPUTED or any(
+        m.op not in _COMPUTED and m.op not in ("const", "size", "index") for m in walk([n.args[0]])
+    )
+
+
+#: see `scalar.whole`; a plain conversion is the compiler's to choose where it knows the number
+_WHOLE = """
+template <class To, class From>
+inline int64_t whole(From x) {
+  constexpr To least = To(1) << (8 * sizeof(To) - 1);
+  return x >= From(least) && x < -From(least) ? static_cast<To>(x) : least;
+}
+template <class To, class From>
+  requires std::is_same_v<To, uint64_t>
+inline uint64_t whole(From x) {
+  constexpr uint64_t half = uint64_t(1) << 63;
+  const uint64_t upper = x >= From(half) ? half : 0;
+  return static_cast<uint64_t>(whole<int64_t>(x - From(upper))) + upper;
+}
+""".splitlines()
+
+
 def source(nests: Sequence[Nest], memory: dict[str, str], symbols: Sequence[str]) -> str:
     """A whole translation unit: the nests' functions, and `run`, which calls nest k."""
     functions: dict[str, int] = {}
@@ -666,6 +701,7 @@ def source(nests: Sequence[Nest], memory: dict[str, str], symbols: Sequence[str]
             "namespace {",
             "",
             *(_WITHIN if any(nest.checks for nest in nests) else []),
+            *(_WHOLE if any("whole<" in x for x in text) else []),
             *text,
             "}  // namespace",
             "",

@@ -6,6 +6,7 @@ A node's type is the C++ type it has in a register: half formats are `float` the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..ops.scalar import PRIMITIVES
 
 __all__ = [
     "COMPLEX", "MEMORY", "REAL", "REGISTER", "REPEATED", "Body", "Scalar", "cost", "guarded",
-    "places", "rewritten", "walk",
+    "places", "rewritten", "walk", "whole",
 ]  # fmt: skip
 
 #: dtype -> (C++ type in memory, C++ type in a register)
@@ -42,6 +43,18 @@ MEMORY = {getattr(flambeau, name): types[0] for name, types in _TYPES.items()}
 REGISTER = {getattr(flambeau, name): types[1] for name, types in _TYPES.items()}
 REAL = {"C64": "float", "C128": "double"}
 COMPLEX = {"float": "C64", "double": "C128"}
+#: what eager's conversions of real numbers go through the processor's 32 bits for
+_BY_INT32 = ("int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t")
+
+
+def whole(x: float, type: str) -> int:
+    """A real number as a whole one of a C++ type, toward zero. What an int does not hold is its
+    least number, as processors have it."""
+    if type == "uint64_t":
+        upper = 2**63 if x >= 2**63 else 0
+        return (whole(x - upper, "int64_t") + upper) % 2**64
+    least = -(2**31) if type == "int32_t" else -(2**63)
+    return math.trunc(x) if least <= x < -least else least
 
 
 class Body(Scalars):
@@ -53,7 +66,8 @@ class Body(Scalars):
     size     Expr                  an integer that is known when the kernel is called
     index    Expr                  an integer that depends on loop variables; args as of load
     result   name                  what a reduction of an earlier stage gave
-    cast                           conversion between register types
+    cast     C++ type or None      conversion between register types, of a real number by way of the
+                                   type; see `whole` for what it cannot hold
     wrap     C++ type              a number reduced or rounded to what that memory type holds
     within   text                  an index (first arg) below a size (second arg) and not negative,
                                    or the error of that text and 0
@@ -102,18 +116,19 @@ class Body(Scalars):
     def const(self, value: Any, type: str) -> Scalar:
         return self.make("const", type, (), value)
 
-    def cast(self, x: Scalar, type: str) -> Scalar:
-        """x converted; a constant of another type stays a constant."""
+    def cast(self, x: Scalar, type: str, by: str | None = None) -> Scalar:
+        """x converted, a real number by way of a type; a constant stays a constant."""
         if x.type == type:
             return x
         if x.op == "const":
-            return self.const(x.value, type)
-        return self.make("cast", type, (x,))
+            whole_wanted = x.type in COMPLEX and type in ("int64_t", "uint64_t")
+            return self.const(whole(x.value, by or type) if whole_wanted else x.value, type)
+        return self.make("cast", type, (x,), by if x.type in COMPLEX else None)
 
     def stored_as(self, x: Scalar, dtype: Any) -> Scalar:
         """x as a later reader of a tensor of that dtype sees it."""
-        x = self.cast(x, REGISTER[dtype])
         memory = MEMORY[dtype]
+        x = self.cast(x, REGISTER[dtype], "int32_t" if memory in _BY_INT32 else None)
         narrow = memory in ("F16", "BF16") or (x.type == "int64_t" and memory != "int64_t")
         if x.op == "const" and x.type == "int64_t" and _holds(dtype, x.value):
             return x

@@ -316,6 +316,8 @@ def expression(n: Scalar, args: Sequence[str]) -> str:
     """The text of a primitive, conversion or wrap whose arguments have these names."""
     dtype(n.type)
     source = n.args[0].type
+    if n.op == "cast" and n.value == "int32_t":
+        return f"{args[0]}.to(tl.int32).to({DTYPE[n.type]})"
     if n.op == "cast":
         return f"{args[0]} != 0" if n.type == "bool" else f"{args[0]}.to({DTYPE[n.type]})"
     if n.op == "wrap":

@@ -49,6 +49,11 @@ class PrimitiveRecorder(Recorder):
             return args[0]
         if op.mutates and op.kind == "structured":
             return self.mutate(op, args)
+        if op.kind == "view" and not op.option("differentiable", True):
+            grad, self.grad = self.grad, False  # as `detach` is traced
+            result = self.call(record("alias"), False, args)
+            self.grad = grad
+            return result
         if not is_primitive(op.uid):
             function = body(op.uid)
             assert function is not None
