@@ -49,11 +49,8 @@ class PrimitiveRecorder(Recorder):
             return args[0]
         if op.mutates and op.kind == "structured":
             return self.mutate(op, args)
-        if op.kind == "view" and not op.option("differentiable", True):
-            grad, self.grad = self.grad, False  # as `detach` is traced
-            result = self.call(record("alias"), False, args)
-            self.grad = grad
-            return result
+        if op.option("unrelated") and not op.option("differentiable", True):
+            return self.detached(args[0])
         if not is_primitive(op.uid):
             function = body(op.uid)
             assert function is not None
@@ -162,7 +159,7 @@ class PrimitiveRecorder(Recorder):
                 )
             self.grad = False
             if new.requires_grad:
-                new = self.call(record("alias"), False, [new])
+                new = self.detached(new)
         placed = self.placed(below, new, x) if direct else self.scatter(made, new)
         self.write(below, placed)
         self.grad = grad
@@ -174,6 +171,13 @@ class PrimitiveRecorder(Recorder):
         node = self.builder.add(CUSTOM, args, (x.type,), self.env.locate(), True)
         node.blocks = (Block((g,), [], (g,)),)
         return node.out
+
+    def detached(self, x: Fake) -> Any:
+        """The same data without history: a view that is made without gradients."""
+        grad, self.grad = self.grad, False
+        made = self.call(record("alias"), False, [x])
+        self.grad = grad
+        return made
 
     def conform(self, new: Fake, x: Fake) -> Fake:
         """`new` in the dtype and layout of `x`."""
