@@ -5,6 +5,8 @@ import importlib
 import pathlib
 import pkgutil
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -54,3 +56,14 @@ def test_the_page_lists_all_pipes():
     classes = {*datapipes.iter.__all__, *datapipes.map.__all__}
     classes -= {name for name in classes if name.startswith("IoPath") or name == "IterDataPipe"}
     assert functional - refused | classes <= named
+
+
+def test_loading_pipes_loads_little():
+    """A spawned worker of a loader pays for it."""
+    program = (
+        "import sys, flambeau.utils.data as data; data.DataLoader([1]); "
+        "assert not any('datapipes' in m for m in sys.modules); data.IterDataPipe; "
+        "print({'asyncio', 'ssl', 'http.client', 'zipfile', 'lzma'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "set()\n", done.stderr

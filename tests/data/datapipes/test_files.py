@@ -67,6 +67,17 @@ def test_listing(folder, monkeypatch):
         list(FileLister("nowhere"))
 
 
+def test_listing_does_not_follow_links_to_folders(folder):
+    (folder / "loop").symlink_to(folder)
+    (folder / "link.txt").symlink_to(folder / "b.txt")
+    (folder / "in" / "deep").mkdir()
+    (folder / "in" / "deep" / "d.txt").touch()
+    found = names(FileLister(str(folder), recursive=True), folder)
+    assert found == ["a.csv", "b.txt", "link.txt", "in/c.txt", "in/deep/d.txt"]
+    walked = [os.path.join(p, f) for p, _, files in sorted(os.walk(folder)) for f in sorted(files)]
+    assert found == names(walked, folder)
+
+
 def test_opening_and_reading(folder):
     path = str(folder / "b.txt")
     assert list(StreamReader(FileOpener([path]))) == [(path, "b.txt")]

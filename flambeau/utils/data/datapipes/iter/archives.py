@@ -6,18 +6,14 @@ cannot be read is an error with the path in a note.
 
 from __future__ import annotations
 
-import bz2
 import contextlib
-import gzip
-import lzma
 import os
-import tarfile
-import zipfile
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, ClassVar
 
 from .._decorator import functional_datapipe
+from .._late import Late
 from ..datapipe import IterDataPipe
 from ..utils.common import StreamWrapper, no_length, validate_pathname_binary_tuple
 
@@ -31,6 +27,13 @@ __all__ = [
     "XzFileLoaderIterDataPipe",
     "ZipArchiveLoaderIterDataPipe",
 ]
+
+
+bz2: Any = Late("bz2")
+gzip: Any = Late("gzip")
+lzma: Any = Late("lzma")
+tarfile: Any = Late("tarfile")
+zipfile: Any = Late("zipfile")
 
 
 class _Archives(IterDataPipe[tuple[str, StreamWrapper]]):
@@ -125,7 +128,7 @@ class TarArchiveLoaderIterDataPipe(_Archives):
         else:
             seekable = getattr(stream, "seekable", None)
             mode = self.mode if seekable and seekable() else self.mode.replace(":", "|")
-            tar = tarfile.open(fileobj=stream, mode=mode)  # type: ignore[call-overload]
+            tar = tarfile.open(fileobj=stream, mode=mode)
         for entry in tar:
             if entry.isfile():
                 inner = os.path.normpath(os.path.join(path, entry.name))
@@ -256,14 +259,6 @@ _ENDINGS = {
 }
 
 
-def _open_tar(file: Any) -> Any:
-    return tarfile.open(fileobj=file, mode="r:*")
-
-
-def _open_gzip(file: Any) -> Any:
-    return gzip.GzipFile(fileobj=file)
-
-
 @functional_datapipe("decompress")
 class DecompressorIterDataPipe(IterDataPipe[tuple[str, StreamWrapper]]):
     """(path, stream of the content) of compressed files (functional name: `decompress`).
@@ -288,11 +283,11 @@ class DecompressorIterDataPipe(IterDataPipe[tuple[str, StreamWrapper]]):
 
     types = CompressionType
     _openers: ClassVar[dict[CompressionType, Callable[[Any], Any]]] = {
-        CompressionType.GZIP: _open_gzip,
-        CompressionType.LZMA: lzma.LZMAFile,
-        CompressionType.TAR: _open_tar,
-        CompressionType.ZIP: zipfile.ZipFile,
-        CompressionType.BZIP2: bz2.BZ2File,
+        CompressionType.GZIP: lambda file: gzip.GzipFile(fileobj=file),
+        CompressionType.LZMA: lambda file: lzma.LZMAFile(file),
+        CompressionType.TAR: lambda file: tarfile.open(fileobj=file, mode="r:*"),
+        CompressionType.ZIP: lambda file: zipfile.ZipFile(file),
+        CompressionType.BZIP2: lambda file: bz2.BZ2File(file),
     }
 
     def __init__(

@@ -7,17 +7,16 @@ entry is made by one process at a time, and the others wait for it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import time
-import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._connections import connected_pipes
 from .._decorator import functional_datapipe
+from .._late import Late
 from ..datapipe import IterDataPipe
 from ..utils.common import _check_unpickable_fn
 from .saving import check_hash_type, write_whole
@@ -29,6 +28,7 @@ __all__ = [
 ]
 
 _POLL_SECONDS = 0.01
+hashlib: Any = Late("hashlib")
 
 
 @functional_datapipe("in_memory_cache")
@@ -95,7 +95,8 @@ def _has_hash(path: str, hash_dict: dict[str, str], hash_type: str) -> bool:
     if path not in hash_dict:
         return False
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, hash_type).hexdigest() == hash_dict[path]
+        found: str = hashlib.file_digest(file, hash_type).hexdigest()
+    return found == hash_dict[path]
 
 
 class _CacheRun:
@@ -168,7 +169,7 @@ class OnDiskCacheHolderIterDataPipe(IterDataPipe[Any]):
         self.hash_dict = hash_dict
         self.hash_type = hash_type
         self.extra_check_fn = extra_check_fn
-        self._uuid = str(uuid.uuid4())
+        self._uuid = os.urandom(16).hex()
         self._end_caching_flag = False
 
     def __iter__(self) -> Iterator[Any]:

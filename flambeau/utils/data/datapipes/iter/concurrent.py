@@ -6,17 +6,16 @@ end with the pass.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from .._decorator import functional_datapipe
+from .._late import Late
 from ..datapipe import IterDataPipe
 from ..utils.common import (
     _check_unpickable_fn,
@@ -33,6 +32,10 @@ __all__ = [
     "BatchMapperIterDataPipe",
     "ThreadPoolMapperIterDataPipe",
 ]
+
+
+asyncio: Any = Late("asyncio")
+futures: Any = Late("concurrent.futures")
 
 
 @functional_datapipe("map_batches")
@@ -272,7 +275,7 @@ class _BatchAsyncMapperIterDataPipe(IterDataPipe[Any]):
     def __iter__(self) -> Iterator[Any]:
         # In a thread, for the caller may be a coroutine itself, as a cell of a notebook is.
         runner = asyncio.Runner()
-        with ThreadPoolExecutor(max_workers=1) as thread:
+        with futures.ThreadPoolExecutor(max_workers=1) as thread:
             try:
                 for batch in self.source_datapipe:
                     yield thread.submit(runner.run, self._processed(batch)).result()

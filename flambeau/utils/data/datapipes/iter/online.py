@@ -6,20 +6,21 @@ error, or a warning where it is to be passed over.
 
 from __future__ import annotations
 
-import http.cookiejar
 import re
-import urllib.parse
-import urllib.request
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from .._decorator import functional_datapipe
+from .._late import Late
 from ..datapipe import IterDataPipe
 from ..utils.common import StreamWrapper, length_like
 
 __all__ = ["GDriveReaderDataPipe", "HTTPReaderIterDataPipe", "OnlineReaderIterDataPipe"]
 
+cookiejar: Any = Late("http.cookiejar")
+parse: Any = Late("urllib.parse")
+request: Any = Late("urllib.request")
 _WARNING = re.compile(r"<title>Google Drive - (.+?)</title>")
 
 
@@ -56,16 +57,16 @@ class _Reader(IterDataPipe[tuple[str, StreamWrapper]]):
 
     def _open(self, url: str, opener: Any) -> Any:
         if self.params:
-            url += ("&" if "?" in url else "?") + urllib.parse.urlencode(self.params)
-        request = urllib.request.Request(url, headers=self.headers)
-        return opener.open(request, **({} if self.timeout is None else {"timeout": self.timeout}))
+            url += ("&" if "?" in url else "?") + parse.urlencode(self.params)
+        asked = request.Request(url, headers=self.headers)
+        return opener.open(asked, **({} if self.timeout is None else {"timeout": self.timeout}))
 
     def _http(self, url: str) -> tuple[str, StreamWrapper]:
-        return url, StreamWrapper(self._open(url, urllib.request.build_opener()), name=url)
+        return url, StreamWrapper(self._open(url, request.build_opener()), name=url)
 
     def _google_drive(self, url: str) -> tuple[str, StreamWrapper]:
-        cookies = http.cookiejar.CookieJar()
-        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(cookies))
+        cookies = cookiejar.CookieJar()
+        opener = request.build_opener(request.HTTPCookieProcessor(cookies))
         response = self._open(url, opener)
         if "content-disposition" not in response.headers:
             with response:
@@ -171,6 +172,6 @@ class OnlineReaderIterDataPipe(_Reader):
     """
 
     def _response(self, url: str) -> tuple[str, StreamWrapper]:
-        host = urllib.parse.urlparse(url).netloc
+        host = parse.urlparse(url).netloc
         is_drive = re.match(r"(drive|docs)\.google\.com", host)
         return self._google_drive(url) if is_drive else self._http(url)

@@ -6,19 +6,20 @@ and an interrupted program leaves none.
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import io
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._decorator import functional_datapipe
+from .._late import Late
 from ..datapipe import IterDataPipe
 from ..utils.common import StreamWrapper, _check_unpickable_fn, length_like
 
 __all__ = ["HashCheckerIterDataPipe", "SaverIterDataPipe"]
 
+hashlib: Any = Late("hashlib")
 _HASHES = ("sha256", "md5")
 
 
@@ -31,16 +32,14 @@ def write_whole(path: str, content: Any, mode: str) -> None:
     """Write a file that is there whole or not at all; makes its folder."""
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=folder, prefix=".partial-")
+    partial = os.path.join(folder, f".partial-{os.urandom(8).hex()}")
     try:
-        with open(handle, mode) as file:
+        with open(partial, mode.replace("w", "x")) as file:
             file.write(content)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(partial, 0o666 & ~umask)
         os.replace(partial, path)
     except BaseException:
-        os.unlink(partial)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)
         raise
 
 

@@ -10,10 +10,11 @@ import fnmatch
 import functools
 import inspect
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
 from io import IOBase
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 __all__ = [
     "StreamWrapper",
@@ -143,14 +144,16 @@ def match_masks(name: str, masks: str | list[str]) -> bool:
     >>> match_masks("a.csv", ["*.tsv", "*.csv"]), match_masks("a.csv", "")
     (True, True)
     """
+    fits = _mask(masks)
+    return fits is None or fits(name) is not None
+
+
+def _mask(masks: str | list[str]) -> Callable[[str], Any] | None:
+    """What a name is tried with; None if every name fits."""
     if not masks:
-        return True
-    return any(fnmatch.fnmatch(name, m) for m in ([masks] if isinstance(masks, str) else masks))
-
-
-def _on_walk_error(error: OSError) -> NoReturn:
-    warnings.warn(f"{error.filename} : {error.strerror}", stacklevel=2)
-    raise error
+        return None
+    patterns = [fnmatch.translate(m) for m in ([masks] if isinstance(masks, str) else masks)]
+    return re.compile("|".join(patterns)).match
 
 
 def get_file_pathnames_from_root(
@@ -161,23 +164,43 @@ def get_file_pathnames_from_root(
     non_deterministic: bool = False,
 ) -> Iterator[str]:
     """Paths of the files in a folder, or of the file itself; sorted unless `non_deterministic`."""
+    fits = _mask(masks)
     if os.path.isfile(root):
         path = os.path.abspath(root) if abspath else root
-        if match_masks(os.path.basename(path), masks):
+        if fits is None or fits(os.path.basename(path)):
             yield path
         return
-    for path, folders, files in os.walk(root, onerror=_on_walk_error):
+    left = [root]
+    while left:
+        path = left.pop()
+        files, folders = _entries(path)
         if abspath:
             path = os.path.abspath(path)
         if not non_deterministic:
             files.sort()
-        for file in files:
-            if match_masks(file, masks):
-                yield os.path.join(path, file)
-        if not recursive:
-            break
-        if not non_deterministic:
             folders.sort()
+        start = os.path.join(path, "")
+        for name in files:
+            if fits is None or fits(name):
+                yield start + name
+        if recursive:
+            left += [start + name for name in reversed(folders)]
+
+
+def _entries(path: str) -> tuple[list[str], list[str]]:
+    """The files of a folder, and the folders; links to folders are neither."""
+    files, folders = [], []
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if not entry.is_dir():
+                    files.append(entry.name)
+                elif not entry.is_symlink():
+                    folders.append(entry.name)
+    except OSError as error:
+        warnings.warn(f"{error.filename} : {error.strerror}", stacklevel=4)
+        raise
+    return files, folders
 
 
 def get_file_binaries_from_pathnames(

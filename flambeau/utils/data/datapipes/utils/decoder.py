@@ -10,12 +10,12 @@ import io
 import json
 import os
 import pickle
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import flambeau as fb
 
+from .._late import Late
 from .common import StreamWrapper
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "videohandler",
 ]
 
+tempfile: Any = Late("tempfile")
 _INTEGERS = ("cls", "cls2", "class", "count", "index", "inx", "id")
 #: name of a form → (library, element type, mode)
 imagespecs = {
