@@ -7,6 +7,7 @@ OUT ?= demo_out
 PROGRAMS ?= 5000
 STATE ?= 20000
 DERIVATIVES ?= 20000
+VARIATIONS ?= 2000
 PYTHONS ?= python3.11 python3.12
 
 .DEFAULT_GOAL := help
@@ -52,6 +53,7 @@ truth:
 	@TRUTH=all $(PY) -m pytest -q $(PYTEST_ARGS) tests/compiler/test_truth.py
 	@$(PY) -m tools.random_programs --count $(PROGRAMS) --seed 1
 	@$(PY) -m tools.state_programs --count $(STATE) --seed 1
+	@$(PY) -m tools.variation_programs --count $(VARIATIONS) --seed 1
 	@TRUTH=all $(PY) -m pytest -q $(PYTEST_ARGS) tests/autograd/test_derivative_programs.py
 	@$(PY) -m tools.derivative_programs --count $(DERIVATIVES) --seed 1
 

@@ -1,6 +1,6 @@
-"""Whether all ways to a derivative of a function agree: with finite differences, and with each other.
+"""Whether all ways to a derivative of a function agree with finite differences, and each other.
 
-A function takes tensors of float64 and gives one, or several. From it a smooth number is made, whose
+A function takes tensors of float64 and gives one, or several. From it a number is made, whose
 slope along a direction, gradient and product of the Hessian with the direction are taken in every
 nesting of two of jvp, vjp, vmap, grad and `dual_level`. Knows nothing of how functions are drawn.
 """
@@ -147,7 +147,7 @@ class Checked:
         _compare("twice the direction", [y[1] for y in found], [2 * y[0] for y in found])
         return tuple(y[0] for y in found)
 
-    # What is compared -------------------------------------------------------------------------------
+    # What is compared ---------------------------------------------------------------------------
 
     def first(self) -> dict[str, Way]:
         """Ways to the slope along the direction."""
@@ -269,14 +269,14 @@ class Differs(Exception):
 REFUSALS = (
     "not implemented", "is not available", "modified by an inplace operation",
     "cannot mutate a captured", "view of a leaf", "leaf Variable", "depends on the data",
-    "no rule for", "not supported", "is not differentiable", "unbatched", "the same for all samples",
-    "does not require grad", "Python's control flow would depend", "it has one value for each sample",
-    "in randomness error mode",
+    "no rule for", "not supported", "is not differentiable", "unbatched", "does not require grad",
+    "the same for all samples", "Python's control flow would depend", "in randomness error mode",
+    "it has one value for each sample",
 )  # fmt: skip
 
 
 def _allowed(x: Any) -> float:
-    """Central differences of float64: rounding of 1e-16 / EPS, and EPS squared of what comes next."""
+    """Of central differences of float64: rounding of 1e-16 / EPS, and EPS squared."""
     return 2e-5 * (1 + (float(x.nan_to_num().abs().max()) if x.numel() else 0.0))
 
 

@@ -1,5 +1,5 @@
-"""Random functions for `derivative_programs`: smooth operations, views, writes in place through views,
-tensors filled inside, modules with live and with detached parameters.
+"""Random functions for `derivative_programs`: smooth operations, views, writes in place through
+views, tensors filled inside, modules with live and with detached parameters.
 
 A program is text: `build()` returns the function of its inputs. Knows nothing of how it is judged.
 """
@@ -57,7 +57,8 @@ MODULES: dict[int, tuple[tuple[str, str], ...]] = {  # constructor and call by t
     ),
     3: (
         ("nn.BatchNorm1d({c}, track_running_stats=False)", "{m}({0})"),
-        ("nn.InstanceNorm1d({c}, affine=True)", "{m}({0})"), ("nn.LocalResponseNorm(2)", "{m}({0})"),
+        ("nn.InstanceNorm1d({c}, affine=True)", "{m}({0})"),
+        ("nn.LocalResponseNorm(2)", "{m}({0})"),
         ("nn.Conv1d({c}, 2, 2, padding=1)", "{m}({0})"), ("nn.GroupNorm(1, {c})", "{m}({0})"),
         ("nn.ConvTranspose1d({c}, 2, 2)", "{m}({0})"), ("nn.AvgPool1d(2)", "{m}({0})"),
         ("nn.GRU({l}, 2)", "{m}({0})[0]"), ("nn.LSTM({l}, 2)", "{m}({0})[0]"),
@@ -144,12 +145,13 @@ class Drawer:
         d = r.randrange(len(shape))
         k = r.randrange(shape[d])
         rest = shape[:d] + shape[d + 1 :]
+        turned = (shape[-1], *shape[1:-1], shape[0]) if len(shape) > 1 else shape
         ways: list[tuple[str, Shape]] = [
             (f"{name}.select({d}, {k})", rest),
             (f"{name}[{k % shape[0]}]", shape[1:]),
             (f"{name}[..., {k % shape[-1]}:]", (*shape[:-1], shape[-1] - k % shape[-1])),
             (f"{name}.narrow({d}, {k}, 1)", (*shape[:d], 1, *shape[d + 1 :])),
-            (f"{name}.transpose(0, -1)", (shape[-1], *shape[1:-1], shape[0]) if len(shape) > 1 else shape),
+            (f"{name}.transpose(0, -1)", turned),
             (f"{name}.unbind({d})[{k}]", rest),
             (f"{name}.unsqueeze({d})", (*shape[:d], 1, *shape[d:])),
             (f"{name}[::2]", ((shape[0] + 1) // 2, *shape[1:])),

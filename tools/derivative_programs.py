@@ -1,7 +1,7 @@
-"""Random functions, differentiated in every way: `python -m tools.derivative_programs --count 20000`.
+"""Random functions, differentiated in every way: `python -m tools.derivative_programs --count N`.
 
-Drawn by `_derivative_draw`, judged by `_derivative_check`, in worker processes. One that fails is made
-smaller while it fails in the same way, and printed as a script.
+Drawn by `_derivative_draw`, judged by `_derivative_check`, in worker processes. One that fails is
+made smaller while it fails in the same way, and printed as a script.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def supervise(a: argparse.Namespace) -> int:
             print(f"{n:7} refused, {what}")
     seconds = time.monotonic() - begun
     print(
-        f"{a.count} programs differentiated in {seconds:.0f} s: {failed} fail, {void} are no program, "
-        f"{sum(refusals.values())} derivatives are refused"
+        f"{a.count} programs differentiated in {seconds:.0f} s: {failed} fail, {void} are no "
+        f"program, {sum(refusals.values())} derivatives are refused"
     )
     return 1 if failed else 0
 

@@ -19,6 +19,7 @@ class DynamicShapes:
             dynamic = True
         self.dynamic = dynamic
         self.sizes: dict[str, list[Any]] = {}
+        self.steps: dict[str, list[Any]] = {}  # strides
         self.integers: dict[str, Any] = {}
         self.floats: dict[str, Any] = {}
 
@@ -42,6 +43,22 @@ class DynamicShapes:
             if a is not _VARIES and a != b:
                 known[d] = _VARIES
         return marked | {d for d, n in enumerate(known) if n is _VARIES}
+
+    def strides(self, tensor: Any, source: Source) -> set[int]:
+        """Dims whose strides were seen to vary where sizes did not tell them."""
+        if self.dynamic is False or not switches.automatic_dynamic_shapes:
+            return set()
+        if isinstance(tensor, _parameter()):
+            return set()
+        now = list(tensor.stride())
+        known = self.steps.get(source.name)
+        if known is None or len(known) != len(now):
+            self.steps[source.name] = now
+            return set()
+        for d, (a, b) in enumerate(zip(known, now, strict=True)):
+            if a is not _VARIES and a != b:
+                known[d] = _VARIES
+        return {d for d, n in enumerate(known) if n is _VARIES}
 
     def integer(self, value: int, source: Source) -> bool:
         """Whether an integer from outside is a symbol."""

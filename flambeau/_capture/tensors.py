@@ -111,13 +111,17 @@ class Tensors:
             raise Break(f"{source.name} has an unusual history")
         index = len(self.inputs)
         dims = self.dynamic_shapes.dims(value, source)
-        fake = fake_input(value, self.env, index, dims)
+        strided = self.dynamic_shapes.strides(value, source)
+        fake = fake_input(value, self.env, index, dims, strided)
+        start = value.storage_offset()
+        fake.memory.start = lambda: self.start_of(start, source)
         fixed = [n if isinstance(n, int) else None for n in fake.shape]
         strides = [n if isinstance(n, int) else None for n in fake.strides]
-        facts = (cls, value, fixed, strides, value.storage_offset(), value.requires_grad)
+        facts = (cls, value, fixed, strides, None, value.requires_grad)
         words = f"{source.name} is a {value.dtype} tensor of shape {_shape(fixed)}"
+        words += ", contiguous" if value.is_contiguous() else f" and strides {_shape(strides)}"
         if value.requires_grad:
-            words += " that requires grad"
+            words += ", that requires grad"
         source.check(TENSOR, facts, words)
         self._guard_strides(fake, index)
         self.inputs.append((source, value))
@@ -132,8 +136,13 @@ class Tensors:
     def _guard_strides(self, fake: Fake, index: int) -> None:
         """Strides that are expressions of sizes: so they must be in later calls."""
         for d, n in enumerate(fake.strides):
-            if not isinstance(n, int):
+            if not isinstance(n, int) and not self.env.is_own(n, Origin(index, "stride", d)):
                 self.strides.append((index, d, n))
+
+    def start_of(self, start: int, source: Source) -> int:
+        """Where a tensor begins in its storage; later calls are to find the same."""
+        source.check(TRUTH, _BeginsAt(start), f"{source.name}.storage_offset() == {start}")
+        return start
 
     def integer(self, value: int, source: Source) -> Any:
         """An outside integer: a constant, or a symbol once it was seen to vary."""
@@ -564,6 +573,16 @@ class _Holds:
     def __call__(self, x: Any) -> bool:
         found = x.item()
         return bool(found == self.value or (found != found and self.value != self.value))
+
+
+class _BeginsAt:
+    """A check of where a tensor begins in its storage."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+
+    def __call__(self, x: Any) -> bool:
+        return bool(x.storage_offset() == self.start)
 
 
 def _is_whole(dtype: Any) -> bool:

@@ -104,6 +104,10 @@ class ShapeEnv:
         self.ranges[s.name] = s.low, s.high
         return SymInt(symbol(s.name), self)
 
+    def is_own(self, n: SymInt, origin: Origin) -> bool:
+        """Whether a number is just the symbol of that origin."""
+        return any(s.origin == origin and n.expr == symbol(s.name) for s in self.symbols.values())
+
     def wrap(self, e: Expr) -> SymInt | int:
         """An expression as a number: an int where it is constant."""
         e = self.simplify(e)

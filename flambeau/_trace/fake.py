@@ -6,6 +6,7 @@ with its views) and the value of the graph that stands for it. It knows no opera
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,13 @@ class Memory:
     quiet: Any = None
     stands_for: Any = None
     outside: bool = False  # it came as an input
+    start: Callable[[], int] | None = None  # where an input begins in its storage, see below
+
+
+# Note [Where inputs begin]
+# Offsets of fakes count from the first element of the tensor that owns the memory, so that an input
+# that begins elsewhere in its storage in a later call, as batches cut by slices do, finds the same
+# graph. Whoever asks for a place in the storage asks `start`, and later calls are to find the same.
 
 
 @dataclass(eq=False)
@@ -83,6 +91,11 @@ class Fake:
 
     def numel(self) -> Dim:
         return geometry.prod(self.shape)
+
+    def place(self) -> Dim:
+        """The offset in the storage, see Note [Where inputs begin]."""
+        start = self.memory.start
+        return self.offset if start is None else self.offset + start()
 
     def is_contiguous(self, memory_format: str = "contiguous_format") -> bool:
         return geometry.is_contiguous(self.shape, self.strides, memory_format)

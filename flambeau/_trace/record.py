@@ -6,7 +6,7 @@ primitive level is `functional.PrimitiveRecorder`'s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -128,6 +128,9 @@ class CapturedRecorder(Recorder):
     def call(self, op: Op, inplace: bool, args: list[Any]) -> Any:
         if op.name.startswith("as_strided"):
             refuse_place(self, args[0])
+            for p, given in zip(op.params, args, strict=True):
+                if p.name == "storage_offset":
+                    _refuse_other_start(args[0], given)
         chosen = chooses_attention(op.uid) and self.chosen()
         if chosen or (op.kind == "composite" and _asked_in_place(op, args)):
             function = body(op.uid)  # only its parts say what was chosen, or what they change
@@ -161,7 +164,18 @@ class CapturedRecorder(Recorder):
         return not self.attention == allowed() == USUAL
 
 
-def fake_input(x: Any, env: ShapeEnv, index: int, dynamic: Any) -> Fake:
+def _refuse_other_start(x: Fake, offset: Any) -> None:
+    """Graphs count from where an input begins, not from where its storage does."""
+    if offset is not None and x.memory.start is not None and x.memory.start() != 0:
+        raise NotImplementedError(
+            "as_strided: expected a tensor that begins where its storage does for storage_offset="
+            f"{offset}, got one that begins at {x.memory.start()}; leave storage_offset out"
+        )
+
+
+def fake_input(
+    x: Any, env: ShapeEnv, index: int, dynamic: Any, strided: Collection[int] = ()
+) -> Fake:
     """A fake of an example tensor; sizes that vary become symbols.
 
     Args:
@@ -169,13 +183,20 @@ def fake_input(x: Any, env: ShapeEnv, index: int, dynamic: Any) -> Fake:
         env: where symbols are made.
         index: number of the input, where its sizes are found.
         dynamic: False, True (all sizes), or the dims that vary.
+        strided: dims whose strides vary, whatever the sizes are.
     """
     dims = range(x.dim()) if dynamic is True else dynamic or ()
     wanted = {d % x.dim() for d in dims} if x.dim() else set()
     shape = tuple(
         env.symbol(n, Origin(index, "size", d)) if d in wanted else n for d, n in enumerate(x.shape)
     )
-    fake = Fake(x.dtype, shape, _strides(x, shape), x.device, x.storage_offset())
+    strides = list(_strides(x, shape))
+    for d in strided:
+        if isinstance(strides[d], int):
+            strides[d] = env.symbol(strides[d], Origin(index, "stride", d))
+    fake = Fake(x.dtype, shape, tuple(strides), x.device)
+    start = x.storage_offset()
+    fake.memory.start = lambda: start
     fake.requires_grad = x.requires_grad
     return fake
 

@@ -114,7 +114,7 @@ class FakeTensor(Tensor):
 
     def storage_offset(self) -> Any:
         refuse_place(self.session.recorder, self.fake)
-        return self.fake.offset
+        return self.fake.place()
 
     def element_size(self) -> int:
         return int(self.fake.dtype.itemsize)
