@@ -1,5 +1,5 @@
-"""Sums of half types at indices: places are added up wider and rounded once, whatever the operation,
-the layout and the share of the result that is named. Held to NumPy in double."""
+"""Sums of half types at indices: places are added up wider and rounded once, whatever the
+operation, the layout and the share of the result that is named. Held to NumPy in double."""
 
 import numpy as np
 import pytest
