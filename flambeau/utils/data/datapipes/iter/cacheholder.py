@@ -55,7 +55,7 @@ class InMemoryCacheHolderIterDataPipe(IterDataPipe[Any]):
         self.idx = 0
 
     def __iter__(self) -> Iterator[Any]:
-        if self.cache is not None:
+        if self.cache:
             if self.idx:
                 for i, data in enumerate(self.source_dp):
                     if i == self.idx:
