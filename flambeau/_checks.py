@@ -20,6 +20,7 @@ __all__ = [
     "_check_is_size",
     "_check_not_implemented",
     "_check_tensor_all",
+    "_check_tensor_all_with",
     "_check_type",
     "_check_value",
     "_check_with",
@@ -93,6 +94,21 @@ def _check_not_implemented(cond: Any, message: Message = None) -> None:
     _check_with(NotImplementedError, cond, message)
 
 
+def _check_tensor_all_with(error_type: type[Exception], cond: Any, message: Message = None) -> None:
+    """Raises `error_type` unless every entry of the bool tensor `cond` is true.
+
+    Raises:
+        TypeError: `cond` is no tensor of dtype bool.
+
+    >>> torch._check_tensor_all_with(ValueError, torch.tensor([1, 2]) > 0)
+    """
+    if not isinstance(cond, _C.Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype != _C.bool:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error_type, cond.all().item(), message)
+
+
 def _check_tensor_all(cond: Any, message: Message = None) -> None:
     """RuntimeError unless every entry of the bool tensor `cond` is true.
 
@@ -101,11 +117,7 @@ def _check_tensor_all(cond: Any, message: Message = None) -> None:
 
     >>> torch._check_tensor_all(torch.tensor([1, 2]) > 0)
     """
-    if not isinstance(cond, _C.Tensor):
-        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
-    if cond.dtype != _C.bool:
-        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
-    _check_with(RuntimeError, cond.all().item(), message)
+    _check_tensor_all_with(RuntimeError, cond, message)
 
 
 def _check_is_size(i: int, message: Message = None, *, max: int | None = None) -> None:

@@ -44,3 +44,5 @@ HalfTensor = _legacy("HalfTensor", _C.float16)
 IntTensor = _legacy("IntTensor", _C.int32)
 LongTensor = _legacy("LongTensor", _C.int64)
 ShortTensor = _legacy("ShortTensor", _C.int16)
+
+legacy_contiguous_format = _C.contiguous_format

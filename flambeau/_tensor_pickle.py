@@ -124,7 +124,7 @@ def deepcopy_tensor(tensor: Any, memo: dict[int, Any]) -> Any:
     if not tensor.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-            "protocol at the moment; use detach() or clone() first"
+            "protocol at the moment.  Use detach() or clone() first"
         )
     with fb.no_grad():
         result = _copied_memory(tensor, memo)

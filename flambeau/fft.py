@@ -3,3 +3,5 @@
 from __future__ import annotations
 
 from ._C.fft import *  # noqa: F403
+
+__all__ = [name for name in globals() if not name.startswith("_") and name != "annotations"]

@@ -54,7 +54,7 @@ Ints broadcast_shapes(const Ints& a, const Ints& b) {
   const Ints &longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
   Ints out = longer;
   size_t shift = longer.size() - shorter.size();
-  for (size_t i = 0; i < shorter.size(); ++i) {
+  for (size_t i = shorter.size(); i-- > 0;) {
     int64_t x = longer[shift + i], y = shorter[i];
     if (x == y || y == 1) continue;
     FB_CHECK(x == 1, "The size of tensor a (", a.size() >= b.size() ? x : y,

@@ -544,8 +544,8 @@ std::vector<int64_t> checked_index(const Tensor& index, int64_t limit, const cha
   const int64_t* at = idx.data<int64_t>();
   std::vector<int64_t> out(at, at + idx.numel());
   for (int64_t& x : out) {
-    FB_CHECK_INDEX(x < limit && x >= (negative ? -limit : 0), op, "(): index ", x,
-                   " is out of range for size ", limit);
+    FB_CHECK_INDEX(x < limit && x >= (negative ? -limit : 0), "index out of range in self: ", op,
+                   "() got ", x, " for size ", limit);
     if (x < 0) x += limit;
   }
   return out;

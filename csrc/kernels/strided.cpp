@@ -6,8 +6,8 @@
 namespace flambeau::kernels {
 
 LoopNest::LoopNest(const Ints& shape) {
-  FB_CHECK(shape.size() <= size_t{kMaxDims}, "expected at most ", kMaxDims, " dimensions, got ",
-           shape.size());
+  FB_CHECK(shape.size() <= size_t{kMaxDims}, "only tensors with up to ", kMaxDims,
+           " dims are supported, got ", shape.size());
   ndim = static_cast<int>(shape.size());
   for (int d = 0; d < ndim; ++d) {
     sizes[d] = shape[ndim - 1 - d];

@@ -45,6 +45,12 @@ bool add_generated(PyObject* module) {
   return true;
 }
 
+#ifdef _OPENMP
+constexpr bool kOpenMP = true;
+#else
+constexpr bool kOpenMP = false;
+#endif
+
 bool add_all(PyObject* module) {
   show_warning = warn_user;
   // Generated functions first: hand-written ones of the same name replace them.
@@ -65,6 +71,9 @@ bool add_all(PyObject* module) {
   return generator && priority &&
          PyModule_AddObjectRef(module, "_LinAlgError", linalg_error()) == 0 &&
          PyModule_AddObjectRef(module, "default_generator", generator.get()) == 0 &&
+         PyModule_AddObjectRef(module, "has_lapack", Py_True) == 0 &&  // or routines of our own
+         PyModule_AddObjectRef(module, "has_mkl", Py_False) == 0 &&
+         PyModule_AddObjectRef(module, "has_openmp", kOpenMP ? Py_True : Py_False) == 0 &&
          PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), "__array_priority__",
                                 priority.get()) == 0;
 }

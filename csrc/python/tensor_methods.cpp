@@ -192,12 +192,26 @@ PyObject* storage(PyObject* o, PyObject*) {
   return module ? PyObject_CallMethod(module.get(), "storage_of", "O", o) : nullptr;
 }
 
+// The strides of a format over the sizes that resize_ gave.
+void lay_out(const char* op, const Tensor& t, MemoryFormat format) {
+  FB_CHECK(format != MemoryFormat::Preserve, op,
+           ": Unsupported memory format Preserve: a tensor that is resized has no layout to keep");
+  const int64_t rank = format == MemoryFormat::ChannelsLast     ? 4
+                       : format == MemoryFormat::ChannelsLast3d ? 5
+                                                                : t.dim();
+  FB_CHECK(t.dim() == rank, op, ": required rank ", rank, " tensor to use channels_last",
+           rank == 5 ? "_3d" : "", " format, got shape ", t.sizes());
+  t->strides = format_strides(t.sizes(), format);
+  t->refresh();
+}
+
 Param resize_params[] = {
     {"self", Arg::Tensor}, {"size", Arg::Ints}, {"memory_format", Arg::MemoryFormat, true, false}};
 PyObject* call_resize_(const Args& a) {
   const Tensor& t = self_of(a);
   FB_CHECK(!t.requires_grad(), "cannot resize variables that require grad");
   resize(t, to_ints(a, 1));
+  if (a[2] && a[2] != Py_None) lay_out("resize_", t, to_memory_format(a[2]));
   return Py_NewRef(a[0]);
 }
 FB_METHOD(resize_,
@@ -209,7 +223,13 @@ Param resize_as_params[] = {{"self", Arg::Tensor},
                             {"memory_format", Arg::MemoryFormat, true, false}};
 PyObject* call_resize_as_(const Args& a) {
   FB_CHECK(!self_of(a).requires_grad(), "cannot resize variables that require grad");
-  resize(self_of(a), unwrap(a[1]).sizes());
+  const Tensor &t = self_of(a), &like = unwrap(a[1]);
+  resize(t, like.sizes());
+  if (a[2] && a[2] != Py_None) {
+    MemoryFormat format = to_memory_format(a[2]);
+    if (format == MemoryFormat::Preserve) format = like.suggest_memory_format();
+    lay_out("resize_as_", t, format);
+  }
   return Py_NewRef(a[0]);
 }
 FB_METHOD(resize_as_, {resize_as_params, 3, 2,

@@ -11,6 +11,7 @@ from typing import Any
 from flambeau import Tensor
 from flambeau.compiler import (
     allow_in_graph,
+    compile,
     disable,
     explain,
     is_compiling,
@@ -22,12 +23,35 @@ from flambeau.compiler import (
 from flambeau.compiler._backends import lookup_backend
 from flambeau.compiler._module import OptimizedModule
 
-from . import backends, config, eval_frame, exc, utils
+from . import backends, config, eval_frame, exc, testing, utils
 
 
 def assume_constant_result(fn: Any) -> Any:
     """Allow that the function's result is taken as constant; the compiler follows it instead."""
     return fn
+
+
+def optimize(
+    backend: Any = "inductor",
+    *,
+    nopython: bool = False,
+    dynamic: bool | None = None,
+    disable: bool = False,
+) -> Any:
+    """A decorator that compiles: the older form of `torch.compile`.
+
+    Args:
+        backend: its name, or a function.
+        nopython: raise where a graph would end; `fullgraph` of `compile`.
+        dynamic: sizes are variables from the start; None: once they change.
+        disable: leave functions as they are.
+
+    >>> torch._dynamo.optimize("eager")(lambda x: x + 1)(torch.ones(1))
+    tensor([2.])
+    """
+    return lambda model: compile(
+        model, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable
+    )
 
 
 def graph_break(msg: str = "") -> None:
@@ -64,7 +88,9 @@ __all__ = [
     "lookup_backend",
     "mark_dynamic",
     "register_backend",
+    "optimize",
     "reset",
+    "testing",
     "utils",
 ]
 

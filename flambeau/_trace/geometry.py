@@ -154,7 +154,7 @@ def broadcast_shapes(a: Sequence[Dim], b: Sequence[Dim]) -> Shape:
     longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
     out = list(longer)
     shift = len(longer) - len(shorter)
-    for i, y in enumerate(shorter):
+    for i, y in reversed(list(enumerate(shorter))):
         x = longer[shift + i]
         if isinstance(y, int) and y == 1:
             continue

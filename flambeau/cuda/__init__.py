@@ -85,6 +85,15 @@ def device_count() -> int:
     return 0
 
 
+# As programs read it that guard forks: no device was ever touched.
+_initialized = False
+
+
+def _is_in_bad_fork() -> bool:
+    """Whether this process is a fork of one that had started the GPU runtime."""
+    return False
+
+
 def is_initialized() -> bool:
     """Whether the GPU runtime was started."""
     return False

@@ -4,6 +4,7 @@ Owns the names of ``flambeau.func``. Batches are the core's levels (csrc/func), 
 autograd's: reverse mode through aliases of the inputs, forward mode through nested dual levels.
 """
 
+from .batch_norm import replace_all_batch_norm_modules_
 from .modules import functional_call, stack_module_state
 from .reverse import grad, grad_and_value, jacrev, vjp
 from .tangents import hessian, jacfwd, jvp, linearize
@@ -18,6 +19,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

@@ -13,6 +13,7 @@ from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
 from .node import Node, map_arg
 from .proxy import Proxy, TraceError
+from .subgraph_rewriter import replace_pattern
 
 __all__ = [
     "CodeGen",
@@ -26,6 +27,7 @@ __all__ = [
     "Tracer",
     "Transformer",
     "map_arg",
+    "replace_pattern",
     "symbolic_trace",
     "wrap",
 ]

@@ -33,8 +33,8 @@ def _index_masks(self: Tensor, indices: OptTensors) -> OptTensors:
                 )
                 check_index(
                     index.size(k) == self.size(len(out) + k),
-                    f"index: expected a mask of the shape of the dims it selects from, {len(out)} "
-                    f"and on of {self.shape}, got {index.shape}",
+                    f"The shape of the mask {index.shape} at index {k} does not match the shape of "
+                    f"the indexed tensor {self.shape} at index {len(out) + k}",
                 )
             for place in _nonzero_columns(index):
                 out.append(place)
@@ -106,8 +106,8 @@ def _index_broadcast(indices: Tensors) -> Tensors:
             b = x.size(-k)
             check_index(
                 a == b or a == 1 or b == 1,
-                f"index: expected index tensors that broadcast, got shapes {indices[0].shape} and "
-                f"{x.shape}",
+                "shape mismatch: indexing tensors could not be broadcast together with shapes "
+                f"{indices[0].shape}, {x.shape}",
             )
         check(n >= 0, "unreachable")
         shape = broadcast_shapes(shape, x.shape)
@@ -260,13 +260,15 @@ def index_put_(
         trimmed = source.reshape(source.shape[lead:])
     check(
         trimmed.ndim <= len(shape),
-        f"index_put: expected values that broadcast to {shape}, got shape {values.shape}",
+        f"shape mismatch: value tensor of shape {values.shape} cannot be broadcast to indexing "
+        f"result of shape {shape}",
     )
     for k in range(1, trimmed.ndim + 1):
         n = trimmed.size(-k)
         check(
             n == 1 or n == shape[len(shape) - k],
-            f"index_put: expected values that broadcast to {shape}, got shape {values.shape}",
+            f"shape mismatch: value tensor of shape {values.shape} cannot be broadcast to indexing "
+            f"result of shape {shape}",
         )
     index_block_put_(target, block, start, trimmed.expand(shape), accumulate)
     return self

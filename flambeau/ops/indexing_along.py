@@ -12,7 +12,7 @@ from flambeau.ops.pointwise_arithmetic import _check_fits
 @structured(
     kernel="index_select",
     element="selected",
-    outside="IndexError: index_select(): index {index} is out of range for size {size}",
+    outside="IndexError: index out of range in self: index_select() got {index} for size {size}",
     batch=("input",),
     out_apart=True,
 )

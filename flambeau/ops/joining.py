@@ -45,8 +45,9 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
         for k in range(like.ndim):
             check(
                 k == d or x.size(k) == like.size(k),
-                f"cat: expected size {like.size(k)} in dim {k} of tensor {i}, as in the first, got "
-                f"{x.size(k)}; sizes may differ in dim {d} alone",
+                f"cat: Sizes of tensors must match except in dimension {d}. Expected size "
+                f"{like.size(k)} but got size {x.size(k)} for tensor number {i} in "
+                f"the list.",
             )
         total += x.size(d)
         if x.suggest_memory_format() != layout:

@@ -101,7 +101,8 @@ def linalg_lstsq(
     x, rank, s = _linalg_lstsq(input, rhs, tolerance, number)
     residuals = x.reshape([-1]).narrow(0, 0, 0).abs()
     if m > n and number != 1:
-        full = number == 0 or truth((rank == n).all(), False)
+        # Where ranks are not known yet (vmap, meta) they count as full.
+        full = number == 0 or truth((rank == n).all(), True)
         if full:
             residuals = (input @ x - rhs).abs().pow(2.0).sum(-2)
     return x.squeeze(-1) if vector else x, residuals, rank, s
@@ -126,7 +127,7 @@ def _pinv_backward(g: Tensor, back: Tensor, A: Tensor) -> Tensor:
     return bk - (k @ back).adjoint() + ((gh - A @ k) @ back) @ bh - (bk @ back) @ A
 
 
-@structured(kernel="linalg_pinv", namespaces=(), method=False, out=False, batch=True)
+@structured(kernel="linalg_pinv", namespaces=(), method=False, out=False)
 def _linalg_pinv(input: Tensor, atol: Tensor, rtol: Tensor, hermitian: bool) -> Tensor:
     """The kernel of pinv; tolerances are of the real dtype.
 
@@ -135,6 +136,26 @@ def _linalg_pinv(input: Tensor, atol: Tensor, rtol: Tensor, hermitian: bool) -> 
     """
     batch = input.shape[:-2]
     return empty(batch + [input.size(-1), input.size(-2)], like=input)
+
+
+@composite(namespaces=(), method=False)
+def _aligned_tolerance(tolerance: Tensor, batched: bool, ndim: int) -> Tensor:
+    """Tolerances of samples, beside matrices that have `ndim` dims with that of the samples."""
+    if not batched:
+        return tolerance
+    between: Ints = [1 for k in range(ndim - 2 - tolerance.ndim)]
+    return tolerance.reshape(tolerance.shape[:1] + between + tolerance.shape[1:])
+
+
+@_linalg_pinv.vmap
+def _(input, atol, rtol, hermitian, input_b, atol_b, rtol_b, batch):
+    x = _in_front(input, input_b, batch)
+    return _linalg_pinv(
+        x,
+        _aligned_tolerance(atol, atol_b, x.ndim),
+        _aligned_tolerance(rtol, rtol_b, x.ndim),
+        hermitian,
+    )
 
 
 @_linalg_pinv.vjp

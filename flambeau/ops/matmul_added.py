@@ -6,7 +6,7 @@ beta 0 ignores what is added, NaN in it too. Kernels: csrc/kernels/matmul.cpp.
 from __future__ import annotations
 
 from flambeau.ops._lang import *
-from flambeau.ops.pointwise_arithmetic import _check_fits
+from flambeau.ops.pointwise_arithmetic import _check_fits, _check_kind
 
 
 @structured(
@@ -59,12 +59,6 @@ def _added(op: str, input: Tensor, shape: Ints, d: DType, beta: Number, alpha: N
     check(
         broadcast_shapes(input.shape, shape) == shape,
         f"{op}: The expanded size of the tensor {shape} must match the existing size {input.shape}",
-    )
-    check(
-        op != "addr"
-        or not d.is_integral
-        or not (alpha.is_floating_point() or beta.is_floating_point()),
-        f"{op}: For integral input tensors, argument alpha must not be a floating point number.",
     )
     check(
         d.is_complex or not (alpha.is_complex() or beta.is_complex()),
@@ -187,11 +181,9 @@ def addr(
             [1., 1.]])
     """
     d = promote(input.dtype, result_type(vec1, vec2))
+    _check_kind("addr", "beta", beta, d)
+    _check_kind("addr", "alpha", alpha, d)
     if d == bool_:  # sums of truths, counted so that none wraps around
-        check(
-            not (alpha.is_floating_point() or beta.is_floating_point()),
-            "addr: For integral input tensors, argument alpha must not be a floating point number.",
-        )
         keep = 0 if beta == 0 else 1
         scale = 0 if alpha == 0 else 1
         return _addr(input.to(int64), vec1.to(int64), vec2.to(int64), beta=keep, alpha=scale).to(d)

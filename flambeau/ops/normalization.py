@@ -18,7 +18,8 @@ def _check_normalized(
     check(k > 0, f"{op}: expected normalized_shape of at least 1 dim, got {normalized_shape}")
     check(
         input.ndim >= k and input.shape[input.ndim - k :] == normalized_shape,
-        f"{op}: expected input whose shape ends with {normalized_shape}, got {input.shape}",
+        f"{op}: Given normalized_shape={normalized_shape}, expected input with a shape that ends "
+        f"so, but got input of size{input.shape}",
     )
     if scale is not None:
         check(
@@ -211,8 +212,8 @@ def native_batch_norm(
     )
     c = input.size(1)
     for t, what in [
-        (weight, "weight"), (bias, "bias"),
         (running_mean, "running_mean"), (running_var, "running_var"),
+        (weight, "weight"), (bias, "bias"),
     ]:  # fmt: skip
         if t is not None:
             check(
@@ -517,8 +518,7 @@ def batch_norm(
         n = input.size(0) * prod(input.shape[2:])
         check_value(
             n != 1,
-            f"batch_norm: expected more than 1 value per channel when training, got input of "
-            f"shape {input.shape}",
+            f"Expected more than 1 value per channel when training, got input size {input.shape}",
         )
     if input.numel() == 0:
         # No statistics to take; the weights are part of the graph all the same.

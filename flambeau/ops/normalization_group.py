@@ -268,8 +268,7 @@ def instance_norm(
     if use_input_stats:
         check_value(
             prod(input.shape[2:]) > 1,
-            f"instance_norm: expected more than 1 spatial element when training, got input of "
-            f"shape {input.shape}",
+            f"Expected more than 1 spatial element when training, got input size {input.shape}",
         )
     shape = [1, n * c] + input.shape[2:]
     x = input.contiguous().view(shape)

@@ -12,6 +12,11 @@ def neg(input: Tensor) -> Tensor:
     >>> torch.neg(torch.tensor([1.0]))
     tensor([-1.])
     """
+    check(
+        input.dtype != bool_,
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+        "invert a mask, use the `~` or `logical_not()` operator instead.",
+    )
     return -input
 
 

@@ -86,8 +86,8 @@ def _pool_shape(
         )
         check(
             size > 0,
-            f"{op}: Given input size: {input.shape}. Calculated output size is too small for "
-            f"kernel {kernel}",
+            f"{op}: Given input size: {input.shape}. Calculated output size: {size} in dimension "
+            f"{lead + i}. Output size is too small for kernel {kernel}",
         )
         out.append(size)
     return out

@@ -78,7 +78,8 @@ def unflatten(input: Tensor, dim: int, sizes: Ints) -> Tensor:
     fits = known == n if holes == 0 else holes == 1 and known > 0 and n % known == 0
     check(
         fits,
-        f"unflatten: expected sizes with the product {n}, that of dim {dim}, got {sizes}",
+        f"unflatten: Provided sizes {sizes} don't multiply up to the size of dim {dim} ({n}) in "
+        "the input tensor",
     )
     out = input.shape[:d]
     for s in sizes:
@@ -111,8 +112,8 @@ def stack(tensors: Tensors, dim: int = 0) -> Tensor:
     for i, t in enumerate(tensors):
         check(
             t.shape == tensors[0].shape,
-            f"stack: expected tensors of one shape, got {tensors[0].shape} at 0 and {t.shape} "
-            f"at {i}",
+            f"stack expects each tensor to be equal size, but got {tensors[0].shape} at entry 0 "
+            f"and {t.shape} at entry {i}",
         )
         parts.append(t.unsqueeze(d) if d == t.ndim else t)
     if d == tensors[0].ndim:
@@ -302,8 +303,8 @@ def split_with_sizes(self: Tensor, split_sizes: Ints, dim: int = 0) -> Tensors:
         a += s
     check(
         a == n,
-        f"split_with_sizes: expected split_sizes with the sum {n}, the size of dim {dim}, got "
-        f"{split_sizes}",
+        f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
+        f"dimension {dim}), but got split_sizes={split_sizes}",
     )
     return multi_views(out, "SplitWithSizesBackward0")
 
@@ -518,7 +519,8 @@ def repeat(self: Tensor, repeats: Ints) -> Tensor:
     """
     check(
         len(repeats) >= self.ndim,
-        f"repeat: expected at least {self.ndim} repeats, as many as dims, got {len(repeats)}",
+        "repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions "
+        f"of tensor, got {len(repeats)} and {self.ndim}",
     )
     lead = len(repeats) - self.ndim
     pairs: Ints = []

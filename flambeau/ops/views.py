@@ -108,7 +108,9 @@ def permute(input: Tensor, dims: Ints) -> Tensor:
     """
     check(
         len(dims) == input.ndim,
-        f"permute: expected one entry of dims for each of the {input.ndim} dimensions, got {dims}",
+        "permute: number of dimensions in the tensor input does not match the length of the "
+        f"desired ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to len(dims) "
+        f"= {len(dims)}",
     )
     order = wrap_dims(dims, input.ndim)
     shape = [input.shape[d] for d in order]
@@ -138,14 +140,18 @@ def expand(input: Tensor, size: Ints, *, implicit: bool = False) -> Tensor:
     lead = len(size) - input.ndim
     check(
         lead >= 0,
-        f"expand: expected at least {input.ndim} sizes for a tensor of shape {input.shape}, "
-        f"got {size}",
+        f"expand({input.shape}, size={size}): the number of sizes provided ({len(size)}) must be "
+        f"greater or equal to the number of dimensions in the tensor ({input.ndim})",
     )
     shape: Ints = []
     stride: Ints = []
     for i, n in enumerate(size):
         if i < lead:
-            check(n >= 0, f"expand: size {n} is not allowed for a new leading dimension {i}")
+            check(
+                n >= 0,
+                f"expand: The expanded size of the tensor ({n}) isn't allowed in a leading, "
+                f"non-existing dimension {i}",
+            )
             shape.append(n)
             stride.append(0)
         else:
@@ -153,8 +159,9 @@ def expand(input: Tensor, size: Ints, *, implicit: bool = False) -> Tensor:
             want = have if n == -1 else n
             check(
                 have == want or have == 1,
-                f"expand: expanded size {want} must match existing size {have} at dimension {i}; "
-                f"target sizes {size}, tensor sizes {input.shape}",
+                f"expand: The expanded size of the tensor ({want}) must match the existing size "
+                f"({have}) at non-singleton dimension {i}.  Target sizes: {size}.  Tensor sizes: "
+                f"{input.shape}",
             )
             shape.append(want)
             stride.append(input.strides[i - lead] if have == want else 0)
@@ -192,8 +199,9 @@ def view_(input: Tensor, size: Ints) -> Tensor:
     stride = view_strides(input.shape, input.strides, shape)
     check(
         stride is not None,
-        f"view: size {shape} is not compatible with the strides {input.strides} of input of shape "
-        f"{input.shape}; use reshape",
+        "view size is not compatible with input tensor's size and stride (at least one dimension "
+        "spans across two contiguous subspaces). Use .reshape(...) instead. Asked for was "
+        f"{shape} of size {input.shape} and stride {input.strides}",
     )
     return strided(input, shape, stride, input.offset)
 

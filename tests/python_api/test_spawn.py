@@ -1,4 +1,4 @@
-"""`multiprocessing.spawn`: the first rank that fails ends the others, and its traceback is raised."""
+"""`multiprocessing.spawn`: the first rank that fails ends the others, and its traceback is here."""
 
 import os
 import pickle

@@ -86,6 +86,9 @@ class ConvertMixin:
         Called as `to(device=None, dtype=None, non_blocking=False)`, `to(dtype, ...)`,
         `to(tensor, ...)` or `to(memory_format=...)`. A dtype applies to floating-point and complex
         tensors only; a memory format to tensors of 4 or 5 dimensions.
+
+        Raises:
+            RuntimeError: `copy=True`, for a module changes in place.
         """
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None:
@@ -157,7 +160,10 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
         if key in given:
             raise TypeError(f"to() got multiple values for argument '{key}'")
         given[key] = value
-    given.pop("copy", None)
+    if given.get("copy"):
+        raise RuntimeError(
+            ".to() does not accept copy argument: a module changes in place; copy.deepcopy it first"
+        )
     if "tensor" in given:
         like = given["tensor"]
         return like.device, like.dtype, bool(given.get("non_blocking", False)), memory_format
