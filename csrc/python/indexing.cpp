@@ -152,14 +152,21 @@ class Indexer {
   static bool is_array(PyObject* o) {
     return PyList_Check(o) || PyTuple_Check(o) || is_ndarray(o);
   }
-  // The parts with arrays and lists as tensors: a mask stands for as many dims as it has.
+  // The parts with arrays and lists as tensors where their dims count, which is beside `...`: a
+  // mask stands for as many as it has.
   static PyRef readable(PyRef parts) {
     const Py_ssize_t n = PyTuple_GET_SIZE(parts.get());
-    Py_ssize_t i = 0;
-    while (i < n && !is_array(PyTuple_GET_ITEM(parts.get(), i))) ++i;
-    if (i == n) return parts;
+    bool open = false, array = false;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* o = PyTuple_GET_ITEM(parts.get(), i);
+      if (o == Py_Ellipsis)
+        open = true;
+      else
+        array |= is_array(o);
+    }
+    if (!open || !array) return parts;
     PyRef made = checked(PyTuple_New(n));
-    for (i = 0; i < n; ++i) {
+    for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* o = PyTuple_GET_ITEM(parts.get(), i);
       PyRef part = !is_array(o)    ? PyRef::borrow(o)
                    : is_ndarray(o) ? checked(wrap(tensor_from_numpy(o, false)))

@@ -6,7 +6,7 @@ beta 0 ignores what is added, NaN in it too. Kernels: csrc/kernels/matmul.cpp.
 from __future__ import annotations
 
 from flambeau.ops._lang import *
-from flambeau.ops.pointwise_arithmetic import _check_fits, _check_kind
+from flambeau.ops.pointwise_arithmetic import _check_fits
 
 
 @structured(
@@ -166,6 +166,25 @@ def _(input, vec1, vec2, beta, alpha, input_b, vec1_b, vec2_b, batch):
     return _plus_batched(input, input_b, _in_front(product, vec1_b or vec2_b, batch), beta, alpha)
 
 
+@composite(namespaces=(), method=False)
+def _check_factor_of_addr(argument: str, factor: Number, kind: DType) -> None:
+    """`_check_alpha` for a factor of another name; that one is on the way of every sum."""
+    check(
+        not factor.is_bool() or kind.is_bool,
+        f"addr: Boolean {argument} only supported for Boolean results.",
+    )
+    check(
+        factor.is_integral() or factor.is_bool() or kind.is_inexact,
+        f"addr: For integral input tensors, argument {argument} must not be a floating point "
+        "number.",
+    )
+    check(
+        not factor.is_complex() or kind.is_complex,
+        f"addr: For non-complex input tensors, argument {argument} must not be a complex number.",
+    )
+    _check_fits("addr", argument, factor, kind)
+
+
 @composite(
     inplace=True, out=True,
     old_orders=("beta input alpha vec1 vec2", "beta input vec1 vec2"),
@@ -181,8 +200,8 @@ def addr(
             [1., 1.]])
     """
     d = promote(input.dtype, result_type(vec1, vec2))
-    _check_kind("addr", "beta", beta, d)
-    _check_kind("addr", "alpha", alpha, d)
+    _check_factor_of_addr("beta", beta, d)
+    _check_factor_of_addr("alpha", alpha, d)
     if d == bool_:  # sums of truths, counted so that none wraps around
         keep = 0 if beta == 0 else 1
         scale = 0 if alpha == 0 else 1

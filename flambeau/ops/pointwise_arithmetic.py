@@ -26,28 +26,22 @@ def _check_number(
 
 
 @composite(namespaces=(), method=False)
-def _check_kind(op: str, argument: str, factor: Number, kind: DType) -> None:
-    """Refuses a factor of another kind than the numbers it multiplies."""
-    check(
-        not factor.is_bool() or kind.is_bool,
-        f"{op}: Boolean {argument} only supported for Boolean results.",
-    )
-    check(
-        factor.is_integral() or factor.is_bool() or kind.is_inexact,
-        f"{op}: For integral input tensors, argument {argument} must not be a floating point "
-        "number.",
-    )
-    check(
-        not factor.is_complex() or kind.is_complex,
-        f"{op}: For non-complex input tensors, argument {argument} must not be a complex number.",
-    )
-    _check_fits(op, argument, factor, kind)
-
-
-@composite(namespaces=(), method=False)
 def _check_alpha(op: str, input: Tensor, other: Tensor, alpha: Number) -> None:
-    """Refuses a factor of another kind than the tensors it stands between."""
-    _check_kind(op, "alpha", alpha, result_type(input, other))
+    """Refuses a factor of another kind than the numbers it multiplies."""
+    kind = result_type(input, other)
+    check(
+        not alpha.is_bool() or kind.is_bool,
+        f"{op}: Boolean alpha only supported for Boolean results.",
+    )
+    check(
+        alpha.is_integral() or alpha.is_bool() or kind.is_inexact,
+        f"{op}: For integral input tensors, argument alpha must not be a floating point number.",
+    )
+    check(
+        not alpha.is_complex() or kind.is_complex,
+        f"{op}: For non-complex input tensors, argument alpha must not be a complex number.",
+    )
+    _check_fits(op, "alpha", alpha, kind)
 
 
 @pointwise(rounded=("alpha",), numbers=True, old_orders=("input alpha other",))
