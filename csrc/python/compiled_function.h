@@ -92,7 +92,11 @@ class CompiledNode final : public Node {
 
  private:
   friend class CompiledFunction;
-  std::vector<Input> arguments(const CompiledFunction::Backward::Part& part, Tensors&& grads);
+  // `again`: what is saved is asked for once more.
+  Tensors run(Tensors&& grads, bool again);
+  Tensors of_samples(Tensors&& grads, bool again);
+  std::vector<Input> arguments(const CompiledFunction::Backward::Part& part, Tensors&& grads,
+                               bool again);
   std::shared_ptr<const CompiledFunction::Backward> b_;
   std::mutex mutex_;  // of saved_
   std::vector<SavedTensor> saved_;

@@ -2,6 +2,7 @@
 #include "autograd/engine.h"
 #include "autograd/generated.h"
 #include "autograd/grad_ops.h"
+#include "func/vmap.h"
 #include "gen/ops.h"
 #include "python/compiled_function.h"
 
@@ -49,12 +50,12 @@ void CompiledNode::release_saved() {
 
 // What backward takes. Saved tensors are given away when nobody will ask for them again.
 std::vector<Input> CompiledNode::arguments(const CompiledFunction::Backward::Part& part,
-                                           Tensors&& grads) {
+                                           Tensors&& grads, bool again) {
   std::vector<SavedTensor> saved;
   {
     std::lock_guard guard(mutex_);
     saved = saved_;
-    if (!running_keeps_graph())
+    if (!again && !running_keeps_graph())
       for (SavedTensor& s : saved_) s.reset();
   }
   std::vector<Input> out;
@@ -73,9 +74,41 @@ std::vector<Input> CompiledNode::arguments(const CompiledFunction::Backward::Par
 }
 
 Tensors CompiledNode::apply(Tensors&& grads) {
-  Tensors out(edges.size());
   grads.resize(b_->cotangents.size());
+  return run(std::move(grads), false);
+}
+
+// Under vmap: one sample after another, for what runs is made for the cotangents of one.
+Tensors CompiledNode::of_samples(Tensors&& grads, bool again) {
+  struct Suspended {
+    func::Level& level = func::suspend_level();
+    ~Suspended() { func::resume_level(level); }
+  } const outside;
+  const func::Level& level = outside.level;
+  std::vector<Tensors> samples;
+  for (int64_t b = 0; b < level.batch; ++b) {
+    Tensors one;
+    for (const Tensor& g : grads)
+      one.push_back(level.is_batched(g) ? ops::select(level.value(g), 0, b)
+                    : g.defined()       ? level.value(g)
+                                        : g);
+    samples.push_back(run(std::move(one), again || b + 1 < level.batch));
+  }
+  Tensors out(edges.size());
+  for (size_t i = 0; i < out.size() && !samples.empty(); ++i) {
+    if (!samples[0][i].defined()) continue;
+    Tensors each;
+    for (const Tensors& s : samples) each.push_back(s[i]);
+    out[i] = level.wrap(ops::stack(each, 0), true);
+  }
+  return out;
+}
+
+Tensors CompiledNode::run(Tensors&& grads, bool again) {
+  Tensors out(edges.size());
   if (none_defined(grads)) return out;
+  for (const Tensor& g : grads)
+    if (g.defined() && g.has_flag(kWrapper)) return of_samples(std::move(grads), again);
   Tensors given = modes.grad ? grads : Tensors();
   Tensors made;
   const CompiledFunction::Backward::Part* part;
@@ -84,7 +117,7 @@ Tensors CompiledNode::apply(Tensors&& grads) {
     NoAutocastGuard no_autocast;  // the graphs hold their casts
     CpuFactories on_cpu;          // the graphs hold their devices
     part = &b_->part(grads);
-    std::vector<Input> inputs = arguments(*part, std::move(grads));
+    std::vector<Input> inputs = arguments(*part, std::move(grads), again);
     Numbers numbers;
     made = part->runner->run(inputs, numbers);
   }

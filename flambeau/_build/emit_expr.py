@@ -68,6 +68,7 @@ _FORMATS = {
     "is_wrapped": "{0}.is_wrapped_number()",
     "wrapped": "flambeau::wrapped_number({0})",
     "differentiated": "differentiated()",
+    "traced": "false",
     "is_differentiated": "is_differentiated({0})",
     "attention_place": "modes.attention.place({0})",
     "same_tensor": "{0}.is_same({1})",

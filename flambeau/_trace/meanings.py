@@ -291,6 +291,7 @@ CORE: dict[str, Callable[..., Any]] = {
     "truth": lambda x, otherwise: otherwise,
     "underivable": lambda g, op: g,
     "multi_views": lambda xs, function: xs,
+    "traced": lambda: True,
     "differentiated": lambda: flambeau.is_grad_enabled(),
     "is_differentiated": lambda x: x.requires_grad and flambeau.is_grad_enabled(),
     "attention_place": _attention_place,

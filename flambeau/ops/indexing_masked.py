@@ -48,9 +48,16 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 @masked_scatter.vjp
 def _(g, input, mask, source):
     to_input = sum_to(g.masked_fill(mask, 0), input.shape)
-    picked = g.masked_select(mask)
-    rest = zeros([source.numel() - picked.numel()], dtype=g.dtype)
-    return to_input, None, cat([picked, rest], 0).view(source.shape)
+    n = source.numel()
+    if not traced():
+        picked = g.masked_select(mask)
+        rest = zeros([n - picked.numel()], dtype=g.dtype)
+        return to_input, None, cat([picked, rest], 0).view(source.shape)
+    # Of a fixed size, which takes longer: what is not taken goes behind the source.
+    taken = mask.expand(g.shape).reshape([-1])
+    at = where(taken, taken.cumsum(0) - 1, n)
+    d_source = zeros([n + 1], dtype=g.dtype).scatter(0, at, g.reshape([-1]))
+    return to_input, None, d_source.narrow(0, 0, n).view(source.shape)
 
 
 @structured(kernel="take", out_apart=True)

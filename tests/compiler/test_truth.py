@@ -22,7 +22,6 @@ from tools._tolerance import tolerance
 #: entries that are refused when they are compiled, by an error that says why
 REFUSED = {
     "index_fill_1": "the size of the result depends on the data",
-    "masked_scatter": "the size of the result depends on the data",
 }
 ENTRIES = [op for op in entries() if op.uid not in REFUSED]
 POINTWISE = {op.uid for op in ENTRIES if op.kind == "pointwise"}
