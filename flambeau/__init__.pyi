@@ -72,6 +72,7 @@ from ._checks import _check_index as _check_index
 from ._checks import _check_is_size as _check_is_size
 from ._checks import _check_not_implemented as _check_not_implemented
 from ._checks import _check_tensor_all as _check_tensor_all
+from ._checks import _check_tensor_all_with as _check_tensor_all_with
 from ._checks import _check_type as _check_type
 from ._checks import _check_value as _check_value
 from ._checks import _check_with as _check_with
@@ -115,6 +116,7 @@ from ._legacy import HalfTensor as HalfTensor
 from ._legacy import IntTensor as IntTensor
 from ._legacy import LongTensor as LongTensor
 from ._legacy import ShortTensor as ShortTensor
+from ._legacy import legacy_contiguous_format as legacy_contiguous_format
 from ._limits import finfo as finfo
 from ._limits import iinfo as iinfo
 from ._tensor_str import get_printoptions as get_printoptions

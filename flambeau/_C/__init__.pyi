@@ -273,32 +273,32 @@ __all__ = [
     "nan_to_num", "nan_to_num_", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow",
     "narrow_copy", "native_batch_norm", "native_channel_shuffle", "native_group_norm",
     "native_layer_norm", "ne", "neg", "neg_", "negative", "negative_", "nextafter", "no_grad",
-    "nonzero_static", "normal", "not_equal", "nuclear_norm", "numel", "ones", "ones_like", "orgqr",
-    "ormqr", "outer", "pairwise_distance", "pdist", "permute", "permute_copy", "pinverse",
-    "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "positive", "pow", "prelu",
-    "preserve_format", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rad2deg_",
-    "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range",
-    "ravel", "real", "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "renorm", "renorm_",
-    "repeat_interleave", "reset_peak_memory_stats", "reshape", "reshape_as", "resolve_conj",
-    "resolve_neg", "result_type", "rms_norm", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
-    "rnn_tanh_cell", "roll", "rot90", "round", "round_", "row_stack", "rsqrt", "rsqrt_", "rsub",
-    "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed", "select",
-    "select_copy", "select_scatter", "selu", "selu_", "set_autocast_cache_enabled",
-    "set_autocast_dtype", "set_autocast_enabled", "set_default_device", "set_default_dtype",
-    "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_rng_state", "sgn",
-    "sgn_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signbit", "sin", "sin_", "sinc",
-    "sinc_", "sinh", "sinh_", "slice", "slice_copy", "slice_scatter", "slogdet", "softmax", "sort",
-    "sparse_coo", "sparse_csr", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_",
-    "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "strided", "sub", "subtract",
-    "sum", "svd", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tan_",
-    "tanh", "tanh_", "tensor", "tensor_split", "threshold", "threshold_", "tile", "to_dlpack",
-    "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve",
-    "tril", "tril_", "tril_indices", "triu", "triu_", "triu_indices", "true_divide", "trunc",
-    "trunc_", "uint16", "uint32", "uint64", "uint8", "unbind", "unflatten", "unfold_copy",
-    "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze",
-    "unsqueeze_copy", "vander", "var", "var_mean", "vdot", "view", "view_as_complex",
-    "view_as_complex_copy", "view_as_real", "view_as_real_copy", "view_copy", "vsplit", "vstack",
-    "where", "xlogy", "zero_", "zeros", "zeros_like"
+    "nonzero_static", "norm_except_dim", "normal", "not_equal", "nuclear_norm", "numel", "ones",
+    "ones_like", "orgqr", "ormqr", "outer", "pairwise_distance", "pdist", "permute", "permute_copy",
+    "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "positive",
+    "pow", "prelu", "preserve_format", "prod", "promote_types", "put", "qr", "quantile", "rad2deg",
+    "rad2deg_", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",
+    "range", "ravel", "real", "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "renorm",
+    "renorm_", "repeat_interleave", "reset_peak_memory_stats", "reshape", "reshape_as",
+    "resolve_conj", "resolve_neg", "result_type", "rms_norm", "rnn_relu", "rnn_relu_cell",
+    "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round", "round_", "row_stack", "rsqrt", "rsqrt_",
+    "rsub", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed",
+    "segment_reduce", "select", "select_copy", "select_scatter", "selu", "selu_",
+    "set_autocast_cache_enabled", "set_autocast_dtype", "set_autocast_enabled",
+    "set_default_device", "set_default_dtype", "set_grad_enabled", "set_num_interop_threads",
+    "set_num_threads", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign",
+    "sign_", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice", "slice_copy",
+    "slice_scatter", "slogdet", "softmax", "sort", "sparse_coo", "sparse_csr", "split",
+    "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "squeeze_copy", "stack",
+    "std", "std_mean", "stft", "strided", "sub", "subtract", "sum", "svd", "swapaxes", "swapdims",
+    "t", "t_copy", "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor",
+    "tensor_split", "threshold", "threshold_", "tile", "to_dlpack", "topk", "trace", "transpose",
+    "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_", "tril_indices",
+    "triu", "triu_", "triu_indices", "true_divide", "trunc", "trunc_", "uint16", "uint32", "uint64",
+    "uint8", "unbind", "unflatten", "unfold_copy", "unravel_index", "unsafe_chunk", "unsafe_split",
+    "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "vander", "var", "var_mean", "vdot",
+    "view", "view_as_complex", "view_as_complex_copy", "view_as_real", "view_as_real_copy",
+    "view_copy", "vsplit", "vstack", "where", "xlogy", "zero_", "zeros", "zeros_like"
 ]
 
 class Tensor(TensorBase):
@@ -1372,6 +1372,8 @@ def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor: ...
 def _unique(input: Tensor, dim: _int | None, sorted: _bool, return_inverse: _bool, return_counts: _bool, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
 def _unique_consecutive(input: Tensor, dim: _int | None, return_inverse: _bool, return_counts: _bool, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
 def _unsafe_view(input: Tensor, size: _Ints) -> Tensor: ...
+def _weight_norm(v: Tensor, g: Tensor, dim: _int = 0) -> Tensor: ...
+def _weight_norm_interface(v: Tensor, g: Tensor, dim: _int = 0) -> tuple[Tensor, Tensor]: ...
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def abs_(input: Tensor) -> Tensor: ...
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1813,6 +1815,7 @@ def negative_(input: Tensor) -> Tensor: ...
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def nonzero(input: Tensor) -> Tensor: ...
 def nonzero_static(input: Tensor, *, size: _int, fill_value: _int = -1, out: Tensor | None = None) -> Tensor: ...
+def norm_except_dim(v: Tensor, pow: _int = 2, dim: _int = 0) -> Tensor: ...
 @overload
 def normal(mean: Tensor, std: Tensor, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor: ...
 @overload
@@ -1928,6 +1931,7 @@ def scatter(input: Tensor, dim: _int, index: Tensor, value: _Number, *, reduce: 
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True, out: Tensor | None = None) -> Tensor: ...
 def searchsorted(sorted_sequence: Tensor, input: Tensor | _Number, *, out_int32: _bool = False, right: _bool = False, side: str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor: ...
+def segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None, axis: _int = 0, unsafe: _bool = False, initial: _Number | None = None) -> Tensor: ...
 def select(input: Tensor, dim: _int, index: _int) -> Tensor: ...
 def select_copy(input: Tensor, dim: _int, index: _int, *, out: Tensor | None = None) -> Tensor: ...
 def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int) -> Tensor: ...
