@@ -523,9 +523,9 @@ preserve_format: memory_format
 channels_last: memory_format
 channels_last_3d: memory_format
 default_generator: Generator
-has_lapack: bool
-has_mkl: bool
-has_openmp: bool
+has_lapack: _bool
+has_mkl: _bool
+has_openmp: _bool
 
 def tensor(
     data: Any,

@@ -162,7 +162,7 @@ def adopt(old: str, module: types.ModuleType) -> None:
 
 class Finder:
     """Finds `torch.x` as our x, and sees to it that our modules are adopted when loaded; and
-    `torchdata.datapipes`.
+    `torchdata.datapipes` and `functorch`.
     """
 
     def find_spec(
@@ -179,6 +179,9 @@ class Finder:
         if top == _torchdata.NAME:
             real = None if rest else self._others(fullname, path, target)
             return _torchdata.find_spec(fullname, real)
+        if fullname == "functorch":  # which comes with PyTorch alone
+            ours = cast(Any, _torchdata.Ours(f"{_OURS}.functorch"))
+            return importlib.machinery.ModuleSpec(fullname, ours)
         return None
 
     def find_distributions(self, context: Any) -> Iterator[Any]:

@@ -38,7 +38,7 @@ def find_spec(fullname: str, real: Any) -> importlib.machinery.ModuleSpec | None
         found = None
     if found is None:
         return None
-    spec = importlib.machinery.ModuleSpec(fullname, cast(Any, _Pipes(ours)), origin=found.origin)
+    spec = importlib.machinery.ModuleSpec(fullname, cast(Any, Ours(ours)), origin=found.origin)
     spec.submodule_search_locations = found.submodule_search_locations
     return spec
 
@@ -61,8 +61,8 @@ class _Package:
         vars(module).update(__getattr__=read, __all__=["datapipes", "janitor"])
 
 
-class _Pipes:
-    """Loads a module of ours under torchdata's name: one object, with two names."""
+class Ours:
+    """Loads a module of ours under another name: one object, with two names."""
 
     def __init__(self, ours: str) -> None:
         self._ours = ours
