@@ -8,6 +8,7 @@ PROGRAMS ?= 5000
 STATE ?= 20000
 DERIVATIVES ?= 20000
 VARIATIONS ?= 2000
+WRAPPERS ?= 5000
 PYTHONS ?= python3.11 python3.12
 
 .DEFAULT_GOAL := help
@@ -54,6 +55,7 @@ truth:
 	@$(PY) -m tools.random_programs --count $(PROGRAMS) --seed 1
 	@$(PY) -m tools.state_programs --count $(STATE) --seed 1
 	@$(PY) -m tools.variation_programs --count $(VARIATIONS) --seed 1
+	@$(PY) -m tools.wrapper_programs --count $(WRAPPERS) --seed 1 --jobs 2
 	@TRUTH=all $(PY) -m pytest -q $(PYTEST_ARGS) tests/autograd/test_derivative_programs.py
 	@$(PY) -m tools.derivative_programs --count $(DERIVATIVES) --seed 1
 

@@ -33,43 +33,46 @@ def _is_dim(x: Any) -> bool:
 
 def _flat_in_dims(in_dims: InDims, args: Sequence[Any], func: Callable[..., Any]) -> Any:
     """Leaves of the arguments, their structure, and a dim or None for each leaf."""
-    head = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
+
+    def head() -> str:  # only when needed: the name may be a large module's text
+        return f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
+
     if not isinstance(in_dims, (int, tuple, list)):
         raise ValueError(
-            f"{head}expected `in_dims` to be int or a (potentially nested) tuple matching the "
+            f"{head()}expected `in_dims` to be int or a (potentially nested) tuple matching the "
             f"structure of inputs, got: {type(in_dims)}."
         )
     if not args:
-        raise ValueError(f"{head}got no inputs; a function without inputs has nothing to batch.")
+        raise ValueError(f"{head()}got no inputs; a function without inputs has nothing to batch.")
     leaves, spec = pytree.tree_flatten(tuple(args))
     tree = tuple(in_dims) if isinstance(in_dims, list) else in_dims
     dims = pytree._broadcast_to_and_flatten(tree, spec, is_leaf=_is_dim)
     if dims is None:
         raise ValueError(
-            f"{head}in_dims is not compatible with the structure of `inputs`: in_dims has "
+            f"{head()}in_dims is not compatible with the structure of `inputs`: in_dims has "
             f"structure {pytree.tree_structure(in_dims)}, inputs have structure {spec}."
         )
     return leaves, spec, [_checked(head, x, dim) for x, dim in zip(leaves, dims, strict=True)]
 
 
-def _checked(head: str, x: Any, dim: Any) -> int | None:
+def _checked(head: Callable[[], str], x: Any, dim: Any) -> int | None:
     """The dim, counted from the front."""
     if not _is_dim(dim) or isinstance(dim, bool):
         raise ValueError(
-            f"{head}Got in_dim={dim} for an input but in_dim must be either an integer dimension "
+            f"{head()}Got in_dim={dim} for an input but in_dim must be either an integer dimension "
             "or None."
         )
     if dim is None:
         return None
     if not isinstance(x, _C.Tensor):
         raise ValueError(
-            f"{head}Got in_dim={dim} for an input but the input is of type {type(x)}. We cannot "
+            f"{head()}Got in_dim={dim} for an input but the input is of type {type(x)}. We cannot "
             "vmap over non-Tensor arguments, please use None as the respective in_dim"
         )
     if not -x.dim() <= dim < x.dim():
         raise ValueError(
-            f"{head}Got in_dim={dim} for some input, but that input is a Tensor of dimensionality "
-            f"{x.dim()} so expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+            f"{head()}Got in_dim={dim} for some input, but that input is a Tensor of "
+            f"dimensionality {x.dim()} so expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
         )
     return dim % x.dim()
 
@@ -112,18 +115,21 @@ def _flat_out_dims(out_dims: OutDims, spec: Any) -> list[Any] | None:
     return pytree._broadcast_to_and_flatten(out_dims, spec, is_leaf=_is_dim)
 
 
+def _head(func: Callable[..., Any]) -> str:
+    return f"vmap({_name(func)}, ...): `{_name(func)}` "
+
+
 def _taken_out(level: Any, y: Any, dim: int | None, func: Callable[..., Any]) -> Any:
-    head = f"vmap({_name(func)}, ...): `{_name(func)}` "
     if dim is None:
         if not isinstance(y, _C.Tensor):
             return y
         if _C._vmap_is_batched(level, y):
-            raise ValueError(f"{head}can not return a batched tensor when out_dim is None")
+            raise ValueError(f"{_head(func)}can not return a batched tensor when out_dim is None")
         return _C._vmap_remove(level, y, None)
     if not isinstance(y, _C.Tensor):
         raise ValueError(
-            f"{head}must only return Tensors, got type {type(y)}. Did you mean to set out_dims= to "
-            "None for output?"
+            f"{_head(func)}must only return Tensors, got type {type(y)}. Did you mean to set "
+            "out_dims= to None for output?"
         )
     if not -y.dim() - 1 <= dim <= y.dim():
         raise IndexError(

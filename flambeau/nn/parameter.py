@@ -82,8 +82,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return memo[id(self)]
 
     def __repr__(self) -> str:
-        # As the plain tensor that it is: printing names the class of any other subclass.
-        return "Parameter containing:\n" + repr(self.data.requires_grad_(self.requires_grad))
+        return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # Hooks are closures of the running program; they never travel in a file.

@@ -1,5 +1,6 @@
 """vmap by hand: what goes in and comes out, nesting, randomness, changes in place, refusals."""
 
+import functools
 import subprocess
 import sys
 import warnings
@@ -401,3 +402,24 @@ def test_results_with_named_parts():
     assert primal.values.tolist() == [5, 4, 6] and tangent.values.tolist() == [10, 8, 12]
     _, largest = fb.func.grad(lambda a: (a.sum(), fb.max(a, 0)), has_aux=True)(x)
     assert not largest.values.requires_grad
+
+
+def test_functions_are_named_only_in_errors():
+    """The text of a function that holds parameters may be long; a parameter prints anywhere."""
+    w = fb.nn.Parameter(fb.tensor([1.0, 2.0]))
+    x = fb.arange(6.0).reshape(3, 2)
+    f = functools.partial(fb.mul, w)
+    assert vmap(f)(x).tolist() == [[0, 2], [2, 6], [4, 10]]
+    assert vmap(vmap(lambda y: f(y)[0]))(x[None]).tolist() == [[0, 2, 4]]
+    shown = []
+    vmap(lambda y: (shown.append(repr(w)), y)[1])(x)
+    assert shown == ["Parameter containing:\ntensor([1., 2.], requires_grad=True)"]
+
+    class Unshown:
+        def __call__(self, y):
+            return y * 2
+
+        def __repr__(self):
+            raise AssertionError("shown")
+
+    assert vmap(Unshown())(x).tolist() == (x * 2).tolist()
