@@ -20,12 +20,14 @@ import contextlib
 import io
 import json
 import os
+import pickle
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import flambeau as fb
 
-from ._serialization import archive, tree
+from ._serialization import archive, builders, locations, python_pickle, pytorch_files, tree
 
 __all__ = [
     "add_safe_globals",
@@ -42,6 +44,9 @@ MAP_LOCATION = Callable[[Any, str], Any] | str | dict[str, str] | None
 
 _INDEX = "index.json"
 _VERSION = 1
+_ENCODINGS = ("utf-8", "ascii", "latin1", "bytes")
+_FORBIDDING = ("FLAMBEAU_NO_UNSAFE_LOAD", "TORCH_FORCE_WEIGHTS_ONLY_LOAD")
+_TRUE = ("1", "y", "yes", "true")
 
 
 def save(
@@ -119,26 +124,32 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Loads what ``save`` wrote.
+    """Loads what ``save`` or PyTorch wrote.
 
     Args:
         f: a path, or a seekable binary stream.
         map_location: where tensors go: a device or its name; a dict from saved to wanted names; or
             a function of (storage, saved name) that returns a storage on the wanted device, or None
             to leave it. By default they return to the device they were saved from.
-        pickle_module: accepted for compatibility; nothing is unpickled.
-        weights_only: accepted for compatibility; files never hold more than data.
+        pickle_module: None, or `pickle`, which needs ``weights_only=False``.
+        weights_only: build data alone: tensors, numbers, containers and other plain data, and what
+            `add_safe_globals` allowed. False: run Python's pickle, by which a file can run any
+            code. By default True.
         mmap: map the file into memory instead of reading it: bytes are read when they are first
             used. Writing to such a tensor does not change the file. Needs a path.
+        pickle_load_args: ``encoding`` of texts that Python 2 wrote: "utf-8", "ascii", "latin1" or
+            "bytes".
 
     Raises:
-        RuntimeError: the file is not one of ours, truncated or damaged, or a device is missing.
+        pickle.UnpicklingError: the file's pickle is malformed, or names something not allowed.
+        RuntimeError: the file is of no known kind, truncated or damaged, or a device is missing.
         ValueError: the file's index describes something impossible.
         FileNotFoundError: there is no such file.
     """
+    unpickle = _reader(pickle_module, weights_only, pickle_load_args)
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as stream:
-            return _read(stream, map_location, os.fspath(f) if mmap else None)
+            return _read(stream, map_location, os.fspath(f), bool(mmap), unpickle)
     if mmap:
         raise ValueError("load: f must be a path (str or os.PathLike) in order to use mmap=True")
     for method in ("read", "seek", "tell"):
@@ -147,23 +158,71 @@ def load(
                 f"load: expected a path or a seekable binary stream as f, got {type(f).__name__} "
                 f"without {method}; read it into an io.BytesIO first"
             )
-    if isinstance(f, io.BytesIO):
-        f.seek(0)
-    return _read(f, map_location, None)
+    return _read(f, map_location, None, False, unpickle)
 
 
-def _read(stream: Any, map_location: Any, mapped_path: Any) -> Any:
-    reader = archive.ArchiveReader(stream)
-    if _INDEX not in reader.names():
-        foreign = any(name.endswith("data.pkl") for name in reader.names())
-        raise RuntimeError(
-            "load: the file holds pickled Python objects, which this function does not read"
-            if foreign
-            else f"load: this is not a file of flambeau.save: it has no {_INDEX}"
+def _reader(pickle_module: Any, weights_only: bool | None, options: dict[str, Any]) -> Any:
+    encoding = options.pop("encoding", "utf-8")
+    if options or encoding not in _ENCODINGS:
+        raise TypeError(
+            f"load: expected encoding as one of {', '.join(_ENCODINGS)} and no other option, got "
+            f"{encoding!r} and {sorted(options)}"
         )
-    index = _index(reader.read(_INDEX))
-    pool = _StoragePool(reader, index["storages"], map_location, mapped_path)
-    return tree.Decoder(pool).decode(index["nodes"], index["root"])
+    if pickle_module not in (None, pickle):
+        raise ValueError(f"load: expected None or pickle as pickle_module, got {pickle_module!r}")
+    forced = [name for name in _FORBIDDING if os.environ.get(name, "0").lower() in _TRUE]
+    if weights_only is None or weights_only or forced:
+        if pickle_module is not None:
+            raise RuntimeError(
+                "load: can not safely load weights when explicit pickle_module is passed; leave "
+                "it out or pass weights_only=False"
+            )
+        if forced and weights_only is False:
+            warnings.warn(
+                f"load: {forced[0]} is set, so the file is read with weights_only=True",
+                stacklevel=3,
+            )
+        return pytorch_files.safe_reader(_safe_globals, encoding)
+    warnings.warn(
+        "load: weights_only=False: the file can run any code while it is read; do this only with "
+        "files whose origin you trust",
+        stacklevel=3,
+    )
+    return python_pickle.reader(encoding)
+
+
+def _read(stream: Any, map_location: Any, path: Any, mapped: bool, unpickle: Any) -> Any:
+    if isinstance(stream, io.BytesIO):
+        stream.seek(0)
+    start = stream.tell()
+    head = stream.read(512)
+    if pytorch_files.is_legacy(head):
+        if mapped:
+            raise RuntimeError("load: mmap=True needs a zip file; this one is of the older kind")
+        if path is not None:
+            return pytorch_files.read_legacy(
+                pytorch_files.mapped(path), start, map_location, unpickle
+            )[0]
+        data = head + stream.read()
+        value, end = pytorch_files.read_legacy(data, 0, map_location, unpickle)
+        stream.seek(start + end)
+        return value
+    pytorch_files.refuse_foreign(head, [])
+    stream.seek(start)
+    reader = archive.ArchiveReader(stream)
+    mapped_path = path if mapped else None
+    if _INDEX in reader.names():
+        index = _index(reader.read(_INDEX))
+        pool = _StoragePool(reader, index["storages"], map_location, mapped_path)
+        return tree.Decoder(pool).decode(index["nodes"], index["root"])
+    pytorch_files.refuse_foreign(b"", reader.names())
+    top = pytorch_files.top_folder(reader.names())
+    if top is None:
+        raise RuntimeError(
+            "load: this is neither a file of flambeau.save nor one of torch.save: it has no "
+            f"{_INDEX} and no data.pkl"
+        )
+    return pytorch_files.read_zip(reader, top, map_location, mapped_path, unpickle)
 
 
 def _index(raw: bytes) -> dict[str, Any]:
@@ -218,8 +277,8 @@ class _StoragePool:
                 f"holds {self._reader.size(entry)}"
             )
         flat = self._bytes(entry)
-        target = _target_device(self._map_location, saved, flat)
-        return (flat if target == "cpu" else flat.to(_checked_device(target))), target
+        flat = locations.place(flat, saved, self._map_location)
+        return flat, str(flat.device)
 
     def _bytes(self, entry: str) -> Any:
         start, size = self._reader.span(entry)
@@ -237,51 +296,36 @@ def _map_file(path: Any) -> Any:
     return np.asarray(np.memmap(path, dtype=np.uint8, mode="c"))
 
 
-def _target_device(map_location: Any, saved: str, flat: Any) -> str:
-    if map_location is None:
-        return saved
-    if isinstance(map_location, dict):
-        return str(map_location.get(saved, saved))
-    if callable(map_location) and not isinstance(map_location, (str, fb.device)):
-        moved = map_location(flat.untyped_storage(), saved)
-        return saved if moved is None else str(moved.device)
-    return str(map_location)
-
-
-def _checked_device(name: str) -> Any:
-    try:
-        device = fb.device(name)
-    except RuntimeError as error:
-        raise RuntimeError(f"load: unknown device {name!r} ({error})") from error
-    if device.type == "cuda" and not fb.cuda.is_available():
-        raise RuntimeError(
-            f"load: attempting to deserialize object on device {name!r}, but CUDA is not available "
-            "here; pass map_location='cpu' to load it on the CPU"
-        )
-    return device
-
-
 _safe_globals: list[Any] = []
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Notes classes that pickled files may name. Files of ``save`` name none and need none."""
+    """Allows classes and functions to files read with ``weights_only=True``.
+
+    Args:
+        safe_globals: classes and functions, or pairs of one and the full name that files use.
+
+    Raises:
+        TypeError: an item has no name and none was given.
+    """
+    for item in safe_globals:
+        builders.full_name(item)
     _safe_globals.extend(item for item in safe_globals if item not in _safe_globals)
 
 
 def get_safe_globals() -> list[Any]:
-    """The classes noted by ``add_safe_globals``."""
+    """What `add_safe_globals` allowed."""
     return list(_safe_globals)
 
 
 def clear_safe_globals() -> None:
-    """Forgets what ``add_safe_globals`` noted."""
+    """Forgets what `add_safe_globals` allowed."""
     _safe_globals.clear()
 
 
 @contextlib.contextmanager
 def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
-    """Notes classes as ``add_safe_globals`` does, within a ``with`` block."""
+    """Allows classes and functions as `add_safe_globals` does, within a ``with`` block."""
     before = list(_safe_globals)
     add_safe_globals(safe_globals)
     try:
@@ -291,10 +335,20 @@ def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """Names of code in a file of ``save``: none, by the format. The file is checked.
+    """The names in a file that `load` would refuse; nothing of the file is built.
+
+    Args:
+        f: a path or a seekable binary stream.
 
     Raises:
-        RuntimeError: the file is not one of ours.
+        RuntimeError: the file is of no known kind.
+        pickle.UnpicklingError: its pickle is malformed.
     """
-    load(f, map_location="meta")
-    return []
+    recorder = builders.Recorder()
+    unpickle = pytorch_files.recording_reader(recorder)
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as stream:
+            _read(stream, "meta", None, False, unpickle)
+    else:
+        _read(f, "meta", None, False, unpickle)
+    return builders.unknown_names(_safe_globals, recorder)

@@ -165,8 +165,7 @@ def test_not_ours():
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as file:
         file.writestr("archive/data.pkl", b"\x80\x02N.")
-    with pytest.raises(RuntimeError, match="pickled Python objects"):
-        load(stream)
+    assert load(stream) is None
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as file:
         file.writestr("x", b"")
