@@ -72,7 +72,8 @@ def _checked(head: Callable[[], str], x: Any, dim: Any) -> int | None:
     if not -x.dim() <= dim < x.dim():
         raise ValueError(
             f"{head()}Got in_dim={dim} for some input, but that input is a Tensor of "
-            f"dimensionality {x.dim()} so expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+            f"dimensionality {x.dim()} so expected in_dim to satisfy -{x.dim()} <= in_dim < "
+            f"{x.dim()}."
         )
     return dim % x.dim()
 
