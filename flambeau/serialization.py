@@ -1,12 +1,12 @@
 """``save`` and ``load``: one file for a tree of Python data and tensors.
 
-Owns the public functions, where the bytes go, and on which device tensors come back. A file holds
-data
-alone: loading never imports a module or calls code that the file names. See Note [The file format].
+Owns the public functions and where the bytes go. Loading never imports a module or calls code that
+the file names, unless the user says ``weights_only=False``. See Note [The file format].
 """
 
 # Note [The file format]
 # ----------------------
+# By default PyTorch's: see Note [PyTorch's files]. With format="flambeau":
 # A zip archive without compression, each entry aligned to 64 bytes so that it can be mapped:
 #   index.json   {"format": "flambeau", "version": 1, "root": value, "nodes": [...],
 #                 "storages": [{"nbytes": n, "device": text, "entry": name or null}, ...]}
@@ -17,6 +17,7 @@ alone: loading never imports a module or calls code that the file names. See Not
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import os
@@ -27,7 +28,15 @@ from typing import Any
 
 import flambeau as fb
 
-from ._serialization import archive, builders, locations, python_pickle, pytorch_files, tree
+from ._serialization import (
+    archive,
+    builders,
+    locations,
+    python_pickle,
+    pytorch_files,
+    pytorch_out,
+    tree,
+)
 
 __all__ = [
     "add_safe_globals",
@@ -55,22 +64,26 @@ def save(
     pickle_module: Any = None,
     pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
+    *,
+    format: str = "torch",
 ) -> None:
-    """Saves data to a file.
+    """Saves an object to a file that PyTorch reads too.
 
-    Tensors keep dtype, size, strides and device; those that share memory share it after loading. A
-    file at ``f`` is replaced only once the new one is complete on the disk.
+    Tensors keep dtype, size, strides, device and attributes; those that share memory share it after
+    loading. A file at ``f`` is replaced only once the new one is complete on the disk.
 
     Args:
-        obj: dicts, lists, tuples and sets of tensors, parameters, numbers, text, bytes, None,
-            ``Size``, ``dtype`` and ``device``. Of modules and optimizers save the ``state_dict()``.
+        obj: tensors, parameters and plain data in containers, or whole modules and other objects
+            that `pickle` can describe; `load` builds plain data alone unless told otherwise.
         f: a path, or a binary stream with ``write``.
-        pickle_module: accepted for compatibility; nothing is pickled.
-        pickle_protocol: the same.
+        pickle_module: None or `pickle`; the pickle is written by a writer of our own.
+        pickle_protocol: what the pickle states, 2 to 5; PyTorch's checked reader knows 2.
+        _use_new_zipfile_serialization: False writes the format of PyTorch before 1.6.
+        format: "torch", or "flambeau" for a file with a JSON index, which can hold data alone.
 
     Raises:
-        TypeError: something in ``obj`` is not data.
-        ValueError: a container in ``obj`` contains itself.
+        TypeError: something in ``obj`` cannot be saved.
+        ValueError: with format "flambeau", a container in ``obj`` contains itself.
         RuntimeError: the folder of ``f`` does not exist.
 
     Example:
@@ -80,17 +93,30 @@ def save(
         >>> load(buffer)
         {'step': 3, 'w': tensor([1., 1.])}
     """
-    encoder = tree.Encoder()
-    root = encoder.encode(obj)  # all of it is checked before a byte is written
-    if isinstance(f, (str, os.PathLike)):
-        with archive.atomic_file(os.fspath(f)) as stream:
-            _write(stream, root, encoder)
-    elif hasattr(f, "write"):
-        _write(f, root, encoder)
-    else:
+    if pickle_module not in (None, pickle):
+        raise ValueError(f"save: expected None or pickle as pickle_module, got {pickle_module!r}")
+    if pickle_protocol not in (2, 3, 4, 5):
+        raise ValueError(f"save: expected pickle_protocol from 2 to 5, got {pickle_protocol!r}")
+    path = os.fspath(f) if isinstance(f, (str, os.PathLike)) else None
+    if path is None and not hasattr(f, "write"):
         raise AttributeError(
             f"save: expected a path or an object with a write method as f, got {type(f).__name__}"
         )
+    # All of it is checked before a byte is written.
+    if format == "flambeau":
+        encoder = tree.Encoder()
+        write = functools.partial(_write, root=encoder.encode(obj), encoder=encoder)
+    elif format == "torch":
+        prepared = pytorch_out.Prepared(obj, pickle_protocol, not _use_new_zipfile_serialization)
+        stem = os.path.splitext(os.path.basename(path))[0] if path else ""
+        write = functools.partial(prepared.write, top=stem or "archive")
+    else:
+        raise ValueError(f'save: expected format "torch" or "flambeau", got {format!r}')
+    if path is None:
+        write(f)
+    else:
+        with archive.atomic_file(path) as stream:
+            write(stream)
 
 
 def _write(stream: Any, root: Any, encoder: tree.Encoder) -> None:

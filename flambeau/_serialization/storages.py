@@ -82,11 +82,12 @@ class StorageTable:
             "size": list(tensor.shape),
             "stride": list(tensor.stride()),
             "offset": int(tensor.storage_offset()),
-            "storage": self._number(tensor),
+            "storage": self.number(tensor),
             "requires_grad": requires_grad,
         }
 
-    def _number(self, tensor: Any) -> int:
+    def number(self, tensor: Any) -> int:
+        """The place of a tensor's storage in the table, where it is put if it is new."""
         device = str(tensor.device)
         if tensor.device.type == "meta":
             key: Any = ("meta", len(self.owners))

@@ -46,7 +46,11 @@ def changed(**fields):
 def sample():
     stream = io.BytesIO()
     base = fb.arange(40.0)
-    save({"a": base.reshape(5, 8).t(), "b": [base[3:7], fb.ones(3) > 0, "text"]}, stream)
+    save(
+        {"a": base.reshape(5, 8).t(), "b": [base[3:7], fb.ones(3) > 0, "text"]},
+        stream,
+        format="flambeau",
+    )
     return stream.getvalue()
 
 

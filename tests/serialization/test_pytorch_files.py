@@ -6,6 +6,8 @@ import pathlib
 import pickle
 import random
 import struct
+import subprocess
+import sys
 import warnings
 import zipfile
 
@@ -14,7 +16,7 @@ import pytest
 
 import flambeau as fb
 import flambeau.storage
-from flambeau.serialization import load
+from flambeau.serialization import load, save
 
 from .pytorch_cases import CASES, LEGACY
 
@@ -241,7 +243,7 @@ def doubled(depth):
         b"X\xff\xff\xff\xffa.", b"\x8a\xffa.", b"\x8b\xff\xff\xff\x7fa.", b"B\xff\xff\xff\xff.",
         b"\x8e\xff\xff\xff\xff\xff\xff\xff\xff.", b"}" + doubled(60) + b"Ns.",
         b"}" + b")" + b"\x85" * 200_000 + b"Ns.", b"}]Ns.", b"\x82\x01.", b"\x97.",
-        b"I" + b"9" * 9999 + b"\n.", b"cos\nsystem\n(S'true'\ntR.", 
+        b"I" + b"9" * 9999 + b"\n.", b"cos\nsystem\n(S'true'\ntR.",
         b"cposix\nsystem\n.", b"(lp0\nh\x00R.", b"NNb.",
     ],
 )  # fmt: skip
@@ -306,3 +308,55 @@ def test_foreign_files_are_named():
         load(io.BytesIO(struct.pack("<Q", 2) + b"{}" + bytes(9)))
     with pytest.raises(TypeError, match="encoding"):
         load(FILES / "views.pt", encoding="rot13")
+
+
+@pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}])
+@pytest.mark.parametrize("protocol", [2, 4])
+@pytest.mark.parametrize("name", [n for n in CASES if n != "storages"])
+def test_what_is_saved_here_comes_back(name, options, protocol):
+    stream = io.BytesIO()
+    if options and name == "dtypes":
+        with pytest.raises(TypeError, match="the older format has no storage for dtype uint16"):
+            save(CASES[name](fb), stream, **options)
+        return
+    save(CASES[name](fb), stream, pickle_protocol=protocol, **options)
+    check(load(stream), CASES[name](fb))
+
+
+def test_saved_sharing_dtypes_classes_and_storages():
+    base = fb.arange(4.0)
+    looped = ([],)
+    looped[0].append(looped)
+    tree = [base, base.view(fb.int32), base.untyped_storage(), looped, Colour.RED, Config(base)]
+    stream = io.BytesIO()
+    save(tree, stream)
+    with fb.serialization.safe_globals([Colour, Config]):
+        back = load(stream)
+    back[1][1] = 0
+    assert back[0].tolist() == [0.0, 0.0, 2.0, 3.0] and back[5].value is back[0]
+    assert back[2].data_ptr() == back[0].data_ptr() and back[3][0][0] is back[3]
+    assert back[4] is Colour.RED
+
+
+def test_a_whole_module_comes_back():
+    module = fb.nn.Sequential(fb.nn.Linear(2, 2), fb.nn.ReLU())
+    stream = io.BytesIO()
+    save(module, stream)
+    assert b"torch.nn.modules.linear\nLinear" in stream.getvalue()
+    with pytest.warns(UserWarning, match="can run any code"):
+        back = load(stream, weights_only=False)
+    assert fb.equal(back(fb.ones(1, 2)), module(fb.ones(1, 2)))
+    assert isinstance(back[0].weight, fb.nn.Parameter)
+
+
+def test_a_killed_save_leaves_the_old_file(tmp_path):
+    path = tmp_path / "x.pt"
+    save(1, path)
+    code = (
+        "import flambeau as fb, os, sys\n"
+        "from flambeau._serialization import archive\n"
+        "archive.ArchiveWriter.close = lambda self: os._exit(9)\n"
+        "fb.save(fb.ones(1000), sys.argv[1])\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(path)]).returncode == 9
+    assert load(path) == 1

@@ -174,7 +174,7 @@ def test_payloads_are_aligned_and_the_zip_is_ordinary(tmp_path):
         for info in archive.infolist():
             name, extra = raw[info.header_offset + 26], raw[info.header_offset + 28]
             assert (info.header_offset + 30 + name + extra) % 64 == 0
-        assert archive.read("data/1") == np.ones(7, np.float32).tobytes()
+        assert archive.read("state/data/1") == np.ones(7, np.float32).tobytes()
 
 
 def test_streams(tmp_path):
@@ -201,7 +201,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "state.pt"
     save(1, path)
     with pytest.raises(TypeError):
-        save({"bad": object()}, path)
+        save({"bad": lambda: 0}, path)
 
     def full(*_):
         raise OSError("disk full")
@@ -240,17 +240,24 @@ def test_map_location():
 
 
 def test_what_is_not_data_is_refused():
+    options = {"format": "flambeau"}
     with pytest.raises(TypeError, match=r"got .*Linear at object\['model'\]; save its state_dict"):
-        save({"model": fb.nn.Linear(1, 1)}, io.BytesIO())
+        save({"model": fb.nn.Linear(1, 1)}, io.BytesIO(), **options)
     for bad in (print, object(), range(3), type("Sub", (dict,), {})(), defaultdict(lambda: 0)):
         with pytest.raises(TypeError, match=r"save: expected data, got .* at object\[1\]\[0\]"):
-            save([0, [bad]], io.BytesIO())
+            save([0, [bad]], io.BytesIO(), **options)
     with pytest.raises(TypeError, match=r"\(a key\)"):
-        save({object(): 1}, io.BytesIO())
+        save({object(): 1}, io.BytesIO(), **options)
     loop = []
     loop.append({"x": loop})
     with pytest.raises(ValueError, match="contains itself"):
-        save(loop, io.BytesIO())
+        save(loop, io.BytesIO(), **options)
+    for bad in (lambda: 0, type("Local", (), {})(), (x for x in ())):
+        with pytest.raises(TypeError, match=r"save: expected data, got .* at object\[1\]\['k'\]"):
+            save([0, {"k": bad}], io.BytesIO())
+    for wrong in ({"format": "x"}, {"pickle_module": io}, {"pickle_protocol": 1}):
+        with pytest.raises(ValueError, match=r"save: expected .* got"):
+            save(1, io.BytesIO(), **wrong)
 
 
 def test_wrong_targets(tmp_path):
