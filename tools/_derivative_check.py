@@ -271,7 +271,7 @@ REFUSALS = (
     "cannot mutate a captured", "view of a leaf", "leaf Variable", "depends on the data",
     "no rule for", "not supported", "is not differentiable", "unbatched", "does not require grad",
     "the same for all samples", "Python's control flow would depend", "in randomness error mode",
-    "it has one value for each sample",
+    "it has one value for each sample", "function that returns multiple views",
 )  # fmt: skip
 
 
