@@ -24,7 +24,8 @@ UNARY = (
 ALONG = (  # over a dim, the shape stays
     "torch.softmax({0}, {1})", "torch.log_softmax({0}, {1})", "{0}.cumsum({1})", "{0}.flip({1})",
     "{0}.roll(1, {1})", "F.normalize({0} + 2.0, dim={1})", "{0} - {0}.mean({1}, keepdim=True)",
-    "{0} / ({0} + 3.0).var({1}, keepdim=True, correction=0).add(1)", "torch.cumprod({0} + 1.5, {1})",
+    "{0} / ({0} + 3.0).var({1}, keepdim=True, correction=0).add(1)",
+    "torch.cumprod({0} + 1.5, {1})",
 )  # fmt: skip
 BINARY = (
     "{0} + {1}", "{0} * {1}", "{0} - 2 * {1}", "{0} / ({1} * {1} + 1)", "torch.lerp({0}, {1}, 0.3)",
