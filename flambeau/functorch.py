@@ -24,6 +24,7 @@ from flambeau.func import (
     vjp,
     vmap,
 )
+from flambeau.func.vmap import batch_size, flat_in_dims
 from flambeau.nn import Module
 
 __all__ = [
@@ -167,27 +168,9 @@ def chunk_vmap(
         raise ValueError(f"chunk_vmap: expected at least one chunk, got {chunks}")
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        from flambeau.utils import _pytree as pytree
-
-        flat, spec = pytree.tree_flatten(args)
-        dims = _dims(in_dims, args, pytree)
-        sizes = [x.shape[d] for x, d in zip(flat, dims, strict=True) if d is not None]
-        size = -(-sizes[0] // chunks) if sizes else 1
+        leaves, _, dims = flat_in_dims(in_dims, args, func)
+        size = -(-batch_size(leaves, dims) // chunks)
         whole = vmap(func, in_dims, out_dims, randomness, chunk_size=max(size, 1))
-        return whole(*pytree.tree_unflatten(flat, spec), **kwargs)
+        return whole(*args, **kwargs)
 
     return mapped
-
-
-def _dims(in_dims: Any, args: tuple[Any, ...], pytree: Any) -> list[Any]:
-    """The mapped dim of each leaf of the arguments."""
-    if isinstance(in_dims, int):
-        return [in_dims if isinstance(x, Tensor) else None for x in pytree.tree_leaves(args)]
-    out: list[Any] = []
-    for dim, arg in zip(in_dims, args, strict=True):
-        leaves = pytree.tree_leaves(arg)
-        if dim is None or isinstance(dim, int):
-            out += [dim] * len(leaves)
-        else:
-            out += pytree.tree_leaves(dim, is_leaf=lambda x: x is None)
-    return out

@@ -77,11 +77,6 @@ class Program:
     modes: bool  # train and eval by turns
 
     @property
-    def known(self) -> bool:
-        """NumPy's numbers are constants of a form, so each value compiles again: not mended yet."""
-        return "np." in self.other[0]
-
-    @property
     def most(self) -> int:
         """Compilations at most: for each kind one, and one for each number seen to vary."""
         kinds = self.tensor[2] * self.other[2] * (2 if self.modes else 1)

@@ -18,6 +18,7 @@ import sys
 import time
 from pathlib import Path
 
+from ._known import known
 from ._wrapper_check import failure
 from ._wrapper_draw import Program, generate
 
@@ -59,12 +60,6 @@ def script(p: Program, why: str) -> str:
     )
 
 
-def known() -> list[re.Pattern[str]]:
-    """What known kinds look like in what is printed of a program."""
-    lines = [x for x in KNOWN.read_text().splitlines() if x and not x.startswith("#")]
-    return [re.compile(x.split("  # ")[0], re.S) for x in lines]
-
-
 def found(p: Program, patterns: list[re.Pattern[str]], as_drawn: bool = False) -> tuple[str, str]:
     """The outcome of a program, and the script where it fails."""
     why = failure(p.text())
@@ -79,7 +74,7 @@ def found(p: Program, patterns: list[re.Pattern[str]], as_drawn: bool = False) -
 def work(a: argparse.Namespace) -> int:
     """Programs [start, stop): a line of JSON for each that fails, one of counts at the end."""
     counts: collections.Counter[str] = collections.Counter()
-    patterns = known()
+    patterns = known(KNOWN)
     for k in range(a.start, a.stop):
         end, text = found(generate(a.seed * 1_000_000 + k, a.layers), patterns, a.as_drawn)
         counts[end] += 1

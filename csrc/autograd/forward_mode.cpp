@@ -48,6 +48,10 @@ Tensors flat_results(const Values& results) {
   return out;
 }
 
+bool is_view(const OpDesc& op) noexcept {
+  return std::string_view(op.kind) == "view";
+}
+
 bool is_defined(const Tangent& cell) noexcept {
   return (cell.base ? cell.base->value : cell.value).defined();
 }
@@ -238,8 +242,8 @@ void ForwardMode::change(const Tensor& t, const Tensor& tangent) {
 Tensors ForwardMode::of_results(const OpDesc& op, const Values& args, const Tensors& inputs,
                                 const Tensors& tangents, const Values& results) {
   // The view of a tangent that is laid out as its tensor: no copy, and no rule to run.
-  if (std::string_view(op.kind) == "view" && tangents[0].defined() &&
-      inputs[0].strides() == tangents[0].strides() && inputs[0].offset() == tangents[0].offset()) {
+  if (is_view(op) && tangents[0].defined() && inputs[0].strides() == tangents[0].strides() &&
+      inputs[0].offset() == tangents[0].offset()) {
     Values same = args;
     for (auto& value : same)
       if (auto* t = std::get_if<Tensor>(&value); t && t->is_same(inputs[0])) *t = tangents[0];
@@ -259,10 +263,9 @@ Values ForwardMode::call(const OpDesc& op, Values args) {
       any |= tangents.back().defined();
     }
   }
-  bool view = std::string_view(op.kind) == "view";
   if (!any) {
     Values results = op.call(args);
-    if (!inputs.empty() && view && is_apart(inputs[0]))
+    if (!inputs.empty() && is_view(op) && is_apart(inputs[0]))
       for (const Tensor& y : flat_results(results))
         if (y.has_flag(kIsView)) cell(y)->apart = true;
     return results;
@@ -273,7 +276,7 @@ Values ForwardMode::call(const OpDesc& op, Values args) {
   for (auto& y : outputs) inexact |= y.defined() && is_inexact(y.dtype());
   if (!inexact || !op.differentiable) return results;
   Tensors found = of_results(op, args, inputs, tangents, results);
-  view = view && tangents[0].defined();
+  bool view = is_view(op) && tangents[0].defined();
   for (size_t i = 0; i < outputs.size() && i < found.size(); ++i) {
     if (!outputs[i].defined() || !is_inexact(outputs[i].dtype())) continue;
     if (op.mutates) {
@@ -348,7 +351,8 @@ void set_tangent(const Tensor& t, const Tensor& tangent) {
 }
 
 void copy_tangents(const Tensor& from, const Tensor& to) {
-  for (ForwardMode* m = innermost; m; m = m->around) m->set(to, m->tangent_of(from));
+  for (ForwardMode* m = innermost; m; m = m->around)
+    if (m->find(from)) m->set(to, m->tangent_of(from));
 }
 
 bool has_live_tangent(const Tangent& cell) noexcept {

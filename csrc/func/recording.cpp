@@ -29,7 +29,7 @@ bool is_tensor_param(const ParamDesc& p) {
 }
 
 // What a wrapper is before it changes in place, with its history.
-Tensor before_change(const Level& level, const Tensor& x) {
+Tensor as_before(const Level& level, const Tensor& x) {
   Tensor out = level.wrap(ops::clone(level.value(x)), level.is_batched(x));
   if (Ref<Node> fn = grad_fn(x)) {
     AutogradMeta& meta = *out->autograd;
@@ -60,7 +60,7 @@ class BatchedBackward final : public Node {
         else
           edges.push_back({});
         if (keeps_ >> i & 1)
-          kept_.emplace_back(op.mutates && i == 0 ? before_change(level, x) : x, false);
+          kept_.emplace_back(op.mutates && i == 0 ? as_before(level, x) : x, false);
         level.foreign |= wants_gradients(level.value(x));
         x = alias(x);
       });

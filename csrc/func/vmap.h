@@ -42,7 +42,7 @@ class Level final : public Interceptor {
   Values compute(const OpDesc& op, Values& args, uint32_t batched);
   Values random(const OpDesc& op, Values& args, uint32_t batched);
   std::vector<Tensor> adopted_;
-  size_t most_adopted_ = 16;     // beyond which those that nobody uses any more are let go
+  size_t most_adopted_ = 16;  // beyond which those that nobody uses any more are let go
 };
 
 // The levels of this thread. Entering and leaving nest.

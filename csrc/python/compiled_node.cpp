@@ -80,6 +80,8 @@ Tensors CompiledNode::apply(Tensors&& grads) {
 
 // Under vmap: one sample after another, for what runs is made for the cotangents of one.
 Tensors CompiledNode::of_samples(Tensors&& grads, bool again) {
+  FB_CHECK(func::innermost_level(),
+           "compiled function: backward was given a gradient of a vmap that is over");
   struct Suspended {
     func::Level& level = func::suspend_level();
     ~Suspended() { func::resume_level(level); }

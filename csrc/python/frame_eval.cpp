@@ -198,6 +198,7 @@ bool capture(PyObject* config, CodeState& state, _PyInterpreterFrame* f) {
 }
 
 PyObject* strict_frame(PyThreadState* thread, _PyInterpreterFrame* f, int throwing) {
+  if (throwing) return run_default(thread, f, throwing);  // a generator that is closed
   auto* code = reinterpret_cast<PyObject*>(f->f_code);
   try {
     CodeState* state = state_of(code, true);

@@ -173,7 +173,7 @@ bool facts_hold(const TensorFacts& f, PyObject* type, PyObject* o) {
   if (reinterpret_cast<PyObject*>(Py_TYPE(o)) != type || !is_tensor(o)) return false;
   const Tensor& t = unwrap(o);
   if (t.dtype() != f.dtype || t.requires_grad() != f.requires_grad || t.device() != f.device ||
-      t.sizes().size() != f.sizes.size() || (t.has_flag(kWrapper) || is_dual(t)))
+      t.sizes().size() != f.sizes.size() || t.has_flag(kWrapper) || is_dual(t))
     return false;
   for (size_t i = 0; i < f.sizes.size(); ++i)
     if ((f.sizes[i] >= 0 && t.sizes()[i] != f.sizes[i]) ||

@@ -31,7 +31,7 @@ def _is_dim(x: Any) -> bool:
 # ---- arguments -----------------------------------------------------------------------------
 
 
-def _flat_in_dims(in_dims: InDims, args: Sequence[Any], func: Callable[..., Any]) -> Any:
+def flat_in_dims(in_dims: InDims, args: Sequence[Any], func: Callable[..., Any]) -> Any:
     """Leaves of the arguments, their structure, and a dim or None for each leaf."""
 
     def head() -> str:  # only when needed: the name may be a large module's text
@@ -78,7 +78,8 @@ def _checked(head: Callable[[], str], x: Any, dim: Any) -> int | None:
     return dim % x.dim()
 
 
-def _batch_size(leaves: Sequence[Any], dims: Sequence[int | None]) -> int:
+def batch_size(leaves: Sequence[Any], dims: Sequence[int | None]) -> int:
+    """How many samples the leaves hold along these dims."""
     sizes = [x.size(d) for x, d in zip(leaves, dims, strict=True) if d is not None]
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
@@ -225,8 +226,8 @@ def vmap(
 
     @functools.wraps(func)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec, dims = _flat_in_dims(in_dims, args, func)
-        batch = _batch_size(leaves, dims)
+        leaves, spec, dims = flat_in_dims(in_dims, args, func)
+        batch = batch_size(leaves, dims)
         if chunk_size is None or batch <= chunk_size:
             return _run(func, leaves, spec, dims, batch, out_dims, randomness, kwargs)
         # The same for all samples: each chunk draws from where the first one did.

@@ -287,34 +287,26 @@ def test_detach_under_vmap_cuts_off_every_level():
     assert leaf.grad.tolist() == [1, 2]
 
 
+@pytest.mark.filterwarnings("ignore:vmap. there is no batching rule for _ctc_loss_backward")
 def test_a_second_derivative_that_is_missing_is_refused_under_vmap():
-    """The last of these was zeros."""
-    image, grid = torch.randn(1, 1, 3, 3, dtype=D), torch.zeros(1, 2, 2, 2, dtype=D) + 0.1
+    """It was zeros."""
+    x = torch.randn(4, 1, 3, dtype=D)
 
-    def slope(grid):
-        return func.grad(lambda g: F.grid_sample(image, g, align_corners=True).pow(2).sum())(grid)
+    def slope(x):
+        loss = lambda x: F.ctc_loss(  # noqa: E731
+            x.log_softmax(-1), torch.tensor([[1, 2]]), (4,), (2,)
+        )
+        return func.grad(loss)(x)
 
-    eye = torch.ones(2, 1, 2, 2, 2, dtype=D)
-    for way in (
-        lambda: func.vjp(slope, grid)[1](eye[0]),
-        lambda: func.vmap(lambda d: func.vjp(slope, grid)[1](d))(eye),
-    ):
-        try:
-            (got,) = way()
-        except NotImplementedError:
-            continue
-        want = differences(lambda g: (slope(g) * eye[0]).sum(), grid, torch.ones_like(grid))
-        torch.testing.assert_close(got.reshape(-1, 8).sum(1)[0], want, rtol=1e-4, atol=1e-6)
+    directions = torch.ones(2, 4, 1, 3, dtype=D)
+    with pytest.raises(NotImplementedError, match="_ctc_loss_backward"):
+        func.vmap(lambda d: func.vjp(slope, x)[1](d)[0])(directions)
 
 
-def test_a_compiled_function_refuses_a_view_that_became_dual():
+def test_a_compiled_function_follows_or_refuses_a_view_that_became_dual():
     f = torch.compile(lambda x: x * 2 + 1)
     with fwAD.dual_level():
         base = torch.zeros(2, 3)
         row = base[0]
         base.copy_(fwAD.make_dual(torch.ones(2, 3), torch.ones(2, 3)))
-        try:
-            y = f(row)
-        except NotImplementedError:
-            return
-        assert fwAD.unpack_dual(y).tangent.tolist() == [2, 2, 2]
+        assert fwAD.unpack_dual(f(row)).tangent.tolist() == [2, 2, 2]

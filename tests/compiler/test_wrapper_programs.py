@@ -8,8 +8,9 @@ import ast
 import pytest
 
 from tools import _wrapper_check
+from tools._known import known
 from tools._wrapper_draw import LAYERS, LEAVES, Call, Layer, Program, generate
-from tools.wrapper_programs import found, known, outcome, script, small
+from tools.wrapper_programs import KNOWN, found, outcome, script, small
 
 PLAIN = "contextlib.nullcontext()"
 
@@ -17,7 +18,7 @@ PLAIN = "contextlib.nullcontext()"
 @pytest.mark.parametrize("part", range(4))
 def test_programs_agree_with_eager(part):
     programs = [generate(k) for k in range(40 * part, 40 * (part + 1))]
-    ends = [found(p, known()) for p in programs]
+    ends = [found(p, known(KNOWN)) for p in programs]
     assert not any(text for _, text in ends), "\n".join(text for _, text in ends)
     assert sum(end == "agree" for end, _ in ends) > 30
 

@@ -242,7 +242,6 @@ def test_iterators_are_not_pickled():
         pickle.dumps(iter(DataLoader(range(3))))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_fork_leaves_the_workers_of_its_parent_alone(persistent):
