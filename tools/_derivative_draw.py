@@ -156,10 +156,13 @@ class Drawer:
             (f"{name}.unbind({d})[{k}]", rest),
             (f"{name}.unsqueeze({d})", (*shape[:d], 1, *shape[d:])),
             (f"{name}[::2]", ((shape[0] + 1) // 2, *shape[1:])),
-            (f"{name}.unfold({d}, 2, 1)", (*shape[:d], shape[d] - 1, *shape[d + 1 :], 2)),
             (f"{name}.reshape(-1) * 1", (math.prod(shape),)),
             (f"{name}.chunk(2, {d})[0]", (*shape[:d], (shape[d] + 1) // 2, *shape[d + 1 :])),
         ]  # fmt: skip
+        if shape[d] > 1:
+            ways.append(
+                (f"{name}.unfold({d}, 2, 1)", (*shape[:d], shape[d] - 1, *shape[d + 1 :], 2))
+            )
         if len(shape) > 1:
             n = min(shape[-2:])
             ways += [(f"{name}.diagonal(0, -2, -1)", (*shape[:-2], n))] * 2
