@@ -311,6 +311,8 @@ def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, 
         return f.interpreter.direct(function, *args, **kwargs)
     if kinds.is_tensor(args[0]) if args else False:
         return f.interpreter.tensors.call(f, function, args, kwargs)
+    if args and isinstance(args[0], np.generic) and issubclass(np.generic, owner):
+        return run_c(f, function, args, kwargs)  # numbers do not change, and make arrays of none
     if owner in kinds.PLAIN_TYPES or owner in (object, type) or issubclass(owner, BaseException):
         subject = args[0] if args else None
         readable = not args or may_be_read(f, subject)

@@ -75,12 +75,15 @@ class DynamicShapes:
             self.integers[source.name] = _VARIES
         return self.integers[source.name] is _VARIES
 
-    def floating(self, value: float, source: Source) -> bool:
-        """Whether a float from outside is an input of the graph."""
+    def floating(self, value: Any, source: Source) -> bool:
+        """Whether a float or a number of NumPy from outside is an input of the graph; one of NumPy
+        that is an argument is from the first call on, as in PyTorch."""
         if self.dynamic is False or switches.specialize_float:
             return False
         if not switches.automatic_dynamic_shapes:
             return False
+        if type(value) is not float and source.access == LOCAL:
+            return True
         known = self.floats.setdefault(source.name, value)
         if known is not _VARIES and repr(known) != repr(value):
             self.floats[source.name] = _VARIES

@@ -106,7 +106,10 @@ class Entry:
             return self.slot(source) if source is not None else self.output(v)
         if cls is RunNumber:
             source = self.shadow_state.origin.get(id(v))
-            return self.slot(source) if source is not None else f"{self.output(v.tensor)}.item()"
+            if source is not None:
+                return self.slot(source)
+            number = f"{self.output(v.tensor)}.item()"
+            return number if v.numpy is None else f"{self.constant(v.numpy)}({number})"
         if self.tensors.is_symbol(v):
             return self.symbol(v)
         if cls in kinds.CONSTANT_TYPES:

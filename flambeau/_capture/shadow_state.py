@@ -28,6 +28,9 @@ from .sources import CONSTANT, DICT, EQUAL, KEYS, LENGTH, TRUTH, Source, Sources
 from .state import Entries, Slots, exact_dict
 
 _LAZY: Any = object()
+_NUMPY_NUMBERS = frozenset(
+    getattr(np, n) for n in "int8 int16 int32 int64 uint8 float16 float32 float64".split()
+)
 _LARGEST = 2000  # elements of a container that are guarded one by one
 
 
@@ -121,7 +124,7 @@ class ShadowState:
         self.origin.setdefault(id(wrapped), source)
         return wrapped
 
-    def _float(self, value: float, source: Source) -> Any:
+    def _float(self, value: Any, source: Source) -> Any:
         made = self.tensors.floating(value, source)
         if type(made) is RunNumber:
             self.origin[id(made)] = source
@@ -130,6 +133,8 @@ class ShadowState:
     def _wrap(self, value: Any, cls: type, source: Source) -> Any:
         if kinds.is_tensor(value):
             return self.tensors.input(value, source)
+        if cls in _NUMPY_NUMBERS:
+            return self._float(value, source)
         if isinstance(value, (np.generic, np.dtype)):
             source.check(EQUAL, value, f"{source.name} == {value!r}")
             return value

@@ -10,6 +10,8 @@ import math
 import types
 from typing import Any
 
+import numpy as np
+
 import flambeau
 from flambeau import _C
 from flambeau._dynamo import config as switches
@@ -164,24 +166,23 @@ class Tensors:
             self.integers[source] = known
         return known
 
-    def floating(self, value: float, source: Source) -> Any:
-        """An outside float: a constant, or a number of the run once it was seen to vary."""
+    def floating(self, value: Any, source: Source) -> Any:
+        """An outside float or number of NumPy: a constant, or a number of the run once it was
+        seen to vary."""
         if not self.dynamic_shapes.floating(value, source):
-            source.equals(value)
-            return value
+            return _fixed(value, source)
         known = self.floats.get(source)
         if known is None:
-            source.check(TYPE, float, f"type({source.name}) is float")
+            cls = type(value)
+            source.check(TYPE, cls, f"type({source.name}) is {cls.__name__}")
             source.take()
             example = self.session.outside(as_input, value)
             fake = self.session.input(fake_input(example, self.env, len(self.inputs), False))
             self.inputs.append((source, example))
 
-            def decided() -> float:
-                source.equals(value)
-                return value
-
-            known = self.floats[source] = RunNumber(fake, decided)
+            numpy = None if cls is float else cls
+            known = RunNumber(fake, lambda: _fixed(value, source), numpy)
+            self.floats[source] = known
         return known
 
     # -- what fakes are ----------------------------------------------------------------------------
@@ -207,7 +208,7 @@ class Tensors:
     @staticmethod
     def symbol_class(value: Any) -> Any:
         if type(value) is RunNumber:
-            return value.kind
+            return value.numpy or value.kind
         return int if type(value) is SymInt else float
 
     @staticmethod
@@ -559,9 +560,29 @@ def _nowhere() -> None:
     return None
 
 
-def as_input(value: float) -> Any:
-    """A float as graphs take it."""
-    return flambeau.tensor(value, dtype=flambeau.float64, device="cpu")
+def as_input(value: Any) -> Any:
+    """A float or a number of NumPy as graphs take it."""
+    dtype = flambeau.int64 if isinstance(value, np.integer) else flambeau.float64
+    return flambeau.tensor(value, dtype=dtype, device="cpu")
+
+
+def _fixed(value: Any, source: Source) -> Any:
+    """A float or a number of NumPy as a constant; later calls are to find the same."""
+    if type(value) is float:
+        source.equals(value)
+    else:
+        source.check(TRUTH, _IsNumber(value), f"{source.name} == {value!r}")
+    return value
+
+
+class _IsNumber:
+    """A check that a number of NumPy is this one: of its class, sign and NaN included."""
+
+    def __init__(self, value: Any) -> None:
+        self.cls, self.bytes = type(value), value.tobytes()
+
+    def __call__(self, x: Any) -> bool:
+        return type(x) is self.cls and x.tobytes() == self.bytes
 
 
 class _Holds:

@@ -9,7 +9,9 @@ Note [Numbers of a run]
 Integers are those of 64 bits. A division is kept where the divisor is a number other than zero,
 since Python raises an error for others. Where a tensor and a number meet, the number counts in
 promotion as numbers do: `beside` casts the tensor that stands for it where that would count
-for more.
+for more. A number of NumPy (`numpy`) is one beside tensors; sums, differences, products and
+quotients of its float64 and int64 are those of 64 bits too. With anything else it is taken for a
+constant.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 import flambeau
 
@@ -35,12 +39,15 @@ class RunNumber:
     Attributes:
         kind: bool, int or float.
         known: gives the value where it may be taken for a constant; None: it may not.
+        numpy: the class of a number of NumPy; None for Python's own.
     """
 
-    __slots__ = ("kind", "known", "tensor")
+    __slots__ = ("kind", "known", "numpy", "tensor")
 
-    def __init__(self, tensor: FakeTensor, known: Callable[[], Any] | None = None) -> None:
-        self.tensor, self.known = tensor, known
+    def __init__(
+        self, tensor: FakeTensor, known: Callable[[], Any] | None = None, numpy: Any = None
+    ) -> None:
+        self.tensor, self.known, self.numpy = tensor, known, numpy
         self.kind: Any = next(k for k, d in _DTYPES.items() if d is tensor.dtype)
 
     @staticmethod
@@ -65,7 +72,7 @@ class RunNumber:
     def as_kind(self, kind: Any) -> RunNumber:
         """`int(n)`, `float(n)` or `bool(n)`."""
         if kind is self.kind:
-            return self
+            return self if self.numpy is None else RunNumber(self.tensor, _known(kind, self))
         if kind is bool:
             made = self._method("ne", self.tensor, 0)
         else:
@@ -81,8 +88,9 @@ class RunNumber:
         return self._method("to", self.tensor, wanted)
 
     def as_tensor(self) -> Any:
-        """`torch.tensor(n)`, as a float of the default dtype."""
+        """`torch.tensor(n)`, as a float of the default dtype, or of the dtype that NumPy names."""
         wanted = flambeau.get_default_dtype() if self.kind is float else _DTYPES[self.kind]
+        wanted = wanted if self.numpy is None else getattr(flambeau, self.numpy.__name__)
         return self._method("to", self.tensor, wanted, False, True)
 
     def _method(self, name: str, *args: Any) -> Any:
@@ -121,6 +129,8 @@ class RunNumber:
         return self.decided().__ceil__()
 
     def __pos__(self) -> RunNumber:
+        if self.numpy is not None:
+            raise DataDependent("arithmetic of NumPy's numbers is not followed")
         return self.as_kind(int) if self.kind is bool else self
 
     def __neg__(self) -> RunNumber:
@@ -130,7 +140,11 @@ class RunNumber:
         return RunNumber(self._method("abs", self.__pos__().tensor), _known(abs, self))
 
     def __pow__(self, other: Any) -> Any:
-        if type(other) is not int or not 1 <= other <= (2 if self.kind is float else 8):
+        if (
+            self.numpy is not None
+            or type(other) is not int
+            or not 1 <= other <= (2 if self.kind is float else 8)
+        ):
             return NotImplemented
         out: Any = self.__pos__()
         for _ in range(other - 1):
@@ -182,6 +196,11 @@ def _operation(name: str, method: str, divides: bool, floats: bool, kept: tuple[
         if None in kinds or (divides and not _nonzero(b)):
             return NotImplemented
         kind = float if floats or float in kinds else int
+        numpy = None
+        if any(isinstance(x, RunNumber) and x.numpy is not None for x in (a, b)):
+            if name not in _OF_NUMPY or not (_wide(a) and _wide(b)):
+                return NotImplemented
+            numpy = np.float64 if kind is float else np.int64
         if kinds == (bool, bool) and bool in kept:
             kind = bool
         if kind not in kept:
@@ -189,13 +208,19 @@ def _operation(name: str, method: str, divides: bool, floats: bool, kept: tuple[
         x, y = _operand(a, kind), _operand(b, kind)
         if not isinstance(x, FakeTensor):
             x = y.session.shown(y.session.op("full", [], x, y.dtype))
-        return RunNumber(x.session.method(method, x, y), _known(python, a, b))
+        return RunNumber(x.session.method(method, x, y), _known(python, a, b), numpy)
 
     setattr(RunNumber, f"__{name}__", apply)
     if method not in _REFLECTED:
         setattr(RunNumber, f"__r{name}__", lambda self, other: apply(other, self))
 
 
+def _wide(x: Any) -> bool:
+    """A number with which NumPy computes in 64 bits: one of 64 bits itself, or Python's."""
+    return not isinstance(x, RunNumber) or x.numpy in (None, np.float64, np.int64)
+
+
+_OF_NUMPY = ("add", "sub", "mul", "truediv")
 _REFLECTED = ("eq", "ne", "lt", "le", "gt", "ge")
 for _name, _method in (("add", "add"), ("sub", "sub"), ("mul", "mul")):
     _operation(_name, _method, False, False, (int, float))
@@ -211,6 +236,8 @@ _operation("mod", "remainder", True, False, (int,))
 def pick(function: Any, items: list[Any]) -> Any:
     """`min` or `max` of numbers of one kind, some of which only the run tells; None for others."""
     kinds = {_kind_of(x) for x in items}
+    if any(isinstance(x, RunNumber) and x.numpy is not None for x in items):
+        return None
     if kinds not in ({int}, {float}):
         return None
     better = operator.lt if function is min else operator.gt
