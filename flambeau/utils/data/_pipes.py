@@ -32,6 +32,16 @@ def with_shuffle(dataset: Any, shuffle: bool | None) -> Any:
     return apply_shuffle_settings(dataset, shuffle)
 
 
+def copy_of(dataset: Any) -> Any:
+    """A graph of the same pipes for another thread, which may be read beside this one.
+
+    Pipes and what holds them are copied; functions, lists and other sources are shared.
+    """
+    from .datapipes._connections import copied_graph
+
+    return copied_graph(dataset)
+
+
 def seed(dataset: Any, shared_seed: int) -> None:
     """Seed the random pipes of a graph."""
     from .graph_settings import apply_random_seed

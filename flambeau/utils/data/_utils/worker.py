@@ -1,7 +1,8 @@
-"""What runs inside a loader's worker process.
+"""What runs inside a loader's worker, a process or a thread.
 
-Owns the worker's loop, its seeds and ``get_worker_info``. The protocol with the loading process is
-Note [Protocol of loader workers]; a worker never draws from the loading process's generators.
+Owns the worker's loop, its seeds and ``get_worker_info``. The protocol with the loading side is
+Note [Protocol of loader workers]; a worker neither seeds the loading process's generators nor draws
+from them: a thread has those of its ``rng``.
 """
 
 # Note [Protocol of loader workers]
@@ -11,14 +12,16 @@ Note [Protocol of loader workers]; a worker never draws from the loading process
 # From worker: (number, payload) where payload is a Parcel, a _Failure, or an _EndOfStream: the
 #              worker's iterable dataset is used up; it answers nothing more until resumed;
 #              (_Resume, worker) acknowledges a _Resume.
-# Numbers count the batches of one pass. Worker processes are told off in turn, so the loading
+# Numbers count the batches of one pass. Workers are told off in turn, so the loading
 # process knows which worker owes which number and gives the batches out in order.
 
 from __future__ import annotations
 
+import functools
 import os
 import queue
 import random
+import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,34 +34,68 @@ from . import MP_STATUS_CHECK_INTERVAL
 from .transfer import Sender
 
 
+class _RNG:
+    """Generators of one worker, the same for a seed whether it is a process or a thread.
+
+    Attributes:
+        random_generator: a ``random.Random``.
+        torch_generator: a ``Generator``.
+        numpy_generator: a ``numpy.random.Generator``.
+    """
+
+    def __init__(self, base_seed: int, worker_id: int) -> None:
+        self._seeds = base_seed, worker_id
+
+    @functools.cached_property
+    def random_generator(self) -> random.Random:
+        return random.Random(sum(self._seeds))
+
+    @functools.cached_property
+    def torch_generator(self) -> Any:
+        return fb.Generator().manual_seed(sum(self._seeds))
+
+    @functools.cached_property
+    def numpy_generator(self) -> Any:
+        import numpy as np
+
+        return np.random.default_rng(_numpy_words(*self._seeds))
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """What a worker process knows about itself.
+    """What a worker knows about itself.
 
     Attributes:
         id: number of the worker, from 0.
         num_workers: how many there are.
         seed: the seed set for this worker: base seed plus ``id``.
-        dataset: this process's copy of the dataset.
+        dataset: this worker's copy of the dataset; a thread's is a shallow one.
+        rng: generators of this worker's own, seeded for it. Worker threads share the global ones
+            with the program, so draws that shall repeat come from here.
+        worker_method: "multiprocessing" or "thread".
     """
 
     id: int
     num_workers: int
     seed: int
     dataset: Any
+    rng: _RNG | None = None
+    worker_method: str | None = "multiprocessing"
 
 
-_worker_info: WorkerInfo | None = None
+_worker_info: WorkerInfo | None = None  # of a worker process
+_of_thread = threading.local()
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Facts about the current worker process, or None outside of one.
+    """Facts about the current worker, process or thread, or None outside of one.
 
     Example:
         >>> get_worker_info() is None
         True
     """
-    return _worker_info
+    info: WorkerInfo | None = getattr(_of_thread, "info", None)
+    return _worker_info if info is None else info
 
 
 @dataclass(frozen=True)
@@ -74,10 +111,12 @@ class _Resume:
 class _Failure:
     """An exception on its way to the loading process, with the traceback as text."""
 
-    def __init__(self, error: BaseException, worker_id: int) -> None:
-        self.kind = type(error)
+    def __init__(self, error: BaseException, job: Job) -> None:
+        # What ends a worker (SystemExit) must not end the program that loads.
+        self.kind = type(error) if isinstance(error, Exception) else RuntimeError
+        name = "thread" if job.method == "thread" else "process"
         self.text = (
-            f"Caught {self.kind.__name__} in DataLoader worker process {worker_id}.\n"
+            f"Caught {type(error).__name__} in DataLoader worker {name} {job.worker_id}.\n"
             f"Original {''.join(traceback.format_exception(error))}"
         )
 
@@ -100,20 +139,21 @@ class _Verbatim(str):
         return str(self)
 
 
-def _seed_numpy(base_seed: int, worker_id: int) -> None:
-    """Seeds NumPy's global generator: base seed plus id would overlap with its own neighbours."""
+def _numpy_words(base_seed: int, worker_id: int) -> Any:
+    """A seed for NumPy: base seed plus id would overlap with its own neighbours."""
     import numpy as np
 
     words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(words).generate_state(4))  # noqa: NPY002 (the global one)
+    return np.random.SeedSequence(words).generate_state(4)
 
 
-def _seed_everything(base_seed: int, worker_id: int) -> int:
-    seed = base_seed + worker_id
-    random.seed(seed)
-    fb.manual_seed(seed)
-    _seed_numpy(base_seed, worker_id)
-    return seed
+def _seed_everything(base_seed: int, worker_id: int) -> None:
+    """Seeds the global generators of a worker process."""
+    import numpy as np
+
+    random.seed(base_seed + worker_id)
+    fb.manual_seed(base_seed + worker_id)
+    np.random.seed(_numpy_words(base_seed, worker_id))  # noqa: NPY002 (the global one)
 
 
 @dataclass
@@ -129,16 +169,29 @@ class Job:
     num_workers: int
     shared_seed: int | None = None
     ranks: tuple[int, int] = (1, 0)
+    method: str = "multiprocessing"
+
+    @property
+    def caught(self) -> type[BaseException]:
+        """What is sent as a failure: whatever ends a thread would end it unseen."""
+        return BaseException if self.method == "thread" else Exception
 
 
 def _start(job: Job) -> Any:
     global _worker_info
-    # One thread per worker: the workers themselves are the parallelism.
-    fb.set_num_threads(1)
-    seed = _seed_everything(job.base_seed, job.worker_id)
+    seed = job.base_seed + job.worker_id
+    rng = _RNG(job.base_seed, job.worker_id)
+    if job.method != "thread":
+        # One thread per process: the workers themselves are the parallelism.
+        fb.set_num_threads(1)
+        _seed_everything(job.base_seed, job.worker_id)
     if job.shared_seed is not None:
         _pipes.seed(job.dataset, job.shared_seed)
-    _worker_info = WorkerInfo(job.worker_id, job.num_workers, seed, job.dataset)
+    info = WorkerInfo(job.worker_id, job.num_workers, seed, job.dataset, rng, job.method)
+    if job.method == "thread":
+        _of_thread.info = info
+    else:
+        _worker_info = info
     if _pipes.is_pipe(job.dataset):
         _pipes.shard(job.dataset, job.ranks, (job.num_workers, job.worker_id))
     if job.init_fn is not None:
@@ -146,52 +199,70 @@ def _start(job: Job) -> Any:
     return job.make_fetcher(job.dataset)
 
 
-def worker_loop(job: Job, index_queue: Any, result_queue: Any) -> None:
-    """Serves requests until told to end or until the loading process is gone."""
-    parent = os.getppid()
-    fetcher, failure, ended, sender = None, None, False, Sender(job.worker_id)
+def serve(
+    job: Job, receive: Callable[[], Any], send: Callable[[tuple[Any, Any]], None], sender: Any
+) -> None:
+    """Serves requests until ``receive`` returns None.
+
+    Args:
+        job: what to do.
+        receive: waits for the next request.
+        send: sends an answer.
+        sender: packs batches.
+    """
+    fetcher, failure, ended = None, None, False
     try:
-        try:
-            fetcher = _start(job)
-        except Exception as error:
-            failure = _Failure(error, job.worker_id)
+        fetcher = _start(job)
+    except job.caught as error:
+        failure = _Failure(error, job)
+    while (request := receive()) is not None:
+        if isinstance(request, _Resume):
+            ended = False
+            if failure is None:
+                try:
+                    if request.shared_seed is not None:
+                        _pipes.seed(job.dataset, request.shared_seed)
+                    fetcher = job.make_fetcher(job.dataset)
+                except job.caught as error:
+                    failure = _Failure(error, job)
+            send((request, job.worker_id))
+            continue
+        number, index, slots = request
+        sender.release(slots)
+        if ended:
+            continue
+        payload: Any = failure
+        if payload is None:
+            payload, ended = _fetch(fetcher, index, job, sender)
+        send((number, payload))
+        del payload  # a batch is the loading side's alone from here
+
+
+def worker_loop(job: Job, index_queue: Any, result_queue: Any) -> None:
+    """A worker process: serves until told to end or until the loading process is gone."""
+    parent = os.getppid()
+
+    def receive() -> Any:
         while os.getppid() == parent:
             try:
-                request = index_queue.get(timeout=MP_STATUS_CHECK_INTERVAL)
+                return index_queue.get(timeout=MP_STATUS_CHECK_INTERVAL)
             except queue.Empty:
                 continue
-            if request is None:
-                return
-            if isinstance(request, _Resume):
-                ended = False
-                if failure is None:
-                    try:
-                        if request.shared_seed is not None:
-                            _pipes.seed(job.dataset, request.shared_seed)
-                        fetcher = job.make_fetcher(job.dataset)
-                    except Exception as error:
-                        failure = _Failure(error, job.worker_id)
-                result_queue.put((request, job.worker_id))
-                continue
-            number, index, slots = request
-            sender.release(slots)
-            if ended:
-                continue
-            payload: Any = failure
-            if payload is None:
-                payload, ended = _fetch(fetcher, index, job, sender)
-            result_queue.put((number, payload))
+        return None
+
+    try:
+        serve(job, receive, result_queue.put, Sender(job.worker_id))
     except KeyboardInterrupt:
         return  # the loading process gets the same signal and reports it
 
 
-def _fetch(fetcher: Any, index: Any, job: Job, sender: Sender) -> tuple[Any, bool]:
+def _fetch(fetcher: Any, index: Any, job: Job, sender: Any) -> tuple[Any, bool]:
     """The answer to a request, and whether the worker's stream has ended."""
     try:
         return sender.pack(fetcher.fetch(index)), False
     except StopIteration as error:
         if job.iterable:
             return _EndOfStream(job.worker_id), True
-        return _Failure(error, job.worker_id), False
-    except Exception as error:
-        return _Failure(error, job.worker_id), False
+        return _Failure(error, job), False
+    except job.caught as error:
+        return _Failure(error, job), False

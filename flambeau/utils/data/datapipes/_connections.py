@@ -7,9 +7,11 @@ are no obstacle. It knows pipes by the mark that their classes bear.
 
 from __future__ import annotations
 
+import copy
 import functools
 import types
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 _COLLECTIONS = (list, tuple, set, frozenset, deque)
@@ -89,3 +91,26 @@ def all_pipes(pipe: Any) -> list[Any]:
 
     collect(pipe)
     return list(pipes.values())
+
+
+def copied_graph(pipe: Any) -> Any:
+    """A copy of a graph that may be read beside it.
+
+    What the wrappers hold is shared, for it may be large and a pass does not change it; so is what
+    cannot be copied.
+    """
+    memo: dict[int, Any] = {}
+    for each in all_pipes(pipe):
+        for name, value in vars(each).items():
+            walk = _Walk(None)
+            walk.look(value, into_objects=True)
+            if walk.found or id(value) in memo:
+                continue
+            if name in each._sources and not isinstance(value, Iterator):
+                memo[id(value)] = value
+                continue
+            try:
+                memo[id(value)] = copy.deepcopy(value, memo)
+            except Exception:
+                memo[id(value)] = value
+    return copy.deepcopy(pipe, memo)

@@ -66,6 +66,8 @@ class _Chaining:
     repr_hook: ClassVar[_Hook | None] = None
     _kind: ClassVar[type[_Chaining]]
     _is_datapipe: ClassVar[bool] = True
+    #: attributes that hold given elements, which a pass does not change
+    _sources: ClassVar[tuple[str, ...]] = ()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from .._connections import _ATOMS
 from ..datapipe import IterDataPipe
@@ -33,6 +33,8 @@ class IterableWrapperIterDataPipe(IterDataPipe[_T]):
         >>> list(pipe), len(pipe)
         ([[1], [2]], 2)
     """
+
+    _sources: ClassVar[tuple[str, ...]] = ("iterable",)
 
     def __init__(self, iterable: Iterable[_T], deepcopy: bool = True) -> None:
         self.iterable = iterable

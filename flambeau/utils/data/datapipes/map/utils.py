@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from .._decorator import functional_datapipe
 from ..datapipe import MapDataPipe
@@ -30,6 +30,8 @@ class SequenceWrapperMapDataPipe(MapDataPipe[_T]):
     """
 
     sequence: Sequence[_T] | Mapping[Any, _T]
+
+    _sources: ClassVar[tuple[str, ...]] = ("sequence",)
 
     def __init__(self, sequence: Sequence[_T] | Mapping[Any, _T], deepcopy: bool = True) -> None:
         if deepcopy:

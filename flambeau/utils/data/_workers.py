@@ -1,0 +1,179 @@
+"""One pass over a loader's dataset with workers of either kind.
+
+Owns the order of requests and results. Invariant: at most ``prefetch_factor`` requests are open per
+worker, and with ``in_order`` batches come out in the order of the index sampler whatever the
+workers' speed. The messages are those of Note [Protocol of loader workers]; how they travel, and
+the workers' life, belong to the subclasses (``_processes``, ``_threads``).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import time
+from typing import Any
+
+from . import _pipes
+from ._iterators import _BaseDataLoaderIter
+from ._utils import MP_STATUS_CHECK_INTERVAL
+from ._utils import worker as _worker
+from ._utils.fetch import _DatasetKind
+from ._utils.pin_memory import pin_memory
+
+
+def _make_fetcher(
+    kind: int, auto_collation: bool, collate_fn: Any, drop_last: bool, dataset: Any
+) -> Any:
+    return _DatasetKind.create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last)
+
+
+class _WorkersIter(_BaseDataLoaderIter):
+    """Hands index lists to workers in turn and gives the batches out in order.
+
+    A subclass starts the workers in ``_launch`` and carries the messages.
+    """
+
+    _finalizer: Any  # ends the workers; safe to call more than once
+
+    def __init__(self, loader: Any) -> None:
+        super().__init__(loader)
+        self._in_order = loader.in_order
+        self._prefetch_factor = loader.prefetch_factor
+        self._owner_pid = os.getpid()
+        self._launch(loader)
+        self._reset(loader, first_iter=True)
+
+    def _launch(self, loader: Any) -> None:
+        """Start all workers."""
+        raise NotImplementedError
+
+    def _send(self, worker_id: int, message: Any) -> None:
+        """Send a worker a message, without waiting for it."""
+        raise NotImplementedError
+
+    def _poll(self, seconds: float) -> tuple[Any, Any] | None:
+        """The next message of any worker, or None if none came in time."""
+        raise NotImplementedError
+
+    def _dead(self) -> str:
+        """Which workers are dead and of what; empty if none is."""
+        raise NotImplementedError
+
+    def _emptied(self, worker_id: int) -> list[int]:
+        """Slots that the worker may use again."""
+        return []
+
+    def _job(self, loader: Any, worker_id: int, method: str) -> _worker.Job:
+        return _worker.Job(
+            dataset=self._dataset,
+            make_fetcher=functools.partial(
+                _make_fetcher,
+                self._dataset_kind,
+                self._auto_collation,
+                self._collate_fn,
+                self._drop_last,
+            ),
+            iterable=self._dataset_kind == _DatasetKind.Iterable,
+            base_seed=self._base_seed,
+            init_fn=loader.worker_init_fn,
+            worker_id=worker_id,
+            num_workers=self._num_workers,
+            shared_seed=self._shared_seed,
+            ranks=_pipes.ranks(),
+            method=method,
+        )
+
+    def _has_workers(self) -> bool:
+        return os.getpid() == self._owner_pid
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        super()._reset(loader, first_iter)
+        if not first_iter:
+            self._resume_workers()
+        self._sent = 0  # number of the next request
+        self._due = 0  # number of the next batch to hand out
+        self._owner: dict[int, int] = {}  # open request -> worker
+        self._arrived: dict[int, Any] = {}
+        self._active = [True] * self._num_workers
+        self._turn = itertools.cycle(range(self._num_workers))
+        for _ in range(self._prefetch_factor * self._num_workers):
+            self._request()
+
+    def _resume_workers(self) -> None:
+        """Lets every worker start over; answers left from a broken-off pass are dropped."""
+        for worker_id in range(self._num_workers):
+            self._send(worker_id, _worker._Resume(self._shared_seed))
+        waiting = self._num_workers
+        while waiting:
+            head, _ = self._receive()
+            waiting -= isinstance(head, _worker._Resume)
+
+    def _request(self) -> None:
+        """Sends the next index list to the next worker that is not used up."""
+        for worker_id in itertools.islice(self._turn, self._num_workers):
+            if self._active[worker_id]:
+                break
+        else:
+            return
+        try:
+            index = self._next_index()
+        except StopIteration:
+            return
+        self._send(worker_id, (self._sent, index, self._emptied(worker_id)))
+        self._owner[self._sent] = worker_id
+        self._sent += 1
+
+    def _receive(self) -> tuple[Any, Any]:
+        """The next message of any worker; notices workers that died and the loader's time limit."""
+        deadline = time.monotonic() + self._timeout if self._timeout > 0 else None
+        while True:
+            wait = MP_STATUS_CHECK_INTERVAL
+            if deadline is not None:
+                wait = min(wait, max(deadline - time.monotonic(), 0.0))
+            message = self._poll(wait)
+            if message is not None:
+                return message
+            dead = self._dead()
+            if dead:
+                self._finalizer()
+                raise RuntimeError(f"DataLoader worker ({dead}) exited unexpectedly")
+            if deadline is not None and time.monotonic() >= deadline:
+                raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
+
+    def _retire(self, worker_id: int) -> None:
+        """The worker's stream has ended: nothing more will come of its open requests."""
+        self._active[worker_id] = False
+        self._owner = {n: w for n, w in self._owner.items() if w != worker_id or n in self._arrived}
+
+    def _take(self) -> Any:
+        """The next batch to hand out, waiting for it if need be."""
+        if not self._has_workers():
+            raise RuntimeError(
+                f"DataLoader: this pass belongs to the process {self._owner_pid} that began it, "
+                f"not to its fork {os.getpid()}; call iter(loader) for a pass of one's own"
+            )
+        while self._owner:
+            while self._in_order and self._due < self._sent and self._due not in self._owner:
+                self._due += 1  # a request that a used-up worker left unanswered
+            ready = self._due if self._in_order else next(iter(self._arrived), -1)
+            if ready in self._arrived:
+                del self._owner[ready]
+                return self._arrived.pop(ready)
+            number, payload = self._receive()
+            if isinstance(payload, _worker._EndOfStream):
+                self._owner.pop(number, None)
+                self._retire(payload.worker_id)
+                self._request()
+            else:
+                self._arrived[number] = payload
+        if not self._persistent_workers:
+            self._finalizer()
+        raise StopIteration
+
+    def _next_data(self) -> Any:
+        payload = self._take()
+        self._request()
+        if isinstance(payload, _worker._Failure):
+            payload.reraise()
+        return pin_memory(payload) if self._pin_memory else payload
