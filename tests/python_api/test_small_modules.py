@@ -1,72 +1,11 @@
-"""Modules of few lines: hub, fx, onnx, types, library, overrides, profiler, accelerator, checks."""
+"""Modules of few lines: fx, onnx, types, library, overrides, profiler, accelerator, checks."""
 
-import hashlib
-import http.server
 import pickle
 import threading
 
 import pytest
 
 import flambeau as torch
-
-
-@pytest.fixture
-def served(tmp_path):
-    """(address of a folder on this machine, the folder)"""
-    folder = tmp_path / "served"
-    folder.mkdir()
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *args):
-            super().__init__(*args, directory=str(folder))
-
-        def log_message(self, *args):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", folder
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def test_hub_keeps_what_it_downloads(served, tmp_path, monkeypatch):
-    address, folder = served
-    torch.save({"w": torch.ones(2)}, folder / "plain")
-    digest = hashlib.sha256((folder / "plain").read_bytes()).hexdigest()[:8]
-    name = f"weights-{digest}.pth"
-    (folder / "plain").rename(folder / name)
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
-    assert torch.hub.get_dir() == str(tmp_path / "home" / "hub")
-    load = torch.hub.load_state_dict_from_url
-    assert load(f"{address}/{name}", check_hash=True, progress=False)["w"].tolist() == [1, 1]
-    (folder / name).unlink()
-    assert load(f"{address}/{name}")["w"].tolist() == [1, 1]  # from the folder
-
-
-def test_hub_refuses_what_has_another_hash(served, tmp_path):
-    address, folder = served
-    (folder / "a-00000000.bin").write_bytes(b"x")
-    with pytest.raises(RuntimeError, match="expected a SHA-256 that starts with 00000000"):
-        torch.hub.download_url_to_file(
-            f"{address}/a-00000000.bin", str(tmp_path / "a"), "00000000", progress=False
-        )
-    assert [p.name for p in tmp_path.iterdir()] == ["served"]
-
-
-def test_hub_makes_local_models(tmp_path):
-    (tmp_path / "hubconf.py").write_text(
-        "dependencies = ['json']\ndef net(n=1): 'A net.'; return n\n"
-    )
-    assert torch.hub.load(str(tmp_path), "net", source="local", n=3) == 3
-    assert torch.hub.list(str(tmp_path), source="local") == ["net"]
-    assert torch.hub.help(str(tmp_path), "net", source="local") == "A net."
-    with pytest.raises(RuntimeError, match="Cannot find callable nope"):
-        torch.hub.load(str(tmp_path), "nope", source="local")
-    with pytest.raises(RuntimeError, match="code from the network is not run"):
-        torch.hub.load("someone/something", "net")
 
 
 def test_operators_of_users():
