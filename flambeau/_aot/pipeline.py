@@ -13,6 +13,7 @@ from .joint import active_values, differentiate
 from .layouts import channels_last
 from .metadata import Metadata
 from .mutation_hazards import mutation_hazards
+from .padding import pad_products
 from .partition import partition
 from .passes import clean, eliminate_dead, without_rules
 
@@ -50,6 +51,7 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     cleaned, joint = clean(joint), recorder.graph
     joint.nodes, joint.outputs = cleaned.nodes, cleaned.outputs
     fuse_attention(recorder)
+    pad_products(recorder)
     joint.nodes = clean(joint).nodes
     checked(joint, "primitive")
     results = list(joint.outputs)

@@ -6,7 +6,8 @@ of primitives) and `_compiler` (native code).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -36,6 +37,7 @@ def run_compiled(
     graph: Graph, example_inputs: Any, options: Mapping[str, bool] | None = None
 ) -> Callable[..., tuple[Any, ...]]:
     """'inductor': the same graphs in native code; `options` as `_inductor.config` has them."""
+    from flambeau._compiler import tuned
     from flambeau._inductor import config
 
     chosen = {name: config.value(name) for name in config.DEFAULTS} | dict(options or {})
@@ -43,21 +45,26 @@ def run_compiled(
     traced = ("graph_code", "output_code") if chosen["trace.enabled"] else ()
     with printing(*traced):
         log("graph_code", f"graph for the native back end\n{graph}") if traced else None
+        candidates: tuple[Settings, ...] = (settings,)
         if chosen["max_autotune"]:
-            settings = _tuned(graph, example_inputs)
+            candidates = tuned.CANDIDATES
+        if chosen["shape_padding"]:
+            candidates += tuple(replace(c, padding=True) for c in candidates)
+        if len(candidates) > 1:
+            settings = _tuned(graph, example_inputs, candidates)
         with using(settings):
             return _compiled(graph, example_inputs)
 
 
-def _tuned(graph: Graph, example_inputs: Any) -> Settings:
+def _tuned(graph: Graph, example_inputs: Any, candidates: Sequence[Settings]) -> Settings:
     """The settings that trials have found best for a graph."""
     from flambeau._compiler import kept, tuned
 
     def choose() -> int:
-        best = tuned.fastest(lambda _: _compiled(graph, example_inputs), example_inputs)
-        return tuned.CANDIDATES.index(best)
+        return tuned.fastest(lambda _: _compiled(graph, example_inputs), example_inputs, candidates)
 
-    return tuned.CANDIDATES[kept.choice(graph, _wanted(example_inputs), choose)]
+    with using(candidates[-1]):  # part of the name under which the choice is kept
+        return candidates[kept.choice(graph, _wanted(example_inputs), choose)]
 
 
 def _compiled(graph: Graph, example_inputs: Any) -> Callable[..., tuple[Any, ...]]:

@@ -455,6 +455,12 @@ def is_compiling(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return True
 
 
+@means(_marks.errors_on_break)
+def errors_on_break(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    before, f.interpreter.errors_on_break = f.interpreter.errors_on_break, args[0]
+    return before
+
+
 def _nesting(step: int) -> Special:
     """Counted by the interpreter, whose recorder has a cache of casts of its own."""
 

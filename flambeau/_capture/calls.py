@@ -34,8 +34,9 @@ from .kinds import UNSET, mro_lookup
 SPECIAL: dict[Any, Any] = {}
 #: class of a callable -> function(frame, callable, args, kwargs)
 BY_KIND: dict[type, Any] = {}
-#: functions that users allowed in graphs, and those they excluded, by code
+#: functions that users allowed in graphs, and those whose results they said are constants
 ALLOWED: set[Any] = set()
+CONSTANT: set[Any] = set()
 
 _PURE_MODULES = ("math", "_operator", "itertools", "_functools")
 _PURE = frozenset(
@@ -178,6 +179,8 @@ def _follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dic
         return call(f, inner, args, kwargs)
     if function in ALLOWED:
         return f.interpreter.vouched(function, args, kwargs)
+    if function in CONSTANT:
+        return _constant_result(f, function, args, kwargs)
     if kinds.runs_directly(function) and not any(
         isinstance(a, (types.FunctionType, types.MethodType)) for a in args
     ):
@@ -192,6 +195,24 @@ def _follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dic
     if flags & _OTHER_SUSPENDED:
         raise Break(f"{kinds.describe(function)} is a coroutine")
     return frame.run()
+
+
+def _constant_result(
+    f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    """What a function gives now, see `assume_constant_result`."""
+    given, named = specialised(f, args), specialised(f, kwargs)
+    if any(map(kinds.is_tensor, (*given, *named.values()))):
+        raise Break(f"{kinds.describe(function)}, of constant result, is given a tensor")
+    tensors = f.interpreter.tensors
+    made = tensors.session.outside(lambda: function(*given, **named))
+    if kinds.is_tensor(made):
+        return tensors.session.attach(made)
+    if type(made) in (list, dict, set):
+        return f.shadow_state.create(made)
+    if type(made) in kinds.CONSTANT_TYPES or type(made) in (tuple, flambeau.Size):
+        return made
+    raise Break(f"{kinds.describe(function)}, of constant result, gives {kinds.describe(made)}")
 
 
 def _guard_names(f: Frame, function: types.FunctionType) -> None:

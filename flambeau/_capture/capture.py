@@ -196,9 +196,11 @@ def _capture(
             if attempt.tensors.recorder.stand_ins_seen:
                 stand_ins = False  # see Note [Views at traced places]
                 continue
-            if config.fullgraph and b.ends_whole and (b.reason or broken is None):
+            whole = config.fullgraph or attempt.interpreter.errors_on_break
+            if whole and b.ends_whole and (b.reason or broken is None):
                 at = b.where or attempt.interpreter.where
-                raise Unsupported(f"compile(fullgraph=True): {b.reason}\n  at {at}") from None
+                by = "compile(fullgraph=True)" if config.fullgraph else "error_on_graph_break"
+                raise Unsupported(f"{by}: {b.reason}\n  at {at}") from None
             broken = Break(b.reason, b.where)  # b itself refers to all frames that it passed
             stop_at = attempt.last_place(broken)
         except (BackendCompilerFailed, ConstraintViolationError, Unsupported):

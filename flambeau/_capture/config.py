@@ -13,6 +13,7 @@ from flambeau import _C
 from flambeau._dynamo import config as dynamo
 from flambeau._dynamo.utils import counters
 from flambeau._ir.logs import enabled, log
+from flambeau.compiler._stance import may_compile
 
 from . import capture as _capture
 from .back_ends import unboxed
@@ -65,16 +66,23 @@ class Config:
         self.name = name or own  # for messages
         self.strict = strict  # errors of capture itself are raised, not reported
         self.parts: list[Captured] = []
+        self.was_observed = False  # by the stance "eager_then_compile"
         self.roots: list[types.CodeType] = []
         self._dynamic_shapes: dict[int, tuple[types.CodeType, DynamicShapes]] = {}
         self._left: dict[int, types.CodeType] = {}
         _all.add(self)
 
+    def with_backend(self, backend: Callable[..., Any], name: str | None) -> Config:
+        """The same with another back end."""
+        made = Config(backend, self.fullgraph, self.dynamic, self.limit, self.strict, name)
+        made.roots = self.roots
+        return made
+
     def capture(
         self, code: types.CodeType, function: Any, namespace: dict[str, Any], values: Any
     ) -> tuple[Any, Any] | None:
         """Called by the hook: (guards, callable), or None to run the frame as it is."""
-        if id(code) in self._left or dynamo.disable:
+        if id(code) in self._left or dynamo.disable or not may_compile(code.co_qualname):
             return None
         return _capture.capture(self, code, function, namespace, values)
 
@@ -162,5 +170,6 @@ class Config:
         """Drops all that was compiled."""
         _C._drop_captures(self)
         self.parts.clear()
+        self.was_observed = False
         self._dynamic_shapes.clear()
         self._left.clear()

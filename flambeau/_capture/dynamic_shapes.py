@@ -24,8 +24,16 @@ class DynamicShapes:
         self.floats: dict[str, Any] = {}
 
     def dims(self, tensor: Any, source: Source) -> Any:
-        """Dims that are symbols."""
+        """Dims that are symbols; True: all."""
+        dims = self._dims(tensor, source)
+        fixed = getattr(tensor, "_flambeau_static_dims", None)
+        if not fixed:
+            return dims
+        return (set(range(tensor.dim())) if dims is True else dims) - fixed
+
+    def _dims(self, tensor: Any, source: Source) -> Any:
         marked = set(getattr(tensor, "_flambeau_dynamic_dims", ()))
+        marked |= getattr(tensor, "_flambeau_maybe_dynamic_dims", set())
         if self.dynamic is False or (
             self.dynamic is None and not switches.automatic_dynamic_shapes
         ):

@@ -78,6 +78,7 @@ class Interpreter:
         self.path: list[int] = []  # which they were
         self.work = 0  # instructions of all frames so far
         self.stop_at = -1  # the step before which the graph is to end
+        self.errors_on_break = False  # see `_dynamo.error_on_graph_break`
         self.said_compiling = False  # the program asked `is_compiling()`
         self.autocast_depth = 0  # contexts of autocast entered and not left
         self.entered_devices: list[Any] = []  # `with device:` not left: it, and the one before

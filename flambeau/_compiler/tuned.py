@@ -1,4 +1,5 @@
-"""`max_autotune`: ways to compile a graph are timed on its example inputs; the fastest is taken.
+"""`max_autotune` and `shape_padding`: ways to compile a graph are timed on its example inputs, and
+the fastest is taken.
 
 Owns the choice, which is kept on disk under the graph's name. The examples are copied, and random
 generators are put back, so that nothing is seen of the trials.
@@ -15,7 +16,7 @@ import flambeau
 from .._ir.logs import log
 from .._ir.settings import Settings, using
 
-#: what is tried; the first is taken where none is better by more than a hundredth
+#: what `max_autotune` tries
 CANDIDATES = (
     Settings(),
     Settings(layouts=False),
@@ -25,21 +26,27 @@ CANDIDATES = (
 _ROUNDS, _LONGEST = 20, 0.2  # calls of each, seconds for each
 
 
-def fastest(compile: Callable[[Settings], Any], examples: Sequence[Any]) -> Settings:
-    """The settings under which the compiled function takes the least time.
+def fastest(
+    compile: Callable[[Settings], Any],
+    examples: Sequence[Any],
+    candidates: Sequence[Settings] = CANDIDATES,
+) -> int:
+    """The number of the settings under which the compiled function takes the least time; 0 where
+    none is better than the first by more than a hundredth.
 
     Args:
         compile: makes the function of the graph.
         examples: its inputs, which stay as they are.
+        candidates: what is tried.
     """
     times = []
-    for settings in CANDIDATES:
+    for settings in candidates:
         with using(settings):
             function = compile(settings)
         times.append(_time(function, examples))
-        log("graph_breaks", f"max_autotune: {settings}: {times[-1] * 1e6:.1f} us")
+        log("graph_breaks", f"trial: {settings}: {times[-1] * 1e6:.1f} us")
     best = min(range(len(times)), key=times.__getitem__)
-    return CANDIDATES[best if times[best] < 0.99 * times[0] else 0]
+    return best if times[best] < 0.99 * times[0] else 0
 
 
 def _time(function: Callable[..., Any], examples: Sequence[Any]) -> float:

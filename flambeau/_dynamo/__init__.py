@@ -11,24 +11,25 @@ from typing import Any
 from flambeau import Tensor
 from flambeau.compiler import (
     allow_in_graph,
+    assume_constant_result,
     compile,
     disable,
     explain,
     is_compiling,
     list_backends,
     mark_dynamic,
+    nested_compile_region,
     register_backend,
     reset,
+    set_stance,
 )
 from flambeau.compiler._backends import lookup_backend
+from flambeau.compiler._compile import mark_static, maybe_mark_dynamic
+from flambeau.compiler._marks import errors_on_break
 from flambeau.compiler._module import OptimizedModule
+from flambeau.utils._contextlib import context_decorator
 
 from . import backends, config, eval_frame, exc, testing, utils
-
-
-def assume_constant_result(fn: Any) -> Any:
-    """Allow that the function's result is taken as constant; the compiler follows it instead."""
-    return fn
 
 
 def optimize(
@@ -70,6 +71,36 @@ def graph_break(msg: str = "") -> None:
     """
 
 
+class error_on_graph_break:  # noqa: N801  (PyTorch's name)
+    """A block, or a decorator, inside compiled code: an end of the graph raises (True), or does not
+    (False). Nothing happens where nothing is captured, or under `fullgraph=True`, which raises
+    anyway.
+
+    >>> @torch.compile(backend="eager")
+    ... def f(x):
+    ...     with torch._dynamo.error_on_graph_break(True):
+    ...         return x + 1
+    >>> f(torch.ones(2))
+    tensor([2., 2.])
+    """
+
+    def __init__(self, error_on_graph_break: bool) -> None:
+        self.on = self.before = bool(error_on_graph_break)
+
+    def __enter__(self) -> None:
+        self.before = errors_on_break(self.on)
+
+    def __exit__(self, *exc: object) -> None:
+        errors_on_break(self.before)
+
+    def clone(self) -> error_on_graph_break:
+        """Another context of the same meaning."""
+        return error_on_graph_break(self.on)
+
+    def __call__(self, function: Any) -> Any:
+        return context_decorator(self, function)
+
+
 graph_break = disable(graph_break, reason="it is there to end the graph")
 
 __all__ = [
@@ -79,6 +110,7 @@ __all__ = [
     "assume_constant_result",
     "config",
     "disable",
+    "error_on_graph_break",
     "eval_frame",
     "exc",
     "explain",
@@ -87,9 +119,13 @@ __all__ = [
     "list_backends",
     "lookup_backend",
     "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
+    "nested_compile_region",
     "register_backend",
     "optimize",
     "reset",
+    "set_stance",
     "testing",
     "utils",
 ]

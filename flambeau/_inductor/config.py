@@ -14,6 +14,8 @@ from typing import Any
 
 #: Loop nests over the same points become one; False: each operation has its own.
 #: `layout_optimization`: convolutions that gain run with their channels last.
+#: `shape_padding` (also `matmul_padding`): matrix products with sizes filled up to multiples of
+#: eight are timed beside those as they are, and the faster form is taken and kept on disk.
 #: `max_autotune`: combinations of these two are timed on the example inputs, and the fastest is
 #: taken and kept on disk.
 #: `fallback_random`: random numbers are eager's, which they always are.
@@ -29,10 +31,10 @@ DEFAULTS: dict[str, bool] = {
     "triton.cudagraphs": False,
 }
 _REFUSED = {
-    "shape_padding": "matrix products are computed as they are, and none is faster padded",
     "trace.graph_diagram": "nothing draws graphs; trace.enabled prints them",
     "triton.cudagraphs": "there are no CUDA graphs on the CPU",
 }
+_OTHER_NAMES = {"matmul_padding": "shape_padding"}
 _values = dict(DEFAULTS)
 
 
@@ -50,6 +52,7 @@ def checked(options: Mapping[str, Any]) -> dict[str, bool]:
     out: dict[str, bool] = {}
     for given, v in options.items():
         name = given.replace("-", "_")
+        name = _OTHER_NAMES.get(name, name)
         if name not in DEFAULTS:
             raise RuntimeError(
                 f"Unexpected optimization option {given}, known options are {sorted(DEFAULTS)}"

@@ -20,10 +20,12 @@ class Settings:
     Attributes:
         fusion: loop nests over the same points become one.
         layouts: convolutions that gain run with their channels last.
+        padding: matrix products run over sizes that are multiples of eight.
     """
 
     fusion: bool = True
     layouts: bool = True
+    padding: bool = False
 
 
 class _Local(threading.local):

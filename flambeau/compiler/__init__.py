@@ -9,17 +9,21 @@ from __future__ import annotations
 from ._backends import list_backends, register_backend
 from ._compile import (
     allow_in_graph,
+    assume_constant_result,
     compile,
     disable,
     mark_dynamic,
+    nested_compile_region,
     reset,
 )
 from ._explain import Explanation, explain
 from ._marks import cudagraph_mark_step_begin, is_compiling, is_dynamo_compiling, is_exporting
+from ._stance import set_stance
 
 __all__ = [
     "Explanation",
     "allow_in_graph",
+    "assume_constant_result",
     "compile",
     "cudagraph_mark_step_begin",
     "disable",
@@ -29,6 +33,8 @@ __all__ = [
     "is_exporting",
     "list_backends",
     "mark_dynamic",
+    "nested_compile_region",
     "register_backend",
     "reset",
+    "set_stance",
 ]

@@ -183,11 +183,77 @@ def mark_dynamic(t: Any, index: int | tuple[int, ...] | list[int]) -> None:
     Raises:
         IndexError: there is no such dim.
     """
-    dims = index if isinstance(index, (tuple, list)) else (index,)
+    _mark("mark_dynamic", "_flambeau_dynamic_dims", t, index)
+
+
+def maybe_mark_dynamic(t: Any, index: int | tuple[int, ...] | list[int]) -> None:
+    """As `mark_dynamic`, but a program that works for one size alone is compiled for that size
+    instead of raising.
+
+    >>> torch._dynamo.maybe_mark_dynamic(torch.ones(2, 3), 0)
+    """
+    _mark("maybe_mark_dynamic", "_flambeau_maybe_dynamic_dims", t, index)
+
+
+def mark_static(t: Any, index: int | tuple[int, ...] | list[int] | None = None) -> None:
+    """Says that a dim of an input is to be a constant: each size is compiled apart, also under
+    `compile(dynamic=True)`.
+
+    Args:
+        t: the tensor that will be passed.
+        index: a dim, or several; None: all.
+
+    Raises:
+        TypeError: no tensor.
+        IndexError: there is no such dim.
+
+    >>> torch._dynamo.mark_static(torch.ones(2, 3), 1)
+    """
+    if not isinstance(t, fb.Tensor):
+        raise TypeError(f"mark_static: expected a tensor, got {type(t).__name__}")
+    _mark("mark_static", "_flambeau_static_dims", t, range(t.dim()) if index is None else index)
+
+
+def _mark(op: str, name: str, t: Any, index: Any) -> None:
+    dims = (index,) if isinstance(index, int) else index
     for d in dims:
         if not -t.dim() <= d < t.dim():
-            raise IndexError(
-                f"mark_dynamic: expected a dim in [{-t.dim()}, {t.dim() - 1}], got {d}"
-            )
-    marked = {d % t.dim() for d in dims}
-    t._flambeau_dynamic_dims = marked | getattr(t, "_flambeau_dynamic_dims", set())
+            raise IndexError(f"{op}: expected a dim in [{-t.dim()}, {t.dim() - 1}], got {d}")
+    setattr(t, name, {d % t.dim() for d in dims} | getattr(t, name, set()))
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """Calls `fn` once, when its caller is compiled, and takes what it gave for a constant; also a
+    decorator.
+
+    Its arguments must be constants of the program or objects, not tensors that the program
+    computed.
+
+    Raises:
+        TypeError: no function.
+
+    >>> @torch.compiler.assume_constant_result
+    ... def width():
+    ...     return 3
+    """
+    from flambeau._capture.calls import CONSTANT
+
+    if not callable(fn):
+        raise TypeError(f"assume_constant_result: expected a function, got {type(fn).__name__}")
+    CONSTANT.add(fn)
+    return fn
+
+
+def nested_compile_region(fn: Any = None, *, options: Any = None) -> Any:
+    """Says that a function is called many times in what is compiled, as the layers of a model are;
+    also a decorator.
+
+    Graphs here hold each call anyway, and equal generated code is compiled once, so the function is
+    given back as it is.
+
+    Raises:
+        NotImplementedError: options: a region has none of its own.
+    """
+    if options is not None:
+        raise NotImplementedError("nested_compile_region: a region has no options of its own")
+    return nested_compile_region if fn is None else fn

@@ -32,3 +32,9 @@ def is_exporting() -> bool:
 
 def cudagraph_mark_step_begin() -> None:
     """Says that a new step begins, for back ends that reuse memory between steps: none of ours."""
+
+
+def errors_on_break(on: bool) -> bool:
+    """Sets whether an end of the graph raises in what follows, where it is captured; gives what was
+    so before."""
+    return on

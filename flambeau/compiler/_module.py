@@ -7,6 +7,8 @@ from typing import Any
 from flambeau import _C
 from flambeau.nn import Module
 
+from ._stance import _Force
+
 
 class OptimizedModule(Module):
     """A compiled module; attributes, parameters and mode are the original's.
@@ -23,7 +25,7 @@ class OptimizedModule(Module):
         self.__dict__["training"] = module.training
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _C._call_captured(self._flambeau_config, self._modules["_orig_mod"], args, kwargs)
+        return _Force.call(self._flambeau_config, self._modules["_orig_mod"], args, kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self(*args, **kwargs)

@@ -13,13 +13,15 @@ from typing import Any
 
 from flambeau import _C
 
+from ._stance import _Force
+
 
 def compiled(config: Any, model: Any) -> Any:
     """A function that calls the model under capture."""
 
     @functools.wraps(model, updated=())
     def compiled(*args: Any, **kwargs: Any) -> Any:
-        return _C._call_captured(config, model, args, kwargs)
+        return _Force.call(config, model, args, kwargs)
 
     return compiled
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import flambeau as torch
@@ -42,7 +43,6 @@ def test_fusion_and_printing(capsys):
     [
         ({"unknown": 1}, "Unexpected optimization option unknown, known options are"),
         ({"epilogue_fusion": "yes"}, "expected option epilogue_fusion to be a bool"),
-        ({"shape-padding": True}, "none is faster padded"),
         ({"triton.cudagraphs": True}, "no CUDA graphs on the CPU"),
         ({"trace.graph_diagram": True}, "nothing draws graphs"),
     ],
@@ -97,6 +97,37 @@ def test_trials_choose_the_fastest_and_leave_no_trace(monkeypatch):
     used.clear()
     f(torch.ones(3))
     assert used == [Settings(fusion=False)], "the choice is on disk"
+
+
+@pytest.mark.parametrize("faster", [False, True])
+@pytest.mark.parametrize("shape", [(35, 29, 45), (64, 32, 64), (3, 35, 29, 45)])
+def test_padded_products_are_taken_where_they_are_faster(shape, faster, monkeypatch):
+    used, taken = [], []
+    from flambeau._aot import padding
+    from flambeau._compiler import kept
+
+    replace, fetch = padding._replace, kept.fetch
+    monkeypatch.setattr(padding, "_replace", lambda *a: used.append(a) or replace(*a))
+    monkeypatch.setattr(kept, "fetch", lambda *a: taken.append(current()) or fetch(*a))
+    times = iter((2.0, 1.0) if faster else (1.0, 2.0))
+    monkeypatch.setattr(tuned, "_time", lambda f, examples: next(times))
+    *batch, rows, inner, columns = shape
+    r = np.random.default_rng(0)
+    a, b = r.normal(size=(*batch, rows, inner)), r.normal(size=(*batch, inner, columns))
+    x, y = (torch.from_numpy(v).requires_grad_() for v in (a, b))
+    scale = 2.0 if faster else 1.0  # each choice is kept on disk under the name of its graph
+    f = torch.compile(lambda a, b: (a @ b * scale).sin(), options={"matmul-padding": True})
+    out = f(x, y)
+    want = np.sin(scale * (a @ b))
+    np.testing.assert_allclose(out.detach().numpy(), want, rtol=1e-12, atol=1e-12)
+    assert out.is_contiguous()
+    out.sum().backward()
+    slope = scale * np.cos(scale * (a @ b))
+    np.testing.assert_allclose(x.grad.numpy(), slope @ b.swapaxes(-1, -2), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(y.grad.numpy(), a.swapaxes(-1, -2) @ slope, rtol=1e-11, atol=1e-12)
+    assert bool(used) == any(n % 8 for n in shape[-3:])
+    assert taken[-1].padding == faster
+    assert [n for n in torch._inductor.list_options() if "padding" in n] == ["shape_padding"]
 
 
 def test_trials_do_not_touch_inputs_or_generators():
