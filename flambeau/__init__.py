@@ -19,6 +19,7 @@ if not hasattr(_C, "Tensor"):  # not the extension: the folder of its stubs, tak
         f"flambeau: expected the compiled extension _C in {__path__[0]}, found none for this "
         "Python; build it with `make build`, or install the package with `pip install .`"
     )
+from . import _untyped_storage as _untyped_storage
 from . import functional as _functional
 
 # Names of the core, among them bool, int, float and other builtins: below this line a builtin
@@ -103,7 +104,22 @@ _HOMES = {
     "random": ("fork_rng",),
     "nn._functional_grouped": ("_grouped_mm",),
     "serialization": ("load", "save"),
-    "storage": ("TypedStorage", "from_file"),
+    "storage": (
+        "BFloat16Storage",
+        "BoolStorage",
+        "ByteStorage",
+        "CharStorage",
+        "ComplexDoubleStorage",
+        "ComplexFloatStorage",
+        "DoubleStorage",
+        "FloatStorage",
+        "HalfStorage",
+        "IntStorage",
+        "LongStorage",
+        "ShortStorage",
+        "TypedStorage",
+        "from_file",
+    ),
 }
 _MODULES = ("__config__", "__future__")
 _home_of = {name: home for home, names in _HOMES.items() for name in names}

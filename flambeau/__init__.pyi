@@ -135,6 +135,18 @@ from .nn._functional_grouped import _grouped_mm as _grouped_mm
 from .random import fork_rng as fork_rng
 from .serialization import load as load
 from .serialization import save as save
+from .storage import BFloat16Storage as BFloat16Storage
+from .storage import BoolStorage as BoolStorage
+from .storage import ByteStorage as ByteStorage
+from .storage import CharStorage as CharStorage
+from .storage import ComplexDoubleStorage as ComplexDoubleStorage
+from .storage import ComplexFloatStorage as ComplexFloatStorage
+from .storage import DoubleStorage as DoubleStorage
+from .storage import FloatStorage as FloatStorage
+from .storage import HalfStorage as HalfStorage
+from .storage import IntStorage as IntStorage
+from .storage import LongStorage as LongStorage
+from .storage import ShortStorage as ShortStorage
 from .storage import TypedStorage as TypedStorage
 from .storage import from_file as from_file
 

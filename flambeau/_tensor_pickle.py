@@ -164,13 +164,9 @@ def deepcopy_storage(storage: Any, memo: dict[int, Any]) -> Any:
 
 
 def reduce_storage(storage: Any, protocol: int = 2) -> tuple[Any, ...]:
-    """What ``__reduce_ex__`` returns for a storage: its bytes.
-
-    Raises:
-        RuntimeError: it is on the meta device, where it has none.
-    """
+    """What ``__reduce_ex__`` returns for a storage: its bytes; on the meta device their number."""
     if storage.device.type == "meta":
-        raise RuntimeError("pickle: expected a storage with bytes, got one on the meta device")
+        return rebuild_meta_storage, (storage.nbytes(),)
     data = pickle.PickleBuffer(storage) if protocol >= 5 else bytes(storage)
     return rebuild_storage, (data,)
 
@@ -178,6 +174,11 @@ def reduce_storage(storage: Any, protocol: int = 2) -> tuple[Any, ...]:
 def rebuild_storage(data: Any) -> Any:
     """The storage that ``reduce_storage`` described."""
     return fb.UntypedStorage(bytes(data))
+
+
+def rebuild_meta_storage(nbytes: int) -> Any:
+    """A storage on the meta device, which has a length and no bytes."""
+    return fb.UntypedStorage(nbytes, device="meta")
 
 
 def copy_tensor(tensor: Any) -> Any:

@@ -98,6 +98,8 @@ PyObject* call_asarray(const Args& a) {
     shared = unwrap(a[0]);
   else if (is_ndarray(a[0]))
     shared = tensor_from_numpy(a[0]);
+  else if (Tensor whole = tensor_from_storage(a[0], dtype); whole.defined())
+    shared = std::move(whole);
   else if (PyObject_HasAttrString(a[0], "__dlpack__") || PyCapsule_CheckExact(a[0]))
     shared = tensor_from_dlpack(a[0]);
   else if (PyObject_CheckBuffer(a[0]) && !is_number(a[0]))

@@ -18,6 +18,9 @@ Tensor aligned_copy(const Tensor& t);
 // The memory of an object of the array interface or of the buffer protocol; undefined when it has
 // neither.
 Tensor tensor_from_interface(PyObject* o);
+// The whole memory of a storage as a 1-d tensor that shares it; undefined for other objects. A
+// storage with a type must have `dtype`.
+Tensor tensor_from_storage(PyObject* o, std::optional<DType> dtype);
 // The memory of an object that speaks DLPack (dlpack.cpp).
 Tensor tensor_from_dlpack(PyObject* o);
 // The only element; an error inside transforms, where there is not one value (number.cpp).

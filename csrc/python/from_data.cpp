@@ -9,6 +9,7 @@
 #include "kernels/copy.h"
 #include "python/argparse.h"
 #include "python/factories.h"
+#include "python/storage_object.h"
 
 namespace flambeau::python {
 
@@ -221,6 +222,24 @@ Tensor flat_floats(PyObject* data, DType dtype) {
 }
 }  // namespace
 
+Tensor tensor_from_storage(PyObject* o, std::optional<DType> dtype) {
+  const bool untyped = PyObject_TypeCheck(o, &StorageType);
+  if (!untyped && !PyObject_HasAttrString(o, "_untyped_storage")) return {};
+  // Without a type its bytes are ints, as for a sequence of them.
+  DType wanted = dtype           ? *dtype
+                 : !untyped      ? default_dtype()
+                 : PyObject_Length(o) ? DType::Int64
+                                 : default_dtype();
+  Ref<Storage> storage = storage_from(o, wanted, "tensor");
+  if (!storage) return {};
+  FB_CHECK_VALUE(storage->device().type != DeviceType::Meta,
+                 "tensor: expected a storage with bytes, got one on the meta device");
+  const Ints sizes{storage->nbytes() / itemsize(wanted)};
+  Tensor whole = empty({0}, wanted);
+  whole->storage = std::move(storage);
+  return alias(whole, sizes, {1}, 0);
+}
+
 Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
   if (is_tensor(data)) {
     const Tensor& t = unwrap(data);
@@ -242,7 +261,9 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
     return dtype && *dtype != t.dtype() ? kernels::to_dtype(t, *dtype)
                                         : kernels::clone(t, MemoryFormat::Contiguous);
   } else if (!PyByteArray_Check(data)) {
-    Tensor t = tensor_from_interface(data);
+    Tensor t = tensor_from_storage(data, dtype);
+    if (t.defined()) return t;
+    t = tensor_from_interface(data);
     if (t.defined())
       return dtype && *dtype != t.dtype() ? kernels::to_dtype(t, *dtype) : kernels::clone(t);
   }

@@ -32,6 +32,11 @@ bool has_bytes(PyObject* o) {
   return !is_meta(o);
 }
 
+PyObject* no_data() {
+  PyErr_SetString(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+  return nullptr;
+}
+
 PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"size", "device", nullptr};
   PyObject *size = nullptr, *device = nullptr;
@@ -110,6 +115,60 @@ int set_item(PyObject* self, Py_ssize_t i, PyObject* value) {
   return 0;
 }
 
+
+// A part of a storage's bytes: memory of its own that keeps the whole alive, and in its place.
+void release_whole(void* context) {
+  auto* whole = static_cast<Ref<Storage>*>(context);
+  (*whole)->drop_export();
+  delete whole;
+}
+PyObject* part(PyObject* self, Py_ssize_t start, Py_ssize_t count) {
+  return guarded([&] {
+    auto* whole = new Ref<Storage>(reinterpret_cast<StorageObject*>(self)->storage);
+    (*whole)->add_export();
+    uint8_t* data = bytes_of(self);
+    return wrap_storage(Storage::wrap(data ? data + start : nullptr, count, release_whole, whole));
+  });
+}
+// The part that a slice names; false with an error set.
+bool resolve(PyObject* self, PyObject* slice, Py_ssize_t& start, Py_ssize_t& count) {
+  Py_ssize_t stop, step;
+  if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return false;
+  count = PySlice_AdjustIndices(length(self), &start, &stop, step);
+  if (step != 1)
+    PyErr_Format(PyExc_RuntimeError,
+                 "Trying to slice with a step of %zd, but only a step of 1 is supported", step);
+  return step == 1;
+}
+bool no_index(PyObject* key) {
+  PyErr_Format(PyExc_TypeError, "can't index a torch.UntypedStorage with %s", Py_TYPE(key)->tp_name);
+  return false;
+}
+bool resolve_index(PyObject* self, PyObject* key, Py_ssize_t& i) {
+  if (!PyIndex_Check(key)) return no_index(key);
+  i = PyNumber_AsSsize_t(key, PyExc_IndexError);
+  if (i == -1 && PyErr_Occurred()) return false;
+  if (i < 0) i += length(self);
+  return true;
+}
+PyObject* subscript(PyObject* self, PyObject* key) {
+  Py_ssize_t i, count;
+  if (!PySlice_Check(key)) return resolve_index(self, key, i) ? item(self, i) : nullptr;
+  return has_bytes(self) && resolve(self, key, i, count) ? part(self, i, count) : nullptr;
+}
+int set_subscript(PyObject* self, PyObject* key, PyObject* value) {
+  Py_ssize_t i, count;
+  if (!PySlice_Check(key)) return resolve_index(self, key, i) ? set_item(self, i, value) : -1;
+  if (!value) {
+    PyErr_SetString(PyExc_TypeError, "bytes of a storage cannot be deleted");
+    return -1;
+  }
+  long x = PyLong_AsLong(value);
+  if ((x == -1 && PyErr_Occurred()) || !has_bytes(self) || !resolve(self, key, i, count)) return -1;
+  if (count) std::memset(bytes_of(self) + i, static_cast<int>(x & 255), count);
+  return 0;
+}
+
 PyObject* nbytes(PyObject* self, PyObject*) {
   return PyLong_FromSsize_t(length(self));
 }
@@ -150,7 +209,7 @@ PyObject* copy_from(PyObject* self, PyObject* args) {
     return PyErr_Format(PyExc_RuntimeError, "copy_: expected a storage of %zd bytes, got %zd",
                         length(self), length(source));
   if (is_meta(self)) return Py_NewRef(self);
-  if (!has_bytes(source)) return nullptr;
+  if (is_meta(source)) return no_data();
   if (length(self)) std::memmove(bytes_of(self), bytes_of(source), length(self));
   return Py_NewRef(self);
 }
@@ -237,7 +296,7 @@ PyObject* same(PyObject* self, PyObject*) {
   return Py_NewRef(self);
 }
 PyObject* cpu(PyObject* self, PyObject*) {
-  return has_bytes(self) ? Py_NewRef(self) : nullptr;
+  return is_meta(self) ? no_data() : Py_NewRef(self);
 }
 PyObject* device(PyObject* self, void*) {
   return wrap_device(storage_of(self).device());
@@ -255,7 +314,7 @@ Py_hash_t hash(PyObject* self) {
 }
 PyObject* repr(PyObject* self) {
   PyRef values = PyRef::steal(is_meta(self) ? PyList_New(0) : PySequence_List(self));
-  PyRef text = PyRef::steal(PyUnicode_FromString(is_meta(self) ? "..." : ""));
+  PyRef text = PyRef::steal(PyUnicode_FromString(is_meta(self) ? "...\n" : ""));
   for (Py_ssize_t i = 0; values && text && i < PyList_GET_SIZE(values.get()); ++i)
     text =
         PyRef::steal(PyUnicode_FromFormat("%U %R\n", text.get(), PyList_GET_ITEM(values.get(), i)));
@@ -298,6 +357,16 @@ PyMethodDef methods[] = {
     {"__sizeof__", size_of, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
+// _extend_storage(names): the methods that are written in Python (flambeau/storage.py).
+PyObject* extend(PyObject*, PyObject* names) {
+  if (!PyDict_Check(names) || PyDict_Update(StorageType.tp_dict, names) < 0) return nullptr;
+  PyType_Modified(&StorageType);
+  Py_RETURN_NONE;
+}
+PyMethodDef module_functions[] = {
+    {"_extend_storage", extend, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 PyGetSetDef properties[] = {
     {"device", device, nullptr, "Where the memory is.", nullptr},
     {"filename", filename, nullptr, "The file that it maps, or None.", nullptr},
@@ -306,6 +375,7 @@ PyGetSetDef properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PySequenceMethods sequence = {};
+PyMappingMethods mapping = {};
 PyBufferProcs buffer = {get_buffer, release_buffer};
 }  // namespace
 
@@ -352,6 +422,10 @@ bool init_storage(PyObject* module) {
   sequence.sq_length = length;
   sequence.sq_item = item;
   sequence.sq_ass_item = set_item;
+  mapping.mp_length = length;
+  mapping.mp_subscript = subscript;
+  mapping.mp_ass_subscript = set_subscript;
+  StorageType.tp_as_mapping = &mapping;
   StorageType.tp_flags |= Py_TPFLAGS_BASETYPE;
   StorageType.tp_new = storage_new;
   StorageType.tp_dealloc = storage_dealloc;
@@ -365,6 +439,7 @@ bool init_storage(PyObject* module) {
   StorageType.tp_dictoffset = offsetof(StorageObject, dict);
   StorageType.tp_weaklistoffset = offsetof(StorageObject, weakrefs);
   if (PyType_Ready(&StorageType) < 0) return false;
+  if (PyModule_AddFunctions(module, module_functions) < 0) return false;
   return PyModule_AddObjectRef(module, "UntypedStorage",
                                reinterpret_cast<PyObject*>(&StorageType)) == 0;
 }

@@ -264,9 +264,12 @@ PyObject* call_set_storage(const Args& a) {
   Ref<Storage> storage = storage_from(a[1], t.dtype(), "set_");
   FB_CHECK_TYPE(storage, "set_(): argument 'source' (position 1) must be Tensor or storage, not ",
                 Py_TYPE(a[1])->tp_name);
+  FB_CHECK(storage->device() == t.device(), "set_: Attempted to set the storage of a tensor on ",
+           "device \"", t.device(), "\" to a storage on different device \"", storage->device(),
+           "\"; the devices must match");
   Ints size = a[3] ? to_ints(a, 3) : Ints{storage->nbytes() / t.itemsize()};
   Ints strides = a[4] ? to_ints(a, 4) : contiguous_strides(size);
-  Tensor whole = empty({0}, t.dtype());
+  Tensor whole = empty({0}, t.dtype(), MemoryFormat::Contiguous, t.device());
   whole->storage = storage;
   become(t, alias(whole, size, strides, a[2] ? to_int(a[2]) : 0));
   return Py_NewRef(a[0]);

@@ -48,6 +48,7 @@ from flambeau._C._core import _dtype as _dtype
 from flambeau._C._core import _enter_dual_level as _enter_dual_level
 from flambeau._C._core import _enter_nested_dual_level as _enter_nested_dual_level
 from flambeau._C._core import _exit_dual_level as _exit_dual_level
+from flambeau._C._core import _extend_storage as _extend_storage
 from flambeau._C._core import _float as _float
 from flambeau._C._core import _func_enter as _func_enter
 from flambeau._C._core import _func_fresh as _func_fresh

@@ -32,10 +32,15 @@ class TensorsOut:
         if isinstance(obj, fb.Tensor):
             return self._tensor(obj)
         if isinstance(obj, fb.storage.TypedStorage):
+            if storages.dtype_name(obj.dtype) not in _CLASSES:
+                raise TypeError(
+                    f"files have no name for a storage of dtype {obj.dtype}; save a tensor of it, "
+                    "or its untyped()"
+                )
             return self._storage(obj._tensor(), storages.dtype_name(obj.dtype))[0]
         if isinstance(obj, fb.UntypedStorage):
-            flat = fb.empty(0, dtype=fb.uint8).set_(obj, 0, (obj.nbytes(),), (1,))
-            return self._storage(flat, "uint8")[0]
+            flat = fb.empty(0, dtype=fb.uint8, device=obj.device)
+            return self._storage(flat.set_(obj, 0, (obj.nbytes(),), (1,)), "uint8")[0]
         if isinstance(obj, fb.dtype):
             return Global("torch", storages.dtype_name(obj))
         if isinstance(obj, fb.Size):

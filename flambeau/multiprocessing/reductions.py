@@ -41,7 +41,7 @@ def reduce_storage(storage: Any) -> tuple[Any, ...]:
     the strategy "file_system" memory that is not shared yet is sent as bytes.
     """
     if storage.device.type == "meta":
-        return fb.UntypedStorage, (storage.nbytes(),)
+        return _tensor_pickle.rebuild_meta_storage, (storage.nbytes(),)
     if not storage.is_shared():
         if _strategy == "file_system":
             return _tensor_pickle.reduce_storage(storage)
