@@ -162,7 +162,7 @@ def adopt(old: str, module: types.ModuleType) -> None:
 
 class Finder:
     """Finds `torch.x` as our x, and sees to it that our modules are adopted when loaded; and
-    `torchdata.datapipes` and `functorch`.
+    packages of `torchdata`, and `functorch`.
     """
 
     def find_spec(

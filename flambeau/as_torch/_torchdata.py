@@ -1,8 +1,8 @@
-"""`torchdata.datapipes`, which is our `utils.data.datapipes`.
+"""Packages of torchdata, which are ours in `utils.data`: pipes and the stateful loader.
 
-Owns what is found under that name: its pipes always, for they are registered by their functional
-names once in a process; the package above them only where no real torchdata is installed, whose
-other parts stay as they are.
+Owns what is found under those names: always ours, for a real torchdata reaches into PyTorch's own
+loader; the package above them only where no real one is installed, whose other parts stay as they
+are.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import types
 from typing import Any, cast
 
 NAME = "torchdata"
-_PIPES = f"{NAME}.datapipes"
-_OURS = "flambeau.utils.data.datapipes"
+_PARTS = ("datapipes", "stateful_dataloader")
+_OURS = "flambeau.utils.data"
 
 
 def find_spec(fullname: str, real: Any) -> importlib.machinery.ModuleSpec | None:
@@ -29,9 +29,9 @@ def find_spec(fullname: str, real: Any) -> importlib.machinery.ModuleSpec | None
         if real is not None:
             return None
         return importlib.machinery.ModuleSpec(fullname, cast(Any, _Package()), is_package=True)
-    if fullname != _PIPES and not fullname.startswith(f"{_PIPES}."):
+    if fullname.split(".")[1] not in _PARTS:
         return None
-    ours = _OURS + fullname[len(_PIPES) :]
+    ours = _OURS + fullname[len(NAME) :]
     try:
         found = importlib.util.find_spec(ours)
     except ModuleNotFoundError:
@@ -47,18 +47,18 @@ class _Package:
     """Makes the package where none is installed: its pipes come when they are asked for."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        return types.ModuleType(spec.name, "Pipes, answered for by Flambeau.")
+        return types.ModuleType(spec.name, "Pipes and loaders, answered for by Flambeau.")
 
     def exec_module(self, module: types.ModuleType) -> None:
         def read(name: str) -> Any:
             if name == "janitor":
-                return importlib.import_module(f"{_PIPES}.utils").janitor
+                return importlib.import_module(f"{NAME}.datapipes.utils").janitor
             try:
                 return importlib.import_module(f"{NAME}.{name}")
             except ModuleNotFoundError:
                 raise AttributeError(f"module {NAME!r} has no attribute {name!r}") from None
 
-        vars(module).update(__getattr__=read, __all__=["datapipes", "janitor"])
+        vars(module).update(__getattr__=read, __all__=[*_PARTS, "janitor"])
 
 
 class Ours:

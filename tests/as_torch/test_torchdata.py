@@ -1,4 +1,4 @@
-"""`torchdata.datapipes` under the alias, with and without a real torchdata; an article's pipes."""
+"""Packages of `torchdata` under the alias, with and without a real one; an article's pipes."""
 
 import textwrap
 
@@ -16,14 +16,22 @@ assert torch.utils.data.IterDataPipe.__module__ == "torch.utils.data.datapipes.d
 assert list(IterableWrapper(range(4)).cycle(2).batch(3)) == [[0, 1, 2], [3, 0, 1], [2, 3]]
 assert dp.functional_datapipe is torch.utils.data.functional_datapipe
 assert not hasattr(torchdata, "nodes") or torchdata.nodes == "theirs"
+from torchdata.stateful_dataloader import StatefulDataLoader
+from torchdata.stateful_dataloader.stateful import Stateful
+loader = StatefulDataLoader(range(4), batch_size=2)
+assert isinstance(loader, torch.utils.data.DataLoader) and isinstance(loader, Stateful)
+next(iter(loader))
+other = torchdata.stateful_dataloader.StatefulDataLoader(range(4), batch_size=2)
+other.load_state_dict(loader.state_dict())
+assert [b.tolist() for b in other] == [[2, 3]]
 print(getattr(torchdata, "__version__", "none"))
 """
 
 
 def test_where_none_is_installed(run):
     assert run("-c", PROGRAM + "assert torchdata.janitor is janitor") == "none\n"
-    done = run("-c", "import torchdata.nodes", check=False)
-    assert "ModuleNotFoundError: No module named 'torchdata.nodes'" in done.stderr
+    done = run("-c", "import torchdata.other", check=False)
+    assert "ModuleNotFoundError: No module named 'torchdata.other'" in done.stderr
     done = run("-c", "import torchdata.datapipes.iter.never", check=False)
     assert "ModuleNotFoundError" in done.stderr
 

@@ -77,6 +77,7 @@ _LATE = dict.fromkeys(
     ),
     "datapipes._decorator",
 )
+_LATE_PACKAGES = ("datapipes", "graph", "graph_settings", "stateful_dataloader")
 
 
 def __getattr__(name: str) -> Any:
@@ -84,10 +85,10 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
         globals()[name] = value
         return value
-    if name in ("datapipes", "graph", "graph_settings"):
+    if name in _LATE_PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE, "datapipes", "graph", "graph_settings"})
+    return sorted({*globals(), *_LATE, *_LATE_PACKAGES})

@@ -6,12 +6,14 @@ the count of what was handed out. It knows the loader only by its public attribu
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from typing import Any, NoReturn
 
 import flambeau as fb
 
-from . import _pipes
+from . import _pipes, _state
+from ._utils import snapshot as _snapshot
 from ._utils.fetch import _DatasetKind
 from ._utils.pin_memory import pin_memory
 
@@ -23,12 +25,25 @@ def _accelerator_is_available() -> bool:
 
 class _BaseDataLoaderIter:
     def __init__(self, loader: Any) -> None:
+        state = loader._claim_state()
+        with _state.put_back(loader, state):
+            self._prepare(loader, state)
+            self._begin(loader, state)
+
+    def _prepare(self, loader: Any, state: Any) -> None:
+        """Take over the loader's options, and draw what a pass draws at its start."""
+        if _state.in_pass(loader, state):
+            record = _state.PassRecord.of(loader, state["pass"])
+        else:
+            record = _state.PassRecord(loader)
+        loader._pass = self._record = record
         self._dataset = loader.dataset
-        self._shared_seed: int | None = None
+        self._shared_seed: int | None = record.shared_seed
         self._seeds: _pipes.SharedSeeds | None = None
         if _pipes.is_iter_pipe(self._dataset):
             self._seeds = _pipes.SharedSeeds(loader.generator)
-            self._seed_pipes()
+            if not record.again:
+                self._seed_pipes()
         self._dataset_kind = loader._dataset_kind
         self._IterableDataset_len_called = loader._IterableDataset_len_called
         self._auto_collation = loader._auto_collation
@@ -39,10 +54,21 @@ class _BaseDataLoaderIter:
         self._collate_fn = loader.collate_fn
         self._persistent_workers = loader.persistent_workers
         self._pin_memory = self._wants_pinned(loader)
-        self._sampler_iter = iter(self._index_sampler)
-        draw = fb.empty((), dtype=fb.int64).random_(generator=loader.generator)
-        self._base_seed = int(draw.item())
-        self._num_yielded = 0
+        self._stateful_sampler = _state.stateful_sampler(loader)
+        self._drawn_out = False  # the last list of keys was cut short by the sampler's end
+        if record.again:
+            assert record.base_seed is not None
+            self._base_seed = record.base_seed
+        else:
+            self._sampler_iter = iter(self._index_sampler)
+            draw = fb.empty((), dtype=fb.int64).random_(generator=loader.generator)
+            self._base_seed = int(draw.item())
+        record.base_seed, record.shared_seed = self._base_seed, self._shared_seed
+        self._num_yielded = record.taken
+
+    def _begin(self, loader: Any, state: Any) -> None:
+        """Get ready for the first batch, or for the next one of the pass that a state is of."""
+        raise NotImplementedError
 
     def _seed_pipes(self) -> None:
         """Draw the seed of a pass over pipes; other datasets have none."""
@@ -83,15 +109,27 @@ class _BaseDataLoaderIter:
         self._seed_pipes()
 
     def _next_index(self) -> Any:
-        return next(self._sampler_iter)
+        index = next(self._sampler_iter)
+        if self._stateful_sampler is not None and self._auto_collation:
+            size = getattr(self._index_sampler, "batch_size", None)
+            self._drawn_out = size is not None and len(index) < size
+        return index
 
     def _next_data(self) -> NoReturn:
         raise NotImplementedError
 
-    def _create_fetcher(self) -> Any:
+    def _pass_over(self, count: int) -> list[Any]:
+        """Draw the keys of batches handed out before; a sampler with a state is past them."""
+        if self._stateful_sampler is not None:
+            if self._record.drawn_out:
+                self._sampler_iter = iter(())
+            return []
+        return list(itertools.islice(self._sampler_iter, count))
+
+    def _fetcher_of(self, dataset: Any) -> Any:
         return _DatasetKind.create_fetcher(
             self._dataset_kind,
-            self._dataset,
+            dataset,
             self._auto_collation,
             self._collate_fn,
             self._drop_last,
@@ -130,16 +168,40 @@ class _BaseDataLoaderIter:
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Loads each batch when it is asked for, in the calling thread."""
 
-    def __init__(self, loader: Any) -> None:
-        super().__init__(loader)
+    def _begin(self, loader: Any, state: Any) -> None:
         if self._timeout != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         if self._num_workers != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires num_workers == 0")
         if _pipes.is_pipe(self._dataset):
             _pipes.shard(self._dataset, _pipes.ranks())
-        self._dataset_fetcher = self._create_fetcher()
+        goes_on = _state.in_pass(loader, state)
+        known = None if state is None else state["dataset"]
+        if known is not None and not goes_on:
+            known.pop("iterator", None)
+        self._dataset_fetcher = _snapshot.fetcher_at(known, self._dataset, self._fetcher_of)
+        iterator = getattr(self._dataset_fetcher, "dataset_iter", None)
+        if _snapshot.is_stateful(iterator):
+            self._record.iterator = iterator
+        if goes_on and self._dataset_kind == _DatasetKind.Map:
+            self._pass_over(self._record.taken)
+        elif goes_on and known is None:
+            for _ in range(self._record.taken):
+                _snapshot.fetch_again(self._dataset_fetcher, self._next_index())
 
     def _next_data(self) -> Any:
-        data = self._dataset_fetcher.fetch(self._next_index())
+        record = self._record
+        try:
+            index = self._next_index()
+            data = self._dataset_fetcher.fetch(index)
+        except StopIteration:
+            record.finished, record.iterator = True, None
+            raise
+        except Exception:
+            record.taken += 1
+            raise
+        record.taken += 1
+        record.drawn_out = self._drawn_out
+        if self._dataset_kind == _DatasetKind.Iterable:
+            record.ended = self._dataset_fetcher.ended
         return pin_memory(data) if self._pin_memory else data

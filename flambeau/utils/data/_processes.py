@@ -83,14 +83,14 @@ class _MultiProcessingDataLoaderIter(_WorkersIter):
     def _emptied(self, worker_id: int) -> list[int]:
         return self._receiver.emptied(worker_id)
 
-    def _poll(self, seconds: float) -> tuple[Any, Any] | None:
+    def _poll(self, seconds: float) -> tuple[Any, ...] | None:
         try:
-            head, payload = self._result_queue.get(timeout=seconds)
+            head, payload, snapshot = self._result_queue.get(timeout=seconds)
         except queue.Empty:
             return None
         if isinstance(payload, Parcel):
             payload = self._receiver.unpack(payload, self._workers[payload.worker_id].pid)
-        return head, payload
+        return head, payload, snapshot
 
     def _dead(self) -> str:
         dead = [p for p in self._workers if not p.is_alive()]

@@ -109,12 +109,12 @@ class _ThreadingDataLoaderIter(_WorkersIter):
     def _send(self, worker_id: int, message: Any) -> None:
         self._requests[worker_id].put(message)
 
-    def _poll(self, seconds: float) -> tuple[Any, Any] | None:
+    def _poll(self, seconds: float) -> tuple[Any, ...] | None:
         try:
-            head, payload = self._results.get(timeout=seconds)
+            head, payload, snapshot = self._results.get(timeout=seconds)
         except queue.Empty:
             return None
-        return head, payload
+        return head, payload, snapshot
 
     def _dead(self) -> str:
         dead = [thread.name for thread in self._workers if not thread.is_alive()]

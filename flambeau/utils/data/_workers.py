@@ -11,12 +11,14 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import pickle
 import time
 from typing import Any
 
-from . import _pipes
+from . import _pipes, _state
 from ._iterators import _BaseDataLoaderIter
 from ._utils import MP_STATUS_CHECK_INTERVAL
+from ._utils import snapshot as _snapshot
 from ._utils import worker as _worker
 from ._utils.fetch import _DatasetKind
 from ._utils.pin_memory import pin_memory
@@ -38,9 +40,16 @@ class _WorkersIter(_BaseDataLoaderIter):
 
     def __init__(self, loader: Any) -> None:
         super().__init__(loader)
+        if self._ended:  # the workers have gone through the pass that ended: here is the next
+            self._reset(loader)
+
+    def _begin(self, loader: Any, state: Any) -> None:
         self._in_order = loader.in_order
         self._prefetch_factor = loader.prefetch_factor
         self._owner_pid = os.getpid()
+        self._goes_on = _state.in_pass(loader, state)
+        self._ended = self._goes_on and state["position"] == "end"
+        self._open = state["pass"]["open"] if self._goes_on else []
         self._launch(loader)
         self._reset(loader, first_iter=True)
 
@@ -52,7 +61,7 @@ class _WorkersIter(_BaseDataLoaderIter):
         """Send a worker a message, without waiting for it."""
         raise NotImplementedError
 
-    def _poll(self, seconds: float) -> tuple[Any, Any] | None:
+    def _poll(self, seconds: float) -> tuple[Any, ...] | None:
         """The next message of any worker, or None if none came in time."""
         raise NotImplementedError
 
@@ -82,22 +91,43 @@ class _WorkersIter(_BaseDataLoaderIter):
             shared_seed=self._shared_seed,
             ranks=_pipes.ranks(),
             method=method,
+            snapshot_every=1 if self._stateful_sampler is not None else loader._snapshot_every,
+            waits=self._goes_on,
         )
 
     def _has_workers(self) -> bool:
         return os.getpid() == self._owner_pid
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
-        super()._reset(loader, first_iter)
         if not first_iter:
-            self._resume_workers()
+            begun = loader._pass = _state.PassRecord(loader, again=True)
+            begun.base_seed, begun.workers = self._base_seed, self._record.workers
+            self._record = begun
+        super()._reset(loader, first_iter)
         self._sent = 0  # number of the next request
         self._due = 0  # number of the next batch to hand out
         self._owner: dict[int, int] = {}  # open request -> worker
         self._arrived: dict[int, Any] = {}
+        # request -> the sampler's state after it, and whether it was the sampler's last
+        self._draws: dict[int, tuple[bytes, bool]] = {}
         self._active = [True] * self._num_workers
-        self._turn = itertools.cycle(range(self._num_workers))
-        for _ in range(self._prefetch_factor * self._num_workers):
+        first, record = 0, self._record
+        if self._stateful_sampler is not None:  # reading ahead will change it
+            record.sampler = pickle.dumps(self._stateful_sampler.state_dict())
+        if not first_iter:
+            record.shared_seed = self._shared_seed
+            self._resume_workers()
+        elif self._goes_on:
+            first = self._go_on()
+        self._turn = itertools.islice(itertools.cycle(range(self._num_workers)), first, None)
+        if first_iter:
+            for worker_id, index in self._open:
+                self._post(worker_id, index)
+        if first_iter and self._ended and self._dataset_kind == _DatasetKind.Map:
+            if self._stateful_sampler is None:
+                next(self._sampler_iter, None)  # it may draw at its end
+            return
+        for _ in range(self._prefetch_factor * self._num_workers - len(self._owner)):
             self._request()
 
     def _resume_workers(self) -> None:
@@ -106,8 +136,32 @@ class _WorkersIter(_BaseDataLoaderIter):
             self._send(worker_id, _worker._Resume(self._shared_seed))
         waiting = self._num_workers
         while waiting:
-            head, _ = self._receive()
-            waiting -= isinstance(head, _worker._Resume)
+            head, payload, snapshot = self._receive()
+            if isinstance(head, _worker._Resume):
+                self._record.workers[payload].begin(snapshot or None)
+                waiting -= 1
+
+    def _go_on(self) -> int:
+        """Tells the workers where the pass stood; returns whose turn it is."""
+        record, count = self._record, self._num_workers
+        if self._dataset_kind == _DatasetKind.Map:
+            used = self._pass_over(record.taken if self._in_order else record.sent)
+            replays = [
+                used[record.offset + w :: count][each.at : each.taken]
+                for w, each in enumerate(record.workers)
+            ]
+        else:
+            index = self._next_index()  # they are all alike
+            replays = [[index] * (each.taken - each.at) for each in record.workers]
+            # Kept workers find the end once more, for what a dataset does there.
+            kept = self._persistent_workers
+            self._active = [kept or each.ended is None for each in record.workers]
+        for worker_id, (each, replay) in enumerate(zip(record.workers, replays, strict=True)):
+            start = _snapshot.Start(each.snapshot, replay)
+            self._send(worker_id, _worker._Resume(record.shared_seed, start))
+        if self._in_order or self._dataset_kind == _DatasetKind.Iterable:
+            return record.turn
+        return (record.sent - record.offset) % count
 
     def _request(self) -> None:
         """Sends the next index list to the next worker that is not used up."""
@@ -120,11 +174,22 @@ class _WorkersIter(_BaseDataLoaderIter):
             index = self._next_index()
         except StopIteration:
             return
+        self._record.sent += 1
+        if self._stateful_sampler is not None:
+            known = pickle.dumps(self._stateful_sampler.state_dict())
+            if not self._in_order:
+                self._draws.clear()  # a state notes what was asked for, answered or not
+            self._draws[self._sent] = known, self._drawn_out
+        self._post(worker_id, index)
+
+    def _post(self, worker_id: int, index: Any) -> None:
         self._send(worker_id, (self._sent, index, self._emptied(worker_id)))
         self._owner[self._sent] = worker_id
+        if not self._in_order and self._dataset_kind == _DatasetKind.Map:
+            self._record.open[self._sent] = worker_id, index
         self._sent += 1
 
-    def _receive(self) -> tuple[Any, Any]:
+    def _receive(self) -> tuple[Any, ...]:
         """The next message of any worker; notices workers that died and the loader's time limit."""
         deadline = time.monotonic() + self._timeout if self._timeout > 0 else None
         while True:
@@ -144,6 +209,8 @@ class _WorkersIter(_BaseDataLoaderIter):
     def _retire(self, worker_id: int) -> None:
         """The worker's stream has ended: nothing more will come of its open requests."""
         self._active[worker_id] = False
+        each = self._record.workers[worker_id]
+        each.ended = each.taken + sum(self._owner[n] == worker_id for n in self._arrived)
         self._owner = {n: w for n, w in self._owner.items() if w != worker_id or n in self._arrived}
 
     def _take(self) -> Any:
@@ -158,18 +225,31 @@ class _WorkersIter(_BaseDataLoaderIter):
                 self._due += 1  # a request that a used-up worker left unanswered
             ready = self._due if self._in_order else next(iter(self._arrived), -1)
             if ready in self._arrived:
-                del self._owner[ready]
-                return self._arrived.pop(ready)
-            number, payload = self._receive()
+                return self._handed_out(ready)
+            number, payload, snapshot = self._receive()
             if isinstance(payload, _worker._EndOfStream):
                 self._owner.pop(number, None)
                 self._retire(payload.worker_id)
                 self._request()
             else:
-                self._arrived[number] = payload
+                self._arrived[number] = payload, snapshot
+        self._record.finished, self._record.sampler = True, None
         if not self._persistent_workers:
             self._finalizer()
         raise StopIteration
+
+    def _handed_out(self, number: int) -> Any:
+        """A batch that has arrived; notes that it was the next."""
+        payload, snapshot = self._arrived.pop(number)
+        worker_id, record = self._owner.pop(number), self._record
+        record.workers[worker_id].take(snapshot)
+        record.open.pop(number, None)
+        record.taken += 1
+        record.turn = (worker_id + 1) % self._num_workers
+        if self._draws:
+            last = self._draws.pop(number) if self._in_order else max(self._draws.values())
+            record.sampler, record.drawn_out = last
+        return payload
 
     def _next_data(self) -> Any:
         payload = self._take()

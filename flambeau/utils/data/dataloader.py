@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from . import _pipes, _utils
+from . import _pipes, _state, _utils
 from ._iterators import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 from ._utils import collate as _collate
 from ._utils.collate import default_collate, default_convert
@@ -105,6 +105,8 @@ class DataLoader(Generic[_T_co]):
     pin_memory_device: str
     prefetch_factor: int | None
     _iterator: _BaseDataLoaderIter | None
+    #: after how many batches a worker notes its state; those since are made again
+    _snapshot_every = 16
     __initialized = False
 
     def __init__(
@@ -183,6 +185,8 @@ class DataLoader(Generic[_T_co]):
         self.collate_fn = collate_fn
         self._IterableDataset_len_called: int | None = None
         self._iterator = None
+        self._pass: Any = None  # the record of the last pass that began
+        self._resume: dict[str, Any] | None = None
         self.__initialized = True
         self.check_worker_number_rationality()
 
@@ -204,6 +208,51 @@ class DataLoader(Generic[_T_co]):
         from ._processes import _MultiProcessingDataLoaderIter
 
         return _MultiProcessingDataLoaderIter(self)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loader stands: plain data and tensors, as `save` keeps them.
+
+        In the middle of a pass, finished or broken off, it says what was handed out; read ahead
+        counts as not yet loaded. A loader made with the same options goes on from there and gives
+        the rest of the pass, in the same order and with the same random numbers of its workers.
+        The global generators of this process are not part of it: save `get_rng_state` apart.
+
+        Example:
+            >>> loader = DataLoader(range(6), batch_size=2, shuffle=True)
+            >>> batches = iter(loader)
+            >>> _ = next(batches)
+            >>> state = loader.state_dict()
+            >>> other = DataLoader(range(6), batch_size=2, shuffle=True)
+            >>> other.load_state_dict(state)
+            >>> [b.tolist() for b in other] == [b.tolist() for b in batches]
+            True
+        """
+        return _state.state_of(self)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Let the next pass go on where the state was taken; the one after it is a whole one.
+
+        Keys of a map-style dataset are passed over without loading samples. A stream that has
+        `state_dict` and `load_state_dict`, itself or its iterator, is put back by them; other
+        streams are read again up to there, and workers make the last few batches again for their
+        random numbers (see `StatefulDataLoader`).
+
+        Args:
+            state_dict: what `state_dict` returned, of a loader with the same options. A map-style
+                dataset may have another number of workers then; the workers' own random numbers
+                are new ones in that case.
+
+        Raises:
+            TypeError: not a state of a loader.
+            RuntimeError: one of a loader with other options.
+        """
+        self._resume = _state.checked(self, state_dict)
+        self._iterator = None
+
+    def _claim_state(self) -> dict[str, Any] | None:
+        """The state that the next pass goes on from, which is then used up."""
+        state, self._resume = self._resume, None
+        return state
 
     @property
     def multiprocessing_context(self) -> Any:

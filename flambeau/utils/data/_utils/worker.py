@@ -8,10 +8,12 @@ from them: a thread has those of its ``rng``.
 # Note [Protocol of loader workers]
 # ---------------------------------
 # To worker:   (number, index, slots)   fetch this, these slots are free again;  _Resume(seed)
-#              start over with the dataset, pipes seeded so;  None  end.
-# From worker: (number, payload) where payload is a Parcel, a _Failure, or an _EndOfStream: the
-#              worker's iterable dataset is used up; it answers nothing more until resumed;
-#              (_Resume, worker) acknowledges a _Resume.
+#              start over with the dataset, pipes seeded so, or with a start go on from there;  None
+#              end.
+# From worker: (number, payload, snapshot) where payload is a Parcel, a _Failure, or an
+#              _EndOfStream: the worker's iterable dataset is used up; it answers nothing more until
+#              resumed. The snapshot is what Snapshots.after_batch returns.
+#              (_Resume, worker, snapshot) acknowledges a _Resume without a start.
 # Numbers count the batches of one pass. Workers are told off in turn, so the loading
 # process knows which worker owes which number and gives the batches out in order.
 
@@ -31,6 +33,7 @@ import flambeau as fb
 
 from .. import _pipes
 from . import MP_STATUS_CHECK_INTERVAL
+from .snapshot import Snapshots, Start
 from .transfer import Sender
 
 
@@ -106,6 +109,7 @@ class _EndOfStream:
 @dataclass(frozen=True)
 class _Resume:
     shared_seed: int | None = None
+    start: Start | None = None
 
 
 class _Failure:
@@ -170,6 +174,8 @@ class Job:
     shared_seed: int | None = None
     ranks: tuple[int, int] = (1, 0)
     method: str = "multiprocessing"
+    snapshot_every: int = 1
+    waits: bool = False  # for a _Resume before it begins
 
     @property
     def caught(self) -> type[BaseException]:
@@ -177,7 +183,7 @@ class Job:
         return BaseException if self.method == "thread" else Exception
 
 
-def _start(job: Job) -> Any:
+def _start(job: Job) -> Snapshots:
     global _worker_info
     seed = job.base_seed + job.worker_id
     rng = _RNG(job.base_seed, job.worker_id)
@@ -196,11 +202,11 @@ def _start(job: Job) -> Any:
         _pipes.shard(job.dataset, job.ranks, (job.num_workers, job.worker_id))
     if job.init_fn is not None:
         job.init_fn(job.worker_id)
-    return job.make_fetcher(job.dataset)
+    return Snapshots(job.snapshot_every, job.iterable, job.method != "thread", rng)
 
 
 def serve(
-    job: Job, receive: Callable[[], Any], send: Callable[[tuple[Any, Any]], None], sender: Any
+    job: Job, receive: Callable[[], Any], send: Callable[[tuple[Any, ...]], None], sender: Any
 ) -> None:
     """Serves requests until ``receive`` returns None.
 
@@ -212,20 +218,22 @@ def serve(
     """
     fetcher, failure, ended = None, None, False
     try:
-        fetcher = _start(job)
+        snapshots = _start(job)
+        if not job.waits:
+            fetcher = job.make_fetcher(job.dataset)
     except job.caught as error:
         failure = _Failure(error, job)
     while (request := receive()) is not None:
+        snapshot: bytes | bool = False
         if isinstance(request, _Resume):
             ended = False
             if failure is None:
                 try:
-                    if request.shared_seed is not None:
-                        _pipes.seed(job.dataset, request.shared_seed)
-                    fetcher = job.make_fetcher(job.dataset)
+                    fetcher, snapshot = _resumed(request, job, snapshots)
                 except job.caught as error:
                     failure = _Failure(error, job)
-            send((request, job.worker_id))
+            if request.start is None:
+                send((_Resume(), job.worker_id, snapshot))
             continue
         number, index, slots = request
         sender.release(slots)
@@ -233,9 +241,19 @@ def serve(
             continue
         payload: Any = failure
         if payload is None:
-            payload, ended = _fetch(fetcher, index, job, sender)
-        send((number, payload))
+            payload, ended, snapshot = _fetch(fetcher, index, job, sender, snapshots)
+        send((number, payload, snapshot))
         del payload  # a batch is the loading side's alone from here
+
+
+def _resumed(request: _Resume, job: Job, snapshots: Snapshots) -> tuple[Any, bytes | bool]:
+    """A fetcher for another pass, or for the rest of one, and the state at its start."""
+    if request.shared_seed is not None:
+        _pipes.seed(job.dataset, request.shared_seed)
+    if request.start is not None:
+        return snapshots.fetcher_at(request.start, job.dataset, job.make_fetcher), False
+    snapshot = snapshots.begin(job.dataset)
+    return job.make_fetcher(job.dataset), snapshot
 
 
 def worker_loop(job: Job, index_queue: Any, result_queue: Any) -> None:
@@ -256,13 +274,17 @@ def worker_loop(job: Job, index_queue: Any, result_queue: Any) -> None:
         return  # the loading process gets the same signal and reports it
 
 
-def _fetch(fetcher: Any, index: Any, job: Job, sender: Any) -> tuple[Any, bool]:
-    """The answer to a request, and whether the worker's stream has ended."""
+def _fetch(
+    fetcher: Any, index: Any, job: Job, sender: Any, snapshots: Snapshots
+) -> tuple[Any, bool, bytes | bool]:
+    """The answer to a request, whether the worker's stream has ended, and the state after it."""
     try:
-        return sender.pack(fetcher.fetch(index)), False
+        batch = fetcher.fetch(index)
+        snapshot = snapshots.after_batch(fetcher)
+        return sender.pack(batch), False, snapshot
     except StopIteration as error:
         if job.iterable:
-            return _EndOfStream(job.worker_id), True
-        return _Failure(error, job), False
+            return _EndOfStream(job.worker_id), True, False
+        return _Failure(error, job), False, False
     except job.caught as error:
-        return _Failure(error, job), False
+        return _Failure(error, job), False, False
