@@ -7,6 +7,7 @@
 #include "core/warning.h"
 #include "python/argparse.h"
 #include "python/compiled_function.h"
+#include "python/distributed.h"
 #include "python/factories.h"
 #include "python/frame_eval.h"
 #include "python/guards.h"
@@ -63,6 +64,7 @@ bool add_all(PyObject* module) {
   if (!init_guards(module) || !init_frame_eval(module)) return false;
   if (!init_library(module) || !init_program(module) || !init_compiled_function(module))
     return false;
+  if (!init_distributed(module)) return false;
   init_operators();
   init_config();
   PyRef generator = PyRef::steal(wrap_generator(default_generator()));

@@ -32,7 +32,10 @@ from ._group import (
     is_initialized,
     new_group,
 )
+from ._store import *  # noqa: F403
+from ._store import __all__ as _store_names
 from .constants import default_pg_timeout
+from .rendezvous import register_rendezvous_handler, rendezvous
 
 __all__ = [
     "Backend",
@@ -62,7 +65,10 @@ __all__ = [
     "is_ucc_available",
     "is_xccl_available",
     "new_group",
+    "register_rendezvous_handler",
+    "rendezvous",
     *_names,
+    *_store_names,
 ]
 
 

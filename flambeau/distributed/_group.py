@@ -9,7 +9,12 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
+
+from ._store import HashStore, PrefixStore
+from .constants import default_pg_timeout
+from .rendezvous import rendezvous
 
 __all__ = ["Backend", "GroupMember", "ProcessGroup", "ReduceOp", "Work", "group"]
 
@@ -28,6 +33,11 @@ class Backend(str):
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):
             raise ValueError("Backend constructor parameter must be string-ish")
+        if name.lower() == "tcp":
+            raise ValueError(
+                "TCP backend has been deprecated. Please use Gloo or MPI backend for collective "
+                "operations on CPU tensors."
+            )
         return super().__new__(cls, name.lower())
 
 
@@ -98,6 +108,7 @@ class Work:
 
 class _Default(type):
     default: ProcessGroup | None = None
+    store: Any = None
 
     @property
     def WORLD(cls) -> ProcessGroup | None:
@@ -128,23 +139,30 @@ def is_initialized() -> bool:
     return _Default.default is not None
 
 
-def _number(given: int, variable: str, init_method: str | None) -> int:
-    if given >= 0:
-        return given
-    if init_method in (None, "env://"):
-        if variable not in os.environ:
-            raise ValueError(
-                "Error initializing torch.distributed using env:// rendezvous: "
-                f"environment variable {variable} expected, but not set"
-            )
-        return int(os.environ[variable])
-    raise ValueError(f"init_process_group: expected {variable.lower()}=, got none")
+def _meet(
+    init_method: str | None, store: Any, rank: int, world_size: int, timeout: timedelta
+) -> tuple[Any, int, int]:
+    """The store on which the processes meet, this one's rank, and how many they are."""
+    if store is not None:
+        if world_size < 1:
+            raise ValueError("world_size must be positive if using store")
+        if rank < 0:
+            raise ValueError("rank must be non-negative if using store")
+        store.set_timeout(timeout)
+        return store, rank, world_size
+    url = init_method or "env://"
+    number = world_size if world_size >= 0 else int(os.environ.get("WORLD_SIZE", "-1"))
+    if url == "env://" and number == 1 and "MASTER_ADDR" not in os.environ:
+        # One process needs no address to meet itself.
+        given = rank if rank >= 0 else int(os.environ.get("RANK", "-1"))
+        return (HashStore(), given, 1) if given >= 0 else next(rendezvous(url, timeout=timeout))
+    return next(rendezvous(url, rank, world_size, timeout=timeout))
 
 
 def init_process_group(
     backend: str | None = None,
     init_method: str | None = None,
-    timeout: Any = None,
+    timeout: timedelta | None = None,
     world_size: int = -1,
     rank: int = -1,
     store: Any = None,
@@ -152,20 +170,24 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Join the default group, which has this process alone.
+    """Join the default group.
 
     Args:
-        backend: name of the engine; none is needed for one process.
-        init_method: where processes meet; by default the environment says RANK and WORLD_SIZE.
-        world_size: number of processes: 1.
-        rank: this process's number: 0.
-        timeout, store, group_name, pg_options, device_id: nothing is waited for, nor sent.
+        backend: name of the engine.
+        init_method: where processes meet: env:// (the default: RANK, WORLD_SIZE, MASTER_ADDR and
+            MASTER_PORT in the environment), tcp://host:port or file:///path.
+        timeout: how long to wait for the others, here and in the group.
+        world_size: number of processes.
+        rank: this process's number.
+        store: where processes meet, instead of `init_method`.
+        group_name, pg_options, device_id: of no meaning for these engines.
 
     Raises:
-        ValueError: a group is there already, or rank or size are not known.
+        ValueError: a group is there already, the engine is not known, or rank or size are not.
+        DistNetworkError, DistStoreError: the others did not come in time.
         NotImplementedError: the group would have more than one process.
 
-    >>> torch.distributed.init_process_group("gloo", world_size=1, rank=0, init_method="tcp://a:1")
+    >>> torch.distributed.init_process_group("gloo", world_size=1, rank=0, init_method="tcp://a:0")
     >>> torch.distributed.get_world_size()
     1
     >>> torch.distributed.destroy_process_group()
@@ -174,23 +196,33 @@ def init_process_group(
         raise ValueError("trying to initialize the default process group twice!")
     if init_method is not None and store is not None:
         raise AssertionError("Cannot specify both init_method and store.")
-    source = init_method if store is None else "store"
-    size = _number(world_size, "WORLD_SIZE", source)
+    engine = Backend(backend or "gloo")
+    time = default_pg_timeout if timeout is None else timeout
+    if not isinstance(time, timedelta):
+        raise TypeError(
+            f"Expected timeout argument to be of type datetime.timedelta, got {timeout}"
+        )
+    if 0 < world_size <= rank:  # known before anybody is waited for
+        raise ValueError(
+            f"init_process_group: expected a rank of 0 to {world_size - 1}, got {rank}"
+        )
+    found, number, size = _meet(init_method, store, rank, world_size, time)
+    if not 0 <= number < size:
+        raise ValueError(f"init_process_group: expected a rank of 0 to {size - 1}, got {number}")
     if size != 1:
         raise NotImplementedError(
             f"init_process_group: expected world_size=1, got {size}; several processes are not "
             "connected yet"
         )
-    if (number := _number(rank, "RANK", source)) != 0:
-        raise ValueError(f"init_process_group: expected rank 0 of 1, got {number}")
-    _Default.default = ProcessGroup(backend or "gloo", group_name or "0")
+    _Default.store = PrefixStore("default_pg", found)
+    _Default.default = ProcessGroup(engine, group_name or "0")
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Leave a group; without one, the default group."""
     if group is None or group is _Default.default:
         _default()
-        _Default.default = None
+        _Default.default = _Default.store = None
 
 
 def _default() -> ProcessGroup:
