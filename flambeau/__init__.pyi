@@ -33,6 +33,7 @@ from . import overrides as overrides
 from . import profiler as profiler
 from . import quasirandom as quasirandom
 from . import random as random
+from . import safetensors as safetensors
 from . import serialization as serialization
 from . import signal as signal
 from . import special as special

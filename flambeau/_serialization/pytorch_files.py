@@ -57,7 +57,8 @@ def refuse_foreign(head: bytes, names: list[str]) -> None:
         )
     if len(head) > 9 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 30:
         raise RuntimeError(
-            "load: this looks like a file of safetensors; read it with safetensors.torch.load_file"
+            "load: this looks like a file of safetensors; read it with "
+            "flambeau.safetensors.load_file, or that of safetensors.torch"
         )
     if any(name.endswith("/constants.pkl") for name in names):
         raise RuntimeError("load: this is an archive of TorchScript, which holds a program")
