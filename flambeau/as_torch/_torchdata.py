@@ -1,4 +1,4 @@
-"""Packages of torchdata, which are ours in `utils.data`: pipes and the stateful loader.
+"""Packages of torchdata, which are ours in `utils.data`: pipes, nodes, the stateful loader.
 
 Owns what is found under those names: always ours, for a real torchdata reaches into PyTorch's own
 loader; the package above them only where no real one is installed, whose other parts stay as they
@@ -14,7 +14,7 @@ import types
 from typing import Any, cast
 
 NAME = "torchdata"
-_PARTS = ("datapipes", "stateful_dataloader")
+_PARTS = ("datapipes", "nodes", "stateful_dataloader")
 _OURS = "flambeau.utils.data"
 
 
@@ -47,7 +47,7 @@ class _Package:
     """Makes the package where none is installed: its pipes come when they are asked for."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        return types.ModuleType(spec.name, "Pipes and loaders, answered for by Flambeau.")
+        return types.ModuleType(spec.name, "Pipes, nodes and loaders, answered for by Flambeau.")
 
     def exec_module(self, module: types.ModuleType) -> None:
         def read(name: str) -> Any:

@@ -15,7 +15,11 @@ assert IterDataPipe is torch.utils.data.IterDataPipe
 assert torch.utils.data.IterDataPipe.__module__ == "torch.utils.data.datapipes.datapipe"
 assert list(IterableWrapper(range(4)).cycle(2).batch(3)) == [[0, 1, 2], [3, 0, 1], [2, 3]]
 assert dp.functional_datapipe is torch.utils.data.functional_datapipe
-assert not hasattr(torchdata, "nodes") or torchdata.nodes == "theirs"
+from torchdata.nodes import Batcher, Loader, SamplerWrapper
+from torchdata.nodes.base_node import BaseNode
+from torchdata.nodes.samplers.stop_criteria import StopCriteria
+assert torchdata.nodes.BaseNode is BaseNode is torch.utils.data.nodes.BaseNode
+assert list(Loader(Batcher(SamplerWrapper(range(4)), 2))) == [[0, 1], [2, 3]]
 from torchdata.stateful_dataloader import StatefulDataLoader
 from torchdata.stateful_dataloader.stateful import Stateful
 loader = StatefulDataLoader(range(4), batch_size=2)
@@ -40,8 +44,9 @@ def test_beside_an_installed_one(run, tmp_path):
     """Its pipes are ours, what else it has is its own."""
     package = tmp_path / "torchdata"
     (package / "datapipes").mkdir(parents=True)
-    (package / "__init__.py").write_text("__version__ = '0.9.0'\nnodes = 'theirs'\n")
+    (package / "__init__.py").write_text("__version__ = '0.9.0'\n")
     (package / "datapipes" / "__init__.py").write_text("raise ImportError('theirs')\n")
+    (package / "nodes.py").write_text("raise ImportError('theirs')\n")
     (package / "other.py").write_text("x = 1\n")
     program = PROGRAM + "import torchdata.other; assert torchdata.other.x == 1"
     for _ in range(2):

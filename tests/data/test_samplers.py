@@ -9,6 +9,7 @@ import importlib
 
 import pytest
 
+import flambeau
 import flambeau as fb
 from flambeau.utils.data import (
     BatchSampler,
@@ -116,11 +117,26 @@ def test_other_arguments_are_checked():
         iter(Sampler())
 
 
-MODULES = ["dataset", "sampler", "distributed", "dataloader", "_utils.collate", "_utils.worker"]
+MODULES = [
+    "dataset",
+    "sampler",
+    "distributed",
+    "dataloader",
+    "stateful_dataloader",
+    "stateful_dataloader.stateful",
+    "_utils.collate",
+    "_utils.worker",
+    *(
+        f"nodes.{name}"
+        for name in ("adapters", "base_node", "batch", "csv_reader", "loader", "map")
+    ),
+    *(f"nodes.{name}" for name in ("pin_memory", "prefetch", "selecting")),
+    "nodes.samplers.multi_node_weighted_sampler",
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name):
     module = importlib.import_module(f"flambeau.utils.data.{name}")
-    outcome = doctest.testmod(module)
+    outcome = doctest.testmod(module, extraglobs={"torch": flambeau})
     assert outcome.failed == 0 and outcome.attempted > 0

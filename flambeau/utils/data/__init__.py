@@ -77,7 +77,7 @@ _LATE = dict.fromkeys(
     ),
     "datapipes._decorator",
 )
-_LATE_PACKAGES = ("datapipes", "graph", "graph_settings", "stateful_dataloader")
+_LATE_PACKAGES = ("datapipes", "graph", "graph_settings", "nodes", "stateful_dataloader")
 
 
 def __getattr__(name: str) -> Any:
