@@ -9,6 +9,7 @@ namespace flambeau::python {
 
 bool init_distributed(PyObject* module);       // distributed_module.cpp
 bool init_distributed_store(PyObject* space);
+bool init_distributed_group(PyObject* space);  // distributed_group.cpp
 
 // Sets the Python exception that stands for a Fault; returns null.
 PyObject* raise_fault(const distributed::Fault& f) noexcept;

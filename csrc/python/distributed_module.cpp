@@ -48,7 +48,9 @@ PyObject* raise_fault(const distributed::Fault& f) noexcept {
 bool init_distributed(PyObject* module) {
   distributed::check_interrupt = listen_to_signals;
   PyRef space = PyRef::steal(PyModule_New("flambeau._C._distributed"));
-  if (!space || !add_errors(space.get()) || !init_distributed_store(space.get())) return false;
+  if (!space || !add_errors(space.get()) || !init_distributed_store(space.get()) ||
+      !init_distributed_group(space.get()))
+    return false;
   return PyDict_SetItemString(PyImport_GetModuleDict(), "flambeau._C._distributed", space.get()) ==
              0 &&
          PyModule_AddObjectRef(module, "_distributed", space.get()) == 0;

@@ -1,7 +1,7 @@
-"""`distributed` for a world of one process.
+"""`distributed`: several processes that work on one job.
 
-`init_process_group` makes a group of this process, and every collective has the result that its
-definition gives for one; more processes are refused. Owns the names and what is available.
+Processes meet on a store, form groups, and exchange tensors: those of one machine through shared
+memory. Owns the names and what is available.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ import importlib
 import os
 from typing import Any
 
-from . import constants
+from . import _collectives, _messages, _objects, _store, constants
 from ._collectives import *  # noqa: F403
-from ._collectives import __all__ as _names
 from ._group import (
     Backend,
     GroupMember,
     ProcessGroup,
     ReduceOp,
-    Work,
     destroy_process_group,
     get_backend,
     get_global_rank,
@@ -31,9 +29,13 @@ from ._group import (
     init_process_group,
     is_initialized,
     new_group,
+    new_subgroups,
+    new_subgroups_by_enumeration,
 )
+from ._messages import *  # noqa: F403
+from ._objects import *  # noqa: F403
 from ._store import *  # noqa: F403
-from ._store import __all__ as _store_names
+from ._work import Work
 from .constants import default_pg_timeout
 from .rendezvous import register_rendezvous_handler, rendezvous
 
@@ -65,10 +67,14 @@ __all__ = [
     "is_ucc_available",
     "is_xccl_available",
     "new_group",
+    "new_subgroups",
+    "new_subgroups_by_enumeration",
     "register_rendezvous_handler",
     "rendezvous",
-    *_names,
-    *_store_names,
+    *_collectives.__all__,
+    *_messages.__all__,
+    *_objects.__all__,
+    *_store.__all__,
 ]
 
 
@@ -82,8 +88,8 @@ def is_available() -> bool:
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether an engine can be asked for: `gloo`, for a group of one needs nothing."""
-    return backend.lower() == "gloo"
+    """Whether an engine can be asked for: "gloo" and "shm", which join processes of a machine."""
+    return backend.lower() in ("gloo", "shm")
 
 
 def is_gloo_available() -> bool:

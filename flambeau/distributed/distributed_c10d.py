@@ -6,7 +6,7 @@ from typing import Any
 
 from . import *  # noqa: F403
 from . import __all__ as __all__
-from ._group import _default, member
+from ._group import _default, group_of
 
 
 def _get_default_group() -> Any:
@@ -14,4 +14,4 @@ def _get_default_group() -> Any:
 
 
 def _rank_not_in_group(group: Any) -> bool:
-    return not member(group)
+    return group_of(group) is None

@@ -9,6 +9,7 @@ import pytest
 import flambeau as torch
 
 dist = torch.distributed
+ALONE = {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "localhost", "MASTER_PORT": 0}
 
 
 def test_back_ends():
@@ -31,7 +32,7 @@ def test_ways_to_meet(tmp_path, monkeypatch):
     one(init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
     assert not os.listdir(tmp_path)
     one(store=dist.HashStore(), rank=0, world_size=1)
-    for name, value in dict(RANK=0, WORLD_SIZE=1, MASTER_ADDR="localhost", MASTER_PORT=0).items():
+    for name, value in ALONE.items():
         monkeypatch.setenv(name, str(value))
     one()
     one(init_method="env://")
@@ -86,7 +87,7 @@ def test_two_processes_meet(scheme, tmp_path):
     url = "env://" if scheme == "env" else f"file://{tmp_path}/store?world_size=2&rank="
     started = []
     for rank in range(2):
-        given = dict(RANK=rank, WORLD_SIZE=2, MASTER_ADDR="localhost", MASTER_PORT=port)
+        given = {**ALONE, "RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
         env = {**os.environ, **{k: str(v) for k, v in given.items()}}
         command = [sys.executable, "-c", PROGRAM, url if scheme == "env" else url + str(rank)]
         started.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))

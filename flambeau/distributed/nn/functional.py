@@ -1,17 +1,18 @@
 """Collectives that return tensors, through which gradients flow.
 
-Of one process each returns what it was given; its derivative is the identity. The checks are those
-of the collectives in place.
+Owns each one's derivative, which is a collective too: every process that went forward has to go
+backward. The checks are those of the collectives in place.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from flambeau import Tensor
+from flambeau import Tensor, autograd, empty_like, zeros_like
 
-from .._collectives import _one, _reduces, _tensor
-from .._group import ReduceOp, check_rank, group, member
+from .. import _collectives as plain
+from .._arguments import members, root, tensor
+from .._group import ProcessGroup, ReduceOp
 
 __all__ = [
     "all_gather",
@@ -25,57 +26,167 @@ __all__ = [
 ]
 
 
-def _given(op: str, tensor: Any, members: Any) -> Tensor:
-    member(members)
-    return _tensor(op, "tensor", tensor).clone()
+def _members(op: str, given: Any) -> ProcessGroup:
+    found = members(op, given)
+    if found is None:
+        raise ValueError(f"{op}: expected a group that this process is in")
+    return found
 
 
-def broadcast(tensor: Tensor, src: int, group: Any = group.WORLD) -> Tensor:
+class _Broadcast(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, source: int, group: Any, x: Tensor) -> Tensor:
+        ctx.source, ctx.group = source, group
+        y = x.clone()
+        plain.broadcast(y, group=group, group_src=source)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        total = _Reduce.apply(ctx.source, ReduceOp.SUM, ctx.group, grad)
+        return None, None, total if ctx.source == ctx.group.rank() else zeros_like(grad)
+
+
+class _Reduce(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, to: int, op: ReduceOp, group: Any, x: Tensor) -> Tensor:
+        ctx.to, ctx.group = to, group
+        y = x.clone()
+        plain.reduce(y, op=op, group=group, group_dst=to)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return None, None, None, _Broadcast.apply(ctx.to, ctx.group, grad)
+
+
+class _AllReduce(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, op: ReduceOp, group: Any, x: Tensor) -> Tensor:
+        ctx.op, ctx.group = op, group
+        y = x.clone()
+        plain.all_reduce(y, op, group)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return None, None, _AllReduce.apply(ctx.op, ctx.group, grad)
+
+
+class _AllGather(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, group: Any, x: Tensor) -> tuple[Tensor, ...]:
+        ctx.group = group
+        out = [empty_like(x) for _ in range(group.size())]
+        plain.all_gather(out, x, group)
+        return tuple(out)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return None, _ReduceScatter.apply(ReduceOp.SUM, ctx.group, *grads)
+
+
+class _ReduceScatter(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, op: ReduceOp, group: Any, *xs: Tensor) -> Tensor:
+        ctx.group = group
+        out = empty_like(xs[group.rank()])
+        plain.reduce_scatter(out, list(xs), op, group)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return None, None, *_AllGather.apply(ctx.group, grad)
+
+
+class _Gather(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, to: int, group: Any, x: Tensor) -> tuple[Tensor, ...]:
+        ctx.to, ctx.group = to, group
+        out = [zeros_like(x) for _ in range(group.size())]
+        plain.gather(x, out if to == group.rank() else None, group=group, group_dst=to)
+        return tuple(out)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return None, None, _Scatter.apply(ctx.to, ctx.group, *grads)
+
+
+class _Scatter(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, source: int, group: Any, *xs: Tensor) -> Tensor:
+        ctx.source, ctx.group = source, group
+        out = zeros_like(xs[0])
+        here = source == group.rank()
+        plain.scatter(out, list(xs) if here else None, group=group, group_src=source)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return None, None, *_Gather.apply(ctx.source, ctx.group, grad)
+
+
+class _AllToAll(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, group: Any, shapes: Any, *xs: Tensor) -> tuple[Tensor, ...]:
+        ctx.group, ctx.shapes = group, [x.shape for x in xs]
+        out = [xs[0].new_empty(shape) for shape in shapes]
+        plain.all_to_all(out, list(xs), group)
+        return tuple(out)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return None, None, *_AllToAll.apply(ctx.group, ctx.shapes, *grads)
+
+
+def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
     """The tensor of `src`."""
-    check_rank("broadcast", "src", src)
-    return _given("broadcast", tensor, group)
+    found = _members("broadcast", group)
+    return _Broadcast.apply(root("broadcast", "src", found, src, None), found, _given(tensor))
 
 
-def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = group.WORLD) -> Tensor:
+def _given(value: Any) -> Tensor:
+    return tensor("distributed.nn", "tensor", value)
+
+
+def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
     """The processes' tensors, joined."""
-    _reduces("all_reduce", op)
-    return _given("all_reduce", tensor, group)
+    return _AllReduce.apply(op, _members("all_reduce", group), _given(tensor))
 
 
-def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = group.WORLD) -> Tensor:
+def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
     """The processes' tensors, joined at `dst`."""
-    check_rank("reduce", "dst", dst)
-    return all_reduce(tensor, op, group)
+    found = _members("reduce", group)
+    return _Reduce.apply(root("reduce", "dst", found, dst, None), op, found, _given(tensor))
 
 
-def all_gather(tensor: Tensor, group: Any = group.WORLD) -> tuple[Tensor, ...]:
+def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
     """The processes' tensors."""
-    return (_given("all_gather", tensor, group),)
+    return _AllGather.apply(_members("all_gather", group), _given(tensor))
 
 
-def gather(tensor: Tensor, dst: int = 0, group: Any = group.WORLD) -> tuple[Tensor, ...]:
-    """The processes' tensors, at `dst`."""
-    check_rank("gather", "dst", dst)
-    return all_gather(tensor, group)
+def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...]:
+    """The processes' tensors, at `dst`; zeros elsewhere."""
+    found = _members("gather", group)
+    return _Gather.apply(root("gather", "dst", found, dst, None), found, _given(tensor))
 
 
-def scatter(tensors: list[Tensor], src: int = 0, group: Any = group.WORLD) -> Tensor:
+def scatter(tensors: list[Tensor], src: int = 0, group: Any = None) -> Tensor:
     """This process's part of the list of `src`."""
-    check_rank("scatter", "src", src)
-    return _given("scatter", _one("scatter", "tensors", tensors), group)
+    found = _members("scatter", group)
+    return _Scatter.apply(root("scatter", "src", found, src, None), found, *tensors)
 
 
 def reduce_scatter(
-    output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.SUM, group: Any = group.WORLD
+    output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None
 ) -> Tensor:
     """This process's part of the lists, joined."""
-    _reduces("reduce_scatter", op)
-    return _given("reduce_scatter", _one("reduce_scatter", "input_list", input_list), group)
+    return _ReduceScatter.apply(op, _members("reduce_scatter", group), *input_list)
 
 
 def all_to_all(
-    output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = group.WORLD
+    output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = None
 ) -> tuple[Tensor, ...]:
-    """What each process has for this one."""
-    _one("all_to_all", "output_tensor_list", output_tensor_list)
-    return (_given("all_to_all", _one("all_to_all", "input", input_tensor_list), group),)
+    """What each process has for this one, in the shapes of the output list."""
+    shapes = [each.shape for each in output_tensor_list]
+    return _AllToAll.apply(_members("all_to_all", group), shapes, *input_tensor_list)

@@ -1,0 +1,72 @@
+"""Runs a function of a test file in several fresh processes, each with its rank; no tests."""
+
+import importlib
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+from datetime import timedelta
+
+ROOT = pathlib.Path(__file__).parents[2]
+CODE = "import sys; from tests.distributed import worlds; worlds.main(*sys.argv[1:])"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def start(module, function, size, **variables):
+    """The processes, begun."""
+    given = {
+        "WORLD_SIZE": size,
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": free_port(),
+        **variables,
+    }
+    command = [sys.executable, "-X", "faulthandler", "-c", CODE, module, function]
+    started = []
+    for rank in range(size):
+        env = {**os.environ, **{k: str(v) for k, v in given.items()}, "RANK": str(rank)}
+        env["OMP_NUM_THREADS"] = "1"
+        pipe = subprocess.PIPE
+        options = {"env": env, "cwd": ROOT, "stdout": pipe, "stderr": pipe, "text": True}
+        started.append(subprocess.Popen(command, **options))
+    return started
+
+
+def finish(processes, timeout=60):
+    """(status, output, errors) of each; none is left behind."""
+    try:
+        return [(p.returncode, *out) for p in processes for out in [p.communicate(timeout=timeout)]]
+    finally:
+        for p in processes:
+            if p.poll() is None:
+                p.send_signal(signal.SIGCONT)
+                p.kill()
+                p.communicate()
+
+
+def run(module, function, size, timeout=60, **variables):
+    """Run it; what each rank printed."""
+    ended = finish(start(module, function, size, **variables), timeout)
+    bad = [f"rank {r}: {status}\n{err}" for r, (status, _, err) in enumerate(ended) if status]
+    assert not bad, "\n".join(bad)[-6000:]
+    return [out for _, out, _ in ended]
+
+
+def main(module, function):
+    import warnings
+
+    warnings.simplefilter("error")
+    import flambeau as torch
+
+    dist = torch.distributed
+    seconds = float(os.environ.get("GROUP_SECONDS", "30"))
+    dist.init_process_group(os.environ.get("ENGINE"), timeout=timedelta(seconds=seconds))
+    found = importlib.import_module(f"tests.distributed.{module}")
+    getattr(found, function)(dist.get_rank(), dist.get_world_size())
+    dist.destroy_process_group()
