@@ -68,12 +68,16 @@ class SafeBuilder:
     def _load_numpy(self) -> None:
         import numpy as np
 
-        from . import numpy_data
+        from . import numpy_data, numpy_random
 
         self._numpy = True
         names, calls = numpy_data.names(self._plain.charge)
         self._names |= names
         self._calls |= calls
+        names, calls, states = numpy_random.names()
+        self._names |= names
+        self._calls |= calls
+        self._states |= states
         self._states[np.ndarray] = numpy_data.set_array_state
         for value in {type(np.dtype(code)) for code in "?bhilqBHILQefdgFDGSUV"}:
             self._states[value] = numpy_data.set_dtype_state

@@ -36,10 +36,10 @@ class Persistent:
 
 
 class Reduced:
-    """Stands for a call: ``function(*args)``."""
+    """Stands for a call, ``function(*args)``, and the state that its result is given."""
 
-    def __init__(self, function: Any, args: tuple[Any, ...]) -> None:
-        self.function, self.args = function, args
+    def __init__(self, function: Any, args: tuple[Any, ...], state: Any = None) -> None:
+        self.function, self.args, self.state = function, args, state
 
 
 def write(root: Any, special: Callable[[Any], Any], protocol: int = 2) -> bytes:
@@ -134,7 +134,7 @@ class _Writer:
             yield special.pid
             self._out += pickle.BINPERSID
         elif isinstance(special, Reduced):
-            yield from self._reduced(obj, (special.function, special.args))
+            yield from self._reduced(obj, (special.function, special.args, special.state))
         elif kind is list:
             self._out += pickle.EMPTY_LIST
             self._put(id(obj), obj)
@@ -241,7 +241,7 @@ class _Writer:
                 parent = getattr(parent, part)
             yield from self._reduced(obj, (getattr, (parent, last)))
         else:
-            self._name(module, name)
+            self._name(_public_home(module, name, obj), name)
 
     def _name(self, module: str, name: str) -> None:
         if module.partition(".")[0] == "flambeau":
@@ -258,6 +258,22 @@ class _Writer:
         else:
             self._out += pickle.GLOBAL + f"{module}\n{name}\n".encode()
             self._put(key, None)
+
+
+def _public_home(module: str, name: str, obj: Any) -> str:
+    """The module by which PyTorch's users know a class or function of ours, whose home is private.
+
+    That is a public module beside the private part that lists the name, or else the package around.
+    """
+    parts = module.split(".")
+    private = [i for i, part in enumerate(parts) if part[:1] == "_"]
+    if parts[0] not in ("flambeau", "torch") or not private:
+        return module
+    package = ".".join(parts[: private[0]])
+    inside = [m for m in sorted(sys.modules) if m.startswith(f"{package}.") and "._" not in m]
+    has = [m for m in (package, *inside) if vars(sys.modules[m]).get(name) is obj]
+    lists = [m for m in has if m != package and name in getattr(sys.modules[m], "__all__", ())]
+    return next(iter(lists or has), module)
 
 
 def _int(value: int) -> bytes:

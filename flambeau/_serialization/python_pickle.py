@@ -39,7 +39,13 @@ class _Unpickler(pickle.Unpickler):
             importlib.import_module(ours)
             return super().find_class(ours, name)
         except (ImportError, AttributeError) as error:
-            for place, package in (("torch.nn", fb.nn), ("torch.optim", fb.optim), ("torch", fb)):
+            functions = fb.nn.functional
+            for place, package in (
+                ("torch._C._nn", functions),
+                ("torch.nn", fb.nn),
+                ("torch.optim", fb.optim),
+                ("torch", fb),
+            ):
                 if module.startswith(place) and hasattr(package, name):
                     return getattr(package, name)
             raise pickle.UnpicklingError(

@@ -78,6 +78,8 @@ class _Pool:
         raise NotImplementedError
 
     def persistent_load(self, pid: Any) -> Any:
+        if type(pid) is tuple and len(pid) == 4 and pid[0] == "module" and isinstance(pid[1], type):
+            return pid[1]  # a class, whose source the older format keeps beside it
         kind, key, device, count = _checked_pid(pid)
         size = count * kind.itemsize
         if key not in self._loaded:

@@ -31,6 +31,8 @@ class TensorsOut:
         """How an object is written; None: as any other."""
         if isinstance(obj, fb.Tensor):
             return self._tensor(obj)
+        if isinstance(obj, fb.nn.Module):
+            return _module(obj)
         if isinstance(obj, fb.storage.TypedStorage):
             if storages.dtype_name(obj.dtype) not in _CLASSES:
                 raise TypeError(
@@ -115,6 +117,14 @@ class TensorsOut:
             storage = tensor.untyped_storage()
             found.append(flat.set_(storage, 0, (storage.nbytes(),), (1,)).cpu().numpy())
         return found
+
+
+def _module(module: Any) -> Reduced | None:
+    """A module whose state PyTorch's class can use; None: it does not describe itself so."""
+    value = module.__reduce_ex__(2)
+    if type(value) is not tuple or len(value) < 3 or any(v is not None for v in value[3:]):
+        return None
+    return Reduced(value[0], value[1], module._file_state(value[2]))
 
 
 def _function(name: str) -> Global:

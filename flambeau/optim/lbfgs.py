@@ -28,6 +28,10 @@ __all__ = ["LBFGS"]
 _MIN_CURVATURE = 1e-10
 
 
+# What PyTorch writes at the end of a step: so stand the keys of a first step's state in files.
+_LAST_KEYS = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")
+
+
 class LBFGS(Optimizer):
     """Limited-memory BFGS. ``step`` needs a closure, which it calls several times.
 
@@ -87,8 +91,13 @@ class LBFGS(Optimizer):
         Returns:
             the loss at the start.
         """
+        state = self.state[self._params[0]]
+        first = "d" not in state
         with fb.no_grad():
-            return self._minimize(fb.enable_grad()(closure))
+            loss = self._minimize(fb.enable_grad()(closure))
+        for name in _LAST_KEYS if first and "d" in state else ():
+            state[name] = state.pop(name)
+        return loss
 
     def _minimize(self, closure: Callable[[], Any]) -> Any:
         group, state = self.param_groups[0], self.state[self._params[0]]
@@ -107,7 +116,8 @@ class LBFGS(Optimizer):
             direction = self._direction(state, grad, group["history_size"])
             state["d"], state["prev_flat_grad"], state["prev_loss"] = direction, grad, loss
             slope = grad.dot(direction)
-            lr = float(group["lr"])
+            lr = group["lr"]
+            lr = float(lr) if isinstance(lr, fb.Tensor) else lr
             t = min(1.0, float(1.0 / grad.abs().sum())) * lr if state["n_iter"] == 1 else lr
             state["t"] = t
             if slope > -group["tolerance_change"]:

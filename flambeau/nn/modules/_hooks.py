@@ -42,6 +42,9 @@ STATE_HOOKS = frozenset(
     )
 )
 
+# What PyTorch's modules have from the start, see Note [Modules in files].
+REGISTRIES = CALL_HOOKS | STATE_HOOKS | {"_non_persistent_buffers_set", "_is_full_backward_hook"}
+
 _global_forward_pre_hooks: dict[int, Callable[..., Any]] = OrderedDict()
 _global_forward_hooks: dict[int, Callable[..., Any]] = OrderedDict()
 _global_forward_hooks_with_kwargs: dict[int, bool] = OrderedDict()

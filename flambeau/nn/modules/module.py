@@ -16,6 +16,7 @@ from flambeau.nn.parameter import Buffer, Parameter
 from ._convert import ConvertMixin
 from ._hooks import (
     CALL_HOOKS,
+    REGISTRIES,
     STATE_HOOKS,
     HooksMixin,
     _global_backward_hooks,
@@ -62,6 +63,14 @@ _REEXPORTED = (
 )
 
 
+# Note [Modules in files]
+# -----------------------
+# PyTorch keeps registries of hooks and some tables in every module's `__dict__`, and its methods
+# fail without them. Ours are made when they are asked for, or computed: `save` writes what
+# PyTorch's class has (`_file_state`), and `__setstate__` leaves out again what is empty or computed
+# here.
+
+
 def _addindent(text: str, spaces: int) -> str:
     """Indent every line but the first."""
     return text.replace("\n", "\n" + " " * spaces)
@@ -99,6 +108,8 @@ class Module(HooksMixin, StateMixin, TraverseMixin, ConvertMixin):
     training: bool
     # Whether __init__ passes its arguments on, for classes with a second base.
     call_super_init: bool = False
+    # Properties that PyTorch's class keeps in `__dict__`, see Note [Modules in files].
+    _computed: tuple[str, ...] = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
@@ -336,9 +347,25 @@ class Module(HooksMixin, StateMixin, TraverseMixin, ConvertMixin):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if not CALL_HOOKS.isdisjoint(state):
+        # Note [Modules in files]: what is empty or computed here is left out again.
+        left_out = {"_hooked", *self._computed}
+        # False says that backward hooks are of the old kind.
+        left_out.update(n for n in REGISTRIES if not state.get(n) and state.get(n) is not False)
+        self.__dict__.update((k, v) for k, v in state.items() if k not in left_out)
+        if any(state.get(name) for name in CALL_HOOKS):
             self.__dict__["_hooked"] = True
+
+    def _file_state(self, state: Any) -> Any:
+        """A pickled state with what PyTorch's classes need of it, see Note [Modules in files]."""
+        if type(state) is not dict or "_parameters" not in state:
+            return state  # one of a class that describes itself otherwise
+        state = {k: v for k, v in state.items() if k != "_hooked"}
+        for name in sorted(CALL_HOOKS | STATE_HOOKS):
+            state.setdefault(name, OrderedDict())
+        state.setdefault("_non_persistent_buffers_set", set())
+        state.setdefault("_is_full_backward_hook", None)
+        state.update((name, getattr(self, name)) for name in self._computed)
+        return state
 
     def _replicate_for_data_parallel(self) -> Module:
         """A shallow copy that shares the tensors and has its own dictionaries."""

@@ -119,6 +119,8 @@ class RNNBase(Module):
     def flatten_parameters(self) -> None:
         """Ask for one block of memory for all weights; the kernels here do not need it."""
 
+    _computed = ("_flat_weights_names", "_flat_weights")
+
     @property
     def _flat_weights_names(self) -> list[str]:
         return [name for names in self._all_weights for name in names]

@@ -175,6 +175,7 @@ class TransformerEncoderLayer(_Layer):
     """
 
     _attentions = ("self_attn",)
+    _computed = ("activation_relu_or_gelu",)
 
     @property
     def activation_relu_or_gelu(self) -> int:

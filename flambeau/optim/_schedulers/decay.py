@@ -38,6 +38,7 @@ class _ByFunctions(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimiser and functions; callable objects give their attributes."""
         state = super().state_dict()
+        state.pop("lr_lambdas")  # the last key, as in PyTorch's files
         state["lr_lambdas"] = [
             None if isinstance(f, FunctionType) else dict(getattr(f, "__dict__", {}))
             for f in self.lr_lambdas
