@@ -1,1 +1,1 @@
-"""What programs that a launcher starts import; there is no launcher yet."""
+"""What programs that a launcher starts import."""
