@@ -9,12 +9,14 @@ import flambeau as fb
 from flambeau.utils.data import DataLoader
 from flambeau.utils.data._utils.transfer import Receiver, Sender
 
-HERE = os.getpid()
-
 
 def sent(batch, sender=None, receiver=None):
-    parcel = (sender or Sender(0)).pack(batch)
-    return parcel, (receiver or Receiver()).unpack(parcel, HERE)
+    sender = sender or Sender(0)
+    parcel = sender.pack(batch)
+    opened = [os.dup(descriptor) for descriptor in sender.opened()]
+    batch = (receiver or Receiver()).unpack(parcel, lambda: opened.pop(0))
+    assert not opened
+    return parcel, batch
 
 
 @pytest.mark.parametrize("count", [3, 100_000])
@@ -37,6 +39,19 @@ def test_odd_tensors():
     assert back[2].dtype == fb.bfloat16 and back[3].device.type == "meta"
 
 
+def test_arrays_and_long_pickles_go_through_memory():
+    array = np.arange(20_000).reshape(100, 200)
+    batch = {"a": array, "t": array.T, "cut": array[:, ::2], "text": ["word"] * 3, "e": np.empty(0)}
+    parcel, back = sent(batch)
+    assert parcel.slot is not None
+    for name, value in batch.items():
+        assert np.array_equal(back[name], value) and type(back[name]) is type(value)
+    back["a"][0, 0] = -1
+    assert array[0, 0] == 0
+    parcel, back = sent(["x" * 100_000, b"y" * 100_000])
+    assert parcel.slot is not None and back == ["x" * 100_000, b"y" * 100_000]
+
+
 def test_a_slot_is_reused_only_after_it_was_given_back():
     sender, receiver = Sender(0), Receiver()
     one, first = sent(fb.full((20_000,), 1.0), sender, receiver)
@@ -49,7 +64,11 @@ def test_a_slot_is_reused_only_after_it_was_given_back():
     assert first[0].item() == 1.0 and third[0].item() == 3.0
     sender.release(receiver.emptied(0))
     four, fourth = sent(fb.full((500_000,), 4.0), sender, receiver)
-    assert four.slot[2] >= 2_000_000 and fourth.sum().item() == 2_000_000.0
+    assert (
+        four.slot[1] >= 2_000_000
+        and four.dropped == [one.slot[0]]
+        and fourth.sum().item() == 2_000_000.0
+    )
 
 
 def test_without_shared_memory_bytes_go_with_the_pickle(monkeypatch):

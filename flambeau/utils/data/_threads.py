@@ -118,4 +118,4 @@ class _ThreadingDataLoaderIter(_WorkersIter):
 
     def _dead(self) -> str:
         dead = [thread.name for thread in self._workers if not thread.is_alive()]
-        return f"thread(s) {', '.join(dead)}" if dead else ""
+        return f"thread(s) {', '.join(dead)}) exited unexpectedly" if dead else ""

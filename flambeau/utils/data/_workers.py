@@ -66,8 +66,12 @@ class _WorkersIter(_BaseDataLoaderIter):
         raise NotImplementedError
 
     def _dead(self) -> str:
-        """Which workers are dead and of what; empty if none is."""
+        """Which workers are dead and of what, after "DataLoader worker ("; empty if none is."""
         raise NotImplementedError
+
+    def _late(self, owing: set[int]) -> str:
+        """What workers do that owe an answer, a line each."""
+        return ""
 
     def _emptied(self, worker_id: int) -> list[int]:
         """Slots that the worker may use again."""
@@ -96,7 +100,7 @@ class _WorkersIter(_BaseDataLoaderIter):
         )
 
     def _has_workers(self) -> bool:
-        return os.getpid() == self._owner_pid
+        return os.getpid() == self._owner_pid and bool(self._finalizer.alive)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         if not first_iter:
@@ -202,9 +206,10 @@ class _WorkersIter(_BaseDataLoaderIter):
             dead = self._dead()
             if dead:
                 self._finalizer()
-                raise RuntimeError(f"DataLoader worker ({dead}) exited unexpectedly")
+                raise RuntimeError(f"DataLoader worker ({dead}")
             if deadline is not None and time.monotonic() >= deadline:
-                raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
+                late = self._late({w for n, w in self._owner.items() if n not in self._arrived})
+                raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds{late}")
 
     def _retire(self, worker_id: int) -> None:
         """The worker's stream has ended: nothing more will come of its open requests."""
@@ -215,10 +220,14 @@ class _WorkersIter(_BaseDataLoaderIter):
 
     def _take(self) -> Any:
         """The next batch to hand out, waiting for it if need be."""
-        if not self._has_workers():
+        if os.getpid() != self._owner_pid:
             raise RuntimeError(
                 f"DataLoader: this pass belongs to the process {self._owner_pid} that began it, "
                 f"not to its fork {os.getpid()}; call iter(loader) for a pass of one's own"
+            )
+        if self._owner and not self._finalizer.alive:
+            raise RuntimeError(
+                "DataLoader: the workers of this pass have ended; call iter(loader) for another"
             )
         while self._owner:
             while self._in_order and self._due < self._sent and self._due not in self._owner:

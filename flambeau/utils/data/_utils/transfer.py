@@ -1,9 +1,9 @@
-"""Batches on their way from a worker process: tensors through shared memory, the rest as a pickle.
+"""Batches on their way from a worker process: what is large goes through shared memory.
 
-Owns the slots of shared memory that a worker writes to and the loading process reads from.
-Invariant: a slot is written to again only after the reader has given it back, and the reader
-copies before it does. Slots have no names in the file system, so nothing is left behind however
-the processes end.
+Owns the slots of shared memory that a worker writes to and the loading process reads from: the
+pickled batch, the data of its tensors and of its arrays. Invariant: a slot is written to again only
+after the reader has given it back, and the reader copies before it does. Slots have no names in the
+file system and do not count against /dev/shm, so nothing is left behind however the processes end.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import io
 import mmap
 import os
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,25 +29,36 @@ class Parcel:
 
     Attributes:
         worker_id: who packed it.
-        pickled: the batch, with tensors replaced by references.
-        tensors: for each reference, (place, fields): arguments of ``rebuild_tensor``, with the data
-            itself or, where a slot is used, its (offset, size).
-        slot: (number, file descriptor in the worker, size), or None.
+        parts: the pickled batch, with tensors replaced by references, then the data of tensors
+            (None for one without), then of arrays: bytes or, where a slot is used, (offset, size).
+        tensors: for each reference, arguments of ``rebuild_tensor`` after the data.
+        slot: (number, size), or None. The first time, its descriptor comes along.
+        dropped: slots that are used no more.
     """
 
     worker_id: int
-    pickled: bytes
-    tensors: list[tuple[Any, tuple[Any, ...]]] = field(default_factory=list)
-    slot: tuple[int, int, int] | None = None
+    parts: list[Any]
+    tensors: list[tuple[Any, ...]] = field(default_factory=list)
+    slot: tuple[int, int] | None = None
+    dropped: list[int] = field(default_factory=list)
 
 
 class _Pickler(pickle.Pickler):
     """Takes plain tensors out of what it pickles; each object once."""
 
     def __init__(self, file: Any) -> None:
-        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self.arrays: list[Any] = []
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=self._take_array)
         self.taken: list[tuple[Any, tuple[Any, ...]]] = []
         self._numbers: dict[int, int] = {}
+
+    def _take_array(self, buffer: pickle.PickleBuffer) -> bool:
+        """Whether to pickle a buffer where it stands: all but what is contiguous."""
+        try:
+            self.arrays.append(buffer.raw())
+        except BufferError:
+            return True
+        return False
 
     def persistent_id(self, obj: Any) -> int | None:
         if type(obj) is not fb.Tensor:
@@ -60,8 +72,8 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, tensors: list[Any]) -> None:
-        super().__init__(file)
+    def __init__(self, file: Any, tensors: list[Any], arrays: list[Any]) -> None:
+        super().__init__(file, buffers=arrays)
         self._tensors = tensors
 
     def persistent_load(self, pid: Any) -> Any:
@@ -75,35 +87,42 @@ class Sender:
         self._worker_id = worker_id
         self._slots: dict[int, tuple[int, mmap.mmap]] = {}
         self._free: list[int] = []
+        self._opened: list[int] = []
+        self._dropped: list[int] = []
         self._next = 0
 
     def release(self, slots: list[int]) -> None:
         """Takes slots back that the reader has emptied."""
         self._free += slots
 
+    def opened(self) -> list[int]:
+        """Descriptors of slots that the last parcel is the first to use."""
+        opened, self._opened = self._opened, []
+        return opened
+
     def pack(self, batch: Any) -> Parcel:
         """Packs a batch; raises what pickling raises."""
         file = io.BytesIO()
         pickler = _Pickler(file)
         pickler.dump(batch)
-        sizes = [0 if raw is None else raw.nbytes for raw, _ in pickler.taken]
+        raws = [file.getbuffer(), *(raw for raw, _ in pickler.taken), *pickler.arrays]
         places, total = [], 0
-        for size in sizes:
+        for raw in raws:
+            size = 0 if raw is None else raw.nbytes
             places.append((total, size))
             total += size + -size % _ALIGNMENT
         slot = self._slot(total) if total >= _SMALL else None
-        parcel = Parcel(self._worker_id, file.getvalue())
+        parcel = Parcel(self._worker_id, [], [fields for _, fields in pickler.taken])
         if slot is None:
-            parcel.tensors = [
-                (None if raw is None else raw.tobytes(), fields) for raw, fields in pickler.taken
-            ]
+            parcel.parts = [None if raw is None else bytes(raw) for raw in raws]
             return parcel
-        descriptor, memory = self._slots[slot]
-        for (raw, fields), (offset, size) in zip(pickler.taken, places, strict=True):
+        memory = self._slots[slot][1]
+        for raw, (offset, size) in zip(raws, places, strict=True):
             if size:
                 memory[offset : offset + size] = raw
-            parcel.tensors.append((None if raw is None else (offset, size), fields))
-        parcel.slot = (slot, descriptor, len(memory))
+            parcel.parts.append(None if raw is None else (offset, size))
+        parcel.slot = (slot, len(memory))
+        parcel.dropped, self._dropped = self._dropped, []
         return parcel
 
     def _slot(self, size: int) -> int | None:
@@ -113,7 +132,8 @@ class Sender:
                 self._free.remove(number)
                 return number
         if self._free:  # too small, all of them: make room for a larger one
-            descriptor, memory = self._slots.pop(self._free.pop())
+            self._dropped.append(self._free.pop())
+            descriptor, memory = self._slots.pop(self._dropped[-1])
             memory.close()
             os.close(descriptor)
         try:
@@ -125,6 +145,7 @@ class Sender:
             return None
         number, self._next = self._next, self._next + 1
         self._slots[number] = (descriptor, memory)
+        self._opened.append(descriptor)
         return number
 
 
@@ -139,26 +160,37 @@ class Receiver:
         """Slots of a worker that were emptied since the last call."""
         return self._emptied.pop(worker_id, [])
 
-    def unpack(self, parcel: Parcel, pid: int) -> Any:
-        """The batch in a parcel of the worker with process number ``pid``."""
-        memory = memoryview(b"")
+    def unpack(self, parcel: Parcel, descriptor: Callable[[], int]) -> Any:
+        """The batch in a parcel.
+
+        Args:
+            parcel: what a worker packed.
+            descriptor: gives the next of the descriptors that came from it.
+        """
+        parts: list[Any] = parcel.parts
+        for number in parcel.dropped:
+            self._maps.pop((parcel.worker_id, number), None)
         if parcel.slot is not None:
-            memory = memoryview(self._map(parcel, pid))
-        tensors = []
-        for place, fields in parcel.tensors:
-            if isinstance(place, tuple):
-                offset, size = place
-                place = memory[offset : offset + size]
-            tensors.append(_tensor_pickle.rebuild_tensor(place, *fields))
+            memory = memoryview(self._map(parcel, descriptor))
+            parts = [None if p is None else memory[p[0] : p[0] + p[1]] for p in parts]
+        count = 1 + len(parcel.tensors)
+        tensors = [
+            _tensor_pickle.rebuild_tensor(data, *fields)
+            for data, fields in zip(parts[1:count], parcel.tensors, strict=True)
+        ]
+        arrays = [bytearray(data) for data in parts[count:]]
+        batch = _Unpickler(io.BytesIO(parts[0]), tensors, arrays).load()
         if parcel.slot is not None:
             self._emptied.setdefault(parcel.worker_id, []).append(parcel.slot[0])
-        return _Unpickler(io.BytesIO(parcel.pickled), tensors).load()
+        return batch
 
-    def _map(self, parcel: Parcel, pid: int) -> mmap.mmap:
-        number, descriptor, size = parcel.slot  # type: ignore[misc]
+    def _map(self, parcel: Parcel, descriptor: Callable[[], int]) -> mmap.mmap:
+        number, size = parcel.slot  # type: ignore[misc]
         key = (parcel.worker_id, number)
         if key not in self._maps:
-            # The worker's descriptor, opened through its process: the memory has no other name.
-            with open(f"/proc/{pid}/fd/{descriptor}", "rb") as file:
-                self._maps[key] = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+            opened = descriptor()
+            try:
+                self._maps[key] = mmap.mmap(opened, size, access=mmap.ACCESS_READ)
+            finally:
+                os.close(opened)
         return self._maps[key]

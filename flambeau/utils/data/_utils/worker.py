@@ -20,9 +20,11 @@ from them: a thread has those of its ``rng``.
 from __future__ import annotations
 
 import functools
-import os
-import queue
+import gc
+import importlib.util
+import pickle
 import random
+import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -32,7 +34,7 @@ from typing import Any
 import flambeau as fb
 
 from .. import _pipes
-from . import MP_STATUS_CHECK_INTERVAL
+from .channel import WorkerEnd
 from .snapshot import Snapshots, Start
 from .transfer import Sender
 
@@ -59,9 +61,9 @@ class _RNG:
 
     @functools.cached_property
     def numpy_generator(self) -> Any:
-        import numpy as np
+        from numpy import random as module
 
-        return np.random.default_rng(_numpy_words(*self._seeds))
+        return module.default_rng(_numpy_words(module, *self._seeds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,15 @@ class _Failure:
 
     def __init__(self, error: BaseException, job: Job) -> None:
         # What ends a worker (SystemExit) must not end the program that loads.
-        self.kind = type(error) if isinstance(error, Exception) else RuntimeError
+        self.kind = (
+            next(
+                kind
+                for kind in type(error).__mro__
+                if issubclass(kind, Exception) and _is_sent(kind)
+            )
+            if isinstance(error, Exception)
+            else RuntimeError
+        )
         name = "thread" if job.method == "thread" else "process"
         self.text = (
             f"Caught {type(error).__name__} in DataLoader worker {name} {job.worker_id}.\n"
@@ -136,6 +146,15 @@ class _Failure:
         raise error
 
 
+def _is_sent(kind: type) -> bool:
+    """Whether another process knows a class by its name."""
+    try:
+        pickle.dumps(kind)
+    except Exception:
+        return False
+    return True
+
+
 class _Verbatim(str):
     """KeyError shows the repr of its argument, which would print newlines as escapes."""
 
@@ -143,21 +162,50 @@ class _Verbatim(str):
         return str(self)
 
 
-def _numpy_words(base_seed: int, worker_id: int) -> Any:
-    """A seed for NumPy: base seed plus id would overlap with its own neighbours."""
-    import numpy as np
-
+def _numpy_words(module: Any, base_seed: int, worker_id: int) -> Any:
+    """A seed for `numpy.random`: base seed plus id would overlap with its own neighbours."""
     words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    return np.random.SeedSequence(words).generate_state(4)
+    return module.SeedSequence(words).generate_state(4)
 
 
 def _seed_everything(base_seed: int, worker_id: int) -> None:
     """Seeds the global generators of a worker process."""
-    import numpy as np
-
     random.seed(base_seed + worker_id)
     fb.manual_seed(base_seed + worker_id)
-    np.random.seed(_numpy_words(base_seed, worker_id))  # noqa: NPY002 (the global one)
+    seeder = _NumpySeeder(base_seed, worker_id)
+    if "numpy.random" in sys.modules:
+        seeder.seed(sys.modules["numpy.random"])
+    else:
+        sys.meta_path.insert(0, seeder)
+
+
+class _NumpySeeder:
+    """Seeds NumPy when a worker loads it: it need not, and that takes longer than its start.
+
+    Stands among the finders of modules until then, and finds nothing itself.
+    """
+
+    def __init__(self, base_seed: int, worker_id: int) -> None:
+        self._seeds = base_seed, worker_id
+
+    def seed(self, module: Any) -> None:
+        """Seed the global generator of `numpy.random`."""
+        module.seed(_numpy_words(module, *self._seeds))
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != "numpy.random":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def then_seed(module: Any) -> None:
+                execute(module)
+                self.seed(module)
+
+            spec.loader.exec_module = then_seed  # type: ignore[method-assign]
+        return spec
 
 
 @dataclass
@@ -256,22 +304,28 @@ def _resumed(request: _Resume, job: Job, snapshots: Snapshots) -> tuple[Any, byt
     return job.make_fetcher(job.dataset), snapshot
 
 
-def worker_loop(job: Job, index_queue: Any, result_queue: Any) -> None:
-    """A worker process: serves until told to end or until the loading process is gone."""
-    parent = os.getppid()
+def worker_loop(job: Job, sock: Any, trace: int | None, others: list[Any]) -> None:
+    """A worker process: serves until told to end or until the loading process is gone.
 
-    def receive() -> Any:
-        while os.getppid() == parent:
-            try:
-                return index_queue.get(timeout=MP_STATUS_CHECK_INTERVAL)
-            except queue.Empty:
-                continue
-        return None
-
+    Args:
+        job: what to do.
+        sock: the worker's end.
+        trace: descriptor for tracebacks.
+        others: ends of the loading process, which a fork has too and must not keep open.
+    """
+    end = WorkerEnd(sock, trace)
+    end.take_signals()
+    for each in others:
+        each.close()
+    gc.freeze()  # a collection would write to each object that is shared with the parent
+    sender = Sender(job.worker_id)
     try:
-        serve(job, receive, result_queue.put, Sender(job.worker_id))
-    except KeyboardInterrupt:
-        return  # the loading process gets the same signal and reports it
+        serve(job, end.receive, lambda message: end.send(message, sender.opened()), sender)
+    except ConnectionError:
+        pass  # nobody waits for the answer any more
+    except BaseException as error:
+        end.note(error)
+        raise
 
 
 def _fetch(
