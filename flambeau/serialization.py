@@ -311,7 +311,7 @@ class _StoragePool:
         if self._file is not None and size:
             return fb.from_numpy(self._file[start : start + size])
         flat = fb.empty(size, dtype=fb.uint8)
-        self._reader.read_into(entry, lambda _: memoryview(flat.numpy()).cast("B"))
+        self._reader.read_into(entry, flat.numpy())
         return flat
 
 

@@ -48,6 +48,7 @@ extern PyMethodDef
     config_functions[];  // config.cpp: threads, default dtype, seeds, memory, autocast
 void init_config();
 extern PyMethodDef dlpack_functions[];
+extern PyMethodDef file_functions[];  // files.cpp: zip archives, checksums, pickles
 bool init_func(PyObject* module);  // func.cpp: levels of vmap
 bool init_storage(PyObject* module);
 

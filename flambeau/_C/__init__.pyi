@@ -35,8 +35,10 @@ from flambeau._C._core import _bump_version as _bump_version
 from flambeau._C._core import _call_captured as _call_captured
 from flambeau._C._core import _call_entry as _call_entry
 from flambeau._C._core import _call_strict as _call_strict
+from flambeau._C._core import _check_keys as _check_keys
 from flambeau._C._core import _code_entries as _code_entries
 from flambeau._C._core import _complex as _complex
+from flambeau._C._core import _crc32 as _crc32
 from flambeau._C._core import _current_autograd_node as _current_autograd_node
 from flambeau._C._core import _current_graph_task_id as _current_graph_task_id
 from flambeau._C._core import _current_graph_task_keep_graph as _current_graph_task_keep_graph
@@ -77,6 +79,7 @@ from flambeau._C._core import _pop_saved_tensors_hooks as _pop_saved_tensors_hoo
 from flambeau._C._core import _push_change_watch as _push_change_watch
 from flambeau._C._core import _push_saved_tensors_hooks as _push_saved_tensors_hooks
 from flambeau._C._core import _queue_callback as _queue_callback
+from flambeau._C._core import _read_range as _read_range
 from flambeau._C._core import _remove_change_watch as _remove_change_watch
 from flambeau._C._core import _reset_captures as _reset_captures
 from flambeau._C._core import _run_backward as _run_backward
@@ -96,7 +99,9 @@ from flambeau._C._core import _set_torch_function_enabled as _set_torch_function
 from flambeau._C._core import _set_tracer as _set_tracer
 from flambeau._C._core import _set_view_replay_enabled as _set_view_replay_enabled
 from flambeau._C._core import _skip_code as _skip_code
+from flambeau._C._core import _tensor_in as _tensor_in
 from flambeau._C._core import _unpack_dual as _unpack_dual
+from flambeau._C._core import _unpickle as _unpickle
 from flambeau._C._core import _vmap_add as _vmap_add
 from flambeau._C._core import _vmap_enter as _vmap_enter
 from flambeau._C._core import _vmap_info as _vmap_info
@@ -107,6 +112,7 @@ from flambeau._C._core import _vmap_remove as _vmap_remove
 from flambeau._C._core import _vmap_resume as _vmap_resume
 from flambeau._C._core import _vmap_suspend as _vmap_suspend
 from flambeau._C._core import _will_engine_execute_node as _will_engine_execute_node
+from flambeau._C._core import _zip_directory as _zip_directory
 from flambeau._C._core import as_tensor as as_tensor
 from flambeau._C._core import asarray as asarray
 from flambeau._C._core import autocast_decrement_nesting as autocast_decrement_nesting

@@ -1,8 +1,11 @@
 """The container of a saved file: a zip of uncompressed entries, each aligned to 64 bytes.
 
-Owns byte layout and its checks. Invariant of the reader: every byte range it hands out lies inside
-the file, belongs to one entry alone, and has the size the directory states, so no later step can
-read or allocate more than the file holds. It knows nothing of tensors or of what the entries mean.
+Owns byte layout and its checks; the directory is read in C++ (`csrc/files/zip.h`). Invariant of the
+reader: every byte range it hands out lies inside the file, belongs to one entry alone, and has the
+size the directory states, so no later step can read or allocate more than the file holds. It knows
+nothing of tensors or of what the entries mean.
+
+Source: PKWARE, APPNOTE 6.3.9.
 """
 
 from __future__ import annotations
@@ -11,15 +14,21 @@ import contextlib
 import io
 import os
 import struct
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO
+
+from flambeau import _C
 
 ALIGNMENT = 64
 _LOCAL = struct.Struct("<4s5H3I2H")  # a zip entry's local header
+_CENTRAL = struct.Struct("<4s6H3I5H2I")  # its record in the directory
+_END = struct.Struct("<4s4H2IH")
+_END_64 = struct.Struct("<4sQ2H2I4Q")
+_LOCATOR = struct.Struct("<4sIQI")
+_DATE = 0x21  # 1980-01-01
+_UTF8 = 0x800
+_MAX_16, _MAX_32 = (1 << 16) - 1, (1 << 32) - 1
 _PADDING_ID = 0xFBFB  # extra field that only fills up to the alignment
-_CHUNK = 1 << 20
 
 
 class ArchiveWriter:
@@ -27,69 +36,61 @@ class ArchiveWriter:
 
     def __init__(self, stream: Any) -> None:
         self._stream = _Counted(stream)
-        self._zip = zipfile.ZipFile(self._stream, "w", zipfile.ZIP_STORED, allowZip64=True)
+        self._directory: list[bytes] = []
 
     def add(self, name: str, data: Any) -> None:
         """Stores the bytes of ``data`` (anything with the buffer protocol) under ``name``."""
         view = memoryview(data).cast("B") if len(memoryview(data)) else memoryview(b"")
-        info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-        info.external_attr = 0o644 << 16
-        info.file_size = view.nbytes
-        zip64 = view.nbytes >= 1 << 31
-        # zipfile appends a field of 20 bytes of its own to the local header of large entries.
-        start = self._stream.tell() + _LOCAL.size + len(name.encode()) + 4 + (20 if zip64 else 0)
-        fill = -start % ALIGNMENT
-        info.extra = struct.pack("<HH", _PADDING_ID, fill) + bytes(fill)
-        with self._zip.open(info, "w", force_zip64=zip64) as entry:
-            for at in range(0, view.nbytes, _CHUNK):
-                entry.write(view[at : at + _CHUNK])
+        size, crc, raw = view.nbytes, _C._crc32(view, 0), name.encode()
+        if len(raw) > _MAX_16:
+            raise ValueError(f"save: a name of {len(raw)} bytes in an archive")
+        flags = 0 if raw.isascii() else _UTF8
+        header = self._stream.written
+        wide = struct.pack("<2H2Q", 1, 16, size, size) if size >= _MAX_32 else b""
+        fill = -(header + _LOCAL.size + len(raw) + len(wide) + 4) % ALIGNMENT
+        extra = wide + struct.pack("<HH", _PADDING_ID, fill) + bytes(fill)
+        version, shown = (45, _MAX_32) if wide else (20, size)
+        common = (version, flags, 0, 0, _DATE, crc, shown, shown, len(raw))
+        self._stream.write(_LOCAL.pack(b"PK\3\4", *common, len(extra)) + raw + extra)
+        self._stream.write(view)
+        values = [size, size] if wide else []
+        values += [header] if header >= _MAX_32 else []
+        more = struct.pack(f"<2H{len(values)}Q", 1, 8 * len(values), *values) if values else b""
+        where = min(header, _MAX_32)
+        record = (45 if more else 20, *common, len(more), 0, 0, 0, 0o644 << 16, where)
+        self._directory.append(_CENTRAL.pack(b"PK\1\2", *record) + raw + more)
 
     def close(self) -> None:
         """Writes the directory that makes the archive complete."""
-        self._zip.close()
+        start, directory, count = self._stream.written, b"".join(self._directory), 0
+        count, size = len(self._directory), len(directory)
+        end = b""
+        if count > _MAX_16 or size >= _MAX_32 or start >= _MAX_32:
+            at = start + size
+            end = _END_64.pack(
+                b"PK\6\6", _END_64.size - 12, 45, 45, 0, 0, count, count, size, start
+            ) + _LOCATOR.pack(b"PK\6\7", 0, at, 1)
+        count = min(count, _MAX_16)
+        sizes = (min(size, _MAX_32), min(start, _MAX_32))
+        end += _END.pack(b"PK\5\6", 0, 0, count, count, *sizes, 0)
+        self._stream.write(directory + end)
+        self._stream.flush()
 
 
-class _Counted(io.RawIOBase):
-    """A stream whose position starts at zero wherever the real one stands.
-
-    Seeking passes through where the stream can; zipfile copes with a stream that cannot.
-    """
+class _Counted:
+    """A stream, whose writes may take a part of what they are given, and how much it took."""
 
     def __init__(self, stream: Any) -> None:
-        super().__init__()
-        self._stream = stream
-        try:
-            self._start = stream.tell()
-            stream.seek(self._start)
-        except (AttributeError, OSError):
-            self._start = None
-        self._written = 0
+        self._stream, self.written = stream, 0
 
-    def tell(self) -> int:
-        return self._written if self._start is None else self._stream.tell() - self._start
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        if self._start is None:
-            raise io.UnsupportedOperation("seek")
-        if whence == 0:
-            offset += self._start
-        return self._stream.seek(offset, whence) - self._start
-
-    def seekable(self) -> bool:
-        return self._start is not None
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+    def write(self, data: Any) -> None:
+        view = memoryview(data)
         done = 0
         while done < view.nbytes:
             # Raw files may take only a part; other file-like objects may return None.
             count = self._stream.write(view[done:])
             done = view.nbytes if count is None else done + count
-        self._written += done
-        return done
+        self.written += done
 
     def flush(self) -> None:
         if hasattr(self._stream, "flush"):
@@ -100,8 +101,10 @@ class _Counted(io.RawIOBase):
 def atomic_file(path: str) -> Iterator[BinaryIO]:
     """Opens a file that takes the place of ``path`` only when the block ends without an exception.
 
-    The bytes are on the disk before the name changes hands, so that a crash leaves either the old
-    file or the new one. Devices and pipes cannot be replaced and are written to directly.
+    However the process ends, there is either the old file or the new one, whole. Where there is an
+    old one, the bytes of the new are on the disk before it goes, so that a crash of the machine
+    loses neither; else the system writes them in its own time. Devices and pipes cannot be replaced
+    and are written to directly.
     """
     path = os.path.realpath(path)
     folder = os.path.dirname(path)
@@ -115,8 +118,9 @@ def atomic_file(path: str) -> Iterator[BinaryIO]:
     try:
         with open(part, "xb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            if os.path.exists(path):
+                file.flush()
+                os.fsync(file.fileno())
         if os.path.exists(path):
             os.chmod(part, os.stat(path).st_mode & 0o7777)
         os.replace(part, path)
@@ -124,12 +128,6 @@ def atomic_file(path: str) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(part)
         raise
-    with contextlib.suppress(OSError):  # not every file system can sync a folder
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 class ArchiveReader:
@@ -140,51 +138,19 @@ class ArchiveReader:
     """
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+        self._stream = stream  # keeps the descriptor
+        self._source = _source(stream)
         try:
-            self._zip = zipfile.ZipFile(stream, "r")
-        except (zipfile.BadZipFile, struct.error, ValueError, OverflowError, EOFError) as error:
-            raise _broken(f"not a readable zip archive ({error})") from error
-        except (NotImplementedError, MemoryError, OSError) as error:
-            raise _broken(f"its zip directory cannot be read ({error})") from error
-        self._entries: dict[str, tuple[int, int, int]] = {}  # name -> (start, size, crc)
-        self._scan()
-
-    def _scan(self) -> None:
-        taken = []
-        for info in self._zip.infolist():
-            if info.filename in self._entries:
-                raise _broken(f"two entries are named {info.filename!r}")
-            if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 0x1:
-                raise _broken(f"entry {info.filename!r} is compressed or encrypted")
-            if info.file_size != info.compress_size:
-                raise _broken(f"entry {info.filename!r} states two different sizes")
-            start = self._data_start(info)
-            end = start + info.file_size
-            if end > self._zip.start_dir:
-                raise _broken(f"entry {info.filename!r} reaches beyond the end of the data")
-            taken.append((info.header_offset, end, info.filename))
-            self._entries[info.filename] = (start, info.file_size, info.CRC)
-        taken.sort()
-        for (_, end, one), (begin, _, other) in zip(taken, taken[1:], strict=False):
-            if begin < end:
-                raise _broken(f"entries {one!r} and {other!r} overlap")
-
-    def _data_start(self, info: zipfile.ZipInfo) -> int:
-        if info.header_offset < 0:
-            raise _broken(f"entry {info.filename!r} starts before the file")
-        self._stream.seek(info.header_offset)
-        raw = self._stream.read(_LOCAL.size)
-        if len(raw) != _LOCAL.size or raw[:4] != b"PK\3\4":
-            raise _broken(f"entry {info.filename!r} has no header where the directory says")
-        name_size, extra_size = _LOCAL.unpack(raw)[-2:]
-        if self._stream.read(name_size) != info.orig_filename.encode("utf-8", "surrogateescape"):
-            raise _broken(f"entry {info.filename!r} has another name in its own header")
-        return info.header_offset + _LOCAL.size + name_size + extra_size
+            self._entries: dict[str, tuple[int, int, int]] = _C._zip_directory(self._source)
+        except (RuntimeError, ValueError, MemoryError) as error:
+            raise _broken(str(error)) from error
 
     def names(self) -> list[str]:
         """All entries, in the order of the directory."""
         return list(self._entries)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
 
     def size(self, name: str) -> int:
         """Size of an entry in bytes."""
@@ -192,46 +158,38 @@ class ArchiveReader:
 
     def span(self, name: str) -> tuple[int, int]:
         """Where an entry's bytes lie: (start, size) in the stream."""
-        if name not in self._entries:
+        found = self._entries.get(name)
+        if found is None:
             raise _broken(f"entry {name!r} is missing")
-        start, size, _ = self._entries[name]
-        return start, size
+        return found[0], found[1]
 
-    def read_into(self, name: str, allocate: Callable[[int], memoryview]) -> None:
-        """Reads an entry into the memory that ``allocate(size)`` returns; checks its checksum."""
-        start, size = self.span(name)
-        view = allocate(size)
-        self._stream.seek(start)
-        crc, at = 0, 0
-        while at < size:
-            part = view[at : at + _CHUNK]
-            count = _read_into(self._stream, part)
-            if not count:
-                raise _broken(f"entry {name!r} ends after {at} of {size} bytes")
-            crc = zlib.crc32(part[:count], crc)
-            at += count
+    def read_into(self, name: str, to: Any) -> None:
+        """Reads an entry into a writable buffer of its size; checks its checksum."""
+        start, size, crc = self._entries[name]
+        try:
+            found = _C._read_range(self._source, start, to)
+        except RuntimeError as error:
+            raise _broken(f"entry {name!r}: {error}") from error
         # PyTorch writes zero where it was told to leave checksums out.
-        if self._entries[name][2] not in (crc, 0):
+        if crc not in (found, 0):
             raise _broken(f"entry {name!r} is damaged (its checksum does not match)")
 
     def read(self, name: str) -> bytes:
         """The bytes of an entry."""
-        data = bytearray()
-
-        def allocate(size: int) -> memoryview:
-            data.extend(bytes(size))
-            return memoryview(data)
-
-        self.read_into(name, allocate)
+        data = bytearray(self.span(name)[1])
+        self.read_into(name, data)
         return bytes(data)
 
 
-def _read_into(stream: Any, view: memoryview) -> int:
-    if hasattr(stream, "readinto"):
-        return stream.readinto(view) or 0
-    data = stream.read(view.nbytes)
-    view[: len(data)] = data
-    return len(data)
+def _source(stream: Any) -> Any:
+    """The descriptor of a file, or the bytes of another stream."""
+    if type(stream) in (io.BufferedReader, io.BufferedRandom) and type(stream.raw) is io.FileIO:
+        stream.flush()
+        return stream.fileno()
+    if type(stream) is io.BytesIO:
+        return stream.getvalue()
+    stream.seek(0)
+    return stream.read()
 
 
 def _broken(why: str) -> RuntimeError:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _BATCH = 1000
+_TUPLES = (pickle.EMPTY_TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 
 
@@ -42,12 +43,23 @@ class Reduced:
         self.function, self.args, self.state = function, args, state
 
 
+class Direct:
+    """Stands for an object whose parts are written at once, which is quicker.
+
+    Args:
+        write: writes them by the methods of the writer (`name`, `atom`, `add`).
+    """
+
+    def __init__(self, write: Callable[[_Writer], None]) -> None:
+        self.write = write
+
+
 def write(root: Any, special: Callable[[Any], Any], protocol: int = 2) -> bytes:
     """The pickle of an object.
 
     Args:
         root: the object.
-        special: gives a `Global`, `Persistent` or `Reduced` for an object, or None.
+        special: gives a `Global`, `Persistent`, `Reduced` or `Direct` for an object, or None.
         protocol: what the pickle states: 2 to 5.
 
     Raises:
@@ -76,8 +88,18 @@ class _Writer:
             raise TypeError(f"save: expected data{_where(path)}; {error}") from error
         return bytes(self._out + pickle.STOP)
 
+    def add(self, codes: bytes) -> None:
+        """Writes opcodes that take what stands before them."""
+        self._out += codes
+
+    def integers(self, values: tuple[int, ...]) -> None:
+        """Writes a tuple of whole numbers."""
+        count = len(values)
+        self._out += (pickle.MARK if count > 3 else b"") + b"".join(map(_int, values))
+        self._out += _TUPLES[count] if count <= 3 else pickle.TUPLE
+
     def _start(self, obj: Any, path: list[tuple[Any, Iterator[Any]]]) -> None:
-        if self._atom(obj):
+        if self.atom(obj):
             return
         known = self._memo.get(id(obj))
         if known is not None:
@@ -103,7 +125,8 @@ class _Writer:
             else pickle.LONG_BINPUT + struct.pack("<I", index)
         )
 
-    def _atom(self, obj: Any) -> bool:
+    def atom(self, obj: Any) -> bool:
+        """Writes a text or a number; False: it is neither."""
         kind = type(obj)
         if kind is str:
             known = self._memo.get(obj)
@@ -128,8 +151,11 @@ class _Writer:
     def _parts(self, obj: Any) -> Iterator[Any]:
         kind = type(obj)
         special = obj if kind in (Global, Persistent, Reduced) else self._special(obj)
-        if isinstance(special, Global):
-            self._name(special.module, special.name)
+        if isinstance(special, Direct):
+            special.write(self)
+            self._put(id(obj), obj)
+        elif isinstance(special, Global):
+            self.name(special.module, special.name)
         elif isinstance(special, Persistent):
             yield special.pid
             self._out += pickle.BINPERSID
@@ -158,7 +184,7 @@ class _Writer:
             reduce = copyreg.dispatch_table.get(kind)
             value = reduce(obj) if reduce is not None else obj.__reduce_ex__(2)
             if isinstance(value, str):
-                self._name(obj.__module__, value)
+                self.name(obj.__module__, value)
             else:
                 yield from self._reduced(obj, value)
 
@@ -191,8 +217,7 @@ class _Writer:
             self._out += pickle.POP * count if count <= 3 else pickle.POP_MARK
             self._get(known[0])
             return
-        codes = (pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3)
-        self._out += codes[count - 1] if count <= 3 else pickle.TUPLE
+        self._out += _TUPLES[count] if count <= 3 else pickle.TUPLE
         self._put(id(obj), obj)
 
     def _reduced(self, obj: Any, value: tuple[Any, ...]) -> Iterator[Any]:
@@ -241,9 +266,10 @@ class _Writer:
                 parent = getattr(parent, part)
             yield from self._reduced(obj, (getattr, (parent, last)))
         else:
-            self._name(_public_home(module, name, obj), name)
+            self.name(_public_home(module, name, obj), name)
 
-    def _name(self, module: str, name: str) -> None:
+    def name(self, module: str, name: str) -> None:
+        """Writes the name of something in a module."""
         if module.partition(".")[0] == "flambeau":
             module = "torch" + module.removeprefix("flambeau")
         if self._protocol < 3:

@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from .pickle_machine import KeyGuard
+from flambeau import _C
 
 _FACTORIES = (
     list, dict, set, frozenset, tuple, int, float, str, bool, bytes, complex, OrderedDict, Counter,
@@ -36,7 +36,7 @@ class PlainData:
 
     def __init__(self, budget: int) -> None:
         self._left = budget
-        self._keys = KeyGuard()
+        self._odd_keys = 0
         self.names: dict[str, Any] = {}
         self.calls: dict[int, Callable[..., Any]] = {}
         self.factories: list[Any] = list(_FACTORIES)
@@ -72,6 +72,9 @@ class PlainData:
         if self._left < 0:
             raise ValueError("load: the file asks for far more data than it holds")
 
+    def _check_keys(self, keys: list[Any]) -> None:
+        self._odd_keys = _C._check_keys(keys, self._odd_keys)
+
     # -- containers
 
     def _items(self, args: tuple[Any, ...], kinds: tuple[type, ...]) -> Any:
@@ -87,8 +90,7 @@ class PlainData:
     def _set(self, kind: type) -> Callable[..., Any]:
         def make(*args: Any) -> Any:
             items = self._items(args, (list, tuple, set, frozenset))
-            for item in items:
-                self._keys.check(item)
+            self._check_keys(list(items))
             return kind(items)
 
         return make
@@ -100,7 +102,7 @@ class PlainData:
                 for item in items:
                     if type(item) not in (list, tuple) or len(item) != 2:
                         raise TypeError(f"a {kind.__name__} of something that is not a pair")
-                    self._keys.check(item[0])
+                self._check_keys([item[0] for item in items])
                 items = dict(items)
             return kind(items)
 

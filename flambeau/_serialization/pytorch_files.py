@@ -161,7 +161,7 @@ class _ZipPool(_Pool):
         if self._file is not None and size and start % 16 == 0:
             return fb.from_numpy(self._file[start : start + size])
         flat = fb.empty(size, dtype=fb.uint8)
-        self._reader.read_into(name, lambda _: memoryview(flat.numpy()).cast("B"))
+        self._reader.read_into(name, flat.numpy())
         return flat
 
 

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 import flambeau as fb
+from flambeau import _C
 
-DTYPES = (
+DTYPES: list[str] = (
     "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 "
     "complex64 complex128"
 ).split()
@@ -129,46 +130,24 @@ def view_of(flat: Any, record: Record) -> Any:
     Raises:
         ValueError: the record is malformed or reaches outside the storage.
     """
-    dtype = dtype_of(record.get("dtype"))
-    size = _counts(record, "size")
-    stride = _counts(record, "stride")
-    offset = _counts({"offset": [record.get("offset")]}, "offset")[0]
+    dtype, offset = dtype_of(record.get("dtype")), record.get("offset")
+    size, stride = record.get("size"), record.get("stride")
+    if flat is not None:
+        with fb.no_grad():
+            return _C._tensor_in(flat, dtype, offset, size, stride)
+    size, stride = _counts(size, "size"), _counts(stride, "stride")
+    offset = _counts([offset], "offset")[0]
     if len(size) != len(stride):
         raise ValueError(f"load: tensor with {len(size)} sizes but {len(stride)} strides")
-    if math.prod(n for n in size if n) > _MAX_COUNT:
-        raise ValueError(f"load: a tensor of size {size} has too many elements")
+    last = sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
+    if math.prod(n for n in size if n) > _MAX_COUNT or offset + last > _MAX_COUNT // 16:
+        raise ValueError(f"load: tensor of size {size} and stride {stride} is too large")
     with fb.no_grad():
-        if flat is None:
-            last = sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
-            if offset + last > _MAX_COUNT // 16:
-                raise ValueError(f"load: tensor of size {size} and stride {stride} is too large")
-            return fb.empty_strided(size, stride, dtype=dtype, device="meta")
-        itemsize = dtype.itemsize
-        count = flat.numel() // itemsize
-        if all(size):
-            last = sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-            needed = offset + last + 1
-        else:
-            needed = offset
-        if needed > count:
-            raise ValueError(
-                f"load: tensor of size {size}, stride {stride}, offset {offset} and dtype "
-                f"{dtype_name(dtype)} needs {needed} elements of its storage, which has {count}"
-            )
-        if (
-            dtype == fb.bool
-            and flat.device.type != "meta"
-            and bool((flat[offset:needed] > 1).any())
-        ):
-            raise ValueError("load: a bool tensor holds bytes other than 0 and 1")
-        typed = flat[: count * itemsize].view(dtype)
-        # .data: the result is a tensor in its own right, not a view in autograd's eyes.
-        return typed.as_strided(size, stride, offset).data
+        return fb.empty_strided(size, stride, dtype=dtype, device="meta")
 
 
-def _counts(record: Record, name: str) -> list[int]:
-    values = record.get(name)
-    if not isinstance(values, list) or len(values) > _MAX_DIMS:
+def _counts(values: Any, name: str) -> list[int]:
+    if type(values) not in (list, tuple) or len(values) > _MAX_DIMS:
         raise ValueError(f"load: a tensor's {name} should be a list of at most {_MAX_DIMS} numbers")
     for value in values:
         if type(value) is not int or not 0 <= value <= _MAX_COUNT:

@@ -7,6 +7,7 @@ writes no bytes.
 
 from __future__ import annotations
 
+import pickle
 from collections import OrderedDict
 from typing import Any
 
@@ -14,7 +15,7 @@ import flambeau as fb
 import flambeau.storage
 
 from . import storages, torch_names
-from .pickle_writer import Global, Persistent, Reduced
+from .pickle_writer import Direct, Global, Persistent, Reduced
 
 _CLASSES = {dtype: f"{name}Storage" for name, dtype in torch_names.STORAGE_DTYPES.items()}
 
@@ -54,7 +55,7 @@ class TensorsOut:
             return Global("torch", str(obj).rpartition(".")[2])
         return None
 
-    def _tensor(self, tensor: Any) -> Reduced:
+    def _tensor(self, tensor: Any) -> Direct | Reduced:
         kind, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
         if kind is fb.nn.Parameter:
             hooks: OrderedDict[str, Any] = OrderedDict()
@@ -64,7 +65,7 @@ class TensorsOut:
             return Reduced(_function("_rebuild_parameter"), parts)
         call = self._plain(tensor)
         if kind is fb.Tensor and not state:
-            return call
+            return self._direct(call) or call
         made = Global("torch._tensor", "_rebuild_from_type_v2")
         return Reduced(made, (call.function, kind, call.args, state))
 
@@ -86,6 +87,33 @@ class TensorsOut:
         if same:
             return Reduced(_function("_rebuild_tensor_v2"), args)
         return Reduced(_function("_rebuild_tensor_v3"), (*args, tensor.dtype))
+
+    def _direct(self, call: Reduced) -> Direct | None:
+        """The same call, written at once; None: it has no storage."""
+        if not isinstance(call.args[0], Persistent):
+            return None
+        function, (storage, offset, size, stride, grad, _, *dtype) = call.function, call.args
+
+        def write(writer: Any) -> None:
+            writer.name(function.module, function.name)
+            writer.add(pickle.MARK + pickle.MARK)
+            for part in storage.pid:
+                if isinstance(part, Global):
+                    writer.name(part.module, part.name)
+                else:
+                    writer.atom(part)
+            writer.add(pickle.TUPLE + pickle.BINPERSID)
+            writer.atom(offset)
+            writer.integers(size)
+            writer.integers(stride)
+            writer.atom(grad)
+            writer.name("collections", "OrderedDict")
+            writer.add(pickle.EMPTY_TUPLE + pickle.REDUCE)
+            for d in dtype:
+                writer.name("torch", storages.dtype_name(d))
+            writer.add(pickle.TUPLE + pickle.REDUCE)
+
+        return Direct(write)
 
     def _storage(self, tensor: Any, dtype: str) -> tuple[Persistent, bool]:
         """The persistent id of a tensor's storage, and whether its class has the tensor's dtype."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import flambeau as fb
+from flambeau import _C
 
 from . import storages
 
@@ -29,6 +30,9 @@ _REFUSED = {
     "torch._utils._rebuild_nested_tensor": "a nested tensor",
     "torch._utils._rebuild_wrapper_subclass": "a tensor of a wrapper subclass",
 } | {f"torch.{name}Storage": "a quantised tensor" for name in _QUANTIZED}
+
+
+_DTYPES = frozenset(getattr(fb, name) for name in storages.DTYPES)
 
 
 class StorageType:
@@ -99,13 +103,10 @@ class TensorNames:
         raise ValueError("load: a tensor is made from a storage, not by a call of its class")
 
     def _view(self, storage: Any, dtype: Any, offset: Any, size: Any, stride: Any) -> Any:
-        record = {
-            "dtype": storages.dtype_name(dtype),
-            "offset": offset,
-            "size": _counts(size),
-            "stride": _counts(stride),
-        }
-        return storages.view_of(self._flat_of(storage), record)
+        flat = self._flat_of(storage)
+        if dtype in _DTYPES:
+            return _C._tensor_in(flat, dtype, offset, _counts(size), _counts(stride))
+        raise ValueError(f"load: unknown dtype {dtype!r}")
 
     def _tensor(self, storage: Any, offset: Any, size: Any, stride: Any) -> Any:
         return self._view(storage, _storage_dtype(storage), offset, size, stride)
@@ -170,7 +171,8 @@ class TensorNames:
 
 
 def _counts(values: Any) -> Any:
-    return list(values) if isinstance(values, (tuple, list)) else values
+    exact = type(values) in (tuple, list) or not isinstance(values, (tuple, list))
+    return values if exact else list(values)
 
 
 def _storage_dtype(storage: Any) -> Any:
