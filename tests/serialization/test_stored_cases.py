@@ -82,8 +82,13 @@ def test_a_module_has_what_pytorchs_class_keeps():
 
 
 def test_classes_have_their_public_names():
-    assert names_of(fb.nn.MultiheadAttention(4, 2))[0] == "torch.nn.modules.activation.MultiheadAttention"
-    assert names_of(fb.nn.ParameterList([fb.ones(1)])) == ["torch.nn.modules.container.ParameterList"]
+    assert (
+        names_of(fb.nn.MultiheadAttention(4, 2))[0]
+        == "torch.nn.modules.activation.MultiheadAttention"
+    )
+    assert names_of(fb.nn.ParameterList([fb.ones(1)])) == [
+        "torch.nn.modules.container.ParameterList"
+    ]
     layer = fb.nn.TransformerEncoderLayer(4, 2, 8, activation=fb.relu)
     assert "torch.relu" in names_of(layer)
     assert not any("._" in name for name in names_of(layer))
