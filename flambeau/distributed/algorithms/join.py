@@ -48,7 +48,7 @@ class Join:
     """Wait at the end of the block for processes that have more inputs: there are none.
 
     Args:
-        joinables: what takes part.
+        joinables: what takes part, in groups of one process.
         enable: whether inputs are uneven.
         throw_on_early_termination: raise where a process ends early; none can.
     """
@@ -63,6 +63,11 @@ class Join:
         if len(joinables) == 0:
             raise ValueError("The join context manager requires at least one joinable")
         self._joinables = joinables
+        size = max(getattr(j.join_process_group, "size", lambda: 1)() for j in joinables)
+        if enable and size > 1:
+            raise NotImplementedError(
+                f"Join: expected one process, got {size}; uneven inputs are not built yet"
+            )
         self._hooks = [j.join_hook(**kwargs) for j in joinables]
         self._enable = enable
 

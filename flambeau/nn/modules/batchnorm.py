@@ -248,7 +248,9 @@ class SyncBatchNorm(_BatchNorm):
         num_features, eps, momentum, affine, track_running_stats, bias: as for `BatchNorm2d`.
         process_group: the processes that take part; default: all.
 
-    With one process, or in evaluation, it is an ordinary batch normalisation.
+    With one process, or in evaluation, it is an ordinary batch normalisation. The processes'
+    batches may be of different sizes. The gradient of the input is that of the sum of all
+    processes' losses.
     """
 
     def __init__(
@@ -276,12 +278,45 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise; several training processes are not supported yet."""
-        if self.training and _world_size(self.process_group) > 1:
-            raise NotImplementedError(
-                "SyncBatchNorm: training with more than one process is not supported yet"
+        """Normalise by the mean and the variance of all processes' batches."""
+        use_batch = self.training or self.running_mean is None
+        if not use_batch or _world_size(self.process_group) == 1:
+            return super().forward(input)
+        self._check_input_dim(input)
+        return self._over_all(input, self._averaging_factor())
+
+    def _over_all(self, input: Tensor, factor: float) -> Tensor:
+        """Sums over the group, through which gradients flow, in float32 for half formats."""
+        all_reduce = _distributed().nn.all_reduce
+        half = input.dtype in (fb.float16, fb.bfloat16)
+        x = input.float() if half else input
+        dims = [d for d in range(x.dim()) if d != 1]
+        shape = [1, -1] + [1] * (x.dim() - 2)
+
+        def total(values: Tensor) -> Tensor:
+            return all_reduce(values.sum(dims), group=self.process_group)
+
+        n = x.numel() // x.shape[1]
+        count = all_reduce(fb.tensor([n], dtype=x.dtype), group=self.process_group)
+        if int(count) <= 1 and self.training:
+            raise ValueError(
+                "Expected more than 1 value per channel when training, got input size "
+                f"{input.size()}"
             )
-        return super().forward(input)
+        mean = total(x) / count
+        centred = x - mean.view(shape)
+        var = total(centred * centred) / count
+        out = centred * (var + self.eps).rsqrt().view(shape)
+        if self.training and self.running_mean is not None and self.running_var is not None:
+            with fb.no_grad():
+                unbiased = var * (count / (count - 1))
+                self.running_mean.lerp_(mean.to(self.running_mean.dtype), factor)
+                self.running_var.lerp_(unbiased.to(self.running_var.dtype), factor)
+        if self.weight is not None:
+            out = out * self.weight.view(shape)
+        if self.bias is not None:
+            out = out + self.bias.view(shape)
+        return out.to(input.dtype)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
@@ -307,11 +342,15 @@ class SyncBatchNorm(_BatchNorm):
         return converted
 
 
-def _world_size(group: Any) -> int:
+def _distributed() -> Any:
+    """The package; None in a program that never imported it, which has one process."""
     import sys
 
-    # A program that never imported `distributed` has one process.
-    distributed = sys.modules.get("flambeau.distributed")
+    return sys.modules.get("flambeau.distributed")
+
+
+def _world_size(group: Any) -> int:
+    distributed = _distributed()
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return 1
     return distributed.get_world_size(group or distributed.group.WORLD)

@@ -1,38 +1,58 @@
-"""DistributedDataParallel in a world of one: gradients need no averaging.
+"""DistributedDataParallel: a module of which each process has a copy, trained as one.
 
-Owns the wrapper's face: names in the state dict, `no_sync`, `join`. Must not know how processes
-talk; the group is `flambeau.distributed`'s.
+Owns the wrapper's face and what it does before and after a forward pass: names in the state dict,
+`no_sync`, parameters and buffers that start alike. Gradients are `_reducer`'s. Must not know how
+processes talk.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import flambeau.distributed as dist
+from flambeau import Tensor, cat, is_grad_enabled, no_grad
+from flambeau.distributed._reducer import Reducer
 from flambeau.distributed.algorithms.join import Join, Joinable, JoinHook
 from flambeau.nn.modules.module import Module
 
 __all__ = ["DistributedDataParallel"]
 
+_MB = 1024 * 1024
+_DEFAULT_CAP_MB = 25
+
 
 class DistributedDataParallel(Module, Joinable):
-    """Averages gradients over the processes of a group; of one process they are as they are.
+    """Averages gradients over the processes of a group, while backward goes on.
+
+    Every process makes it of a module with the same parameters, and takes the same steps with its
+    own part of the batch: the parameters stay the same everywhere. Those of rank 0 are sent to all
+    when it is made. Gradients travel in buckets, each as soon as the gradients in it are ready.
 
     Args:
         module: the module, with a parameter that requires a gradient.
-        device_ids: the GPU of the module: none.
-        output_device: the same.
-        dim: dimension of the batch.
-        broadcast_buffers, init_sync: whether processes start alike.
+        device_ids, output_device: the GPU of the module: none.
+        dim: dimension of the batch, kept for programs that read it.
+        broadcast_buffers: rank 0's buffers are sent to all before each forward pass.
+        init_sync: parameters are compared, and rank 0's are sent to all, when it is made.
         process_group: the group; the default one where it is None.
-        bucket_cap_mb, find_unused_parameters, check_reduction, gradient_as_bucket_view,
-            static_graph: how gradients travel; none does.
+        bucket_cap_mb: size of a bucket in MiB, 25 by default. The first is of 1 MiB.
+        find_unused_parameters: parameters that the outputs do not depend on take part with zeros;
+            the graph is searched for them in each forward pass.
+        check_reduction: ignored, as PyTorch does.
+        gradient_as_bucket_view: gradients lie in the buckets, which saves their copies.
+        static_graph: the same parameters take part in every step, equally often. Then unused ones,
+            and one parameter in several reentrant checkpoints, need no search.
+        delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh,
+            skip_all_reduce_unused_params: not built; refused.
 
     Raises:
         ValueError: no group has been made; the module has devices.
-        RuntimeError: no parameter requires a gradient.
+        RuntimeError: no parameter requires a gradient, or those of two ranks differ. In forward:
+            a parameter had no gradient in the step before. In backward: one had two.
+        DistBackendError: another process died, is late or does something else.
     """
 
     def __init__(
@@ -57,14 +77,23 @@ class DistributedDataParallel(Module, Joinable):
     ) -> None:
         super().__init__()
         dist.get_world_size(process_group)  # there is a group
-        self.process_group = process_group or dist.group.WORLD
-        if mixed_precision is not None or device_mesh is not None:
-            raise NotImplementedError(
-                "DistributedDataParallel: mixed_precision and device_mesh are not built yet"
-            )
+        refused = {
+            "delay_all_reduce_named_params": delay_all_reduce_named_params,
+            "param_to_hook_all_reduce": param_to_hook_all_reduce,
+            "mixed_precision": mixed_precision,
+            "device_mesh": device_mesh,
+            "skip_all_reduce_unused_params": skip_all_reduce_unused_params or None,
+        }
+        if given := [name for name, value in refused.items() if value is not None]:
+            raise NotImplementedError(f"DistributedDataParallel: {', '.join(given)}: not built yet")
         if device_ids or output_device is not None:
             raise ValueError(
                 f"DistributedDataParallel: expected no device_ids, got {device_ids}: no GPU"
+            )
+        cap = _DEFAULT_CAP_MB if bucket_cap_mb is None else bucket_cap_mb
+        if cap <= 0:
+            raise ValueError(
+                f"DistributedDataParallel: expected bucket_cap_mb above 0, got {bucket_cap_mb}"
             )
         if not any(p.requires_grad for p in module.parameters()):
             raise RuntimeError(
@@ -77,16 +106,85 @@ class DistributedDataParallel(Module, Joinable):
         self.broadcast_buffers = broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
-        self.static_graph = static_graph
+        self.static_graph, self.bucket_bytes_cap = static_graph, int(cap * _MB)
         self.require_backward_grad_sync = True
+        self.require_forward_param_sync = True
+        found = dist.group.WORLD if process_group is None else process_group
+        if not isinstance(found, dist.ProcessGroup):
+            raise ValueError("DistributedDataParallel: expected a group that this process is in")
+        self.process_group = found
+        ignored = getattr(module, "_ddp_params_and_buffers_to_ignore", ())
+        self.parameters_to_ignore = set(ignored)
+        if init_sync:
+            self._compare_parameters()
+            every = (*module.named_parameters(), *module.named_buffers())
+            states = [t for name, t in every if name not in self.parameters_to_ignore]
+            _send_all(states, self.process_group)
+        trained = [(n, p) for n, p in self._named_parameters() if p.requires_grad]
+        self.reducer = Reducer(
+            [p for _, p in trained],
+            [n for n, _ in trained],
+            self.process_group,
+            self.bucket_bytes_cap,
+            gradient_as_bucket_view,
+            find_unused_parameters,
+            static_graph,
+        )
+
+    def _named_parameters(self) -> list[tuple[str, Any]]:
+        named = self.module.named_parameters()
+        return [(n, p) for n, p in named if n not in self.parameters_to_ignore]
+
+    def _compare_parameters(self) -> None:
+        """All ranks' parameters have the same shapes, or all raise the same error."""
+        mine = [
+            (n, tuple(p.shape), str(p.dtype), p.requires_grad) for n, p in self._named_parameters()
+        ]
+        every: list[Any] = [None] * self.process_group.size()
+        dist.all_gather_object(every, mine, self.process_group)
+        for rank, theirs in enumerate(every):
+            if len(theirs) != len(every[0]):
+                raise RuntimeError(
+                    f"DistributedDataParallel expects same model across all ranks, but Rank 0 has "
+                    f"{len(every[0])} params, while rank {rank} has {len(theirs)}"
+                )
+            for first, other in zip(every[0], theirs, strict=True):
+                if first != other:
+                    raise RuntimeError(
+                        "DistributedDataParallel expects same model across all ranks: parameter "
+                        f"{_told(first)} of rank 0 is {_told(other)} on rank {rank}"
+                    )
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module gives."""
-        return self.module(*inputs, **kwargs)
+        reduces = is_grad_enabled() and self.require_backward_grad_sync
+        if reduces and (names := self.reducer.unfinished()):
+            raise RuntimeError(
+                "Expected to have finished reduction in the prior iteration before starting a new "
+                "one. This error indicates that your module has parameters that were not used in "
+                f"producing loss: {', '.join(names)} (rank {self.process_group.rank()}). Make sure "
+                "that all outputs of forward take part in the loss, or pass "
+                "find_unused_parameters=True, or static_graph=True where every step leaves the "
+                "same ones out."
+            )
+        if self.require_forward_param_sync and self.broadcast_buffers:
+            named = self.module.named_buffers()
+            buffers = [b for n, b in named if n not in self.parameters_to_ignore]
+            _send_all(buffers, self.process_group)
+        output = self.module(*inputs, **kwargs)
+        self.require_forward_param_sync = self.require_backward_grad_sync
+        if reduces:
+            self.reducer.arm([t for t in _tensors(output) if t.requires_grad])
+        else:
+            self.reducer.disarm()
+        return output
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Gradients of backward passes inside are not averaged."""
+        """Gradients of forward passes inside are added up and not averaged yet.
+
+        The next pass outside averages all of them.
+        """
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
         try:
@@ -101,7 +199,7 @@ class DistributedDataParallel(Module, Joinable):
         enable: bool = True,
         throw_on_early_termination: bool = False,
     ) -> Iterator[None]:
-        """Processes that run out of input wait for the others."""
+        """Processes that run out of input wait for the others: of one process alone."""
         with Join([self], enable, throw_on_early_termination):
             yield
 
@@ -120,5 +218,40 @@ class DistributedDataParallel(Module, Joinable):
         return self.process_group
 
     def register_comm_hook(self, state: Any, hook: Any) -> NoReturn:
-        """Refuse: no gradient travels."""
-        raise NotImplementedError("register_comm_hook: gradients do not travel between processes")
+        """Refuse: how gradients travel cannot be changed yet."""
+        raise NotImplementedError("register_comm_hook: not built yet")
+
+
+def _told(entry: tuple[str, Any, str, bool]) -> str:
+    name, shape, dtype, trained = entry
+    return f"{name} {list(shape)} {dtype}" + ("" if trained else " without gradient")
+
+
+def _tensors(found: Any) -> list[Tensor]:
+    """The tensors in what a module gives."""
+    if isinstance(found, Tensor):
+        return [found]
+    if isinstance(found, dict):
+        return [t for value in found.values() for t in _tensors(value)]
+    if isinstance(found, (list, tuple)):
+        return [t for value in found for t in _tensors(value)]
+    if dataclasses.is_dataclass(found) and not isinstance(found, type):
+        fields = dataclasses.fields(found)
+        return [t for field in fields for t in _tensors(getattr(found, field.name))]
+    return []
+
+
+def _send_all(tensors: Sequence[Tensor], group: Any) -> None:
+    """Give all ranks what rank 0 has, in one message for each dtype."""
+    kinds: dict[Any, list[Tensor]] = {}
+    for each in tensors:
+        kinds.setdefault(each.dtype, []).append(each)
+    with no_grad():
+        for same in kinds.values():
+            flat = cat([each.detach().reshape(-1) for each in same])
+            dist.broadcast(flat, group=group, group_src=0)
+            if group.rank() == 0:
+                continue
+            parts = flat.split([each.numel() for each in same])
+            for each, part in zip(same, parts, strict=True):
+                each.copy_(part.view(each.shape))
