@@ -11,6 +11,7 @@ Source: PKWARE, APPNOTE 6.3.9.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import os
 import struct
@@ -103,8 +104,9 @@ def atomic_file(path: str) -> Iterator[BinaryIO]:
 
     However the process ends, there is either the old file or the new one, whole. Where there is an
     old one, the bytes of the new are on the disk before it goes, so that a crash of the machine
-    loses neither; else the system writes them in its own time. Devices and pipes cannot be replaced
-    and are written to directly.
+    loses neither; else the system writes them in its own time. What a killed process left half
+    written is removed by the next save to the path. Devices and pipes cannot be replaced and are
+    written to directly.
     """
     path = os.path.realpath(path)
     folder = os.path.dirname(path)
@@ -114,9 +116,11 @@ def atomic_file(path: str) -> Iterator[BinaryIO]:
         with open(path, "wb") as file:
             yield file
         return
-    part = os.path.join(folder, f".{os.path.basename(path)[:100]}.{os.urandom(6).hex()}.part")
+    start = f".{os.path.basename(path)[:100]}."
+    _drop_abandoned(folder, start)
+    part, file = _new_part(folder, start)
     try:
-        with open(part, "xb") as file:
+        with file:
             yield file
             if os.path.exists(path):
                 file.flush()
@@ -128,6 +132,29 @@ def atomic_file(path: str) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(part)
         raise
+
+
+def _new_part(folder: str, start: str) -> tuple[str, BinaryIO]:
+    """A file to write to, which is locked as long as its writer lives."""
+    while True:
+        part = os.path.join(folder, f"{start}{os.urandom(6).hex()}.part")
+        file: Any = open(part, "xb")  # noqa: SIM115
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Another save may have seen it before it was locked.
+        if os.path.exists(part):
+            return part, file
+        file.close()
+
+
+def _drop_abandoned(folder: str, start: str) -> None:
+    """Removes parts that nobody writes to any more."""
+    with os.scandir(folder) as found:
+        parts = [e.path for e in found if e.name.startswith(start) and e.name.endswith(".part")]
+    for part in parts:
+        with contextlib.suppress(OSError), open(part, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(part)
 
 
 class ArchiveReader:

@@ -213,6 +213,28 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     assert load(path) == 1 and os.listdir(tmp_path) == ["state.pt"]
 
 
+def test_what_killed_saves_left_is_removed_by_the_next(tmp_path):
+    from flambeau._serialization import archive
+
+    path = tmp_path / "state.pt"
+    (tmp_path / ".state.pt.0123456789ab.part").write_bytes(b"half")
+    (tmp_path / ".other.pt.0123456789ab.part").write_bytes(b"half")
+    with archive.atomic_file(str(path)):  # one that is being written stays
+        save(1, path)
+        assert len([n for n in os.listdir(tmp_path) if n.startswith(".state")]) == 1
+    assert sorted(os.listdir(tmp_path)) == [".other.pt.0123456789ab.part", "state.pt"]
+
+
+def test_saves_that_are_killed_leave_one_of_both(tmp_path):
+    import random
+
+    from tools.save_kills import checkpoint, kill_one
+
+    save(checkpoint(0), tmp_path / "checkpoint.pt")
+    rng = random.Random(1)
+    assert [kill_one(tmp_path, rng, old) for old in (False, False, True)] == [""] * 3
+
+
 def test_replacing_keeps_mode_and_follows_links(tmp_path):
     path, link = tmp_path / "state.pt", tmp_path / "latest"
     save(1, path)
