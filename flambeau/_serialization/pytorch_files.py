@@ -119,7 +119,9 @@ class _Pool:
 
 def _checked_pid(pid: Any) -> tuple[torch_names.StorageType, str, str, int]:
     if type(pid) is not tuple or len(pid) not in (5, 6) or pid[0] != "storage":
-        raise ValueError(f"load: unknown persistent id {str(pid)[:80]!r}")
+        # Only what kinds it has: an object's own text is made by its class.
+        kinds = [type(part).__name__ for part in pid] if type(pid) is tuple else type(pid).__name__
+        raise ValueError(f"load: unknown persistent id of {str(kinds)[:80]}")
     kind, key, device, count = pid[1:5]
     if not isinstance(kind, torch_names.StorageType):
         raise TypeError("a storage of something that is not a storage class")
@@ -221,7 +223,9 @@ def _legacy_layout(data: Any, start: int) -> tuple[int, dict[str, tuple[int, int
     if magic != LEGACY_MAGIC or protocol != _LEGACY_PROTOCOL:
         raise pickle.UnpicklingError("load: this is not a legacy file of torch.save")
     system, at = pickle_machine.read(data, at, plain)
-    little = system.get("little_endian") is not False if type(system) is dict else True
+    if type(system) is not dict:
+        raise pickle.UnpicklingError("load: what the file says of its machine is malformed")
+    little = system.get("little_endian") is not False
     root = at
     recorder = builders.Recorder()
     _, at = pickle_machine.read(data, at, recorder)
