@@ -59,8 +59,9 @@ def _span_bytes(
     if count > 2 * tensor.numel():  # a thin view of a large storage: copying is cheaper
         tensor = tensor.contiguous()
         count, stride = tensor.numel(), tuple(tensor.stride())
-    flat = tensor.as_strided((count,), (1,))
-    return flat.view(fb.uint8).numpy(), stride
+    whole = memoryview(tensor.untyped_storage()).cast("B")
+    first = tensor.storage_offset() * tensor.element_size()
+    return whole[first : first + count * tensor.element_size()], stride
 
 
 def rebuild_tensor(

@@ -116,7 +116,7 @@ class StorageTable:
 def allocate(size: int, receive: Callable[[memoryview], None]) -> Any:
     """A new CPU tensor of ``size`` bytes, filled by ``receive``."""
     flat = fb.empty(size, dtype=fb.uint8)
-    receive(memoryview(flat.numpy()))
+    receive(memoryview(flat.untyped_storage()))
     return flat
 
 

@@ -6,6 +6,7 @@ that started them leaves them alone. It knows no order of batches, which is ``_w
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import os
 import selectors
@@ -73,8 +74,10 @@ class _MultiProcessingDataLoaderIter(_WorkersIter):
         self._finalizer = weakref.finalize(
             self, _stop_workers, self._owner_pid, self._links, self._selector, self._patience
         )
+        shared = loader._shared_lists.of(self._dataset)
         for worker_id in range(self._num_workers):
             job = self._job(loader, worker_id, "multiprocessing")
+            job.shared = shared
             # No interrupt between the start of a process and its entry in the list.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
@@ -85,6 +88,8 @@ class _MultiProcessingDataLoaderIter(_WorkersIter):
     def _start(self, context: Any, job: _worker.Job) -> None:
         link = LoaderEnd(job.worker_id)
         forks = context.get_start_method() == "fork"
+        if not forks:
+            job.dataset, job.shared = _with_shared(job.dataset, job.shared), []
         trace: Any = link.trace
         if trace is not None and not forks:
             trace = _Carried(trace)
@@ -142,6 +147,18 @@ class _MultiProcessingDataLoaderIter(_WorkersIter):
     def _late(self, owing: set[int]) -> str:
         self._patience[0] = _TERMINATE_SECONDS  # whoever is late now need not be waited for again
         return "".join(f"\n{self._links[w].what_it_does()}" for w in sorted(owing))
+
+
+def _with_shared(dataset: Any, shared: list[tuple[Any, str, Any]]) -> Any:
+    """The dataset as it is sent to a process that is not forked: its long lists go by memory."""
+    copied = dataset
+    for owner, name, items in shared:
+        if not name:
+            return items
+        if owner is dataset:
+            copied = copy.copy(dataset) if copied is dataset else copied
+            vars(copied)[name] = items
+    return copied
 
 
 class _Carried:

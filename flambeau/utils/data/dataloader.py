@@ -17,6 +17,7 @@ from ._iterators import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 from ._utils import collate as _collate
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _DatasetKind
+from ._utils.shared_list import SharedLists
 from ._utils.worker import get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -187,6 +188,7 @@ class DataLoader(Generic[_T_co]):
         self._iterator = None
         self._pass: Any = None  # the record of the last pass that began
         self._resume: dict[str, Any] | None = None
+        self._shared_lists = SharedLists()
         self.__initialized = True
         self.check_worker_number_rationality()
 

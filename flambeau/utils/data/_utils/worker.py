@@ -28,7 +28,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import flambeau as fb
@@ -224,6 +224,19 @@ class Job:
     method: str = "multiprocessing"
     snapshot_every: int = 1
     waits: bool = False  # for a _Resume before it begins
+    shared: list[tuple[Any, str, Any]] = field(default_factory=list)  # see SharedLists.of
+
+    def share(self) -> None:
+        """Put packed lists into the dataset.
+
+        The lists they stand for are not freed, as the loader, of which a fork has a copy, refers to
+        them: that would write to all of their elements.
+        """
+        for owner, name, items in self.shared:
+            if name:
+                vars(owner)[name] = items
+            else:
+                self.dataset = items
 
     @property
     def caught(self) -> type[BaseException]:
@@ -319,6 +332,7 @@ def worker_loop(job: Job, sock: Any, trace: int | None, others: list[Any]) -> No
         each.close()
     gc.freeze()  # a collection would write to each object that is shared with the parent
     sender = Sender(job.worker_id)
+    job.share()
     try:
         serve(job, end.receive, lambda message: end.send(message, sender.opened()), sender)
     except ConnectionError:
