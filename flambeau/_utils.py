@@ -1,12 +1,16 @@
 """Helpers over lists of tensors that libraries for training import by these names.
 
-Owns joining tensors into one vector and taking it apart again; knows nothing of processes or
-devices. Shapes come from the tensors that are given as a pattern, never from the vector.
+Owns joining tensors into one vector and taking it apart again, and the names by which plain pickles
+of PyTorch's tensors make them; knows nothing of processes or devices. Shapes come from the tensors
+that are given as a pattern, never from the vector.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import flambeau as torch
 from flambeau import Tensor
@@ -37,3 +41,23 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
     """
     parts = flat.split([t.numel() for t in tensors])
     return tuple(part.view(t.shape) for part, t in zip(parts, tensors, strict=True))
+
+
+def __getattr__(name: str) -> Any:
+    """`_rebuild_tensor_v2` and its like, which plain pickles of PyTorch call by these names."""
+    make = _rebuilders().get(f"torch._utils.{name}") if name.startswith("_rebuild_") else None
+    if make is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return make
+
+
+@functools.cache
+def _rebuilders() -> dict[str, Any]:
+    """Makers of tensors over storages that the pickle has made before."""
+    makers = importlib.import_module("flambeau._serialization.torch_names")
+
+    def flat_of(storage: Any) -> Tensor:
+        untyped = storage.untyped()
+        return torch.empty(0, dtype=torch.uint8).set_(untyped, 0, (untyped.nbytes(),), (1,))
+
+    return makers.TensorNames(flat_of, lambda cls: True).names
