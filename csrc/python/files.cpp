@@ -4,6 +4,7 @@
 
 #include "files/crc32.h"
 #include "files/pickle.h"
+#include "files/safetensors.h"
 #include "files/source.h"
 #include "files/zip.h"
 #include "python/argparse.h"
@@ -100,6 +101,43 @@ PyObject* crc32(PyObject*, PyObject* const* args, Py_ssize_t n) {
     const auto crc = static_cast<uint32_t>(PyLong_AsUnsignedLongMask(args[1]));
     return PyLong_FromUnsignedLong(
         unlocked([&] { return files::crc32(crc, data.data(), data.size()); }));
+  });
+}
+
+// -- safetensors
+
+PyRef text_of(const std::string& s) {
+  return checked(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "strict"));
+}
+
+// _safetensors_header(header, size): [(name, dtype, shape, start, stop)], metadata or None
+PyObject* safetensors_header(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    FB_CHECK_TYPE(n == 2, "_safetensors_header: expected 2 arguments, got ", n);
+    Buffer text(args[0], PyBUF_SIMPLE);
+    const unsigned long long size = PyLong_AsUnsignedLongLong(args[1]);
+    if (PyErr_Occurred()) throw PythonError();
+    const auto header = files::read_safetensors_header({text.data(), text.size()}, size);
+    PyRef tensors = checked(PyList_New(0));
+    for (const files::SafeTensor& t : header.tensors) {
+      PyRef shape = checked(PyTuple_New(static_cast<Py_ssize_t>(t.shape.size())));
+      for (size_t d = 0; d < t.shape.size(); ++d)
+        PyTuple_SET_ITEM(shape.get(), static_cast<Py_ssize_t>(d),
+                         checked(PyLong_FromLongLong(t.shape[d])).release());
+      PyRef name = text_of(t.name);
+      PyRef entry =
+          checked(Py_BuildValue("OsOLL", name.get(), t.dtype.c_str(), shape.get(),
+                                static_cast<long long>(t.start), static_cast<long long>(t.stop)));
+      if (PyList_Append(tensors.get(), entry.get()) < 0) throw PythonError();
+    }
+    PyRef metadata = PyRef::borrow(Py_None);
+    if (header.metadata) {
+      metadata = checked(PyDict_New());
+      for (const auto& [name, value] : *header.metadata)
+        if (PyDict_SetItem(metadata.get(), text_of(name).get(), text_of(value).get()) < 0)
+          throw PythonError();
+    }
+    return Py_BuildValue("OO", tensors.get(), metadata.get());
   });
 }
 
@@ -427,6 +465,8 @@ PyObject* unpickle(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyMethodDef file_functions[] = {
     {"_zip_directory", zip_directory, METH_O, "Entries of a zip archive: start, size, checksum."},
     {"_read_range", fast(read_range), METH_FASTCALL, "Fills a buffer; gives the checksum."},
+    {"_safetensors_header", fast(safetensors_header), METH_FASTCALL,
+     "What a header of safetensors says, checked."},
     {"_crc32", fast(crc32), METH_FASTCALL, "The checksum of zip archives."},
     {"_tensor_in", fast(tensor_in), METH_FASTCALL, "A tensor over the bytes of a file."},
     {"_check_keys", fast(check_keys), METH_FASTCALL, "Refuses keys whose hashes take long."},

@@ -113,8 +113,8 @@ def atomic_file(path: str) -> Iterator[BinaryIO]:
     if not os.path.isdir(folder):
         raise RuntimeError(f"save: Parent directory {folder} does not exist.")
     if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as file:
-            yield file
+        with open(path, "wb") as device:
+            yield device
         return
     start = f".{os.path.basename(path)[:100]}."
     _drop_abandoned(folder, start)

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "files/pickle.h"
+#include "files/safetensors.h"
 #include "files/zip.h"
 
 using namespace flambeau;
@@ -133,5 +134,12 @@ int main(int, char** argv) {
     sound += read_all(damaged(archives[draw() % archives.size()], draw)) > 0;
     read_pickle(damaged(pickles[draw() % pickles.size()], draw));
   }
+  const std::string header =
+      R"({"__metadata__":{"a":"\u00e9\n"},"x":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})";
+  if (read_safetensors_header(header, 24).tensors.size() != 1) return 3;
+  for (int k = std::atoi(argv[2]); k--;) try {
+      read_safetensors_header(damaged(header, draw), 24);
+    } catch (const Error&) {
+    }
   std::printf("%d damaged archives were read all the same\n", sound);
 }

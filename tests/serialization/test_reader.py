@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 import random
 import struct
@@ -196,6 +197,35 @@ def test_depth_and_keys_that_take_long():
     )
     with pytest.raises(pickle.UnpicklingError, match="huge or complex numbers as keys"):
         pickle_machine.read(b"}(" + many + b"u.", 0, builder)
+
+
+@pytest.mark.parametrize("ascii", [True, False])
+def test_texts_of_json(ascii):
+    rng = random.Random(0)
+    signs = 'a"\\/\b\f\n\r\t\x00\x1f\x7f é€😀\u2028'
+    for _ in range(300):
+        texts = {
+            "".join(rng.choices(signs, k=rng.randrange(9))): "".join(rng.choices(signs, k=3))
+            for _ in range(4)
+        }
+        space = rng.choice(["", " ", "\n\t\r "])
+        text = json.dumps({"__metadata__": texts}, ensure_ascii=ascii, indent=rng.choice([None, 1]))
+        found = _C._safetensors_header(f"{space}{text}{space}".encode(), 0)
+        assert found == ([], texts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "{", '{"a"', '{"a":', '{"a":1', '{"a":1,}', "{,}", "[1,]", "[1 2]", "01", "-",
+        "1.", "1e", ".5", "+1", "tru", "nul", "NaN", "Infinity", "'a'", '"a', '"\\x"', '"\\u12"',
+        '"\\ud800"', '"\\udc00"', '"\t"', '"\x00"', "1 1", "{} {}", "[" * 502 + "]" * 502,
+        "/**/1",
+    ],
+)  # fmt: skip
+def test_what_is_no_json(text):
+    with pytest.raises(ValueError, match="not valid JSON"):
+        _C._safetensors_header(text.encode(), 0)
 
 
 @pytest.mark.parametrize(
