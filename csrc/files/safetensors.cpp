@@ -64,8 +64,9 @@ SafeTensor tensor_of(const std::string& name, const Json& fields) {
   bool fits = true;
   for (int64_t n : *sizes) fits = fits && (bits == 0 || !__builtin_mul_overflow(bits, n, &bits));
   const int64_t given = stop - start;
-  FB_CHECK_VALUE(fits && given <= INT64_MAX / 8 && bits == 8 * given, shown, " of dtype ", word,
-                 " needs ", fits ? std::to_string((bits + 7) / 8) : "too many",
+  FB_CHECK_VALUE(fits && given <= INT64_MAX / 8 && bits == 8 * given, shown, " of shape ",
+                 Ints(sizes->begin(), sizes->end()), " and dtype ", word, " needs ",
+                 fits ? std::to_string((bits + 7) / 8) : "too many",
                  " bytes, its data_offsets give it ", given);
   return {name, word, *sizes, start, stop};
 }
