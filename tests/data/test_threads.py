@@ -77,8 +77,20 @@ def test_samples_are_not_copied():
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 3")
 def test_order_of_slow_and_quick_workers():
     assert lists(threads(Slow(), workers=3)) == [[i] for i in range(12)]
-    got = sum(lists(threads(Slow(), in_order=False)), [])
-    assert sorted(got) == list(range(12)) and got != sorted(got)
+
+    class Late(Slow):
+        """The first is done when the fourth, which is the other worker's second, is begun."""
+
+        begun = threading.Event()
+
+        def __getitem__(self, i):
+            if i == 3:
+                self.begun.set()
+            assert i != 0 or self.begun.wait(30)
+            return i
+
+    got = sum(lists(threads(Late(), in_order=False)), [])
+    assert sorted(got) == list(range(12)) and got.index(1) < got.index(0)
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 3")

@@ -28,6 +28,7 @@ _OF_A_PASS = frozenset(
         "_again",
         "_fast_forward_iterator",
         "_made_at",
+        "_watch",
     )
 )
 

@@ -105,6 +105,8 @@ def _hooked_generator(func: Callable[..., Any]) -> Callable[..., Any]:
         this = self._begin_pass()
         try:
             elements = func(self)
+            if "_watch" in self.__dict__:
+                elements = self._watch.timed(self, elements)
             if "_resume" in self.__dict__:
                 passed_over(self, elements, this)
             for element in elements:
@@ -130,6 +132,8 @@ def _hooked_function(func: Callable[..., Any]) -> Callable[..., Any]:
         started = time.monotonic_ns()
         iterator, this = func(self), self._begin_pass()
         this.started = started
+        if "_watch" in self.__dict__:
+            iterator = self._watch.timed(self, iterator)
         if "_resume" in self.__dict__:
             passed_over(self, iterator, this)
         return _Watched(self, iterator, this)
@@ -142,6 +146,8 @@ def watched(pipe: Any, iterator: Iterator[Any], this: _Pass) -> Iterator[Any]:
     try:
         if this.stale:
             raise pipe._invalidated()
+        if "_watch" in pipe.__dict__:
+            iterator = pipe._watch.timed(pipe, iterator)
         if "_resume" in pipe.__dict__:
             passed_over(pipe, iterator, this)
         for element in iterator:

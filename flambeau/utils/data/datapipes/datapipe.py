@@ -23,6 +23,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 _Hook = Callable[[Any], Any]
 _OF_AN_ITERATOR = (
     "_run",
+    "_watch",
     "_drawn",
     "_valid_iterator_id",
     "_snapshot_state",

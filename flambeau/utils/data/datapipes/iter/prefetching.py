@@ -29,11 +29,51 @@ __all__ = [
 _DEFAULT_TIMEOUT_SECONDS = 30 * 60
 
 
+class _Tuned:
+    """How large a buffer has to be, as the pass shows.
+
+    A buffer helps where the source is quick enough as a whole but not evenly: it is full at times
+    and empty at others. Then it is doubled. One that is never full waits for its source, however
+    large it is, and one that is never empty is large enough.
+    """
+
+    first, most = 2, 1024
+
+    def __init__(self) -> None:
+        self.size = self.first
+        self.taken = self.empty = self.doubled = 0
+        self._was_full = False
+
+    def took(self, waiting: int) -> None:
+        """Note how many elements waited when one was asked for; the first has nobody to wait."""
+        self.taken += 1
+        if waiting >= self.size:
+            self._was_full = True
+        elif waiting == 0 and self.taken > 1:
+            self.empty += 1
+            if self._was_full and self.size < self.most:
+                self.size, self._was_full = min(2 * self.size, self.most), False
+                self.doubled += 1
+
+    def __str__(self) -> str:
+        head = f"chose buffer_size={self.size}"
+        if not self.taken:
+            return f"{head} to begin with"
+        waits = f"{self.empty} of {self.taken} elements were waited for"
+        if self.doubled:
+            return f"{head}: {waits}, and it was full at other times"
+        if 2 * self.empty > self.taken:
+            return f"{head}: {waits}; the source is slower than what reads it, whatever the buffer"
+        return f"{head}: {waits}"
+
+
 class _Ahead:
     """A thread that fills a buffer of some elements, and the buffer."""
 
-    def __init__(self, source: Iterator[Any], size: int) -> None:
-        self._source, self._size = source, size
+    def __init__(self, source: Iterator[Any], size: int | _Tuned) -> None:
+        self._source = source
+        self._tuned = size if isinstance(size, _Tuned) else None
+        self._size: int = size if isinstance(size, int) else size.size
         self._buffer: deque[Any] = deque()
         self._changed = threading.Condition()
         self._stopped = self._ended = self._paused = False
@@ -67,6 +107,9 @@ class _Ahead:
         changed = self._changed
         while True:
             with changed:
+                if self._tuned is not None and not self._ended:
+                    self._tuned.took(len(self._buffer))
+                    self._size = self._tuned.size
                 while not (self._buffer or self._ended):
                     changed.wait()
                 if not self._buffer:
@@ -96,30 +139,42 @@ class PrefetcherIterDataPipe(IterDataPipe[Any]):
 
     Args:
         source_datapipe: source.
-        buffer_size: elements that may wait.
+        buffer_size: elements that may wait; "auto" finds out while reading, and `choice` says what
+            was chosen and why.
 
     Raises:
-        ValueError: `buffer_size` is not positive.
+        ValueError: `buffer_size` is neither positive nor "auto".
 
     Example:
         >>> from flambeau.utils.data.datapipes.iter import IterableWrapper
         >>> list(IterableWrapper(range(5)).prefetch(2))
         [0, 1, 2, 3, 4]
+        >>> pipe = IterableWrapper(range(5)).prefetch("auto")
+        >>> pipe.choice()
+        'chose buffer_size=2 to begin with'
     """
 
     _run: _Ahead | None = None
 
-    def __init__(self, source_datapipe: Any, buffer_size: int = 10) -> None:
+    def __init__(self, source_datapipe: Any, buffer_size: int | str = 10) -> None:
         self.source_datapipe = source_datapipe
-        if buffer_size <= 0:
-            raise ValueError("'buffer_size' is required to be a positive integer.")
+        if buffer_size == "auto":
+            self._chooses = _Tuned()
+        elif isinstance(buffer_size, str) or buffer_size <= 0:
+            raise ValueError("'buffer_size' is required to be a positive integer, or 'auto'.")
         self.buffer_size = buffer_size
+
+    def choice(self) -> str:
+        """How large the buffer is, and where "auto" chose that, why."""
+        tuned = self.__dict__.get("_chooses")
+        return f"buffer_size={self.buffer_size} was given" if tuned is None else str(tuned)
 
     def _source(self) -> Iterator[Any]:
         return iter(self.source_datapipe)
 
     def __iter__(self) -> Iterator[Any]:
-        run = self._run = _Ahead(self._source(), self.buffer_size)
+        size = self.__dict__.get("_chooses", self.buffer_size)
+        run = self._run = _Ahead(self._source(), size)
         try:
             yield from run
         finally:

@@ -1,4 +1,4 @@
-"""A picture of a graph of pipes, drawn by graphviz.
+"""A picture of a graph of pipes, drawn by graphviz or as text.
 
 Owns which pipes become boxes: children of `fork` and `demux` stand for their container unless
 asked otherwise.
@@ -33,6 +33,33 @@ def edges(dp: Any, *, debug: bool = False) -> tuple[dict[int, Any], list[tuple[i
 
     visit(dp)
     return nodes, list(pairs)
+
+
+def text(dp: Any) -> str:
+    """See `flambeau.utils.data.datapipes.utils.to_text`."""
+    nodes, pairs = edges(dp)
+    sources: dict[int, list[int]] = {key: [] for key in nodes}
+    readers: dict[int, int] = dict.fromkeys(nodes, 0)
+    for source, target in pairs:
+        sources[target].append(source)
+        readers[source] += 1
+    shared = [key for key in nodes if readers[key] > 1]
+    numbers = {key: f" #{i}" for i, key in enumerate(shared, 1)}
+    lines: list[str] = []
+    drawn: set[int] = set()
+
+    def draw(key: int, first: str, rest: str) -> None:
+        lines.append(first + short_name(nodes[key]).lstrip("_") + numbers.get(key, ""))
+        if key in drawn:
+            return
+        drawn.add(key)
+        for source in sources[key]:
+            last = source == sources[key][-1]
+            inner = rest + ("   " if last else "│  ")
+            draw(source, rest + ("└─ " if last else "├─ "), inner)
+
+    draw(next(iter(nodes)), "", "")
+    return "\n".join(lines)
 
 
 def digraph(dp: Any, *, debug: bool) -> Any:
