@@ -174,8 +174,7 @@ void Region::wait_all(uint32_t step, const Deadline& deadline, Milliseconds time
       if (word.load() != value) continue;
       check_interrupt();
       if (closing_) fail_backend(name() + ": the group was destroyed meanwhile");
-      if (std::string why = trouble(r); !why.empty() && word.load() == value)
-        fail_backend(name() + ": rank " + std::to_string(r) + " " + why);
+      if (!trouble(r).empty() && word.load() == value) fail_backend(name() + all_trouble(step));
       if (!deadline.passed()) continue;
       std::string text = name() + ": timed out after " + seconds_text(timeout);
       for (int q = r; q < size_; ++q)
@@ -188,6 +187,17 @@ void Region::wait_all(uint32_t step, const Deadline& deadline, Milliseconds time
   for (int r = 0; r < size_; ++r)
     if (line(r).state.load(std::memory_order_acquire) == RankState::GaveUp)
       fail_backend(name() + ": rank " + std::to_string(r) + " " + trouble(r));
+}
+
+// Of all that will not come to the step: the one that is waited for may have failed over another.
+std::string Region::all_trouble(uint32_t step) const {
+  std::string text;
+  for (int r = 0; r < size_; ++r) {
+    if (static_cast<int32_t>(line(r).step.load() - step) >= 0) continue;
+    if (std::string why = trouble(r); !why.empty())
+      text += (text.empty() ? ": rank " : "; rank ") + std::to_string(r) + " " + why;
+  }
+  return text;
 }
 
 void Region::ring_bell(int r) {

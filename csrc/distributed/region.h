@@ -84,6 +84,7 @@ class Region {
   // Why rank r will never come: it died, gave up or left. Empty while it may.
   std::string trouble(int r) const;
   std::string whereabouts(int r) const;
+  std::string all_trouble(uint32_t step) const;
   void close() { closing_ = true; }
   bool closing() const { return closing_; }
 

@@ -31,9 +31,11 @@ from ._group import (
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
+    split_group,
 )
 from ._messages import *  # noqa: F403
 from ._objects import *  # noqa: F403
+from ._reducer import GradBucket
 from ._store import *  # noqa: F403
 from ._work import Work
 from .constants import default_pg_timeout
@@ -41,6 +43,7 @@ from .rendezvous import register_rendezvous_handler, rendezvous
 
 __all__ = [
     "Backend",
+    "GradBucket",
     "GroupMember",
     "ProcessGroup",
     "ReduceOp",
@@ -71,6 +74,7 @@ __all__ = [
     "new_subgroups_by_enumeration",
     "register_rendezvous_handler",
     "rendezvous",
+    "split_group",
     *_collectives.__all__,
     *_messages.__all__,
     *_objects.__all__,

@@ -462,3 +462,41 @@ def new_subgroups(
         )
     parts = [ranks[i : i + group_size] for i in range(0, len(ranks), group_size)]
     return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
+
+
+def split_group(
+    parent_pg: Any = None,
+    split_ranks: Sequence[Sequence[int]] | None = None,
+    timeout: timedelta | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> Any:
+    """Cut a group in parts. All members of the group call it, and no others.
+
+    Args:
+        parent_pg: the group that is cut; None for the default one.
+        split_ranks: the parts, as lists of ranks in that group.
+
+    Returns:
+        The part with this process, or None.
+
+    Raises:
+        ValueError: a rank is in two parts or in none of the group's.
+    """
+    parent = group_of(parent_pg)
+    if parent is None:
+        raise ValueError("split_group: expected a group that this process is in")
+    if not split_ranks:
+        raise ValueError("split_ranks cannot be None or empty")
+    every = [rank for part in split_ranks for rank in part]
+    if len(set(every)) != len(every) or not all(0 <= r < parent.size() for r in every):
+        raise ValueError(
+            f"split_group: expected ranks of 0 to {parent.size() - 1}, each once, got {split_ranks}"
+        )
+    for part in split_ranks:
+        if parent.rank() in part:
+            ranks = [parent._ranks[r] for r in part]
+            return new_group(
+                ranks, timeout or parent._timeout, parent.name(), pg_options, True, group_desc
+            )
+    return None

@@ -26,12 +26,19 @@ __all__ = [
 ]
 
 
+def _over(memory: bytearray) -> Tensor:
+    """A tensor over the bytes."""
+    return fb.frombuffer(memory, dtype=fb.uint8) if memory else fb.empty(0, dtype=fb.uint8)
+
+
 def _bytes_of(obj: Any) -> Tensor:
-    return fb.frombuffer(bytearray(pickle.dumps(obj)), dtype=fb.uint8)
+    return _over(bytearray(pickle.dumps(obj)))
 
 
 def _object_of(data: Tensor) -> Any:
-    return pickle.loads(data.numpy().tobytes())
+    memory = bytearray(data.numel())
+    _over(memory).copy_(data)
+    return pickle.loads(memory)
 
 
 def _lengths(group: ProcessGroup, length: int) -> list[int]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from flambeau import Tensor, int64, no_grad, tensor, zeros
 from flambeau.autograd import Variable
+from flambeau.futures import Future
 
 from ._collectives import all_reduce, broadcast
 from ._group import ProcessGroup, ReduceOp
@@ -35,7 +36,44 @@ class Bucket:
             self.views[i] = self.buffer[at : at + n].view(params[i].shape)
             at += n
         self.pending = len(indices)
-        self.work: Work | None = None
+        self.work: Work | Future[Any] | None = None
+
+
+class GradBucket:
+    """What a communication hook is given: gradients that travel together, and their parameters."""
+
+    def __init__(self, bucket: Bucket, index: int, last: bool, params: Sequence[Tensor]) -> None:
+        self._bucket, self._index, self._last = bucket, index, last
+        self._buffer = bucket.buffer
+        self._params = [params[i] for i in bucket.indices]
+
+    def index(self) -> int:
+        """Its number in the step; the gradients of the last layers are in the first."""
+        return self._index
+
+    def buffer(self) -> Tensor:
+        """The gradients, side by side in one dimension."""
+        return self._buffer
+
+    def set_buffer(self, buffer: Tensor) -> None:
+        """Let another tensor travel, with as many elements; it may be of another dtype."""
+        if buffer.shape != self._buffer.shape:
+            raise ValueError(
+                f"set_buffer: expected {list(self._buffer.shape)}, got {list(buffer.shape)}"
+            )
+        self._buffer = buffer
+
+    def gradients(self) -> list[Tensor]:
+        """Each parameter's, as a part of the buffer."""
+        return [self._bucket.views[i] for i in self._bucket.indices]
+
+    def parameters(self) -> list[Tensor]:
+        """The parameters, in the order of their gradients."""
+        return list(self._params)
+
+    def is_last(self) -> bool:
+        """Whether it is the last of the step."""
+        return self._last
 
 
 def buckets_of(order: Iterable[int], params: Sequence[Tensor], most: int) -> list[list[int]]:
@@ -94,6 +132,7 @@ class Reducer:
         self._counts: list[int] | None = None  # static: how often each is ready in a step
         self._left: dict[int, int] = {}
         self._queued = False
+        self.hook: Callable[[GradBucket], Future[Any]] | None = None
         self._nowhere: set[int] = set()  # static: unused on all ranks
         self._first: dict[int, int] = {}
         for i, param in enumerate(self.params):
@@ -249,17 +288,22 @@ class Reducer:
             self._sent += 1
             # The last one has nothing left to overlap with.
             last = self._sent == len(self.buckets)
-            bucket.work = all_reduce(bucket.buffer, ReduceOp.AVG, self.group, async_op=not last)
+            if self.hook is None:
+                bucket.work = all_reduce(bucket.buffer, ReduceOp.AVG, self.group, async_op=not last)
+            else:
+                given = GradBucket(bucket, self._sent - 1, last, self.params)
+                bucket.work = self.hook(given)
             if last:
                 self._finish()
 
     def _finish(self) -> None:
         nowhere = self._used_nowhere()
         for bucket in self.buckets:
-            if bucket.work is not None:
-                bucket.work.wait()
-                bucket.work = None
+            value: Any = None if bucket.work is None else bucket.work.wait()
+            bucket.work = None
             with no_grad():
+                if self.hook is not None:
+                    bucket.buffer.copy_(value[0] if isinstance(value, (list, tuple)) else value)
                 for i in bucket.indices:
                     self._put(i, bucket.views[i], i in nowhere)
         if not self._first:

@@ -292,6 +292,10 @@ def groups(rank, size):
     x = torch.ones(1)
     dist.all_reduce(x, group=half)
     assert x.item() == max(size // 2, 1) and len(all_halves) == min(size, 2)
+    part = dist.split_group(split_ranks=[[r] for r in range(size)][::-1])
+    assert dist.get_process_group_ranks(part) == [rank]
+    with pytest.raises(ValueError, match="each once"):
+        dist.split_group(split_ranks=[[0], [0]])
     for refused in ([0, 0], [size]):
         with pytest.raises(ValueError):
             dist.new_group(refused)

@@ -184,6 +184,51 @@ def several_passes(rank, size):
         net(x).sum().backward()
 
 
+def hooks(rank, size):
+    """A hook's tensor takes the place of the mean; half formats round it once."""
+    from flambeau.distributed.algorithms.ddp_comm_hooks import default_hooks as given
+
+    torch.set_default_dtype(torch.float32)
+    x = torch.linspace(0.1, 1, 4) * (rank + 1)
+    mean = torch.linspace(0.1, 1, 4) * (sum(range(1, size + 1)) / size)
+    seen = []
+
+    def doubled(state, bucket):
+        seen.append((state, bucket.index(), bucket.is_last(), bucket.buffer().dtype))
+        assert [g.shape for g in bucket.gradients()] == [p.shape for p in bucket.parameters()]
+        future = torch.futures.Future()
+        future.set_result(bucket.buffer() * 2)
+        return future
+
+    for hook, expected, near in (
+        (given.allreduce_hook, mean, 1e-6),
+        (given.fp16_compress_hook, mean, 2e-3),
+        (given.bf16_compress_hook, mean, 2e-2),
+        (given.fp16_compress_wrapper(given.allreduce_hook), mean, 2e-3),
+        (given.bf16_compress_wrapper(doubled), 2 * x, 2e-2),
+    ):
+        for as_view in (False, True):
+            layers = nn.Sequential(nn.Linear(4, 1, bias=False), nn.Linear(1, 1, bias=False))
+            nn.init.ones_(layers[1].weight)
+            net = DDP(layers, gradient_as_bucket_view=as_view, bucket_cap_mb=1e-6)
+            net.register_comm_hook(None, hook)
+            for step in (1, 2):
+                net(x).backward()
+                found = layers[0].weight.grad[0]
+                if hook is not given.allreduce_hook:
+                    assert (found != expected).any()  # it has been rounded
+                if expected is mean:
+                    torch.testing.assert_close(found, step * mean, rtol=near, atol=0)
+    assert seen[:2] == [(None, 0, False, torch.bfloat16), (None, 1, True, torch.bfloat16)]
+    with pytest.raises(RuntimeError, match="can only be called once"):
+        net.register_comm_hook(None, doubled)
+    net = DDP(nn.Linear(4, 1))
+    net.register_comm_hook(None, lambda state, bucket: bucket.buffer())
+    with pytest.raises(RuntimeError, match="expected the hook to return a Future, got Tensor"):
+        net(x).backward()
+    dist.barrier()
+
+
 def compiled(rank, size):
     """Compiling the wrapped module, or the wrapper, changes nothing."""
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(rank))
@@ -230,7 +275,7 @@ def norm(rank, size):
 def everything(rank, size):
     for part in (equal, used_by_some, several_passes, norm):
         part(rank, size)
-    torch.set_default_dtype(torch.float32)
+    hooks(rank, size)
     wrong(rank, size)
 
 

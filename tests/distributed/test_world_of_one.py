@@ -129,7 +129,7 @@ def test_parallel_modules_train_as_the_module(world):
         assert torch.equal(run(x), net(x))
     with pytest.raises(RuntimeError, match="not needed when a module"):
         torch.nn.parallel.DistributedDataParallel(torch.nn.ReLU())
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(TypeError, match="must be callable"):
         wrapped.register_comm_hook(None, None)
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import flambeau.distributed as dist
 from flambeau import Tensor, cat, is_grad_enabled, no_grad
-from flambeau.distributed._reducer import Reducer
+from flambeau.distributed._reducer import GradBucket, Reducer
 from flambeau.distributed.algorithms.join import Join, Joinable, JoinHook
+from flambeau.futures import Future
 from flambeau.nn.modules.module import Module
 
 __all__ = ["DistributedDataParallel"]
@@ -217,9 +218,35 @@ class DistributedDataParallel(Module, Joinable):
         """The group."""
         return self.process_group
 
-    def register_comm_hook(self, state: Any, hook: Any) -> NoReturn:
-        """Refuse: how gradients travel cannot be changed yet."""
-        raise NotImplementedError("register_comm_hook: not built yet")
+    def register_comm_hook(self, state: Any, hook: Callable[..., Any]) -> None:
+        """Let a function average the gradients of a bucket.
+
+        Args:
+            state: given to the hook.
+            hook: hook(state, bucket) returns a Future whose value is the averaged tensor, with as
+                many elements as `bucket.buffer()`.
+
+        Raises:
+            TypeError: the hook cannot be called.
+            RuntimeError: there is one already.
+        """
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self.reducer.hook is not None:
+            raise RuntimeError(
+                "register_comm_hook or register_builtin_comm_hook can only be called once."
+            )
+
+        def run(bucket: GradBucket) -> Future[Any]:
+            future = hook(state, bucket)
+            if not isinstance(future, Future):
+                raise RuntimeError(
+                    "register_comm_hook: expected the hook to return a Future, got "
+                    f"{type(future).__name__}"
+                )
+            return future
+
+        self.reducer.hook = run
 
 
 def _told(entry: tuple[str, Any, str, bool]) -> str:
