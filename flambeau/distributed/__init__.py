@@ -39,10 +39,12 @@ from ._reducer import GradBucket
 from ._store import *  # noqa: F403
 from ._work import Work
 from .constants import default_pg_timeout
+from .device_mesh import DeviceMesh, init_device_mesh
 from .rendezvous import register_rendezvous_handler, rendezvous
 
 __all__ = [
     "Backend",
+    "DeviceMesh",
     "GradBucket",
     "GroupMember",
     "ProcessGroup",
@@ -59,6 +61,7 @@ __all__ = [
     "get_rank",
     "get_world_size",
     "group",
+    "init_device_mesh",
     "init_process_group",
     "is_available",
     "is_backend_available",

@@ -46,7 +46,8 @@ class DistributedDataParallel(Module, Joinable):
         gradient_as_bucket_view: gradients lie in the buckets, which saves their copies.
         static_graph: the same parameters take part in every step, equally often. Then unused ones,
             and one parameter in several reentrant checkpoints, need no search.
-        delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh,
+        device_mesh: a mesh of one dimension, whose group is meant.
+        delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision,
             skip_all_reduce_unused_params: not built; refused.
 
     Raises:
@@ -77,12 +78,17 @@ class DistributedDataParallel(Module, Joinable):
         skip_all_reduce_unused_params: bool = False,
     ) -> None:
         super().__init__()
+        if device_mesh is not None:
+            if process_group is not None:
+                raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+            if device_mesh.ndim != 1:
+                raise RuntimeError(f"Only 1D device mesh is supported, but got {device_mesh.ndim}")
+            process_group = device_mesh.get_group()
         dist.get_world_size(process_group)  # there is a group
         refused = {
             "delay_all_reduce_named_params": delay_all_reduce_named_params,
             "param_to_hook_all_reduce": param_to_hook_all_reduce,
             "mixed_precision": mixed_precision,
-            "device_mesh": device_mesh,
             "skip_all_reduce_unused_params": skip_all_reduce_unused_params or None,
         }
         if given := [name for name, value in refused.items() if value is not None]:
