@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace flambeau::distributed {
@@ -96,15 +97,16 @@ std::unique_ptr<TcpStore> TcpStore::clone() const {
   o.is_master = o.multi_tenant = false;
   o.listen_fd = -1;
   o.world_size = -1;
-  o.timeout = timeout_;
   if (server_) o.host = "127.0.0.1";
-  return std::make_unique<TcpStore>(std::move(o));
+  auto copy = std::make_unique<TcpStore>(std::move(o));
+  copy->set_timeout(timeout_);
+  return copy;
 }
 
 Message TcpStore::ask(const Message& request, Milliseconds timeout) {
   std::string bytes = encode(request);
   std::lock_guard lock(mutex_);
-  if (!socket_ || owner_ != ::getpid()) connect(timeout_);
+  if (!socket_ || owner_ != ::getpid()) connect(std::max(timeout_, options_.timeout));
   // Put back only after a whole exchange: what throws below leaves a connection not to be used.
   Socket s = std::move(socket_);
   socket_ = Socket();

@@ -234,10 +234,10 @@ def test_a_forked_child_has_a_connection_of_its_own():
 
 def test_workers_are_waited_for():
     with pytest.raises(
-        dist.DistStoreError, match=r"Timed out after 30 ms waiting for clients. 1/2 clients joined"
+        dist.DistStoreError, match=r"Timed out after 2 s waiting for clients. 1/2 clients joined"
     ):
-        server(world_size=2, timeout=SOON)
-    store = server(world_size=2, timeout=SOON, wait_for_workers=False)
+        server(world_size=2, timeout=timedelta(seconds=2))
+    store = server(world_size=2, wait_for_workers=False)
     assert store.num_keys() == 1
     dist.TCPStore("localhost", store.port, 2)
     assert store.get("init/") == b"2"

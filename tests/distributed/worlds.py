@@ -65,8 +65,11 @@ def main(module, function):
     import flambeau as torch
 
     dist = torch.distributed
-    seconds = float(os.environ.get("GROUP_SECONDS", "30"))
-    dist.init_process_group(os.environ.get("ENGINE"), timeout=timedelta(seconds=seconds))
+    dist.init_process_group(timeout=timedelta(seconds=60))
+    dist.barrier()  # starting takes a while on a busy machine
+    dist.barrier()
+    if seconds := os.environ.get("GROUP_SECONDS"):
+        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=float(seconds)))
     found = importlib.import_module(f"tests.distributed.{module}")
     getattr(found, function)(dist.get_rank(), dist.get_world_size())
     dist.destroy_process_group()
