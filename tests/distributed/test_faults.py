@@ -147,6 +147,8 @@ def left(rank, size):
 
 def interrupted(rank, size):
     """Ctrl-C ends a wait."""
+    # A shell lets its background jobs ignore it, and those what they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if rank == 0:
         threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,)).start()
         with pytest.raises(KeyboardInterrupt):

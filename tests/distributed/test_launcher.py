@@ -25,7 +25,12 @@ def begin(folder, code, *options, arguments=()):
     script.write_text(SAY + code)
     pipe = subprocess.PIPE
     command = [*COMMAND, *options, str(script), *arguments]
-    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
+    # A shell lets its background jobs ignore SIGINT, and those what they start.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def launch(folder, code, *options, arguments=()):
