@@ -37,7 +37,6 @@ def run_compiled(
     graph: Graph, example_inputs: Any, options: Mapping[str, bool] | None = None
 ) -> Callable[..., tuple[Any, ...]]:
     """'inductor': the same graphs in native code; `options` as `_inductor.config` has them."""
-    from flambeau._compiler import tuned
     from flambeau._inductor import config
 
     chosen = {name: config.value(name) for name in config.DEFAULTS} | dict(options or {})
@@ -47,6 +46,8 @@ def run_compiled(
         log("graph_code", f"graph for the native back end\n{graph}") if traced else None
         candidates: tuple[Settings, ...] = (settings,)
         if chosen["max_autotune"]:
+            from flambeau._compiler import tuned
+
             candidates = tuned.CANDIDATES
         if chosen["shape_padding"]:
             candidates += tuple(replace(c, padding=True) for c in candidates)
