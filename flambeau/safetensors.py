@@ -30,14 +30,14 @@ __all__ = [
     "save_model",
 ]
 
-#: the format's names of our dtypes
+#: the format's names of our dtypes, in the order in which files have them, last first
 _NAMES = {
     fb.bool: "BOOL", fb.uint8: "U8", fb.int8: "I8", fb.int16: "I16", fb.uint16: "U16",
     fb.float16: "F16", fb.bfloat16: "BF16", fb.int32: "I32", fb.uint32: "U32", fb.float32: "F32",
     fb.complex64: "C64", fb.float64: "F64", fb.int64: "I64", fb.uint64: "U64",
 }  # fmt: skip
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
-_ORDER = {name: -place for place, name in enumerate(header.BITS)}
+_ORDER = {name: -place for place, name in enumerate(_NAMES.values())}
 _BACKENDS = ("mmap", "pread")
 _FRAMEWORKS = ("pt", "torch", "pytorch", "flambeau")
 _SMALL_ENDIAN = sys.byteorder == "little"

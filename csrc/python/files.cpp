@@ -174,14 +174,12 @@ int64_t reach(int64_t offset, const Ints& size, const Ints& stride) {
   return last == INT64_MAX ? -1 : last + 1;
 }
 
-// _tensor_in(flat, dtype, offset, size, stride): a tensor in its own right over the bytes of flat
+// _tensor_in(flat, dtype, offset, size, stride): a tensor in its own right over the bytes of flat;
+// None: on the meta device
 PyObject* tensor_in(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
-    FB_CHECK_TYPE(n == 5 && is_tensor(args[0]), "_tensor_in: expected a tensor and 4 more, got ",
-                  n);
-    const Tensor& flat = unwrap(args[0]);
-    FB_CHECK_TYPE(flat.dtype() == DType::UInt8 && flat.dim() == 1 && flat.is_contiguous(),
-                  "_tensor_in: expected flat bytes");
+    FB_CHECK_TYPE(n == 5 && (args[0] == Py_None || is_tensor(args[0])),
+                  "_tensor_in: expected a tensor and 4 more, got ", n);
     const DType dtype = to_dtype(args[1]);
     int overflow = PyLong_CheckExact(args[2]) ? 0 : 1;
     const int64_t offset = overflow ? -1 : PyLong_AsLongLongAndOverflow(args[2], &overflow);
@@ -195,6 +193,15 @@ PyObject* tensor_in(PyObject*, PyObject* const* args, Py_ssize_t n) {
       FB_CHECK_VALUE(
           s == 0 || (!__builtin_mul_overflow(elements, s, &elements) && elements <= INT64_MAX / 16),
           "load: a tensor of size ", size, " has too many elements");
+    if (args[0] == Py_None) {  // without data
+      const int64_t last = reach(offset, size, stride);
+      FB_CHECK_VALUE(last >= 0 && last <= INT64_MAX / 16, "load: tensor of size ", size,
+                     " and stride ", stride, " is too large");
+      return wrap(empty_strided(size, stride, dtype, Device{DeviceType::Meta}));
+    }
+    const Tensor& flat = unwrap(args[0]);
+    FB_CHECK_TYPE(flat.dtype() == DType::UInt8 && flat.dim() == 1 && flat.is_contiguous(),
+                  "_tensor_in: expected flat bytes");
     const int64_t width = itemsize(dtype), count = flat.numel() / width,
                   needed = reach(offset, size, stride), start = flat.offset();
     FB_CHECK_VALUE(needed >= 0 && needed <= count, "load: tensor of size ", size, ", stride ",

@@ -140,8 +140,8 @@ def _new_part(folder: str, start: str) -> tuple[str, BinaryIO]:
         part = os.path.join(folder, f"{start}{os.urandom(6).hex()}.part")
         file: Any = open(part, "xb")  # noqa: SIM115
         with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Another save may have seen it before it was locked.
+            fcntl.flock(file, fcntl.LOCK_EX)  # waits for a save that takes it for abandoned
+        # Which has removed it then.
         if os.path.exists(part):
             return part, file
         file.close()
@@ -175,9 +175,6 @@ class ArchiveReader:
     def names(self) -> list[str]:
         """All entries, in the order of the directory."""
         return list(self._entries)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._entries
 
     def size(self, name: str) -> int:
         """Size of an entry in bytes."""

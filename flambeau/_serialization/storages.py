@@ -7,7 +7,6 @@ tree.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -19,8 +18,6 @@ DTYPES: list[str] = (
     "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 "
     "complex64 complex128"
 ).split()
-_MAX_DIMS = 64
-_MAX_COUNT = (1 << 63) - 1
 
 Record = dict[str, Any]
 
@@ -130,28 +127,5 @@ def view_of(flat: Any, record: Record) -> Any:
     Raises:
         ValueError: the record is malformed or reaches outside the storage.
     """
-    dtype, offset = dtype_of(record.get("dtype")), record.get("offset")
-    size, stride = record.get("size"), record.get("stride")
-    if flat is not None:
-        with fb.no_grad():
-            return _C._tensor_in(flat, dtype, offset, size, stride)
-    size, stride = _counts(size, "size"), _counts(stride, "stride")
-    offset = _counts([offset], "offset")[0]
-    if len(size) != len(stride):
-        raise ValueError(f"load: tensor with {len(size)} sizes but {len(stride)} strides")
-    last = sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
-    if math.prod(n for n in size if n) > _MAX_COUNT or offset + last > _MAX_COUNT // 16:
-        raise ValueError(f"load: tensor of size {size} and stride {stride} is too large")
-    with fb.no_grad():
-        return fb.empty_strided(size, stride, dtype=dtype, device="meta")
-
-
-def _counts(values: Any, name: str) -> list[int]:
-    if type(values) not in (list, tuple) or len(values) > _MAX_DIMS:
-        raise ValueError(f"load: a tensor's {name} should be a list of at most {_MAX_DIMS} numbers")
-    for value in values:
-        if type(value) is not int or not 0 <= value <= _MAX_COUNT:
-            raise ValueError(
-                f"load: a tensor's {name} should hold numbers from 0 to 2**63 - 1, got {value!r}"
-            )
-    return values
+    place = (record.get("offset"), record.get("size"), record.get("stride"))
+    return _C._tensor_in(flat, dtype_of(record.get("dtype")), *place)

@@ -103,7 +103,9 @@ class TensorNames:
         raise ValueError("load: a tensor is made from a storage, not by a call of its class")
 
     def _view(self, storage: Any, dtype: Any, offset: Any, size: Any, stride: Any) -> Any:
-        flat = self._flat_of(storage)
+        return self._made(self._flat_of(storage), dtype, offset, size, stride)
+
+    def _made(self, flat: Any, dtype: Any, offset: Any, size: Any, stride: Any) -> Any:
         if dtype in _DTYPES:
             return _C._tensor_in(flat, dtype, offset, _counts(size), _counts(stride))
         raise ValueError(f"load: unknown dtype {dtype!r}")
@@ -144,13 +146,7 @@ class TensorNames:
         return _with_state(self._parameter(data, grad, hooks), state)
 
     def _meta(self, dtype: Any, size: Any, stride: Any, grad: Any) -> Any:
-        record = {
-            "dtype": storages.dtype_name(dtype),
-            "offset": 0,
-            "size": _counts(size),
-            "stride": _counts(stride),
-        }
-        return _with_grad(storages.view_of(None, record), grad)
+        return _with_grad(self._made(None, dtype, 0, size, stride), grad)
 
     def _device_numpy(self, array: Any, dtype: Any, device: Any, grad: Any) -> Any:
         return self._device_cpu(fb.from_numpy(array), dtype, "cpu", grad)
