@@ -1,5 +1,5 @@
-"""Every way in to `import torch` of docs/as_torch.md, from an installed package; run by
-scripts/wheel.sh in an empty environment.
+"""Every way in to `import torch` of docs/as_torch.md, and those of docs/distributed.md, from an
+installed package; run by scripts/wheel.sh in an empty environment.
 
 A script, not tests: nothing but the package and what it requires is there. It changes the
 environment it runs in (`enable`) and puts it back.
@@ -150,6 +150,22 @@ def modules() -> None:
     assert int(python("-c", program)) == int(launched("-c", program)) > 100
 
 
+def processes(folder: pathlib.Path) -> None:
+    """`torchrun` and `python -m flambeau.distributed.run`, the ways in of docs/distributed.md."""
+    script = folder / "rank.py"
+    script.write_text(
+        "import flambeau as torch, flambeau.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "x = torch.ones(1) * (dist.get_rank() + 1); dist.all_reduce(x)\n"
+        "if dist.get_rank() == 0: print('sum', x.item())\n"
+        "dist.destroy_process_group()\n"
+    )
+    options = ("--standalone", "--nproc-per-node=2", script)
+    assert python("-m", "flambeau.distributed.run", *options) == "sum 3.0"
+    torchrun = pathlib.Path(sys.executable).with_name("torchrun")
+    assert python(torchrun, *options) == "sum 3.0"
+
+
 def main() -> None:
     """Try them all, away from any checkout."""
     with tempfile.TemporaryDirectory() as name:
@@ -163,6 +179,7 @@ def main() -> None:
         children(folder)
         whole_environment(folder)
         modules()
+        processes(folder)
         os.chdir("/")
     print("installed package: every way in works")
 
