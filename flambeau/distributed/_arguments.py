@@ -86,11 +86,18 @@ def root(op: str, name: str, group: ProcessGroup, rank: int | None, group_rank: 
 
 
 def reduces(op: str, how: Any) -> int:
-    """The number of an operator."""
+    """The number of an operator.
+
+    Raises:
+        TypeError: it is none.
+        RuntimeError: it is PREMUL_SUM, which belongs to NCCL.
+    """
     if not isinstance(how, ReduceOp):
         raise TypeError(f"{op}: expected a ReduceOp, got {type(how).__name__}")
     if how is ReduceOp.PREMUL_SUM:
-        raise NotImplementedError(f"{op}: ReduceOp.PREMUL_SUM is not built yet")
+        raise RuntimeError(
+            f"Cannot use ReduceOp.PREMUL_SUM with Gloo: {op} has no factor; multiply before it"
+        )
     return how.value
 
 

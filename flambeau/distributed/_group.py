@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from flambeau import Tensor
 from flambeau._C import _distributed as _core
 
 from ._store import HashStore, PrefixStore, milliseconds
@@ -76,6 +77,16 @@ class ReduceOp(enum.Enum):
 
 
 ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
+
+
+def _make_nccl_premul_sum(factor: Any) -> ReduceOp:
+    """An operator of NCCL, which the engines here refuse, as PyTorch's Gloo does."""
+    if not isinstance(factor, (float, Tensor)):
+        raise TypeError(
+            f"_make_nccl_premul_sum: expected factor to be float or Tensor, got "
+            f"{type(factor).__name__}"
+        )
+    return ReduceOp.PREMUL_SUM
 
 
 class ProcessGroup:

@@ -133,6 +133,7 @@ class Reducer:
         self._left: dict[int, int] = {}
         self._queued = False
         self.hook: Callable[[GradBucket], Future[Any]] | None = None
+        self.divisor: int | None = None  # of sums of gradients; None: the number of processes
         self._nowhere: set[int] = set()  # static: unused on all ranks
         self._first: dict[int, int] = {}
         for i, param in enumerate(self.params):
@@ -286,15 +287,32 @@ class Reducer:
         while self._sent < len(self.buckets) and self.buckets[self._sent].pending == 0:
             bucket = self.buckets[self._sent]
             self._sent += 1
-            # The last one has nothing left to overlap with.
-            last = self._sent == len(self.buckets)
-            if self.hook is None:
-                bucket.work = all_reduce(bucket.buffer, ReduceOp.AVG, self.group, async_op=not last)
-            else:
-                given = GradBucket(bucket, self._sent - 1, last, self.params)
-                bucket.work = self.hook(given)
-            if last:
+            bucket.work = self._start(bucket, self._sent - 1)
+            if self._sent == len(self.buckets):
                 self._finish()
+
+    def _start(self, bucket: Bucket, index: int) -> Work | Future[Any] | None:
+        last = index + 1 == len(self.buckets)
+        if self.hook is not None:
+            return self.hook(GradBucket(bucket, index, last, self.params))
+        # The last one has nothing left to overlap with.
+        how = ReduceOp.AVG if self.divisor is None else ReduceOp.SUM
+        return all_reduce(bucket.buffer, how, self.group, async_op=not last)
+
+    def shadow(self) -> None:
+        """Take part in a step of the others with zeros; no gradient here changes."""
+        if not self._rebuilt and len(self._first) == len(self.params):
+            self._rebuild()
+        self._reset()
+        works = []
+        for index, bucket in enumerate(self.buckets):
+            works.append(self._start(Bucket(bucket.indices, self.params), index))
+        self._used_nowhere()
+        for work in works:
+            if work is not None:
+                work.wait()
+        if not self._first:  # as in `_finish`: all cut buckets once more before the next step
+            self._first = {i: n for n, i in enumerate(reversed(range(len(self.params))))}
 
     def _finish(self) -> None:
         nowhere = self._used_nowhere()
@@ -304,6 +322,8 @@ class Reducer:
             with no_grad():
                 if self.hook is not None:
                     bucket.buffer.copy_(value[0] if isinstance(value, (list, tuple)) else value)
+                elif self.divisor is not None:
+                    bucket.buffer.div_(self.divisor)
                 for i in bucket.indices:
                     self._put(i, bucket.views[i], i in nowhere)
         if not self._first:

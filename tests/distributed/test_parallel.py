@@ -149,9 +149,6 @@ def wrong(rank, size):
         DDP(layers)
     with pytest.raises(RuntimeError, match="Rank 0 has 2 params, while rank 1 has 1"):
         DDP(nn.Linear(2, 2, bias=rank != 1))
-    with pytest.raises(NotImplementedError, match="uneven inputs are not built yet"):
-        with DDP(nn.Linear(2, 2)).join():
-            pass
     with pytest.raises(ValueError, match="bucket_cap_mb above 0"):
         DDP(nn.Linear(2, 2), bucket_cap_mb=0)
     with pytest.raises(NotImplementedError, match="mixed_precision: not built yet"):

@@ -60,6 +60,10 @@ def test_reductions_of_one_are_the_value(world, op):
     assert out.tolist() == [1, -2]
     with pytest.raises(TypeError, match="expected a ReduceOp, got str"):
         dist.all_reduce(x, op)
+    with pytest.raises(RuntimeError, match="Cannot use ReduceOp.PREMUL_SUM with Gloo: reduce has"):
+        dist.reduce(x, 0, dist._make_nccl_premul_sum(2.0))
+    with pytest.raises(TypeError, match="expected factor to be float or Tensor, got int"):
+        dist._make_nccl_premul_sum(2)
 
 
 def test_gathering_and_scattering_copy(world):
@@ -147,7 +151,7 @@ def test_batch_norm_and_samplers_know_of_it(world):
     assert list(sampler) == [0, 1, 2, 3]
 
 
-def test_join_tells_its_hooks():
+def test_join_tells_its_hooks(world):
     from flambeau.distributed.algorithms.join import Join, Joinable, JoinHook
 
     seen = []
@@ -157,19 +161,41 @@ def test_join_tells_its_hooks():
             seen.append(is_last_joiner)
 
     class Part(Joinable):
-        join_device = join_process_group = None
+        join_device = torch.device("cpu")
+        join_process_group = world
 
         def __init__(self):
             super().__init__()
 
         def join_hook(self, **kwargs):
+            seen.append(kwargs)
             return Hook()
 
-    with Join([Part()]):
-        Join.notify_join_context(None)
-    assert seen == [True]
+    class Late(Part):
+        def __init__(self):
+            pass
+
+    parts = [Part(), Part()]
+    assert Join.notify_join_context(parts[0]) is None
+    with Join(parts, factor=2):
+        work = Join.notify_join_context(parts[0])
+        assert work.wait() and work.result()[0].item() == 1
+        assert Join.notify_join_context(parts[1]) is None
+    assert seen == [{"factor": 2}] * 2 + [True] * 2
+    assert Join.notify_join_context(parts[0]) is None  # outside again
+    with Join(parts, enable=False):
+        assert Join.notify_join_context(parts[0]) is None
+    with pytest.raises(KeyError), Join(parts):
+        raise KeyError  # its own error, and no waiting
+    assert Join.notify_join_context(parts[0]) is None
+    assert seen[4:] == [{}] * 4
+    with pytest.raises(AssertionError, match="constructor calls the ``Joinable`` constructor"):
+        Join.notify_join_context(Late())
     with pytest.raises(ValueError, match="at least one joinable"):
         Join([])
+    parts[1].join_process_group = dist.new_group([0])
+    with pytest.raises(ValueError, match="multiple process groups"):
+        Join(parts)
 
 
 def test_placements_are_compared_by_value():

@@ -1,4 +1,4 @@
-"""Training with uneven inputs, for a world of one, and hooks that average gradients."""
+"""Training with uneven inputs, and hooks that average gradients."""
 
 from __future__ import annotations
 

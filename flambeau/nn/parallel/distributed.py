@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import flambeau.distributed as dist
-from flambeau import Tensor, cat, is_grad_enabled, no_grad
+from flambeau import Tensor, cat, int64, is_grad_enabled, no_grad, tensor
 from flambeau.distributed._reducer import GradBucket, Reducer
 from flambeau.distributed.algorithms.join import Join, Joinable, JoinHook
 from flambeau.futures import Future
@@ -78,6 +78,7 @@ class DistributedDataParallel(Module, Joinable):
         skip_all_reduce_unused_params: bool = False,
     ) -> None:
         super().__init__()
+        Joinable.__init__(self)
         if device_mesh is not None:
             if process_group is not None:
                 raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
@@ -116,6 +117,7 @@ class DistributedDataParallel(Module, Joinable):
         self.static_graph, self.bucket_bytes_cap = static_graph, int(cap * _MB)
         self.require_backward_grad_sync = True
         self.require_forward_param_sync = True
+        self._divide_by_initial_world_size = True
         found = dist.group.WORLD if process_group is None else process_group
         if not isinstance(found, dist.ProcessGroup):
             raise ValueError("DistributedDataParallel: expected a group that this process is in")
@@ -124,9 +126,7 @@ class DistributedDataParallel(Module, Joinable):
         self.parameters_to_ignore = set(ignored)
         if init_sync:
             self._compare_parameters()
-            every = (*module.named_parameters(), *module.named_buffers())
-            states = [t for name, t in every if name not in self.parameters_to_ignore]
-            _send_all(states, self.process_group)
+            _send_all(self._states(), self.process_group)
         trained = [(n, p) for n, p in self._named_parameters() if p.requires_grad]
         self.reducer = Reducer(
             [p for _, p in trained],
@@ -141,6 +141,10 @@ class DistributedDataParallel(Module, Joinable):
     def _named_parameters(self) -> list[tuple[str, Any]]:
         named = self.module.named_parameters()
         return [(n, p) for n, p in named if n not in self.parameters_to_ignore]
+
+    def _states(self) -> list[Any]:
+        every = (*self.module.named_parameters(), *self.module.named_buffers())
+        return [t for name, t in every if name not in self.parameters_to_ignore]
 
     def _compare_parameters(self) -> None:
         """All ranks' parameters have the same shapes, or all raise the same error."""
@@ -174,10 +178,14 @@ class DistributedDataParallel(Module, Joinable):
                 "find_unused_parameters=True, or static_graph=True where every step leaves the "
                 "same ones out."
             )
-        if self.require_forward_param_sync and self.broadcast_buffers:
-            named = self.module.named_buffers()
-            buffers = [b for n, b in named if n not in self.parameters_to_ignore]
-            _send_all(buffers, self.process_group)
+        joins = self._join_config.enable
+        Join.notify_join_context(self)
+        self._send_buffers(takes_step=True)
+        if joins:
+            count = self._tell(1, int(self.require_backward_grad_sync), int(reduces))[0]
+            self.reducer.divisor = None if self._divide_by_initial_world_size else count
+        else:
+            self.reducer.divisor = None
         output = self.module(*inputs, **kwargs)
         self.require_forward_param_sync = self.require_backward_grad_sync
         if reduces:
@@ -199,6 +207,31 @@ class DistributedDataParallel(Module, Joinable):
         finally:
             self.require_backward_grad_sync = before
 
+    def _tell(self, steps: int, syncs: int, reduces: int) -> list[int]:
+        """In a `join`: how many take this step, send buffers before the next, and gradients."""
+        counts = tensor([steps, syncs, reduces], dtype=int64)
+        dist.all_reduce(counts, group=self.process_group)
+        return [int(n) for n in counts.tolist()]
+
+    def _one_of(self, candidate: bool) -> int:
+        """The last rank that is a candidate."""
+        rank = tensor([self.process_group.rank() if candidate else -1], dtype=int64)
+        dist.all_reduce(rank, dist.ReduceOp.MAX, self.process_group)
+        return int(rank.item())
+
+    def _send_buffers(self, takes_step: bool) -> None:
+        """Give all processes the buffers of rank 0; in a `join` of one that takes a step."""
+        if not self.require_forward_param_sync or not self.broadcast_buffers:
+            return
+        named = self.module.named_buffers()
+        buffers = [b for n, b in named if n not in self.parameters_to_ignore]
+        if not buffers:
+            return
+        source = 0
+        if self._join_config.enable:
+            source = self._one_of(takes_step)
+        _send_all(buffers, self.process_group, source)
+
     @contextlib.contextmanager
     def join(
         self,
@@ -206,13 +239,38 @@ class DistributedDataParallel(Module, Joinable):
         enable: bool = True,
         throw_on_early_termination: bool = False,
     ) -> Iterator[None]:
-        """Processes that run out of input wait for the others: of one process alone."""
-        with Join([self], enable, throw_on_early_termination):
+        """A block for inputs of which some processes have more than others.
+
+        A process that has no input left gives zeros to the steps of the others; when all have
+        ended, all get the parameters and buffers of one that took the most steps. Steps are of one
+        forward pass and one backward pass each.
+
+        Args:
+            divide_by_initial_world_size: gradients are divided by the number of all processes;
+                otherwise by that of those that take the step. A communication hook divides itself.
+            enable: without it nothing is done: inputs are known to be even.
+            throw_on_early_termination: all raise as soon as one has no input left.
+
+        Raises:
+            RuntimeError: a process has no input left, with `throw_on_early_termination`.
+            DistBackendError: the module calls collectives itself, as `SyncBatchNorm` does, which a
+                process without input does not.
+        """
+        with Join(
+            [self],
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
+        ):
             yield
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Nothing to do."""
-        return JoinHook()
+        """The hook with which it takes part in a `Join`.
+
+        Args:
+            divide_by_initial_world_size: as in `join`; True by default.
+        """
+        return _UnevenHook(self, kwargs.get("divide_by_initial_world_size", True))
 
     @property
     def join_device(self) -> Any:
@@ -255,6 +313,28 @@ class DistributedDataParallel(Module, Joinable):
         self.reducer.hook = run
 
 
+class _UnevenHook(JoinHook):
+    """The collectives of a forward and a backward pass, of a process without input."""
+
+    def __init__(self, net: DistributedDataParallel, divide_by_all: bool) -> None:
+        self._net = net
+        net._divide_by_initial_world_size = divide_by_all
+
+    def main_hook(self) -> None:
+        net = self._net
+        net._send_buffers(takes_step=False)
+        count, syncs, reduces = net._tell(0, 0, 0)
+        net.require_forward_param_sync = syncs > 0
+        if reduces:
+            net.reducer.divisor = None if net._divide_by_initial_world_size else count
+            net.reducer.shadow()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        net = self._net
+        source = net._one_of(is_last_joiner)
+        _send_all(net._states(), net.process_group, source)
+
+
 def _told(entry: tuple[str, Any, str, bool]) -> str:
     name, shape, dtype, trained = entry
     return f"{name} {list(shape)} {dtype}" + ("" if trained else " without gradient")
@@ -274,16 +354,16 @@ def _tensors(found: Any) -> list[Tensor]:
     return []
 
 
-def _send_all(tensors: Sequence[Tensor], group: Any) -> None:
-    """Give all ranks what rank 0 has, in one message for each dtype."""
+def _send_all(tensors: Sequence[Tensor], group: Any, source: int = 0) -> None:
+    """Give all ranks what one has, in one message for each dtype."""
     kinds: dict[Any, list[Tensor]] = {}
     for each in tensors:
         kinds.setdefault(each.dtype, []).append(each)
     with no_grad():
         for same in kinds.values():
             flat = cat([each.detach().reshape(-1) for each in same])
-            dist.broadcast(flat, group=group, group_src=0)
-            if group.rank() == 0:
+            dist.broadcast(flat, group=group, group_src=source)
+            if group.rank() == source:
                 continue
             parts = flat.split([each.numel() for each in same])
             for each, part in zip(same, parts, strict=True):
