@@ -12,7 +12,7 @@ WRAPPERS ?= 5000
 PYTHONS ?= python3.11 python3.12
 
 .DEFAULT_GOAL := help
-.PHONY: help build clients demo test truth bench conformance lint format docs asan guard plain triton wheel wheels clean distclean
+.PHONY: help build clients demo test truth bench conformance lint format docs asan guard plain triton wheel wheels dist clean distclean
 
 help:
 	@echo "make demo         build, train two small models, show the results (about three minutes)"
@@ -21,6 +21,7 @@ help:
 	@echo "                  STATE=20000 programs over Python state, and all ways to the derivatives of"
 	@echo "                  every entry and of DERIVATIVES=20000 random functions"
 	@echo "make clients      public packages under Flambeau against PyTorch's numbers (ARGS=--quick: a few)"
+	@echo "make dist         several processes: models of many kinds train as one process does"
 	@echo "make build        build the extension in place"
 	@echo "make bench        speed beside NumPy; with TOOLS=folder beside PyTorch"
 	@echo "make conformance  agreement with PyTorch (needs TOOLS=folder)"
@@ -58,6 +59,11 @@ truth:
 	@$(PY) -m tools.wrapper_programs --count $(WRAPPERS) --seed 1 --jobs 2
 	@TRUTH=all $(PY) -m pytest -q $(PYTEST_ARGS) tests/autograd/test_derivative_programs.py
 	@$(PY) -m tools.derivative_programs --count $(DERIVATIVES) --seed 1
+
+dist:
+	@scripts/setup.sh test
+	@scripts/build.sh
+	@DIST=all $(PY) -m pytest -q tests/distributed
 
 clients:
 	@scripts/setup.sh

@@ -126,6 +126,7 @@ class Reducer:
         self._armed = False  # a forward pass has announced a backward pass that is not ended
         self._order: list[int] = []  # as gradients became ready in this step
         self._ready: set[int] = set()
+        self._used: set[int] = set()  # since gradients were averaged, also inside of `no_sync`
         self._unused: set[int] = set()
         self._sent = 0
         self._rebuilt = self.find_unused
@@ -233,6 +234,7 @@ class Reducer:
 
     def _accumulated(self, i: int) -> None:
         """A parameter's gradient is there."""
+        self._used.add(i)
         if not self._armed:
             return
         self._order.append(i)
@@ -304,6 +306,7 @@ class Reducer:
         if not self._rebuilt and len(self._first) == len(self.params):
             self._rebuild()
         self._reset()
+        self._used.clear()
         works = []
         for index, bucket in enumerate(self.buckets):
             works.append(self._start(Bucket(bucket.indices, self.params), index))
@@ -329,6 +332,7 @@ class Reducer:
         if not self._first:
             every = dict.fromkeys([*self._order, *sorted(self._unused)])
             self._first = {i: n for n, i in enumerate(every)}
+        self._used.clear()
         self._reset()
 
     def _put(self, i: int, view: Tensor, nowhere: bool) -> None:
@@ -349,8 +353,7 @@ class Reducer:
             return self._nowhere
         if not self.find_unused and not self.static:
             return set()
-        here = set(self._order)
-        used = tensor([int(i in here) for i in range(len(self.params))])
+        used = tensor([int(i in self._used) for i in range(len(self.params))])
         all_reduce(used, ReduceOp.MAX, self.group)
         self._nowhere = {i for i, n in enumerate(used.tolist()) if n == 0}
         return self._nowhere
