@@ -17,6 +17,7 @@ from ._group import (
     GroupMember,
     ProcessGroup,
     ReduceOp,
+    _dump_fr_trace_json,  # noqa: F401
     _make_nccl_premul_sum,  # noqa: F401
     destroy_process_group,
     get_backend,

@@ -21,6 +21,7 @@ KINDS = (
     "barrier monitored_barrier"
 ).split()
 _NUMBERS = {name: i for i, name in enumerate(KINDS)}
+_JOINING = ("all_reduce", "reduce", "reduce_scatter")
 
 
 def members(op: str, group: Any) -> ProcessGroup | None:
@@ -149,9 +150,17 @@ def run(
     """Run a collective of the core."""
     finish = None if dense is None else dense.finish()
     time = group._milliseconds if timeout is None else timeout
-    core = group._core.collective(_NUMBERS[kind], out, given, how, root, time, bool(async_op))
+    recorder = group._recorder
+    joins = how if kind in _JOINING else None
+    call = recorder.begin(kind, out, given, root, joins, time)
+    try:
+        core = group._core.collective(_NUMBERS[kind], out, given, how, root, time, bool(async_op))
+    except BaseException as error:
+        group._failed(call, error)
+        raise
     if async_op:
-        return Work(core, result, finish)
+        return Work(core, result, finish, group=group, call=call)
+    recorder.ended = call
     if finish is not None:
         finish()
     return None

@@ -8,6 +8,7 @@ what is exchanged.
 from __future__ import annotations
 
 import enum
+import json
 import os
 from collections.abc import Sequence
 from datetime import timedelta
@@ -16,6 +17,7 @@ from typing import Any
 from flambeau import Tensor
 from flambeau._C import _distributed as _core
 
+from ._recorder import Recorder, explain, size_from_environment, trace
 from ._store import HashStore, PrefixStore, milliseconds
 from .constants import default_pg_timeout
 from .rendezvous import rendezvous
@@ -96,6 +98,8 @@ class ProcessGroup:
     memory, which has no name in any file system and is gone with the processes.
     """
 
+    _operators = [op.name for op in ReduceOp]
+
     def __init__(
         self,
         backend: Any,
@@ -110,6 +114,7 @@ class ProcessGroup:
         self._timeout, self.group_name, self.group_desc = timeout, name, description
         self._rank = self._ranks.index(rank)
         self._milliseconds = milliseconds("process group", timeout)
+        self._recorder = Recorder(size_from_environment())
         size = len(self._ranks)
         if self._rank == 0:
             self._core = _core.make_group(0, size, name, "")
@@ -135,6 +140,15 @@ class ProcessGroup:
     def shutdown(self) -> None:
         """Leave the group: what is under way fails, and so do those that wait for this process."""
         self._core.shutdown()
+
+    def _failed(self, call: int, error: BaseException) -> None:
+        """Record how a call ended, and write down all of them where others have a part in it."""
+        if not call:
+            return
+        if isinstance(error, (TypeError, ValueError)) or type(error) is RuntimeError:
+            self._recorder.refused(call)
+        elif self._recorder.failed(call, error) and isinstance(error, _core.DistBackendError):
+            explain(self, self._ranks[self._rank], _Default.all or [self], error)
 
     def _set_default_timeout(self, timeout: timedelta) -> None:
         self._milliseconds, self._timeout = milliseconds("process group", timeout), timeout
@@ -314,6 +328,11 @@ def group_of(group: Any) -> ProcessGroup | None:
     if not isinstance(group, ProcessGroup):
         raise TypeError(f"expected group to be a ProcessGroup, got {type(group).__name__}")
     return group
+
+
+def _dump_fr_trace_json() -> str:
+    """The flight recorder of this process as JSON: the last calls of all its groups."""
+    return json.dumps(trace(_default().rank(), _Default.all, None))
 
 
 def get_rank(group: Any = None) -> int:

@@ -25,6 +25,22 @@ def _peer(op: str, name: str, group: ProcessGroup, rank: int | None, group_rank:
     return number
 
 
+def _message(
+    group: ProcessGroup, sends: bool, value: Tensor, peer: int, tag: int, async_op: bool
+) -> tuple[Any, int]:
+    """The core's work, or for a receive that has ended the sender; and what is recorded of it."""
+    time = group._milliseconds
+    call = group._recorder.begin_message(sends, value, peer, time)
+    try:
+        core = group._core.message(sends, value, peer, tag, time, async_op)
+    except BaseException as error:
+        group._failed(call, error)
+        raise
+    if not async_op:
+        group._recorder.ended = call
+    return core, call
+
+
 def isend(
     tensor: Tensor,
     dst: int | None = None,
@@ -63,8 +79,10 @@ def _send(
         raise ValueError(f"{op}: expected dst or group_dst, got neither")
     to = _peer(op, "dst", found, dst, group_dst)
     given = Dense().source(value)
-    core = found._core.message(True, given, to, tag, found._milliseconds, async_op)
-    return Work(core, [value], ranks=found._ranks) if async_op else None
+    core, call = _message(found, True, given, to, tag, async_op)
+    if not async_op:
+        return None
+    return Work(core, [value], ranks=found._ranks, group=found, call=call)
 
 
 def irecv(
@@ -114,10 +132,10 @@ def _recv(
     source = -1 if anybody else _peer(op, "src", found, src, group_src)
     dense = Dense()
     out = dense.target(value)
-    core = found._core.message(False, out, source, tag, found._milliseconds, async_op)
+    core, call = _message(found, False, out, source, tag, async_op)
     finish = dense.finish()
     if not isinstance(core, int):
-        return Work(core, [value], finish, found._ranks)
+        return Work(core, [value], finish, found._ranks, found, call)
     if finish is not None:
         finish()
     return found._ranks[core]

@@ -30,7 +30,12 @@ class Work:
         result: Any = None,
         finish: Callable[[], None] | None = None,
         ranks: list[int] | None = None,
+        group: Any = None,
+        call: int = 0,
     ) -> None:
+        self._group, self._call = group, call
+        if group is not None:
+            group._recorder.waits(call, core)
         self._core, self._result, self._finish, self._ranks = core, result, finish, ranks
         self._lock = threading.Lock()
         if core is not None and finish is not None:
@@ -72,7 +77,12 @@ class Work:
             DistBackendError: it failed, or the time is over.
         """
         if self._core is not None:
-            self._core.wait(milliseconds("wait", timeout) if timeout else None)
+            try:
+                self._core.wait(milliseconds("wait", timeout) if timeout else None)
+            except Exception as error:
+                if self._core.done():
+                    self._group._failed(self._call, error)
+                raise
         self._end()
         return True
 
