@@ -278,15 +278,15 @@ def test_a_process_that_dies_is_an_error():
 
 
 def test_threads_end_with_the_node():
-    before = threading.active_count()
+    before = set(threading.enumerate())  # others' may end meanwhile
     node = Prefetcher(ParallelMapper(Cycler(numbers()), square, 2), 2)
     next(node)
-    assert threading.active_count() > before
+    threads = set(threading.enumerate()) - before
+    assert len(threads) == 4
     del node
-    deadline = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    for thread in threads:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def test_rows_of_a_file(tmp_path):

@@ -183,6 +183,9 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         iterator = getattr(self._dataset_fetcher, "dataset_iter", None)
         if _snapshot.is_stateful(iterator):
             self._record.iterator = iterator
+        self._mark = _snapshot.mark_global()
+        if goes_on and self._record.first is not None:
+            _snapshot.write_global(self._record.first)
         if goes_on and self._dataset_kind == _DatasetKind.Map:
             self._pass_over(self._record.taken)
         elif goes_on and known is None:
@@ -191,6 +194,9 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     def _next_data(self) -> Any:
         record = self._record
+        if not record.taken:  # samplers and streams draw when they are first asked
+            drawn = _snapshot.has_drawn(self._mark)
+            record.first = _snapshot.read_global() if drawn else None
         try:
             index = self._next_index()
             data = self._dataset_fetcher.fetch(index)

@@ -49,6 +49,35 @@ def seed(dataset: Any, shared_seed: int) -> None:
     apply_random_seed(dataset, fb.Generator().manual_seed(shared_seed))
 
 
+def state_of_next_pass(dataset: Any) -> dict[str, Any]:
+    """The state of a pipe from which its next pass begins, whether one has ended or not."""
+    from .datapipes._snapshots import state_of
+
+    return state_of(dataset, next_pass=True)
+
+
+def waits_to_go_on(dataset: Any) -> bool:
+    """Whether a state was put back into a pipe that nothing has been read of since."""
+    return is_pipe(dataset) and "_resume" in vars(dataset)
+
+
+def between_passes(dataset: Any) -> dict[str, Any] | None:
+    """What a graph of pipes takes from pass to pass beside its seeds; None for other datasets."""
+    if not is_iter_pipe(dataset):
+        return None
+    from .datapipes._snapshots import between_passes
+
+    return between_passes(dataset)
+
+
+def put_between_passes(dataset: Any, state: dict[str, Any] | None) -> None:
+    """Let the next pass of a graph follow on what `between_passes` returned."""
+    if state and is_iter_pipe(dataset):
+        from .datapipes._snapshots import put_between_passes
+
+        put_between_passes(dataset, state)
+
+
 def shard(dataset: Any, ranks: tuple[int, int], workers: tuple[int, int] = (1, 0)) -> None:
     """Give a copy of the graph its share.
 

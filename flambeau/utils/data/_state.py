@@ -8,9 +8,10 @@ again. How workers get there is `_utils.snapshot`'s.
 
 # Note [State of a loader]
 # ------------------------
-# Between passes ("start", "end") a state holds the generators as they are: the next pass is the one
-# that would have followed. In a pass ("middle") it holds
-#   start      generators at the start of the pass; the sampler draws from them once more
+# Between passes ("start", "end") a state holds the generators as they are, and what pipes take from
+# pass to pass: the next pass is the one that would have followed. In a pass ("middle") it holds
+#   start      generators and pipes at the start of the pass; the sampler draws from them once more
+#   first      generators before its first batch, if others
 #   taken      batches handed out, of all and of each worker
 #   turn       the worker whose batch is next
 #   workers    of each, the last snapshot before its last batch, and after which batch that was
@@ -26,6 +27,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from . import _pipes
 from ._utils import snapshot as _snapshot
 
 VERSION = 1
@@ -78,6 +80,8 @@ class PassRecord:
     Attributes:
         again: whether kept workers began it, which draws less from the generators.
         start: generators at its start.
+        first: the global ones before its first batch, where the program has drawn since the start
+            and the batch is made when it is asked for.
         taken: batches handed out.
         sent: keys drawn from the sampler.
         offset: batches handed out before these workers: the first of worker w is number offset + w.
@@ -91,7 +95,12 @@ class PassRecord:
 
     def __init__(self, loader: Any, again: bool = False) -> None:
         self.again = again
-        self.start = {"global": _snapshot.read_global(), "generators": _read_generators(loader)}
+        self.start = {
+            "global": _snapshot.read_global(),
+            "generators": _read_generators(loader),
+            "pipes": _pipes.between_passes(loader.dataset),
+        }
+        self.first: dict[str, Any] | None = None
         self.base_seed: int | None = None
         self.shared_seed: int | None = None
         self.taken = self.turn = self.sent = self.offset = 0
@@ -108,6 +117,7 @@ class PassRecord:
         return {
             "again": self.again,
             "start": copy.deepcopy(self.start),
+            "first": copy.deepcopy(self.first),
             "base_seed": self.base_seed,
             "shared_seed": self.shared_seed,
             "taken": self.taken,
@@ -123,6 +133,7 @@ class PassRecord:
     def of(cls, loader: Any, state: dict[str, Any]) -> PassRecord:
         self = cls(loader, state["again"])
         self.start = copy.deepcopy(state["start"])
+        self.first = copy.deepcopy(state.get("first"))
         self.base_seed, self.shared_seed = state["base_seed"], state["shared_seed"]
         self.taken, self.sent = state["taken"], state["sent"]
         self.drawn_out = state["drawn_out"]
@@ -196,6 +207,7 @@ def state_of(loader: Any) -> dict[str, Any]:
         "position": position,
         "epoch": _epoch(loader),
         "generators": _read_generators(loader),
+        "pipes": _pipes.between_passes(loader.dataset),
         "sampler": None,
     }
     if loader.num_workers == 0:
@@ -258,6 +270,7 @@ def put_back(loader: Any, state: dict[str, Any] | None) -> Iterator[None]:
     _set_epoch(loader, state["epoch"])
     start = state["pass"]["start"] if in_pass(loader, state) else {"global": None, **state}
     _write_generators(loader, start["generators"])
+    _pipes.put_between_passes(loader.dataset, start.get("pipes"))
     sampler = stateful_sampler(loader)
     if sampler is not None and state["sampler"] is not None:
         sampler.load_state_dict(state["sampler"])

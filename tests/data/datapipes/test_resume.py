@@ -137,7 +137,9 @@ def test_errors():
     with pytest.raises(RuntimeError, match="expected a state of the pipes Batcher <- IterableWra"):
         n().batch(2).load_state_dict(state)
     pipe = n(5)
-    list(pipe)
+    elements = iter(pipe)
+    for _ in range(5):
+        next(elements)
     short = n(3)
     short.load_state_dict(pipe.state_dict())
     with pytest.raises(RuntimeError, match="expected at least 5 elements, got 3"):

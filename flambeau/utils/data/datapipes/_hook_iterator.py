@@ -31,15 +31,16 @@ class _Pass:
 
     Attributes:
         count: elements handed out.
+        ended: the pass has come to its end, so that the next one begins another.
         stale: a newer pass has begun, so this one may not go on.
         started: when it began, by the monotonic clock: what pipes drew later is of this pass.
     """
 
-    __slots__ = ("count", "stale", "started")
+    __slots__ = ("count", "ended", "stale", "started")
 
     def __init__(self, count: int = 0) -> None:
         self.count = count
-        self.stale = False
+        self.stale = self.ended = False
         self.started = time.monotonic_ns()
 
 
@@ -114,6 +115,7 @@ def _hooked_generator(func: Callable[..., Any]) -> Callable[..., Any]:
                 yield element
                 if this.stale:
                     raise self._invalidated()
+            this.ended = True
         except Exception as error:
             note(error, self)
             raise
@@ -155,6 +157,7 @@ def watched(pipe: Any, iterator: Iterator[Any], this: _Pass) -> Iterator[Any]:
             yield element
             if this.stale:
                 raise pipe._invalidated()
+        this.ended = True
     except Exception as error:
         note(error, pipe)
         raise
@@ -178,6 +181,7 @@ class _Watched:
                 raise self._pipe._invalidated()
             element = next(self._iterator)
         except StopIteration:
+            this.ended = True
             raise
         except Exception as error:
             note(error, self._pipe)

@@ -16,20 +16,48 @@ from ._connections import all_pipes
 from ._notes import short_name
 
 
-def state_of(pipe: Any) -> dict[str, Any]:
-    """What `IterDataPipe.state_dict` returns."""
+def state_of(pipe: Any, next_pass: bool = False) -> dict[str, Any]:
+    """What `IterDataPipe.state_dict` returns; with `next_pass`, of the pass after this one."""
     waiting: dict[str, Any] | None = pipe.__dict__.get("_resume")
     if waiting is not None:
         return waiting
     this = pipe.__dict__.get("_pass")
-    since = time.monotonic_ns() if this is None else this.started
+    if next_pass or (this is not None and this.ended):
+        this = None  # the next pass is a new one
     pipes = all_pipes(pipe)
-    drawn = {str(i): each._drawn_since(since) for i, each in enumerate(pipes) if _draws(each)}
     return {
         "pipes": [short_name(each) for each in pipes],
         "yielded": 0 if this is None else this.count,
-        "drawn": drawn,
+        "drawn": _drawn(pipes, None if this is None else this.started),
     }
+
+
+def _drawn(pipes: list[Any], start: int | None) -> dict[str, Any]:
+    """What the random pipes of a graph have drawn since a pass began; None: for the next one.
+
+    Pipes in front of a cache that holds all of a pass drew in that pass for all that follow.
+    """
+    since = time.monotonic_ns() if start is None else start
+    starts = dict.fromkeys(map(id, pipes), since)
+    for each in pipes:
+        filled = getattr(each, "_filled_at", None)
+        if filled is not None:
+            starts.update((id(source), min(filled, since)) for source in all_pipes(each)[1:])
+    return {
+        str(i): each._drawn_since(starts[id(each)]) for i, each in enumerate(pipes) if _draws(each)
+    }
+
+
+def between_passes(pipe: Any) -> dict[str, Any]:
+    """What a graph takes from one pass to the next, whatever seeds that one is given."""
+    return _drawn(all_pipes(pipe), None)
+
+
+def put_between_passes(pipe: Any, drawn: dict[str, Any]) -> None:
+    """Let the next pass follow on what `between_passes` returned."""
+    for i, each in enumerate(all_pipes(pipe)):
+        if str(i) in drawn and _draws(each):
+            each._draw_again(drawn[str(i)])
 
 
 def put_back(pipe: Any, state: dict[str, Any]) -> None:
@@ -41,9 +69,7 @@ def put_back(pipe: Any, state: dict[str, Any]) -> None:
             f"load_state_dict: expected a state of the pipes {' <- '.join(names)}, got one of "
             f"{' <- '.join(state['pipes'])}"
         )
-    for i, each in enumerate(pipes):
-        if _draws(each):
-            each._draw_again(state["drawn"][str(i)])
+    put_between_passes(pipe, state["drawn"])
     pipe.__dict__["_resume"] = state
 
 

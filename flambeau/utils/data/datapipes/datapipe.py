@@ -219,7 +219,8 @@ class IterDataPipe(_Chaining, IterableDataset[_T_co]):
         Call it on the last pipe of a graph. The state holds how many elements were handed out and
         the seeds that the random pipes of the graph have drawn for this pass. Seeds that they draw
         later in it (`cycle` over a shuffle) are of the global generator, whose state is saved apart
-        (`torch.get_rng_state`); what an `in_memory_cache` holds is not part of the state.
+        (`torch.get_rng_state`). After the end of a pass it is a state of the next one. What an
+        `in_memory_cache` holds is not part of it, and is read again.
 
         Example:
             >>> from flambeau.utils.data.datapipes.iter import IterableWrapper

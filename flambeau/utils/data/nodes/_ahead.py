@@ -8,6 +8,7 @@ that the end of a node ends them.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
@@ -130,7 +131,11 @@ def _read(flow: Flow, source: Any, submit: Submit, frequency: int, passed: froze
         number += 1
 
 
-def _stop(flow: Flow, threads: list[threading.Thread], close: Callable[[], None]) -> None:
+def _stop(
+    owner: int, flow: Flow, threads: list[threading.Thread], close: Callable[[], None]
+) -> None:
+    if os.getpid() != owner:
+        return  # a fork has neither the threads nor the processes
     flow.stop()
     close()
     deadline = time.monotonic() + _JOIN_SECONDS
@@ -181,7 +186,7 @@ class Ahead:
             name="node reader",
             daemon=True,
         )
-        self.close = weakref.finalize(self, _stop, flow, [reader, *threads], close)
+        self.close = weakref.finalize(self, _stop, os.getpid(), flow, [reader, *threads], close)
         for thread in [reader, *threads]:
             thread.start()
 

@@ -1,17 +1,21 @@
 """Nodes that are sources: of iterables, of samplers, of datasets with keys.
 
 Owns how something that is no node is put back: by its own state where it knows it, else by reading
-again. What it drew from generators at the start of the pass is drawn again then.
+again. Its first element is read when the pass begins, by the thread that begins it: what it draws
+from the global generators then has its place among the program's draws, and is drawn again when a
+state of that place is put back.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
+from .. import _pipes
 from .._utils import snapshot as _snapshot
+from ..dataloader import DataLoader
 from .base_node import BaseNode, T
 from .map import Mapper
 
@@ -30,36 +34,71 @@ class _Source(BaseNode[T]):
 
     NUM_YIELDED_KEY = "_num_yielded"
     START_KEY = "start"
+    ENDED_KEY = "ended"
 
     def __init__(self, iterable: Iterable[T]) -> None:
         super().__init__()
         self._read: Any = iterable
         self._num_yielded = 0
+        self._ended = False  # the end was seen: going on must not begin another pass
         self._it: Iterator[T] = iter(())
         self._start: dict[str, Any] | None = None
+        self._first: list[Any] = []  # the first element, or its error, until it is handed out
+        self._before: dict[str, Any] | None = None  # what the source said of itself before that
 
     def _begin(self) -> None:
         """Start a pass from its beginning."""
+        if _pipes.waits_to_go_on(self._read):  # in a pass that was put back and never read
+            next(self._it, None)
         generators = _snapshot.generators_of(self._read, None)
         self._start = {
             "global": _snapshot.read_global(),
             "generators": {k: _snapshot.read_generator(g) for k, g in generators.items()},
         }
-        self._num_yielded = 0
-        self._it = self._drawn(iter(self._read))
+        self._num_yielded, self._ended = 0, False
+        self._before = self._at_start() if not isinstance(self._read, DataLoader) else None
+        self._it = iter(self._read)
+        if isinstance(self._read, DataLoader):  # it puts back itself what its iterator draws
+            self._before = self._at_start()
+            self._start["global"] = _snapshot.read_global()
+        self._read_first()
 
-    def _drawn(self, iterator: Iterator[T]) -> Iterator[T]:
-        """An iterator that has drawn what it draws at its start."""
-        return iterator
+    def _at_start(self) -> dict[str, Any] | None:
+        """The state from which a source that knows its own begins this pass."""
+        if _pipes.is_pipe(self._read):
+            return _pipes.state_of_next_pass(self._read)  # a pass may have been broken off
+        return copy.deepcopy(self._read.state_dict()) if _knows(self._read) else None
+
+    def _read_first(self) -> None:
+        """Read an element ahead; what is its own iterator would lose it if it began again."""
+        self._first = []
+        if self._it is self._read or (_knows(self._it) and not _knows(self._read)):
+            return
+        try:
+            self._first.append((next(self._it), None))
+        except Exception as error:
+            self._first.append((None, error))
 
     def _go_on(self, state: dict[str, Any], own_key: str, iterator_key: str) -> None:
         """Start a pass where a state was taken."""
         self._num_yielded, self._start = state[self.NUM_YIELDED_KEY], state.get(self.START_KEY)
-        if state.get(own_key) is not None:
-            self._read.load_state_dict(state[own_key])
-            self._it = iter(self._read)
-            return
+        self._first, self._before = [], None
+        self._ended = state.get(self.ENDED_KEY, False)
         start = self._start or {"global": None, "generators": {}}
+        if state.get(own_key) is not None:
+            self._before = state[own_key]
+            self._read.load_state_dict(copy.deepcopy(state[own_key]))
+            if self._ended:
+                self._it = iter(())
+                return
+            if isinstance(self._read, DataLoader):
+                self._it = iter(self._read)
+            with _snapshot.global_as(start["global"]):
+                if not isinstance(self._read, DataLoader):
+                    self._it = iter(self._read)
+                if not self._num_yielded:
+                    self._read_first()
+            return
         for path, generator in _snapshot.generators_of(self._read, None).items():
             if path in start["generators"]:
                 _snapshot.write_generator(generator, start["generators"][path])
@@ -69,7 +108,10 @@ class _Source(BaseNode[T]):
                 self._it.load_state_dict(state[iterator_key])  # type: ignore[attr-defined]
                 return
             passed = sum(1 for _ in islice(self._it, self._num_yielded))
-            self._it = self._drawn(self._it)
+            if self._ended:
+                next(self._it, None)  # a sampler may draw at its end
+            elif not passed:
+                self._read_first()
         if passed < self._num_yielded:
             raise RuntimeError(
                 f"{type(self).__name__}.reset: expected at least {self._num_yielded} elements, "
@@ -77,14 +119,25 @@ class _Source(BaseNode[T]):
             )
 
     def next(self) -> T:
-        item = next(self._it)
+        try:
+            item, error = self._first.pop() if self._first else (next(self._it), None)
+            if error is not None:
+                raise error
+        except StopIteration:
+            self._ended = True
+            raise
         self._num_yielded += 1
         return item
 
     def _state(self, own_key: str, iterator_key: str) -> dict[str, Any]:
         state: dict[str, Any] = {self.NUM_YIELDED_KEY: self._num_yielded}
+        if self._ended:
+            state[self.ENDED_KEY] = True
         if _knows(self._read):
-            state[own_key] = copy.deepcopy(self._read.state_dict())
+            if self._first:
+                state |= {own_key: copy.deepcopy(self._before), self.START_KEY: self._start}
+            else:
+                state[own_key] = copy.deepcopy(self._read.state_dict())
         elif _knows(self._it):
             known = self._it.state_dict()  # type: ignore[attr-defined]
             state[iterator_key] = copy.deepcopy(known)
@@ -180,10 +233,6 @@ class SamplerWrapper(_Source[T]):
             self._begin()
         else:
             self._go_on(initial_state, self.SAMPLER_KEY, self.ITERATOR_KEY)
-
-    def _drawn(self, iterator: Iterator[T]) -> Iterator[T]:
-        # Here rather than in a thread that reads ahead, beside which the program draws as well.
-        return iterator if _knows(self._read) else chain(list(islice(iterator, 1)), iterator)
 
     def next(self) -> T:
         self._started = True

@@ -54,6 +54,9 @@ class InMemoryCacheHolderIterDataPipe(IterDataPipe[Any]):
         self.cache: deque[Any] | None = None
         self.idx = 0
 
+    #: when the pass began whose elements are all kept: what the sources drew then is of each pass
+    _filled_at: int | None = None
+
     def __iter__(self) -> Iterator[Any]:
         if self.cache:
             if self.idx:
@@ -64,7 +67,7 @@ class InMemoryCacheHolderIterDataPipe(IterDataPipe[Any]):
             yield from self.cache
             return
         cache: deque[Any] = deque()
-        held, dropped = 0, 0
+        held, dropped, began = 0, 0, time.monotonic_ns()
         for data in self.source_dp:
             cache.append(data)
             if self.size is not None:
@@ -74,6 +77,7 @@ class InMemoryCacheHolderIterDataPipe(IterDataPipe[Any]):
                     dropped += 1
             yield data
         self.cache, self.idx = cache, dropped
+        self._filled_at = None if dropped else began
 
     def __len__(self) -> int:
         try:
