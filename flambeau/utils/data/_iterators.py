@@ -169,7 +169,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Loads each batch when it is asked for, in the calling thread."""
 
     def _begin(self, loader: Any, state: Any) -> None:
-        if self._timeout != 0:
+        if self._timeout != 0 and loader._chooses_workers is None:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         if self._num_workers != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires num_workers == 0")

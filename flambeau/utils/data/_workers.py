@@ -22,6 +22,7 @@ from ._utils import snapshot as _snapshot
 from ._utils import worker as _worker
 from ._utils.fetch import _DatasetKind
 from ._utils.pin_memory import pin_memory
+from ._utils.tuning import Tuned
 
 
 def _make_fetcher(
@@ -45,7 +46,7 @@ class _WorkersIter(_BaseDataLoaderIter):
 
     def _begin(self, loader: Any, state: Any) -> None:
         self._in_order = loader.in_order
-        self._prefetch_factor = loader.prefetch_factor
+        self._tuned = loader._chooses_prefetch
         self._owner_pid = os.getpid()
         self._goes_on = _state.in_pass(loader, state)
         self._ended = self._goes_on and state["position"] == "end"
@@ -131,6 +132,7 @@ class _WorkersIter(_BaseDataLoaderIter):
             if self._stateful_sampler is None:
                 next(self._sampler_iter, None)  # it may draw at its end
             return
+        self._prefetch_factor = loader.prefetch_factor if self._tuned is None else self._tuned.size
         for _ in range(self._prefetch_factor * self._num_workers - len(self._owner)):
             self._request()
 
@@ -235,17 +237,30 @@ class _WorkersIter(_BaseDataLoaderIter):
             ready = self._due if self._in_order else next(iter(self._arrived), -1)
             if ready in self._arrived:
                 return self._handed_out(ready)
-            number, payload, snapshot = self._receive()
-            if isinstance(payload, _worker._EndOfStream):
-                self._owner.pop(number, None)
-                self._retire(payload.worker_id)
-                self._request()
-            else:
-                self._arrived[number] = payload, snapshot
+            self._sort_in(self._receive())
         self._record.finished, self._record.sampler = True, None
         if not self._persistent_workers:
             self._finalizer()
         raise StopIteration
+
+    def _sort_in(self, message: tuple[Any, ...]) -> None:
+        """Keep a batch until it is due; or learn that a worker has no more."""
+        number, payload, snapshot = message
+        if isinstance(payload, _worker._EndOfStream):
+            self._owner.pop(number, None)
+            self._retire(payload.worker_id)
+            self._request()
+        else:
+            self._arrived[number] = payload, snapshot
+
+    def _tune(self, tuned: Tuned) -> None:
+        """See how many batches wait, and read further ahead where that helps."""
+        while (message := self._poll(0.0)) is not None:
+            self._sort_in(message)
+        if tuned.took(len(self._arrived), len(self._owner)):
+            self._prefetch_factor = tuned.size
+            for _ in range(self._prefetch_factor * self._num_workers - len(self._owner)):
+                self._request()
 
     def _handed_out(self, number: int) -> Any:
         """A batch that has arrived; notes that it was the next."""
@@ -261,6 +276,8 @@ class _WorkersIter(_BaseDataLoaderIter):
         return payload
 
     def _next_data(self) -> Any:
+        if self._tuned is not None and self._owner and self._finalizer.alive:
+            self._tune(self._tuned)
         payload = self._take()
         self._request()
         if isinstance(payload, _worker._Failure):

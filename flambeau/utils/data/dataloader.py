@@ -7,17 +7,18 @@ processes are loaded only when a loader asks for them.
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from . import _pipes, _state, _utils
+from ._choosing import ChoosingIter
 from ._iterators import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 from ._utils import collate as _collate
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _DatasetKind
 from ._utils.shared_list import SharedLists
+from ._utils.tuning import Tuned, WorkerChoice, processors
 from ._utils.worker import get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -68,7 +69,9 @@ class DataLoader(Generic[_T_co]):
         sampler: the order of keys; excludes ``shuffle``.
         batch_sampler: the order of lists of keys; excludes ``batch_size``, ``shuffle``,
             ``sampler`` and ``drop_last``.
-        num_workers: worker processes or threads; 0 loads in the calling thread.
+        num_workers: worker processes or threads; 0 loads in the calling thread. "auto" makes the
+            first batches there, chooses by their times, and goes on with workers if they are worth
+            it (a stream from its next pass on); `choice` says what was chosen and why.
         collate_fn: makes a batch of a list of samples (of one sample, if not batched).
         pin_memory: put batches into page-locked memory where there is an accelerator.
         drop_last: leave out a last batch that is not full.
@@ -76,7 +79,8 @@ class DataLoader(Generic[_T_co]):
         worker_init_fn: called with the worker's number in each worker, after seeding.
         multiprocessing_context: start method or context of the worker processes.
         generator: source of random numbers for ``shuffle`` and the workers' seeds.
-        prefetch_factor: batches read ahead per worker (2 by default).
+        prefetch_factor: batches read ahead per worker (2 by default). "auto" doubles them where
+            batches are at times all ready and at others waited for.
         persistent_workers: keep the workers from one pass to the next.
         pin_memory_device: deprecated and without effect.
         in_order: hand batches out in the sampler's order; False takes whichever is ready.
@@ -117,7 +121,7 @@ class DataLoader(Generic[_T_co]):
         shuffle: bool | None = None,
         sampler: Sampler[Any] | Iterable[Any] | None = None,
         batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
-        num_workers: int = 0,
+        num_workers: int | str = 0,
         collate_fn: _collate_fn_t | None = None,
         pin_memory: bool = False,
         drop_last: bool = False,
@@ -126,12 +130,19 @@ class DataLoader(Generic[_T_co]):
         multiprocessing_context: Any = None,
         generator: Any = None,
         *,
-        prefetch_factor: int | None = None,
+        prefetch_factor: int | str | None = None,
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
         worker_backend: str = "process",
     ) -> None:
+        self._chooses_workers = self._chooses_prefetch = None
+        if num_workers == "auto":
+            num_workers, self._chooses_workers = 1, WorkerChoice(processors())
+        if prefetch_factor == "auto":
+            self._chooses_prefetch = Tuned("prefetch_factor", most=64)
+            prefetch_factor = self._chooses_prefetch.size
+        num_workers, prefetch_factor = _whole_numbers(num_workers, prefetch_factor)
         _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
         _check_backend(worker_backend, num_workers, multiprocessing_context)
         if num_workers > 0 and prefetch_factor is None:
@@ -189,6 +200,8 @@ class DataLoader(Generic[_T_co]):
         self._pass: Any = None  # the record of the last pass that began
         self._resume: dict[str, Any] | None = None
         self._shared_lists = SharedLists()
+        if self._chooses_workers is not None:
+            self.num_workers = 0  # so far
         self.__initialized = True
         self.check_worker_number_rationality()
 
@@ -210,6 +223,24 @@ class DataLoader(Generic[_T_co]):
         from ._processes import _MultiProcessingDataLoaderIter
 
         return _MultiProcessingDataLoaderIter(self)
+
+    def choice(self) -> str:
+        """What `num_workers` and `prefetch_factor` are, and where "auto" chose them, why.
+
+        Example:
+            >>> loader = DataLoader(range(6), num_workers="auto")
+            >>> loader.choice()
+            'num_workers=0 until 8 batches have been measured'
+            >>> DataLoader(range(6), num_workers=2).choice()
+            'num_workers=2 was given; prefetch_factor=2 was given'
+        """
+        workers, prefetch = self._chooses_workers, self._chooses_prefetch
+        parts = [f"num_workers={self.num_workers} was given" if workers is None else str(workers)]
+        if prefetch is not None:
+            parts.append(str(prefetch).replace("elements", "batches"))
+        elif self.num_workers:
+            parts.append(f"prefetch_factor={self.prefetch_factor} was given")
+        return "; ".join(parts)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loader stands: plain data and tensors, as `save` keeps them.
@@ -248,8 +279,17 @@ class DataLoader(Generic[_T_co]):
             TypeError: not a state of a loader.
             RuntimeError: one of a loader with other options.
         """
+        if self._chooses_workers is not None and self._chooses_workers.workers is None:
+            self._take_workers(state_dict)
         self._resume = _state.checked(self, state_dict)
         self._iterator = None
+
+    def _take_workers(self, state: Any) -> None:
+        """Have as many workers as the loader that a state is of, if it had any."""
+        workers = state.get("num_workers") if isinstance(state, dict) else None
+        if workers and self._chooses_workers is not None:
+            self._chooses_workers.take(workers)
+            self.num_workers = workers
 
     def _claim_state(self) -> dict[str, Any] | None:
         """The state that the next pass goes on from, which is then used up."""
@@ -275,6 +315,11 @@ class DataLoader(Generic[_T_co]):
         super().__setattr__(attr, val)
 
     def __iter__(self) -> _BaseDataLoaderIter:
+        choice = self._chooses_workers
+        if choice is not None:
+            if choice.workers is None:
+                return ChoosingIter(self, choice)  # type: ignore[return-value]
+            self.num_workers = choice.workers
         if not (self.persistent_workers and self.num_workers > 0):
             return self._get_iterator()
         if self._iterator is None or not self._iterator._has_workers():
@@ -306,16 +351,24 @@ class DataLoader(Generic[_T_co]):
         """Warns about more workers than processors that this process may use."""
         if not self.num_workers:
             return
-        affinity = getattr(os, "sched_getaffinity", None)
-        processors = len(affinity(0)) if affinity else os.cpu_count()
-        if processors is None or self.num_workers > processors:
+        most = processors()
+        if self.num_workers > most:
             kind = "threads" if self.worker_backend == "thread" else "processes"
             warnings.warn(
                 f"This DataLoader will create {self.num_workers} worker {kind} in total, but "
-                f"the suggested maximum on this system is {processors}. Too many workers make "
+                f"the suggested maximum on this system is {most}. Too many workers make "
                 "loading slow or even freeze it: lower num_workers if that happens.",
                 stacklevel=3,
             )
+
+
+def _whole_numbers(num_workers: Any, prefetch_factor: Any) -> tuple[int, int | None]:
+    for name, value in (("num_workers", num_workers), ("prefetch_factor", prefetch_factor)):
+        if isinstance(value, str):
+            raise ValueError(
+                f"{name} option should be a number or 'auto', but got {name}={value!r}"
+            )
+    return num_workers, prefetch_factor
 
 
 def _check_worker_options(

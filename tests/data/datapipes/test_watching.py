@@ -7,8 +7,8 @@ import time
 import pytest
 
 from flambeau.utils.data import DataLoader, IterDataPipe
+from flambeau.utils.data._utils.tuning import Tuned
 from flambeau.utils.data.datapipes.iter import IterableWrapper
-from flambeau.utils.data.datapipes.iter.prefetching import _Tuned
 from flambeau.utils.data.datapipes.utils import _watching, to_text, watch
 
 
@@ -155,7 +155,7 @@ def test_a_buffer_that_was_chosen_is_in_the_table():
 
 
 def test_the_rule_of_choosing():
-    tuned = _Tuned()
+    tuned = Tuned("buffer_size")
     for waiting in (0, 0, 1, 0):  # never full: nothing would change
         tuned.took(waiting)
     assert tuned.size == 2
@@ -171,14 +171,14 @@ def test_the_rule_of_choosing():
 
 
 def test_what_is_said_of_a_slow_source_and_of_a_slow_reader():
-    tuned = _Tuned()
+    tuned = Tuned("buffer_size")
     for _ in range(12):
         tuned.took(0)
     assert str(tuned) == (
         "chose buffer_size=2: 11 of 12 elements were waited for; the source is slower than what "
         "reads it, whatever the buffer"
     )
-    tuned = _Tuned()
+    tuned = Tuned("buffer_size")
     for waiting in (0, 2, 2, 1, 2, 2):
         tuned.took(waiting)
     assert str(tuned) == "chose buffer_size=2: 0 of 6 elements were waited for"

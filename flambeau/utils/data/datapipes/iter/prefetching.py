@@ -14,6 +14,7 @@ from typing import Any
 
 import flambeau as fb
 
+from ..._utils.tuning import Tuned
 from .._decorator import functional_datapipe
 from ..datapipe import IterDataPipe
 from ..utils import pin_memory_fn
@@ -29,50 +30,12 @@ __all__ = [
 _DEFAULT_TIMEOUT_SECONDS = 30 * 60
 
 
-class _Tuned:
-    """How large a buffer has to be, as the pass shows.
-
-    A buffer helps where the source is quick enough as a whole but not evenly: it is full at times
-    and empty at others. Then it is doubled. One that is never full waits for its source, however
-    large it is, and one that is never empty is large enough.
-    """
-
-    first, most = 2, 1024
-
-    def __init__(self) -> None:
-        self.size = self.first
-        self.taken = self.empty = self.doubled = 0
-        self._was_full = False
-
-    def took(self, waiting: int) -> None:
-        """Note how many elements waited when one was asked for; the first has nobody to wait."""
-        self.taken += 1
-        if waiting >= self.size:
-            self._was_full = True
-        elif waiting == 0 and self.taken > 1:
-            self.empty += 1
-            if self._was_full and self.size < self.most:
-                self.size, self._was_full = min(2 * self.size, self.most), False
-                self.doubled += 1
-
-    def __str__(self) -> str:
-        head = f"chose buffer_size={self.size}"
-        if not self.taken:
-            return f"{head} to begin with"
-        waits = f"{self.empty} of {self.taken} elements were waited for"
-        if self.doubled:
-            return f"{head}: {waits}, and it was full at other times"
-        if 2 * self.empty > self.taken:
-            return f"{head}: {waits}; the source is slower than what reads it, whatever the buffer"
-        return f"{head}: {waits}"
-
-
 class _Ahead:
     """A thread that fills a buffer of some elements, and the buffer."""
 
-    def __init__(self, source: Iterator[Any], size: int | _Tuned) -> None:
+    def __init__(self, source: Iterator[Any], size: int | Tuned) -> None:
         self._source = source
-        self._tuned = size if isinstance(size, _Tuned) else None
+        self._tuned = size if isinstance(size, Tuned) else None
         self._size: int = size if isinstance(size, int) else size.size
         self._buffer: deque[Any] = deque()
         self._changed = threading.Condition()
@@ -159,7 +122,7 @@ class PrefetcherIterDataPipe(IterDataPipe[Any]):
     def __init__(self, source_datapipe: Any, buffer_size: int | str = 10) -> None:
         self.source_datapipe = source_datapipe
         if buffer_size == "auto":
-            self._chooses = _Tuned()
+            self._chooses = Tuned("buffer_size")
         elif isinstance(buffer_size, str) or buffer_size <= 0:
             raise ValueError("'buffer_size' is required to be a positive integer, or 'auto'.")
         self.buffer_size = buffer_size
