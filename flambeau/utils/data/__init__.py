@@ -42,6 +42,7 @@ __all__ = [
     "IterDataPipe",
     "IterableDataset",
     "MapDataPipe",
+    "PackedList",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -77,6 +78,7 @@ _LATE = dict.fromkeys(
     ),
     "datapipes._decorator",
 )
+_LATE["PackedList"] = "_utils.packed_list"
 _LATE_PACKAGES = ("datapipes", "graph", "graph_settings", "nodes", "stateful_dataloader")
 
 
