@@ -20,10 +20,10 @@ if __package__ is None:  # run as a file; tests import it
     sys.path.append(str(ROOT))
 
 from flambeau._build import compiler  # noqa: E402
-from flambeau._build.emit_bindings import Form, Group, groups  # noqa: E402
 from flambeau._ir.reading import Reading  # noqa: E402
 from flambeau._ir.targets import resolve  # noqa: E402
 from flambeau._table import entries as _entries  # noqa: E402, F401  who finds targets
+from flambeau._table.fronts import Form, Group, groups  # noqa: E402
 from flambeau._table.model import Op  # noqa: E402
 
 _PREAMBLE = "```python\nimport flambeau as torch\nfrom flambeau.nn import functional as F\n```\n"

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from .._ir.types import Param, Type
 from .._table import reader
+from .._table.fronts import Form, Front, groups
 from .._table.model import Op
-from .emit_bindings import Form, Front, groups
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "flambeau" / "_C" / "_core.pyi"

@@ -7,8 +7,9 @@ returns. Pure: the same source gives the same IR, nothing outside is read or cha
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from .coerce import EMPTY_LIST, cost
 from .expr import ARITHMETIC, ExprTyper, Lookup
@@ -89,11 +90,17 @@ class FunctionTyper(ExprTyper):
     # -- blocks ---------------------------------------------------------------------------------
 
     def block(
-        self, nodes: Sequence[ast.stmt], env: Env, inputs: Sequence[Value] = ()
-    ) -> tuple[Block, Env | None, dict[str, Value]]:
-        """A block, what holds after it (None: control does not get there), and its variables."""
+        self, nodes: Sequence[ast.stmt], env: Env, inputs: Sequence[Value] = (),
+        enter: Callable[[], None] | None = None,
+    ) -> tuple[Block, Env | None, dict[str, Value]]:  # fmt: skip
+        """A block, what holds after it (None: control does not get there), and its variables.
+
+        `enter` is done at its beginning, before the statements.
+        """
         outer, self.env = self.env, dict(env)
         with self.out.nested(inputs) as block:
+            if enter is not None:
+                enter()
             for i, node in enumerate(nodes):
                 if i == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                     continue  # docstring
@@ -242,8 +249,12 @@ class FunctionTyper(ExprTyper):
     def _loop(
         self, node: ast.For | ast.While, kind: str, lists: Sequence[Expr], names: Sequence[str],
         types: Sequence[Type], test: ast.expr | None = None,
+        enter: Callable[[Sequence[Value]], None] | None = None,
     ) -> None:  # fmt: skip
-        """The carried values are the variables that the loop assigns and that have a value."""
+        """The carried values are the variables that the loop assigns and that have a value.
+
+        `enter` is given the items of a turn at its beginning.
+        """
         out, stored = self.out, stored_names(node)
         before = widened(self.env, stored)
         carried = [n for n in out.values if n in stored and n in before]
@@ -265,7 +276,9 @@ class FunctionTyper(ExprTyper):
             inner = narrowed(inner, self.facts(test, True))
         self.loop_names.extend(own)
         self.loops.append(loop)
-        body, arrives, values = self.block(node.body, inner, inputs())
+        given = inputs()
+        begin = partial(enter, given[: len(types)]) if enter is not None else None
+        body, arrives, values = self.block(node.body, inner, given, begin)
         self.loops.pop()
         del self.loop_names[len(self.loop_names) - len(own) :]
         if arrives is not None:

@@ -107,9 +107,11 @@ CUSTOM = "custom_gradient"
 # block of its test first. `collect` (kind, lists) makes a list of what its last block gives; of
 # two blocks the first says which items count. `return`, `break` and `continue` leave the function,
 # the loop or the turn with the values that these give; `raise` (class, message) leaves everything.
-# They end a block, which has no outputs then. The levels `table` and `script` have them: turning
-# an early return into flags would make neither the C++ nor an interpreter better.
-CONTROL = ("if", "loop", "collect")
+# They end a block, which has no outputs then. `with` (kind, operands) has one block, whose outputs
+# are the results, and ends what it has entered however the block is left; scripts alone have it.
+# The levels `table` and `script` have blocks: turning an
+# early return into flags would make neither the C++ nor an interpreter better.
+CONTROL = ("if", "loop", "collect", "with")
 ENDS = ("return", "break", "continue", "raise")
 _JUMPS = ("break", "continue")
 #: intrinsics that change their first argument
@@ -219,6 +221,8 @@ class Block:
         last = self.nodes[-1] if self.nodes else None
         if last is None or last.target in ENDS:
             return last.target if last else ""
+        if last.target == "with":
+            return last.blocks[0].ended
         if last.target == "if":
             both = [b.ended for b in last.blocks]
             return "" if not all(both) else next((k for k in both if k in _JUMPS), "return")
@@ -371,6 +375,7 @@ def show_node(node: Node) -> str:
 #: what stands before the blocks of a node
 LABELS = {
     "if": ("then", "else"), "loop": ("while", "do"), "collect": ("when", "each"),
+    "with": ("inside",),
     CUSTOM: ("backward",),
 }  # fmt: skip
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import flambeau
@@ -61,7 +62,7 @@ _SYMBOL = re.compile(
 )
 _DEFINED = re.compile(r"%(?:([A-Za-z_]\w*)\.)?(\d+): (.*)", re.DOTALL)
 _TENSOR = re.compile(r"(\w+)(\[[^\]]*\])(\{[^}]*\})?(?:@([\w:]+))?")
-_HEAD = re.compile(r"def (\w+)\((.*)\) -> (.*?):(?:  # (.*))?")
+_HEAD = re.compile(r"def ([\w.]+)\((.*)\) -> (.*?):(?:  # (.*))?")
 _LABEL = re.compile(rf"({'|'.join(x for pair in LABELS.values() for x in pair)})\((.*)\):")
 _BARE = tuple(f"{name}(" for name in (*CONTROL, *ENDS))
 
@@ -83,8 +84,16 @@ def _parts(text: str) -> list[str]:
     return [x.strip() for x in out if x.strip()]
 
 
+_types: list[Callable[[ast.expr, str], Type]] = [parse_type]
+
+
+def more_types(parse: Callable[[ast.expr, str], Type]) -> None:
+    """Types beyond the table's are read by `parse` from now on."""
+    _types.append(parse)
+
+
 def _type(text: str) -> Type:
-    return parse_type(ast.parse(text, mode="eval").body, "text")
+    return _types[-1](ast.parse(text, mode="eval").body, "text")
 
 
 def _bound(text: str) -> float:

@@ -124,6 +124,7 @@ class Placer:
 
 _SPECIAL: dict[str, Callable[[Placer, Expr], Arg]] = {
     "const": lambda p, e: e.attr,
+    "placed": lambda p, e: e.attr,
     "none": lambda p, e: None,
     "read": lambda p, e: p.values[e.attr],
     "some": lambda p, e: p.place(e.args[0]),

@@ -19,6 +19,7 @@ class Expr:
 
     op        attr                     meaning
     const     Python value             literal
+    placed    Value                    what stands in a block already
     read      name                     value of a variable
     call      Callee                   operation of the table
     core      name                     intrinsic (see `intrinsics`)

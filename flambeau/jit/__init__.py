@@ -1,19 +1,39 @@
-"""`jit` with scripting switched off, as PyTorch has it under PYTORCH_JIT=0.
+"""`jit`: programs that are typed, shown, saved, and run without their source.
 
-Decorators hand back what they are given, which then runs as plain Python and can be compiled with
-`compile`. What needs a script (saving and loading one) is refused. Knows nothing of tensors.
+`script` makes them from functions, modules and classes; `save` and `load` write and read them. How
+that is done is `flambeau._script`'s, which is loaded when it is first needed. Under `PYTORCH_JIT=0`
+decorators hand back what they are given, and nothing is scripted.
 """
 
 from __future__ import annotations
 
-import contextlib
+import builtins
 import importlib
-from collections.abc import Callable, Iterator
+import types
 from typing import Any, Final, NoReturn, TypeVar
 
+from flambeau.futures import Future
 from flambeau.nn.modules.module import Module
 
-from ._types import is_of
+from ._marks import (
+    Attribute,
+    annotate,
+    enabled,
+    export,
+    fork,
+    ignore,
+    interface,
+    is_scripting,
+    isinstance,
+    onednn_fusion_enabled,
+    optimized_execution,
+    script_method,
+    unused,
+    wait,
+)
+from ._marks import _overload as _overload
+from ._marks import _overload_method as _overload_method
+from ._module import ScriptModule
 
 globals()["annotations"] = importlib.import_module(f"{__name__}.annotations")  # not __future__'s
 
@@ -21,10 +41,14 @@ __all__ = [
     "Attribute",
     "Error",
     "Final",
+    "Future",
+    "RecursiveScriptModule",
+    "ScriptFunction",
     "ScriptModule",
     "annotate",
     "annotations",
     "export",
+    "fork",
     "freeze",
     "ignore",
     "interface",
@@ -33,6 +57,7 @@ __all__ = [
     "isinstance",
     "load",
     "onednn_fusion_enabled",
+    "optimize_for_inference",
     "optimized_execution",
     "save",
     "script",
@@ -41,6 +66,7 @@ __all__ = [
     "trace",
     "trace_module",
     "unused",
+    "wait",
 ]
 
 _T = TypeVar("_T")
@@ -50,37 +76,103 @@ class Error(RuntimeError):
     """What a script raises."""
 
 
-class ScriptModule(Module):
-    """A module written to be scripted: with scripting off, a module like others."""
-
-    def __init__(self, arg: Any = None) -> None:
-        super().__init__()
-
-
-RecursiveScriptModule = ScriptModule
+def __getattr__(name: str) -> Any:
+    if name in ("RecursiveScriptModule", "ScriptFunction", "ScriptMethod"):
+        return getattr(importlib.import_module("flambeau._script.objects"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _refuse(what: str, instead: str) -> NoReturn:
-    raise RuntimeError(f"jit.{what}: scripts are not built yet; {instead}")
+    raise RuntimeError(f"jit.{what} is not built yet; {instead}")
 
 
 def script(
-    obj: _T,
+    obj: Any,
     optimize: Any = None,
     _frames_up: int = 0,
     _rcb: Any = None,
     example_inputs: Any = None,
-) -> _T:
-    """Return `obj` itself: scripting is off.
+) -> Any:
+    """The script of a function, module or class: typed, savable, run without its source.
 
     Args:
-        obj: a function, module or class.
-        optimize, _frames_up, _rcb, example_inputs: not read, as with PyTorch's scripting off.
+        obj: a function (parameters without annotation are Tensors), a module, whose `forward` and
+            exported methods are typed with what they call, or a class, which scripts can then use.
+        optimize, _frames_up, _rcb, example_inputs: not read.
 
-    >>> torch.jit.script(abs) is abs
-    True
+    Returns:
+        A `ScriptFunction`, a `RecursiveScriptModule` that shares the module's tensors, or the
+        class.
+
+    Raises:
+        RuntimeError: something is not in the language; the message shows the line.
+
+    >>> @torch.jit.script
+    ... def largest(xs: list[int]) -> int:
+    ...     best = xs[0]
+    ...     for x in xs:
+    ...         if x > best:
+    ...             best = x
+    ...     return best
+    >>> largest([1, 3, 2])
+    3
     """
-    return obj
+    if not enabled():
+        return obj
+    made = importlib.import_module("flambeau._script.objects")
+    kept = (dict, list, types.BuiltinFunctionType)
+    if made.is_scripted(obj) or builtins.isinstance(obj, kept):
+        return obj
+    if type(obj) is types.FunctionType:
+        return made.script_function(obj)
+    if builtins.isinstance(obj, Module):
+        return made.script_module(obj)
+    if builtins.isinstance(obj, type):
+        return made.script_class(obj)
+    if type(obj) is types.MethodType and builtins.isinstance(obj.__self__, Module):
+        raise RuntimeError(
+            f"jit.script: {obj.__qualname__} is a method; script the module, and mark the method "
+            "@torch.jit.export"
+        )
+    raise RuntimeError(
+        f"jit.script: expected a function, a module or a class, got {type(obj).__name__}"
+    )
+
+
+def save(m: Any, f: Any, _extra_files: Any = None) -> None:
+    """Write a scripted function or module to a file.
+
+    Args:
+        m: what `script` or `trace` gave.
+        f: a path, or an open binary file.
+        _extra_files: names and contents of files to add.
+
+    Raises:
+        RuntimeError: `m` is no script, or calls what is left to Python (`@jit.ignore`).
+    """
+    if not hasattr(m, "save_to_buffer") and not builtins.isinstance(m, ScriptModule):
+        raise RuntimeError(
+            f"jit.save: expected a script, got {type(m).__name__}; make one with jit.script or "
+            "jit.trace, or save its state_dict() with torch.save"
+        )
+    m.save(f, _extra_files)
+
+
+def load(
+    f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False
+) -> Any:
+    """The function or module that `save` wrote. No code of the file is run by Python.
+
+    Args:
+        f: a path, or an open binary file.
+        map_location: the device for its tensors, as in `torch.load`.
+        _extra_files: a dict, whose keys get the contents (bytes) of added files of their names.
+
+    Raises:
+        RuntimeError: the file is not a sound one of `jit.save`.
+    """
+    archive = importlib.import_module("flambeau._script.archive")
+    return archive.load(f, map_location, _extra_files)
 
 
 def trace(func: _T, example_inputs: Any = None, *args: Any, **kwargs: Any) -> _T:
@@ -97,11 +189,6 @@ def trace_module(mod: _T, inputs: Any = None, *args: Any, **kwargs: Any) -> _T:
     return mod
 
 
-def script_method(fn: _T) -> _T:
-    """Return the method itself."""
-    return fn
-
-
 def script_if_tracing(fn: _T) -> _T:
     """Return the function itself: nothing is ever traced."""
     return fn
@@ -110,105 +197,16 @@ def script_if_tracing(fn: _T) -> _T:
 _script_if_tracing = script_if_tracing
 
 
-def export(fn: _T) -> _T:
-    """Mark a method for scripting: returns it."""
-    return fn
-
-
-def unused(fn: _T) -> _T:
-    """Mark a method as left out of scripts: returns it."""
-    return fn
-
-
-def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Mark a method as left to Python: returns it, or a decorator that does.
-
-    >>> @torch.jit.ignore
-    ... def f(x): return x
-    >>> f(3)
-    3
-    """
-    return drop if callable(drop) else lambda fn: fn
-
-
-def interface(obj: _T) -> _T:
-    """Declare an interface: returns the class."""
-    return obj
-
-
-def _overload(fn: _T) -> _T:
-    return fn
-
-
-def _overload_method(fn: _T) -> _T:
-    return fn
-
-
-def annotate(the_type: Any, the_value: _T) -> _T:
-    """Return the value, said to be of a type."""
-    return the_value
-
-
-def Attribute(value: _T, type: Any) -> _T:
-    """Return the value of an attribute that is said to be of a type."""
-    return value
-
-
-def is_scripting() -> bool:
-    """Whether a script runs: never."""
-    return False
-
-
 def is_tracing() -> bool:
     """Whether a trace is recorded: never."""
     return False
 
 
-def isinstance(obj: Any, target_type: Any) -> bool:
-    """Whether `obj` is of a type, containers with what they hold.
-
-    >>> torch.jit.isinstance([1, 2], list[int]), torch.jit.isinstance([1, "a"], list[int])
-    (True, False)
-    """
-    return is_of(obj, target_type)
-
-
-@contextlib.contextmanager
-def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Scripts inside are optimised or not; there are none."""
-    yield
-
-
-def onednn_fusion_enabled() -> bool:
-    """Whether scripts are fused by oneDNN: no."""
-    return False
-
-
 def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> NoReturn:
-    """Refuse: only a script can be frozen."""
+    """Refuse: scripts are not frozen yet."""
     _refuse("freeze", "use the module as it is, or torch.compile")
 
 
 def optimize_for_inference(mod: Any, other_methods: Any = None) -> NoReturn:
-    """Refuse: only a script can be optimised."""
+    """Refuse: scripts are not optimised yet."""
     _refuse("optimize_for_inference", "use torch.compile")
-
-
-def save(m: Any, f: Any, _extra_files: Any = None) -> NoReturn:
-    """Refuse: there is no script that could be saved."""
-    _refuse("save", "save the module's state_dict() with torch.save")
-
-
-def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse: scripts cannot be run yet."""
-    _refuse("load", "build the module in Python and load its state_dict()")
-
-
-def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse: tasks of scripts are not there."""
-    _refuse("fork", "call the function, or use threads")
-
-
-def wait(future: Any) -> NoReturn:
-    """Refuse, as `fork` does."""
-    _refuse("wait", "call the function, or use threads")

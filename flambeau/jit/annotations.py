@@ -1,6 +1,7 @@
-"""Types that scripts are annotated with; here they say nothing beyond their name.
+"""Types that scripts are annotated with.
 
-Owns the `BroadcastingList` family: a list of a fixed length that also takes one number.
+Owns the `BroadcastingList` family: a list of a fixed length that also takes one number; a script
+takes it for a list.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ __all__ = ["Dict", "List", "Optional", "Tuple", "Union"]
 
 
 class _BroadcastingList:
-    """`BroadcastingList2[int]` is an annotation and nothing else."""
+    """`BroadcastingList2[int]` is the type of a list."""
 
-    def __getitem__(self, types: Any) -> None:
-        return None
+    def __getitem__(self, types: Any) -> Any:
+        return List[types]  # noqa: UP006
 
 
 BroadcastingList1 = _BroadcastingList()

@@ -1,10 +1,15 @@
-"""`jit` with scripting off: decorators hand back what they get, scripts are refused."""
+"""`jit` with scripting off (PYTORCH_JIT=0): decorators hand back what they get."""
 
 from typing import List, Optional, Union  # noqa: UP035
 
 import pytest
 
 import flambeau as torch
+
+
+@pytest.fixture(autouse=True)
+def _off(monkeypatch):
+    monkeypatch.setenv("PYTORCH_JIT", "0")
 
 
 def test_functions_and_modules_come_back():
@@ -45,11 +50,9 @@ def test_script_modules_are_modules():
 def test_scripts_are_refused():
     for use in (
         lambda: torch.jit.save(torch.nn.ReLU(), "x"),
-        lambda: torch.jit.load("x"),
         lambda: torch.jit.freeze(torch.nn.ReLU()),
-        lambda: torch.jit.fork(abs, 1),
     ):
-        with pytest.raises(RuntimeError, match="scripts are not built yet"):
+        with pytest.raises(RuntimeError, match="expected a script|not built yet"):
             use()
 
 
@@ -77,4 +80,4 @@ def test_annotations_are_importable():
     import flambeau.jit.annotations as annotations
 
     assert torch.jit.annotations is annotations
-    assert annotations.BroadcastingList2[int] is None and annotations.List is List  # noqa: UP006
+    assert annotations.BroadcastingList2[int] == List[int] and annotations.List is List  # noqa: UP006

@@ -1,0 +1,798 @@
+"""Calls in scripts: what is called, and how its arguments are bound.
+
+Owns the look-up of the table by public names, functions and classes of the program, methods of
+values, built-ins. Forms of expressions are `expressions`'.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+import types
+import typing
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import flambeau
+
+from .._ir.coerce import EMPTY_LIST, convert, cost
+from .._ir.errors import CompileError
+from .._ir.typed import Callee, Expr
+from .._ir.types import BOOL, INT, NONE, NUMBER, STR, TENSOR, Param, Type, list_of, tuple_of
+from .._table import entries
+from .._table.fronts import Form, Group
+from . import signatures
+from .annotations import ANY, EMPTY_DICT, future_of
+from .iteration import ScriptIteration
+from .meaning import Items, Method, Super, is_enum, is_named_tuple, static
+from .signatures import Entry
+
+_BUILTIN_ERRORS = {
+    n: getattr(builtins, n) for n in dir(builtins)
+    if isinstance(getattr(builtins, n), type) and issubclass(getattr(builtins, n), Exception)
+}  # fmt: skip
+_DROPPED = ("layout", "pin_memory", "requires_grad", "size_average", "reduce")
+
+
+@dataclass(eq=False)
+class Public:
+    """One signature of a public function or method: its parameters, and the entry they go to."""
+
+    name: str
+    params: list[Param]
+    returns: Type
+    form: Form
+    chosen: Form | None = None  # what a flag, the last parameter, calls instead
+
+
+@cache
+def signatures_of(group: Group, methods: bool) -> tuple[Public, ...]:
+    """The signatures of a name; the front's, where functions have one, stand for all."""
+    front = None if methods else group.front
+    if front is not None:
+        form = group.functions[0]
+        return (Public(group.name, front.params, _returns(form), form, front.chosen),)
+    forms = group.methods if methods else group.functions
+    return tuple(Public(group.name, f.params, _returns(f), f) for f in forms)
+
+
+def _returns(form: Form) -> Type:
+    if form.inplace:
+        return TENSOR
+    asked = form.op.option("asked")
+    if asked:  # results that a flag asks for are left out without it
+        kept = [t for t, flag in zip(form.op.outputs, asked, strict=True) if not flag]
+        return kept[0] if len(kept) == 1 else tuple_of(*kept)
+    return form.op.returns
+
+
+@cache
+def space(name: str) -> Any:
+    """A module below the package."""
+    found: Any = flambeau
+    for part in name.split(".") if name else ():
+        found = getattr(found, part)
+    return found
+
+
+@cache
+def group_of(function: Any) -> Group | None:
+    """The group of the table that a function of the package belongs to."""
+    name = getattr(function, "__name__", "")
+    for g in entries.public(name):
+        for s in g.spaces:
+            if getattr(space(s), g.name, None) is function or (
+                getattr(space(s), name, None) is function
+            ):
+                return g
+        for a in g.aliases:
+            where, _, last = a.rpartition(".")
+            if last == name and getattr(space(where), last, None) is function:
+                return g
+    return None
+
+
+@cache
+def library() -> dict[int, list[Entry]]:
+    """Functions of the package in Python, by identity."""
+    out: dict[int, list[Entry]] = {}
+    for place, found in signatures.table(signatures.LIBRARY, "lib.").items():
+        where, _, name = place.rpartition(".")
+        out[id(getattr(space(where), name))] = found
+    return out
+
+
+class ScriptCalls(ScriptIteration):
+    """Types calls."""
+
+    def _call(self, node: ast.Call) -> Expr:
+        func = node.func
+        if isinstance(func, ast.Attribute):
+            owner = self.expr(func.value)
+            if owner.op == "static":
+                callee = self.static_attribute(func, owner, func.attr)
+            elif "." in owner.type.base:
+                return self.call_on_class(node, owner, func.attr)
+            else:
+                return self.call_on_value(node, owner, func.attr)
+        elif isinstance(func, ast.Name) and func.id == "super" and "super" not in self.env:
+            return self.super_()
+        else:
+            callee = self.expr(func)
+        if callee.op != "static":
+            if "." in callee.type.base:
+                return self.call_on_class(node, callee, "__call__")
+            self.fail(f"{callee.type} cannot be called", node)
+        return self.call_static(node, callee.attr)
+
+    def super_(self) -> Expr:
+        if self.owner is None:
+            self.fail("super() outside of a class", self.node)
+        first = Expr("read", (), self.env[self.params[0].name][0], self.params[0].name)
+        return static(Super(first, self.owner))
+
+    owner: type | None = None
+
+    # -- arguments --------------------------------------------------------------------------------
+
+    def _arguments(self, node: ast.Call) -> tuple[list[Expr], dict[str, Expr]]:
+        args = self.spread(node.args)
+        kwargs: dict[str, Expr] = {}
+        for k in node.keywords:
+            if k.arg is None:
+                self.fail("`**` in a call is not part of scripts; name the arguments", node)
+            kwargs[k.arg] = self.plain(k.value)
+        return args, kwargs
+
+    def _default(self, p: Param, value: ast.expr) -> Expr:
+        outer, self.in_default = self.in_default, not isinstance(value, Given)
+        env, self.env = self.env, {}
+        try:
+            return self.expr(value)
+        finally:
+            self.env, self.in_default = env, outer
+
+    def _given(self, node: Given) -> Expr:
+        if isinstance(node.value, list) and not node.value:
+            return self.make(node, "list", (), EMPTY_LIST)
+        if isinstance(node.value, dict) and not node.value:
+            return self.make(node, "dict", (), EMPTY_DICT)
+        return self.value(self.meaning(node.value, node), node)
+
+    # -- what is called ---------------------------------------------------------------------------
+
+    def call_static(self, node: ast.Call, obj: Any) -> Expr:
+        """A call of a Python object."""
+        try:
+            special = _SPECIAL.get(obj)
+        except TypeError:
+            special = None
+        if special is not None:
+            return special(self, node)
+        if isinstance(obj, tuple):  # a method of modules known one by one
+            return self.call_items(node, *obj)
+        if isinstance(obj, Method):
+            args, kwargs = self._arguments(node)
+            return self.call_method_of(node, obj.owner, obj.name, args, kwargs)
+        if isinstance(obj, type):
+            return self.call_class(node, obj)
+        found = library().get(id(obj))
+        if found:
+            return self.call_entries(node, found, *self._arguments(node))
+        if isinstance(obj, (types.BuiltinFunctionType, types.MethodDescriptorType)):
+            return self.call_builtin(node, obj)
+        script = getattr(obj, "_script_source", None)
+        if script is not None:
+            obj = script
+        if isinstance(obj, types.FunctionType):
+            if getattr(obj, "_torchscript_modifier", None) is not None or hasattr(
+                obj, "_script_modifier"
+            ):
+                return self.call_left_to_python(node, obj)
+            made = self.compiler.function(obj, node, self)
+            args, kwargs = self._arguments(node)
+            return self.call_signature(node, made, args, kwargs)
+        name = getattr(obj, "__name__", None) or type(obj).__name__
+        self.fail(f"{name} (a Python {type(obj).__name__}) cannot be called in a script", node)
+
+    def call_left_to_python(self, node: ast.Call, obj: Any) -> Expr:
+        kind = obj._script_modifier
+        if kind == "unused":
+            message = ast.copy_location(
+                ast.Constant(f"{obj.__name__} is marked as unused: scripts cannot call it"), node
+            )
+            self.refuse(node, "Runtime", message)
+            made = self.compiler.declared(obj, node, self)
+            return self.core(node, "uninitialized", (), made.returns)
+        made = self.compiler.ignored(obj, node, self)
+        return self.call_signature(node, made, *self._arguments(node))
+
+    def call_signature(
+        self, node: ast.AST, made: Any, args: list[Expr], kwargs: dict[str, Expr]
+    ) -> Expr:
+        """A call of a function of the unit."""
+        _, full = self._resolve(node, [made], args, kwargs)
+        return self.make(node, "call", full, made.returns, Callee(made))
+
+    def call_entries(
+        self, node: ast.AST, found: Sequence[Entry], args: list[Expr], kwargs: dict[str, Expr],
+        first: Expr | None = None,
+    ) -> Expr:  # fmt: skip
+        """A call of one of several signatures, type variables bound by what is given."""
+        given = args if first is None else [first, *args]
+        if found[0].star:
+            t = found[0].params[0].type.element
+            parts = [self.as_type(a, t, node, found[0].name) for a in given]
+            packed = self.make(node, "list", parts, list_of(t))
+            return self.make(node, "core", (packed,), found[0].returns, found[0].target)
+        known = [e.of(self.bound(e, given, kwargs)) for e in found]
+        target, full = self._resolve(node, known, given, kwargs)
+        return self.target(node, target, full)
+
+    def target(self, node: ast.AST, entry: Entry, full: Sequence[Expr]) -> Expr:
+        if entry.target.startswith("core."):
+            return self.core(node, entry.target[5:], full, entry.returns)
+        return self.make(node, "call", full, entry.returns, _Library(entry.target))
+
+    def bound(self, e: Entry, given: Sequence[Expr], kwargs: dict[str, Expr]) -> dict[str, Type]:
+        out: dict[str, Type] = {}
+        pairs = list(zip(e.params, given, strict=False))
+        pairs += [(p, kwargs[p.name]) for p in e.params if p.name in kwargs]
+        for p, a in pairs:
+            _match(p.type, a.type, out)
+        return out
+
+    def call_builtin(self, node: ast.Call, obj: Any) -> Expr:
+        """A call of a function of C: of `math`, of the table, or a built-in."""
+        if getattr(obj, "__self__", None) is math:
+            found = signatures.table(signatures.MATH, "core.math_").get(str(obj.__name__))
+            if found:
+                args, kwargs = self._arguments(node)
+                args = [_item_of(self, node, a) for a in args]
+                return self.call_entries(node, found, args, kwargs)
+        group, name = group_of(obj), str(obj.__name__)
+        if group is not None:
+            return self.call_public(node, signatures_of(group, False), *self._arguments(node))
+        found = signatures.table(signatures.BUILTINS, "core.").get(name)
+        if found and getattr(builtins, name, None) is obj:
+            args, kwargs = self._arguments(node)
+            if args and args[0].type == TENSOR and entries.public(name):
+                return self.call_on_tensor(node, args[0], name, args[1:], kwargs)
+            if args:
+                args[0] = self._as_list(args[0], node) if args[0].op == "tuple" else args[0]
+            return self.call_entries(node, found, args, kwargs)
+        self.fail(f"{name} cannot be called in a script", node)
+
+    def call_public(
+        self, node: ast.AST, known: Sequence[Public], args: list[Expr], kwargs: dict[str, Expr]
+    ) -> Expr:
+        """A call of a function or method of the table by its public name."""
+        names = {p.name for k in known for p in k.params}
+        for name in _DROPPED:
+            if name in kwargs and name not in names:
+                self.check_dropped(node, name, kwargs.pop(name))
+        renamed = {"axis": "dim", "keepdims": "keepdim"}
+        for old, new in renamed.items():
+            if old in kwargs and old not in names and new in names:
+                kwargs[new] = kwargs.pop(old)
+        if "out" in kwargs:
+            self.fail("out= is not part of scripts; use the in-place form", node)
+        try:
+            target, full = self._resolve(node, known, args, kwargs)
+        except CompileError as error:
+            packed = self.packed(node, known, args)
+            if packed is None:
+                if any(a.type == NUMBER for a in args):
+                    target, full = self._resolve(node, known, args, kwargs, wrap=True)
+                else:
+                    raise error
+            else:
+                try:
+                    target, full = self._resolve(node, known, packed, kwargs)
+                except CompileError:
+                    raise error from None
+        return self.called(node, target, full)
+
+    def packed(self, node: ast.AST, known: Sequence[Public], args: list[Expr]) -> list[Expr] | None:
+        """Several ints at the end, or `*sizes`, as the one list that a signature takes."""
+        for k in known:
+            for at, p in enumerate(k.params):
+                if p.type.base not in ("Ints", "Tensors") or at > len(args) or p.kwonly:
+                    continue
+                item = p.type.element
+                rest = args[at:]
+                if all(cost(a, item) is not None for a in rest):
+                    return [*args[:at], self.make(node, "list", rest, list_of(item))]
+                if len(rest) == 1 and rest[0].op == "tuple":
+                    return [*args[:at], self.make(node, "list", rest[0].args, list_of(item))]
+                if len(rest) == 1 and rest[0].type.base == "Tuple":
+                    parts = self.parts(node, rest[0])
+                    if all(cost(a, item) is not None for a in parts):
+                        return [*args[:at], self.make(node, "list", parts, list_of(item))]
+        return None
+
+    def check_dropped(self, node: ast.AST, name: str, e: Expr) -> None:
+        fine = (
+            e.absent
+            or e.op == "const"
+            and (not e.attr or (name == "layout" and e.attr == flambeau.strided))
+        )
+        if not fine:
+            self.fail(f"{name}= is not part of scripts here", node)
+
+    def called(self, node: ast.AST, target: Public, full: Sequence[Expr]) -> Expr:
+        """The node of a public signature: arguments in the order of the entry."""
+        form = target.form
+        given = dict(zip((p.name for p in target.params), full, strict=True))
+        for name in ("size_average", "reduce"):
+            if name in given and name not in {p.name for p in form.op.params}:
+                self.check_dropped(node, name, given.pop(name))
+        args = [given[p.name] for p in form.op.params if p.name in given]
+        plain = self.make(node, "call", args, target.returns, Callee(form.op, form.inplace))
+        if target.chosen is None:
+            return plain
+        flag = given[target.params[-1].name]
+        other = target.chosen
+        names = [p.name for p in other.op.params]
+        chosen = self.make(
+            node,
+            "call",
+            [given[n] for n in names],
+            _returns(other),
+            Callee(other.op, other.inplace),
+        )
+        if flag.op == "const":
+            return chosen if flag.attr else plain
+        if chosen.type != plain.type:
+            self.fail(f"{target.params[-1].name}= must be a literal: it decides the type", node)
+        return self.make(node, "if", (flag, chosen, plain), plain.type)
+
+    # -- methods ----------------------------------------------------------------------------------
+
+    def call_on_value(self, node: ast.Call, owner: Expr, name: str) -> Expr:
+        """A method of a tensor, number, list, dict, text, future."""
+        if owner.type.optional:
+            self.fail(f".{name}(): value may be None ({owner.type}); test it with `is None`", node)
+        if owner.type == STR and name == "format":
+            args, kwargs = self._arguments(node)
+            if kwargs:
+                self.fail("format takes arguments by position", node)
+            return self.core(node, "format", (owner, *args), STR)
+        args, kwargs = self._arguments(node)
+        if owner.type == TENSOR:
+            return self.call_on_tensor(node, owner, name, args, kwargs)
+        if owner.type.base == "Future":
+            return self.call_future(node, owner, name, args)
+        found = signatures.methods(owner.type).get(name)
+        if found:
+            if owner.type.is_list and name == "extend" and args and args[0].type != owner.type:
+                args = [self.as_sequence(args[0], node)]
+            return self.call_entries(node, found, args, kwargs, owner)
+        self.fail(f"{owner.type} has no method {name!r}", node)
+
+    def call_on_tensor(
+        self, node: ast.AST, owner: Expr, name: str, args: list[Expr], kwargs: dict[str, Expr]
+    ) -> Expr:
+        """A method of a tensor."""
+        known = tuple(k for g in entries.public(name) for k in signatures_of(g, True))
+        if known:
+            return self.call_public(node, known, [owner, *args], kwargs)
+        if name == "tolist":
+            return self.core(node, "tolist", (owner,), ANY)
+        found = signatures.table(signatures.TENSOR, "lib.Tensor.").get(name)
+        if found:
+            if name in ("resize_",) and len(args) > 1:
+                args = [self.make(node, "list", args, list_of(INT))]
+            return self.call_entries(node, found, args, kwargs, owner)
+        self.fail(f"Tensor has no method {name!r} in scripts", node)
+
+    def call_future(self, node: ast.AST, owner: Expr, name: str, args: list[Expr]) -> Expr:
+        item = owner.type.items[0]
+        if name == "wait" or name == "value":
+            return self.core(node, "wait", (owner,), item)
+        if name == "done":
+            return self.core(node, "future_done", (owner,), BOOL)
+        self.fail(f"Future has no method {name!r} in scripts", node)
+
+    def call_items(self, node: ast.Call, box: Any, name: str) -> Expr:
+        """A method of modules known one by one."""
+        assert isinstance(box, Items)
+        if name == "keys":
+            return static(Items(box.keys, tuple(self.meaning(k, node) for k in box.keys)))
+        if name == "values":
+            return static(Items(box.keys, box.values))
+        if name == "items":
+            pairs = [
+                static(Items((0, 1), (self.meaning(k, node), v)))
+                for k, v in zip(box.keys, box.values, strict=True)
+            ]
+            return static(Items(box.keys, tuple(pairs)))
+        self.fail(f"modules have no method {name!r} in scripts", node)
+
+    def call_on_class(self, node: ast.Call, owner: Expr, name: str) -> Expr:
+        """A method of a value of a class, or a call of what is its attribute."""
+        if owner.type.optional:
+            self.fail(f".{name}(): value may be None ({owner.type}); test it with `is None`", node)
+        if self.compiler.has_attribute(owner.type, name):
+            callee = self.class_attribute(node, owner, name)
+            if callee.op == "static":
+                return self.call_static(node, callee.attr)
+            return self.call_on_class(node, callee, "__call__")
+        args, kwargs = self._arguments(node)
+        return self.call_method_of(node, owner, name, args, kwargs)
+
+    def call_method_of(
+        self, node: ast.AST, value: Expr, name: str, args: list[Expr], kwargs: dict[str, Expr]
+    ) -> Expr:
+        made = self.compiler.method(value.type, name, node, self)
+        return self.call_signature(node, made, [value, *args], kwargs)
+
+    # -- classes ----------------------------------------------------------------------------------
+
+    def call_class(self, node: ast.Call, cls: type) -> Expr:
+        """A value of a class is made."""
+        if cls is flambeau.device:
+            args, kwargs = self._arguments(node)
+            if all(a.op == "const" for a in (*args, *kwargs.values())):
+                named = {k: v.attr for k, v in kwargs.items()}
+                device = flambeau.device(*(a.attr for a in args), **named)
+                return self.meaning(device, node)
+            return self.core(node, "device", args, Type("Device"))
+        if cls is flambeau.Tensor or issubclass(cls, flambeau.nn.Module):
+            self.fail(f"{cls.__name__} cannot be made in a script", node)
+        if is_enum(cls):
+            owner = self.compiler.class_of(cls)
+            assert owner is not None
+            value = self.as_type(
+                self.plain(node.args[0]), self.compiler.enum_value(owner), node, cls.__name__
+            )
+            return self.core(
+                node, "enum_of", (self.make(node, "const", (), STR, owner.name), value), owner.type
+            )
+        args, kwargs = self._arguments(node)
+        if is_named_tuple(cls):
+            made = self.compiler.tuple_class(cls, node, self)
+            _, full = self._resolve(node, [made], args, kwargs)
+            name = self.make(node, "const", (), STR, made.returns.base)
+            return self.core(node, "make_tuple", (name, *full), made.returns)
+        made = self.compiler.constructor(cls, node, self)
+        return self.call_signature(node, made, args, kwargs)
+
+    # -- built-ins --------------------------------------------------------------------------------
+
+    def _one_argument(self, node: ast.Call, name: str) -> Expr:
+        args, kwargs = self._arguments(node)
+        if len(args) != 1 or kwargs:
+            self.fail(f"{name}() takes one argument here", node)
+        return args[0]
+
+    def b_len(self, node: ast.Call) -> Expr:
+        e = self.expr(node.args[0]) if len(node.args) == 1 else self._one_argument(node, "len")
+        if e.op == "static" and isinstance(e.attr, Items):
+            return self.make(node, "const", (), INT, len(e.attr.values))
+        e = self.value(e, node)
+        modules = self.compiler.sequence_of(e, self, node)
+        if modules is not None:
+            return self.make(node, "const", (), INT, len(modules.values))
+        if e.type.base == "Tuple" and not e.type.optional:
+            return self.make(node, "const", (), INT, len(e.type.items))
+        if self.compiler.has_method(e.type, "__len__"):
+            return self.call_method_of(node, e, "__len__", [], {})
+        if e.type.is_list or e.type in (STR, TENSOR) or e.type.base == "Dict":
+            if not e.type.optional:
+                return self.core(node, "len", (e,), INT)
+        self.fail(f"len() of {e.type}", node)
+
+    def b_number(self, node: ast.Call, t: Type, zero: Any) -> Expr:
+        if not node.args:
+            return self.make(node, "const", (), t, zero)
+        args, _ = self._arguments(node)
+        e = args[0]
+        if e.op == "const" and e.type == STR and len(args) == 1:
+            try:
+                return self.make(node, "const", (), t, type(zero)(e.attr))
+            except ValueError as error:
+                self.fail(str(error), node)
+        fine = e.type in (TENSOR, STR, NUMBER, BOOL, INT) or e.type.base in ("float", "complex")
+        if not fine or e.type.optional:
+            self.fail(f"{t}() of {e.type}", node)
+        if t == BOOL:
+            return self.truth(e, node)
+        return e if e.type == t else self.core(node, f"{t.base}_of", args, t)
+
+    def b_str(self, node: ast.Call) -> Expr:
+        return self.core(node, "str", (self._one_argument(node, "str"),), STR)
+
+    def b_list(self, node: ast.Call) -> Expr:
+        if not node.args:
+            return self.make(node, "list", (), EMPTY_LIST)
+        e = self.expr(node.args[0])
+        if e.op == "static":
+            return e
+        if e.op == "comp":
+            return e
+        xs = self.as_sequence(e, node)
+        t = list_of(STR) if xs.type == STR else xs.type
+        return self.core(node, "list_of", (xs,), t)
+
+    def b_range(self, node: ast.Call) -> Expr:
+        return self.sequence(node)
+
+    def b_tuple(self, node: ast.Call) -> Expr:
+        e = self._one_argument(node, "tuple")
+        if e.type.base == "Tuple":
+            return e
+        if e.op == "list":
+            return self.make(node, "tuple", e.args, tuple_of(*(a.type for a in e.args)))
+        self.fail(f"tuple() of {e.type}: the length of a tuple must be known", node)
+
+    def b_dict(self, node: ast.Call) -> Expr:
+        if not node.args and not node.keywords:
+            return self.make(node, "dict", (), EMPTY_DICT)
+        if not node.args:
+            keys: list[ast.expr | None] = [ast.Constant(k.arg) for k in node.keywords]
+            made = ast.Dict(keys, [k.value for k in node.keywords])
+            return self.expr(ast.fix_missing_locations(ast.copy_location(made, node)))
+        e = self._one_argument(node, "dict")
+        if e.type.base == "Dict":
+            return self.core(node, "copy", (e,), e.type)
+        if e.type.is_list and e.type.element.base == "Tuple" and len(e.type.element.items) == 2:
+            return self.core(node, "dict_of", (e,), self.dict_type(*e.type.element.items, node))
+        self.fail(f"dict() of {e.type}", node)
+
+    def b_extreme(self, node: ast.Call, name: str) -> Expr:
+        args, kwargs = self._arguments(node)
+        if args and args[0].type == TENSOR:
+            return self.call_on_tensor(node, args[0], name, args[1:], kwargs)
+        if kwargs or not args:
+            self.fail(f"{name}() takes values or one list", node)
+        if len(args) == 1:
+            xs = self._as_list(args[0], node)
+            if not xs.type.is_list or xs.type.element.base not in ("int", "float", "bool", "str"):
+                self.fail(f"{name}() of {xs.type}", node)
+            return self.core(node, f"{name}_of", (xs,), xs.type.element)
+        t: Type | None = args[0].type
+        for a in args[1:]:
+            t = self.common(t, a.type) if t else None
+        if t is None or t.base not in ("int", "float", "str", "Number"):
+            self.fail(f"{name}() of {', '.join(str(a.type) for a in args)}", node)
+        return self.core(node, name, [convert(a, t) for a in args], t)
+
+    def b_print(self, node: ast.Call) -> Expr:
+        args, kwargs = self._arguments(node)
+        if kwargs:
+            self.fail("print takes values by position in scripts", node)
+        return self.core(node, "print", args, NONE)
+
+    def b_isinstance(self, node: ast.Call) -> Expr:
+        if len(node.args) != 2:
+            self.fail("isinstance takes a value and a type", node)
+        e = self.expr(node.args[0])
+        if e.op == "static":
+            found = self.expr(node.args[1])
+            yes = found.op == "static" and isinstance(e.attr, found.attr)
+            return self.make(node, "const", (), BOOL, yes)
+        asked = self.asked_types(node.args[1])
+        members = list(e.type.items) if e.type.base == "Union" else [e.type.required()]
+        if e.type.optional:
+            members.append(NONE)
+        if e.type != ANY and e.type != NUMBER:
+            hits = [self.is_a(m, a) for m in members for a in [asked]]
+            if all(hits) or not any(hits):
+                return self.make(node, "const", (), BOOL, all(hits))
+        names = self.make(node, "const", (), STR, " or ".join(map(str, asked)))
+        return self.core(node, "isinstance", (e, names), BOOL)
+
+    def is_a(self, t: Type, asked: Sequence[Type]) -> bool:
+        return t in asked or any(self.compiler.derives(t, a) for a in asked)
+
+    def b_hasattr(self, node: ast.Call) -> Expr:
+        name = self.expr(node.args[1])
+        if name.op != "const":
+            self.fail("hasattr takes a literal name", node)
+        e = self.expr(node.args[0])
+        if e.op == "static":
+            return self.make(node, "const", (), BOOL, hasattr(e.attr, name.attr))
+        if "." in e.type.base:
+            found = self.compiler.has_attribute(e.type, name.attr) or self.compiler.has_method(
+                e.type, name.attr
+            )
+            return self.make(node, "const", (), BOOL, found)
+        try:
+            self.attribute(node, e, name.attr)
+        except CompileError:
+            found = bool(entries.public(name.attr)) and e.type == TENSOR
+            return self.make(node, "const", (), BOOL, found)
+        return self.make(node, "const", (), BOOL, True)
+
+    def b_getattr(self, node: ast.Call) -> Expr:
+        name = self.expr(node.args[1])
+        if name.op != "const" or not isinstance(name.attr, str):
+            self.fail("getattr takes a literal name", node)
+        e = self.expr(node.args[0])
+        if len(node.args) == 3:
+            has = self.b_hasattr(ast.copy_location(ast.Call(node.func, node.args[:2], []), node))
+            if not has.attr:
+                return self.expr(node.args[2])
+        if e.op == "static":
+            return self.static_attribute(node, e, name.attr)
+        return self.attribute(node, e, name.attr)
+
+    def b_type(self, node: ast.Call) -> Expr:
+        self.fail("type() has no value in scripts; use isinstance", node)
+
+    def b_true(self, node: ast.Call) -> Expr:
+        return self.make(node, "const", (), BOOL, True)
+
+    def b_false(self, node: ast.Call) -> Expr:
+        return self.make(node, "const", (), BOOL, False)
+
+    def b_annotate(self, node: ast.Call) -> Expr:
+        if len(node.args) != 2:
+            self.fail("annotate takes a type and a value", node)
+        t = self.annotation(ast.unparse(node.args[0]), node)
+        return self.as_type(self.plain(node.args[1]), t, node, "annotate")
+
+    def b_cast(self, node: ast.Call) -> Expr:
+        t = self.annotation(ast.unparse(node.args[0]), node)
+        e = self.plain(node.args[1])
+        if cost(e, t) is not None:
+            return convert(e, t)
+        return self.make(node, "unwrap", (e,), t)
+
+    def b_unchecked(self, node: ast.Call) -> Expr:
+        e = self._one_argument(node, "_unwrap_optional")
+        return e if not e.type.optional else self.core(node, "not_none", (e,), e.type.required())
+
+    def b_fork(self, node: ast.Call) -> Expr:
+        if not node.args:
+            self.fail("fork takes a function and its arguments", node)
+        callee = self.expr(node.args[0])
+        rest = ast.copy_location(ast.Call(node.args[0], node.args[1:], node.keywords), node)
+        made = self.expr(rest)
+        if made.op != "call" or not made.attr.uid.startswith("fn."):
+            if callee.op == "static" and not isinstance(callee.attr, Method):
+                self.fail("fork takes a function of the script or a module", node)
+        name = made.attr.uid if made.op == "call" else ""
+        text = self.make(node, "const", (), STR, name)
+        return self.core(node, "fork", (text, *made.args), future_of(made.type))
+
+    def b_wait(self, node: ast.Call) -> Expr:
+        e = self._one_argument(node, "wait")
+        if e.type.base != "Future":
+            self.fail(f"wait: expected a Future, got {e.type}", node)
+        return self.core(node, "wait", (e,), e.type.items[0])
+
+    def b_warn(self, node: ast.Call) -> Expr:
+        text = self.plain(node.args[0])
+        return self.core(node, "warn", (self.core(node, "str", (text,), STR),), NONE)
+
+    def b_tensor(self, node: ast.Call) -> Expr:
+        args, kwargs = self._arguments(node)
+        if len(args) != 1:
+            self.fail("torch.tensor takes one value", node)
+        none = self.make(node, "const", (), NONE, None)
+        parts = [kwargs.pop(k, none) for k in ("dtype", "device", "requires_grad")]
+        if kwargs:
+            self.fail(f"tensor: unknown argument {next(iter(kwargs))!r}", node)
+        return self.core(node, "tensor", (args[0], *parts), TENSOR)
+
+    def b_einsum(self, node: ast.Call) -> Expr:
+        args, _ = self._arguments(node)
+        rest = args[1:]
+        if len(rest) == 1 and rest[0].type.is_list:
+            xs = rest[0]
+        else:
+            xs = self.make(node, "list", rest, list_of(TENSOR))
+        return self.core(node, "einsum", (args[0], xs), TENSOR)
+
+    def b_meshgrid(self, node: ast.Call) -> Expr:
+        args, kwargs = self._arguments(node)
+        xs = args[0] if len(args) == 1 and args[0].type.is_list else self.make(
+            node, "list", args, list_of(TENSOR)
+        )  # fmt: skip
+        how = kwargs.get("indexing", self.make(node, "const", (), NONE, None))
+        return self.core(node, "meshgrid", (xs, how), list_of(TENSOR))
+
+    def b_split(self, node: ast.Call) -> Expr:
+        args, kwargs = self._arguments(node)
+        return self.call_on_tensor(node, args[0], "split", args[1:], kwargs)
+
+    def b_unique(self, node: ast.Call) -> Expr:
+        args, kwargs = self._arguments(node)
+        counts = [kwargs.get(k) for k in ("return_inverse", "return_counts")]
+        flags = [bool(c.attr) if c is not None and c.op == "const" else False for c in counts]
+        none = self.make(node, "const", (), NONE, None)
+        yes = self.make(node, "const", (), BOOL, True)
+        asked = [self.make(node, "const", (), BOOL, f) for f in flags]
+        full = [args[0], kwargs.get("sorted", yes), *asked, kwargs.get("dim", none)]
+        n = 1 + sum(flags)
+        t = TENSOR if n == 1 else tuple_of(*[TENSOR] * n)
+        return self.core(node, "unique", full, t)
+
+
+class _Library:
+    """A function of the package in Python, as a callee."""
+
+    changes = True
+
+    def __init__(self, uid: str) -> None:
+        self.uid = uid
+
+
+class Given(ast.expr):
+    """A default value; stands where a tree is asked for."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+        self.lineno = 0
+
+
+def default_value(node: ast.expr) -> Any:
+    """The value of a parameter's default."""
+    return node.value if isinstance(node, Given) else ast.literal_eval(node)
+
+
+def _match(t: Type, given: Type, out: dict[str, Type]) -> None:
+    if t.base in "TKV" and len(t.base) == 1:
+        out.setdefault(t.base, given.required() if t.optional else given)
+    elif t.base == "List" and given.is_list and not given.optional:
+        _match(t.element, given.element, out)
+    elif t.items and given.base == t.base and len(t.items) == len(given.items):
+        for a, b in zip(t.items, given.items, strict=True):
+            _match(a, b, out)
+
+
+def _item_of(typer: ScriptCalls, node: ast.AST, e: Expr) -> Expr:
+    if e.type in (TENSOR, NUMBER):
+        return typer.core(node, "float_of", (e,), Type("float"))
+    return e
+
+
+def _method(name: str, *extra: Any) -> Callable[[ScriptCalls, ast.Call], Expr]:
+    return lambda typer, node: getattr(typer, name)(node, *extra)
+
+
+def _specials() -> dict[Any, Callable[[ScriptCalls, ast.Call], Expr]]:
+    jit, b = flambeau.jit, builtins
+    float_, int_ = Type("float"), INT
+    out: dict[Any, Callable[[ScriptCalls, ast.Call], Expr]] = {
+        b.len: _method("b_len"), b.int: _method("b_number", int_, 0),
+        b.float: _method("b_number", float_, 0.0), b.bool: _method("b_number", BOOL, False),
+        b.str: _method("b_str"), b.list: _method("b_list"), b.tuple: _method("b_tuple"),
+        b.dict: _method("b_dict"), b.min: _method("b_extreme", "min"),
+        b.max: _method("b_extreme", "max"), b.print: _method("b_print"),
+        b.isinstance: _method("b_isinstance"), b.hasattr: _method("b_hasattr"),
+        b.getattr: _method("b_getattr"), b.type: _method("b_type"), b.range: _method("b_range"),
+        jit.isinstance: _method("b_isinstance"), jit.is_scripting: _method("b_true"),
+        jit.is_tracing: _method("b_false"), jit.annotate: _method("b_annotate"),
+        jit.Attribute: _method("b_annotate"), typing.cast: _method("b_cast"),
+        jit.fork: _method("b_fork"), jit.wait: _method("b_wait"), warnings.warn: _method("b_warn"),
+        flambeau.tensor: _method("b_tensor"), flambeau.as_tensor: _method("b_tensor"),
+        flambeau.einsum: _method("b_einsum"), flambeau.meshgrid: _method("b_meshgrid"),
+        flambeau.unique: _method("b_unique"), flambeau.compiler.is_compiling: _method("b_false"),
+        flambeau.overrides.has_torch_function: _method("b_false"),
+        flambeau.overrides.has_torch_function_unary: _method("b_false"),
+        flambeau.overrides.has_torch_function_variadic: _method("b_false"),
+    }  # fmt: skip
+    return out
+
+
+class _Specials:
+    """Built-ins by identity, found when they are first asked for."""
+
+    def __init__(self) -> None:
+        self._found: dict[Any, Callable[[ScriptCalls, ast.Call], Expr]] = {}
+
+    def get(self, obj: Any) -> Callable[[ScriptCalls, ast.Call], Expr] | None:
+        if not self._found:
+            self._found = _specials()
+        return self._found.get(obj)
+
+
+_SPECIAL = _Specials()

@@ -1,0 +1,717 @@
+"""From Python objects to a unit: functions, classes, modules, each once.
+
+Owns what a unit has been made of: which Python function or class each of its names was, what is
+left to Python, the attributes of modules and when two of them share a class. Types bodies when they
+are called for; what it makes is in `unit`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import flambeau
+from flambeau.nn import Module
+
+from .._ir.errors import CompileError
+from .._ir.graph import Function, Node, Value
+from .._ir.typed import Expr
+from .._ir.types import BOOL, INT, NONE, STR, TENSOR, Param, Type
+from .._ir.where import Where
+from . import signatures
+from .annotations import ANY, TypeError_, type_of, type_of_value
+from .calls import Given
+from .made import (
+    SEQUENTIAL,
+    Host,
+    Library,
+    Made,
+    Opening,
+    class_key,
+    comment_types,
+    guess,
+    hinted_type,
+    longer,
+    looker,
+    module_state,
+    qualified,
+    raises,
+    scriptable,
+)
+from .meaning import Items, Method, constant, is_enum, is_named_tuple, static
+from .sources import NoSource, Source, names_of, source_of
+from .typer import ScriptTyper
+from .unit import Class, Signature, Unit
+
+_CONTAINERS = (
+    flambeau.nn.ModuleList, flambeau.nn.ModuleDict, flambeau.nn.ParameterList,
+    flambeau.nn.ParameterDict,
+)  # fmt: skip
+
+
+class Compiler:
+    """Makes one unit."""
+
+    def __init__(self) -> None:
+        self.unit = Unit()
+        self.hosts: dict[str, Callable[..., Any]] = {}
+        self.errors: dict[str, type[BaseException]] = {}
+        self.python: dict[str, type] = {}  # classes of the unit
+        self.lines: dict[str, Sequence[str]] = {}
+        self._functions: dict[Any, Signature] = {}
+        self._names: dict[str, Any] = {}
+        self._open: set[str] = set()
+        self._classes: dict[Any, Made] = {}
+        self._made: dict[str, Made] = {}
+        self._keys: dict[Any, Made] = {}
+        self._of_module: dict[int, tuple[Module, Class]] = {}
+
+    # -- functions --------------------------------------------------------------------------------
+
+    def function(
+        self, f: types.FunctionType, node: ast.AST | None = None, typer: Any = None
+    ) -> Signature:
+        """The function of the unit made from a Python function."""
+        f = inspect.unwrap(f)
+        known = self._functions.get(f)
+        if known is None:
+            name = self.name_for(qualified(f), f)
+            return self._typed(name, f, f, None, None, node, typer)
+        self._check_known(known, node, typer)
+        return known
+
+    def _check_known(self, known: Signature, node: ast.AST | None, typer: Any) -> None:
+        if known.name in self._open and known.returns.base == "" and typer is not None:
+            typer.fail(f"{known.name} calls itself: declare the type of its result", node)
+
+    def name_for(self, name: str, obj: Any) -> str:
+        """A name nobody else has."""
+        made, n = name, 0
+        while made in self._names and self._names[made] is not obj:
+            n += 1
+            made = f"{name}_{n}"
+        self._names[made] = obj
+        return made
+
+    def signature(
+        self, f: types.FunctionType, source: Source, first: Type | None, name: str
+    ) -> tuple[list[Param], Type | None]:
+        """Parameters and declared result of a Python function."""
+        node = source.tree
+        assert isinstance(node, ast.FunctionDef)
+        a = node.args
+        if a.vararg or a.kwarg or a.posonlyargs:
+            raise CompileError("star arguments cannot be scripted", source.file, node)
+        look = names_of(f)
+        named = self.type_of_class
+        comment, result = comment_types(source.comment)
+        declared = dict(getattr(f, "__annotations__", {}))
+        given = list(a.args)
+        defaults: dict[str, Any] = dict(f.__kwdefaults__ or {})
+        values = f.__defaults__ or ()
+        defaults.update({p.arg: v for p, v in zip(given[len(given) - len(values):], values,
+                                                  strict=True)})  # fmt: skip
+        # Ours say Any where a flag decides; what a body gives says more.
+        ours = f.__module__.startswith("flambeau.nn.")
+        params: list[Param] = []
+        rest = given[1:] if first is not None else given
+        if comment is not None and len(comment) == len(rest):
+            declared.update({p.arg: t for p, t in zip(rest, comment, strict=True)})
+            declared.setdefault("return", result)
+        for i, p in enumerate([*given, *a.kwonlyargs]):
+            if first is not None and i == 0:
+                params.append(Param(p.arg, first))
+                continue
+            try:
+                t = type_of(declared[p.arg], named, look) if p.arg in declared else TENSOR
+            except TypeError_ as error:
+                raise CompileError(f"parameter {p.arg!r}: {error}", source.file, p) from None
+            default = Given(defaults[p.arg]) if p.arg in defaults else None
+            if (
+                p.arg in defaults
+                and p.arg not in declared
+                and not isinstance(defaults[p.arg], (flambeau.Tensor, type(None)))
+            ):
+                raise CompileError(
+                    f"parameter {p.arg!r} has a default of type {type(defaults[p.arg]).__name__} "
+                    "and no annotation: without one it is a Tensor", source.file, p,
+                )  # fmt: skip
+            if ours and t == ANY:
+                t = TENSOR
+            params.append(Param(p.arg, t, default, i >= len(given)))
+        returns = None
+        if "return" in declared and not (ours and "Any" in str(declared["return"])):
+            try:
+                returns = type_of(declared["return"], named, look)
+            except TypeError_ as error:
+                raise CompileError(f"result: {error}", source.file, node) from None
+        return params, returns
+
+    def _typed(
+        self, name: str, key: Any, f: types.FunctionType, first: Type | None, owner: type | None,
+        node: ast.AST | None, typer: Any,
+    ) -> Signature:  # fmt: skip
+        try:
+            source = source_of(f)
+        except NoSource as error:
+            if typer is not None:
+                typer.fail(str(error), node)
+            raise
+        self.lines[source.file] = longer(self.lines.get(source.file, ()), source.lines)
+        params, returns = self.signature(f, source, first, name)
+        if f is SEQUENTIAL and first is not None:
+            params, returns = self._chained(first, params), None
+        made = Signature(name, params, returns if returns is not None else Type(""))
+        self._functions[key] = made
+        self._open.add(name)
+        try:
+            assert isinstance(source.tree, ast.FunctionDef)
+            body = ScriptTyper(
+                self, source.tree, params, returns, source.file, names_of(f), name, owner
+            )
+            body.in_init = f.__name__ == "__init__"
+            done = body.compile()
+        except BaseException:
+            del self._functions[key]
+            raise
+        finally:
+            self._open.discard(name)
+        made.returns = done.returns
+        self.unit.functions[name] = done
+        return made
+
+    def declared(self, f: Any, node: ast.AST, typer: Any) -> Signature:
+        """The signature of a function that is not looked into."""
+        f = inspect.unwrap(f)
+        try:
+            source = source_of(f)
+        except NoSource as error:
+            typer.fail(str(error), node)
+        params, returns = self.signature(f, source, None, f.__name__)
+        return Signature(f.__name__, params, returns or TENSOR)
+
+    def ignored(self, f: Any, node: ast.AST, typer: Any) -> Signature:
+        """A call of a function that stays in Python."""
+        made = self.declared(f, node, typer)
+        name = self.name_for(qualified(f), f)
+        self.hosts[name] = f
+        return Host(name, made.params, made.returns)
+
+    def error_class(self, cls: type[BaseException]) -> str:
+        name = qualified(cls)
+        self.errors[name] = cls
+        return name
+
+    # -- classes ----------------------------------------------------------------------------------
+
+    def type_of_class(self, cls: Any) -> Type | None:
+        """Type of a class of the program; None where scripts have none for it."""
+        made = self.class_of(cls)
+        return made.type if made is not None else None
+
+    def class_of(self, cls: Any) -> Class | None:
+        """The class of the unit made from an enum, a NamedTuple or a scripted class."""
+        if not isinstance(cls, type):
+            return None
+        known = self._classes.get(cls)
+        if known is not None:
+            return known.record
+        if is_enum(cls):
+            kinds = {type(m.value) for m in cls}  # type: ignore[attr-defined]
+            if kinds - {int, float, str} or len(kinds) != 1:
+                return None
+            t = type_of(kinds.pop(), lambda _: None)
+            values = {m.name: m.value for m in cls}  # type: ignore[attr-defined]
+            record = Class("", "enum", {"value": t, "name": STR}, values)
+        elif is_named_tuple(cls):
+            hints = cls.__annotations__ if "__annotations__" in vars(cls) else {}
+            space = vars(sys.modules.get(cls.__module__, types.ModuleType("")))
+            look = looker(space)
+            fields = {}
+            for name in cls._fields:  # type: ignore[attr-defined]
+                fields[name] = (
+                    type_of(hints[name], self.type_of_class, look) if name in hints else TENSOR
+                )
+            record = Class("", "tuple", fields, dict(cls._field_defaults))  # type: ignore[attr-defined]
+        elif issubclass(cls, (Module, flambeau.Tensor, BaseException)) or cls.__module__ in (
+            "builtins", "typing", "flambeau",
+        ):  # fmt: skip
+            return None
+        elif getattr(cls, "_script_class", False) or scriptable(cls):
+            record = Class("", "class")
+        else:
+            return None
+        record.name = self.name_for(qualified(cls), cls)
+        made = Made(record, cls)
+        self._classes[cls] = made
+        self._register(made)
+        return record
+
+    def _register(self, made: Made) -> None:
+        self._made[made.record.name] = made
+        self.unit.classes[made.record.name] = made.record
+        self.python[made.record.name] = made.python
+
+    def made(self, t: Type) -> Made | None:
+        return self._made.get(t.base) if not t.optional else None
+
+    def tuple_items(self, t: Type) -> list[Type] | None:
+        """Types of the fields of a NamedTuple."""
+        made = self.made(t)
+        if made is None or made.record.kind != "tuple":
+            return None
+        return list(made.record.attributes.values())
+
+    def enum_value(self, record: Class) -> Type:
+        return record.attributes["value"]
+
+    def derives(self, t: Type, base: Type) -> bool:
+        a, b = self.made(t), self.made(base)
+        return a is not None and b is not None and issubclass(a.python, b.python)
+
+    def tuple_class(self, cls: type, node: ast.AST, typer: Any) -> Signature:
+        record = self.class_of(cls)
+        if record is None:
+            typer.fail(f"{cls.__name__} has a field without a type of scripts", node)
+        assert record is not None
+        params = [
+            Param(n, t, Given(record.defaults[n]) if n in record.defaults else None)
+            for n, t in record.attributes.items()
+        ]
+        return Signature(record.name, params, record.type)
+
+    def constructor(self, cls: type, node: ast.AST, typer: Any) -> Signature:
+        """The function that makes a value of a class."""
+        record = self.class_of(cls)
+        if record is None or record.kind != "class":
+            typer.fail(f"{cls.__name__} cannot be made in a script", node)
+        assert record is not None
+        made = self._made[record.name]
+        known = made.signatures.get("__new__")
+        if known is not None:
+            return known
+        init = self.open_class(made, node, typer)
+        params = init.params[1:] if init else []
+        name = f"{record.name}.__new__"
+        made.signatures["__new__"] = out = Signature(name, params, record.type)
+        inputs = [Value(i, p.type.plain(), p.name) for i, p in enumerate(params)]
+        new = Value(len(inputs), record.type)
+        where = Where("", 0, name)
+        nodes = [Node("core.new", (record.name,), (new,), where)]
+        if init is not None:
+            nodes.append(Node(init.uid, (new, *inputs), (), where))
+        nodes.append(Node("return", (new,), (), where))
+        self.unit.functions[name] = Function(
+            tuple(inputs), nodes, (), name, params, record.type, "", 0
+        )
+        return out
+
+    def open_class(self, made: Made, node: ast.AST | None, typer: Any) -> Signature | None:
+        """Reads `__init__`, which says what attributes there are."""
+        if "__init__" in made.signatures:
+            return made.signatures["__init__"]
+        for name, hint in typing.cast(
+            dict[str, Any], vars(made.python).get("__annotations__", {})
+        ).items():
+            look = looker(vars(sys.modules[made.python.__module__]))
+            made.record.attributes[name] = type_of(hint, self.type_of_class, look)
+        init = inspect.getattr_static(made.python, "__init__")
+        if not isinstance(init, types.FunctionType):
+            return None
+        made.open = True
+        try:
+            out = self.method(made.record.type, "__init__", node, typer)
+        finally:
+            made.open = False
+        return out
+
+    def all_methods(self, cls: type) -> None:
+        """Types every method of a class."""
+        record = self.class_of(cls)
+        assert record is not None
+        made = self._made[record.name]
+        self.open_class(made, None, None)
+        for name, f in vars(cls).items():
+            if isinstance(f, types.FunctionType) and name != "__init__":
+                self.method(record.type, name, None, None)
+
+    def has_method(self, t: Type, name: str) -> bool:
+        made = self.made(t)
+        if made is None or made.record.kind in ("enum", "tuple"):
+            return False
+        if made.module is not None and name == "__call__":
+            return True
+        if made.record.kind != "module" and name.startswith("__") and name not in vars(made.python):
+            return False
+        return isinstance(inspect.getattr_static(made.python, name, None), types.FunctionType)
+
+    def has_attribute(self, t: Type, name: str) -> bool:
+        made = self.made(t)
+        if made is None:
+            return False
+        if made.record.kind == "class":
+            self.open_class(made, None, None) if not made.open else None
+        found = name in made.record.attributes or name in made.statics or name in made.children
+        return found or isinstance(inspect.getattr_static(made.python, name, None), property)
+
+    def attribute(self, value: Expr, name: str, node: ast.AST, typer: Any) -> Expr:
+        """An attribute of a value of a class."""
+        made = self._made[value.type.base]
+        record = made.record
+        if record.kind == "class" and not made.open:
+            self.open_class(made, node, typer)
+        text = typer.make(node, "const", (), STR, name)
+        if record.kind == "tuple" and name in record.attributes:
+            at = typer.make(node, "const", (), INT, list(record.attributes).index(name))
+            return typer.make(node, "part", (value, at), record.attributes[name])
+        if record.kind == "enum" and name in record.attributes:
+            return typer.core(node, f"attr_{name}", (value,), record.attributes[name])
+        if name == "_modules" and made.module is not None:
+            items = self.children_of(value, made, typer, node)
+            return static(Items(tuple(made.children), items.values, True))
+        if name in made.children:
+            child = made.children[name]
+            got = typer.core(node, "getattr", (value, text), child.type)
+            return self.items_of(got, typer, node) or got
+        if name in made.statics:
+            return typer.meaning(made.statics[name], node)
+        if name in record.attributes:
+            t = record.attributes[name]
+            if t == NONE:
+                return typer.make(node, "const", (), NONE, None)
+            return typer.core(node, "getattr", (value, text), t)
+        found = inspect.getattr_static(made.python, name, None)
+        if isinstance(found, property):
+            getter = self._method(made, name, found.fget, node, typer)
+            return typer.call_signature(node, getter, [value], {})
+        if isinstance(found, staticmethod):
+            return static(found.__func__)
+        if callable(found):
+            return static(Method(value, name))
+        if found is not None and constant(found) is not None:
+            return typer.meaning(found, node)
+        why = made.failed.get(name)
+        kind = made.python.__name__
+        if why:
+            typer.fail(f"{kind} has an attribute {name!r} that scripts cannot hold: {why}", node)
+        raise CompileError(f"{kind} has no attribute {name!r}", typer.file, node)
+
+    def items_of(self, got: Expr, typer: Any, node: ast.AST) -> Expr | None:
+        """A container of modules as its modules, known one by one."""
+        made = self._made.get(got.type.base)
+        if made is None or made.module is None or not isinstance(made.module, _CONTAINERS):
+            return None
+        return static(self.children_of(got, made, typer, node))
+
+    def sequence_of(self, e: Expr, typer: Any, node: ast.AST) -> Items | None:
+        """The modules of a Sequential or another container, known one by one."""
+        made = self._made.get(e.type.base)
+        kinds = (*_CONTAINERS, flambeau.nn.Sequential)
+        if made is None or made.module is None or not isinstance(made.module, kinds):
+            return None
+        return self.children_of(e, made, typer, node)
+
+    def children_of(self, got: Expr, made: Made, typer: Any, node: ast.AST) -> Items:
+        names = list(made.children)
+        if isinstance(made.module, (flambeau.nn.ParameterList, flambeau.nn.ParameterDict)):
+            names = [n for n in made.record.places if made.record.places[n] == "_parameters"]
+        values = tuple(self.attribute(got, n, node, typer) for n in names)
+        pairs = isinstance(made.module, (flambeau.nn.ModuleDict, flambeau.nn.ParameterDict))
+        keys = tuple(names) if pairs else tuple(range(len(names)))
+        return Items(keys, values, pairs)
+
+    def declare_attribute(self, t: Type, name: str, kind: Type, typer: Any, node: ast.AST) -> None:
+        """`self.x: T = ...` in an `__init__`."""
+        made = self._made[t.base]
+        if made.open:
+            made.record.attributes.setdefault(name, kind.plain())
+
+    def attribute_to_set(self, t: Type, name: str, value: Expr, typer: Any, node: ast.AST) -> Type:
+        """Type of an attribute that gets a value."""
+        made = self._made[t.base]
+        record = made.record
+        if record.kind == "class" and not made.open:
+            self.open_class(made, node, typer)
+        if made.open and name not in record.attributes:
+            record.attributes[name] = value.type.plain()
+        if record.kind not in ("class", "module"):
+            typer.fail(f"attributes of {made.python.__name__} cannot be assigned", node)
+        if name in made.statics:
+            typer.fail(f"{name!r} is a constant of {made.python.__name__}", node)
+        if name not in record.attributes:
+            typer.fail(f"{made.python.__name__} has no attribute {name!r} to assign; "
+                       "make it in __init__", node)  # fmt: skip
+        return record.attributes[name]
+
+    # -- methods ----------------------------------------------------------------------------------
+
+    def method(self, t: Type, name: str, node: ast.AST | None, typer: Any) -> Signature:
+        """A method of a class, typed when it is first called."""
+        made = self._made[t.base]
+        if made.record.kind == "class" and name != "__init__" and not made.open:
+            self.open_class(made, node, typer)
+        after: type | None = None
+        if name.startswith("super."):
+            _, base, name = name.split(".", 2)
+            mro = made.python.__mro__
+            start = next(i for i, c in enumerate(mro) if c.__name__ == base)
+            after = mro[start]
+            found = next((vars(c)[name] for c in mro[start + 1 :] if name in vars(c)), None)
+            label = f"super_{base}_{name}"
+        else:
+            if made.module is not None and name == "__call__":
+                name = "forward"
+            found = inspect.getattr_static(made.python, name, None)
+            if made.module is not None and name in vars(made.module):
+                found = vars(made.module)[name]
+            label = name
+        if isinstance(found, (staticmethod, classmethod)):
+            typer.fail(f"{name} is no method of the object; call it by its class", node)
+        if not isinstance(found, types.FunctionType):
+            if typer is None:
+                raise CompileError(f"{made.python.__name__} has no method {name!r}", "<script>")
+            typer.fail(f"{made.python.__name__} has no method {name!r}", node)
+        if made.record.kind == "library":
+            return self.library_method(made, name, node, typer)
+        return self._method(made, label, found, node, typer, after)
+
+    def _method(
+        self, made: Made, label: str, f: Any, node: ast.AST | None, typer: Any,
+        after: type | None = None,
+    ) -> Signature:  # fmt: skip
+        f = inspect.unwrap(f)
+        kind = getattr(f, "_script_modifier", None)
+        known = made.signatures.get(label)
+        if known is not None:
+            self._check_known(known, node, typer)
+            return known
+        if kind in ("ignore", "unused"):
+            params, returns = self.signature(f, source_of(f), made.record.type, label)
+            name = f"{made.record.name}.{label}"
+            self.hosts[name] = raises(f) if kind == "unused" else f
+            made.signatures[label] = Host(name, params, returns or TENSOR)
+            return made.signatures[label]
+        owner = after or next((c for c in made.python.__mro__ if label in vars(c)), made.python)
+        if after is not None:
+            mro = made.python.__mro__
+            owner = next(c for c in mro[mro.index(after) + 1 :] if f.__name__ in vars(c))
+        name = f"{made.record.name}.{label}"
+        key = (made.record.name, label)
+        signature = Opening(made.signatures, label)
+        self._functions.pop(key, None)
+        return signature.keep(
+            self._typed_method(name, key, f, made.record.type, owner, node, typer, signature)
+        )
+
+    def _typed_method(
+        self, name: str, key: Any, f: Any, first: Type, owner: type, node: Any, typer: Any,
+        opening: Any,
+    ) -> Signature:  # fmt: skip
+        known = self._functions.get(key)
+        if known is not None:
+            return known
+        source = source_of(f)
+        params, returns = self.signature(f, source, first, name)
+        if f is SEQUENTIAL:
+            params, returns = self._chained(first, params), None
+        opening.keep(Signature(name, params, returns if returns is not None else Type("")))
+        try:
+            made = self._typed(name, key, f, first, owner, node, typer)
+        except BaseException:
+            opening.drop()
+            raise
+        return made
+
+    def _chained(self, t: Type, params: list[Param]) -> list[Param]:
+        """The parameters of a Sequential's forward: what its first module takes."""
+        made = self._made[t.base]
+        first = next(iter(made.children.values()), None)
+        kind = TENSOR
+        if first is not None:
+            taken = self.method(first.type, "forward", None, None).params
+            kind = taken[1].type if len(taken) > 1 else TENSOR
+        return [params[0], Param(params[1].name, kind)]
+
+    def library_method(self, made: Made, name: str, node: Any, typer: Any) -> Signature:
+        """A call of a module of the package that runs as it is."""
+        if name != "forward":
+            typer.fail(f"{made.python.__name__}.{name} cannot be called in a script", node)
+        known = made.signatures.get(name)
+        if known is None:
+            given = signatures.table(signatures.MODULES, "core.").get(made.python.__name__)
+            if given:
+                self_ = Param("self", made.record.type)
+                known = Library(made.record.name, [self_, *given[0].params], given[0].returns)
+                made.signatures[name] = known
+                return known
+            f = inspect.unwrap(made.python.forward)  # type: ignore[attr-defined]
+            look = looker(vars(sys.modules[f.__module__]))
+            hints = f.__annotations__
+            node_ = source_of(f).tree
+            assert isinstance(node_, ast.FunctionDef)
+            names = [a.arg for a in node_.args.args][1:]
+            values = f.__defaults__ or ()
+            defaults = dict(zip(names[len(names) - len(values) :], values, strict=True))
+            params = [Param("self", made.record.type)]
+            for n in names:
+                t = guess(hints.get(n), self.type_of_class, look)
+                d = Given(defaults[n]) if n in defaults else None
+                params.append(Param(n, t, d))
+            returns = guess(hints.get("return"), self.type_of_class, look)
+            known = made.signatures[name] = Library(made.record.name, params, returns)
+        return known
+
+    # -- modules ----------------------------------------------------------------------------------
+
+    def module(self, m: Module) -> Class:
+        """The class of a module, shared by those that differ in values alone."""
+        if id(m) not in self._of_module:
+            self._of_module[id(m)] = (m, self._class_of_module(m))
+        return self._of_module[id(m)][1]
+
+    def _class_of_module(self, m: Module) -> Class:
+        children = {n: self.module(c) for n, c in m._modules.items() if c is not None}
+        made = self._attributes(m)
+        made.children = children
+        for n, c in m._modules.items():
+            if c is None:
+                made.record.attributes[n] = NONE
+        record = made.record
+        key = (
+            type(m), tuple(record.attributes.items()),
+            tuple((n, c.name) for n, c in children.items()),
+            tuple((n, class_key(v)) for n, v in made.statics.items()),
+            tuple(n for n in vars(m) if isinstance(vars(m)[n], types.FunctionType)),
+        )  # fmt: skip
+        known = self._keys.get(key)
+        if known is not None:
+            return known.record
+        record.name = self.name_for(qualified(type(m)), m)
+        for n, c in children.items():
+            record.places[n] = "_modules"
+            del c
+        self._keys[key] = made
+        self._register(made)
+        if type(m).__module__.startswith("flambeau.nn.") and not isinstance(
+            m, (*_CONTAINERS, flambeau.nn.Sequential)
+        ):
+            self._or_library(made)
+        return record
+
+    def _or_library(self, made: Made) -> None:
+        """A module of the package whose `forward` is not in the language runs as it is."""
+        unit = self.unit
+        before = dict(unit.functions), dict(unit.classes), dict(self._functions)
+        try:
+            if made.module is not None and made.module._forward_hooks:
+                raise CompileError("hooks", "")
+            self.method(made.record.type, "forward", None, None)
+        except (CompileError, NoSource, TypeError_):
+            unit.functions, unit.classes, self._functions = before
+            made.signatures.clear()
+            made.record.kind = "library"
+            made.children = {}
+
+    def _attributes(self, m: Module) -> Made:
+        cls = type(m)
+        record = Class("", "module")
+        made = Made(record, cls, m)
+        hints: dict[str, Any] = {}
+        for c in reversed(cls.__mro__):
+            space = vars(sys.modules.get(c.__module__, types.ModuleType("")))
+            for n, hint in typing.cast(dict[str, Any], vars(c).get("__annotations__", {})).items():
+                hints[n] = (hint, looker(space))
+        hints.update({n: (h, looker({})) for n, h in getattr(m, "__annotations__", {}).items()
+                      if n not in hints})  # fmt: skip
+        constants = {*getattr(cls, "__constants__", ())}
+        for n, (hint, _) in hints.items():
+            if (
+                typing.get_origin(hint) is typing.Final
+                or hint is typing.Final
+                or (isinstance(hint, str) and "Final" in hint.split("[")[0])
+            ):
+                constants.add(n)
+        ours = cls.__module__.startswith("flambeau.nn.")
+        for table in ("_parameters", "_buffers"):
+            for n, x in getattr(m, table).items():
+                t = TENSOR if x is not None else NONE
+                if n in hints and x is None and not ours:
+                    t = hinted_type(hints[n], self.type_of_class) or t
+                record.attributes[n], record.places[n] = t, table
+        declared = vars(m).get("_script_types", {})
+        for n, x in vars(m).items():
+            if module_state(n):
+                continue
+            if n in declared:
+                record.attributes[n] = self._type(declared[n])
+                continue
+            fixed = n in constants or (ours and n != "training")
+            if fixed and (constant(x) is not None or x == []):
+                made.statics[n] = x
+                continue
+            hinted = hinted_type(hints[n], self.type_of_class) if n in hints else None
+            found = hinted or type_of_value(x, self.type_of_class)
+            if found is not None:
+                record.attributes[n] = found
+            elif callable(x) or isinstance(x, (type, types.ModuleType)):
+                if not isinstance(x, Module):
+                    made.statics[n] = x
+            else:
+                made.failed[n] = f"a {type(x).__name__} without a type of scripts"
+        record.attributes.setdefault("training", BOOL)
+        return made
+
+    def _type(self, hint: Any) -> Type:
+        return type_of(hint, self.type_of_class)
+
+    def root(self, m: Module) -> Class:
+        """A module with its `forward` and exported methods typed."""
+        record = self.module(m)
+        made = self._made[record.name]
+        if m._forward_hooks or m._forward_pre_hooks:
+            raise CompileError(
+                f"{type(m).__name__} has hooks, which scripts do not run; remove them first", ""
+            )
+        for n in self.exported(m):
+            self.method(record.type, n, None, None)
+        record.methods = {
+            n: s.name for n, s in made.signatures.items() if s.name in self.unit.functions
+        }
+        return record
+
+    def exported(self, m: Module) -> list[str]:
+        """Methods that a scripted module has."""
+        cls = type(m)
+        names = []
+        forward = inspect.getattr_static(cls, "forward", None)
+        if (
+            isinstance(forward, types.FunctionType)
+            and forward is not Module.forward
+            and (getattr(forward, "_script_modifier", None) not in ("ignore", "unused"))
+        ):
+            names.append("forward")
+        for c in cls.__mro__:
+            names += [
+                n for n, f in vars(c).items()
+                if getattr(f, "_script_modifier", None) == "export" and n not in names
+            ]  # fmt: skip
+        return names
+
+    def finish(self) -> Unit:
+        """The unit, its classes with the names of their methods."""
+        for made in self._made.values():
+            made.record.methods = {
+                n: s.name for n, s in made.signatures.items() if s.name in self.unit.functions
+            }
+        return self.unit
+
+    def statics_of(self, record: Class) -> Mapping[str, Any]:
+        return self._made[record.name].statics
+
+    def children_classes(self, record: Class) -> Mapping[str, Class]:
+        return self._made[record.name].children

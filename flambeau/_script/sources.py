@@ -1,0 +1,107 @@
+"""The syntax tree of a Python function or class, with the places of its file.
+
+Owns how sources are found. Reads files as `inspect` does, runs nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .._ir.errors import CompileError
+
+
+@dataclass(frozen=True)
+class Source:
+    """A definition, where it stands, and what its names mean."""
+
+    tree: ast.FunctionDef | ast.ClassDef
+    file: str
+    lines: tuple[str, ...]  # of the whole file as far as needed; line n is lines[n - 1]
+    comment: str = ""  # a type comment: `(int, Tensor) -> Tensor`
+
+
+class NoSource(TypeError):
+    """A function whose text cannot be had."""
+
+
+def source_of(obj: Callable[..., Any] | type) -> Source:
+    """The definition of a function or class.
+
+    Raises:
+        NoSource: there is no text, or none that is one definition.
+    """
+    obj = inspect.unwrap(obj)
+    name = getattr(obj, "__qualname__", str(obj))
+    try:
+        lines, first = inspect.getsourcelines(obj)
+        file = inspect.getsourcefile(obj) or "<script>"
+    except (OSError, TypeError) as error:
+        raise NoSource(
+            f"jit.script: the source of {name} is not there ({error}); it must come from a file"
+        ) from None
+    text = "".join(lines)
+    indent = len(text) - len(text.lstrip())
+    try:
+        tree = ast.parse(textwrap.dedent(text)).body[0]
+    except (SyntaxError, IndexError):
+        raise NoSource(f"jit.script: the source of {name} is not one definition") from None
+    if isinstance(tree, ast.AsyncFunctionDef):
+        raise CompileError("async functions cannot be scripted", file, tree)
+    if not isinstance(tree, (ast.FunctionDef, ast.ClassDef)):
+        raise NoSource(f"jit.script: {name} is no def; a lambda cannot be scripted, write a def")
+    start = max(first, 1)
+    ast.increment_lineno(tree, start - 1)
+    for node in ast.walk(tree):
+        for name in ("col_offset", "end_col_offset"):
+            at = getattr(node, name, None)
+            if at is not None:
+                setattr(node, name, at + indent)
+    return Source(tree, file, ("",) * (start - 1) + tuple(x.rstrip("\n") for x in lines),
+                  _comment(lines))  # fmt: skip
+
+
+def _comment(lines: list[str]) -> str:
+    """The type comment of a function: below its head, or one line for each argument."""
+    single: list[str] = []
+    for line in lines:
+        code, mark, text = line.partition("# type:")
+        text = text.strip()
+        if not mark or text.startswith("ignore"):
+            if code.strip().endswith(":") and single:
+                continue
+            continue
+        if text.startswith("(") and "->" in text:
+            args, _, result = text.rpartition("->")
+            inner = args.strip()[1:-1].strip()
+            if inner == "..." and single:
+                return f"({', '.join(single)}) -> {result.strip()}"
+            return text
+        if "=" not in code.split("def ")[-1] or code.strip().endswith(","):
+            single.append(text)
+    return ""
+
+
+def names_of(function: types.FunctionType) -> Callable[[str], Any]:
+    """What the free names of a function mean: closure, globals, built-ins (KeyError: nothing)."""
+    function = inspect.unwrap(function)
+    free = function.__code__.co_freevars
+    cells = dict(zip(free, function.__closure__ or (), strict=False))
+    space = function.__globals__
+    builtin = space.get("__builtins__", {})
+    builtins = builtin if isinstance(builtin, dict) else vars(builtin)
+
+    def look(name: str) -> Any:
+        if name in cells:
+            try:
+                return cells[name].cell_contents
+            except ValueError:
+                raise KeyError(name) from None
+        return space[name] if name in space else builtins[name]
+
+    return look
