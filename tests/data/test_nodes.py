@@ -3,13 +3,14 @@
 import io
 import os
 import random
+import re
 import threading
 import time
 
 import pytest
 
 import flambeau as fb
-from flambeau.utils.data import DataLoader, DistributedSampler, RandomSampler
+from flambeau.utils.data import DataLoader, DistributedSampler, RandomSampler, nodes
 from flambeau.utils.data.datapipes import iter as pipes
 from flambeau.utils.data.nodes import (
     BaseNode,
@@ -154,6 +155,45 @@ def test_the_same_rest_from_every_state(name):
         while len(got) < len(expected) - where:
             got += list(loader)
         assert got[: len(expected) - where] == expected[where:], where
+
+
+def test_every_node_has_a_state_test_an_error_test_and_an_example():
+    """Whatever is added to the package is in the table above, and in that of options or below."""
+    public = {name: getattr(nodes, name) for name in nodes.__all__}
+    kinds = {
+        n for n, each in public.items() if isinstance(each, type) and issubclass(each, BaseNode)
+    }
+    kinds -= {"BaseNode", "CSVReader"}  # the base; test_rows_of_a_file
+    made = {name for make in NODES.values() for name in _named(make.__code__)}
+    made |= _named(weighted.__code__) | _named(pinned.__code__) | _named(numbers.__code__)
+    assert kinds | {"MapStyleWrapper"} <= made
+    with open(__file__) as file:
+        text = file.read()
+    failing = "".join(re.findall(r"pytest.raises|parametrize\([\s\S]*?\n\)", text))
+    assert all(f"{name}(" in failing for name in kinds)
+    assert all(">>> " in public[name].__doc__ for name in kinds | {"Loader", "MapStyleWrapper"})
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Unbatcher(numbers(3)), TypeError, "object of type 'int' has no len"),
+        (lambda: IterableWrapper(5), TypeError, "'int' object is not iterable"),
+        (lambda: SamplerWrapper(5), TypeError, "'int' object is not iterable"),
+        (lambda: Mapper(numbers(3), lambda n: 1 // n), ZeroDivisionError, "division"),
+        (lambda: Filter(numbers(3), lambda n: 1 // n), ZeroDivisionError, "division"),
+        (lambda: MapStyleWrapper("ab", [5]), IndexError, "out of range"),
+    ],
+)
+def test_errors_of_elements(make, error, message):
+    with pytest.raises(error, match=message):
+        next(make())
+
+
+def _named(code):
+    """Names in a function and in those that it has inside."""
+    inner = [each for each in code.co_consts if hasattr(each, "co_names")]
+    return set(code.co_names).union(*map(_named, inner))
 
 
 def test_values():
