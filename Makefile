@@ -127,7 +127,7 @@ wheels:
 	@ls -l dist
 
 clean:
-	rm -rf build dist demo_out docs/ops flambeau/_C*.so
+	rm -rf build dist demo_out docs/ops flambeau/*.so flambeau/lib
 
 distclean: clean
 	rm -rf .venv

@@ -7,19 +7,22 @@
 #
 # DT_RPATH, not DT_RUNPATH: it holds for the libraries of a library too, and so oneDNN's own need no change.
 if(FLAMBEAU_BUNDLE)
-  set(bundled_modules "$<TARGET_FILE:_C>")
-  set(bundling_targets _C)
+  # libflambeau is itself installed, so that what counts is what it needs.
+  set(bundled_modules "$<TARGET_FILE:flambeau>" "$<TARGET_FILE:_C>")
+  set(bundling_targets flambeau)
   if(TARGET _onednn)
     list(APPEND bundled_modules "$<TARGET_FILE:_onednn>")
     list(APPEND bundling_targets _onednn)
   endif()
   foreach(target ${bundling_targets})
-    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/_libs")
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/../_libs")
     target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
   endforeach()
+  set_target_properties(_C PROPERTIES INSTALL_RPATH "$ORIGIN/lib;$ORIGIN/_libs")
+  target_link_options(_C PRIVATE -Wl,--disable-new-dtags)
   install(CODE "
     file(GET_RUNTIME_DEPENDENCIES MODULES ${bundled_modules} RESOLVED_DEPENDENCIES_VAR found
-         PRE_EXCLUDE_REGEXES \"^lib(c|m|dl|pthread|rt|stdc\\\\+\\\\+|gcc_s)\\\\.so\" \"^ld-linux\")
+         PRE_EXCLUDE_REGEXES \"^lib(c|m|dl|pthread|rt|stdc\\\\+\\\\+|gcc_s|flambeau)\\\\.so\" \"^ld-linux\")
     set(to \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/flambeau/_libs\")
     file(MAKE_DIRECTORY \"\${to}\")
     foreach(library \${found})

@@ -14,7 +14,7 @@ die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
 # A second package for a second build: build/NAME/package, all links into the checkout but for the
-# extension. Prints the folder, which is where to run from.
+# libraries. Prints the folder, which is where to run from.
 package() {
     local folder="$ROOT/build/$1/package" item
     mkdir -p "$folder/flambeau"
@@ -22,7 +22,7 @@ package() {
         ln -sfn "$ROOT/$item" "$folder/$item"
     done
     for item in "$ROOT"/flambeau/*; do
-        case "$item" in *.so | */__pycache__) continue ;; esac
+        case "$item" in *.so | */lib | */__pycache__) continue ;; esac
         ln -sfn "$item" "$folder/flambeau/${item##*/}"
     done
     echo "$folder"

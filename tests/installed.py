@@ -70,7 +70,7 @@ def libraries() -> None:
     text = torch.__config__.show()
     package = pathlib.Path(torch.__file__).resolve().parent
     assert "libscipy_openblas" in text, text
-    assert ("oneDNN: yes" in text) == (package / "_onednn.so").is_file(), text
+    assert ("oneDNN: yes" in text) == (package / "lib" / "_onednn.so").is_file(), text
     a = np.random.default_rng(0).standard_normal((64, 64))
     inverse = torch.linalg.inv(torch.from_numpy(a)).numpy()
     np.testing.assert_allclose(inverse @ a, np.eye(64), atol=1e-9)

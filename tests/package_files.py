@@ -53,6 +53,8 @@ def _check_package(where: str, names: set[str], built: bool) -> None:
     extensions = [n for n in libraries if n.startswith("flambeau/_C.")]
     if len(extensions) != int(built):
         sys.exit(f"{where}: expected {int(built)} extension, got {extensions}")
+    if built != ("flambeau/lib/libflambeau.so" in libraries):
+        sys.exit(f"{where}: expected the core beside {extensions}, got {sorted(libraries)}")
 
 
 def _ours(names: list[str]) -> set[str]:

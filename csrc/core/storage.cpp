@@ -8,6 +8,9 @@
 #include "core/error.h"
 
 namespace flambeau {
+
+constinit std::atomic<uint64_t> storage_age{0};
+
 namespace {
 constexpr size_t kHeader = (sizeof(Storage) + kAlignment - 1) / kAlignment * kAlignment;
 constexpr int64_t kInlineBytes = kCaching ? 1024 : -1;

@@ -24,7 +24,7 @@ struct VersionCounter : Counted<VersionCounter> {
 };
 
 // The age that storages are made in, and a new one, see Note [Ages of storages].
-inline std::atomic<uint64_t> storage_age{0};
+extern constinit std::atomic<uint64_t> storage_age;  // one in a process
 inline uint64_t begin_storage_age() noexcept {
   return storage_age.fetch_add(1, std::memory_order_relaxed) + 1;
 }

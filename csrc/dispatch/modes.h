@@ -49,7 +49,8 @@ struct Modes {
 
 constexpr uint32_t kAutocast = 1, kIntercept = 2;
 
-inline thread_local constinit Modes modes{};
+// Defined in one file, so that a process has one for a thread, however many libraries read it.
+extern thread_local constinit Modes modes;
 
 // Does an interceptor see calls?
 inline bool intercepted() noexcept {

@@ -285,7 +285,7 @@ def _environment() -> bytes:
     for folder in _SOURCES:
         for path in sorted((_PACKAGE / folder).glob("*.py")):
             h.update(f"\0{folder}/{path.name}\0".encode() + path.read_bytes())
-    h.update(_identity(Path(_C.__file__)))
+    h.update(_identity(Path(_C.__file__)) + _identity(toolchain.library()))
     return h.digest()
 
 

@@ -189,10 +189,15 @@ def begin(text: str) -> Pending:
     return Pending(text)
 
 
+def library() -> Path:
+    """The core, which the extension is linked to and lies beside."""
+    return Path(_C.__file__).parent / "lib" / "libflambeau.so"
+
+
 @cache
 def _core() -> ctypes.CDLL:
-    """The extension, its vector functions made visible to the libraries that call them."""
-    return ctypes.CDLL(_C.__file__, mode=os.RTLD_GLOBAL | os.RTLD_NOLOAD)
+    """The core, its vector functions made visible to the libraries that call them."""
+    return ctypes.CDLL(str(library()), mode=os.RTLD_GLOBAL | os.RTLD_NOLOAD)
 
 
 def _compile(text: str, work: Path) -> Path:

@@ -1,0 +1,7 @@
+#include "dispatch/modes.h"
+
+namespace flambeau {
+
+thread_local constinit Modes modes{};
+
+}  // namespace flambeau

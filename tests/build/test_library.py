@@ -1,0 +1,128 @@
+"""libflambeau: the core without Python, which the binding and programs in C++ link to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from flambeau import _C
+from flambeau._build import compiler, emit_files
+from flambeau._compiler import toolchain
+
+ROOT = Path(__file__).resolve().parents[2]
+BINDING = Path(_C.__file__)
+
+#: y = mean(3 (x + 2)²) of ones, so that dy/dx = 6 (x + 2) / 4; what a thread does with modes and ages
+PROGRAM = r"""
+#include <cstdio>
+#include <dlfcn.h>
+#include <thread>
+
+#include "autograd/engine.h"
+#include "autograd/meta.h"
+#include "core/error.h"
+#include "gen/ops.h"
+
+using namespace flambeau;
+
+int main() {
+  Tensor x = ops::ones(Ints{2, 2}, std::nullopt, std::nullopt);
+  set_requires_grad(x, true);
+  Tensor y = ops::add(x, 2, 1);
+  Tensor out = ops::mean(ops::mul(ops::mul(y, y), 3), std::nullopt, false, std::nullopt);
+  run_backward({out}, {Tensor()}, false, false, {}, true);
+  std::printf("%g", out.item().to_double());
+  for (int i = 0; i < 4; ++i) {
+    std::printf(" %g", ops::select(ops::flatten(grad_of(x), 0, -1), 0, i).item().to_double());
+  }
+  bool outside = false, other = false;
+  {
+    NoGradGuard off;
+    outside = requires_grad(ops::mul(x, 2));
+    std::thread([&] { other = requires_grad(ops::mul(x, 2)); }).join();
+  }
+  std::printf(" %d %d", outside, other);
+  try {
+    ops::add(x, ops::ones(Ints{3}, std::nullopt, std::nullopt), 1);
+  } catch (const Error& e) {
+    std::printf(" %d", static_cast<int>(std::string(e.what()).starts_with("add: ")));
+  }
+  // What is opened beside the library is found there, not beside the program.
+  std::printf(" %d\n", static_cast<int>(dlopen("libpython3.11.so", RTLD_NOW | RTLD_NOLOAD) != nullptr));
+}
+"""
+
+
+def symbols(library: Path, *flags: str) -> set[str]:
+    """Demangled names of the dynamic table: --defined-only, --undefined-only."""
+    run = ["nm", "-DC", "--format=posix", *flags, str(library)]
+    lines = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
+    return {line for line in lines if line}
+
+
+def test_the_library_knows_nothing_of_python():
+    names = symbols(toolchain.library())
+    assert any(x.startswith("flambeau::run_backward(") for x in names)
+    assert [x for x in names if x.startswith(("Py", "_Py"))] == []
+
+
+def test_the_binding_defines_nothing_of_the_core():
+    defined = symbols(BINDING, "--defined-only")
+    assert any(x.startswith("PyInit__C") for x in defined)
+    assert [x for x in defined if x.startswith("flambeau::")] == []
+    assert any(x.startswith("flambeau::modes") for x in symbols(BINDING, "--undefined-only"))
+
+
+def test_variables_of_the_core_exist_once():
+    """Never unique by the loader's grace alone: other compilers make one in each library."""
+    lines = symbols(toolchain.library(), "--defined-only")
+    kinds = {line.split(" ")[0]: line.split(" ")[1] for line in lines if "(" not in line}
+    assert kinds["flambeau::modes"] in "BD" and kinds["flambeau::storage_age"] in "BD"
+    assert [name for name, kind in kinds.items() if kind == "u"] == []
+
+
+def test_the_binding_finds_the_library_beside_itself():
+    with open("/proc/self/maps") as maps:
+        loaded = {line.split()[-1] for line in maps if "libflambeau.so" in line}
+    assert loaded == {str(toolchain.library().resolve())}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory) -> Path:
+    """The program, compiled and linked to the library that this process runs."""
+    gxx = shutil.which("g++")
+    if gxx is None:
+        pytest.skip("needs g++")
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "gen").mkdir()
+    for name, text in emit_files.all_files(compiler.load(ROOT)).items():
+        if name.endswith(".h"):
+            (folder / "gen" / name).write_text(text)
+    (folder / "program.cpp").write_text(PROGRAM)
+    library = toolchain.library()
+    command = [
+        gxx, "-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'csrc'}", f"-I{folder}",
+        "program.cpp", "-o", "program", f"-L{library.parent}", "-lflambeau", "-ldl",
+        f"-Wl,-rpath,{library.parent}",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "program"
+
+
+def test_a_program_makes_tensors_and_differentiates(program):
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    # Modes belong to a thread: gradients are off in one, on in the other.
+    assert done.stdout == "27 4.5 4.5 4.5 4.5 0 1 1 0\n"
+
+
+def test_a_program_needs_no_python(program):
+    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    run = ["ldd", str(program)]
+    needed = subprocess.run(run, capture_output=True, text=True, check=True, env=environment).stdout
+    assert str(toolchain.library()) in needed and "libpython" not in needed
