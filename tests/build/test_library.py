@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -27,26 +28,26 @@ PROGRAM = r"""
 using namespace flambeau;
 
 int main() {
-  Tensor x = ops::ones(Ints{2, 2}, std::nullopt, std::nullopt);
+  Tensor x = ops::ones(Ints{2, 2}), two = ops::full(Ints{}, 2), three = ops::full(Ints{}, 3);
   set_requires_grad(x, true);
-  Tensor y = ops::add(x, 2, 1);
-  Tensor out = ops::mean(ops::mul(ops::mul(y, y), 3), std::nullopt, false, std::nullopt);
+  Tensor y = ops::add(x, two);
+  Tensor out = ops::mean(ops::mul(ops::mul(y, y), three));
   run_backward({out}, {Tensor()}, false, false, {}, true);
   std::printf("%g", out.item().to_double());
   for (int i = 0; i < 4; ++i) {
-    std::printf(" %g", ops::select(ops::flatten(grad_of(x), 0, -1), 0, i).item().to_double());
+    std::printf(" %g", ops::select(ops::flatten(grad_of(x)), 0, i).item().to_double());
   }
   bool outside = false, other = false;
   {
     NoGradGuard off;
-    outside = requires_grad(ops::mul(x, 2));
-    std::thread([&] { other = requires_grad(ops::mul(x, 2)); }).join();
+    outside = requires_grad(ops::mul(x, two));
+    std::thread([&] { other = requires_grad(ops::mul(x, two)); }).join();
   }
   std::printf(" %d %d", outside, other);
   try {
-    ops::add(x, ops::ones(Ints{3}, std::nullopt, std::nullopt), 1);
+    ops::add(x, ops::ones(Ints{3}));
   } catch (const Error& e) {
-    std::printf(" %d", static_cast<int>(std::string(e.what()).starts_with("add: ")));
+    std::printf(" '%s'", e.what());
   }
   std::printf(" %d\n", static_cast<int>(dlsym(RTLD_DEFAULT, "Py_Initialize") != nullptr));
 }
@@ -78,7 +79,8 @@ def test_variables_of_the_core_exist_once():
     lines = symbols(toolchain.library(), "--defined-only")
     kinds = {line.split(" ")[0]: line.split(" ")[1] for line in lines if "(" not in line}
     assert kinds["flambeau::modes"] in "BD" and kinds["flambeau::storage_age"] in "BD"
-    assert [name for name, kind in kinds.items() if kind == "u"] == []
+    constant = re.compile(r"::k[A-Z]\w*$")
+    assert [x for x, kind in kinds.items() if kind == "u" and not constant.search(x)] == []
 
 
 def test_the_binding_finds_the_library_beside_itself():
@@ -96,7 +98,8 @@ def test_a_program_makes_tensors_and_differentiates(program):
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     # Modes belong to a thread: gradients are off in one, on in the other.
-    assert done.stdout == "27 4.5 4.5 4.5 4.5 0 1 1 0\n"
+    text = "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1"
+    assert done.stdout == f"27 4.5 4.5 4.5 4.5 0 1 '{text}' 0\n"
 
 
 def test_a_program_needs_no_python(program):
