@@ -98,7 +98,9 @@ def test_a_program_makes_tensors_and_differentiates(program):
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     # Modes belong to a thread: gradients are off in one, on in the other.
-    text = "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1"
+    text = (
+        "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1"
+    )
     assert done.stdout == f"27 4.5 4.5 4.5 4.5 0 1 '{text}' 0\n"
 
 
