@@ -12,7 +12,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 work="$ROOT/build/package"
 mkdir -p "$work" dist
 
-# Runs pip with the compiler's cache; the first argument is the folder below which builds take place.
+# Runs pip with the compiler's cache; the first argument is the folder below which builds take place. The
+# compiler goes by the name that CMake gives it in a build in place, for its name enters the cache's keys.
 pip_build() {
     local base="$1"
     shift
@@ -20,7 +21,7 @@ pip_build() {
     local cached=()
     if have ccache && [ -z "${NO_CCACHE:-}" ]; then
         settings+=(-C "cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=$ROOT/scripts/ccache.sh")
-        cached=("CCACHE_BASEDIR=$base" CCACHE_NOHASHDIR=1 CCACHE_NAMESPACE=flambeau-2
+        cached=("CXX=${CXX:-c++}" "CCACHE_BASEDIR=$base" CCACHE_NOHASHDIR=1 CCACHE_NAMESPACE=flambeau-2
             CCACHE_SLOPPINESS=pch_defines,time_macros)
     fi
     env "${cached[@]}" CMAKE_BUILD_PARALLEL_LEVEL="$JOBS" "$PY" -m pip "$@" "${settings[@]}"
