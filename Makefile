@@ -9,6 +9,7 @@ STATE ?= 20000
 DERIVATIVES ?= 20000
 VARIATIONS ?= 2000
 WRAPPERS ?= 5000
+FAULTS ?= 100
 PYTHONS ?= python3.11 python3.12
 
 .DEFAULT_GOAL := help
@@ -21,7 +22,8 @@ help:
 	@echo "                  STATE=20000 programs over Python state, and all ways to the derivatives of"
 	@echo "                  every entry and of DERIVATIVES=20000 random functions"
 	@echo "make clients      public packages under Flambeau against PyTorch's numbers (ARGS=--quick: a few)"
-	@echo "make dist         several processes: models of many kinds train as one process does"
+	@echo "make dist         several processes: models of many kinds train as one process does, FAULTS=100 random"
+	@echo "                  faults, stores under load and sanitizers"
 	@echo "make build        build the extension in place"
 	@echo "make bench        speed beside NumPy; with TOOLS=folder beside PyTorch"
 	@echo "make conformance  agreement with PyTorch (needs TOOLS=folder)"
@@ -64,6 +66,8 @@ dist:
 	@scripts/setup.sh test
 	@scripts/build.sh
 	@DIST=all $(PY) -m pytest -q tests/distributed
+	@$(PY) -m tools.rank_faults --count $(FAULTS) --seed 1
+	@$(PY) -m tools.store_load --seed 1
 
 clients:
 	@scripts/setup.sh

@@ -20,6 +20,8 @@ namespace {
 // How long a peer may take to greet, and to end a message that it has begun.
 constexpr auto kGreetingTime = std::chrono::seconds(10);
 constexpr auto kMessageTime = std::chrono::seconds(60);
+// How much is moved for one peer before it is another's turn.
+constexpr size_t kTurnBytes = 256 * 1024;
 
 bool add_to(int epoll, int fd, uint32_t events) {
   epoll_event e{};
@@ -34,6 +36,7 @@ struct StoreServer::Connection {
   Digest nonce{};
   bool greeted = false, writing = false;
   std::string in, out;
+  size_t sent = 0;  // bytes of `out`
   std::optional<Message> waits;  // a request without answer yet
   std::string waits_for;
   std::optional<Time> limit;
@@ -130,14 +133,23 @@ void StoreServer::accept_all() {
 void StoreServer::drop(int fd) {
   Connection& c = *connections_.at(fd);
   unlimit(c);
-  if (c.waits) waiting_[c.waits_for].erase(fd);
+  if (c.waits) unwait(c);
   connections_.erase(fd);
+}
+
+void StoreServer::unwait(Connection& c) {
+  auto at = waiting_.find(c.waits_for);
+  if (at != waiting_.end()) {
+    at->second.erase(c.socket.fd());
+    if (at->second.empty()) waiting_.erase(at);
+  }
+  c.waits.reset();
 }
 
 bool StoreServer::read(Connection& c) {
   char buffer[65536];
   // A peer that sends before it has read its answers is not read from.
-  while (c.out.empty()) {
+  for (size_t moved = 0; c.out.empty() && moved < kTurnBytes;) {
     ssize_t n = ::recv(c.socket.fd(), buffer, sizeof buffer, 0);
     if (n == 0) return false;
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
@@ -145,19 +157,20 @@ bool StoreServer::read(Connection& c) {
     c.in.append(buffer, static_cast<size_t>(n));
     if (!c.greeted && c.in.size() > sizeof(ClientHello)) return false;
     if (static_cast<size_t>(n) < sizeof buffer) return true;
+    moved += static_cast<size_t>(n);
   }
   return true;
 }
 
 bool StoreServer::flush(Connection& c) {
-  size_t sent = 0;
-  while (sent < c.out.size()) {
-    ssize_t n = ::send(c.socket.fd(), c.out.data() + sent, c.out.size() - sent, MSG_NOSIGNAL);
-    if (n >= 0) sent += static_cast<size_t>(n);
+  size_t until = std::min(c.out.size(), c.sent + kTurnBytes);
+  while (c.sent < until) {
+    ssize_t n = ::send(c.socket.fd(), c.out.data() + c.sent, until - c.sent, MSG_NOSIGNAL);
+    if (n >= 0) c.sent += static_cast<size_t>(n);
     else if (errno == EAGAIN || errno == EWOULDBLOCK) break;
     else if (errno != EINTR) return false;
   }
-  c.out.erase(0, sent);
+  if (c.sent == c.out.size()) c.out = {}, c.sent = 0;
   watch(c, !c.out.empty());
   return true;
 }
@@ -173,16 +186,18 @@ void StoreServer::watch(Connection& c, bool writing) {
 
 bool StoreServer::serve(Connection& c) {
   if (!c.greeted && c.in.size() >= sizeof(ClientHello) && !greet(c)) return false;
+  size_t at = 0;
   while (c.greeted && !c.waits && c.out.empty()) {
-    auto length = whole_message(c.in);
+    auto length = whole_message(c.in.data() + at, c.in.size() - at);
     if (!length) break;
-    Message request = decode(c.in.data() + sizeof(uint32_t), *length);
+    Message request = decode(c.in.data() + at + sizeof(uint32_t), *length);
     if (request.code > kLastRequest) return false;
-    c.in.erase(0, sizeof(uint32_t) + *length);
+    at += sizeof(uint32_t) + *length;
     unlimit(c);
     answer(c, request);
     if (!flush(c)) return false;
   }
+  c.in.erase(0, at);
   bool begun = c.greeted && !c.waits && (!c.in.empty() || !c.out.empty());
   if (begun && !c.limit) limit(c, Deadline::Clock::now() + kMessageTime);
   if (c.greeted && !begun && !c.waits) unlimit(c);
@@ -203,7 +218,11 @@ bool StoreServer::greet(Connection& c) {
 }
 
 void StoreServer::reply(Connection& c, const Message& m) {
-  c.out += encode(m);
+  try {
+    c.out += encode(m);
+  } catch (const Fault& f) {  // larger than a message may be
+    c.out += encode({Code::Refused, 0, {}, {f.what()}});
+  }
 }
 
 // The first key for which a request has to wait; empty for one that can be answered.
@@ -244,7 +263,9 @@ bool StoreServer::try_answer(const Message& r, Message& out) {
     case Code::Keys: out.keys = table_.keys(); break;
     case Code::Append: table_.append(r.keys.at(0), r.values.at(0)); break;
     case Code::MultiSet:
-      for (size_t i = 0; i < r.keys.size(); ++i) table_.set(r.keys[i], r.values.at(i));
+      if (r.keys.size() != r.values.size())
+        throw Fault(FaultKind::Network, "store: other numbers of keys and of values");
+      for (size_t i = 0; i < r.keys.size(); ++i) table_.set(r.keys[i], r.values[i]);
       break;
     case Code::Push: table_.push(r.keys.at(0), r.values.at(0)); break;
     case Code::Pop: {
@@ -340,8 +361,7 @@ void StoreServer::expire() {
     if (c.waits->code == Code::Pop) out.keys = c.waits->keys;
     else out.keys = table_.missing(c.waits->keys);
     unlimit(c);
-    waiting_[c.waits_for].erase(fd);
-    c.waits.reset();
+    unwait(c);
     reply(c, out);
     if (!flush(c)) drop(fd);
   }

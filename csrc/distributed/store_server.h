@@ -1,8 +1,9 @@
 // The server of a TCPStore: one thread that holds the keys and serves all connections.
 //
-// Invariant: the thread never waits for one client. Clients that wait for keys are noted under the
-// first key that is missing; those that are slow in the middle of a message, or do not greet, are
-// dropped after a while; those that talk nonsense at once. Must not know who its clients are.
+// Invariant: the thread never waits for one client, and moves a bounded number of bytes before it is
+// another's turn. Clients that wait for keys are noted under the first key that is missing; those
+// that are slow in the middle of a message, or do not greet, are dropped after a while; those that
+// talk nonsense at once. Must not know who its clients are.
 #pragma once
 
 #include <memory>
@@ -30,6 +31,7 @@ class StoreServer {
   void watch(Connection& c, bool writing);
   void accept_all();
   void drop(int fd);
+  void unwait(Connection& c);
   bool read(Connection& c);   // false: drop it
   bool flush(Connection& c);  // the same
   bool serve(Connection& c);

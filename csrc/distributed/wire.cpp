@@ -87,12 +87,12 @@ Message decode(const char* body, size_t bytes) {
   return m;
 }
 
-std::optional<size_t> whole_message(const std::string& buffer) {
+std::optional<size_t> whole_message(const char* data, size_t bytes) {
   uint32_t length = 0;
-  if (buffer.size() < sizeof length) return std::nullopt;
-  std::memcpy(&length, buffer.data(), sizeof length);
+  if (bytes < sizeof length) return std::nullopt;
+  std::memcpy(&length, data, sizeof length);
   if (length > kLargestMessage) malformed();
-  if (buffer.size() - sizeof length < length) return std::nullopt;
+  if (bytes - sizeof length < length) return std::nullopt;
   return length;
 }
 

@@ -50,7 +50,7 @@ Digest proof(const std::string& secret, const char* side, const Digest& server_n
 
 std::string encode(const Message& m);  // with its length in front
 Message decode(const char* body, size_t bytes);
-// The length of the message that `buffer` begins with, once it has come whole.
-std::optional<size_t> whole_message(const std::string& buffer);
+// The length of the message that these bytes begin with, once it has come whole.
+std::optional<size_t> whole_message(const char* data, size_t bytes);
 
 }  // namespace flambeau::distributed

@@ -121,7 +121,12 @@ class ProcessGroup:
             if size > 1:
                 store.set("shared memory", self._core.address)
         else:
-            address = store.get("shared memory").decode()
+            try:
+                address = store.get("shared memory").decode()
+            except _core.DistStoreError as error:
+                raise _core.DistStoreError(
+                    f"making group '{name}': rank 0 did not come: {error}"
+                ) from None
             self._core = _core.make_group(self._rank, size, name, address)
         self._core.begin(self._milliseconds)
 

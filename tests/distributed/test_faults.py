@@ -11,6 +11,7 @@ import pytest
 
 import flambeau as torch
 from tests.distributed import worlds
+from tools import rank_faults
 
 dist = torch.distributed
 Op = dist.ReduceOp
@@ -204,13 +205,18 @@ def test_processes_that_never_come():
         dist.init_process_group(
             store=store, rank=0, world_size=2, timeout=timedelta(milliseconds=100)
         )
-    with pytest.raises(dist.DistStoreError, match="keys: default_pg/.*/shared memory"):
+    text = "making group '0': rank 0 did not come: .* keys: default_pg/.*/shared memory"
+    with pytest.raises(dist.DistStoreError, match=text):
         dist.init_process_group(
             store=dist.HashStore(), rank=1, world_size=2, timeout=timedelta(milliseconds=100)
         )
     assert not dist.is_initialized()
     with pytest.raises(ValueError, match="expected at most 256 ranks"):
         dist.init_process_group(store=store, rank=0, world_size=1000)
+
+
+def test_faults_at_random_moments():
+    assert rank_faults.main(count=6, seed=5) == 0
 
 
 def test_another_machine():

@@ -12,6 +12,7 @@ from datetime import timedelta
 import pytest
 
 import flambeau as torch
+from tools import store_load
 
 dist = torch.distributed
 SOON = timedelta(milliseconds=30)
@@ -371,3 +372,33 @@ def test_large_values():
     value = os.urandom(5_000_000)
     dist.TCPStore("localhost", store.port).set("k", value)
     assert store.get("k") == value
+
+
+def test_damaged_messages_while_clients_go_on_and_many_clients():
+    assert store_load.main(messages=3000, clients=8, many=300, seed=3) == 0
+
+
+def test_a_peer_that_asks_without_end_lets_others_in():
+    """Its requests are read and answered a part at a time."""
+    store = server(timeout=timedelta(seconds=60))
+    client = dist.TCPStore("localhost", store.port)
+    requests = store_load.message(3, 0, [b"k"], []) * 300_000
+    with socket.create_connection(("127.0.0.1", store.port)) as s:
+        s.sendall(b"FBSTORE1" + bytes(64))
+        assert len(s.recv(41 + 32, socket.MSG_WAITALL)) == 41 + 32
+
+        def read():
+            while s.recv(1 << 20):
+                pass
+
+        threads = [threading.Thread(target=work) for work in (lambda: s.sendall(requests), read)]
+        for thread in threads:
+            thread.start()
+        longest = 0.0
+        while threads[0].is_alive():
+            before = time.monotonic()
+            client.add("n", 1)
+            longest = max(longest, time.monotonic() - before)
+        s.shutdown(socket.SHUT_WR)  # the server ends the connection
+        threads[1].join()
+    assert longest < 2
