@@ -76,6 +76,7 @@ std::shared_ptr<Work> ProcessGroup::collective(Kind kind, const Tensors& out, co
   if (kind == Kind::AllReduce || kind == Kind::Broadcast || kind == Kind::Reduce)
     in[0].bump_version();
   std::unique_lock lock(mutex_);
+  check_alive(name);  // once more: nobody runs what is queued after the end
   if (!async && queue_.empty() && !busy_) {
     busy_ = true;
     lock.unlock();

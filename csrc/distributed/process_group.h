@@ -54,7 +54,8 @@ class ProcessGroup {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> queue_;
-  bool busy_ = false, stopping_ = false;
+  bool busy_ = false;
+  std::atomic<bool> stopping_{false};  // set under the lock
   std::unique_ptr<std::thread> thread_;
 };
 
