@@ -455,6 +455,11 @@ def is_compiling(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return True
 
 
+@means(_marks.reaches_others)
+def reaches_others(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    raise Break(f"{args[0]} of torch.distributed, in which other processes take part")
+
+
 @means(_marks.errors_on_break)
 def errors_on_break(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     before, f.interpreter.errors_on_break = f.interpreter.errors_on_break, args[0]

@@ -21,6 +21,10 @@ def is_dynamo_compiling() -> bool:
     return False
 
 
+def reaches_others(call: str) -> None:
+    """A collective or message begins: other processes take part, so no graph can hold it."""
+
+
 def is_exporting() -> bool:
     """Whether the calling code is being exported, which `compile` never does.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flambeau import Tensor, no_grad
+from flambeau.compiler._marks import reaches_others
 
 from ._group import ProcessGroup, ReduceOp, _Default, group_of
 from ._work import Work
@@ -26,6 +27,7 @@ _JOINING = ("all_reduce", "reduce", "reduce_scatter")
 
 def members(op: str, group: Any) -> ProcessGroup | None:
     """The group; None, with a warning, where this process is no member."""
+    reaches_others(op)
     found = group_of(group)
     if found is None:
         default = _Default.default

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from flambeau import Tensor
+from flambeau.compiler._marks import reaches_others
 
 from ._arguments import Dense, members, reduces, root, run, same_size, tensor, tensors
 from ._group import ReduceOp, group_of
@@ -373,6 +374,7 @@ def monitored_barrier(
         timeout: for how long, by default as long as the group's collectives wait.
         wait_all_ranks: all that are missing are named in any case.
     """
+    reaches_others("monitored_barrier")
     found = group_of(group)
     if found is not None:
         time = None if timeout is None else milliseconds("monitored_barrier", timeout)
