@@ -188,20 +188,22 @@ def broadcast_shapes(*shapes: Any) -> Any:
     torch.Size([2, 3])
     """
     result: list[int] = []
-    for shape in shapes:
+    for number, shape in enumerate(shapes):
         sizes = [shape] if isinstance(shape, int) else list(shape)
         if any(n < 0 for n in sizes):
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension ({min(sizes)}): ({min(sizes)})"
             )
+        known = list(result)
         longer, shorter = (result, sizes) if len(result) >= len(sizes) else (sizes, result)
         result = list(longer)
         for i in range(1, len(shorter) + 1):
             a, b = longer[-i], shorter[-i]
             if a != b and a != 1 and b != 1:
                 raise RuntimeError(
-                    "Shape mismatch: objects cannot be broadcast to a single shape: "
-                    f"broadcast_shapes got {tuple(longer)} and {tuple(shorter)}"
+                    f"Attempting to broadcast a dimension of length {sizes[-i]} at {-i}! "
+                    f"Mismatching argument at index {number} had {tuple(sizes)}; but expected "
+                    f"shape should be broadcastable to {known}"
                 )
             result[-i] = b if a == 1 else a
     return _C.Size(result)

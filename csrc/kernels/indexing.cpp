@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "core/parallel.h"
@@ -530,14 +531,15 @@ void scatter_reduce(Tensor& out, const Tensor& input, int64_t dim, const Tensor&
 // ----------------------------------------------------------------------------------------------
 
 namespace {
-std::vector<int64_t> checked_index(const Tensor& index, int64_t limit, const char* op,
+std::vector<int64_t> checked_index(const Tensor& index, int64_t limit, const char* op, int64_t dim,
                                    bool negative = false) {
   Tensor idx = as_long(index);
   const int64_t* at = idx.data<int64_t>();
   std::vector<int64_t> out(at, at + idx.numel());
   for (int64_t& x : out) {
     FB_CHECK_INDEX(x < limit && x >= (negative ? -limit : 0), "index out of range in self: ", op,
-                   "() got ", x, " for size ", limit);
+                   "() got ", x, " for size ", limit,
+                   dim < 0 ? std::string() : " of dimension " + std::to_string(dim));
     if (x < 0) x += limit;
   }
   return out;
@@ -556,7 +558,7 @@ Tensor slice_at(const Tensor& t, int64_t dim, int64_t entry) {
 
 void index_select(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index) {
   int64_t d = wrap_dim(dim, input.dim());
-  auto at = checked_index(index, input.dim() ? input.sizes()[d] : 1, "index_select");
+  auto at = checked_index(index, input.dim() ? input.sizes()[d] : 1, "index_select", -1);
   if (out.numel() == 0) return;
   if (input.dim() == 0) return copy(out, input);
   int64_t run = dense_run(input, d + 1), m = static_cast<int64_t>(at.size());
@@ -587,7 +589,7 @@ void index_select(Tensor& out, const Tensor& input, int64_t dim, const Tensor& i
 void index_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                const Tensor& source, const Scalar& alpha) {
   int64_t d = wrap_dim(dim, out.dim());
-  auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_add");
+  auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_add", d);
   if (widens(out) && source.numel() > 0) {
     Tensor addends = widened(source);
     if (!widens_whole(out, source.numel()) && out.dim()) {
@@ -632,7 +634,7 @@ void index_add(Tensor& out, const Tensor& input, int64_t dim, const Tensor& inde
 void index_copy(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                 const Tensor& source) {
   int64_t d = wrap_dim(dim, out.dim());
-  checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_copy");
+  checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_copy", d);
   start_from(out, input);
   if (out.dim() == 0)
     copy(out, alias(source, {}, {}, source.offset()));
@@ -643,7 +645,7 @@ void index_copy(Tensor& out, const Tensor& input, int64_t dim, const Tensor& ind
 void index_fill(Tensor& out, const Tensor& input, int64_t dim, const Tensor& index,
                 const Scalar& value) {
   int64_t d = wrap_dim(dim, out.dim());
-  auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_fill", true);
+  auto at = checked_index(index, out.dim() ? out.sizes()[d] : 1, "index_fill", d, true);
   start_from(out, input);
   for (int64_t x : at) {
     Tensor to = slice_at(out, d, x);

@@ -47,26 +47,32 @@ def _each(value: Any, n: int, what: str = "kernel_size") -> list[int]:
     return values
 
 
-def _adaptive_size(input: Tensor, size: Any, axes: int) -> list[int]:
+def _adaptive_size(input: Tensor, size: Any, axes: int, kind: str) -> list[int]:
     """Sizes wanted; None keeps the input's."""
     sizes = [size] * axes if size is None or isinstance(size, int) else list(size)
-    if input.ndim <= len(sizes):
+    listed = not (size is None or isinstance(size, int))
+    if listed and input.ndim <= len(sizes):
         raise ValueError(
             f"Input dimension should be at least {len(sizes) + 1}, got {list(input.shape)}"
         )
     if len(sizes) != axes:
         raise RuntimeError(f"adaptive_pool: output_size must be {axes} values, got {size}")
+    if input.ndim not in (axes + 1, axes + 2):
+        raise RuntimeError(
+            f"adaptive_{kind}_pool{axes}d(): Expected {axes + 1}D or {axes + 2}D tensor, but got "
+            f"{list(input.shape)}"
+        )
     return [int(input.shape[i - axes]) if s is None else int(s) for i, s in enumerate(sizes)]
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Averages over windows of images that cover the input and number `output_size`."""
-    return _C._adaptive_avg_pool(input, _adaptive_size(input, output_size, 2))
+    return _C._adaptive_avg_pool(input, _adaptive_size(input, output_size, 2, "avg"))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Averages over windows of volumes that cover the input and number `output_size`."""
-    return _C._adaptive_avg_pool(input, _adaptive_size(input, output_size, 3))
+    return _C._adaptive_avg_pool(input, _adaptive_size(input, output_size, 3, "avg"))
 
 
 def _adaptive_max_pool(
@@ -75,7 +81,7 @@ def _adaptive_max_pool(
     def with_indices(
         input: Tensor, output_size: Any, return_indices: bool = True
     ) -> tuple[Tensor, Tensor]:
-        return _C._adaptive_max_both(input, _adaptive_size(input, output_size, axes))
+        return _C._adaptive_max_both(input, _adaptive_size(input, output_size, axes, "max"))
 
     def pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         both = with_indices(input, output_size)

@@ -139,8 +139,8 @@ def _check_index_source(input: Tensor, dim: int, index: Tensor, source: Tensor, 
     )
     check(
         index.numel() == source.size(d),
-        f"{op}: expected source of size {index.numel()}, as many as index, in dim {d}, got "
-        f"{source.size(d)}",
+        f"{op}_(): Number of indices ({index.numel()}) should be equal to source.size(dim): "
+        f"({source.size(d)}), for dim: {d}",
     )
     for k in range(input.ndim):
         check(

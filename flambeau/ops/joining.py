@@ -237,7 +237,7 @@ def trace(input: Tensor) -> Tensor:
     >>> torch.ones(2, 3).trace()
     tensor(2.)
     """
-    check(input.ndim == 2, "trace: expected a matrix")
+    check(input.ndim == 2, f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     return input.diagonal().sum()
 
 
@@ -330,7 +330,8 @@ def _meshgrid(tensors: Tensors, indexing: str) -> Tensors:
     for x in tensors:
         check(
             x.ndim <= 1,
-            f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x.ndim}D",
+            f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x.ndim}D of "
+            f"shape {x.shape}",
         )
         check(
             x.dtype == tensors[0].dtype, "torch.meshgrid expects all tensors to have the same dtype"

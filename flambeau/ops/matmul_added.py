@@ -56,10 +56,20 @@ def _added(op: str, input: Tensor, shape: Ints, d: DType, beta: Number, alpha: N
         input.dtype == d,
         f"{op}: self and mat2 must have the same dtype, but got {input.dtype} and {d}",
     )
+    lead = len(shape) - input.ndim
     check(
-        broadcast_shapes(input.shape, shape) == shape,
-        f"{op}: The expanded size of the tensor {shape} must match the existing size {input.shape}",
+        lead >= 0,
+        f"{op}: expand({input.shape}, size={shape}): the number of sizes provided ({len(shape)}) "
+        f"must be greater or equal to the number of dimensions in the tensor ({input.ndim})",
     )
+    for k in range(input.ndim):
+        i = input.ndim - 1 - k
+        check(
+            input.shape[i] == shape[lead + i] or input.shape[i] == 1,
+            f"{op}: The expanded size of the tensor ({shape[lead + i]}) must match the existing "
+            f"size ({input.shape[i]}) at non-singleton dimension {lead + i}.  Target sizes: "
+            f"{shape}.  Tensor sizes: {input.shape}",
+        )
     check(
         d.is_complex or not (alpha.is_complex() or beta.is_complex()),
         f"{op}: For non-complex input tensors, argument alpha must not be a complex number.",

@@ -26,7 +26,8 @@ def _group_norm(
     check(num_groups > 0, "Expected num groups to be greater than 0, got " + f"{num_groups}")
     check(
         c % num_groups == 0,
-        f"group_norm: expected channels divisible by num_groups {num_groups}, got {c}",
+        "Expected number of channels in input to be divisible by num_groups, but got input of "
+        f"shape {input.shape} and num_groups={num_groups}",
     )
     if weight is not None:
         check(

@@ -385,8 +385,16 @@ def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tenso
 
 
 @composite(namespaces=(), method=False)
-def _check_weight(input: Tensor, weight: Tensor) -> None:
-    """A weight that is a number is computed with beside the tensor's numbers."""
+def _check_weight(input: Tensor, end: Tensor, weight: Tensor) -> None:
+    """Tensors are of one dtype; a weight that is a number is computed with beside theirs."""
+    check(
+        end.dtype == input.dtype,
+        f"lerp: expected dtype {input.dtype} for `end` but got dtype {end.dtype}",
+    )
+    check(
+        weight.ndim == 0 or weight.dtype == input.dtype,
+        f"lerp: expected dtype {input.dtype} for `weight` but got dtype {weight.dtype}",
+    )
     if is_wrapped(weight):
         _check_fits("lerp", "weight", weight.item(), opmath(input.dtype))
 
@@ -398,7 +406,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     >>> torch.lerp(torch.tensor([0.0]), torch.tensor([10.0]), 0.3)
     tensor([3.])
     """
-    _check_weight(input, weight)
+    _check_weight(input, end, weight)
     return s.where(
         s.abs(weight) < 0.5, input + weight * (end - input), end - (end - input) * (1 - weight)
     )

@@ -256,7 +256,8 @@ def _check_mask(input: Tensor, mask: Tensor, value: Tensor) -> None:
     )
     check(
         value.ndim == 0,
-        f"masked_fill_: expected a 0-d tensor as value, got shape {value.shape}",
+        "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+        f"{value.ndim} dimension(s), of shape {value.shape}",
     )
     if is_wrapped(value):
         _check_fits("masked_fill", "value", value.item(), input.dtype)

@@ -204,6 +204,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     >>> torch.polygamma(1, torch.tensor([1.0]))
     tensor([1.6449])
     """
+    check(n >= 0, f"polygamma(n, x) does not support negative n. Got n={n}")
     return s.polygamma(n, input)
 
 

@@ -696,10 +696,11 @@ def block_diag(tensors: Tensors) -> Tensor:
     """
     rows = 0
     cols = 0
-    for x in tensors:
+    for i, x in enumerate(tensors):
         check(
             x.ndim <= 2,
-            f"block_diag: expected tensors of at most 2 dims, got shape {x.shape}",
+            f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+            f"{x.ndim} dimensions: {x.shape}",
         )
         m = atleast_2d(x)
         rows += m.size(0)

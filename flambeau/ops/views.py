@@ -255,7 +255,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     n = input.shape[d]
     check_index(
         -n <= index < n,
-        f"select: index {index} is out of range for dimension {d} of size {n}",
+        f"select(): index {index} out of range for tensor of size {input.shape} at dimension {d}",
     )
     i = index + n if index < 0 else index
     offset = input.offset + i * input.strides[d]

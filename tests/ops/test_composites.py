@@ -380,6 +380,8 @@ def test_fractional_pools_without_a_batch():
 
 def test_adaptive_pools_name_the_dimensions_they_need():
     with pytest.raises(ValueError, match="at least 3"):
+        F.adaptive_avg_pool2d(torch.ones(2, 2), (2, 2))
+    with pytest.raises(RuntimeError, match=r"pool2d\(\): Expected 3D or 4D tensor, but got \[2, 2"):
         F.adaptive_avg_pool2d(torch.ones(2, 2), 2)
 
 

@@ -291,7 +291,7 @@ def test_numbers_with_imaginary_parts_where_real_ones_are_wanted():
     assert fb.arange(3 + 0j).tolist() == [0, 1, 2]
     assert x.scatter(0, at, 3 + 0j).tolist() == [3, 1]
     assert (x + 0j).scatter(0, at, 1j).tolist() == [1j, 1]
-    assert fb.lerp(x + 0j, x + 1, 0.5j).tolist() == [1 + 0.5j, 1 + 0.5j]
+    assert fb.lerp(x + 0j, x + 1 + 0j, 0.5j).tolist() == [1 + 0.5j, 1 + 0.5j]
 
 
 def test_one_entry_of_another_dtype_is_written_through_masks():

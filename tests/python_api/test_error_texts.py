@@ -56,6 +56,59 @@ TEXTS = {
     "unflatten": (lambda: z(6).unflatten(0, (4, 2)), RuntimeError,
                   "Provided sizes [4, 2] don't multiply up to the size of dim 0 (6) in the input "
                   "tensor"),
+    "addmm": (lambda: torch.addmm(z(5, 5), z(2, 3), z(3, 4)), RuntimeError,
+              "The expanded size of the tensor (4) must match the existing size (5) at "
+              "non-singleton dimension 1.  Target sizes: [2, 4].  Tensor sizes: [5, 5]"),
+    "addmm of a vector": (lambda: torch.addmm(z(5), z(2, 3), z(3, 4)), RuntimeError,
+                          "must match the existing size (5) at non-singleton dimension 1.  Target "
+                          "sizes: [2, 4].  Tensor sizes: [5]"),
+    "addmm of a cube": (lambda: torch.addmm(z(2, 2, 4), z(2, 3), z(3, 4)), RuntimeError,
+                        "expand([2, 2, 4], size=[2, 4]): the number of sizes provided (2) must be "
+                        "greater or equal to the number of dimensions in the tensor (3)"),
+    "baddbmm": (lambda: torch.baddbmm(z(2, 2, 2), z(2, 3, 4), z(2, 4, 4)), RuntimeError,
+                "The expanded size of the tensor (4) must match the existing size (2) at "
+                "non-singleton dimension 2.  Target sizes: [2, 3, 4].  Tensor sizes: [2, 2, 2]"),
+    "trace": (lambda: torch.trace(z(2)), RuntimeError,
+              "trace: expected a matrix, but got tensor with dim 1"),
+    "block_diag": (lambda: torch.block_diag(z(2, 2), z(2, 2, 2)), RuntimeError,
+                   "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input 1 has 3 "
+                   "dimensions"),
+    "meshgrid": (lambda: torch.meshgrid(z(2), z(2, 3), indexing="ij"), RuntimeError,
+                 "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: 2D of shape "
+                 "[2, 3]"),
+    "select": (lambda: z(2, 3).select(0, -3), IndexError,
+               "select(): index -3 out of range for tensor of size [2, 3] at dimension 0"),
+    "masked_fill": (lambda: z(2).masked_fill(torch.tensor([True, False]), z(2)), RuntimeError,
+                    "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                    "1 dimension(s)"),
+    "index_fill": (lambda: z(2, 3).index_fill(1, torch.tensor([5]), 1.0), IndexError,
+                   "index out of range in self: index_fill() got 5 for size 3 of dimension 1"),
+    "index_add": (lambda: z(2, 3).index_add(0, torch.tensor([0]), z(2, 3)), RuntimeError,
+                  "index_add_(): Number of indices (1) should be equal to source.size(dim): (2), "
+                  "for dim: 0"),
+    "group_norm": (lambda: F.group_norm(z(2, 3, 4), 2), RuntimeError,
+                   "Expected number of channels in input to be divisible by num_groups, but got "
+                   "input of shape [2, 3, 4] and num_groups=2"),
+    "broadcast_shapes": (lambda: torch.broadcast_shapes((2, 3), (3,), (4,)), RuntimeError,
+                         "Attempting to broadcast a dimension of length 4 at -1! Mismatching "
+                         "argument at index 2 had (4,); but expected shape should be "
+                         "broadcastable to [2, 3]"),
+    "adaptive_avg_pool2d": (lambda: F.adaptive_avg_pool2d(z(3), 2), RuntimeError,
+                            "adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got [3]"),
+    "adaptive_max_pool1d": (lambda: F.adaptive_max_pool1d(z(3), 2), RuntimeError,
+                            "adaptive_max_pool1d(): Expected 2D or 3D tensor, but got [3]"),
+    "adaptive_avg_pool2d of sizes": (lambda: F.adaptive_avg_pool2d(z(3), (2, 2)), ValueError,
+                                     "Input dimension should be at least 3"),
+    "polygamma": (lambda: torch.polygamma(-1, z(2)), RuntimeError,
+                  "polygamma(n, x) does not support negative n."),
+    "polygamma_": (lambda: z(2).polygamma_(-1), RuntimeError,
+                   "polygamma(n, x) does not support negative n."),
+    "lerp": (lambda: torch.lerp(z(2), z(2).double(), 0.5), RuntimeError,
+             "expected dtype torch.float32 for `end` but got dtype torch.float64"),
+    "lerp by": (lambda: torch.lerp(z(2), z(2), z(2).double()), RuntimeError,
+                "expected dtype torch.float32 for `weight` but got dtype torch.float64"),
+    "clip_grad_norm_": (lambda: nn.utils.clip_grad_norm_([z(2)], "a"), ValueError,
+                        "could not convert string to float: 'a'"),
     "negated mask": (lambda: -torch.tensor([True]), RuntimeError,
                      "Negation, the `-` operator, on a bool tensor is not supported. If you are "
                      "trying to invert a mask, use the `~` or `logical_not()` operator instead."),

@@ -134,6 +134,7 @@ def clip_grad_norm_(
                 stacklevel=2,
             )
     params = _as_list(parameters)
+    max_norm, norm_type = float(max_norm), float(norm_type)
     total = get_total_norm(_grads(params), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(params, max_norm, total, foreach)
     return total
