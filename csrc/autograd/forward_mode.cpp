@@ -23,13 +23,13 @@ std::atomic<int64_t> levels{0};
 Tensors flat_tensors(const OpDesc& op, const Values& args) {
   Tensors out;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (auto* t = std::get_if<Tensor>(&args[i]))
+    if (auto* t = args[i].get_if<Tensor>())
       out.push_back(*t);
-    else if (auto* ts = std::get_if<Tensors>(&args[i]))
+    else if (auto* ts = args[i].get_if<Tensors>())
       out.insert(out.end(), ts->begin(), ts->end());
-    else if (auto* os = std::get_if<OptTensors>(&args[i]))
+    else if (auto* os = args[i].get_if<OptTensors>())
       for (auto& o : *os) out.push_back(o.value_or(Tensor()));
-    else if (std::string_view(op.params[i].type).starts_with("Tensor"))
+    else if (op.params[i].type.base <= TypeBase::Tensors)
       out.emplace_back();
   }
   return out;
@@ -38,9 +38,9 @@ Tensors flat_tensors(const OpDesc& op, const Values& args) {
 Tensors flat_results(const Values& results) {
   Tensors out;
   for (auto& r : results) {
-    if (auto* t = std::get_if<Tensor>(&r))
+    if (auto* t = r.get_if<Tensor>())
       out.push_back(*t);
-    else if (auto* ts = std::get_if<Tensors>(&r))
+    else if (auto* ts = r.get_if<Tensors>())
       out.insert(out.end(), ts->begin(), ts->end());
     else
       out.emplace_back();
@@ -49,7 +49,7 @@ Tensors flat_results(const Values& results) {
 }
 
 bool is_view(const OpDesc& op) noexcept {
-  return std::string_view(op.kind) == "view";
+  return op.kind == OpKind::View;
 }
 
 bool is_defined(const Tangent& cell) noexcept {
@@ -70,9 +70,9 @@ Tensor value_of(Tangent& cell) {
   if (!cell.base || cell.version == cell.base->version) return cell.value;
   const Tangent& base = *cell.base;
   cell.version = base.version;
-  cell.value = base.value.defined() ? cut_out(laid_out(base.value, *base.place, false),
-                                              *base.place, *cell.place)
-                                    : Tensor();
+  cell.value = base.value.defined()
+                   ? cut_out(laid_out(base.value, *base.place, false), *base.place, *cell.place)
+                   : Tensor();
   return cell.value;
 }
 
@@ -246,8 +246,8 @@ Tensors ForwardMode::of_results(const OpDesc& op, const Values& args, const Tens
       inputs[0].offset() == tangents[0].offset()) {
     Values same = args;
     for (auto& value : same)
-      if (auto* t = std::get_if<Tensor>(&value); t && t->is_same(inputs[0])) *t = tangents[0];
-    return flat_results(op.call(same));
+      if (auto* t = value.get_if<Tensor>(); t && t->is_same(inputs[0])) *t = tangents[0];
+    return flat_results(call_op(op, same));
   }
   return jvp_of(op, args, tangents, results);
 }
@@ -264,13 +264,13 @@ Values ForwardMode::call(const OpDesc& op, Values args) {
     }
   }
   if (!any) {
-    Values results = op.call(args);
+    Values results = call_op(op, args);
     if (!inputs.empty() && is_view(op) && is_apart(inputs[0]))
       for (const Tensor& y : flat_results(results))
         if (y.has_flag(kIsView)) cell(y)->apart = true;
     return results;
   }
-  Values results = op.call(args);
+  Values results = call_op(op, args);
   Tensors outputs = flat_results(results);
   bool inexact = false;
   for (auto& y : outputs) inexact |= y.defined() && is_inexact(y.dtype());

@@ -13,9 +13,9 @@ namespace {
 Tensors flat_results(const Values& results) {
   Tensors out;
   for (const Value& v : results) {
-    if (auto* x = std::get_if<Tensor>(&v))
+    if (auto* x = v.get_if<Tensor>())
       out.push_back(*x);
-    else if (auto* xs = std::get_if<Tensors>(&v))
+    else if (auto* xs = v.get_if<Tensors>())
       out.insert(out.end(), xs->begin(), xs->end());
     else
       out.emplace_back();

@@ -41,11 +41,11 @@ Tensor cast(const Tensor& x, DType dtype) {
 template <class F>
 void for_each_tensor(Values& args, F f) {
   for (Value& v : args) {
-    if (auto* x = std::get_if<Tensor>(&v)) {
+    if (auto* x = v.get_if<Tensor>()) {
       f(*x);
-    } else if (auto* xs = std::get_if<Tensors>(&v)) {
+    } else if (auto* xs = v.get_if<Tensors>()) {
       for (Tensor& t : *xs) f(t);
-    } else if (auto* os = std::get_if<OptTensors>(&v)) {
+    } else if (auto* os = v.get_if<OptTensors>()) {
       for (OptTensor& o : *os)
         if (o) f(*o);
     }
@@ -69,7 +69,7 @@ Values autocast_call(const OpDesc& op, Values args) {
   NoAutocastGuard off;
   for_each_tensor(args, [&](Tensor& x) { x = cast(x, dtype); });
   // The body of a composite runs where it is called: interceptors see the operations in it.
-  if (!intercepted() || std::string_view(op.kind) == "composite") return op.call(args);
+  if (!intercepted() || op.kind == OpKind::Composite) return call_op(op, args);
   return dispatch_boxed(op, std::move(args));
 }
 

@@ -4,12 +4,12 @@ namespace flambeau {
 
 const Tensor& Unbox<Tensor>::from(const Value& v) {
   static const Tensor none;
-  return std::holds_alternative<std::monostate>(v) ? none : std::get<Tensor>(v);
+  return v.is_none() ? none : v.get<Tensor>();
 }
 
 OptTensors Unbox<OptTensors>::from(const Value& v) {
-  if (auto* xs = std::get_if<Tensors>(&v)) return OptTensors(xs->begin(), xs->end());
-  return std::get<OptTensors>(v);
+  if (auto* xs = v.get_if<Tensors>()) return OptTensors(xs->begin(), xs->end());
+  return v.get<OptTensors>();
 }
 
 Values single(Value x) {

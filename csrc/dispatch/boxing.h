@@ -1,5 +1,5 @@
 // Boxing: C++ arguments and results to `Value`s and back. `box` and `unbox` are inverse for every
-// type that an operation can have; an absent optional is std::monostate.
+// type that an operation can have; an absent optional is the value None.
 #pragma once
 
 #include <tuple>
@@ -10,24 +10,28 @@
 namespace flambeau {
 
 template <class T>
-Value box(const T& x) {
-  return Value(std::in_place_type<T>, x);
+Value box(T x) {
+  return Value(std::move(x));
 }
 template <class T>
-Value box(const std::optional<T>& x) {
-  return x ? box(*x) : Value();
+Value box(std::optional<T> x) {
+  return x ? box(*std::move(x)) : Value();
 }
 
 template <class T>
 struct Unbox {
-  static const T& from(const Value& v) { return std::get<T>(v); }
+  static const T& from(const Value& v) { return v.get<T>(); }
 };
 template <class T>
 struct Unbox<std::optional<T>> {
   static std::optional<T> from(const Value& v) {
-    if (std::holds_alternative<std::monostate>(v)) return std::nullopt;
+    if (v.is_none()) return std::nullopt;
     return Unbox<T>::from(v);
   }
+};
+template <>
+struct Unbox<Scalar> {
+  static Scalar from(const Value& v) { return v.number(); }
 };
 // An interceptor may hand back an undefined tensor as nothing, and a list with holes as one
 // without.
@@ -62,6 +66,16 @@ Values box_results(const T& x) {
 template <class... T>
 Values box_results(const std::tuple<T...>& xs) {
   return std::apply([](const auto&... x) { return box_all(x...); }, xs);
+}
+
+// The same, put where the caller of a descriptor wants them.
+template <class T>
+void put_results(Value* results, T x) {
+  *results = box(std::move(x));
+}
+template <class... T>
+void put_results(Value* results, std::tuple<T...> xs) {
+  std::apply([&](auto&... x) { ((*results++ = box(std::move(x))), ...); }, xs);
 }
 
 template <class T>

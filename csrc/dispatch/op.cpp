@@ -2,21 +2,26 @@
 
 #include <unordered_map>
 
+#include "core/error.h"
+#include "core/small_vector.h"
 #include "dispatch/autocast.h"
 
 namespace flambeau {
 
-Value::Value() = default;
-Value::Value(const Value&) = default;
-Value::Value(Value&&) noexcept = default;
-Value& Value::operator=(const Value&) = default;
-Value& Value::operator=(Value&&) noexcept = default;
-Value::~Value() = default;
+Values call_op(const OpDesc& op, const Values& args) {
+  FB_CHECK(args.size() == op.params.size(), op.uid, ": expected ", op.params.size(),
+           " arguments, got ", args.size());
+  SmallVector<const Value*, 16> places;
+  for (const Value& v : args) places.push_back(&v);
+  Values results(op.returns.size());
+  op.call(op, places.data(), results.data());
+  return results;
+}
 
 Values dispatch_boxed(const OpDesc& op, Values args) {
   if (autocast_enabled() && op.autocast != Autocast::None)
     return autocast_call(op, std::move(args));
-  if (!intercepted()) return op.call(args);
+  if (!intercepted()) return call_op(op, args);
   Interceptor* mode = modes.top;
   struct Restore {
     Interceptor* mode;
@@ -30,16 +35,22 @@ Values dispatch_boxed(const OpDesc& op, Values args) {
   return mode->call(op, std::move(args));
 }
 
-const OpDesc* find_op(const std::string& uid) {
+Callee find_callee(std::string_view uid) {
   static const auto* index = [] {
-    auto* map = new std::unordered_map<std::string, const OpDesc*>;
-    for (const OpDesc* op : all_ops()) map->emplace(op->uid, op);
+    auto* map = new std::unordered_map<std::string_view, Callee>;
+    for (const OpDesc* op : all_ops()) {
+      map->emplace(op->uid, Callee{op, op->call});
+      if (op->inplace) map->emplace(op->inplace_uid, Callee{op, op->inplace});
+    }
     return map;
   }();
   auto it = index->find(uid);
-  return it == index->end() ? nullptr : it->second;
+  return it == index->end() ? Callee{} : it->second;
+}
+
+const OpDesc* find_op(std::string_view uid) {
+  Callee found = find_callee(uid);
+  return found.op && found.call == found.op->call ? found.op : nullptr;
 }
 
 }  // namespace flambeau
-
-template class std::vector<flambeau::Value>;

@@ -1,7 +1,7 @@
-// Boxed calls: every operation has a descriptor through which it can be called with a vector of
-// Values. Transforms (vmap, forward mode, tracing) are interceptors on a stack: a primitive called
-// while one is active boxes its arguments once and hands them to the innermost, which runs with
-// itself off the stack. See Note [One slow path].
+// Boxed calls: every operation has a descriptor through which it can be called with Values.
+// Transforms (vmap, forward mode, tracing) are interceptors on a stack: a primitive called while
+// one is active boxes its arguments once and hands them to the innermost, which runs with itself
+// off the stack. See Note [One slow path].
 //
 // Note [One slow path]
 // The fast path of a primitive tests `modes.active` and nothing else. Whatever changes the meaning
@@ -11,50 +11,70 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <variant>
-#include <vector>
+#include <string_view>
 
-#include "core/generator.h"
-#include "core/tensor.h"
 #include "dispatch/modes.h"
+#include "dispatch/value.h"
 
 namespace flambeau {
 
-// An argument or a result. Copies and destruction are out of line, for the tables of so many
-// alternatives would be made in every file.
-class Value
-    : public std::variant<std::monostate, Tensor, Tensors, OptTensors, bool, int64_t, double,
-                          Scalar, std::string, Ints, std::vector<double>, std::vector<bool>,
-                          std::vector<Scalar>, DType, Device, Layout, MemoryFormat, Generator> {
- public:
-  using variant::variant;
-  Value();
-  Value(const Value&);
-  Value(Value&&) noexcept;
-  Value& operator=(const Value&);
-  Value& operator=(Value&&) noexcept;
-  ~Value();
+// Types of the table's language, by their names there.
+enum class TypeBase : uint8_t {
+  Tensor,
+  Tensors,
+  OptTensors,
+  Int,
+  Float,
+  Bool,
+  Str,
+  Number,
+  Ints,
+  Floats,
+  Bools,
+  Numbers,
+  DType,
+  Device,
+  Layout,
+  MemoryFormat,
+  Generator
 };
-using Values = std::vector<Value>;
+
+struct TypeDesc {
+  TypeBase base;
+  bool optional = false;
+  uint8_t length = 0;      // Ints1, Ints2, Ints3: one number stands for that many
+  bool or_number = false;  // `Tensor | Number`
+
+  bool holds_tensors() const noexcept { return base <= TypeBase::OptTensors; }
+};
 
 struct ParamDesc {
   const char* name;
-  const char* type;          // as the table spells it: "Tensor", "Ints", "int | None"
+  TypeDesc type;
   const char* default_text;  // null: required
   bool kwonly;
 };
 
+// What an entry is to those who look at calls; a view made of views is a composite.
+enum class OpKind : uint8_t { Pointwise, View, Structured, Composite };
+
 // Which dtype autocast runs an operation in.
 enum class Autocast : uint8_t { None, Lower, Float32, Widest };
+
+struct OpDesc;
+// All parameters in order, where they lie; the results, as many as `returns`, are assigned.
+using BoxedCall = void (*)(const OpDesc& op, const Value* const* args, Value* results);
 
 struct OpDesc {
   const char* name;  // public name
   const char* uid;   // unique: name, or name_1 for an overload
-  const char* kind;  // pointwise, reduction, view, structured, composite
+  OpKind kind;
   std::span<const ParamDesc> params;
-  int outputs;
-  Values (*call)(const Values& args);  // all parameters, in order
+  std::span<const TypeDesc> returns;  // none: it only changes an argument
+  BoxedCall call;
+  // The form that changes its first argument, where one is derived: its name among graphs, and it.
+  const char* inplace_uid = nullptr;
+  BoxedCall inplace = nullptr;
   // Rules of primitives; null when there is none.
   // args, cotangents of the results (undefined Tensor: zero), results, which tensor parameters'
   // cotangents are wanted (bit k: the k-th) -> cotangents of the tensor parameters
@@ -83,9 +103,12 @@ struct OpDesc {
 // Parameters that this call changes besides giving results.
 inline uint32_t updated_by(const OpDesc& op, const Values& args) {
   if (!op.updates || op.updates_when < 0) return op.updates;
-  const bool* on = std::get_if<bool>(&args[op.updates_when]);
+  const bool* on = args[static_cast<size_t>(op.updates_when)].get_if<bool>();
   return on && *on ? op.updates : 0;
 }
+
+// A call with its arguments in a vector, for who is not in a hurry.
+Values call_op(const OpDesc& op, const Values& args);
 
 class Interceptor {
  public:
@@ -113,9 +136,14 @@ class InterceptorScope {
 // stack meanwhile.
 Values dispatch_boxed(const OpDesc& op, Values args);
 
-const OpDesc* find_op(const std::string& uid);  // null when there is none
-std::span<const OpDesc* const> all_ops();       // generated
+const OpDesc* find_op(std::string_view uid);  // null when there is none
+
+// An entry, or the in-place form of one.
+struct Callee {
+  const OpDesc* op = nullptr;  // null: there is none of that name
+  BoxedCall call = nullptr;
+};
+Callee find_callee(std::string_view uid);
+std::span<const OpDesc* const> all_ops();  // generated
 
 }  // namespace flambeau
-
-extern template class std::vector<flambeau::Value>;

@@ -37,8 +37,8 @@ static void promote_as_samples(const Level& level, const Values& args, Values& v
   ResultType samples, whole;
   bool zero_dim = false;
   for (size_t i = 0; i < args.size(); ++i) {
-    auto* x = std::get_if<Tensor>(&args[i]);
-    auto* v = std::get_if<Tensor>(&values[i]);
+    auto* x = args[i].get_if<Tensor>();
+    auto* v = values[i].get_if<Tensor>();
     if (!x || !x->defined()) continue;
     zero_dim |= x->dim() == 0 && level.is_batched(*x);
     samples.add(*x);
@@ -46,8 +46,8 @@ static void promote_as_samples(const Level& level, const Values& args, Values& v
   }
   if (!zero_dim || samples.get() == whole.get()) return;
   for (size_t i = 0; i < args.size(); ++i) {
-    auto* x = std::get_if<Tensor>(&args[i]);
-    auto* v = std::get_if<Tensor>(&values[i]);
+    auto* x = args[i].get_if<Tensor>();
+    auto* v = values[i].get_if<Tensor>();
     if (!x || !x->defined() || x->dim() > 0 || x->is_wrapped_number()) continue;
     if (v->dtype() != DType::Bool) *v = ops::to(*v, samples.get());
   }
@@ -63,7 +63,7 @@ Values batch_pointwise(const Level& level, const OpDesc& op, const Values& args)
       x = level.is_batched(x) ? with_rank(level.value(x), rank) : level.value(x);
     });
   promote_as_samples(level, args, values);
-  return op.call(values);
+  return call_op(op, values);
 }
 
 // Operations that take one more dim in front
@@ -73,13 +73,13 @@ Values batch_pointwise(const Level& level, const OpDesc& op, const Values& args)
 static void shift_dims(const OpDesc& op, Value& v, int64_t rank) {
   int64_t n = std::max<int64_t>(rank, 1);
   bool all = false;
-  if (auto* dim = std::get_if<int64_t>(&v)) {
+  if (auto* dim = v.get_if<int64_t>()) {
     *dim = wrap_dim(*dim, n) + 1;
-  } else if (auto* dims = std::get_if<Ints>(&v)) {
+  } else if (auto* dims = v.get_if<Ints>()) {
     for (int64_t& d : *dims) d = wrap_dim(d, n) + 1;
     all = dims->empty() && op.all_dims;
   } else {
-    all = std::holds_alternative<std::monostate>(v);
+    all = v.is_none();
   }
   if (!all) return;
   Ints dims;
@@ -102,7 +102,7 @@ Lift::Lift(const Level& level, const OpDesc& op, const Values& args) {
       if (x.is_wrapped_number()) blank.set_flag(kWrappedNumber);
       x = blank;
     });
-  for (Value& v : op.call(sample))
+  for (Value& v : call_op(op, sample))
     for_each_tensor(v, [&](const Tensor& y) {
       shapes.push_back(y.sizes());
       shapes.back().insert(shapes.back().begin(), level.batch);
@@ -138,10 +138,10 @@ Values batch_derived(const Level& level, const OpDesc& op, const Values& args) {
     });
     if (op.dims >> i & 1) shift_dims(op, out[i], rank);
     // Formats other than row-major are bound to a number of dims.
-    if (auto* format = std::get_if<MemoryFormat>(&out[i]))
+    if (auto* format = out[i].get_if<MemoryFormat>())
       if (*format != MemoryFormat::Preserve) *format = MemoryFormat::Contiguous;
   }
-  Values results = op.call(out);
+  Values results = call_op(op, out);
   lift.restore(results);
   return results;
 }
@@ -171,14 +171,14 @@ static Value stacked(const OpDesc& op, const std::vector<Values>& samples, size_
                " and ", x.sizes());
     return ops::stack(xs, 0);
   };
-  if (auto* x = std::get_if<Tensor>(&first)) {
+  if (auto* x = first.get_if<Tensor>()) {
     if (!x->defined()) return *x;
-    return join([](const Value& v) { return std::get<Tensor>(v); });
+    return join([](const Value& v) { return v.get<Tensor>(); });
   }
-  if (auto* xs = std::get_if<Tensors>(&first)) {
+  if (auto* xs = first.get_if<Tensors>()) {
     Tensors out;
     for (size_t k = 0; k < xs->size(); ++k)
-      out.push_back(join([k](const Value& v) { return std::get<Tensors>(v).at(k); }));
+      out.push_back(join([k](const Value& v) { return v.get<Tensors>().at(k); }));
     return out;
   }
   fail(ErrorKind::Runtime, "vmap: ", op.name,
@@ -196,7 +196,7 @@ Values batch_loop(const OpDesc& op, const Values& values, uint32_t batched, int6
     for (size_t i = 0; i < one.size(); ++i)
       if (batched >> i & 1) for_each_tensor(one[i], [&](Tensor& x) { x = sample_of(x); });
     if (same_from) same_from->set_state(state);
-    samples.push_back(op.call(one));
+    samples.push_back(call_op(op, one));
   };
   for (int64_t b = 0; b < batch; ++b) run([&](const Tensor& x) { return ops::select(x, 0, b); });
   if (op.mutates) return {};

@@ -23,11 +23,6 @@ std::string node_name(const OpDesc& op) {
   return out + "Backward0";
 }
 
-bool is_tensor_param(const ParamDesc& p) {
-  return std::string_view(p.type).starts_with("Tensor") ||
-         std::string_view(p.type).starts_with("OptTensor");
-}
-
 // What a wrapper is before it changes in place, with its history.
 Tensor as_before(const Level& level, const Tensor& x) {
   Tensor out = level.wrap(ops::clone(level.value(x)), level.is_batched(x));
@@ -50,7 +45,7 @@ class BatchedBackward final : public Node {
         args_(args),
         keeps_(op.keeps & ~updated_by(op, args)) {
     for (size_t i = 0; i < args.size(); ++i) {
-      if (!is_tensor_param(op.params[i])) continue;
+      if (!op.params[i].type.holds_tensors()) continue;
       size_t before = edges.size();
       size_t count = 0;
       for_each_tensor(args_[i], [&](Tensor& x) {
@@ -64,10 +59,8 @@ class BatchedBackward final : public Node {
         level.foreign |= wants_gradients(level.value(x));
         x = alias(x);
       });
-      if (!std::holds_alternative<Tensors>(args_[i]) &&
-          !std::holds_alternative<OptTensors>(args_[i]) && count == 0)
-        edges.push_back({});
-      if (auto* list = std::get_if<OptTensors>(&args_[i]))
+      if (!args_[i].is<Tensors>() && !args_[i].is<OptTensors>() && count == 0) edges.push_back({});
+      if (auto* list = args_[i].get_if<OptTensors>())
         while (edges.size() - before < list->size()) edges.push_back({});
       slots_.push_back({before, edges.size() - before});
     }
@@ -92,7 +85,7 @@ class BatchedBackward final : public Node {
     Values args = args_, results = results_;
     size_t next = 0;
     for (size_t i = 0; i < args.size(); ++i)
-      if (is_tensor_param(op_.params[i]) && keeps_ >> i & 1)
+      if (op_.params[i].type.holds_tensors() && keeps_ >> i & 1)
         for_each_tensor(args[i], [&](Tensor& x) { x = kept_[next++].unpack(*this); });
     next = 0;
     for (size_t k = 0; k < results.size(); ++k)
@@ -131,9 +124,9 @@ class BatchedBackward final : public Node {
 Tensors flat(const Values& results) {
   Tensors out;
   for (const Value& r : results) {
-    if (auto* x = std::get_if<Tensor>(&r))
+    if (auto* x = r.get_if<Tensor>())
       out.push_back(*x);
-    else if (auto* xs = std::get_if<Tensors>(&r))
+    else if (auto* xs = r.get_if<Tensors>())
       out.insert(out.end(), xs->begin(), xs->end());
   }
   return out;
@@ -147,9 +140,8 @@ Ref<Node> begin_record(Level& level, const OpDesc& op, const Values& args) {
   for (const Value& v : args)
     for_each_tensor(v, [&](const Tensor& x) { any |= level.wrapped(x) && requires_grad(x); });
   if (!any) return {};
-  if (op.mutates && !level.wrapped(std::get<Tensor>(args[0])))
-    level.adopt(std::get<Tensor>(args[0]));
-  if (op.mutates) check_inplace(std::get<Tensor>(args[0]), true, op.name);
+  if (op.mutates && !level.wrapped(args[0].get<Tensor>())) level.adopt(args[0].get<Tensor>());
+  if (op.mutates) check_inplace(args[0].get<Tensor>(), true, op.name);
   if (!op.vjp) {
     // Linked to the inputs, so that a derivative asked of them is refused, not left out.
     Ref<Node> node = not_differentiable(op.name);
@@ -164,7 +156,7 @@ Ref<Node> begin_record(Level& level, const OpDesc& op, const Values& args) {
 
 void end_record(const Ref<Node>& node, const OpDesc& op, const Values& results) {
   if (op.mutates)
-    rebase_history(std::get<Tensor>(results[0]), node);
+    rebase_history(results[0].get<Tensor>(), node);
   else
     set_history(flat(results), node);
   if (op.vjp) static_cast<BatchedBackward*>(node.get())->keep_results(results);

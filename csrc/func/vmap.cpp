@@ -14,13 +14,13 @@ thread_local constinit Level* innermost = nullptr;
 
 bool is_random(const OpDesc& op) {
   for (const ParamDesc& p : op.params)
-    if (*p.type == 'G') return true;  // Generator: asked at every call
+    if (p.type.base == TypeBase::Generator) return true;
   return false;
 }
 
 GeneratorImpl& generator_of(const Values& args) {
   for (const Value& v : args)
-    if (auto* g = std::get_if<Generator>(&v); g && *g) return **g;
+    if (auto* g = v.get_if<Generator>(); g && *g) return **g;
   return *default_generator();
 }
 
@@ -194,7 +194,7 @@ namespace {
 Values values_of(const Level& level, const Values& args, uint32_t batched) {
   Values out = args;
   for (size_t i = 0; i < out.size(); ++i) {
-    bool list = !std::holds_alternative<Tensor>(out[i]) && batched >> i & 1;
+    bool list = !out[i].is<Tensor>() && batched >> i & 1;
     for_each_tensor(out[i], [&](Tensor& x) {
       x = list && !level.is_batched(x) ? remove_batch(level, x, 0) : level.value(x);
     });
@@ -210,39 +210,39 @@ Values wrap_all(const Level& level, Values results, bool batched) {
 }  // namespace
 
 Values Level::call(const OpDesc& op, Values args) {
-  for (const Value& v : args)
+  const Values& given = args;
+  for (const Value& v : given)
     for_each_tensor(v, [&](const Tensor& x) {
       if (x.has_flag(kIsView) && !wrapped(x) && wrapped(x->autograd->view->base)) adopt(x);
     });
   uint32_t batched = 0;
   bool ours = false;
   for (size_t i = 0; i < args.size(); ++i)
-    for_each_tensor(args[i], [&](const Tensor& x) {
+    for_each_tensor(given[i], [&](const Tensor& x) {
       const Wrapped* w = wrapped(x);
       ours |= w != nullptr;
       if (w && w->batched) batched |= 1u << i;
     });
   bool draws = is_random(op);
-  if (!ours && !draws) return op.call(args);
+  if (!ours && !draws) return call_op(op, args);
   Ref<Node> node = begin_record(*this, op, args);
   Values results = draws ? random(op, args, batched) : compute(op, args, batched);
-  if (op.mutates && ours && op.outputs > 0) results = {args[0]};
-  if (std::string_view(op.kind) == "view")
+  if (op.mutates && ours && !op.returns.empty()) results = {args[0]};
+  if (op.kind == OpKind::View)
     for (Value& r : results)
-      for_each_tensor(r, [&](Tensor& y) { mark_view(y, std::get<Tensor>(args[0])); });
+      for_each_tensor(r, [&](Tensor& y) { mark_view(y, args[0].get<Tensor>()); });
   if (node) end_record(node, op, results);
   return results;
 }
 
 Values Level::compute(const OpDesc& op, Values& args, uint32_t batched) {
-  if (!batched) return wrap_all(*this, op.call(values_of(*this, args, 0)), false);
+  if (!batched) return wrap_all(*this, call_op(op, values_of(*this, args, 0)), false);
   if (op.mutates && !(batched & 1))
     fail(ErrorKind::Runtime, "vmap: ", op.name,
          ": an in-place operation on a tensor that is the same for all samples was given a batched "
          "tensor, whose values it cannot hold; use the out-of-place operation, or batch the tensor "
          "(new_zeros of a batched tensor is batched)");
-  if (std::string_view(op.kind) == "pointwise")
-    return wrap_all(*this, batch_pointwise(*this, op, args), true);
+  if (op.kind == OpKind::Pointwise) return wrap_all(*this, batch_pointwise(*this, op, args), true);
   if (op.batchable && !(batched & ~op.batchable))
     return wrap_all(*this, batch_derived(*this, op, args), true);
   Values values = values_of(*this, args, batched);
@@ -267,7 +267,7 @@ Values Level::random(const OpDesc& op, Values& args, uint32_t batched) {
            "numbers for all samples, or randomness='different' to draw numbers for each");
   Values values = values_of(*this, args, batched);
   if (randomness == Randomness::Same) {
-    if (!batched) return op.call(values);
+    if (!batched) return call_op(op, values);
     return wrap_all(*this, batch_loop(op, values, batched, batch, &generator_of(args)), true);
   }
   if (batched) return compute(op, args, batched);

@@ -88,12 +88,12 @@ void end_record(const Ref<Node>& node, const OpDesc& op, const Values& results);
 // f on every tensor of the value, with lists flattened and holes left out.
 template <class V, class F>
 void for_each_tensor(V& v, F f) {
-  if (auto* x = std::get_if<Tensor>(&v)) {
+  if (auto* x = v.template get_if<Tensor>()) {
     if (x->defined()) f(*x);
-  } else if (auto* xs = std::get_if<Tensors>(&v)) {
+  } else if (auto* xs = v.template get_if<Tensors>()) {
     for (auto& t : *xs)
       if (t.defined()) f(t);
-  } else if (auto* os = std::get_if<OptTensors>(&v)) {
+  } else if (auto* os = v.template get_if<OptTensors>()) {
     for (auto& o : *os)
       if (o && o->defined()) f(*o);
   }

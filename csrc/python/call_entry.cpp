@@ -1,79 +1,92 @@
-// _C._call_entry(uid, args): any entry of the table by its unique name, with all of its parameters
-// in order. For back ends that run graphs; the public functions go through their own thunks.
+// _C._call_entry(uid, args): any entry of the table, or the in-place form of one, by its unique
+// name, with all of its parameters in order. For back ends that run graphs; the public functions go
+// through their own thunks.
 #include "python/call_entry.h"
 
-#include <cstring>
-
+#include "autograd/inline_vector.h"
 #include "python/argparse.h"
 #include "python/module.h"
 #include "python/trace_hook.h"
 
 namespace flambeau::python {
 
-bool is_type(const char* type, const char* base) {
-  size_t n = std::strlen(base);
-  if (std::strncmp(type, base, n) != 0) return false;
-  char next = type[n];
-  return !next || next == ' ' || (next >= '0' && next <= '9');
-}
-
 static Tensor tensor_or_number(PyObject* o) {
   return is_tensor(o) ? unwrap(o) : wrapped_number(to_number(o));
 }
 
 Value value_of(const ParamDesc& p, PyObject* o) {
-  const char* t = p.type;
   if (o == Py_None) return {};
-  if (is_type(t, "Tensor")) return tensor_or_number(o);
-  if (is_type(t, "Tensors")) return to_tensors(o);
-  if (is_type(t, "OptTensors")) return to_opt_tensors(o);
-  if (is_type(t, "int")) return to_int(o);
-  if (is_type(t, "float")) return to_float(o);
-  if (is_type(t, "bool")) return to_bool(o);
-  if (is_type(t, "str")) return to_str(o);
-  if (is_type(t, "Number")) return to_number(o);
-  if (is_type(t, "Ints")) return to_ints(o);
-  if (is_type(t, "Floats")) return to_floats(o);
-  if (is_type(t, "Bools")) return to_bools(o);
-  if (is_type(t, "Numbers")) return to_numbers(o);
-  if (is_type(t, "DType")) return to_dtype(o);
-  if (is_type(t, "Device")) return to_device(o);
-  if (is_type(t, "Layout")) return to_layout(o);
-  if (is_type(t, "MemoryFormat")) return to_memory_format(o);
-  if (is_type(t, "Generator")) return to_generator(o);
-  fail(ErrorKind::Type, "_call_entry: parameter ", p.name, " has the type ", t,
-       ", which has no Python form");
-}
-
-const OpDesc& entry_of(PyObject* uid) {
-  const OpDesc* op = find_op(to_str(uid));
-  FB_CHECK_VALUE(op, "_call_entry: the table has no entry ", to_str(uid));
-  return *op;
-}
-
-namespace {
-
-struct ToPython {
-  PyObject* operator()(std::monostate) const { Py_RETURN_NONE; }
-  PyObject* operator()(const Tensor& t) const { return wrap(t); }
-  PyObject* operator()(const Tensors& ts) const { return wrap_tuple(ts); }
-  PyObject* operator()(bool x) const { return PyBool_FromLong(x); }
-  PyObject* operator()(int64_t x) const { return PyLong_FromLongLong(x); }
-  PyObject* operator()(double x) const { return PyFloat_FromDouble(x); }
-  PyObject* operator()(const Scalar& x) const { return wrap_scalar(x); }
-  PyObject* operator()(const Ints& xs) const { return wrap_ints(xs); }
-  PyObject* operator()(const std::string& x) const { return PyUnicode_FromString(x.c_str()); }
-  PyObject* operator()(DType d) const { return wrap_dtype(d); }
-  template <class T>
-  PyObject* operator()(const T&) const {
-    return PyErr_Format(PyExc_TypeError, "a value that has no Python form");
+  switch (p.type.base) {
+    case TypeBase::Tensor:
+      return tensor_or_number(o);
+    case TypeBase::Tensors:
+      return to_tensors(o);
+    case TypeBase::OptTensors:
+      return to_opt_tensors(o);
+    case TypeBase::Int:
+      return to_int(o);
+    case TypeBase::Float:
+      return to_float(o);
+    case TypeBase::Bool:
+      return to_bool(o);
+    case TypeBase::Str:
+      return to_str(o);
+    case TypeBase::Number:
+      return to_number(o);
+    case TypeBase::Ints:
+      return to_ints(o);
+    case TypeBase::Floats:
+      return to_floats(o);
+    case TypeBase::Bools:
+      return to_bools(o);
+    case TypeBase::Numbers:
+      return to_numbers(o);
+    case TypeBase::DType:
+      return to_dtype(o);
+    case TypeBase::Device:
+      return to_device(o);
+    case TypeBase::Layout:
+      return to_layout(o);
+    case TypeBase::MemoryFormat:
+      return to_memory_format(o);
+    case TypeBase::Generator:
+      return to_generator(o);
   }
-};
+  fail(ErrorKind::Runtime, "a parameter of no type");
+}
 
-}  // namespace
+Callee callee_of(PyObject* uid) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_Check(uid) ? PyUnicode_AsUTF8AndSize(uid, &size) : nullptr;
+  if (!text) PyErr_Clear();
+  Callee found = text ? find_callee({text, static_cast<size_t>(size)}) : Callee{};
+  FB_CHECK_VALUE(found.op, "_call_entry: the table has no entry ", to_str(uid));
+  return found;
+}
 
 PyObject* wrap_value(const Value& x) {
-  return std::visit(ToPython(), x);
+  switch (x.tag()) {
+    case Value::Tag::None:
+      Py_RETURN_NONE;
+    case Value::Tag::Tensor:
+      return wrap(x.get<Tensor>());
+    case Value::Tag::Tensors:
+      return wrap_tuple(x.get<Tensors>());
+    case Value::Tag::Bool:
+    case Value::Tag::Int:
+    case Value::Tag::UInt:
+    case Value::Tag::Float:
+    case Value::Tag::Complex:
+      return wrap_scalar(x.number());
+    case Value::Tag::Ints:
+      return wrap_ints(x.get<Ints>());
+    case Value::Tag::Str:
+      return PyUnicode_FromString(x.get<std::string>().c_str());
+    case Value::Tag::DType:
+      return wrap_dtype(x.get<DType>());
+    default:
+      return PyErr_Format(PyExc_TypeError, "a value that has no Python form");
+  }
 }
 
 namespace {
@@ -81,18 +94,22 @@ PyObject* call_entry(PyObject*, PyObject* const* args, Py_ssize_t n) {
   try {
     FB_CHECK_TYPE(n == 2 && PyUnicode_Check(args[0]) && PyTuple_Check(args[1]),
                   "_call_entry(uid, args): expected a name and a tuple");
-    const OpDesc* op = &entry_of(args[0]);
+    auto [op, function] = callee_of(args[0]);
     auto count = static_cast<size_t>(PyTuple_GET_SIZE(args[1]));
     FB_CHECK_TYPE(count == op->params.size(), "_call_entry: ", op->uid, " has ", op->params.size(),
                   " parameters, got ", count);
-    Values values;
-    for (size_t i = 0; i < count; ++i)
-      values.push_back(
-          value_of(op->params[i], PyTuple_GET_ITEM(args[1], static_cast<Py_ssize_t>(i))));
-    Values results;
+    InlineVector<Value, 8> values;
+    values.reserve(static_cast<uint32_t>(count));
+    SmallVector<const Value*, 8> places;
+    for (size_t i = 0; i < count; ++i) {
+      PyObject* given = PyTuple_GET_ITEM(args[1], static_cast<Py_ssize_t>(i));
+      places.push_back(&values.emplace_back(value_of(op->params[i], given)));
+    }
+    InlineVector<Value, 4> results;
+    for (size_t i = 0; i < op->returns.size(); ++i) results.emplace_back();
     {
       GilFree free(true);
-      results = op->call(values);
+      function(*op, places.data(), results.begin());
     }
     PyRef tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
     for (size_t i = 0; i < results.size(); ++i)

@@ -10,9 +10,7 @@ namespace flambeau::python {
 Value value_of(const ParamDesc& p, PyObject* o);
 // A value as Python has it; null with a TypeError for one that has no Python form.
 PyObject* wrap_value(const Value& x);
-// Does the table's spelling of a type begin with this base ("Ints2 | None" with "Ints")?
-bool is_type(const char* type, const char* base);
-// The entry of that name; Error(Value) where there is none.
-const OpDesc& entry_of(PyObject* uid);
+// The entry of that name, or in-place form of one; Error(Value) where there is none.
+Callee callee_of(PyObject* uid);
 
 }  // namespace flambeau::python

@@ -3,7 +3,8 @@
 
 #include <structmember.h>
 
-#include "dispatch/own_memory.h"
+#include <algorithm>
+
 #include "python/call_entry.h"
 #include "python/frame_eval.h"
 #include "python/thunks.h"
@@ -142,23 +143,10 @@ uint32_t Program::changed_by(const Call& c) {
   return c.arguments[0].views[0].buffer;
 }
 
-namespace {
-
-// The entry of a uid, or of a form that works in the memory of its first argument.
-std::pair<const OpDesc*, Values (*)(const Values&)> callee(PyObject* uid) {
-  const char* text = PyUnicode_Check(uid) ? PyUnicode_AsUTF8(uid) : nullptr;
-  for (const OwnMemory& f : own_memory_forms())
-    if (text && std::string_view(text) == f.uid) return {f.op, f.call};
-  const OpDesc& op = entry_of(uid);
-  return {&op, op.call};
-}
-
-}  // namespace
-
 // (kind, uid, arguments, outs, parameters that it changes, are these results too, is the result a
 // list, parameters that it changes whose memory nothing needs afterwards)
 Program::Call Program::call(PyObject* spec) const {
-  auto [op, function] = callee(item(spec, 1));
+  auto [op, function] = callee_of(item(spec, 1));
   Call c{op, function, {}, {}, {}, false, false, {}};
   PyObject* args = item(spec, 2);
   auto count = static_cast<size_t>(PyTuple_Check(args) ? PyTuple_GET_SIZE(args) : 0);
@@ -174,7 +162,11 @@ Program::Call Program::call(PyObject* spec) const {
   each(item(spec, 4), [&](PyObject* i) {
     auto k = static_cast<uint32_t>(integer(i));
     FB_CHECK_VALUE(k < count, "a program: ", c.op->uid, " has no parameter ", k);
-    c.changed.push_back({k, false});
+    auto at = std::find_if(c.arguments.begin(), c.arguments.end(),
+                           [&](const Argument& a) { return a.parameter == k; });
+    FB_CHECK_VALUE(at != c.arguments.end() && at->kind == Argument::OneView,
+                   "a program: ", c.op->uid, " changes parameter ", k, ", which is no buffer");
+    c.changed.push_back({k, static_cast<uint32_t>(at - c.arguments.begin()), false});
   });
   if (PyTuple_GET_SIZE(spec) > 7)
     each(item(spec, 7), [&](PyObject* i) {

@@ -73,17 +73,17 @@ class Program final : public Runner {
   };
   struct Call {
     const OpDesc* op;
-    Values (*function)(const Values& args);  // the entry's, or one in its first argument's memory
-    Values constants;  // of all parameters; those that vary are filled in
+    BoxedCall function;  // the entry's, or one in its first argument's memory
+    Values constants;    // of all parameters; those that vary are filled in
     std::vector<Argument> arguments;
     // Parameters that the entry changes: it is given copies, or what nothing else needs any more.
     struct Changed {
-      uint32_t parameter;
+      uint32_t parameter, argument;  // argument: which of `arguments` it is
       bool last_use;
     };
     std::vector<Changed> changed;
-    bool gives_changed;  // as results after its own
-    bool spread;         // its one result is a list
+    bool gives_changed;          // as results after its own
+    bool spread;                 // its one result is a list
     std::vector<uint32_t> outs;  // none: it changes its first argument, a buffer
   };
   struct Check {
@@ -108,7 +108,8 @@ class Program final : public Runner {
     Fault fault = {};
     reinterpret_cast<Function>(const_cast<void*>(nests_.get()))(static_cast<int>(s.number), buffers,
                                                                 symbols, fault);
-    if (fault[0]) [[unlikely]] raise(s, fault);
+    if (fault[0]) [[unlikely]]
+      raise(s, fault);
   }
   [[noreturn]] static void raise(const Step& s, const Fault& fault);
 

@@ -35,7 +35,7 @@ class Run {
         call(p_.calls_[static_cast<size_t>(s.number)]);
         break;
       case Program::Step::Change:
-        change(memory_[s.buffer].tensor);
+        change(memory_[s.buffer].tensor());
         break;
     }
   }
@@ -46,19 +46,30 @@ class Run {
     Memory& m = memory_[v.buffer];
     const Geometry& g = v.geometry.in(numbers_, room_);
     if (m.storage) return tensor_over(g, m.storage, 0);
-    FB_CHECK(m.tensor.defined(), "a program: buffer ", v.buffer, " is read where it is not there");
-    if (!g.offset && g.is_of(m.tensor)) return m.tensor;
-    int64_t first = m.tensor.offset() + g.offset;
-    if (g.dtype != m.tensor.dtype()) return alias_as(m.tensor, g.dtype, g.sizes, g.strides, first);
-    return alias(m.tensor, g.sizes, g.strides, first);
+    const Tensor& whole = m.tensor();
+    FB_CHECK(whole.defined(), "a program: buffer ", v.buffer, " is read where it is not there");
+    if (!g.offset && g.is_of(whole)) return whole;
+    int64_t first = whole.offset() + g.offset;
+    if (g.dtype != whole.dtype()) return alias_as(whole, g.dtype, g.sizes, g.strides, first);
+    return alias(whole, g.sizes, g.strides, first);
   }
 
  private:
   // One of both: memory that is the program's, a tensor that came from elsewhere.
   struct Memory {
     Ref<Storage> storage;
-    Tensor tensor;
+    Value value{Tensor()};  // a tensor, which entries read where it lies
+    const Tensor& tensor() const { return value.get<Tensor>(); }
   };
+
+  // The tensor of a view where it lies; null if it has to be made.
+  const Value* lying(const Program::View& v) {
+    if (v.buffer == Program::kNone) return nullptr;
+    const Memory& m = memory_[v.buffer];
+    if (m.storage || !m.tensor().defined()) return nullptr;
+    const Geometry& g = v.geometry.in(numbers_, room_);
+    return !g.offset && g.is_of(m.tensor()) ? &m.value : nullptr;
+  }
 
   void take(Input& x, size_t i) {
     uint32_t b = p_.inputs_[i];
@@ -79,7 +90,7 @@ class Run {
     FB_CHECK_IMPL(!t.has_flag(kWrapper) && !is_dual(t), "compiled function: input ", i,
                   " is batched, or has a tangent; transform the function before it is compiled");
     pointers_[b] = t.data_ptr();
-    memory_[b].tensor = std::move(x.tensor);
+    memory_[b].value = std::move(x.tensor);
   }
 
   void allocate(uint32_t b) {
@@ -104,7 +115,7 @@ class Run {
 
   void drop(uint32_t b) {
     memory_[b].storage = {};
-    memory_[b].tensor = {};
+    memory_[b].value = Tensor();
     pointers_[b] = nullptr;
   }
 
@@ -115,41 +126,55 @@ class Run {
   }
 
   void call(const Program::Call& c) {
-    Values args = c.constants;
-    for (const Program::Argument& a : c.arguments)
-      args[a.parameter] = value(a, c.op->params[a.parameter]);
-    for (auto [i, last_use] : c.changed) {
-      auto& x = std::get<Tensor>(args[i]);
-      if (!last_use || !is_ours(x)) x = copied(x);
+    SmallVector<const Value*, 16> args;
+    for (const Value& v : c.constants) args.push_back(&v);
+    InlineVector<Value, 6> varying;  // what args points to stays where it is
+    varying.reserve(static_cast<uint32_t>(c.arguments.size()));
+    for (const Program::Argument& a : c.arguments) {
+      bool plain = a.kind == Program::Argument::OneView && c.changed.empty();
+      const Value* found = plain ? lying(a.views[0]) : nullptr;
+      if (!found) found = &varying.emplace_back(value(a, c.op->params[a.parameter]));
+      args[a.parameter] = found;
     }
-    Values results = c.function(args);
+    for (const Program::Call::Changed& x : c.changed) {
+      Tensor& t = varying[x.argument].get<Tensor>();
+      if (!x.last_use || !is_ours(t)) t = copied(t);
+    }
+    InlineVector<Value, 4> results;
+    for (size_t i = 0; i < c.op->returns.size(); ++i) results.emplace_back();
+    c.function(*c.op, args.data(), results.begin());
     if (c.outs.empty()) return;  // the argument has changed
-    if (c.spread) results = spread(std::get<Tensors>(results.at(0)));
+    size_t given = 0;
+    auto define_next = [&](Tensor&& t) {
+      if (given < c.outs.size()) define(c.outs[given], std::move(t), c.op->uid);
+      ++given;
+    };
+    if (c.spread)
+      for (Tensor& t : results[0].get<Tensors>()) define_next(std::move(t));
+    else
+      for (Value& v : results) define_next(std::move(v.get<Tensor>()));
     if (c.gives_changed)
-      for (auto [i, last_use] : c.changed) results.push_back(args[i]);
-    FB_CHECK(results.size() == c.outs.size(), "compiled function: ", c.op->uid, " gave ",
-             results.size(), " results, expected ", c.outs.size());
-    for (size_t i = 0; i < results.size(); ++i)
-      define(c.outs[i], std::get<Tensor>(results[i]), c.op->uid);
+      for (const Program::Call::Changed& x : c.changed)
+        define_next(std::move(varying[x.argument].get<Tensor>()));
+    FB_CHECK(given == c.outs.size(), "compiled function: ", c.op->uid, " gave ", given,
+             " results, expected ", c.outs.size());
   }
 
-  static Values spread(const Tensors& xs) { return Values(xs.begin(), xs.end()); }
-
   // A result has the layout that the program was made for; if it has not, a copy does.
-  void define(uint32_t b, const Tensor& result, const char* op) {
+  void define(uint32_t b, Tensor result, const char* op) {
     const Geometry& g = p_.buffers_[b].geometry.in(numbers_, room_);
     FB_CHECK(result.defined() && result.dtype() == g.dtype && result.sizes() == g.sizes,
              "compiled function: expected ", op, " to give ", g, ", got ",
              result.defined()
                  ? concat("shape ", result.sizes(), ", dtype ", dtype_name(result.dtype()))
                  : "nothing");
-    Tensor t = result;
-    if (!g.is_laid_out_as(t)) {
-      t = empty_strided(g.sizes, g.strides, g.dtype);
-      ops::copy_(t, result);
+    if (!g.is_laid_out_as(result)) {
+      Tensor laid = empty_strided(g.sizes, g.strides, g.dtype);
+      ops::copy_(laid, result);
+      result = std::move(laid);
     }
-    pointers_[b] = t.data_ptr();
-    memory_[b].tensor = std::move(t);
+    pointers_[b] = result.data_ptr();
+    memory_[b].value = std::move(result);
   }
 
   // Does nothing but the argument and its buffer hold this memory?
@@ -186,14 +211,14 @@ Value Run::value(const Program::Argument& a, const ParamDesc& p) {
       return a.integers.in(numbers_, room_).sizes;
     default: {
       double x = a.formula[0].evaluate({numbers_.data(), numbers_.size()});
-      if (is_type(p.type, "Tensor")) return wrapped_number(x);
-      return is_type(p.type, "Number") ? Value(Scalar(x)) : Value(x);
+      if (p.type.base == TypeBase::Tensor) return wrapped_number(x);
+      return p.type.base == TypeBase::Number ? Value(Scalar(x)) : Value(x);
     }
   }
 }
 
 Value Run::views(const Program::Argument& a, const ParamDesc& p) {
-  if (!is_type(p.type, "OptTensors")) {
+  if (p.type.base != TypeBase::OptTensors) {
     Tensors out;
     for (const Program::View& v : a.views) out.push_back(tensor(v));
     return out;
@@ -207,11 +232,18 @@ Value Run::views(const Program::Argument& a, const ParamDesc& p) {
 }
 
 Value Run::number(int64_t n, const ParamDesc& p) {
-  if (is_type(p.type, "Tensor")) return wrapped_number(Scalar(n));
-  if (is_type(p.type, "Number")) return Scalar(n);
-  if (is_type(p.type, "float")) return static_cast<double>(n);
-  if (is_type(p.type, "Ints")) return Ints{n};
-  return n;
+  switch (p.type.base) {
+    case TypeBase::Tensor:
+      return wrapped_number(Scalar(n));
+    case TypeBase::Number:
+      return Scalar(n);
+    case TypeBase::Float:
+      return static_cast<double>(n);
+    case TypeBase::Ints:
+      return Ints{n};
+    default:
+      return n;
+  }
 }
 
 Tensors Program::run(std::span<Input> inputs, Numbers& numbers) const {

@@ -1,6 +1,6 @@
 """Descriptors: how every operation is called with boxed values, and its rules over them.
 
-Owns the `OpDesc` of each operation, and gen/own_memory.cpp.
+Owns the `OpDesc` of each operation.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 
 from .._ir.graph import Node
+from .._ir.types import Type
 from .._table.model import DIM_NAMES, Op
 from .compiler import Callees, Entry
 from .cpp_types import cpp_param, cpp_value
@@ -22,6 +23,15 @@ def _unbox(op: Op, i: int) -> str:
     return f"unbox<{cpp_value(op.params[i].type)}>(args[{i}])"
 
 
+def type_desc(t: Type) -> str:
+    """The TypeDesc of a type."""
+    base = t.base[0].upper() + t.base[1:]
+    parts = [f"TypeBase::{base}", *(str(x).lower() for x in (t.optional, t.length, t.or_number))]
+    while parts[-1] in ("false", "0"):
+        parts.pop()
+    return f"{{{', '.join(parts)}}}"
+
+
 def param_table(op: Op) -> list[str]:
     """The ParamDesc array."""
     if not op.params:
@@ -30,29 +40,40 @@ def param_table(op: Op) -> list[str]:
     for p in op.params:
         default = "nullptr" if p.default is None else json.dumps(ast.unparse(p.default))
         kwonly = "true" if p.kwonly else "false"
-        lines.append(f'    {{"{p.name}", "{p.type}", {default}, {kwonly}}},')
+        lines.append(f'    {{"{p.name}", {type_desc(p.type)}, {default}, {kwonly}}},')
     return [*lines, "};"]
 
 
-def boxed_call(op: Op) -> list[str]:
-    args = ", ".join(_unbox(op, i) for i in range(len(op.params)))
-    head = f"static Values {op.uid}_boxed([[maybe_unused]] const Values& args) {{"
+def result_table(op: Op) -> list[str]:
+    """The types of the results."""
     if op.returns.base == "None":
-        return [head, f"  ops::{op.name}({args});", "  return {};", "}"]
-    return [head, f"  return box_results(ops::{op.name}({args}));", "}"]
+        return []
+    types = ", ".join(map(type_desc, op.outputs))
+    return [f"static constexpr TypeDesc {op.uid}_returns[] = {{{types}}};"]
 
 
-def own_memory_forms(ops: Sequence[Op]) -> list[str]:
-    """The in-place forms of entries with the option `own_memory`, boxed, and their table."""
-    lines: list[str] = []
-    rows: list[str] = []
-    for op in ops:
-        args = ", ".join(_unbox(op, i) for i in range(len(op.params)))
-        lines.append(f"static Values own_{op.uid}(const Values& args) {{")
-        lines += [f"  return box_results(ops::{op.name}_({args}));", "}"]
-        rows.append(f'    {{"{op.inplace_uid}", &ops::desc::{op.uid}, own_{op.uid}}},')
-    return [*lines, "", "static const OwnMemory kForms[] = {", *rows, "};", "",
-            "std::span<const OwnMemory> own_memory_forms() { return kForms; }"]  # fmt: skip
+def boxed_call(op: Op) -> list[str]:
+    """The entry over boxed values, and its in-place form."""
+    lines = _boxed_form(op, f"{op.uid}_boxed", op.name)
+    return lines + (
+        _boxed_form(op, f"{op.uid}_inplace_boxed", f"{op.name}_") if op.has_inplace else []
+    )
+
+
+def _boxed_form(op: Op, function: str, name: str) -> list[str]:
+    given = ", ".join(f"unbox<{cpp_value(p.type)}>(*args[{i}])" for i, p in enumerate(op.params))
+    call = f"ops::{name}({given})"
+    returns = op.returns.base != "None"
+    params = [
+        "const OpDesc&",
+        "const Value* const*" + (" args" if op.params else ""),
+        "Value*" + (" results" if returns else ""),
+    ]
+    return [
+        f"static void {function}({', '.join(params)}) {{",
+        f"  put_results(results, {call});" if returns else f"  {call};",
+        "}",
+    ]
 
 
 def _rule_head(op: Op, rule: str, given: str) -> str:
@@ -258,13 +279,16 @@ def is_linear(op: Op) -> bool:
 def descriptor(entry: Entry, callees: Callees) -> list[str]:
     """Everything boxed about an entry, ending in its OpDesc."""
     op = entry.op
-    lines = [*param_table(op), *boxed_call(op)]
+    lines = [*param_table(op), *result_table(op), *boxed_call(op)]
     fields = [
-        f'.name = "{op.name}"', f'.uid = "{op.uid}"', f'.kind = "{kind_of(entry)}"',
+        f'.name = "{op.name}"', f'.uid = "{op.uid}"',
+        f".kind = OpKind::{kind_of(entry).capitalize()}",
         f".params = {op.uid + '_params' if op.params else '{}'}",
-        f".outputs = {0 if op.returns.base == 'None' else len(op.outputs)}",
+        f".returns = {'{}' if op.returns.base == 'None' else op.uid + '_returns'}",
         f".call = {op.uid}_boxed",
     ]  # fmt: skip
+    if op.has_inplace:
+        fields.append(f'.inplace_uid = "{op.inplace_uid}", .inplace = {op.uid}_inplace_boxed')
     if entry.vjp is not None:
         lines += boxed_vjp(entry)
         fields.append(f".vjp = {op.uid}_boxed_vjp")

@@ -24,7 +24,6 @@ def all_files(unit: Unit) -> dict[str, str]:
         "ops.h": _header(unit),
         "kernels.h": _kernels(unit),
         "registry.cpp": _registry(unit),
-        "own_memory.cpp": _own_memory(unit),
         "table.json": _table(unit),
     }
     files.update(_sources(unit))
@@ -66,18 +65,6 @@ def _registry(unit: Unit) -> str:
         f"static const OpDesc* const kOps[] = {{\n{rows}\n}};\n\n"
         "std::span<const OpDesc* const> all_ops() { return kOps; }\n\n}  // namespace flambeau\n"
     )
-
-
-def _own_memory(unit: Unit) -> str:
-    ops = [e.op for e in unit.entries if e.op.option("own_memory")]
-    lines = [
-        *(f'#include "{h}"' for h in ("dispatch/boxing.h", "dispatch/own_memory.h", "gen/ops.h")),
-        "", "namespace flambeau::ops::desc {",
-        *(f"extern const OpDesc {op.uid};" for op in ops),
-        "}", "", "namespace flambeau {", "",
-        *emit_boxed.own_memory_forms(ops), "", "}  // namespace flambeau", "",
-    ]  # fmt: skip
-    return _HEAD + "\n".join(lines)
 
 
 def _entry(e: Entry, callees: Callees) -> list[str]:
