@@ -185,7 +185,7 @@ def write(obj: Any, stream: Any, extra: Mapping[str, Any] | None) -> None:
             )
     writer = _Writer(program.unit)
     root: dict[str, Any] = (
-        {"function": obj._function_name}
+        {"function": obj._function_name, "constants": obj._constants}
         if isinstance(obj, ScriptFunction)
         else {"module": writer.module(obj)}
     )
@@ -270,7 +270,10 @@ def _read(stream: Any, map_location: Any, extra: dict[str, Any] | None) -> Any:
         if "function" in root:
             if root["function"] not in unit.functions:
                 raise ValueError(f"there is no function {root['function']!r}")
-            out: Any = ScriptFunction(made.program, root["function"])
+            given = root["constants"]
+            if not all(isinstance(x, flambeau.Tensor) for x in given):
+                raise ValueError("constants of a function are tensors")
+            out: Any = ScriptFunction(made.program, root["function"], constants=given)
         else:
             out = made.module(root["module"])
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, SyntaxError,

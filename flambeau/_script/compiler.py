@@ -44,6 +44,7 @@ from .made import (
     scriptable,
 )
 from .meaning import Items, Method, constant, is_enum, is_named_tuple, static
+from .merging import merged
 from .sources import NoSource, Source, names_of, source_of
 from .typer import ScriptTyper
 from .unit import Class, Signature, Unit
@@ -69,6 +70,7 @@ class Compiler:
         self._classes: dict[Any, Made] = {}
         self._made: dict[str, Made] = {}
         self._keys: dict[Any, Made] = {}
+        self._adopted: dict[int, tuple[Any, Callable[[str], str]]] = {}
         self._of_module: dict[int, tuple[Module, Class]] = {}
 
     # -- functions --------------------------------------------------------------------------------
@@ -466,6 +468,9 @@ class Compiler:
         else:
             if made.module is not None and name == "__call__":
                 name = "forward"
+            if name in made.signatures and made.module is not None:
+                self._check_known(made.signatures[name], node, typer)
+                return made.signatures[name]
             found = inspect.getattr_static(made.python, name, None)
             if made.module is not None and name in vars(made.module):
                 found = vars(made.module)[name]
@@ -574,7 +579,44 @@ class Compiler:
             self._of_module[id(m)] = (m, self._class_of_module(m))
         return self._of_module[id(m)][1]
 
+    def adopted(self, program: Any) -> Callable[[str], str]:
+        """Takes in the unit of a script; what each of its names is here."""
+        found = self._adopted.get(id(program))
+        if found is None:
+            name = merged(self.unit, program.unit)
+            self._adopted[id(program)] = found = (program, name)
+            for n, c in program.python.items():
+                self.python.setdefault(name(n), c)
+            self.hosts.update({name(n): f for n, f in program.hosts.items()})
+            self.errors.update(program.errors)
+            for n in (*program.unit.functions, *program.unit.classes):
+                self._names.setdefault(name(n), program)
+        return found[1]
+
+    def script(self, f: Any) -> Signature:
+        """The function of the unit that a scripted or traced function is."""
+        name = self.adopted(f._program)(f._function_name)
+        made = self.unit.functions[name]
+        return Signature(name, made.params, made.returns)
+
+    def _class_of_script(self, m: Any) -> Class:
+        """The class of a module that is a script already."""
+        name = self.adopted(m._script_program)
+        record = self.unit.classes[name(m._script_record.name)]
+        if record.name not in self._made:
+            made = Made(record, type(m), m)
+            made.children = {n: self.module(c) for n, c in m._modules.items() if c is not None}
+            for n, f in record.methods.items():
+                g = self.unit.functions[f]
+                made.signatures[n] = Signature(f, g.params, g.returns)
+            if record.kind == "library":
+                made.python = type(m)._script_base
+            self._register(made)
+        return record
+
     def _class_of_module(self, m: Module) -> Class:
+        if hasattr(m, "_script_record"):
+            return self._class_of_script(m)
         children = {n: self.module(c) for n, c in m._modules.items() if c is not None}
         made = self._attributes(m)
         made.children = children
@@ -705,7 +747,7 @@ class Compiler:
     def finish(self) -> Unit:
         """The unit, its classes with the names of their methods."""
         for made in self._made.values():
-            made.record.methods = {
+            made.record.methods |= {
                 n: s.name for n, s in made.signatures.items() if s.name in self.unit.functions
             }
         return self.unit

@@ -664,11 +664,26 @@ class ScriptExpressions(FunctionTyper):
             what = getattr(obj, "__name__", type(obj).__name__)
             self.fail(f"{what} has no attribute {name!r}", node)
 
+    fields: dict[str, tuple[str, ...]]
+
+    def fields_of(self, value: Expr) -> tuple[str, ...]:
+        """Names of the parts of what the table gives: `values`, `indices`."""
+        if value.op == "read":
+            return self.fields.get(value.attr, ())
+        if value.op == "call" and hasattr(value.attr, "target"):
+            option = getattr(value.attr.target, "option", None)
+            return tuple(option("fields") or ()) if option is not None else ()
+        return ()
+
     def attribute(self, node: ast.AST, value: Expr, name: str) -> Expr:
         """An attribute of a value."""
         t = value.type
         if t.optional:
             self.fail(f".{name}: value may be None ({t}); test it with `is None`", node)
+        names = self.fields_of(value)
+        if t.base == "Tuple" and name in names:
+            at = self.make(node, "const", (), INT, names.index(name))
+            return self.make(node, "part", (value, at), t.items[names.index(name)])
         if "." in t.base:
             return self.class_attribute(node, value, name)
         text = {

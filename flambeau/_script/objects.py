@@ -197,9 +197,17 @@ class ScriptFunction(_Shown):
     ...     return x * n
     """
 
-    def __init__(self, program: Program, name: str, source: Any = None) -> None:
+    def __init__(
+        self, program: Program, name: str, source: Any = None, constants: Sequence[Any] = ()
+    ) -> None:
         self._program, self._function_name = program, name
         self._call = program.entry(name)
+        #: tensors that a trace holds besides its arguments, given to its last parameters
+        self._constants = list(constants)
+        if constants:
+            names = [p.name for p in program.unit.functions[name].params[-len(constants) :]]
+            given = dict(zip(names, constants, strict=True))
+            self._call = functools.partial(self._call, **given)
         self._script_source = source
         if source is not None:
             functools.update_wrapper(self, source)
@@ -207,6 +215,8 @@ class ScriptFunction(_Shown):
             self.__name__ = name.rpartition(".")[2]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if runtime.TRACERS:
+            return runtime.TRACERS[-1].script_call(self, args, kwargs)
         return self._call(*args, **kwargs)
 
     @property
@@ -304,6 +314,8 @@ class RecursiveScriptModule(ScriptModule):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the script's `forward`."""
+        if runtime.TRACERS:
+            return runtime.TRACERS[-1].module_call(self, args, kwargs)
         return self._script_forward(self, *args, **kwargs)
 
     @property
@@ -490,7 +502,7 @@ def script_module(m: Module) -> RecursiveScriptModule:
         for child in m.modules():
             known = compiler.module(child)
             if known.kind != "library":
-                for name in compiler.exported(child):
+                for name in [] if is_scripted(child) else compiler.exported(child):
                     if name != "forward":
                         compiler.method(known.type, name, None, None)
     except REFUSALS as error:
@@ -501,11 +513,39 @@ def script_module(m: Module) -> RecursiveScriptModule:
     return _wrapped(m, program, compiler, made)  # type: ignore[return-value]
 
 
+def adopted_module(m: Any, program: Program, record: Class) -> Any:
+    """A scripted module as a part of another program: the same tensors and attributes."""
+    if record.kind == "library":
+        return library_module(m, program, record)
+    out = RecursiveScriptModule(program, record)
+    kept = ("_script_program", "_script_record", "_script_call", "_modules")
+    out.__dict__.update({k: x for k, x in vars(m).items() if k not in kept})
+    for n, c in m._modules.items():
+        if c is not None:
+            out._modules[n] = _adopted_child(c, program, m, record)
+    return out
+
+
+def _adopted_child(c: Any, program: Program, m: Any, record: Class) -> Any:
+    old, new = m._script_record.name, record.name
+    suffix = new[len(old) :] if new.startswith(old) else ""
+    found = program.unit.classes.get(f"{c._script_record.name}{suffix}") or c._script_record
+    return adopted_module(c, program, found)
+
+
 def _wrapped(m: Module, program: Program, compiler: Any, made: dict[int, Module]) -> Module:
     """The scripted module of a module: same tensors, attributes copied."""
     if id(m) in made:
         return made[id(m)]
     record = compiler.module(m)
+    if isinstance(m, RecursiveScriptModule):
+        adopted = RecursiveScriptModule(program, record)
+        kept = ("_script_program", "_script_record", "_script_call", "_modules")
+        adopted.__dict__.update({k: x for k, x in vars(m).items() if k not in kept})
+        made[id(m)] = adopted
+        for n, c in m._modules.items():
+            adopted._modules[n] = None if c is None else _wrapped(c, program, compiler, made)
+        return adopted
     if record.kind == "library":
         made[id(m)] = library_module(m, program, record)
         return made[id(m)]

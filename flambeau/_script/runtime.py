@@ -20,6 +20,9 @@ from flambeau.futures import Future
 from .._ir.types import Type
 from .annotations import parse_type
 
+#: traces that are being recorded, innermost last; `objects` tells them of calls of scripts
+TRACERS: list[Any] = []
+
 
 class ScriptError(RuntimeError):
     """A program that is no script: what is wrong, in the user's own line."""

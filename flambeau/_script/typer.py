@@ -23,7 +23,7 @@ from .._ir.typed import Expr
 from .._ir.types import INT, NONE, STR, TENSOR, Param, Type, list_of
 from .._table import entries
 from .annotations import ANY, EMPTY_DICT, dict_of, union_of
-from .calls import ScriptCalls
+from .built_ins import ScriptBuiltIns
 from .meaning import STATIC, Items
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ CONTEXTS = {
 }  # fmt: skip
 
 
-class ScriptTyper(ScriptCalls):
+class ScriptTyper(ScriptBuiltIns):
     """Types one function of a script."""
 
     def __init__(
@@ -53,6 +53,7 @@ class ScriptTyper(ScriptCalls):
         self.statics: dict[str, Expr] = {}
         self.mixed: dict[str, str] = {}
         self.contexts = 0
+        self.fields: dict[str, tuple[str, ...]] = {}  # names of the parts of variables
         self.in_init = False
 
     def compile(self) -> Function:
@@ -121,6 +122,7 @@ class ScriptTyper(ScriptCalls):
                 declared.base == "float" and value.type == INT
             ):  # rebound: to another type, where no other path sees it
                 declared = self.rebound(name, declared, value, node)
+        self.fields[name] = self.fields_of(value)
         placed = self.out.place(self.as_type(value, declared, node, name))
         current = declared
         if declared.optional or declared.base in ("Union", "Any"):

@@ -146,6 +146,10 @@ class Session:
             return x if isinstance(x, FakeTensor) else self.attach(x)
         return self.shown(wrapped(_number(x)))
 
+    def seen(self, x: FakeTensor, what: str) -> Any:
+        """The tensor that the program holds, where the run has data and may look at it."""
+        return None
+
     # -- calls ----------------------------------------------------------------------------------
 
     def __call__(self, name: str, target: str | None, named: dict[str, Any]) -> Any:

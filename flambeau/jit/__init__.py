@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import types
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn
 
 from flambeau.futures import Future
 from flambeau.nn.modules.module import Module
@@ -34,6 +34,7 @@ from ._marks import (
 from ._marks import _overload as _overload
 from ._marks import _overload_method as _overload_method
 from ._module import ScriptModule
+from ._trace import is_tracing, script_if_tracing, trace, trace_module
 
 globals()["annotations"] = importlib.import_module(f"{__name__}.annotations")  # not __future__'s
 
@@ -45,6 +46,9 @@ __all__ = [
     "RecursiveScriptModule",
     "ScriptFunction",
     "ScriptModule",
+    "TopLevelTracedModule",
+    "TracerWarning",
+    "TracingCheckError",
     "annotate",
     "annotations",
     "export",
@@ -69,8 +73,6 @@ __all__ = [
     "wait",
 ]
 
-_T = TypeVar("_T")
-
 
 class Error(RuntimeError):
     """What a script raises."""
@@ -79,6 +81,10 @@ class Error(RuntimeError):
 def __getattr__(name: str) -> Any:
     if name in ("RecursiveScriptModule", "ScriptFunction", "ScriptMethod"):
         return getattr(importlib.import_module("flambeau._script.objects"), name)
+    if name in ("TracerWarning", "TracingCheckError"):
+        return getattr(importlib.import_module("flambeau._script.traced"), name)
+    if name == "TopLevelTracedModule":
+        return importlib.import_module("flambeau._script.objects").RecursiveScriptModule
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -175,31 +181,7 @@ def load(
     return archive.load(f, map_location, _extra_files)
 
 
-def trace(func: _T, example_inputs: Any = None, *args: Any, **kwargs: Any) -> _T:
-    """Return `func` itself: scripting is off.
-
-    >>> torch.jit.trace(torch.relu, torch.ones(2)) is torch.relu
-    True
-    """
-    return func
-
-
-def trace_module(mod: _T, inputs: Any = None, *args: Any, **kwargs: Any) -> _T:
-    """Return `mod` itself: scripting is off."""
-    return mod
-
-
-def script_if_tracing(fn: _T) -> _T:
-    """Return the function itself: nothing is ever traced."""
-    return fn
-
-
 _script_if_tracing = script_if_tracing
-
-
-def is_tracing() -> bool:
-    """Whether a trace is recorded: never."""
-    return False
 
 
 def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> NoReturn:

@@ -9,7 +9,7 @@ import pytest
 import flambeau as torch
 from flambeau._script import text
 
-from . import programs
+from . import language, programs
 
 
 def _same(a, b):
@@ -50,3 +50,25 @@ def test_programs(case):
     texts = [text.write(p.unit) for p in programs_of]
     assert texts[0] == texts[1] == text.write(text.read(texts[0]))
     assert script.code.startswith("def ") and "def " in str(script.graph)
+
+
+def _plain(x):
+    """Shapes are lists in scripts."""
+    if isinstance(x, torch.Size):
+        return list(x)
+    return tuple(map(_plain, x)) if type(x) is tuple else x
+
+
+@pytest.mark.parametrize(
+    ("f", "given"), language.PROGRAMS, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_language(f, given):
+    script = torch.jit.script(f)
+    want = _plain(f(*copy.deepcopy(given)))
+    assert _same(want, script(*copy.deepcopy(given)))
+    if f.__name__ != "ignored":
+        loaded = torch.jit.load(io.BytesIO(script.save_to_buffer()))
+        assert _same(want, loaded(*copy.deepcopy(given)))
+    else:
+        with pytest.raises(RuntimeError, match="left to Python"):
+            script.save_to_buffer()
