@@ -119,7 +119,7 @@ class Compiler:
         defaults.update({p.arg: v for p, v in zip(given[len(given) - len(values):], values,
                                                   strict=True)})  # fmt: skip
         # Ours say Any where a flag decides; what a body gives says more.
-        ours = f.__module__.startswith("flambeau.nn.")
+        ours = (f.__module__ or "").startswith("flambeau.nn.")
         params: list[Param] = []
         rest = given[1:] if first is not None else given
         if comment is not None and len(comment) == len(rest):
@@ -670,6 +670,7 @@ class Compiler:
                 hints[n] = (hint, looker(space))
         hints.update({n: (h, looker({})) for n, h in getattr(m, "__annotations__", {}).items()
                       if n not in hints})  # fmt: skip
+        hints.update(self._hints_of_init(cls))
         constants = {*getattr(cls, "__constants__", ())}
         for n, (hint, _) in hints.items():
             if (
@@ -710,6 +711,25 @@ class Compiler:
 
     def _type(self, hint: Any) -> Type:
         return type_of(hint, self.type_of_class)
+
+    def _hints_of_init(self, cls: type) -> dict[str, Any]:
+        """What `self.x: T = ...` in an `__init__` of the program says of attributes."""
+        out: dict[str, Any] = {}
+        for c in reversed(cls.__mro__):
+            init = vars(c).get("__init__")
+            if not isinstance(init, types.FunctionType) or c.__module__.startswith("flambeau."):
+                continue
+            try:
+                tree = source_of(init).tree
+            except (NoSource, CompileError):
+                continue
+            for node in ast.walk(tree):
+                match node:
+                    case ast.AnnAssign(
+                        target=ast.Attribute(value=ast.Name(id="self"), attr=name), annotation=a
+                    ):
+                        out[name] = (ast.unparse(a), names_of(init))
+        return out
 
     def root(self, m: Module) -> Class:
         """A module with its `forward` and exported methods typed."""

@@ -9,12 +9,13 @@ import ast
 import keyword
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from .._ir.graph import Arg, Node, Value, values_of
 from .._ir.types import Param, Type
 from . import signatures
 
+Tree = TypeVar("Tree", bound=ast.AST)
 #: `core.NAME` as Python, `_0` ... its arguments; names with a dot are helpers of `runtime`
 TEMPLATES = {
     "add": "_0 + _1", "sub": "_0 - _1", "mul": "_0 * _1", "truediv": "_0 / _1",
@@ -68,8 +69,16 @@ class _Put(ast.NodeTransformer):
         return node
 
 
+def unplaced(tree: Tree) -> Tree:
+    """A tree made of a text of ours, which gets its lines from the program."""
+    for node in ast.walk(tree):
+        for name in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
+            node.__dict__.pop(name, None)
+    return tree
+
+
 def filled(text: str, args: Sequence[ast.expr]) -> ast.expr:
-    copied = ast.parse(text, mode="eval").body
+    copied = unplaced(ast.parse(text, mode="eval").body)
     return _Put(args).visit(copied)
 
 

@@ -25,7 +25,7 @@ from . import runtime
 from .annotations import TypeError_
 from .calls import default_value
 from .emit import Emitter
-from .forms import shown_type
+from .forms import shown_type, unplaced
 from .runtime import ArgumentError, ScriptError
 from .sources import NoSource
 from .unit import Class, Unit
@@ -85,7 +85,7 @@ class Program:
             kind = _EXACT.get(p.type.base)
             convert = "_0 = _2(_0)"
             text = f"if {test}:\n  {convert}" if kind else convert
-            tree = ast.parse(text).body[0]
+            tree = unplaced(ast.parse(text).body[0])
             names = {"_0": p.name, "_1": f"exact {p.type.base}", "_2": key}
             if kind:
                 space[f"exact {p.type.base}"] = kind
@@ -99,6 +99,10 @@ class Program:
         body.append(ast.Return(call))
         signature = ast.arguments([], args, None, kwonly, kw_defaults, None, defaults)
         tree = ast.FunctionDef(_identifier(short), signature, body, [], None)
+        for n in ast.walk(tree):
+            if "lineno" in n._attributes:
+                n.lineno = n.end_lineno = f.line or 1  # type: ignore[attr-defined]
+                n.col_offset = n.end_col_offset = 0  # type: ignore[attr-defined]
         made = self.emitter.compiled(tree, f.file, label)
         made.__module__ = "flambeau.jit"
         del inner
