@@ -112,11 +112,7 @@ class _Writer:
 
 def _library_class(m: Module) -> type:
     for c in type(m).__mro__:
-        if (
-            c.__module__.startswith("flambeau.nn.")
-            and getattr(flambeau.nn, c.__name__, None) is c
-            or _inner(c)
-        ):
+        if getattr(flambeau.nn, c.__name__, None) is c or _inner(c):
             return c
     raise TypeError(f"jit.save: {type(m).__name__} is not part of the script")
 
@@ -276,8 +272,7 @@ def _read(stream: Any, map_location: Any, extra: dict[str, Any] | None) -> Any:
             out: Any = ScriptFunction(made.program, root["function"], constants=given)
         else:
             out = made.module(root["module"])
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, SyntaxError,
-            AssertionError, RecursionError, StopIteration) as error:  # fmt: skip
+    except _DAMAGES as error:
         why = str(error) or type(error).__name__
         raise RuntimeError(f"jit.load: the file is damaged: {why}") from error
     for name in extra if extra is not None else ():
@@ -285,6 +280,13 @@ def _read(stream: Any, map_location: Any, extra: dict[str, Any] | None) -> Any:
         if entry in names and extra is not None:
             extra[name] = reader.read(entry)
     return out
+
+
+#: what descriptions that make no sense provoke
+_DAMAGES = (
+    ValueError, LookupError, TypeError, AttributeError, SyntaxError, AssertionError, RecursionError,
+    StopIteration, OverflowError, MemoryError,
+)  # fmt: skip
 
 
 class _Objects:

@@ -233,6 +233,12 @@ class ScriptBuiltIns(ScriptCalls):
         text = self.make(node, "const", (), STR, name)
         return self.core(node, "fork", (text, *made.args), future_of(made.type))
 
+    def b_assert(self, node: ast.Call) -> Expr:
+        test = self.condition(node.args[0])
+        text = self.plain(node.args[1]) if len(node.args) > 1 else None
+        message = text if text is not None else self.make(node, "const", (), STR, "")
+        return self.core(node, "check", (test, message), NONE)
+
     def b_wait(self, node: ast.Call) -> Expr:
         e = self._one_argument(node, "wait")
         if e.type.base != "Future":
@@ -305,6 +311,7 @@ def _specials() -> dict[Any, Callable[[ScriptBuiltIns, ast.Call], Expr]]:
         jit.isinstance: _method("b_isinstance"), jit.is_scripting: _method("b_true"),
         jit.is_tracing: _method("b_false"), jit.annotate: _method("b_annotate"),
         jit.Attribute: _method("b_annotate"), typing.cast: _method("b_cast"),
+        flambeau._assert: _method("b_assert"),
         jit.fork: _method("b_fork"), jit.wait: _method("b_wait"), warnings.warn: _method("b_warn"),
         flambeau.tensor: _method("b_tensor"), flambeau.as_tensor: _method("b_tensor"),
         flambeau.einsum: _method("b_einsum"), flambeau.meshgrid: _method("b_meshgrid"),

@@ -39,6 +39,7 @@ from .made import (
     longer,
     looker,
     module_state,
+    ours,
     qualified,
     raises,
     scriptable,
@@ -119,7 +120,7 @@ class Compiler:
         defaults.update({p.arg: v for p, v in zip(given[len(given) - len(values):], values,
                                                   strict=True)})  # fmt: skip
         # Ours say Any where a flag decides; what a body gives says more.
-        ours = (f.__module__ or "").startswith("flambeau.nn.")
+        own = ours(f)
         params: list[Param] = []
         rest = given[1:] if first is not None else given
         if comment is not None and len(comment) == len(rest):
@@ -143,11 +144,11 @@ class Compiler:
                     f"parameter {p.arg!r} has a default of type {type(defaults[p.arg]).__name__} "
                     "and no annotation: without one it is a Tensor", source.file, p,
                 )  # fmt: skip
-            if ours and t == ANY:
+            if own and t == ANY:
                 t = TENSOR
             params.append(Param(p.arg, t, default, i >= len(given)))
         returns = None
-        if "return" in declared and not (ours and "Any" in str(declared["return"])):
+        if "return" in declared and not (own and "Any" in str(declared["return"])):
             try:
                 returns = type_of(declared["return"], named, look)
             except TypeError_ as error:
@@ -639,9 +640,8 @@ class Compiler:
             del c
         self._keys[key] = made
         self._register(made)
-        if type(m).__module__.startswith("flambeau.nn.") and not isinstance(
-            m, (*_CONTAINERS, flambeau.nn.Sequential)
-        ):
+        forward = inspect.unwrap(type(m).forward)
+        if ours(forward) and not isinstance(m, (*_CONTAINERS, flambeau.nn.Sequential)):
             self._or_library(made)
         return record
 
@@ -679,11 +679,11 @@ class Compiler:
                 or (isinstance(hint, str) and "Final" in hint.split("[")[0])
             ):
                 constants.add(n)
-        ours = cls.__module__.startswith("flambeau.nn.")
+        own = ours(cls)
         for table in ("_parameters", "_buffers"):
             for n, x in getattr(m, table).items():
                 t = TENSOR if x is not None else NONE
-                if n in hints and x is None and not ours:
+                if n in hints and x is None and not own:
                     t = hinted_type(hints[n], self.type_of_class) or t
                 record.attributes[n], record.places[n] = t, table
         declared = vars(m).get("_script_types", {})
@@ -693,7 +693,7 @@ class Compiler:
             if n in declared:
                 record.attributes[n] = self._type(declared[n])
                 continue
-            fixed = n in constants or (ours and n != "training")
+            fixed = n in constants or (own and n != "training")
             if fixed and (constant(x) is not None or x == []):
                 made.statics[n] = x
                 continue
@@ -717,7 +717,7 @@ class Compiler:
         out: dict[str, Any] = {}
         for c in reversed(cls.__mro__):
             init = vars(c).get("__init__")
-            if not isinstance(init, types.FunctionType) or c.__module__.startswith("flambeau."):
+            if not isinstance(init, types.FunctionType) or ours(c):
                 continue
             try:
                 tree = source_of(init).tree

@@ -240,10 +240,7 @@ class ScriptExpressions(FunctionTyper):
                 part = self.condition(v)
                 if part.op == "const":
                     if part.attr == (op == "or"):  # decides: what follows is not looked at
-                        if out is None:
-                            return part
-                        out = self.make(node, op, (out, part), BOOL)
-                        break
+                        return part
                 else:
                     out = part if out is None else self.make(node, op, (out, part), BOOL)
                 if i + 1 < len(node.values):

@@ -6,6 +6,8 @@ Owns the records that `compiler` keeps beside the unit. Types nothing.
 from __future__ import annotations
 
 import ast
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -37,6 +39,17 @@ class Made:
         self.children: dict[str, Class] = {}
         self.signatures: dict[str, Signature] = {}
         self.open = False  # its `__init__` is being read: attributes may be added
+
+
+_NN = os.path.dirname(flambeau.nn.__file__) + os.sep
+
+
+def ours(obj: Any) -> bool:
+    """A module's class of `flambeau.nn`, or a function of one, by whatever name it is imported."""
+    if isinstance(obj, type):
+        file = getattr(sys.modules.get(obj.__module__), "__file__", None) or ""
+        return file.startswith(_NN)
+    return str(obj.__code__.co_filename).startswith(_NN)
 
 
 def qualified(obj: Any) -> str:

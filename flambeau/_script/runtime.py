@@ -101,12 +101,17 @@ class _Entering:
         self.leave(self.obj, None, None, None)
 
 
+def _check(condition: bool, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)
+
+
 SPACE: dict[str, Any] = {
     "script.format": _format, "script.not_none": _not_none, "script.tensor": _tensor,
     "script.einsum": lambda equation, xs: flambeau.einsum(equation, *xs),
     "script.meshgrid": _meshgrid, "script.unique": _unique, "script.fork": _fork,
     "script.warn": lambda text: warnings.warn(text, stacklevel=2),
-    "script.device": flambeau.device, "script.entering": _Entering,
+    "script.check": _check, "script.device": flambeau.device, "script.entering": _Entering,
 }  # fmt: skip
 
 

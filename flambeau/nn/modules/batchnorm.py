@@ -28,10 +28,6 @@ __all__ = [
 ]
 
 
-def _dims_text(dims: tuple[int, ...]) -> str:
-    return " or ".join(f"{n}D" for n in dims)
-
-
 class _NormBase(Module):
     """Parameters and statistics common to batch and instance normalisation."""
 
@@ -91,7 +87,7 @@ class _NormBase(Module):
         if not self._input_dims:
             raise NotImplementedError
         if input.dim() not in self._input_dims:
-            expected = _dims_text(self._input_dims)
+            expected = " or ".join([f"{n}D" for n in self._input_dims])
             raise ValueError(f"expected {expected} input (got {input.dim()}D input)")
 
     def extra_repr(self) -> str:
