@@ -484,7 +484,7 @@ class _Library:
         self.uid = uid
 
 
-class Given(ast.expr):
+class Given(ast.Constant):
     """A default value; stands where a tree is asked for."""
 
     def __init__(self, value: Any) -> None:

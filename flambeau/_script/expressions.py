@@ -254,9 +254,10 @@ class ScriptExpressions(FunctionTyper):
         if test.op == "const":
             return self.expr(node.body if test.attr else node.orelse)
         outer = self.env
-        self.env = narrowed(outer, self.facts(node.test, True))
+        yes, no = (narrowed(outer, self.facts(node.test, truth)) for truth in (True, False))
+        self.env = yes
         a = self.plain(node.body)
-        self.env = narrowed(outer, self.facts(node.test, False))
+        self.env = no
         b = self.plain(node.orelse)
         self.env = outer
         if a.type.is_list or b.type.is_list:

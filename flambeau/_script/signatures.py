@@ -132,7 +132,9 @@ MATH = "\n".join(
        "def frexp(x: float) -> Tuple[float, int]: ...",
        "def modf(x: float) -> Tuple[float, float]: ..."]
 )  # fmt: skip
-_POOL = "kernel_size: Ints#, stride: Optional[Ints] = None, padding: Ints# = 0"
+_POOLS = [
+    f"kernel_size: Ints{n}, stride: Optional[Ints] = None, padding: Ints{n} = 0" for n in (1, 2, 3)
+]
 #: functions below the package, by place
 LIBRARY = f"""
 def tensordot(a: Tensor, b: Tensor, dims: int = 2) -> Tensor: ...
@@ -176,11 +178,11 @@ def nn.functional.lp_pool2d(input: Tensor, norm_type: float, kernel_size: Ints2,
     Optional[Ints] = None, ceil_mode: bool = False) -> Tensor: ...
 def nn.functional.lp_pool3d(input: Tensor, norm_type: float, kernel_size: Ints3, stride:
     Optional[Ints] = None, ceil_mode: bool = False) -> Tensor: ...
-def nn.functional.max_unpool1d(input: Tensor, indices: Tensor, {_POOL.replace("#", "1")}, output_size:
+def nn.functional.max_unpool1d(input: Tensor, indices: Tensor, {_POOLS[0]}, output_size:
     Optional[Ints] = None) -> Tensor: ...
-def nn.functional.max_unpool2d(input: Tensor, indices: Tensor, {_POOL.replace("#", "2")}, output_size:
+def nn.functional.max_unpool2d(input: Tensor, indices: Tensor, {_POOLS[1]}, output_size:
     Optional[Ints] = None) -> Tensor: ...
-def nn.functional.max_unpool3d(input: Tensor, indices: Tensor, {_POOL.replace("#", "3")}, output_size:
+def nn.functional.max_unpool3d(input: Tensor, indices: Tensor, {_POOLS[2]}, output_size:
     Optional[Ints] = None) -> Tensor: ...
 def nn.functional.group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None,
     bias: Optional[Tensor] = None, eps: float = 1e-05) -> Tensor: ...
