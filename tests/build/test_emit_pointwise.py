@@ -33,7 +33,7 @@ def test_backward_is_fused_unless_it_is_recorded(text: str) -> None:
 def test_inplace_saves_a_copy_of_what_it_overwrites(text: str) -> None:
     record = function(text, "static Ref<SiluBackward> silu_record_inplace(")
     assert "node->input_ = SavedTensor(copied(input), false);" in record
-    lines = function(text, "Tensor silu_(").splitlines()
+    lines = function(text, "Tensor silu_(const Tensor& input) {").splitlines()
     order = ["check_inplace", "silu_record_inplace", "pointwise_inplace", "rebase_history"]
     places = [next(i for i, x in enumerate(lines) if what in x) for what in order]
     assert places == sorted(places)
