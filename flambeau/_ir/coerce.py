@@ -48,6 +48,8 @@ def cost(src: Expr, dst: Type, wrap: bool = False) -> int | None:
     if src.op in ("list", "tuple") and dst.is_list:
         parts = [cost(a, want.element, wrap) for a in src.args]
         return None if None in parts else 1 + max((p for p in parts if p is not None), default=0)
+    if have.base == "Tuple" and dst.is_list:  # a value of scripts, all of one type
+        return 2 if have.items and set(have.items) == {want.element} else None
     if want == TENSOR and have.base in _NUMBERS:
         return 6 if wrap or dst.or_number else None
     if want.base == "Ints" and have.base == "int":
@@ -89,6 +91,8 @@ def convert(src: Expr, dst: Type) -> Expr:
     if src.op in ("list", "tuple") and dst.is_list:
         items = tuple(convert(a, want.element) for a in src.args)
         return Expr("list", items, want, None, src.line)
+    if have.base == "Tuple" and dst.is_list:
+        return Expr("core", (src,), want, "list_of", src.line)
     if want == TENSOR:
         return Expr("wrap", (convert(src, Type("Number")),), want, None, src.line)
     if want.base in ("Ints", "Floats"):

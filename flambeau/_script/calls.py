@@ -275,7 +275,7 @@ class ScriptCalls(ScriptIteration):
             if args and args[0].type == TENSOR and entries.public(name):
                 return self.call_on_tensor(node, args[0], name, args[1:], kwargs)
             if args:
-                args[0] = self._as_list(args[0], node) if args[0].op == "tuple" else args[0]
+                args[0] = self.as_sequence(args[0], node) if _alike(args[0]) else args[0]
             return self.call_entries(node, found, args, kwargs)
         self.fail(f"{name} cannot be called in a script", node)
 
@@ -429,6 +429,9 @@ class ScriptCalls(ScriptIteration):
         """A method of a value of a class, or a call of what is its attribute."""
         if owner.type.optional:
             self.fail(f".{name}(): value may be None ({owner.type}); test it with `is None`", node)
+        known = self.compiler.children(owner, name, self, node)
+        if known is not None:
+            return static(known)
         if self.compiler.has_attribute(owner.type, name):
             callee = self.class_attribute(node, owner, name)
             if callee.op == "static":
@@ -488,8 +491,7 @@ class Given(ast.Constant):
     """A default value; stands where a tree is asked for."""
 
     def __init__(self, value: Any) -> None:
-        super().__init__()
-        self.value = value
+        super().__init__(value)
         self.lineno = 0
 
 
@@ -516,6 +518,11 @@ def _match(t: Type, given: Type, out: dict[str, Type]) -> None:
     elif t.items and given.base == t.base and len(t.items) == len(given.items):
         for a, b in zip(t.items, given.items, strict=True):
             _match(a, b, out)
+
+
+def _alike(e: Expr) -> bool:
+    """A tuple whose items are of one type."""
+    return e.type.base == "Tuple" and len(set(e.type.items)) == 1 and not e.type.optional
 
 
 def _item_of(typer: ScriptCalls, node: ast.AST, e: Expr) -> Expr:

@@ -409,6 +409,8 @@ class Compiler:
         made = self._made.get(got.type.base)
         if made is None or made.module is None or not isinstance(made.module, _CONTAINERS):
             return None
+        if type(made.module).forward is not Module.forward:
+            return None  # it is called, and looped over by itself
         return static(self.children_of(got, made, typer, node))
 
     def sequence_of(self, e: Expr, typer: Any, node: ast.AST) -> Items | None:
@@ -418,6 +420,29 @@ class Compiler:
         if made is None or made.module is None or not isinstance(made.module, kinds):
             return None
         return self.children_of(e, made, typer, node)
+
+    def children(self, e: Expr, name: str, typer: Any, node: ast.AST) -> Items | None:
+        """What `children()` and the like of a module give; None where that is another method."""
+        made = self._made.get(e.type.base)
+        if made is None or made.module is None:
+            return None
+        container = isinstance(made.module, (*_CONTAINERS, flambeau.nn.Sequential))
+        if name not in ("children", "named_children") and not (
+            container and name in ("items", "keys", "values")
+        ):
+            return None
+        found = inspect.getattr_static(made.python, name, None)
+        if isinstance(found, types.FunctionType) and not ours(found):
+            return None
+        keys = tuple(typer.meaning(n, node) for n in made.children)
+        items = self.children_of(e, made, typer, node)
+        match name:
+            case "children" | "values":
+                return Items(tuple(range(len(keys))), items.values)
+            case "keys":
+                return Items(tuple(range(len(keys))), keys)
+        pairs = zip(keys, items.values, strict=True)
+        return Items(tuple(made.children), tuple(static(Items((0, 1), p)) for p in pairs))
 
     def children_of(self, got: Expr, made: Made, typer: Any, node: ast.AST) -> Items:
         names = list(made.children)
