@@ -414,10 +414,12 @@ class Emitter:
                 *_indent(scope.lines),
                 "}",
             ]
-            if stage.kind == "full":
-                for v, n, _ in reversed(reduced):
-                    head = f"for (int64_t {v} = 0; {v} < {c_expr(n)}; ++{v}) {{"
-                    loop = [head, *_indent(loop), "}"]
+            sweeps = reduced if stage.kind == "full" else []
+            for v, n, _ in reversed(sweeps):
+                head = f"for (int64_t {v} = 0; {v} < {c_expr(n)}; ++{v}) {{"
+                loop = [head, *_indent(loop), "}"]
+            if before.lines and not sweeps:  # stages have names of their own
+                loop = ["{", *_indent(loop), "}"]
             body += loop
         outer = c_expr(product(n for _, n, _ in kept[:-1]))
         size = c_expr(last[1])

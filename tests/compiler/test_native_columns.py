@@ -200,3 +200,16 @@ def test_another_layout_is_not_read_by_sweeps():
     program = schedule(trace(f, [x.detach()], "primitive", False))
     copy, nest = program.steps
     assert copy.node.target == "_to_copy" and nest.reads == {*copy.outs}
+
+
+def test_sweeps_of_size_one_keep_their_names_apart():
+    """Two stages over one column read it at an index that both compute."""
+
+    def f(x):
+        y = x.transpose(2, 1)
+        y = y.index_select(2, torch.arange(y.shape[2] - 1, -1, -1)).std(2, correction=0)
+        return y.mT[0:1], torch.norm(y.mT, p=1, dim=1)
+
+    x = torch.randn(4, 1, 3, dtype=torch.float64)
+    for a, b in zip(torch.compile(f)(x), f(x), strict=True):
+        assert torch.equal(a, b)
