@@ -643,6 +643,11 @@ class Compiler:
     def _class_of_module(self, m: Module) -> Class:
         if hasattr(m, "_script_record"):
             return self._class_of_script(m)
+        if any(vars(m).get(n) for n in ("_forward_hooks", "_forward_pre_hooks")):
+            raise CompileError(
+                f"{type(m).__name__} has hooks, which scripts do not run; remove them, or trace it",
+                "",
+            )
         children = {n: self.module(c) for n, c in m._modules.items() if c is not None}
         made = self._attributes(m)
         made.children = children
@@ -675,8 +680,6 @@ class Compiler:
         unit = self.unit
         before = dict(unit.functions), dict(unit.classes), dict(self._functions)
         try:
-            if made.module is not None and made.module._forward_hooks:
-                raise CompileError("hooks", "")
             self.method(made.record.type, "forward", None, None)
         except (CompileError, NoSource, TypeError_):
             unit.functions, unit.classes, self._functions = before
@@ -760,10 +763,6 @@ class Compiler:
         """A module with its `forward` and exported methods typed."""
         record = self.module(m)
         made = self._made[record.name]
-        if m._forward_hooks or m._forward_pre_hooks:
-            raise CompileError(
-                f"{type(m).__name__} has hooks, which scripts do not run; remove them first", ""
-            )
         for n in self.exported(m):
             self.method(record.type, n, None, None)
         record.methods = {

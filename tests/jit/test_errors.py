@@ -210,3 +210,14 @@ def test_modules_name_what_scripts_cannot_hold():
 
     with pytest.raises(RuntimeError, match="attribute 'thing' that scripts cannot hold: a object"):
         torch.jit.script(Net())
+
+
+def test_hooks_are_not_left_out_in_silence():
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    handle = net[0].register_forward_hook(lambda m, args, out: out + 1)
+    with pytest.raises(RuntimeError, match="Linear has hooks, which scripts do not run"):
+        torch.jit.script(net)
+    x = torch.rand(3, 2)
+    assert torch.equal(torch.jit.trace(net, x)(x), net(x))
+    handle.remove()
+    assert torch.equal(torch.jit.script(net)(x), net(x))
