@@ -83,6 +83,11 @@ class ScriptExpressions(FunctionTyper):
             what = f"method {obj.name}"
         self.fail(f"{what} is a Python {type(obj).__name__}; a script has no value for it", node)
 
+    def as_type(self, e: Expr, t: Type, node: ast.AST, what: str) -> Expr:
+        if e.op == "core" and e.attr == "tolist" and (t.is_list or t in (INT, FLOAT, BOOL)):
+            return self.core(node, "tolist", e.args, t)  # what it gives is what it is said to be
+        return super().as_type(e, t, node, what)
+
     def plain(self, node: ast.expr) -> Expr:
         """The expression as a value."""
         return self.value(self.expr(node), node)

@@ -243,4 +243,6 @@ class ScriptIteration(ScriptExpressions):
             return self.make(node, "list", self.parts(node, e), list_of(e.type.items[0]))
         if (e.type.is_list or e.type == STR) and not e.type.optional:
             return e
+        if e.op == "core" and e.attr == "tolist":
+            self.fail("tolist(): say what it gives: `xs: List[int] = x.tolist()`", node)
         self.fail(f"cannot loop over {e.type}", node)

@@ -461,3 +461,46 @@ def comment_args(n, xs=None):
     if xs is None:
         xs = [n]
     return xs[0]
+
+
+@program(torch.tensor([2, 3, 1]), torch.arange(18.0).view(6, 3))
+def ragged(lengths, x):
+    out: List[Tensor] = []
+    start = 0
+    sizes: List[int] = lengths.tolist()
+    for n in sizes:
+        out.append(x[start : start + n].sum(0))
+        start += n
+    return torch.stack(out)
+
+
+@program(torch.rand(2, 6, 5), torch.tensor([3], dtype=torch.int32))
+def gated(x, channels):
+    n = channels[0]
+    return torch.tanh(x[:, :n, :]) * torch.sigmoid(x[:, n:, :])
+
+
+@program(torch.rand(5, 4), torch.rand(5), 0.5)
+def suppressed(boxes: Tensor, scores: Tensor, limit: float) -> Tensor:
+    keep: List[int] = []
+    order = torch.argsort(scores, descending=True)
+    while order.numel() > 0:
+        i = int(order[0].item())
+        keep.append(i)
+        rest = order[1:]
+        inter = (
+            torch.max(boxes[i, 0], boxes[rest, 0])
+            * (boxes[i, 2:] - boxes[i, :2]).clamp(min=0).prod()
+        )
+        order = rest[inter <= limit]
+    return torch.tensor(keep, dtype=torch.long)
+
+
+@program(torch.rand(2, 8, 16))
+def attention(q):
+    k = v = q
+    B, N, C = q.shape
+    qh, kh, vh = [t.view(B, N, 4, C // 4).transpose(1, 2) for t in [q, k, v]]
+    attn = (qh @ kh.transpose(-2, -1)) * (C // 4) ** -0.5
+    mask = torch.triu(torch.full((N, N), float("-inf")), diagonal=1)
+    return ((attn + mask).softmax(dim=-1) @ vh).transpose(1, 2).reshape(B, N, C)
