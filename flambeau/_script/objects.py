@@ -219,8 +219,8 @@ class ScriptFunction(_Shown):
             self.__name__ = name.rpartition(".")[2]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if runtime.TRACERS:
-            return runtime.TRACERS[-1].script_call(self, args, kwargs)
+        if runtime.TRACERS and (tracer := runtime.tracer()) is not None:
+            return tracer.script_call(self, args, kwargs)
         return self._call(*args, **kwargs)
 
     @property
@@ -318,8 +318,8 @@ class RecursiveScriptModule(ScriptModule):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the script's `forward`."""
-        if runtime.TRACERS:
-            return runtime.TRACERS[-1].module_call(self, args, kwargs)
+        if runtime.TRACERS and (tracer := runtime.tracer()) is not None:
+            return tracer.module_call(self, args, kwargs)
         return self._script_forward(self, *args, **kwargs)
 
     @property

@@ -10,6 +10,7 @@ import ast
 import builtins
 import enum
 import string
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -22,6 +23,12 @@ from .annotations import parse_type
 
 #: traces that are being recorded, innermost last; `objects` tells them of calls of scripts
 TRACERS: list[Any] = []
+
+
+def tracer() -> Any:
+    """The trace that this thread records; None where it records none."""
+    me = threading.get_ident()
+    return next((t for t in reversed(TRACERS) if t.thread == me), None)
 
 
 class ScriptError(RuntimeError):

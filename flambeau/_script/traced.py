@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -288,7 +289,7 @@ class _Session(Session):
 
     def __init__(self, recorder: _Recorder, owner: _Owner) -> None:
         super().__init__(recorder)
-        self.owner = owner
+        self.owner, self.thread = owner, threading.get_ident()
 
     def attach(self, x: Any) -> FakeTensor:
         if id(x) not in self.of_tensor:
@@ -521,7 +522,7 @@ def _record(
     try:
         result = session.run(f, given)
     finally:
-        TRACERS.pop()
+        TRACERS.remove(session)
     out, returns = _output(session, result, strict)
     recorder.nodes.append(Node("return", (out,), (), Where("", 0, "trace")))
     for node in owner.prologue:

@@ -152,7 +152,7 @@ def is_tracing() -> bool:
     import sys
 
     runtime = sys.modules.get("flambeau._script.runtime")
-    return bool(runtime is not None and runtime.TRACERS)
+    return bool(runtime is not None and runtime.tracer() is not None)
 
 
 def _check(f: Any, made: Any, example: Sequence[Any], tolerance: float, traced: Any) -> None:

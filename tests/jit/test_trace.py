@@ -2,6 +2,7 @@
 
 import copy
 import io
+import threading
 import warnings
 
 import pytest
@@ -238,3 +239,27 @@ def test_modules_at_other_batch_sizes(module, shape):
             pairs = [(want, got)] if isinstance(want, torch.Tensor) else zip(want, got, strict=True)
             for a, b in pairs:
                 assert torch.allclose(a, b, 1e-6, 1e-6)
+
+
+def test_other_threads_run_scripts_meanwhile():
+    @torch.jit.script
+    def f(x):
+        if x.sum() > 0:
+            return x + 1
+        return x
+
+    seen = []
+
+    def g(x):
+        other = threading.Thread(
+            target=lambda: seen.append((torch.jit.is_tracing(), f(torch.ones(1))))
+        )
+        other.start()
+        other.join()
+        return f(x) * 2
+
+    traced = torch.jit.trace(g, torch.ones(1), check_trace=False)
+    assert seen == [(False, torch.full((1,), 2.0))]
+    assert traced.code.count("f(x)") == 1 and torch.equal(
+        traced(-torch.ones(1)), torch.full((1,), -2.0)
+    )
