@@ -16,12 +16,12 @@ from typing import Any
 import flambeau
 from flambeau.futures import Future
 
+from .._ir.coerce import EMPTY_DICT as EMPTY_DICT
 from .._ir.types import BOOL, DEVICE, DTYPE, FLOAT, INT, NONE, NUMBER, STR, TENSOR, Type, list_of
 from .._ir.types import parse_type as plain_type
 
 ANY = Type("Any")
 COMPLEX = Type("complex")
-EMPTY_DICT = Type("EmptyDict")
 #: asks for the type of a class of the program; None where it has none
 Named = Callable[[Any], Type | None]
 

@@ -295,7 +295,7 @@ class _Objects:
     def __init__(self, unit: Unit, described: Any) -> None:
         self.unit, self.described = unit, described
         python = {c.name: _python_class(c) for c in unit.classes.values()}
-        self.program = Program(unit, python, {}, {})
+        self.program = Program(unit, python, {}, {}, trusted=False)
         for c in unit.classes.values():
             if c.kind == "class":
                 for n, f in c.methods.items():
@@ -407,7 +407,7 @@ def _python_class(c: Class) -> type:
         return collections.namedtuple(name, fields, defaults=defaults)  # noqa: PYI024
     if c.kind == "enum":
         return enum.Enum(name, dict(c.defaults))  # type: ignore[return-value]
-    return type(name, (), {"__module__": "flambeau.jit"})
+    return type(name, (), {"__module__": "flambeau.jit", "_script_record": c})
 
 
 def _method(program: Program, function: str) -> Callable[..., Any]:

@@ -29,10 +29,6 @@ from .iteration import ScriptIteration
 from .meaning import Items, Method, Super, is_enum, is_named_tuple, static
 from .signatures import Entry
 
-_BUILTIN_ERRORS = {
-    n: getattr(builtins, n) for n in dir(builtins)
-    if isinstance(getattr(builtins, n), type) and issubclass(getattr(builtins, n), Exception)
-}  # fmt: skip
 _DROPPED = ("layout", "pin_memory", "requires_grad", "size_average", "reduce")
 
 

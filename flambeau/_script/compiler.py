@@ -71,6 +71,7 @@ class Compiler:
         self._classes: dict[Any, Made] = {}
         self._made: dict[str, Made] = {}
         self._keys: dict[Any, Made] = {}
+        self.trusted = True  # nothing of it came from a file
         self._adopted: dict[int, tuple[Any, Callable[[str], str]]] = {}
         self._of_module: dict[int, tuple[Module, Class]] = {}
 
@@ -177,7 +178,6 @@ class Compiler:
             body = ScriptTyper(
                 self, source.tree, params, returns, source.file, names_of(f), name, owner
             )
-            body.in_init = f.__name__ == "__init__"
             done = body.compile()
         except BaseException:
             del self._functions[key]
@@ -615,6 +615,7 @@ class Compiler:
                 self.python.setdefault(name(n), c)
             self.hosts.update({name(n): f for n, f in program.hosts.items()})
             self.errors.update(program.errors)
+            self.trusted = self.trusted and program.trusted
             for n in (*program.unit.functions, *program.unit.classes):
                 self._names.setdefault(name(n), program)
         return found[1]
@@ -665,9 +666,7 @@ class Compiler:
         if known is not None:
             return known.record
         record.name = self.name_for(qualified(type(m)), m)
-        for n, c in children.items():
-            record.places[n] = "_modules"
-            del c
+        record.places.update(dict.fromkeys(children, "_modules"))
         self._keys[key] = made
         self._register(made)
         forward = inspect.unwrap(type(m).forward)
@@ -798,6 +797,3 @@ class Compiler:
 
     def statics_of(self, record: Class) -> Mapping[str, Any]:
         return self._made[record.name].statics
-
-    def children_classes(self, record: Class) -> Mapping[str, Class]:
-        return self._made[record.name].children

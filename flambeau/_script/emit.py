@@ -54,15 +54,18 @@ class Emitter:
         python: classes by name.
         hosts: functions left to Python.
         errors: classes of exceptions of the program.
+        trusted: the types in it were found here, and are not a file's word.
     """
 
     def __init__(
         self, unit: Unit, python: Mapping[str, Any], hosts: Mapping[str, Any],
-        errors: Mapping[str, Any],
+        errors: Mapping[str, Any], trusted: bool = True,
     ) -> None:  # fmt: skip
-        self.unit, self.python = unit, python
+        self.unit, self.python, self.trusted = unit, python, trusted
         self.hosts, self.errors = hosts, errors
+        # No other built-in can be reached by a name: the code may be a file's.
         self.space: dict[str, Any] = {"torch": flambeau, **runtime.SPACE}
+        self.space["__builtins__"] = runtime.BUILTINS
         self.trees: dict[str, ast.FunctionDef] = {}
 
     def function(self, name: str) -> Any:
@@ -426,6 +429,13 @@ class _Body:
             raise ValueError(f"{owner.type} has no attributes")
         if record is not None and name not in record.attributes and name not in record.places:
             raise ValueError(f"{owner.type} has no attribute {name!r}")
+        if name.startswith(("__", "_script")) or (record is None and mode.__class__ is ast.Load):
+            raise ValueError(f"{owner.type} has no attribute {name!r}")
+        if record is None and name not in ("grad", "requires_grad", "data"):
+            raise ValueError(f"attribute {name!r} of a Tensor cannot be assigned")
+        if record is not None and not self.pretty and not self.emitter.trusted:
+            # Types of a file are its own word: what the object has is looked at when it runs.
+            e = call_of(read_of("script.holder"), [e, ast.Constant(name)])
         place = record.places.get(name) if record is not None else None
         if place and not self.pretty:
             return ast.Subscript(ast.Attribute(e, place, ast.Load()), ast.Constant(name), mode)
@@ -460,11 +470,13 @@ class _Body:
 
     def c_fork(self, node: Node, args: list[ast.expr]) -> ast.expr:
         if node.args[0] == "core.call_module":  # a module of the package calls itself
-            return call_of(read_of("script.fork"), args[1:])
+            return call_of(read_of("script.fork"), [read_of("script.call"), *args[1:]])
+        if str(node.args[0]).removeprefix("fn.") not in self.emitter.unit.functions:
+            raise ValueError(f"fork: {node.args[0]!r} is no function of the script")
         return call_of(read_of("script.fork"), [read_of(str(node.args[0])), *args[1:]])
 
     def c_call_module(self, node: Node, args: list[ast.expr]) -> ast.expr:
-        return call_of(args[0], args[1:])
+        return call_of(read_of("script.call"), args)
 
     # -- statements -------------------------------------------------------------------------------
 

@@ -245,7 +245,9 @@ class ScriptExpressions(FunctionTyper):
                 part = self.condition(v)
                 if part.op == "const":
                     if part.attr == (op == "or"):  # decides: what follows is not looked at
-                        return part
+                        if out is None or _without_effect(out):
+                            return part
+                        return self.make(node, op, (out, part), BOOL)
                 else:
                     out = part if out is None else self.make(node, op, (out, part), BOOL)
                 if i + 1 < len(node.values):
@@ -446,7 +448,10 @@ class ScriptExpressions(FunctionTyper):
     # -- containers -------------------------------------------------------------------------------
 
     def _list(self, node: ast.List | ast.Tuple) -> Expr:
-        items = self.spread(node.elts)
+        return self.list_of_values(node, self.spread(node.elts))
+
+    def list_of_values(self, node: ast.AST, items: Sequence[Expr]) -> Expr:
+        """A list of values, converted to their common type."""
         if not items:
             return self.make(node, "list", (), EMPTY_LIST)
         t = items[0].type
@@ -707,6 +712,13 @@ class ScriptExpressions(FunctionTyper):
         self, node: ast.AST, value: Expr, name: str, args: list[Expr], kwargs: dict[str, Expr]
     ) -> Expr:
         raise NotImplementedError
+
+
+def _without_effect(e: Expr) -> bool:
+    """Leaving it out changes nothing: no call stands in it."""
+    return e.op not in ("call", "comp") and (
+        e.op != "core" or e.attr in ("getattr", "truth_of", "is_", "is_not", "in_", "len")
+    ) and all(map(_without_effect, e.args))  # fmt: skip
 
 
 class Typed(ast.expr):

@@ -102,15 +102,7 @@ class ScriptIteration(ScriptExpressions):
             if all(t.attr for t in tests):
                 items.append(self.plain(node.elt))
         self.statics = outer
-        if not items:
-            return self.make(node, "list", (), EMPTY_LIST)
-        t = items[0].type
-        for e in items[1:]:
-            both = self.common(t, e.type)
-            if both is None:
-                self.fail(f"list of {t} and {e.type}; its items must have one type", node)
-            t = both
-        return self.make(node, "list", [convert(e, t) for e in items], list_of(t))
+        return self.list_of_values(node, items)
 
     def static_items(self, node: ast.expr) -> Items | None:
         """Values known one by one that a loop runs over: modules, tuples of several types."""
@@ -191,10 +183,9 @@ class ScriptIteration(ScriptExpressions):
                     return "enumerate", args, [INT, *types_]
         leaves: list[Expr] = []
         shape = self.leaves(node, leaves)
-        lists = [e if e is not None else None for e in leaves]
         self.shape = shape
-        types_ = [STR if e.type == STR else e.type.element for e in lists]
-        return ("list" if len(lists) == 1 else "zip"), lists, types_
+        types_ = [STR if e.type == STR else e.type.element for e in leaves]
+        return ("list" if len(leaves) == 1 else "zip"), leaves, types_
 
     def leaves(self, node: ast.expr, out: list[Expr]) -> Any:
         """The lists that a loop runs over side by side; how a turn's items nest."""

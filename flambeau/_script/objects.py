@@ -36,10 +36,11 @@ class Program:
 
     def __init__(
         self, unit: Unit, python: Mapping[str, type], hosts: Mapping[str, Any],
-        errors: Mapping[str, Any],
+        errors: Mapping[str, Any], trusted: bool = True,
     ) -> None:  # fmt: skip
         self.unit, self.python, self.hosts, self.errors = unit, python, hosts, errors
-        self.emitter = Emitter(unit, python, hosts, errors)
+        self.trusted = trusted
+        self.emitter = Emitter(unit, python, hosts, errors, trusted)
         self._entries: dict[str, Callable[..., Any]] = {}
 
     def entry(self, name: str) -> Callable[..., Any]:
@@ -301,11 +302,6 @@ class RecursiveScriptModule(ScriptModule):
         return super().__getattr__(name)
 
     @property
-    def forward_magic_method(self) -> Any:
-        """Not a part of scripts."""
-        raise AttributeError("forward_magic_method")
-
-    @property
     def _script_forward(self) -> Any:
         call = self.__dict__.get("_script_call")
         if call is None:
@@ -438,6 +434,8 @@ def _copied_library(self: Any, memo: dict[int, Any]) -> Any:
 
 def script_error(error: Exception, lines: Mapping[str, Sequence[str]]) -> ScriptError:
     """The error that a user sees: message, line, a caret."""
+    if isinstance(error, CompileError) and not error.file:
+        return ScriptError(f"jit.script: {error.reason}")
     if isinstance(error, CompileError):
         return ScriptError(error.show(lines.get(error.file, _file_lines(error.file))))
     return ScriptError(str(error))
@@ -447,6 +445,11 @@ def _file_lines(file: str) -> Sequence[str]:
     import linecache
 
     return [x.rstrip("\n") for x in linecache.getlines(file)]
+
+
+def _program(compiler: Any) -> Program:
+    unit = compiler.finish()
+    return Program(unit, compiler.python, compiler.hosts, compiler.errors, compiler.trusted)
 
 
 REFUSALS = (CompileError, NoSource, TypeError_)
@@ -465,7 +468,7 @@ def script_function(f: types.FunctionType) -> ScriptFunction:
         made = compiler.function(f)
     except REFUSALS as error:
         raise script_error(error, compiler.lines) from None
-    program = Program(compiler.finish(), compiler.python, compiler.hosts, compiler.errors)
+    program = _program(compiler)
     return ScriptFunction(program, made.name, f)
 
 
@@ -511,7 +514,7 @@ def script_module(m: Module) -> RecursiveScriptModule:
                         compiler.method(known.type, name, None, None)
     except REFUSALS as error:
         raise script_error(error, compiler.lines) from None
-    program = Program(compiler.finish(), compiler.python, compiler.hosts, compiler.errors)
+    program = _program(compiler)
     del record
     made: dict[int, Module] = {}
     return _wrapped(m, program, compiler, made)  # type: ignore[return-value]

@@ -20,6 +20,7 @@ from flambeau.futures import Future
 
 from .._ir.types import Type
 from .annotations import parse_type
+from .unit import Class
 
 #: traces that are being recorded, innermost last; `objects` tells them of calls of scripts
 TRACERS: list[Any] = []
@@ -113,12 +114,38 @@ def _check(condition: bool, message: str) -> None:
         raise AssertionError(message)
 
 
+def _call_module(m: Any, *args: Any) -> Any:
+    if not isinstance(m, flambeau.nn.Module):
+        raise TypeError(f"a script called a {type(m).__name__}, which is no module")
+    return m(*args)
+
+
+def _holder(x: Any, name: str) -> Any:
+    """The object, if its class says that it has the attribute."""
+    record = getattr(x, "_script_record", None)
+    if not isinstance(record, Class) or (
+        name not in record.attributes and name not in record.places
+    ):
+        raise TypeError(f"a {type(x).__name__} has no attribute {name!r} for scripts")
+    return x
+
+
+#: what code of scripts finds without saying where
+BUILTINS: dict[str, Any] = {
+    n: getattr(builtins, n)
+    for n in (
+        "abs all any bin bool chr complex dict divmod enumerate float hash hex id int len list "
+        "max min oct ord print range reversed round slice sorted str sum zip"
+    ).split()
+}
+
+
 SPACE: dict[str, Any] = {
     "script.format": _format, "script.not_none": _not_none, "script.tensor": _tensor,
     "script.einsum": lambda equation, xs: flambeau.einsum(equation, *xs),
     "script.meshgrid": _meshgrid, "script.unique": _unique, "script.fork": _fork,
     "script.warn": lambda text: warnings.warn(text, stacklevel=2),
-    "script.check": _check, "script.device": flambeau.device, "script.entering": _Entering,
+    "script.check": _check, "script.call": _call_module, "script.holder": _holder, "script.device": flambeau.device, "script.entering": _Entering,
 }  # fmt: skip
 
 

@@ -332,6 +332,7 @@ class _Session(Session):
         self.owner.unit.functions.update(f._program.unit.functions)
         self.owner.unit.classes.update(f._program.unit.classes)
         self.owner.python.update(f._program.python)
+        self.owner.trusted = self.owner.trusted and f._program.trusted
         full = [self.argument(a) for a in args]
         made = f._program.entry(name)(*(self.plain(a) for a in args))
         returns = f._program.unit.functions[name].returns
@@ -449,6 +450,7 @@ class _Owner:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
         self.python: dict[str, type] = {}
+        self.trusted = True  # nothing of it came from a file
         self.self_value: Value | None = None
         self.places: dict[int, tuple[str, ...]] = {}
         self.classes: dict[str, Class] = {}  # by path of the submodule
@@ -603,7 +605,7 @@ def trace_function(
     made.inputs += tuple(owner.constant_values)
     made.params += [Param(f"constant{i}", TENSOR) for i in range(len(owner.constants))]
     unit.functions[name] = renumbered(made)
-    program = Program(unit, owner.python, {}, {})
+    program = Program(unit, owner.python, {}, {}, owner.trusted)
     return ScriptFunction(program, name, constants=owner.constants)
 
 
@@ -629,10 +631,11 @@ def trace_methods(
             f, given, names(method, len(given)), own, name, own.self_value, recorder, strict
         )
         owner.python.update(own.python)
+        owner.trusted = owner.trusted and own.trusted
         unit.functions[name] = renumbered(made)
         root.methods[method] = name
     python = {c.name: Module for c in unit.classes.values()} | owner.python
-    program = Program(unit, python, {}, {})
+    program = Program(unit, python, {}, {}, owner.trusted)
     out = _objects(m, "", owner, program)
     for i, x in enumerate(constants):
         out.__dict__[f"_constant{i}"] = x
@@ -669,6 +672,7 @@ def _adopt(m: Any, path: tuple[str, ...], owner: _Owner) -> None:
     if known is None:
         known = owner.renamed[id(program)] = merged(owner.unit, program.unit)
         owner.python.update({known(n): c for n, c in program.python.items()})
+        owner.trusted = owner.trusted and program.trusted
     owner.classes[".".join(path)] = owner.unit.classes[known(m._script_record.name)]
     owner.scripts[id(m)] = path
 

@@ -52,9 +52,8 @@ class ScriptTyper(ScriptBuiltIns):
         self.inferred: Type | None = returns
         self.statics: dict[str, Expr] = {}
         self.mixed: dict[str, str] = {}
-        self.contexts = 0
+        self.annotated_later: dict[str, Type] = {}  # by `x: T` without a value
         self.fields: dict[str, tuple[str, ...]] = {}  # names of the parts of variables
-        self.in_init = False
 
     def compile(self) -> Function:
         """The whole function."""
@@ -105,6 +104,8 @@ class ScriptTyper(ScriptBuiltIns):
             return
         value = self.value(value, node)
         self.statics.pop(name, None)
+        if annotated is None and name not in self.env:
+            annotated = self.annotated_later.get(name)
         if annotated is None and name not in self.env:
             annotated_type = None
             if value.type == EMPTY_LIST:
@@ -299,8 +300,6 @@ class ScriptTyper(ScriptBuiltIns):
             self.annotated_later[node.target.id] = t
             return None
         return self.assign(node.target.id, self.expr(node.value), node, t)
-
-    annotated_later: dict[str, Type] = {}  # noqa: RUF012
 
     def _stmt_augassign(self, node: ast.AugAssign) -> None:
         text, op = ARITHMETIC[type(node.op)]
@@ -501,7 +500,6 @@ class ScriptTyper(ScriptBuiltIns):
             body = [ast.copy_location(ast.With(rest, node.body), node)]
         kind, args, entered = self.context(item.context_expr)
         placed = tuple(self.out.place(a) for a in args)
-        self.contexts += 1
 
         def enter() -> None:
             if item.optional_vars is None:
@@ -513,7 +511,6 @@ class ScriptTyper(ScriptBuiltIns):
             self.assign_to(item.optional_vars, Expr("placed", (), entered, v, node.lineno), node)
 
         made, after, values = self.block(body, self.env, (), enter)
-        self.contexts -= 1
         self.env = after or self.env
         outs = self.joined([(made, values)]) if after is not None else ()
         self.out.add("with", (kind, placed), outs, node.lineno, (made,))

@@ -145,3 +145,60 @@ def test_damaged_files():
     loaded, refused, mistakes = script_mutations.run(400, 0)
     assert not mistakes, mistakes[0]
     assert loaded > 10 and refused > 100
+
+
+HOSTILE = {
+    "a built-in through fork": """
+def main.f(%x.0: Tensor) -> Any:
+  %1: Future[Any] = core.fork('eval', '__import__("os").getpid()')
+  %2: Any = core.wait(%1)
+  return(%2)
+""",
+    "an attribute of a tensor": """
+def main.f(%x.0: Tensor) -> Any:
+  %1: Any = core.getattr(%x.0, '__class__')
+  return(%1)
+""",
+    "a call of what is no module": """
+def main.f(%x.0: Tensor) -> Any:
+  %1: Any = core.call_module(%x.0)
+  return(%1)
+""",
+    "an attribute by a false type": """
+class main.P(class):
+  emitter: Any
+
+def main.f(%x.0: Tensor) -> Any:
+  %1: main.P = core.unwrap(%x.0)
+  %2: Any = core.getattr(%1, 'emitter')
+  return(%2)
+""",
+    "the insides of scripts": """
+class main.P(class):
+  _script_record: Any
+
+def main.f(%x.0: main.P) -> Any:
+  %1: Any = core.getattr(%x.0, '_script_record')
+  return(%1)
+""",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_programs_reach_nothing(text):
+    @torch.jit.script
+    def f(x):
+        return x
+
+    entries = zipfile.ZipFile(io.BytesIO(f.save_to_buffer()))
+    name = f.qualified_name
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as made:
+        for entry in entries.namelist():
+            data = entries.read(entry)
+            if entry == "code.txt":
+                data = text.replace("main.f", name).lstrip().encode()
+            made.writestr(entry, data)
+    with pytest.raises((RuntimeError, TypeError), match="no function of the script|no attribute"
+                       "|no module|damaged"):  # fmt: skip
+        torch.jit.load(io.BytesIO(out.getvalue()))(torch.ones(1))
