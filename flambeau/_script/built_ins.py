@@ -42,6 +42,12 @@ class ScriptBuiltIns(ScriptCalls):
             self.fail(f"{name}() takes one argument here", node)
         return args[0]
 
+    def only(self, node: ast.AST, kwargs: dict[str, Expr], name: str, *known: str) -> None:
+        """Refuses arguments by other names."""
+        for k in kwargs:
+            if k not in known:
+                self.fail(f"{name}: unknown argument {k!r}", node)
+
     def b_len(self, node: ast.Call) -> Expr:
         e = self.expr(node.args[0]) if len(node.args) == 1 else self._one_argument(node, "len")
         if e.op == "static" and isinstance(e.attr, Items):
@@ -260,7 +266,8 @@ class ScriptBuiltIns(ScriptCalls):
         return self.core(node, "tensor", (args[0], *parts), TENSOR)
 
     def b_einsum(self, node: ast.Call) -> Expr:
-        args, _ = self._arguments(node)
+        args, kwargs = self._arguments(node)
+        self.only(node, kwargs, "einsum")
         rest = args[1:]
         if len(rest) == 1 and rest[0].type.is_list:
             xs = rest[0]
@@ -273,6 +280,7 @@ class ScriptBuiltIns(ScriptCalls):
         xs = args[0] if len(args) == 1 and args[0].type.is_list else self.make(
             node, "list", args, list_of(TENSOR)
         )  # fmt: skip
+        self.only(node, kwargs, "meshgrid", "indexing")
         how = kwargs.get("indexing", self.make(node, "const", (), NONE, None))
         return self.core(node, "meshgrid", (xs, how), list_of(TENSOR))
 
@@ -282,6 +290,10 @@ class ScriptBuiltIns(ScriptCalls):
 
     def b_unique(self, node: ast.Call) -> Expr:
         args, kwargs = self._arguments(node)
+        known = ("sorted", "return_inverse", "return_counts", "dim")
+        self.only(node, kwargs, "unique", *known)
+        if len(args) != 1:
+            self.fail("unique takes its options by name in scripts", node)
         counts = [kwargs.get(k) for k in ("return_inverse", "return_counts")]
         flags = [bool(c.attr) if c is not None and c.op == "const" else False for c in counts]
         none = self.make(node, "const", (), NONE, None)

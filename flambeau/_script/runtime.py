@@ -145,7 +145,8 @@ SPACE: dict[str, Any] = {
     "script.einsum": lambda equation, xs: flambeau.einsum(equation, *xs),
     "script.meshgrid": _meshgrid, "script.unique": _unique, "script.fork": _fork,
     "script.warn": lambda text: warnings.warn(text, stacklevel=2),
-    "script.check": _check, "script.call": _call_module, "script.holder": _holder, "script.device": flambeau.device, "script.entering": _Entering,
+    "script.check": _check, "script.call": _call_module, "script.holder": _holder,
+    "script.device": flambeau.device, "script.entering": _Entering,
 }  # fmt: skip
 
 
