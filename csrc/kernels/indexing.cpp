@@ -537,9 +537,11 @@ std::vector<int64_t> checked_index(const Tensor& index, int64_t limit, const cha
   const int64_t* at = idx.data<int64_t>();
   std::vector<int64_t> out(at, at + idx.numel());
   for (int64_t& x : out) {
-    FB_CHECK_INDEX(x < limit && x >= (negative ? -limit : 0), "index out of range in self: ", op,
-                   "() got ", x, " for size ", limit,
-                   dim < 0 ? std::string() : " of dimension " + std::to_string(dim));
+    const bool inside = x < limit && x >= (negative ? -limit : 0);
+    FB_CHECK_INDEX(inside || dim >= 0, "index out of range in self: ", op, "() got ", x,
+                   " for size ", limit);
+    FB_CHECK_INDEX(inside, "index out of range in self: ", op, "_(): index ", x,
+                   " is out of bounds for dimension ", dim, " with size ", limit);
     if (x < 0) x += limit;
   }
   return out;

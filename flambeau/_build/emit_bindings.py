@@ -360,8 +360,9 @@ def _doc(g: Group, forms: list[Form]) -> str:
     text = "".join(f"{g.name}{signature_text(f)} -> {f.op.returns}\n" for f in forms)
     if forms[0].inplace:
         return f"{text}\nIn-place form of {forms[0].name[:-1]}()."
-    layer = list(g.spaces) == ["nn.functional"] and len(forms) == 1
-    head = _shown_signature(g.name, first.params) if layer else ""
+    # Forms that differ in the types of their parameters alone have one signature.
+    shown = {_shown_signature(g.name, f.op.params) for f in forms}
+    head = shown.pop() if list(g.spaces) == ["nn.functional"] and len(shown) == 1 else ""
     return f"{head}{text}\n{first.doc}"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from flambeau.ops._lang import *
 from flambeau.ops.pointwise_arithmetic import _check_fits
+from flambeau.ops.reduction import _shape_without
 
 
 @structured(
@@ -89,7 +90,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     >>> torch.zeros(2).index_copy(0, torch.tensor([1]), torch.ones(1))
     tensor([0., 1.])
     """
-    _check_index_source(input, dim, index, source, "index_copy")
+    _check_copied(input, dim, index, source)
     return empty(input.shape, like=input)
 
 
@@ -108,45 +109,86 @@ def _(input, dim, index, source, input_b, index_b, source_b, batch):
 
 @composite(namespaces=(), method=False)
 def _check_index_source(input: Tensor, dim: int, index: Tensor, source: Tensor, op: str) -> None:
-    """What index_add and index_copy ask of their arguments."""
+    """What index_add and index_reduce ask of their arguments."""
     d = wrap_dim(dim, input.ndim)
     check_index(
-        index.ndim <= 1, f"{op}(): Index is supposed to be a vector, but got dim: {index.ndim}"
+        index.ndim <= 1,
+        f"{op}_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+        f"{scalar_type_name(index.dtype)} and size: {index.shape}",
     )
     check(
-        index.dtype == int64 or (index.dtype == int32 and op != "index_copy"),
-        f"{op}(): Expected dtype int64 for index but got: {index.dtype}",
+        index.dtype == int64 or index.dtype == int32,
+        f"{op}_(): Expected dtype int32/int64 for index but got: {scalar_type_name(index.dtype)}",
     )
     check(
         input.dtype == source.dtype,
-        f"{op}(): self ({input.dtype}) and source ({source.dtype}) must have the same dtype",
+        f"{op}_(): self ({scalar_type_name(input.dtype)}) and source "
+        f"({scalar_type_name(source.dtype)}) must have the same scalar type",
     )
-    if source.ndim == 0 or input.ndim == 0:
-        check(
-            input.ndim <= 1 and source.ndim <= 1,
-            f"{op}: expected source of the shape of input {input.shape} apart from dim {d}, got "
-            f"{source.shape}",
-        )
-        check(
-            index.numel() == source.numel(),
-            f"{op}: expected source of {index.numel()} elements, as many as index, got "
-            f"{source.numel()}",
-        )
-        return
+    count = 1
+    if source.ndim > 0:
+        count = source.size(d)
     check(
-        source.ndim == input.ndim,
-        f"{op}: expected source of {input.ndim} dims, got shape {source.shape}",
-    )
-    check(
-        index.numel() == source.size(d),
+        index.numel() == count,
         f"{op}_(): Number of indices ({index.numel()}) should be equal to source.size(dim): "
-        f"({source.size(d)}), for dim: {d}",
+        f"({count}), for dim: {d}",
     )
-    for k in range(input.ndim):
-        check(
-            k == d or input.size(k) == source.size(k),
-            f"{op}: expected source of shape {input.shape} apart from dim {d}, got {source.shape}",
-        )
+    fits = source.ndim == input.ndim
+    if fits:
+        for k in range(input.ndim):
+            fits = fits and (k == d or input.size(k) == source.size(k))
+    check(
+        fits,
+        f"{op}_(): source tensor shape must match self tensor shape, excluding the specified "
+        f"dimension. Got self.shape = {input.shape} source.shape = {source.shape}",
+    )
+
+
+@composite(namespaces=(), method=False)
+def _check_copied(input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
+    """What index_copy asks of its arguments."""
+    d = wrap_dim(dim, input.ndim)
+    check_index(
+        index.ndim <= 1,
+        f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})",
+    )
+    check_index(
+        source.ndim > 0 or index.numel() == 1,
+        f"index_copy_(): When source is scalar, index should have one element (got "
+        f"{index.numel()})",
+    )
+    check_index(
+        source.ndim == input.ndim or source.ndim == 0 or input.ndim == 0,
+        "index_copy_(): When source and destination are not scalars, their dimensionality must "
+        f"match. Source dimensionality ({source.ndim}), destination dimensionality ({input.ndim})",
+    )
+    check(
+        index.dtype == int64,
+        f"index_copy_(): Expected a long tensor for index, but got {scalar_type_name(index.dtype)}",
+    )
+    check(
+        input.dtype == source.dtype,
+        "index_copy_(): self and source expected to have the same dtype, but got (self) "
+        f"{scalar_type_name(input.dtype)} and (source) {scalar_type_name(source.dtype)}",
+    )
+    to: Ints = []
+    if input.ndim > 0:
+        to = _shape_without(input.shape, [d], False)
+    given: Ints = []
+    count = 1
+    if source.ndim > 0:
+        given = _shape_without(source.shape, [d], False)
+        count = source.size(d)
+    check(
+        to == given,
+        "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
+        f"shape: {to} at dimension {d} and source slice shape: {given} at dimension {d}.",
+    )
+    check_index(
+        index.numel() == count,
+        f"index_copy_(): Number of indices ({index.numel()}) should be equal to source.size(dim) "
+        f"({count})",
+    )
 
 
 @structured(kernel="index_fill", inplace=True, own_memory=True, batch=("input",))

@@ -527,13 +527,18 @@ def repeat(self: Tensor, repeats: Ints) -> Tensor:
     spread: Ints = []
     final: Ints = []
     for i, r in enumerate(repeats):
-        check(r >= 0, f"Trying to create tensor with negative dimension {r}: {repeats}")
         n = 1 if i < lead else self.size(i - lead)
         pairs.append(1)
         pairs.append(n)
         spread.append(r)
         spread.append(n)
         final.append(r * n)
+    for i, r in enumerate(repeats):
+        check(
+            r >= 0,
+            f"Trying to create tensor with negative dimension {final[i]}: {final}, from repeats "
+            f"{repeats}",
+        )
     laid = self.reshape(pairs).expand(spread).clone(memory_format=contiguous_format)
     return _unsafe_view(laid, final)
 

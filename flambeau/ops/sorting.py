@@ -372,13 +372,18 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     tensor([0, 2, 0, 1])
     """
     check(
-        input.ndim == 1 and input.is_integral(),
-        "bincount only supports 1-d non-negative integral inputs.",
+        input.ndim == 1,
+        f"bincount only supports 1-d non-negative integral inputs, got shape {input.shape}",
     )
-    check(minlength >= 0, "minlength should be >= 0")
+    check_not_implemented(
+        input.is_integral(),
+        f"\"bincount_cpu\" not implemented for '{scalar_type_name(input.dtype)}': bincount only "
+        "supports 1-d non-negative integral inputs",
+    )
+    check(minlength >= 0, f"minlength should be >= 0, got {minlength}")
     if weights is not None:
         check(
-            weights.ndim == 1 and weights.numel() == input.numel(),
+            input.numel() == 0 or (weights.ndim == 1 and weights.numel() == input.numel()),
             "weights should be 1-d and have the same length as input",
         )
 

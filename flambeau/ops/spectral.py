@@ -351,6 +351,7 @@ def istft(
     start = n_fft // 2 if center else 0
     end = whole - n_fft // 2 if center else whole
     if length is not None:
+        check(length >= 0, f"istft: expected length >= 0, but got length={length}")
         end = start + length
     have = min(end, whole)
     signal = signal.narrow(1, start, max(0, have - start))

@@ -281,11 +281,25 @@ def _method_of(mode: str, ndim: int) -> str:
     return method
 
 
+@composite(namespaces=(), method=False)
+def _for_each_dim(size: int, ndim: int) -> Ints:
+    """One size for every spatial dim."""
+    sizes: Ints = [size for i in range(ndim - 2)]
+    return sizes
+
+
+@composite(namespaces=(), method=False)
+def _factors_for_each_dim(scale_factor: float, ndim: int) -> Floats:
+    """One ratio for every spatial dim."""
+    factors: Floats = [scale_factor for i in range(ndim - 2)]
+    return factors
+
+
 @composite(namespaces=("nn.functional",), method=False)
 def interpolate(
     input: Tensor,
-    size: Ints | None = None,
-    scale_factor: Floats | None = None,
+    size: int | None = None,
+    scale_factor: float | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -295,7 +309,7 @@ def interpolate(
 
     Args:
         input: what to resample.
-        size: spatial size of the result; one number for all dims.
+        size: spatial size of the result; one number for all dims, or one for each.
         scale_factor: instead of it, the ratio to the input's.
         mode: nearest, nearest-exact, linear, bilinear, bicubic, trilinear or area.
         align_corners: corner pixels' centres are the corners (smooth modes only).
@@ -308,6 +322,32 @@ def interpolate(
 
     >>> F.interpolate(torch.ones(1, 1, 2), scale_factor=2.0)
     tensor([[[1., 1., 1., 1.]]])
+    """
+    sizes: Ints | None = None
+    if size is not None:
+        sizes = _for_each_dim(size, input.ndim)
+    factors: Floats | None = None
+    if scale_factor is not None:
+        factors = _factors_for_each_dim(scale_factor, input.ndim)
+    return interpolate(
+        input, sizes, factors, mode, align_corners, recompute_scale_factor, antialias
+    )
+
+
+@interpolate.overload(namespaces=("nn.functional",), method=False)
+def interpolate(
+    input: Tensor,
+    size: Ints | None = None,
+    scale_factor: Floats | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """With a number for each spatial dimension.
+
+    >>> F.interpolate(torch.ones(1, 1, 2, 2), size=(1, 4)).shape
+    torch.Size([1, 1, 1, 4])
     """
     check_value(
         align_corners is None or mode in ("linear", "bilinear", "bicubic", "trilinear"),
@@ -326,7 +366,7 @@ def interpolate(
         check_value(
             not recompute, "recompute_scale_factor is not meaningful with an explicit size."
         )
-        sizes = size * axes if len(size) == 1 else size
+        sizes = size
         check_value(
             len(sizes) == axes,
             "Input and output must have the same number of spatial dimensions, but got input with "
@@ -334,15 +374,16 @@ def interpolate(
             "in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format.",
         )
     elif scale_factor is not None:
-        factors = scale_factor * axes if len(scale_factor) == 1 else scale_factor
         check_value(
-            len(factors) == axes,
+            len(scale_factor) == axes,
             "Input and scale_factor must have the same number of spatial dimensions, but got input "
-            f"with spatial dimensions of {space} and {len(scale_factor)} scale factors.",
+            f"with spatial dimensions of {space} and scale_factor of {len(scale_factor)} numbers. "
+            "Please provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in "
+            "(s1, s2, ...,sK) format.",
         )
-        sizes = [floor(n * f) for n, f in zip(space, factors)]
+        sizes = [floor(n * f) for n, f in zip(space, scale_factor)]
         if not recompute:
-            scales = factors
+            scales = scale_factor
     else:
         raise ValueError("either size or scale_factor should be defined")
     check_value(
@@ -360,8 +401,8 @@ def interpolate(
 @composite(namespaces=("nn.functional",), method=False)
 def upsample(
     input: Tensor,
-    size: Ints | None = None,
-    scale_factor: Floats | None = None,
+    size: int | None = None,
+    scale_factor: float | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
@@ -374,9 +415,26 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+@upsample.overload(namespaces=("nn.functional",), method=False)
+def upsample(
+    input: Tensor,
+    size: Ints | None = None,
+    scale_factor: Floats | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """With a number for each spatial dimension.
+
+    >>> F.interpolate(torch.ones(1, 1, 2), [4]).shape
+    torch.Size([1, 1, 4])
+    """
+    warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
 @composite(namespaces=("nn.functional",), method=False)
 def upsample_nearest(
-    input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None
+    input: Tensor, size: int | None = None, scale_factor: float | None = None
 ) -> Tensor:
     """Older name of `interpolate` with mode "nearest".
 
@@ -387,14 +445,42 @@ def upsample_nearest(
     return interpolate(input, size, scale_factor, "nearest")
 
 
+@upsample_nearest.overload(namespaces=("nn.functional",), method=False)
+def upsample_nearest(
+    input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None
+) -> Tensor:
+    """With a number for each spatial dimension.
+
+    >>> F.interpolate(torch.ones(1, 1, 2, 2), (1, 4)).shape
+    torch.Size([1, 1, 1, 4])
+    """
+    warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.")
+    return interpolate(input, size, scale_factor, "nearest")
+
+
 @composite(namespaces=("nn.functional",), method=False)
 def upsample_bilinear(
-    input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None
+    input: Tensor, size: int | None = None, scale_factor: float | None = None
 ) -> Tensor:
     """Older name of `interpolate` with mode "bilinear" and aligned corners.
 
     >>> F.interpolate(torch.ones(1, 1, 2, 2), 4, mode="bilinear", align_corners=True).shape
     torch.Size([1, 1, 4, 4])
+    """
+    warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead."
+    )
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+@upsample_bilinear.overload(namespaces=("nn.functional",), method=False)
+def upsample_bilinear(
+    input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None
+) -> Tensor:
+    """With a number for each spatial dimension.
+
+    >>> F.interpolate(torch.ones(1, 1, 2, 2), (1, 4)).shape
+    torch.Size([1, 1, 1, 4])
     """
     warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead."

@@ -82,10 +82,85 @@ TEXTS = {
                     "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                     "1 dimension(s)"),
     "index_fill": (lambda: z(2, 3).index_fill(1, torch.tensor([5]), 1.0), IndexError,
-                   "index out of range in self: index_fill() got 5 for size 3 of dimension 1"),
+                   "index out of range in self: index_fill_(): index 5 is out of bounds for "
+                   "dimension 1 with size 3"),
     "index_add": (lambda: z(2, 3).index_add(0, torch.tensor([0]), z(2, 3)), RuntimeError,
                   "index_add_(): Number of indices (1) should be equal to source.size(dim): (2), "
                   "for dim: 0"),
+    "index_add shapes": (lambda: z(3, 4).index_add(0, torch.tensor([0]), z(1, 3)), RuntimeError,
+                         "source tensor shape must match self tensor shape, excluding the "
+                         "specified dimension. Got self.shape = [3, 4] source.shape = [1, 3]"),
+    "index_add scalar": (lambda: z(()).index_add(0, torch.tensor([0]), z(1)), RuntimeError,
+                         "Got self.shape = [] source.shape = [1]"),
+    "index_add dtypes": (lambda: z(3).index_add(0, torch.tensor([0]), z(1).double()), RuntimeError,
+                         "index_add_(): self (Float) and source (Double) must have the same scalar "
+                         "type"),
+    "index_add index": (lambda: z(3).index_add(0, torch.tensor([0.0]), z(1)), RuntimeError,
+                        "index_add_(): Expected dtype int32/int64 for index but got: Float"),
+    "index_add matrix": (lambda: z(3).index_add(0, torch.tensor([[0]]), z(1)), IndexError,
+                         "index_add_(): Index is supposed to be a vector, but got dim: 2 with "
+                         "type: Long and size: [1, 1]"),
+    "index_reduce dims": (
+        lambda: z(3, 4).index_reduce(0, torch.tensor([0]), z(()), "prod"), RuntimeError,
+        "index_reduce_(): source tensor shape must match self tensor shape"),
+    "index_copy outside": (lambda: z(3).index_copy(0, torch.tensor([7]), z(1)), IndexError,
+                           "index_copy_(): index 7 is out of bounds for dimension 0 with size 3"),
+    "index_copy matrix": (lambda: z(3).index_copy(0, torch.tensor([[0]]), z(1)), IndexError,
+                          "index_copy_(): Index should have dimension 1 or 0 (got 2)"),
+    "index_copy scalar": (lambda: z(3).index_copy(0, torch.tensor([0, 1]), z(())), IndexError,
+                          "index_copy_(): When source is scalar, index should have one element "
+                          "(got 2)"),
+    "index_copy dims": (lambda: z(3, 4).index_copy(0, torch.tensor([0]), z(4)), IndexError,
+                        "index_copy_(): When source and destination are not scalars, their "
+                        "dimensionality must match. Source dimensionality (1), destination "
+                        "dimensionality (2)"),
+    "index_copy count": (lambda: z(3, 4).index_copy(0, torch.tensor([0, 1]), z(1, 4)), IndexError,
+                         "index_copy_(): Number of indices (2) should be equal to source.size(dim) "
+                         "(1)"),
+    "index_copy index": (lambda: z(3).index_copy(0, torch.tensor([0]).int(), z(1)), RuntimeError,
+                         "index_copy_(): Expected a long tensor for index, but got Int"),
+    "index_copy dtypes": (
+        lambda: z(3).index_copy(0, torch.tensor([0]), z(1).double()), RuntimeError,
+        "index_copy_(): self and source expected to have the same dtype, but got (self) Float and "
+        "(source) Double"),
+    "index_copy slices": (
+        lambda: z(3, 4, 5).index_copy(-1, torch.tensor([0]), z(3, 2, 1)), RuntimeError,
+        "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
+        "shape: [3, 4] at dimension 2 and source slice shape: [3, 2]"),
+    "bincount": (lambda: torch.bincount(torch.tensor([[1]])), RuntimeError,
+                 "bincount only supports 1-d non-negative integral inputs"),
+    "bincount negative": (lambda: torch.bincount(torch.tensor([-1])), RuntimeError,
+                          "bincount only supports 1-d non-negative integral inputs"),
+    "bincount floats": (lambda: torch.bincount(z(2)), NotImplementedError,
+                        "\"bincount_cpu\" not implemented for 'Float'"),
+    "bincount weights": (lambda: torch.bincount(torch.tensor([1]), z(2)), RuntimeError,
+                         "weights should be 1-d and have the same length as input"),
+    "bincount minlength": (lambda: torch.bincount(torch.tensor([1]), minlength=-1), RuntimeError,
+                           "minlength should be >= 0"),
+    "stft hop": (
+        lambda: torch.stft(z(8), 4, 0, window=torch.ones(4), return_complex=True), RuntimeError,
+        "expected hop_length > 0, but got hop_length=0"),
+    "stft window": (
+        lambda: torch.stft(z(8), 4, window=torch.ones(8), return_complex=True), RuntimeError,
+        "expected a 1D window tensor of size equal to win_length=4, but got window with size [8]"),
+    "stft n_fft": (
+        lambda: torch.stft(z(8), 9, window=torch.ones(9), center=False, return_complex=True),
+        RuntimeError, "expected 0 < n_fft < 8, but got n_fft=9"),
+    "istft length": (
+        lambda: torch.istft(z(3, 9) + 0j, 4, window=torch.ones(4), length=-1), RuntimeError,
+        "istft: expected length >= 0, but got length=-1"),
+    "tile": (lambda: z(3, 4).tile((2, -1)), RuntimeError,
+             "Trying to create tensor with negative dimension -4: [6, -4]"),
+    "interpolate size": (
+        lambda: F.interpolate(z(1, 1, 4, 4), size=(2,)), ValueError,
+        "Input and output must have the same number of spatial dimensions, but got input with "
+        "spatial dimensions of [4, 4] and output size of [2]."),
+    "interpolate factor": (
+        lambda: F.interpolate(z(1, 1, 4, 4), scale_factor=(2,)), ValueError,
+        "Input and scale_factor must have the same number of spatial dimensions, but got input "
+        "with spatial dimensions of [4, 4] and scale_factor of 1 numbers"),
+    "Upsample": (lambda: nn.Upsample(size=[2])(z(1, 1, 4, 4)), ValueError,
+                 "Input and output must have the same number of spatial dimensions"),
     "group_norm": (lambda: F.group_norm(z(2, 3, 4), 2), RuntimeError,
                    "Expected number of channels in input to be divisible by num_groups, but got "
                    "input of shape [2, 3, 4] and num_groups=2"),
