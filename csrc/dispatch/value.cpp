@@ -25,7 +25,8 @@ const char* name_of(Value::Tag tag) {
                                           "list of ints",
                                           "list of floats",
                                           "list of bools",
-                                          "list of numbers"};
+                                          "list of numbers",
+                                          "object"};
   return names[static_cast<size_t>(tag)];
 }
 
@@ -83,7 +84,11 @@ void Value::release() noexcept {
     box()->release();
 }
 
-void Value::Boxed::destroy(Boxed* b) noexcept {
+void ValueBox::destroy(ValueBox* b) noexcept {
+  Value::destroy(b);
+}
+
+void Value::destroy(Boxed* b) noexcept {
   switch (b->tag) {
     case Tag::Generator:
       return delete static_cast<Box<Generator>*>(b);
@@ -101,8 +106,10 @@ void Value::Boxed::destroy(Boxed* b) noexcept {
       return delete static_cast<Box<std::vector<double>>*>(b);
     case Tag::Bools:
       return delete static_cast<Box<std::vector<bool>>*>(b);
-    default:
+    case Tag::Numbers:
       return delete static_cast<Box<std::vector<Scalar>>*>(b);
+    default:
+      return delete static_cast<ValueObject*>(b);
   }
 }
 

@@ -1,10 +1,12 @@
 // Value: an argument or a result of a boxed call, in 16 bytes: what it is, and a payload. Numbers,
 // tensors and small enumerations lie in it; lists, strings and what is larger are counted boxes,
-// which copies share until one of them is written to (see `get_if`). Knows nothing of operations.
+// which copies share until one of them is written to (see `get_if`). Scripts, whose lists are
+// references, write to what is shared (`shared_if`). Knows nothing of operations.
 #pragma once
 
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 #include <new>
 #include <string>
 
@@ -34,7 +36,22 @@ enum class ValueTag : uint8_t {
   Ints,
   Floats,
   Bools,
-  Numbers
+  Numbers,
+  Object
+};
+
+// What a value holds by reference, with a count of those who do.
+struct ValueBox : Counted<ValueBox> {
+  explicit ValueBox(ValueTag t) noexcept : tag(t) {}
+  static void destroy(ValueBox* b) noexcept;
+  const ValueTag tag;
+};
+
+// A thing that no operation takes: the dicts, tuples and objects of scripts (csrc/script).
+class ValueObject : public ValueBox {
+ public:
+  ValueObject() noexcept : ValueBox(ValueTag::Object) {}
+  virtual ~ValueObject() = default;
 };
 
 // The tag of a type that a value can be made of; None for all others.
@@ -67,6 +84,9 @@ class Value {
 
   Value() noexcept {}
   Value(const Scalar& x);
+  explicit Value(Ref<ValueObject> o) noexcept : tag_(Tag::Object) {
+    new (bits_.bytes) Boxed*(o.detach());
+  }
   // Of exactly these types: a pointer is no truth value.
   template <class T>
   requires(value_tag<T>() != ValueTag::None) Value(T x) : tag_(value_tag<T>()) {
@@ -128,12 +148,36 @@ class Value {
   }
   Scalar number() const;  // an error for what is none
 
+  // The payload that all copies have, to be written to; null if it is of another type.
+  template <class T>
+  T* shared_if() const noexcept {
+    return const_cast<T*>(get_if<T>());
+  }
+  ValueObject* object() const noexcept {
+    return tag_ == Tag::Object ? static_cast<ValueObject*>(box()) : nullptr;
+  }
+  // Assigns what lies in the value.
+  template <class T>
+  void put(T x) noexcept {
+    static_assert(value_tag<T>() != Tag::None && value_tag<T>() < Tag::Tensor);
+    if (owns()) [[unlikely]]
+      release();
+    new (place<T>()) T(x);
+    tag_ = value_tag<T>();
+  }
+  void clear() noexcept {
+    if (owns()) release();
+    tag_ = Tag::None;
+  }
+  // The very same: of one tag, with the same payload or the same thing behind it.
+  bool same_as(const Value& o) const noexcept {
+    return tag_ == o.tag_ && std::memcmp(bits_.bytes, o.bits_.bytes, size()) == 0;
+  }
+
  private:
-  struct Boxed : Counted<Boxed> {
-    explicit Boxed(Tag t) noexcept : tag(t) {}
-    static void destroy(Boxed* b) noexcept;
-    const Tag tag;
-  };
+  using Boxed = ValueBox;
+  friend ValueBox;
+  static void destroy(Boxed* b) noexcept;
   template <class T>
   struct Box final : Boxed {
     explicit Box(T x) : Boxed(value_tag<T>()), value(std::move(x)) {}
@@ -148,6 +192,25 @@ class Value {
   T* place() noexcept {
     static_assert(sizeof(T) <= sizeof(bits_));
     return std::launder(reinterpret_cast<T*>(bits_.bytes));
+  }
+  // Bytes of the payload that count.
+  size_t size() const noexcept {
+    switch (tag_) {
+      case Tag::None:
+        return 0;
+      case Tag::Bool:
+        return sizeof(bool);
+      case Tag::DType:
+        return sizeof(DType);
+      case Tag::Layout:
+        return sizeof(Layout);
+      case Tag::MemoryFormat:
+        return sizeof(MemoryFormat);
+      case Tag::Device:
+        return sizeof(Device);
+      default:
+        return sizeof(bits_);
+    }
   }
   Boxed* box() const noexcept { return *const_cast<Value*>(this)->place<Boxed*>(); }
 

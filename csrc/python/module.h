@@ -49,6 +49,7 @@ extern PyMethodDef
 void init_config();
 extern PyMethodDef dlpack_functions[];
 extern PyMethodDef file_functions[];  // files.cpp: zip archives, checksums, pickles
+extern PyMethodDef script_functions[];  // script.cpp: units of scripts
 bool init_func(PyObject* module);  // func.cpp: levels of vmap
 bool init_storage(PyObject* module);
 

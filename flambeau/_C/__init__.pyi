@@ -85,6 +85,7 @@ from flambeau._C._core import _reset_captures as _reset_captures
 from flambeau._C._core import _run_backward as _run_backward
 from flambeau._C._core import _safetensors_header as _safetensors_header
 from flambeau._C._core import _saved_tensors_hooks_disabled as _saved_tensors_hooks_disabled
+from flambeau._C._core import _script_text as _script_text
 from flambeau._C._core import _set_anomaly_enabled as _set_anomaly_enabled
 from flambeau._C._core import _set_attention_backends as _set_attention_backends
 from flambeau._C._core import _set_capture_callbacks as _set_capture_callbacks
