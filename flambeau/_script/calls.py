@@ -287,8 +287,8 @@ class ScriptCalls(ScriptIteration):
         for old, new in renamed.items():
             if old in kwargs and old not in names and new in names:
                 kwargs[new] = kwargs.pop(old)
-        if "out" in kwargs:
-            self.fail("out= is not part of scripts; use the in-place form", node)
+        if "out" in kwargs and "out" not in names:
+            return self.call_into(node, known, args, kwargs)
         try:
             target, full = self._resolve(node, known, args, kwargs)
         except CompileError as error:
@@ -304,6 +304,20 @@ class ScriptCalls(ScriptIteration):
                 except CompileError:
                     raise error from None
         return self.called(node, target, full)
+
+    def call_into(
+        self, node: ast.AST, known: Sequence[Public], args: list[Expr], kwargs: dict[str, Expr]
+    ) -> Expr:
+        """A call whose result goes into the tensor `out`."""
+        out = kwargs.pop("out")
+        made = self.call_public(node, known, args, kwargs)
+        if out.absent:
+            return made
+        if not any(k.form.has_out for k in known) or made.type != TENSOR:
+            self.fail(f"{known[0].name} takes no out= in scripts; use the in-place form", node)
+        if out.type != TENSOR:
+            self.fail(f"out= is expected to be a Tensor, got {out.type}", node)
+        return self.core(node, "into", (made, out), TENSOR)
 
     def packed(self, node: ast.AST, known: Sequence[Public], args: list[Expr]) -> list[Expr] | None:
         """Several ints at the end, or `*sizes`, as the one list that a signature takes."""

@@ -56,6 +56,11 @@ _CONTAINERS = (
 )  # fmt: skip
 
 
+def _is_made(f: types.FunctionType) -> bool:
+    """Is a method made by `dataclass`, not written? A script that calls one is told so."""
+    return inspect.unwrap(f).__code__.co_filename == "<string>"
+
+
 class Compiler:
     """Makes one unit."""
 
@@ -340,7 +345,7 @@ class Compiler:
         made = self._made[record.name]
         self.open_class(made, None, None)
         for name, f in vars(cls).items():
-            if isinstance(f, types.FunctionType) and name != "__init__":
+            if isinstance(f, types.FunctionType) and name != "__init__" and not _is_made(f):
                 self.method(record.type, name, None, None)
 
     def has_method(self, t: Type, name: str) -> bool:

@@ -140,6 +140,22 @@ BUILTINS: dict[str, Any] = {
 }
 
 
+def _into(value: Any, out: Any) -> Any:
+    """The result of a call with `out=`, copied there."""
+    if flambeau.is_grad_enabled() and (value.requires_grad or out.requires_grad):
+        raise RuntimeError(
+            "functions with out=... arguments don't support automatic differentiation, but one of "
+            "the arguments requires grad."
+        )
+    if not flambeau.can_cast(value.dtype, out.dtype):
+        raise RuntimeError(
+            f"result type {value.dtype} can't be cast to the desired output type {out.dtype}"
+        )
+    if out.shape != value.shape:
+        out.resize_(value.shape)
+    return out.copy_(value)
+
+
 SPACE: dict[str, Any] = {
     "script.format": _format, "script.not_none": _not_none, "script.tensor": _tensor,
     "script.einsum": lambda equation, xs: flambeau.einsum(equation, *xs),
@@ -147,6 +163,7 @@ SPACE: dict[str, Any] = {
     "script.warn": lambda text: warnings.warn(text, stacklevel=2),
     "script.check": _check, "script.call": _call_module, "script.holder": _holder,
     "script.device": flambeau.device, "script.entering": _Entering,
+    "script.into": _into,
 }  # fmt: skip
 
 

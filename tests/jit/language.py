@@ -504,3 +504,18 @@ def attention(q):
     attn = (qh @ kh.transpose(-2, -1)) * (C // 4) ** -0.5
     mask = torch.triu(torch.full((N, N), float("-inf")), diagonal=1)
     return ((attn + mask).softmax(dim=-1) @ vh).transpose(1, 2).reshape(B, N, C)
+
+
+@program(torch.rand(3, 4), torch.rand(3, 4))
+def into_others(x, y):
+    # Conjugate gradients write so (linear_operator).
+    storage = torch.empty(3, 4)
+    total = torch.empty(1, 4)
+    small = torch.empty(1, 4, dtype=torch.bool)
+    torch.mul(x, y, out=storage)
+    total = torch.sum(storage, dim=-2, keepdim=True, out=total)
+    torch.lt(total, 0.5, out=small)
+    torch.div(total, x[:1], out=total)
+    grown = torch.empty(0)
+    torch.addcmul(storage, x, y, out=grown)
+    return storage, total, small, grown

@@ -1,6 +1,7 @@
 """Scripts: eager Python = scripted = saved and loaded, values, gradients and texts."""
 
 import copy
+import dataclasses
 import io
 import types
 from typing import Optional
@@ -161,3 +162,42 @@ def test_modules_of_nn_script_save_and_load(module):
         assert list(made.state_dict()) == list(want)
         assert all(torch.equal(a, b) for a, b in zip(made.state_dict().values(), want.values(),
                                                      strict=True))  # fmt: skip
+
+
+@dataclasses.dataclass(init=False)
+class Selected:
+    index: torch.Tensor
+    count: int
+
+    def __init__(self, index: torch.Tensor, count: int):
+        self.index = index
+        self.count = count
+
+    def total(self) -> torch.Tensor:
+        return self.index.sum() * self.count
+
+
+def test_what_dataclass_makes_is_no_part_of_a_class():
+    # torch_geometric scripts such a class, whose __repr__ and __eq__ have no text.
+    assert torch.jit.script(Selected) is Selected
+
+    @torch.jit.script
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return Selected(x, 2).total()
+
+    assert f(torch.ones(3)).item() == 6
+    assert repr(Selected(torch.ones(1), 1)).endswith("Selected(index=tensor([1.]), count=1)")
+
+
+def test_results_that_go_elsewhere_are_cast_or_refused():
+    @torch.jit.script
+    def f(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        return torch.mul(x, x, out=out)
+
+    x = torch.tensor([3.0])
+    wide = torch.empty(1, dtype=torch.float64)
+    assert f(x, wide) is wide and wide.item() == 9
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type torch.int64"):
+        f(x, torch.empty(1, dtype=torch.int64))
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        f(x.requires_grad_(), wide)
