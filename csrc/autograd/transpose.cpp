@@ -42,7 +42,7 @@ Tensors transposed_jvp(const OpDesc& op, const Values& args, const Tensors& tang
     edges.push_back(gradient_edge(cotangents[i]));
     places.push_back(i);
   }
-  Tensors pulled = op.vjp(args, cotangents, results, ~0u), roots, seeds;
+  Tensors pulled = op.vjp(op, args, cotangents, results, ~0u), roots, seeds;
   for (size_t i = 0; i < pulled.size() && i < tangents.size(); ++i) {
     if (!tangents[i].defined() || !pulled[i].defined() || !pulled[i].requires_grad()) continue;
     roots.push_back(pulled[i]);
@@ -58,7 +58,7 @@ Tensors transposed_jvp(const OpDesc& op, const Values& args, const Tensors& tang
 
 Tensors jvp_of(const OpDesc& op, const Values& args, const Tensors& tangents,
                const Values& results) {
-  return op.jvp ? op.jvp(args, tangents, results) : transposed_jvp(op, args, tangents, results);
+  return op.jvp ? op.jvp(op, args, tangents, results) : transposed_jvp(op, args, tangents, results);
 }
 
 }  // namespace flambeau

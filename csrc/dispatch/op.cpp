@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/small_vector.h"
 #include "dispatch/autocast.h"
+#include "dispatch/registry.h"
 
 namespace flambeau {
 
@@ -44,8 +45,9 @@ Callee find_callee(std::string_view uid) {
     }
     return map;
   }();
-  auto it = index->find(uid);
-  return it == index->end() ? Callee{} : it->second;
+  if (auto it = index->find(uid); it != index->end()) return it->second;
+  const OpDesc* added = uid.find("::") == uid.npos ? nullptr : find_added_op(uid);
+  return added ? Callee{added, added->call} : Callee{};
 }
 
 const OpDesc* find_op(std::string_view uid) {

@@ -62,6 +62,7 @@ enum class OpKind : uint8_t { Pointwise, View, Structured, Composite };
 enum class Autocast : uint8_t { None, Lower, Float32, Widest };
 
 struct OpDesc;
+struct AddedOp;  // dispatch/registry.h
 // All parameters in order, where they lie; the results, as many as `returns`, are assigned.
 using BoxedCall = void (*)(const OpDesc& op, const Value* const* args, Value* results);
 
@@ -75,16 +76,18 @@ struct OpDesc {
   // The form that changes its first argument, where one is derived: its name among graphs, and it.
   const char* inplace_uid = nullptr;
   BoxedCall inplace = nullptr;
-  // Rules of primitives; null when there is none.
+  // Rules of primitives, which are given the operation; null when there is none.
   // args, cotangents of the results (undefined Tensor: zero), results, which tensor parameters'
   // cotangents are wanted (bit k: the k-th) -> cotangents of the tensor parameters
-  Tensors (*vjp)(const Values& args, const Tensors& cotangents, const Values& results,
-                 uint32_t wanted) = nullptr;
+  Tensors (*vjp)(const OpDesc& op, const Values& args, const Tensors& cotangents,
+                 const Values& results, uint32_t wanted) = nullptr;
   // args, tangents of the tensor parameters (undefined: zero), results -> tangents of the results
-  Tensors (*jvp)(const Values& args, const Tensors& tangents, const Values& results) = nullptr;
+  Tensors (*jvp)(const OpDesc& op, const Values& args, const Tensors& tangents,
+                 const Values& results) = nullptr;
   // args, of which those in `batched` (bit i: parameter i) have the batch in front -> results, all
   // with the batch in front. Taken when the derived rule, below, does not apply.
-  Values (*vmap)(const Values& args, uint32_t batched, int64_t batch) = nullptr;
+  Values (*vmap)(const OpDesc& op, const Values& args, uint32_t batched,
+                 int64_t batch) = nullptr;
   // Derived rule: the tensor parameters in `batchable` may all have one more dim in front, when
   // those in `dims` (which number dims) are shifted. Others must not be batched.
   uint32_t batchable = 0;
@@ -98,6 +101,7 @@ struct OpDesc {
   bool linear = false;
   bool differentiable = true;
   Autocast autocast = Autocast::None;
+  AddedOp* added = nullptr;  // what it is besides, if it was added while the program runs
 };
 
 // Parameters that this call changes besides giving results.
@@ -136,7 +140,9 @@ class InterceptorScope {
 // stack meanwhile.
 Values dispatch_boxed(const OpDesc& op, Values args);
 
-const OpDesc* find_op(std::string_view uid);  // null when there is none
+// By name, `NAME` of the table or `NAMESPACE::NAME.OVERLOAD` of what was added; null when there is
+// none. Where a descriptor lies, it stays.
+const OpDesc* find_op(std::string_view uid);
 
 // An entry, or the in-place form of one.
 struct Callee {

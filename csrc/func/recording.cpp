@@ -95,7 +95,7 @@ class BatchedBackward final : public Node {
     for (size_t k = 0; k < slots_.size(); ++k)
       for (size_t e = 0; e < slots_[k].count; ++e)
         if (needs(slots_[k].first + e)) wanted |= 1u << k;
-    Tensors out = op_.vjp(args, grads, results, wanted);
+    Tensors out = op_.vjp(op_, args, grads, results, wanted);
     for (size_t e = 0; e < out.size() && e < edges.size(); ++e)
       if (!edges[e].node) out[e] = Tensor();
     return out;

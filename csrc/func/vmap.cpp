@@ -235,13 +235,16 @@ Values Level::call(const OpDesc& op, Values args) {
   return results;
 }
 
+static void refuse_shared(const OpDesc& op) {
+  fail(ErrorKind::Runtime, "vmap: ", op.name,
+       ": an in-place operation on a tensor that is the same for all samples was given a batched "
+       "tensor, whose values it cannot hold; use the out-of-place operation, or batch the tensor "
+       "(new_zeros of a batched tensor is batched)");
+}
+
 Values Level::compute(const OpDesc& op, Values& args, uint32_t batched) {
   if (!batched) return wrap_all(*this, call_op(op, values_of(*this, args, 0)), false);
-  if (op.mutates && !(batched & 1))
-    fail(ErrorKind::Runtime, "vmap: ", op.name,
-         ": an in-place operation on a tensor that is the same for all samples was given a batched "
-         "tensor, whose values it cannot hold; use the out-of-place operation, or batch the tensor "
-         "(new_zeros of a batched tensor is batched)");
+  if (op.mutates && !(batched & 1)) refuse_shared(op);
   if (op.kind == OpKind::Pointwise) return wrap_all(*this, batch_pointwise(*this, op, args), true);
   if (op.batchable && !(batched & ~op.batchable))
     return wrap_all(*this, batch_derived(*this, op, args), true);
@@ -253,10 +256,14 @@ Values Level::compute(const OpDesc& op, Values& args, uint32_t batched) {
         for_each_tensor(values[i], [&](Tensor& x) {
           if (x.dim() == (batched >> i & 1 ? 1 : 0)) x = ops::unsqueeze(x, -1);
         });
-    Values results = op.vmap(values, batched, batch);
+    Values results = op.vmap(op, values, batched, batch);
     lift.restore(results);
     return wrap_all(*this, std::move(results), true);
   }
+  if (op.added)
+    for (size_t i = 0; i < args.size(); ++i)
+      if ((updated_by(op, args) & ~batched) >> i & 1)
+        for_each_tensor(std::as_const(args[i]), [&](const Tensor&) { refuse_shared(op); });
   return wrap_all(*this, batch_loop(op, values, batched, batch, nullptr), true);
 }
 
@@ -274,7 +281,7 @@ Values Level::random(const OpDesc& op, Values& args, uint32_t batched) {
   FB_CHECK(!op.mutates, "vmap: ", op.name,
            ": cannot draw different numbers for each sample in place on a tensor that is the same "
            "for all of them; use the out-of-place operation, or randomness='same'");
-  if (op.vmap) return wrap_all(*this, op.vmap(values, batched, batch), true);
+  if (op.vmap) return wrap_all(*this, op.vmap(op, values, batched, batch), true);
   return wrap_all(*this, batch_loop(op, values, batched, batch, nullptr), true);
 }
 

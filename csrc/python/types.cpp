@@ -2,7 +2,6 @@
 // module.
 #include "python/types.h"
 
-#include <charconv>
 #include <cstring>
 
 #include "dispatch/modes.h"
@@ -252,31 +251,6 @@ PyTypeObject MemoryFormatType = make_type("flambeau.memory_format", sizeof(Memor
 PyTypeObject DeviceType_ = make_type("flambeau.device", sizeof(DeviceObject),
                                      "Where a tensor lives: device('cpu'), device('cuda', 1).",
                                      device_repr, device_methods, device_properties);
-
-Device parse_device(const std::string& text) {
-  size_t colon = text.find(':');
-  std::string kind = text.substr(0, colon);
-  Device d;
-  if (kind == "cpu")
-    d.type = DeviceType::CPU;
-  else if (kind == "cuda")
-    d.type = DeviceType::CUDA;
-  else if (kind == "meta")
-    d.type = DeviceType::Meta;
-  else
-    fail(ErrorKind::Runtime,
-         "Expected one of cpu, cuda, meta device type at start of device string: ", text);
-  if (colon != std::string::npos) {
-    const char *from = text.data() + colon + 1, *to = text.data() + text.size();
-    int index = -1;
-    auto [end, error] = std::from_chars(from, to, index);
-    FB_CHECK(error == std::errc{} && end == to && from != to && index >= 0 && index < 128 &&
-                 (*from != '0' || to - from == 1),
-             "Invalid device string: '", text, "'");
-    d.index = static_cast<int8_t>(index);
-  }
-  return d;
-}
 
 PyObject* wrap_layout(Layout l) noexcept {
   return Py_NewRef(reinterpret_cast<PyObject*>(&layout_objects[static_cast<int>(l)]));

@@ -2,6 +2,7 @@
 // layout and memory_format objects are singletons, so a comparison is a pointer comparison.
 #pragma once
 
+#include "core/device_text.h"
 #include "core/generator.h"
 #include "core/tensor.h"
 #include "python/pybase.h"
@@ -45,7 +46,6 @@ inline bool is_dtype(PyObject* o) noexcept {
 inline bool is_device(PyObject* o) noexcept {
   return Py_TYPE(o) == &DeviceType_;
 }
-Device parse_device(const std::string& text);  // "cpu", "cuda:1", "meta"
 
 bool init_types(PyObject* module);
 

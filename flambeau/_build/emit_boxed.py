@@ -81,6 +81,7 @@ def _rule_head(op: Op, rule: str, given: str) -> str:
         f"[[maybe_unused]] const {t}& {name}"
         for t, name in (("Values", "args"), ("Tensors", given), ("Values", "results"))
     )
+    params = f"const OpDesc&, {params}"
     if rule == "vjp":
         params += ", [[maybe_unused]] uint32_t wanted"
     return f"static Tensors {op.uid}_boxed_{rule}({params}) {{"
@@ -203,7 +204,7 @@ def batching_function(entry: Entry, callees: Callees) -> list[str]:
         *e.body(),
         "}",
         "@restore",
-        f"static Values {op.uid}_boxed_batched([[maybe_unused]] const Values& args, "
+        f"static Values {op.uid}_boxed_batched(const OpDesc&, [[maybe_unused]] const Values& args, "
         "[[maybe_unused]] uint32_t batched, [[maybe_unused]] int64_t batch) {",
         f"  return {op.uid}_batched({', '.join(args)});",
         "}",

@@ -18,7 +18,18 @@ from flambeau import _C
 from flambeau._dynamo import config as dynamo
 from flambeau._ir.logs import log
 
-from . import builtin_calls, calls, inlined, kinds, modules, opcodes, ops_control, ops_stack, resume
+from . import (
+    builtin_calls,
+    calls,
+    inlined,
+    kinds,
+    modules,
+    opcodes,
+    operators,
+    ops_control,
+    ops_stack,
+    resume,
+)
 from .entry import Entry
 from .errors import (
     BackendCompilerFailed,
@@ -38,7 +49,7 @@ from .tensors import Tensors
 
 _lock = threading.RLock()
 # They fill the tables of handlers.
-_LOADED = (builtin_calls, modules, ops_control, ops_stack)
+_LOADED = (builtin_calls, modules, operators, ops_control, ops_stack)
 
 
 @dataclass

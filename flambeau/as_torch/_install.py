@@ -17,9 +17,10 @@ from typing import Any, cast
 
 import flambeau
 from flambeau._ir.own import own_packages
+from flambeau._library.operators import Ops
 
 from . import _missing, _paths, _torchdata
-from ._face import Face, Ops
+from ._face import Face, core_functions
 from ._version import TorchVersion
 
 _OURS, _THEIRS = "flambeau", "torch"
@@ -66,7 +67,7 @@ def _install() -> None:
     if _paths.FOLDER not in sys.path:
         sys.path.insert(min(1, len(sys.path)), _paths.FOLDER)
     version = TorchVersion(_paths.VERSION)
-    top = _face(_OURS, _THEIRS, {"__version__": version, "ops": Ops(flambeau._C)})
+    top = _face(_OURS, _THEIRS, {"__version__": version, "ops": Ops(core_functions(flambeau._C))})
     vars(top)["torch"] = top
     vars(top)["__getattr__"] = _reader(top)
     vars(top)["__dir__"] = lambda: sorted({*vars(top), *dir(flambeau)})

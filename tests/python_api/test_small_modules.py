@@ -1,4 +1,4 @@
-"""Modules of few lines: fx, onnx, types, library, overrides, profiler, accelerator, checks."""
+"""Modules of few lines: fx, onnx, types, overrides, profiler, accelerator, checks."""
 
 import pickle
 import threading
@@ -6,40 +6,6 @@ import threading
 import pytest
 
 import flambeau as torch
-
-
-def test_operators_of_users():
-    library = torch.library
-
-    @library.custom_op("tests::square", mutates_args=())
-    def square(x: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(x.detach().numpy() ** 2)
-
-    x = torch.tensor([1.0, 3.0], requires_grad=True)
-    assert square(x.detach()).tolist() == [1, 9]
-    with pytest.raises(RuntimeError, match="tests::square but no autograd formula"):
-        square(x).sum().backward()
-
-    def setup(ctx, inputs, output):
-        ctx.save_for_backward(inputs[0])
-
-    library.register_autograd(
-        "tests::square", lambda ctx, g: 2 * g * ctx.saved_tensors[0], setup_context=setup
-    )
-    square(x).sum().backward()
-    assert x.grad.tolist() == [2, 6]
-    with pytest.raises(RuntimeError, match="operator tests::nope does not exist"):
-        library.register_autograd("tests::nope", lambda ctx, g: g)
-    lib = library.Library("tests", "FRAGMENT")
-    lib.define("twice(Tensor x) -> Tensor")
-    with pytest.raises(NotImplementedError, match="tests::twice: expected a kernel"):
-        library._operators["tests::twice"](x)
-    lib.impl("twice", lambda x: 2 * x, "CPU")
-    assert library._operators["tests::twice"](x.detach()).tolist() == [2, 6]
-    with pytest.raises(NotImplementedError):
-        lib.impl("twice", lambda x: x, "CUDA")
-    with pytest.raises(ValueError, match="space::name"):
-        library.custom_op("nospace", lambda x: x, mutates_args=())
 
 
 def test_objects_answer_for_themselves():
