@@ -86,14 +86,9 @@ def _unique(x: Any, sorted: bool, inverse: bool, counts: bool, dim: int | None) 
 
 
 def _fork(function: Callable[..., Any], *args: Any) -> Future[Any]:
-    out: Future[Any] = Future()
-    try:
-        value = function(*args)
-    except Exception as error:
-        out.set_exception(error)
-    else:
-        out.set_result(value)
-    return out
+    from .forks import fork  # threads are for those who fork
+
+    return fork(function, *args)
 
 
 class _Entering:
