@@ -226,7 +226,7 @@ bool bind(Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
 
 PyObject* function_of(const Binding& b, bool method) {
   if (method) return PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), b.name);
-  PyRef module = PyRef::steal(PyImport_ImportModule(module_of(b.module).c_str()));
+  PyRef module = PyRef::steal(import_module(module_of(b.module).c_str()));
   return module ? PyObject_GetAttrString(module.get(), b.name) : nullptr;
 }
 

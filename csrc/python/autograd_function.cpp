@@ -210,7 +210,7 @@ Inputs read_inputs(PyObject* args, ContextObject* c) {
 
 // The result for batched arguments; NotImplemented where the function runs over them as it is.
 PyRef apply_batched(PyObject* cls, PyObject* args) {
-  PyRef module = checked(PyImport_ImportModule("flambeau.func._functions"));
+  PyRef module = checked(import_module("flambeau.func._functions"));
   return checked(PyObject_CallMethod(module.get(), "apply", "OO", cls, args));
 }
 

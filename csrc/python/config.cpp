@@ -145,7 +145,7 @@ PyObject* build_info(PyObject*, PyObject*) {
 // See Note [Where LAPACK is found].
 std::string find_openblas() {
   GilHeld gil;
-  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._openblas"));
+  PyRef module = PyRef::steal(import_module("flambeau._openblas"));
   PyRef path = module ? PyRef::steal(PyObject_CallMethod(module.get(), "path", nullptr)) : PyRef();
   const char* text = path ? PyUnicode_AsUTF8(path.get()) : nullptr;
   if (text) return text;

@@ -165,7 +165,7 @@ struct NumPy {
 NumPy& numpy_names() {
   static NumPy* names = [] {
     auto* n = new NumPy;
-    PyRef module = checked(PyImport_ImportModule("numpy"));
+    PyRef module = checked(import_module("numpy"));
     n->ndarray = checked(PyObject_GetAttrString(module.get(), "ndarray"));
     for (int i = 0; i < kDTypes; ++i) {
       auto d = static_cast<DType>(i);

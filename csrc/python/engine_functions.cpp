@@ -192,7 +192,7 @@ PyObject* hooks_disabled(PyObject*, PyObject*) {
 std::string trace_of_python() {
   if (!Py_IsInitialized()) return "";
   GilHeld gil;
-  PyRef traceback = PyRef::steal(PyImport_ImportModule("traceback"));
+  PyRef traceback = PyRef::steal(import_module("traceback"));
   PyRef lines = PyRef::steal(
       traceback ? PyObject_CallMethod(traceback.get(), "format_stack", nullptr) : nullptr);
   PyRef empty = PyRef::steal(PyUnicode_FromString(""));

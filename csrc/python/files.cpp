@@ -327,7 +327,7 @@ class PythonMaker {
     const bool ends =
         raw.size() >= 2 && raw.front() == raw.back() && (raw.front() == '\'' || raw.front() == '"');
     FB_CHECK_VALUE(ends, "a text without quotes");
-    PyRef codecs = checked(PyImport_ImportModule("codecs"));
+    PyRef codecs = checked(import_module("codecs"));
     PyRef inner = bytes(raw.substr(1, raw.size() - 2));
     PyRef pair = checked(PyObject_CallMethod(codecs.get(), "escape_decode", "O", inner.get()));
     PyObject* plain = PyTuple_GetItem(pair.get(), 0);

@@ -45,7 +45,7 @@ PyObject* make(PyTypeObject* type, Kind kind, bool mode) {
 PyObject* decorate(PyObject* context, PyObject* function) {
   static PyObject* decorator = nullptr;
   if (!decorator) {
-    PyObject* module = PyImport_ImportModule("flambeau.utils._contextlib");
+    PyObject* module = import_module("flambeau.utils._contextlib");
     if (!module) return nullptr;
     decorator = PyObject_GetAttrString(module, "context_decorator");
     Py_DECREF(module);

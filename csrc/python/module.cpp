@@ -66,7 +66,7 @@ bool add_all(PyObject* module) {
   if (!init_guards(module) || !init_frame_eval(module)) return false;
   if (!init_library(module) || !init_program(module) || !init_compiled_function(module))
     return false;
-  if (!init_distributed(module)) return false;
+  if (!init_script(module) || !init_distributed(module)) return false;
   init_operators();
   init_config();
   PyRef generator = PyRef::steal(wrap_generator(default_generator()));

@@ -50,6 +50,7 @@ void init_config();
 extern PyMethodDef dlpack_functions[];
 extern PyMethodDef file_functions[];  // files.cpp: zip archives, checksums, pickles
 extern PyMethodDef script_functions[];  // script.cpp: units of scripts
+bool init_script(PyObject* module);
 bool init_func(PyObject* module);  // func.cpp: levels of vmap
 bool init_storage(PyObject* module);
 

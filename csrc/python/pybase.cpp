@@ -38,6 +38,16 @@ PyObject* linalg_error() {
   return error;
 }
 
+PyObject* import_module(const char* name) noexcept {
+  PyRef found = PyRef::steal(PyUnicode_FromString(name));
+  if (!found) return nullptr;
+  if (PyObject* module = PyImport_GetModule(found.get())) return module;
+  if (PyErr_Occurred()) return nullptr;
+  PyRef wanted = PyRef::steal(Py_BuildValue("(s)", "__name__"));  // the module, not its package
+  if (!wanted) return nullptr;
+  return PyImport_ImportModuleLevelObject(found.get(), nullptr, nullptr, wanted.get(), 0);
+}
+
 namespace {
 PyObject* python_class(ErrorKind kind) {
   switch (kind) {

@@ -54,6 +54,10 @@ class PythonError : public std::exception {
   std::shared_ptr<State> state_;
 };
 
+// A module by its name, without asking the running frame how to import: scripts have frames whose
+// built-ins are a closed list. A new reference, or null with an error.
+PyObject* import_module(const char* name) noexcept;
+
 // In a catch (...): sets the Python exception that stands for the one in flight, returns null.
 PyObject* raise_current() noexcept;
 // Runs f for Python: what it throws becomes Python's error.

@@ -277,7 +277,7 @@ PyObject* filename(PyObject* self, void*) {
 
 // Copies and pickles are made by flambeau/_tensor_pickle.py, with those of tensors.
 PyObject* by_module(const char* function, PyObject* self, PyObject* argument) {
-  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._tensor_pickle"));
+  PyRef module = PyRef::steal(import_module("flambeau._tensor_pickle"));
   return module ? PyObject_CallMethod(module.get(), function, "OO", self, argument) : nullptr;
 }
 PyObject* deepcopy(PyObject* self, PyObject* memo) {

@@ -188,7 +188,7 @@ PyObject* untyped_storage(PyObject* o, PyObject*) {
 }
 
 PyObject* storage(PyObject* o, PyObject*) {
-  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau.storage"));
+  PyRef module = PyRef::steal(import_module("flambeau.storage"));
   return module ? PyObject_CallMethod(module.get(), "storage_of", "O", o) : nullptr;
 }
 
@@ -335,15 +335,15 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
 }
 
 PyObject* reduce_ex(PyObject* o, PyObject* protocol) {
-  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._tensor_pickle"));
+  PyRef module = PyRef::steal(import_module("flambeau._tensor_pickle"));
   return module ? PyObject_CallMethod(module.get(), "reduce_tensor", "OO", o, protocol) : nullptr;
 }
 PyObject* deepcopy(PyObject* o, PyObject* memo) {
-  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._tensor_pickle"));
+  PyRef module = PyRef::steal(import_module("flambeau._tensor_pickle"));
   return module ? PyObject_CallMethod(module.get(), "deepcopy_tensor", "OO", o, memo) : nullptr;
 }
 PyObject* copy(PyObject* o, PyObject*) {
-  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._tensor_pickle"));
+  PyRef module = PyRef::steal(import_module("flambeau._tensor_pickle"));
   return module ? PyObject_CallMethod(module.get(), "copy_tensor", "O", o) : nullptr;
 }
 PyObject* reversed(PyObject* o, PyObject*) {
@@ -384,7 +384,7 @@ PyObject* dir(PyObject* o, PyObject*) {
 }  // namespace
 
 PyObject* tensor_repr(PyObject* o) {
-  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._tensor_str"));
+  PyRef module = PyRef::steal(import_module("flambeau._tensor_str"));
   return module ? PyObject_CallMethod(module.get(), "_str", "O", o) : nullptr;
 }
 

@@ -198,7 +198,7 @@ PyObject* device_exit(PyObject*, PyObject*) {
 PyObject* device_call(PyObject* o, PyObject* args, PyObject*) {
   PyObject* function;
   if (!PyArg_ParseTuple(args, "O:device", &function)) return nullptr;
-  PyRef module = PyRef::steal(PyImport_ImportModule("flambeau._config"));
+  PyRef module = PyRef::steal(import_module("flambeau._config"));
   return module ? PyObject_CallMethod(module.get(), "on_device", "OO", o, function) : nullptr;
 }
 PyGetSetDef device_properties[] = {

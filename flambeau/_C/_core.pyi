@@ -691,6 +691,26 @@ def _disabled_torch_function_impl(*args: Any, **kwargs: Any) -> Any: ...
 
 def _script_text(text: str, /) -> str: ...
 
+class _Script:
+    def __new__(
+        cls, text: str, maker: Any, classes: dict[str, type], error_class: Callable[[str], type], /
+    ) -> Self: ...
+    def reason(self, name: str, /) -> str | None: ...
+
+class _ScriptFace:
+    _call: Callable[..., Any]
+    _tracers: list[Any]
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+class _ScriptCall:
+    as_python: Callable[..., Any]
+    def __new__(
+        cls, program: _Script, name: str, bind: Callable[..., tuple[Any, ...]],
+        as_python: Callable[..., Any], tracers: list[Any], defaults: tuple[Any, ...],
+        changes: _bool, /,
+    ) -> Self: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
 # Capture (frame_eval.cpp, guards.cpp)
 
 class _Guards:

@@ -77,7 +77,7 @@ class Emitter:
             if key in self.space:
                 continue
             f = self.unit.functions[n]
-            tree = _Body(self, f).tree()
+            tree = Body(self, f).tree()
             self.trees[n] = tree
             self.space[key] = self.compiled(tree, f.file, f"fn.{n}")
             todo += [
@@ -101,7 +101,7 @@ class Emitter:
     def shown(self, name: str) -> str:
         """The function as text, submodules and weights by their plain names."""
         return ast.unparse(
-            ast.fix_missing_locations(_Body(self, self.unit.functions[name], True).tree())
+            ast.fix_missing_locations(Body(self, self.unit.functions[name], True).tree())
         )
 
 
@@ -109,7 +109,7 @@ def _forked(node: Node) -> tuple[str, ...]:
     return (str(node.args[0]),) if node.target == "core.fork" else ()
 
 
-class _Body:
+class Body:
     """The code of one function."""
 
     def __init__(self, emitter: Emitter, f: Function, pretty: bool = False) -> None:

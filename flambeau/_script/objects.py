@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import flambeau
+from flambeau import _C
 from flambeau.jit._module import ScriptModule
 from flambeau.nn import Module
 
@@ -26,6 +27,7 @@ from .annotations import TypeError_
 from .calls import default_value
 from .emit import Emitter
 from .forms import shown_type, unplaced
+from .machine import Machine
 from .runtime import ArgumentError, ScriptError
 from .sources import NoSource
 from .unit import Class, Unit
@@ -42,17 +44,39 @@ class Program:
         self.trusted = trusted
         self.emitter = Emitter(unit, python, hosts, errors, trusted)
         self._entries: dict[str, Callable[..., Any]] = {}
+        self._machine: Machine | None = None
 
     def entry(self, name: str) -> Callable[..., Any]:
         """A function of the unit as Python calls it: defaults, arguments checked."""
         found = self._entries.get(name)
         if found is None:
-            found = self._entries[name] = self._entry(name)
+            found = self._entries[name] = self._made(name)
         return found
 
-    def _entry(self, name: str) -> Callable[..., Any]:
+    @property
+    def machine(self) -> Machine:
+        """The unit as the machine has it."""
+        if self._machine is None:
+            self._machine = Machine(self.unit, self.emitter, self.python, self.trusted)
+        return self._machine
+
+    def _made(self, name: str) -> Callable[..., Any]:
+        as_python = self._entry(name)
+        if self.machine.reason(name) is not None:
+            return as_python
+        params = self.unit.functions[name].params
+        given = [p for p in params if p.default is not None]
+        plain = not any(p.kwonly for p in params) and params[len(params) - len(given) :] == given
+        defaults = tuple(default_value(p.default) for p in given if p.default) if plain else ()
+        return _C._ScriptCall(
+            self.machine.program, name, self._entry(name, bind=True), as_python,
+            runtime.TRACERS, defaults, self.machine.changes,
+        )  # fmt: skip
+
+    def _entry(self, name: str, bind: bool = False) -> Callable[..., Any]:
+        """The function for Python; `bind`: its arguments, checked and in order, as a tuple."""
         f = self.unit.functions[name]
-        inner = self.emitter.function(name)
+        self.emitter.function(name)
         space = self.emitter.space
         given = f.params
         args: list[ast.arg] = []
@@ -94,10 +118,11 @@ class Program:
                 if isinstance(n, ast.Name):
                     n.id = names[n.id]
             body.append(tree)
-        call = ast.Call(
-            ast.Name(f"fn.{name}", ast.Load()), [ast.Name(p.name, ast.Load()) for p in given], []
-        )
-        body.append(ast.Return(call))
+        read_all: list[ast.expr] = [ast.Name(p.name, ast.Load()) for p in given]
+        if bind:
+            body.append(ast.Return(ast.Tuple(read_all, ast.Load())))
+        else:
+            body.append(ast.Return(ast.Call(ast.Name(f"fn.{name}", ast.Load()), read_all, [])))
         signature = ast.arguments([], args, None, kwonly, kw_defaults, None, defaults)
         tree = ast.FunctionDef(_identifier(short), signature, body, [], None)
         for n in ast.walk(tree):
@@ -106,7 +131,6 @@ class Program:
                 n.col_offset = n.end_col_offset = 0  # type: ignore[attr-defined]
         made = self.emitter.compiled(tree, f.file, label)
         made.__module__ = "flambeau.jit"
-        del inner
         return made
 
 
@@ -194,7 +218,7 @@ class Graph:
         return list(self.function.inputs)
 
 
-class ScriptFunction(_Shown):
+class ScriptFunction(_Shown, _C._ScriptFace):
     """A function that `jit.script` or `jit.trace` has made.
 
     >>> @torch.jit.script
@@ -206,7 +230,7 @@ class ScriptFunction(_Shown):
         self, program: Program, name: str, source: Any = None, constants: Sequence[Any] = ()
     ) -> None:
         self._program, self._function_name = program, name
-        self._call = program.entry(name)
+        self._call, self._tracers = program.entry(name), runtime.TRACERS
         #: tensors that a trace holds besides its arguments, given to its last parameters
         self._constants = list(constants)
         if constants:
@@ -219,8 +243,10 @@ class ScriptFunction(_Shown):
         else:
             self.__name__ = name.rpartition(".")[2]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if runtime.TRACERS and (tracer := runtime.tracer()) is not None:
+    def _traced(self, *args: Any, **kwargs: Any) -> Any:
+        """A call while somebody traces, perhaps in this thread."""
+        tracer = runtime.tracer()
+        if tracer is not None:
             return tracer.script_call(self, args, kwargs)
         return self._call(*args, **kwargs)
 

@@ -1,0 +1,90 @@
+// Values of scripts from Python and back. A list or dict that comes in is remembered for the call:
+// it goes out as the same object, changed if the script changed it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "python/pybase.h"
+#include "script/core_ops.h"
+#include "script/run.h"
+#include "script/values.h"
+
+namespace flambeau::python {
+
+// How values of a type come in.
+struct Conversion {
+  enum class Kind : uint8_t {
+    Tensor,
+    Int,
+    Float,
+    Bool,
+    Str,
+    Complex,
+    Number,
+    None,
+    DType,
+    Device,
+    Layout,
+    MemoryFormat,
+    Generator,
+    List,
+    Tuple,
+    Named,  // a named tuple
+    Dict,
+    Union,
+    Any,
+    Object,
+    Nothing  // has no form here
+  };
+  Conversion(const script::Type& t, PyObject* classes);
+
+  Kind kind = Kind::Nothing;
+  bool optional = false;
+  bool known = false;  // objects are of the class, whatever Python calls that
+  script::ListKind list = script::ListKind::Any;
+  PyObject* cls = nullptr;  // of a named tuple or an object; the program's classes hold it
+  std::string name, shown;
+  std::vector<Conversion> items;
+};
+
+// Lists and dicts of a call, by what stands for them.
+class Given {
+ public:
+  explicit Given(PyObject* classes) noexcept : classes(classes) {}
+  bool empty() const noexcept { return items_.empty(); }
+  const Value* find(PyObject* o) const;
+  PyObject* find(const Value& v) const;  // borrowed; null where it did not come in
+  void add(PyObject* o, const Value& v);
+  void write_back() const;
+  PyObject* const classes;  // named tuples of the program, by name; borrowed
+
+ private:
+  struct Item {
+    PyRef object;
+    Value value;
+  };
+  std::vector<Item> items_;
+};
+// What `to_python` looks at in this thread.
+class GivenScope {
+ public:
+  explicit GivenScope(Given* g);
+  ~GivenScope();
+  GivenScope(const GivenScope&) = delete;
+
+ private:
+  Given* outer_;
+};
+
+// False where the object has no form of this type.
+bool from_python(const Conversion& c, PyObject* o, Value* out, Given* given);
+// The same for what is quick to look at: tensors, numbers, text; others are false.
+bool plain_from_python(const Conversion& c, PyObject* o, Value* out);
+PyObject* to_python(Value v);  // a new reference, or null with an error
+
+// An object of Python's as a value, and back (borrowed).
+Value python_object(PyObject* o);
+PyObject* object_of(const Value& v);
+
+}  // namespace flambeau::python

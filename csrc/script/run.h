@@ -1,0 +1,57 @@
+// The machine: runs code over registers. Everything it does to tensors goes through descriptors of
+// operations, so that autograd, vmap and autocast see what they see of any call.
+#pragma once
+
+#include "script/code.h"
+#include "script/errors.h"
+#include "script/values.h"
+
+namespace flambeau::script {
+
+// An object of a class of the unit.
+class Object final : public Instance {
+ public:
+  explicit Object(const Class& c) : owner(&c), slots(c.attributes.size()) {}
+  Value get(const AttrRef& a) const override;
+  void set(const AttrRef& a, const Value& x) override;
+  const Class* const owner;
+
+ private:
+  Values slots;
+};
+
+// One call of a function: its arguments are assigned, then it runs. What that throws has left the
+// function and its line, and those of its callers, for `take_passed`.
+class Invocation {
+ public:
+  explicit Invocation(const Code& code);
+  ~Invocation();
+  Invocation(const Invocation&) = delete;
+  Value& operator[](size_t parameter) noexcept { return registers_[parameter]; }
+  Value run();
+
+ private:
+  const Code& code_;
+  Value* registers_;
+};
+
+// Asked every hundred thousand turns or so whether to go on: what it throws ends the run. Whoever
+// can be interrupted sets it; null until then.
+extern void (*poll)();
+
+// Where the last error of this thread passed through, innermost first; empty once it is taken.
+struct Passed {
+  const Function* function;
+  int64_t line;
+};
+std::vector<Passed> take_passed();
+
+// Functions of the language that code refers to.
+void core_new_object(const Value* const* args, size_t n, Value* results);
+void core_named_tuple(const Value* const* args, size_t n, Value* results);
+void core_unpack(const Value* const* args, size_t n, Value* results);
+void core_empty_list(const Value* const* args, size_t n, Value* results);
+void core_append(const Value* const* args, size_t n, Value* results);
+void core_characters(const Value* const* args, size_t n, Value* results);
+
+}  // namespace flambeau::script

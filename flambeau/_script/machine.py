@@ -1,0 +1,149 @@
+"""Programs for the machine (`csrc/script`): the text of a unit, and what it leaves to Python.
+
+Owns the rule of what runs where. The machine is asked first; a node that it has no code for becomes
+a Python function of that node alone. Where that would not mean the same, since the node changes a
+list or hands out an object that only one side has, the whole function runs as Python, and so do
+those that call it: `reason` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flambeau import _C
+
+from .._ir.graph import Function, Node, Value
+from .._ir.types import Param, Type
+from . import runtime, text
+from .emit import CONTEXTS, Body, Emitter
+from .unit import Unit
+
+#: nodes that change their first argument where that is a list or a dict
+CHANGES = {
+    f"core.{n}" for n in (
+        "append extend insert pop remove clear reverse sort update setdefault popitem setitem "
+        "setslice delitem"
+    ).split()
+}  # fmt: skip
+_DATA = {
+    "Tensor", "int", "float", "bool", "str", "complex", "Number", "None", "DType", "Device",
+    "Layout", "MemoryFormat", "Generator", "Any", "Slice", "Ellipsis",
+}  # fmt: skip
+_CONSTANT = _DATA - {"Any", "Slice", "Ellipsis", "Generator"}
+
+
+class Machine:
+    """The machine's program of a unit; makes what it asks for."""
+
+    def __init__(
+        self, unit: Unit, emitter: Emitter, python: Mapping[str, type], trusted: bool
+    ) -> None:
+        self.unit, self.emitter, self.trusted = unit, emitter, trusted
+        self.changes = any(n.target in CHANGES for f in unit.functions.values() for n in f.walk())
+        self._nodes: dict[str, list[Node]] = {}
+
+        def error_class(name: str) -> type[BaseException]:
+            return runtime.error_class(name, emitter.errors)
+
+        self.program = _C._Script(text.write(unit), self, dict(python), error_class)
+
+    def reason(self, name: str) -> str | None:
+        """Why a function runs as Python; None where the machine runs it."""
+        f = self.unit.functions[name]
+        for t in (*(p.type for p in f.params), f.returns):
+            if not self.shared(t):
+                return f"{t} has no form that both sides have"
+        return self.program.reason(name)
+
+    # -- asked by the machine ---------------------------------------------------------------------
+
+    def at(self, name: str, place: int) -> Node:
+        """A node of a function, numbered as in its text."""
+        if name not in self._nodes:
+            self._nodes[name] = list(self.unit.functions[name].walk())
+        return self._nodes[name][place]
+
+    def node(self, name: str, place: int) -> Callable[..., Any] | None:
+        """A node as a Python function of its values; None where that would mean something else."""
+        node = self.at(name, place)
+        values = [a for a in node.args if isinstance(a, Value)]
+        types = [v.type for v in (*values, *node.outs)]
+        if not all(isinstance(t, Type) and self.shared(t) for t in types):
+            return None
+        holds_lists = any(_changeable(v.type) for v in values if isinstance(v.type, Type))
+        if holds_lists and (node.target in CHANGES or node.target.startswith("host.")):
+            return None
+        try:
+            return self._alone(self.unit.functions[name], node)
+        except ValueError:  # not known here either: the function's own code says so
+            return None
+
+    def context(self, name: str, place: int) -> Callable[..., Any] | None:
+        """What makes the manager of a `with`; None where Python has none for it."""
+        kind, (names, *args) = self.at(name, place).args
+        if kind not in CONTEXTS:
+            return None
+        given = [n for n in str(names).split(",") if n]
+        cut = len(args) - len(given)
+
+        def make(*values: Any) -> Any:
+            left = iter(values)
+            found = [next(left) if isinstance(a, Value) else a for a in args]
+            return CONTEXTS[kind](*found[:cut], **dict(zip(given, found[cut:], strict=True)))
+
+        return make
+
+    def attribute(self, cls: str, name: str) -> bool:
+        """Objects of Python have this attribute, and nothing that the machine would copy."""
+        record = self.unit.classes[cls]
+        if name.startswith(("__", "_script")) or not self.trusted:
+            return False
+        t = record.attributes.get(name)
+        if t is None:
+            return name in record.places
+        return self.constant(t)
+
+    # -- types ------------------------------------------------------------------------------------
+
+    def shared(self, t: Type) -> bool:
+        """Values of it can go from one side to the other."""
+        if "." in t.base:
+            record = self.unit.classes.get(t.base)
+            return record is not None and record.kind != "class"
+        if t.is_list:
+            return t.base != "List" or self.shared(t.element)
+        return (t.base in _DATA or t.base in ("Tuple", "Dict", "Union")) and all(
+            map(self.shared, t.items)
+        )
+
+    def constant(self, t: Type) -> bool:
+        """Values of it cannot change."""
+        if "." in t.base:
+            record = self.unit.classes.get(t.base)
+            return record is not None and record.kind in ("module", "library", "enum")
+        return (t.base in _CONSTANT or t.base == "Tuple") and all(map(self.constant, t.items))
+
+    # -- nodes alone ------------------------------------------------------------------------------
+
+    def _alone(self, f: Function, node: Node) -> Callable[..., Any]:
+        values = [a for a in node.args if isinstance(a, Value)]
+        inputs = tuple(Value(i, v.type) for i, v in enumerate(values))
+        left = iter(inputs)
+        args = tuple(next(left) if isinstance(a, Value) else a for a in node.args)
+        outs = tuple(Value(len(inputs) + i, v.type) for i, v in enumerate(node.outs))
+        nodes = [Node(node.target, args, outs, node.where, node.grad)]
+        given = outs
+        if len(outs) > 1:
+            made = Value(len(inputs) + len(outs), Type("Tuple"))
+            nodes.append(Node("core.tuple", outs, (made,), node.where))
+            given = (made,)
+        nodes.append(Node("return", given, (), node.where))
+        params = [Param(f"v{v.id}", v.type) for v in inputs if isinstance(v.type, Type)]
+        line = node.where.line if node.where else f.line
+        alone = Function(inputs, nodes, (), f.name, params, Type("Any"), f.file, line)
+        return self.emitter.compiled(Body(self.emitter, alone).tree(), f.file, f.name)
+
+
+def _changeable(t: Type) -> bool:
+    return t.is_list or t.base in ("Dict", "Any") or any(map(_changeable, t.items))
