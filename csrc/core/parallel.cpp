@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "core/thread_budget.h"
 
 namespace flambeau {
 namespace {
@@ -41,6 +42,23 @@ std::atomic<int> threads{0};
 
 }  // namespace
 
+constinit std::atomic<int> competing_threads{1};
+
+namespace {
+std::atomic<int> interop_threads{0};
+}
+
+int num_interop_threads_set() noexcept {
+  return interop_threads.load(std::memory_order_relaxed);
+}
+int num_interop_threads() noexcept {
+  int n = num_interop_threads_set();
+  return n ? n : available_cpus();
+}
+void set_num_interop_threads(int n) noexcept {
+  interop_threads = n;
+}
+
 int available_cpus() noexcept {
   cpu_set_t set;
   int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -51,7 +69,8 @@ int available_cpus() noexcept {
 int num_threads() noexcept {
   int n = threads.load(std::memory_order_relaxed);
   if (!n) threads = n = initial_threads();
-  return n;
+  int competing = competing_threads.load(std::memory_order_relaxed);
+  return competing > 1 ? std::max(1, n / competing) : n;
 }
 
 void set_num_threads(int n) {

@@ -6,6 +6,7 @@
 #include "core/allocator.h"
 #include "core/caching.h"
 #include "core/parallel.h"
+#include "core/thread_budget.h"
 #include "core/promotion.h"
 #include "dispatch/autocast.h"
 #include "kernels/isa.h"
@@ -102,12 +103,14 @@ PyObject* get_num_threads(PyObject*, PyObject*) {
 PyObject* py_set_num_threads(PyObject*, PyObject* o) {
   return guarded([&] { return set_num_threads(positive(o, "set_num_threads")), none(); });
 }
-int interop_threads = 0;
 PyObject* get_num_interop_threads(PyObject*, PyObject*) {
-  return PyLong_FromLong(interop_threads ? interop_threads : available_cpus());
+  return PyLong_FromLong(num_interop_threads());
 }
 PyObject* set_num_interop_threads(PyObject*, PyObject* o) {
-  return guarded([&] { return interop_threads = positive(o, "set_num_interop_threads"), none(); });
+  return guarded([&] {
+    flambeau::set_num_interop_threads(static_cast<int>(positive(o, "set_num_interop_threads")));
+    return none();
+  });
 }
 PyObject* py_memory_stats(PyObject*, PyObject*) {
   MemoryStats s = memory_stats();

@@ -12,6 +12,7 @@
 #include "python/argparse.h"
 #include "python/module.h"
 #include "python/trace_hook.h"
+#include "script/future.h"
 #include "script/lower.h"
 #include "script/text.h"
 
@@ -31,10 +32,23 @@ struct Stand {
 // What a program leaves to Python.
 class PythonHost final : public script::Host {
  public:
+  explicit PythonHost(PyObject* classes) : classes_(PyRef::borrow(classes)) {}
+  ~PythonHost() override {  // by whichever thread is the last to run the program
+    if (!Py_IsInitialized()) {  // their objects are gone
+      stands.swap(*new std::vector<Stand>);
+      classes_.release();
+      return;
+    }
+    GilHeld gil;
+    stands.clear();
+    classes_ = PyRef();
+  }
   std::vector<Stand> stands;
 
   void call(uint32_t number, const Value* const* args, size_t n, Value* results) override {
     GilHeld gil;
+    Given own(classes_.get());  // of a thread that Python has not called
+    GivenScope scope(GivenScope::of_thread() ? GivenScope::of_thread() : &own);
     const Stand& s = stands[number];
     PyRef made = called(s, args, n);
     if (s.results.size() == 1) return take(s.results[0], made.get(), results);
@@ -59,6 +73,8 @@ class PythonHost final : public script::Host {
   }
 
  private:
+  PyRef classes_;
+
   static PyRef called(const Stand& s, const Value* const* args, size_t n) {
     std::vector<PyRef> given;
     std::vector<PyObject*> places;
@@ -76,7 +92,7 @@ class PythonHost final : public script::Host {
 };
 
 struct ProgramObject {
-  PyObject_HEAD std::unique_ptr<script::Program>* program;
+  PyObject_HEAD std::shared_ptr<script::Program>* program;
   PyObject* classes;      // by name, for named tuples
   PyObject* error_class;  // gives the class of an exception
 };
@@ -84,15 +100,18 @@ struct ProgramObject {
 // Asks the front end for what the machine does not have.
 class Asker final : public script::HostMaker {
  public:
-  Asker(PyObject* maker, PyObject* classes, PythonHost& host)
-      : maker_(maker), classes_(classes), host_(host) {}
+  Asker(PyObject* maker, PyObject* classes, bool trusted, PythonHost& host)
+      : maker_(maker), classes_(classes), trusted_(trusted), host_(host) {}
 
   std::optional<uint32_t> node(const script::Function& f, size_t place,
                                const script::Node& n) override {
     PyRef found = asked("node", f, place);
     if (found.get() == Py_None) return std::nullopt;
     std::vector<Conversion> results;
-    for (uint32_t v : n.outs) results.emplace_back(f.values[v].type, classes_);
+    for (uint32_t v : n.outs) {
+      const script::Type& t = f.values[v].type;
+      results.emplace_back(n.target == "core.fork" && !t.items.empty() ? t.items[0] : t, classes_);
+    }
     host_.stands.push_back({std::move(found), std::move(results)});
     return static_cast<uint32_t>(host_.stands.size() - 1);
   }
@@ -103,11 +122,13 @@ class Asker final : public script::HostMaker {
     host_.stands.push_back({std::move(found), {}});
     return static_cast<uint32_t>(host_.stands.size() - 1);
   }
-  bool attribute(const script::Class& c, const script::AttrRef& a) override {
-    if (c.kind != "module") return false;
-    PyRef found = checked(
-        PyObject_CallMethod(maker_, "attribute", "ss", c.name.c_str(), a.name.c_str()));
-    return PyObject_IsTrue(found.get()) == 1;
+  bool attribute(script::AttrRef& a) override {
+    if (a.owner->kind != "module") return false;
+    PyRef found = checked(PyObject_CallMethod(maker_, "attribute", "ss", a.owner->name.c_str(),
+                                              a.name.c_str()));
+    if (PyObject_IsTrue(found.get()) != 1) return false;
+    prepare_attribute(a, classes_, trusted_);
+    return true;
   }
 
  private:
@@ -116,24 +137,27 @@ class Asker final : public script::HostMaker {
                                        static_cast<Py_ssize_t>(place)));
   }
   PyObject *maker_, *classes_;
+  bool trusted_;
   PythonHost& host_;
 };
 
 // _Script(text, maker, classes, error_class, trusted)
 PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *text, *maker, *classes, *error_class;
-  if (!PyArg_ParseTuple(args, "UOO!O", &text, &maker, &PyDict_Type, &classes, &error_class))
+  int trusted;
+  if (!PyArg_ParseTuple(args, "UOO!Op", &text, &maker, &PyDict_Type, &classes, &error_class,
+                        &trusted))
     return nullptr;
   return guarded([&]() -> PyObject* {
     script::Unit unit = script::read(to_str(text));
     script::check(unit);
-    auto host = std::make_unique<PythonHost>();
-    Asker asker(maker, classes, *host);
-    std::unique_ptr<script::Program> program = script::lower(std::move(unit), &asker);
+    auto host = std::make_unique<PythonHost>(classes);
+    Asker asker(maker, classes, trusted, *host);
+    std::shared_ptr<script::Program> program = script::lower(std::move(unit), &asker);
     program->host = std::move(host);
     PyRef self = checked(type->tp_alloc(type, 0));
     auto* p = reinterpret_cast<ProgramObject*>(self.get());
-    p->program = new std::unique_ptr<script::Program>(std::move(program));
+    p->program = new std::shared_ptr<script::Program>(std::move(program));
     p->classes = Py_NewRef(classes);
     p->error_class = Py_NewRef(error_class);
     return self.release();
@@ -443,6 +467,17 @@ PyTypeObject* make_type(PyObject* module, const char* name, PyType_Spec& spec) {
 
 }  // namespace
 
+namespace {
+PyObject* end_tasks(PyObject*, PyObject*) {
+  {
+    GilFree free;  // they may want it
+    script::end_tasks();
+  }
+  Py_RETURN_NONE;
+}
+PyMethodDef end_method = {"_end_tasks", end_tasks, METH_NOARGS, nullptr};
+}  // namespace
+
 PyMethodDef script_functions[] = {
     {"_script_text", script_text, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
 
@@ -481,6 +516,12 @@ bool init_script(PyObject* module) {
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
                            face_slots};
   if (!make_type(module, "_ScriptFace", face_spec)) return false;
+  // Before Python ends, which threads that want its lock would not outlive.
+  PyRef atexit = PyRef::steal(import_module("atexit"));
+  PyRef end = PyRef::steal(PyCFunction_New(&end_method, nullptr));
+  if (!atexit || !end) return false;
+  PyRef registered = PyRef::steal(PyObject_CallMethod(atexit.get(), "register", "O", end.get()));
+  if (!registered) return false;
   ProgramType = make_type(module, "_Script", program_spec);
   CallType = make_type(module, "_ScriptCall", call_spec);
   return ProgramType && CallType;

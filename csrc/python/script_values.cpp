@@ -13,6 +13,23 @@ namespace {
 using Kind = Conversion::Kind;
 thread_local Given* current = nullptr;
 
+// What objects of Python need to know of an attribute.
+struct Prepared {
+  Conversion conversion;
+  PyRef name, place;  // no place: an attribute of the object itself
+  bool trusted;
+
+  // The object's class has the attribute: what made the object says which class it is of.
+  void check(PyObject* o, const script::AttrRef& a) const {
+    PyRef record = PyRef::steal(PyObject_GetAttrString(o, "_script_record"));
+    PyRef found = record ? PyRef::steal(PyObject_GetAttrString(record.get(), "name")) : PyRef();
+    if (!found) PyErr_Clear();
+    FB_CHECK_TYPE(found && PyUnicode_Check(found.get()) &&
+                      PyUnicode_CompareWithASCIIString(found.get(), a.owner->name.c_str()) == 0,
+                  "a ", Py_TYPE(o)->tp_name, " has no attribute '", a.name, "' for scripts");
+  }
+};
+
 // An object that Python has.
 class PythonObject final : public script::Instance {
  public:
@@ -26,20 +43,27 @@ class PythonObject final : public script::Instance {
 
   Value get(const script::AttrRef& a) const override {
     GilHeld gil;
-    PyRef found = attribute(a);
+    const Prepared& p = prepared(a);
+    PyRef found;
+    if (p.place) {
+      PyRef table = checked(PyObject_GetAttr(o_, p.place.get()));
+      found = checked(PyObject_GetItem(table.get(), p.name.get()));
+    } else {
+      found = checked(PyObject_GetAttr(o_, p.name.get()));
+    }
     Value out;
-    Conversion c(a.type, nullptr);
-    if (!from_python(c, found.get(), &out, nullptr))
-      fail(ErrorKind::Type, "attribute ", a.name, ": a script expected a value of type ", c.shown,
-           ", got a ", Py_TYPE(found.get())->tp_name);
+    if (!from_python(p.conversion, found.get(), &out, nullptr))
+      fail(ErrorKind::Type, "attribute ", a.name, ": a script expected a value of type ",
+           p.conversion.shown, ", got a ", Py_TYPE(found.get())->tp_name);
     return out;
   }
   void set(const script::AttrRef& a, const Value& x) override {
     GilHeld gil;
+    const Prepared& p = prepared(a);
     PyRef value = checked(to_python(x));
-    if (a.place.empty()) return checked_int(PyObject_SetAttrString(o_, a.name.c_str(), value.get()));
-    PyRef table = checked(PyObject_GetAttrString(o_, a.place.c_str()));
-    checked_int(PyMapping_SetItemString(table.get(), a.name.c_str(), value.get()));
+    if (!p.place) return checked_int(PyObject_SetAttr(o_, p.name.get(), value.get()));
+    PyRef table = checked(PyObject_GetAttr(o_, p.place.get()));
+    checked_int(PyObject_SetItem(table.get(), p.name.get(), value.get()));
   }
   bool same(const Instance& other) const override {
     auto* o = dynamic_cast<const PythonObject*>(&other);
@@ -68,10 +92,11 @@ class PythonObject final : public script::Instance {
   }
 
  private:
-  PyRef attribute(const script::AttrRef& a) const {
-    if (a.place.empty()) return checked(PyObject_GetAttrString(o_, a.name.c_str()));
-    PyRef table = checked(PyObject_GetAttrString(o_, a.place.c_str()));
-    return checked(PyMapping_GetItemString(table.get(), a.name.c_str()));
+  const Prepared& prepared(const script::AttrRef& a) const {
+    FB_CHECK_TYPE(a.data, "an object of Python has no attribute ", a.name, " for ", a.owner->name);
+    const auto& p = *static_cast<const Prepared*>(a.data.get());
+    if (!p.trusted) p.check(o_, a);
+    return p;
   }
   PyObject* o_;
 };
@@ -367,6 +392,17 @@ PyObject* to_python(Value v) {
   }
 }
 
+void prepare_attribute(script::AttrRef& a, PyObject* classes, bool trusted) {
+  auto text = [](const std::string& s) { return checked(PyUnicode_InternFromString(s.c_str())); };
+  auto made = new Prepared{Conversion(a.type, classes), text(a.name),
+                           a.place.empty() ? PyRef() : text(a.place), trusted};
+  a.data = std::shared_ptr<void>(made, [](void* p) {
+    if (!Py_IsInitialized()) return;
+    GilHeld gil;
+    delete static_cast<Prepared*>(p);
+  });
+}
+
 Value python_object(PyObject* o) {
   return script::make_box<PythonObject>(o);
 }
@@ -405,6 +441,9 @@ void Given::write_back() const {
 }
 
 GivenScope::GivenScope(Given* g) : outer_(std::exchange(current, g)) {}
+Given* GivenScope::of_thread() noexcept {
+  return current;
+}
 GivenScope::~GivenScope() {
   current = outer_;
 }

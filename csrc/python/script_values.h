@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "python/pybase.h"
+#include "script/code.h"
 #include "script/core_ops.h"
 #include "script/run.h"
 #include "script/values.h"
@@ -72,6 +73,7 @@ class GivenScope {
   explicit GivenScope(Given* g);
   ~GivenScope();
   GivenScope(const GivenScope&) = delete;
+  static Given* of_thread() noexcept;
 
  private:
   Given* outer_;
@@ -82,6 +84,10 @@ bool from_python(const Conversion& c, PyObject* o, Value* out, Given* given);
 // The same for what is quick to look at: tensors, numbers, text; others are false.
 bool plain_from_python(const Conversion& c, PyObject* o, Value* out);
 PyObject* to_python(Value v);  // a new reference, or null with an error
+
+// Readies an attribute of Python's objects. Where the program is not trusted, an object is asked
+// whether it is of the class that has it.
+void prepare_attribute(script::AttrRef& a, PyObject* classes, bool trusted);
 
 // An object of Python's as a value, and back (borrowed).
 Value python_object(PyObject* o);

@@ -36,8 +36,9 @@ enum class Op : uint8_t {
   Tuple,   // one result of many that an entry gives
   GetAttr,
   SetAttr,
-  Fork,
+  Fork,  // of a function of the unit; a: of the host's `number`
   Wait,
+  Done,
   Enter,   // a: the Context; `number` of the host, or `code` of an __exit__
   Leave,
   // Control: a, b, c are registers, `target` is an instruction
@@ -45,6 +46,7 @@ enum class Op : uint8_t {
   Raise,   // a: message; `text`
   Jump,
   Unless,  // a is false
+  When,    // a is true
   Range,   // a: state of three registers; of start, stop and step in operands
   Turn,    // of a range: a: item, b: state; falls through at its end
   Begin,   // an iteration: a: index, set to what comes first
@@ -56,6 +58,7 @@ enum class Op : uint8_t {
   Truth,   // a = bool(b)
   Not,
   IsNone,
+  Append,  // to a list of whole numbers
   // Whole numbers and floats: a = b op c
   AddInt,
   SubInt,
@@ -93,6 +96,7 @@ struct AttrRef {
   std::string name, place;
   Type type;
   uint32_t slot;  // among the attributes of the class
+  std::shared_ptr<void> data;  // of the owner of the program
 };
 
 using Register = uint16_t;
@@ -133,8 +137,8 @@ struct Code {
   bool works = false;  // it calls something, or loops: worth giving a lock up for
 };
 
-// Functions of a unit that can run, by their place in it.
-struct Program {
+// Functions of a unit that can run, by their place in it. Tasks that nobody waits for keep it.
+struct Program : std::enable_shared_from_this<Program> {
   Unit unit;
   std::vector<std::unique_ptr<Code>> codes;  // null: the machine cannot run it
   std::vector<std::string> reasons;          // why not

@@ -471,6 +471,16 @@ void core_append(Args a, size_t, Value* out) {
   append(*a[0], *a[1]);
   out->clear();
 }
+void core_append_at(Args a, size_t, Value*) {
+  const Value* list = expect_box<Dict>(*a[0]).find(*a[1]);
+  if (!list) throw MissingKey(*a[1]);
+  auto* xs = list->shared_if<Ints>();
+  const auto* x = a[2]->get_if<int64_t>();
+  if (xs && x)
+    xs->push_back(*x);
+  else
+    append(Value(*list), *a[2]);
+}
 void core_characters(Args a, size_t, Value* out) {
   const auto& s = a[0]->get<std::string>();
   Values made;

@@ -115,8 +115,10 @@ class Lowerer : Assembler {
     for (const Arg& a : n.args)
       if (a.is_value()) given.push_back(a);
     std::vector<Register> args = arguments(given, depth, at);
-    Instruction& i = call(Op::Host, results(n), args);
+    bool forks = n.target == "core.fork";
+    Instruction& i = call(forks ? Op::Fork : Op::Host, results(n), args);
     i.number = *number;
+    i.a = forks;
     code_.works = true;
   }
 
@@ -191,7 +193,7 @@ class Lowerer : Assembler {
   }
   const Callee* keep(const Callee& c) {
     for (auto& k : program_.callees)
-      if (k->call == c.call) return k.get();
+      if (k->op == c.op && k->call == c.call) return k.get();
     program_.callees.push_back(std::make_unique<Callee>(c));
     return program_.callees.back().get();
   }
@@ -205,6 +207,23 @@ class Lowerer : Assembler {
     i.code = program_.codes[callee].get();
     if (unused) emit(Op::Drop).a = made[0];
     code_.works = true;
+  }
+
+  // What a task runs; what the host runs goes the way of its nodes.
+  bool fork_node(const Node& n, int depth, size_t at) {
+    if (n.outs.size() != 1 || !f_.values[n.outs[0]].type.is("Future")) throw Unsupported{n.target};
+    std::string_view what = n.args[0].text;
+    std::vector<Arg> given(n.args.begin() + 1, n.args.end());
+    code_.works = true;
+    if (!what.starts_with("fn.")) return false;
+    auto found = index_.find(what.substr(3));
+    if (found == index_.end() ||
+        program_.unit.functions[found->second].body.inputs.size() != given.size())
+      throw Unsupported{"fork of " + n.args[0].text};
+    calls_.push_back(found->second);
+    call(Op::Fork, results(n), arguments(given, depth, at)).code =
+        program_.codes[found->second].get();
+    return true;
   }
 
   Type type_of(const Arg& a) const {
@@ -260,7 +279,13 @@ class Lowerer : Assembler {
     std::string_view name = std::string_view(n.target).substr(5);
     if (n.outs.size() == 1 && n.args.size() == 2 && arithmetic(b, n, name, at)) return true;
     if (n.outs.size() == 1 && n.args.size() == 1) {
-      if (name == "not") return jump(Op::Not, place(n.outs[0]), read(n.args[0])), true;
+      if (name == "not") {
+        if (is_next_test(b, n, at))
+          test_ = {n.outs[0], Op::Not, read(n.args[0]), 0};
+        else
+          jump(Op::Not, place(n.outs[0]), read(n.args[0]));
+        return true;
+      }
       if (name == "is_none") return jump(Op::IsNone, place(n.outs[0]), read(n.args[0])), true;
     }
     if (name == "entered") {
@@ -289,7 +314,33 @@ class Lowerer : Assembler {
     }
     if (name == "new") return make_object(n);
     if (name == "make_tuple") return make_named(n, depth, at);
-    if (name == "fork" || name == "wait") throw Unsupported{n.target};
+    if (name == "fork") return fork_node(n, depth, at);
+    if ((name == "wait" || name == "future_done") && n.args.size() == 1 && n.outs.size() < 2 &&
+        type_of(n.args[0]).is("Future")) {
+      std::vector<Register> made = results(n);
+      if (made.empty()) made.push_back(fresh());
+      call(name == "wait" ? Op::Wait : Op::Done, made, arguments(n.args, depth, at));
+      code_.works = true;
+      return true;
+    }
+    if (name == "lookup" && n.args.size() == 2 && n.outs.size() == 1 && letters(n)[0] == 'd' &&
+        at + 1 < b.nodes.size() && b.nodes[at + 1].target == "core.append" &&
+        b.nodes[at + 1].args.size() == 2 && b.nodes[at + 1].args[0].is_value() &&
+        b.nodes[at + 1].args[0].index == n.outs[0] && facts_[n.outs[0]].uses == 1) {
+      found_ = arguments(n.args, depth, at);  // d[k].append(x) in one
+      return true;
+    }
+    if (name == "append" && !found_.empty() && n.outs.empty() && letters(n)[0] == 'l') {
+      std::vector<Register> args = std::exchange(found_, {});
+      args.push_back(arguments({n.args[1]}, depth, at)[0]);
+      Register nothing = fresh();
+      call(Op::Core, {nothing}, args).core = core_append_at;
+      return true;
+    }
+    if (name == "append" && letters(n) == "li" && n.outs.empty()) {
+      call(Op::Append, {}, arguments(n.args, depth, at));
+      return true;
+    }
     return language(n, n.target, depth, at);
   }
 
@@ -318,9 +369,7 @@ class Lowerer : Assembler {
       Register p = read(n.args[0]), q = read(n.args[1]);
       if (row.swapped) std::swap(p, q);
       // A test that only the next node asks for is a part of its jump.
-      if (ints && op >= Op::EqInt && op <= Op::LeInt && at + 1 < b.nodes.size() &&
-          b.nodes[at + 1].target == "if" && facts_[n.outs[0]].uses == 1 &&
-          b.nodes[at + 1].args[0].is_value() && b.nodes[at + 1].args[0].index == n.outs[0]) {
+      if (ints && op >= Op::EqInt && op <= Op::LeInt && is_next_test(b, n, at)) {
         test_ = {n.outs[0], op, p, q};
         return true;
       }
@@ -331,6 +380,12 @@ class Lowerer : Assembler {
       return true;
     }
     return false;
+  }
+
+  bool is_next_test(const Block& b, const Node& n, size_t at) const {
+    return at + 1 < b.nodes.size() && b.nodes[at + 1].target == "if" &&
+           facts_[n.outs[0]].uses == 1 && b.nodes[at + 1].args[0].is_value() &&
+           b.nodes[at + 1].args[0].index == n.outs[0];
   }
 
   const Class* class_of(const Arg& a) const {
@@ -357,7 +412,7 @@ class Lowerer : Assembler {
     ref->place = child ? "_modules" : a->place;
     ref->type = child ? f_.values[n.outs[0]].type : a->type;
     ref->slot = child ? 0 : static_cast<uint32_t>(a - c->attributes.data());
-    if (c->kind != "class" && !(maker_ && maker_->attribute(*c, *ref)))
+    if (c->kind != "class" && !(maker_ && maker_->attribute(*ref)))
       throw Unsupported{"attribute " + name + " of " + c->name};
     program_.attributes.push_back(std::move(ref));
     std::vector<Arg> given{n.args[0]};
@@ -400,6 +455,11 @@ class Lowerer : Assembler {
   // The jumps to take where the test does not hold.
   size_t unless(const Arg& test) {
     if (test.is_value() && test_ && test_->value == test.index) {
+      if (test_->op == Op::Not) {
+        size_t at = jump(Op::When, test_->a);
+        test_.reset();
+        return at;
+      }
       Op op = static_cast<Op>(static_cast<int>(Op::UnlessEqInt) + static_cast<int>(test_->op) -
                               static_cast<int>(Op::EqInt));
       size_t at = jump(op, test_->a, test_->b);
@@ -706,14 +766,15 @@ class Lowerer : Assembler {
   std::vector<Loop> loops_;
   std::vector<Context> open_;
   std::optional<Test> test_;
+  std::vector<Register> found_;  // the dict and the key of a look-up that the next node is part of
   size_t place_ = 0;
   int32_t entered_ = -1;
 };
 
 }  // namespace
 
-std::unique_ptr<Program> lower(Unit unit, HostMaker* maker) {
-  auto program = std::make_unique<Program>();
+std::shared_ptr<Program> lower(Unit unit, HostMaker* maker) {
+  auto program = std::make_shared<Program>();
   Program& p = *program;
   p.unit = std::move(unit);
   size_t n = p.unit.functions.size();

@@ -18,11 +18,12 @@ class HostMaker {
   virtual std::optional<uint32_t> node(const Function& f, size_t place, const Node& n) = 0;
   // The same for a `with`.
   virtual std::optional<uint32_t> context(const Function& f, size_t place, const Node& n) = 0;
-  // Objects of the owner's have this attribute, and what it holds is the same for both.
-  virtual bool attribute(const Class& c, const AttrRef& a) = 0;
+  // Objects of the owner's have this attribute, and what it holds is the same for both. May leave
+  // something with it for them.
+  virtual bool attribute(AttrRef& a) = 0;
 };
 
 // The unit has been checked. The host is put into the program by its owner.
-std::unique_ptr<Program> lower(Unit unit, HostMaker* maker);
+std::shared_ptr<Program> lower(Unit unit, HostMaker* maker);
 
 }  // namespace flambeau::script

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/pylist.h"
 #include "script/core_ops.h"
+#include "script/future.h"
 
 namespace flambeau::script {
 
@@ -32,6 +33,7 @@ class Stack {
   }
   int depth = 0;
   uint32_t turns = 0;  // until the next poll
+  bool wake = false;   // a task is queued that no thread knows of yet
   std::vector<Passed> passed;
 
  private:
@@ -129,7 +131,13 @@ void leave(Stack& stack, std::vector<Entered>& open, Host* host) {
 
 [[gnu::noinline, gnu::cold]] void ask(Stack& stack) {
   stack.turns = 0;
+  FB_CHECK(!stop_runs.load(std::memory_order_relaxed), "the program ends");
   if (poll) poll();
+}
+
+[[gnu::noinline, gnu::cold]] void wake_now(Stack& stack) {
+  stack.wake = false;
+  wake();
 }
 
 Instance& holder(const Value& v, const AttrRef& a) {
@@ -215,6 +223,8 @@ void execute(Stack& stack, const Code& code, Value* registers, Value* result) {
       const Instruction& i = *k;
       switch (i.op) {
         case Op::Entry:
+          if (stack.wake) [[unlikely]]
+            wake_now(stack);
           gather(i);
           if (i.results == 1) [[likely]]
             i.callee->call(*i.callee->op, args, &registers[operands[i.operands]]);
@@ -233,6 +243,8 @@ void execute(Stack& stack, const Code& code, Value* registers, Value* result) {
           ++k;
           break;
         case Op::Host:
+          if (stack.wake) [[unlikely]]
+            wake_now(stack);
           gather(i);
           with_results(i, [&](Value* made) {
             host->call(static_cast<uint32_t>(i.number), args, i.count, made);
@@ -241,6 +253,8 @@ void execute(Stack& stack, const Code& code, Value* registers, Value* result) {
           ++k;
           break;
         case Op::Call: {
+          if (stack.wake) [[unlikely]]
+            wake_now(stack);
           const Register* from = operands + i.operands + 1;
           Frame frame(stack, *i.code);
           for (size_t j = 0; j < i.count; ++j) {
@@ -260,6 +274,33 @@ void execute(Stack& stack, const Code& code, Value* registers, Value* result) {
           for (size_t j = 0; j < i.count; ++j) items.push_back(operand(from[j]));
           if (i.drops) drop(i);
           registers[operands[i.operands]] = make_box<Tuple>(std::move(items));
+          ++k;
+          break;
+        }
+        case Op::Fork: {
+          if (stack.wake) [[unlikely]]
+            wake_now(stack);
+          const Register* from = operands + i.operands + 1;
+          Values given;
+          given.reserve(i.count);
+          for (size_t j = 0; j < i.count; ++j) given.push_back(operand(from[j]));
+          auto task = Ref<Future>::adopt(
+              new Future(code.program->shared_from_this(), i.a ? nullptr : i.code,
+                         i.a ? static_cast<uint32_t>(i.number) : 0, std::move(given)));
+          if (i.drops) drop(i);
+          stack.wake = fork(task);
+          registers[operands[i.operands]] = Value(Ref<ValueObject>(std::move(task)));
+          ++k;
+          break;
+        }
+        case Op::Wait:
+        case Op::Done: {
+          const Register* o = operands + i.operands;
+          auto* task = box_of<Future>(operand(o[1]));
+          if (!task) wrong_value("a Future", operand(o[1]));
+          Value x = i.op == Op::Wait ? task->wait() : Value(task->done());
+          if (i.drops) drop(i);
+          registers[o[0]] = std::move(x);
           ++k;
           break;
         }
@@ -306,6 +347,25 @@ void execute(Stack& stack, const Code& code, Value* registers, Value* result) {
           const Value& test = at(i.a);
           bool on = test.is<bool>() ? *test.get_if<bool>() : truth(test);
           k = on ? k + 1 : first + i.target;
+          break;
+        }
+        case Op::When: {
+          const Value& test = at(i.a);
+          bool on = test.is<bool>() ? *test.get_if<bool>() : truth(test);
+          k = on ? first + i.target : k + 1;
+          break;
+        }
+        case Op::Append: {
+          const Register* o = operands + i.operands;
+          const Value &list = operand(o[0]), &x = operand(o[1]);
+          auto* xs = list.shared_if<Ints>();
+          const auto* item = x.get_if<int64_t>();
+          if (xs && item) [[likely]]
+            xs->push_back(*item);
+          else
+            list_insert(list, list_size(list), x);
+          if (i.drops) drop(i);
+          ++k;
           break;
         }
         case Op::Range:
@@ -479,6 +539,7 @@ void execute(Stack& stack, const Code& code, Value* registers, Value* result) {
 }  // namespace
 
 void (*poll)() = nullptr;
+std::atomic<bool> stop_runs = false;
 
 Invocation::Invocation(const Code& code)
     : code_(code), registers_(open_frame(thread_stack, code)) {}
@@ -492,11 +553,17 @@ Value Invocation::run() {
   if (stack.depth == 1) stack.passed.clear();
   Value result;
   execute(stack, code_, registers_, &result);
+  if (stack.wake && stack.depth == 1) wake_now(stack);
   return result;
 }
 
 std::vector<Passed> take_passed() {
   return std::exchange(thread_stack.passed, {});
+}
+
+void passed_through(const std::vector<Passed>& before) {
+  auto& passed = thread_stack.passed;
+  passed.insert(passed.end(), before.begin(), before.end());
 }
 
 Value Object::get(const AttrRef& a) const {

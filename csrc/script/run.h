@@ -2,6 +2,8 @@
 // operations, so that autograd, vmap and autocast see what they see of any call.
 #pragma once
 
+#include <atomic>
+
 #include "script/code.h"
 #include "script/errors.h"
 #include "script/values.h"
@@ -39,18 +41,22 @@ class Invocation {
 // can be interrupted sets it; null until then.
 extern void (*poll)();
 
+extern std::atomic<bool> stop_runs;  // every run ends with an error before long
+
 // Where the last error of this thread passed through, innermost first; empty once it is taken.
 struct Passed {
   const Function* function;
   int64_t line;
 };
 std::vector<Passed> take_passed();
+void passed_through(const std::vector<Passed>& before);  // an error that comes from another thread
 
 // Functions of the language that code refers to.
 void core_new_object(const Value* const* args, size_t n, Value* results);
 void core_named_tuple(const Value* const* args, size_t n, Value* results);
 void core_unpack(const Value* const* args, size_t n, Value* results);
 void core_empty_list(const Value* const* args, size_t n, Value* results);
+void core_append_at(const Value* const* args, size_t n, Value* results);
 void core_append(const Value* const* args, size_t n, Value* results);
 void core_characters(const Value* const* args, size_t n, Value* results);
 

@@ -89,6 +89,11 @@ class Line {
     }
     return std::string(text_.substr(start, at_ - start));
   }
+  // What a node calls: a word with dots, `space::name` where it was added.
+  std::string target() {
+    std::string out = word(true, "what is called");
+    return take("::") ? out + "::" + word(true, "the name of an operation") : out;
+  }
   int64_t whole(const char* what) {
     int64_t x = 0;
     auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), x);
@@ -438,7 +443,7 @@ class Reader {
       l.expect(" = ");
       n.grad = !l.take("no_grad ");
     }
-    n.target = l.word(true, "what is called");
+    n.target = l.target();
     l.expect("(");
     n.args = arguments(l, ')');
     l.expect(")");

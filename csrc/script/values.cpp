@@ -126,7 +126,8 @@ struct Deeper {
 
 const char* kind_name(const Value& v) {
   if (auto* b = static_cast<Box*>(v.object())) {
-    static constexpr const char* names[] = {"list", "tuple", "dict", "slice", "ellipsis", "object"};
+    static constexpr const char* names[] = {"list",     "tuple",  "dict",  "slice",
+                                            "ellipsis", "object", "Future"};
     return names[static_cast<size_t>(b->kind)];
   }
   static constexpr const char* names[] = {
@@ -158,6 +159,16 @@ template Instance& expect_box<Instance>(const Value&);
 size_t Dict::slot_of(const Value& key, size_t hash) const {
   size_t mask = slots_.size() - 1;
   size_t i = (hash * 0x9E3779B97F4A7C15u >> 20) & mask;
+  if (const auto* x = key.get_if<int64_t>()) {  // the most frequent by far, with strings
+    for (;; i = (i + 1) & mask) {
+      uint32_t at = slots_[i];
+      if (at == kFree) return i;
+      const Pair& p = pairs_[at];
+      if (p.hash != hash || !p.live) continue;
+      const auto* y = p.key.get_if<int64_t>();
+      if (y ? *x == *y : equal(p.key, key)) return i;
+    }
+  }
   for (;; i = (i + 1) & mask) {
     uint32_t at = slots_[i];
     if (at == kFree) return i;
@@ -380,6 +391,7 @@ bool less(const Value& a, const Value& b) {
 }
 
 size_t hash_of(const Value& v) {
+  if (const auto* x = v.get_if<int64_t>()) return static_cast<size_t>(*x);
   auto of_real = [](double x) {
     // Equal numbers hash alike, whatever they are.
     if (x == std::trunc(x) && std::abs(x) < 9e18)

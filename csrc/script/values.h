@@ -13,7 +13,7 @@ namespace flambeau::script {
 
 class Box : public ValueObject {
  public:
-  enum class Kind : uint8_t { List, Tuple, Dict, Slice, Ellipsis, Instance };
+  enum class Kind : uint8_t { List, Tuple, Dict, Slice, Ellipsis, Instance, Future };
   explicit Box(Kind k) noexcept : kind(k) {}
   const Kind kind;
 };

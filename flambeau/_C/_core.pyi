@@ -693,7 +693,8 @@ def _script_text(text: str, /) -> str: ...
 
 class _Script:
     def __new__(
-        cls, text: str, maker: Any, classes: dict[str, type], error_class: Callable[[str], type], /
+        cls, text: str, maker: Any, classes: dict[str, type], error_class: Callable[[str], type],
+        trusted: _bool, /,
     ) -> Self: ...
     def reason(self, name: str, /) -> str | None: ...
 

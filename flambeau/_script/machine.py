@@ -39,14 +39,14 @@ class Machine:
     def __init__(
         self, unit: Unit, emitter: Emitter, python: Mapping[str, type], trusted: bool
     ) -> None:
-        self.unit, self.emitter, self.trusted = unit, emitter, trusted
+        self.unit, self.emitter = unit, emitter
         self.changes = any(n.target in CHANGES for f in unit.functions.values() for n in f.walk())
         self._nodes: dict[str, list[Node]] = {}
 
         def error_class(name: str) -> type[BaseException]:
             return runtime.error_class(name, emitter.errors)
 
-        self.program = _C._Script(text.write(unit), self, dict(python), error_class)
+        self.program = _C._Script(text.write(unit), self, dict(python), error_class, trusted)
 
     def reason(self, name: str) -> str | None:
         """Why a function runs as Python; None where the machine runs it."""
@@ -67,6 +67,12 @@ class Machine:
     def node(self, name: str, place: int) -> Callable[..., Any] | None:
         """A node as a Python function of its values; None where that would mean something else."""
         node = self.at(name, place)
+        if node.target == "core.fork":  # of a module that runs as it is: the machine forks that
+            (out,) = node.outs
+            if node.args[0] != "core.call_module" or not isinstance(out.type, Type):
+                return None
+            made = Value(out.id, out.type.items[0])
+            node = Node("core.call_module", node.args[1:], (made,), node.where, node.grad)
         values = [a for a in node.args if isinstance(a, Value)]
         types = [v.type for v in (*values, *node.outs)]
         if not all(isinstance(t, Type) and self.shared(t) for t in types):
@@ -97,7 +103,7 @@ class Machine:
     def attribute(self, cls: str, name: str) -> bool:
         """Objects of Python have this attribute, and nothing that the machine would copy."""
         record = self.unit.classes[cls]
-        if name.startswith(("__", "_script")) or not self.trusted:
+        if name.startswith(("__", "_script")):
             return False
         t = record.attributes.get(name)
         if t is None:

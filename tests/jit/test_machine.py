@@ -35,10 +35,7 @@ def reasons(script):
 
 
 #: programs that run as Python, and what for
-AS_PYTHON = {
-    "fork_example": "core.fork", "fork_loop": "core.fork", "LSTMEnsemble": "core.fork",
-    "ExportedMethods": "attribute names of tests.jit.programs.ExportedMethods",
-}  # fmt: skip
+AS_PYTHON = {"ExportedMethods": "attribute names of tests.jit.programs.ExportedMethods"}
 
 
 def cases():
@@ -542,7 +539,7 @@ FUZZ = """
         t, name, given, program = rng.choice(written)
         try:
             unit = _C._Script(mutated(t, rng), Maker(), dict(program.python),
-                              lambda n: error_class(n, {}))
+                              lambda n: error_class(n, {}), False)
             if unit.reason(name) is not None:
                 continue
             made += 1
