@@ -84,6 +84,7 @@ _HOMES = {
         "ShortTensor",
         "legacy_contiguous_format",
     ),
+    "_library.tags": ("Tag",),
     "_limits": ("finfo", "iinfo"),
     "_tensor_str": ("get_printoptions", "printoptions", "set_printoptions"),
     "_ir.symnumbers": (

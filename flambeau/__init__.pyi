@@ -120,6 +120,7 @@ from ._legacy import IntTensor as IntTensor
 from ._legacy import LongTensor as LongTensor
 from ._legacy import ShortTensor as ShortTensor
 from ._legacy import legacy_contiguous_format as legacy_contiguous_format
+from ._library.tags import Tag as Tag
 from ._limits import finfo as finfo
 from ._limits import iinfo as iinfo
 from ._tensor_str import get_printoptions as get_printoptions

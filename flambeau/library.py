@@ -295,18 +295,21 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
         lib: the library that the function belongs to; None: it stays.
     """
     if isinstance(qualname, Library):  # impl(lib, name, dispatch_key)
-        keys = [func or ""]
-        name, target = types, qualname
+        keys, name, target = [func or ""], types, qualname
+        func = None
     else:
-        keys = [_DEVICES.get(t, t.upper()) for t in as_list(types)]
-        name, func, target = qualname, func, lib or _kept_library(overload_of(qualname).namespace)
+        keys, name = [_DEVICES.get(t, t.upper()) for t in as_list(types)], qualname
+        target = lib or _kept_library(overload_of(qualname).namespace)
 
     def give(function: Callable[..., Any]) -> Callable[..., Any]:
         for key in keys:
             target.impl(name, function, key)
         return function
 
-    return give if isinstance(qualname, Library) or func is None else give(func) and None
+    if func is None:
+        return give
+    give(func)
+    return None
 
 
 def impl_abstract(qualname: Any, func: Any = None, *, lib: Any = None) -> Any:

@@ -124,7 +124,8 @@ const char* name_of(DeviceType t) {
                                           "composite", "Autograd", "Autocast"};
   std::string have;
   for (size_t i = 0; i < kKernels; ++i)
-    if (a.kernel(static_cast<KernelFor>(i))) have += (have.empty() ? "" : ", ") + std::string(names[i]);
+    if (a.kernel(static_cast<KernelFor>(i)))
+      have += (have.empty() ? "" : ", ") + std::string(names[i]);
   fail(ErrorKind::NotImplemented, "Could not run '", a.uid, "' with arguments from the '",
        name_of(device), "' backend: it has ", have.empty() ? "no kernel" : "kernels for ", have,
        device == DeviceType::Meta ? "; register_fake gives what a call without data returns" : "");
@@ -152,14 +153,41 @@ class NoFormula final : public Node {
   const AddedOp& op_;
 };
 
-// Results of an opaque kernel lie in no memory that the call was given.
+bool is_argument(const AddedOp& a, const Value* const* args, const Tensor& t) {
+  bool found = false;
+  for (size_t i = 0; i < a.desc.params.size(); ++i)
+    for_each_tensor(*args[i], [&](const Tensor& x) { found = found || x.is_same(t); });
+  return found;
+}
+
+// Where results are nothing but arguments, there is nothing that a kernel would have to tell.
+bool gives_arguments(const AddedOp& a, const Value* const* args, Value* results) {
+  for (size_t k = 0; k < a.schema.returns.size(); ++k) {
+    const SchemaArgument& r = a.schema.returns[k];
+    size_t i = 0;
+    while (i < a.schema.arguments.size() && !(a.schema.arguments[i].is_written() && r.alias &&
+                                              a.schema.arguments[i].alias == r.alias))
+      ++i;
+    if (i == a.schema.arguments.size()) return false;
+    results[k] = *args[i];
+  }
+  return true;
+}
+
+// Results of an opaque kernel lie in no memory that the call was given, unless the schema says so.
 void check_own_memory(const AddedOp& a, const Value* const* args, const Value* results) {
   std::vector<const void*> seen;
   auto see = [&](const Tensor& t) { seen.push_back(t.storage().get()); };
   for (size_t i = 0; i < a.desc.params.size(); ++i) for_each_tensor(*args[i], see);
   for (size_t k = 0; k < a.desc.returns.size(); ++k)
     for_each_tensor(results[k], [&](const Tensor& t) {
-      bool shared = t.numel() && std::find(seen.begin(), seen.end(), t.storage().get()) != seen.end();
+      if (a.schema.returns[k].alias) {
+        FB_CHECK(is_argument(a, args, t), a.uid,
+                 ": expected the argument that it writes to as result ", k, ", got another tensor");
+        return;
+      }
+      bool shared =
+          t.numel() && std::find(seen.begin(), seen.end(), t.storage().get()) != seen.end();
       FB_CHECK(!shared, a.uid, ": expected results with memory of their own, got one (result ", k,
                ") that is an input, a view of one or of another result; return a clone of it");
       see(t);
@@ -181,7 +209,7 @@ void run_kernel(const AddedOp& a, const OpKernel& kernel, const Value* const* ar
   Ref<Node> node;
   for (size_t k = 0; k < op.returns.size(); ++k)
     for_each_tensor(results[k], [&](const Tensor& t) {
-      if (requires_grad(t) || !is_inexact(t.dtype())) return;
+      if (requires_grad(t) || !is_inexact(t.dtype()) || is_argument(a, args, t)) return;
       if (!node) {
         node = Ref<Node>::adopt(new NoFormula(a));
         for (size_t i = 0; i < op.params.size(); ++i)
@@ -214,6 +242,7 @@ void call_added(const OpDesc& op, const Value* const* args, Value* results) {
   if (!kernel) {
     if (OpKernel k = a.kernel(KernelFor::Composite))
       return k.call(op, k.context.get(), args, results);
+    if (device == DeviceType::Meta && gives_arguments(a, args, results)) return;
     no_kernel(a, device);
   }
   if (!intercepted()) return run_kernel(a, kernel, args, results);

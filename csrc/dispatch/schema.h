@@ -3,8 +3,8 @@
 //   space::scale.out(Tensor x, float by=1., *, int[2] pad=0, Tensor(a!) out) -> Tensor(a!)
 //
 // A name with its namespace and overload; parameters with types, defaults, and what happens to
-// their memory (`(a)`: a result may share it, `(a!)`: it is written to); results. `parse_schema` and
-// `to_text` are inverse. Knows what the words are, no operation and nothing of calls.
+// their memory (`(a)`: a result may share it, `(a!)`: it is written to); results. `parse_schema`
+// and `to_text` are inverse. Knows what the words are, no operation and nothing of calls.
 #pragma once
 
 #include <optional>

@@ -8,6 +8,7 @@
 #include "func/vmap.h"
 #include "python/argument_errors.h"
 #include "python/call_entry.h"
+#include "python/frame_eval.h"
 #include "python/thunks.h"
 #include "python/torch_function.h"
 #include "python/trace_hook.h"
@@ -95,15 +96,17 @@ Arg arg_of(TypeBase base) {
   return Arg::Object;
 }
 
-// A result of a function of Python, which may be of any type.
-Value result_value(const OpDesc& op, size_t k, PyObject* o) {
-  const TypeDesc& type = op.returns[k];
+// An object that may be of any type; `a` is the argument or result that it is to be.
+Value checked_value(const OpDesc& op, const SchemaArgument& a, const TypeDesc& type, PyObject* o,
+                    const char* what, size_t k) {
   Param p{"", arg_of(type.base), type.optional};
   bool overridden = false;
-  FB_CHECK_TYPE(accepts(p, o, overridden), op.uid, ": expected a result of type ",
-                to_text(op.added->schema.returns[k].type), ", got ", Py_TYPE(o)->tp_name,
-                " (result ", k, ")");
+  FB_CHECK_TYPE(accepts(p, o, overridden), op.uid, ": expected ", what, " of type ",
+                to_text(a.type), ", got ", Py_TYPE(o)->tp_name, " (number ", k, ")");
   return value_of({"", type, nullptr, false}, o);
+}
+Value result_value(const OpDesc& op, size_t k, PyObject* o) {
+  return checked_value(op, op.added->schema.returns[k], op.returns[k], o, "a result", k);
 }
 
 void results_of(const OpDesc& op, PyObject* given, Value* results) {
@@ -136,6 +139,7 @@ PyRef tuple_of_values(const Values& values) {
 
 void run_python(const OpDesc& op, void* context, const Value* const* args, Value* results) {
   GilHeld gil;
+  CapturePaused paused;  // what a kernel does is its own
   SmallVector<PyObject*, 8> given;
   struct Release {
     SmallVector<PyObject*, 8>& items;
@@ -365,7 +369,9 @@ PyObject* py_op_call_kernel(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Values values(count), results(op.returns.size());
     SmallVector<const Value*, 8> places;
     for (size_t i = 0; i < count; ++i) {
-      values[i] = value_of(op.params[i], PyTuple_GET_ITEM(args[2], static_cast<Py_ssize_t>(i)));
+      values[i] = checked_value(op, op.added->schema.arguments[i], op.params[i].type,
+                                PyTuple_GET_ITEM(args[2], static_cast<Py_ssize_t>(i)),
+                                "an argument", i);
       places.push_back(&values[i]);
     }
     kernel.call(op, kernel.context.get(), places.data(), results.data());

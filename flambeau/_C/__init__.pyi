@@ -32,6 +32,7 @@ from flambeau._C._core import _ScriptFace as _ScriptFace
 from flambeau._C._core import _T as _T
 from flambeau._C._core import _attention_backends as _attention_backends
 from flambeau._C._core import _backward_is_restricted as _backward_is_restricted
+from flambeau._C._core import _below_autograd as _below_autograd
 from flambeau._C._core import _bool as _bool
 from flambeau._C._core import _build_info as _build_info
 from flambeau._C._core import _bump_version as _bump_version
@@ -78,6 +79,18 @@ from flambeau._C._core import _legacy_new as _legacy_new
 from flambeau._C._core import _log_api_usage_once as _log_api_usage_once
 from flambeau._C._core import _make_dual as _make_dual
 from flambeau._C._core import _memory_format as _memory_format
+from flambeau._C._core import _op_add as _op_add
+from flambeau._C._core import _op_call_kernel as _op_call_kernel
+from flambeau._C._core import _op_function as _op_function
+from flambeau._C._core import _op_has_kernel as _op_has_kernel
+from flambeau._C._core import _op_kernel as _op_kernel
+from flambeau._C._core import _op_remove as _op_remove
+from flambeau._C._core import _op_schema as _op_schema
+from flambeau._C._core import _op_vjp as _op_vjp
+from flambeau._C._core import _op_vmap as _op_vmap
+from flambeau._C._core import _ops_added as _ops_added
+from flambeau._C._core import _ops_version as _ops_version
+from flambeau._C._core import _parse_schema as _parse_schema
 from flambeau._C._core import _pop_saved_tensors_hooks as _pop_saved_tensors_hooks
 from flambeau._C._core import _push_change_watch as _push_change_watch
 from flambeau._C._core import _push_saved_tensors_hooks as _push_saved_tensors_hooks

@@ -226,7 +226,12 @@ def _read_as_module(module: types.ModuleType, cls: type, name: str) -> bool:
         return False
     plain = mro_lookup(cls, "__getattribute__")[1] is types.ModuleType
     lazily = mro_lookup(cls, "__getattr__")[0] is not UNSET
-    return plain and (name in module.__dict__ or not lazily)
+    return plain and (name in module.__dict__ or not lazily or _of_library(module))
+
+
+def _of_library(module: types.ModuleType) -> bool:
+    """Whether its class is one of ours, which says what it has: `torch.ops`."""
+    return type(module) is not types.ModuleType and kinds.library_class(type(module))
 
 
 def _is_method_of_module(f: Frame, module: types.ModuleType, cls: type, name: str) -> bool:
@@ -247,7 +252,8 @@ def module_attr(f: Frame, module: types.ModuleType, name: str) -> Any:
             return found
     if name == "__dict__":
         raise Break(f"__dict__ of the module {module.__name__} is read")
-    if kinds.library_module(module.__name__) or module.__name__ in _lazy_packages():
+    ours = kinds.library_module(module.__name__) or _of_library(module)
+    if ours or module.__name__ in _lazy_packages():
         found = f.interpreter.direct(getattr, module, name)  # may import a submodule
         f.shadow_state.sources.in_namespace(namespace, name, namespace.get(name, UNSET))
         return found

@@ -31,7 +31,9 @@ from .._ir.symbols import Guard, ShapeEnv
 from .._ir.symexpr import Expr
 from .._ir.symscalar import FloatExpr
 from .._ir.types import Type
+from .._library.operators import overload_of
 from .._table import entries as _entries  # noqa: F401  graphs that are run name its entries
+from .._table.added import is_added
 from . import cache as disk
 from . import toolchain
 
@@ -216,7 +218,7 @@ def _key(graph: Graph, wanted: Sequence[bool]) -> str:
     modes = (flambeau.get_default_dtype(), flambeau.is_grad_enabled(), _settings())
     if graph.attached:
         raise plain.NotPlain("a graph with tensors of its own")
-    described = (modes, tuple(wanted), _state(graph.env), _block(graph))
+    described = (modes, tuple(wanted), _state(graph.env), _block(graph), _added(graph))
     numbers: dict[Value, int] = {}
 
     def other(x: Any) -> Any:
@@ -266,6 +268,12 @@ def _state(env: ShapeEnv) -> Any:
     ]
     lists = (env.guards, env.history)
     return symbols, [[(g.relation, g.expr) for g in some] for some in lists]
+
+
+def _added(graph: Graph) -> list[str]:
+    """Schemas of the operators that programs added: what one writes to is not in the graph."""
+    names = {n.target for n in graph.walk() if is_added(n.target)}
+    return [str(overload_of(name)._schema) for name in sorted(names)]
 
 
 def _block(block: Block) -> Any:

@@ -37,6 +37,10 @@ def set_kernel(
     _C._op_kernel(op._uid, kind, function, when_recording, opaque)
     if kind == "Composite":
         op._composite = function
+    elif kind == "Autograd":
+        op._autograd, op._when_recording = function, when_recording
+    elif kind in ("CPU", "AnyDevice"):
+        op._opaque = opaque
 
 
 def set_fake(op: OpOverload, function: Callable[..., Any] | None) -> None:
@@ -63,8 +67,8 @@ def set_autograd(
             f"{op._schema}. Please create a functional operator and register an autograd formula "
             "for that."
         )
-    op._recorded = rules.function_of(op, backward, setup_context)
-    set_kernel(op, "Autograd", op._recorded, when_recording=True)
+    recorded = rules.function_of(op, backward, setup_context)
+    set_kernel(op, "Autograd", recorded, when_recording=True)
     _C._op_vjp(op._uid, rules.vjp_of(op, backward, setup_context))
 
 
@@ -285,7 +289,9 @@ def custom_op(
         mutates_args: names of the arguments that it writes to, or "unknown".
         device_types: devices that the function is for; all where it is None.
         schema: its signature, such as "(Tensor x, int n=1) -> Tensor".
-        tags: what else is known of it.
+        tags: `torch.Tag.inplace` for a function that returns its first argument, which it writes
+            to, `torch.Tag.out` for one that returns what it is given to write to by name; others
+            are noted.
 
     Returns:
         The `CustomOpDef`.
@@ -308,7 +314,7 @@ def custom_op(
     def make(function: Callable[..., Any]) -> CustomOpDef:
         text = schema
         if text is None:
-            text = schemas.infer_schema(function, mutates_args=mutates_args)
+            text = schemas.infer_schema(function, mutates_args=mutates_args, tags=tags)
         else:
             _check_mutated(name, text, mutates_args)
         known = _overloads.get(name)

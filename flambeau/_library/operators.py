@@ -41,11 +41,14 @@ class OpOverload:
         self.__name__ = self.__qualname__ = f"{packet.__name__}.{name}"
         self.__module__ = packet.__module__
         self.namespace = qualname.partition("::")[0]
+        self._identity = f"{self._uid} {_C._ops_version()}"  # not that of one defined again
         self.tags: list[Any] = []
         #: of an operator that was added: functions of Python that say more of it
         self._composite: Callable[..., Any] | None = None
+        self._autograd: Callable[..., Any] | None = None
         self._fake: Callable[..., Any] | None = None
-        self._recorded: Callable[..., Any] | None = None
+        self._when_recording = False  # the autograd kernel is called
+        self._opaque = False  # the kernels record nothing
         self._call = function or _C._op_function(self._uid, self)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -270,11 +273,11 @@ class Ops(types.ModuleType):
     """`torch.ops`: a namespace for each library.
 
     Args:
-        find: gives, by the name of a library, the function that finds its operators; None where it
-            has those that programs added alone.
+        find: gives, by the name of a library, the function that finds our operators in it; None for
+            libraries that have those alone that programs added.
     """
 
-    def __init__(self, find: Callable[[str], Callable[[str], Any] | None]) -> None:
+    def __init__(self, find: Callable[[str], Callable[[str], Any] | None] | None = None) -> None:
         super().__init__("torch.ops", "Operations by the name of their library.")
         self.__path__: list[str] = []
         self.__spec__ = importlib.machinery.ModuleSpec("torch.ops", None, is_package=True)
@@ -284,7 +287,7 @@ class Ops(types.ModuleType):
     def __getattr__(self, name: str) -> OpNamespace:
         if name.startswith("__"):
             raise AttributeError(f"module 'torch.ops' has no attribute {name!r}")
-        namespace = _namespaces[name] = OpNamespace(name, self._find(name))
+        namespace = _namespaces[name] = OpNamespace(name, self._find and self._find(name))
         setattr(self, name, namespace)
         return namespace
 

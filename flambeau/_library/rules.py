@@ -124,8 +124,8 @@ def function_of(
     lists = any(
         a.type.holds_tensors and "[" in a.type.text for a in (*schema.arguments, *schema.returns)
     )
-    recorded = (_with_lists if lists else _plain)(op, backward, setup)
-    recorded = type(name, (recorded,), {})
+    made = (_with_lists if lists else _plain)(op, backward, setup)
+    recorded: Any = type(name, (made,), {})
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return recorded.apply(*args, *kwargs.values())
@@ -168,7 +168,7 @@ def _with_lists(op: OpOverload, backward: Any, setup: Any) -> type[Function]:
         def forward(values: Any, *tensors: Any) -> Any:
             output = op.below_autograd(*_put(values, tensors))
             results = output if len(returns) > 1 else (output,)
-            lengths = tuple(len(r) if isinstance(r, list) else None for r in results)
+            lengths = tuple(len(r) if isinstance(r, (list, tuple)) else None for r in results)
             return lengths, *_flat(results)
 
         @staticmethod
@@ -201,7 +201,7 @@ def _with_lists(op: OpOverload, backward: Any, setup: Any) -> type[Function]:
 def _flat(results: Sequence[Any]) -> list[Any]:
     out: list[Any] = []
     for r in results:
-        out += r if isinstance(r, list) else [r]
+        out += r if isinstance(r, (list, tuple)) else [r]
     return out
 
 

@@ -16,6 +16,8 @@ from typing import Any
 import flambeau
 from flambeau import _C
 
+from .tags import Tag
+
 
 @dataclass(frozen=True)
 class SchemaType:
@@ -202,7 +204,8 @@ def infer_schema(
         prototype_function: a function all of whose parameters and whose result are annotated.
         mutates_args: names of the arguments that it writes to; "unknown" means all tensors.
         op_name: written in front, if given.
-        tags: has no influence on the schema.
+        tags: `Tag.inplace`: the function returns its first argument, which it writes to;
+            `Tag.out`: it returns the arguments given by name that it writes to.
 
     Returns:
         The text, as `Library.define` takes it.
@@ -226,6 +229,7 @@ def infer_schema(
     written = {mutates_args} if isinstance(mutates_args, str) else set(mutates_args)
     parts: list[str] = []
     seen: set[str] = set()
+    memory: dict[str, str] = {}  # of what is written to
     starred = False
     for name, p in signature.parameters.items():
         if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
@@ -242,7 +246,8 @@ def infer_schema(
         if name in written or (written == {"unknown"} and tensors):
             if not tensors:
                 refuse(f"expected tensors in mutates_args, but {name} is {text}")
-            text = f"Tensor(a{len(seen)}!){text.removeprefix('Tensor')}"
+            memory[name] = f"Tensor(a{len(seen)}!)"
+            text = memory[name] + text.removeprefix("Tensor")
         seen.add(name)
         if p.default is p.empty:
             parts.append(f"{text} {name}")
@@ -254,7 +259,30 @@ def infer_schema(
     if unknown := sorted(written - seen - {"unknown"}):
         refuse(f"{unknown} in mutates_args are no parameters")
     returns = _returns_text(hints.get("return", signature.return_annotation), refuse)
+    kinds = tags if isinstance(tags, (list, tuple)) else [tags]
+    if Tag.inplace in kinds or Tag.out in kinds:
+        returns = _written_returns(Tag.inplace in kinds, signature, memory, returns, refuse)
     return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
+
+
+def _written_returns(
+    inplace: bool,
+    signature: inspect.Signature,
+    memory: dict[str, str],
+    returns: str,
+    refuse: Callable[[str], typing.NoReturn],
+) -> str:
+    """Results that are the arguments which are written to."""
+    params = list(signature.parameters.values())
+    if inplace and list(memory) != [p.name for p in params[:1]]:
+        refuse("torch.Tag.inplace requires mutates_args to contain exactly the first argument")
+    if not inplace and any(p.kind is not p.KEYWORD_ONLY for p in params if p.name in memory):
+        refuse("torch.Tag.out requires arguments that are written to to be given by name alone")
+    expected = ", ".join("Tensor" for _ in memory)
+    if not memory or returns.strip("()") != expected:
+        refuse(f"expected the result to be annotated as {expected or 'Tensor'}")
+    texts = list(memory.values())
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
 def _returns_text(annotation: Any, refuse: Callable[[str], typing.NoReturn]) -> str:

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from .._ir import targets
+from . import added
 from .fronts import Group, groups
 from .model import Op
 from .reader import Draft, constants, outline
@@ -32,11 +33,13 @@ def known(uid: str) -> bool:
 
 
 def record(uid: str) -> Op:
-    """The record of an entry.
+    """The record of an entry, or of an operator that a program added.
 
     Raises:
-        KeyError: the table has no such entry.
+        KeyError: there is none.
     """
+    if added.is_added(uid):
+        return added.record(uid)
     return _drafts()[uid].op
 
 

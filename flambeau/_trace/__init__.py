@@ -6,6 +6,7 @@ nothing of frames.
 
 from __future__ import annotations
 
+from . import added as _added  # noqa: F401  what added operators return
 from .tracing import trace
 
 __all__ = ["trace"]

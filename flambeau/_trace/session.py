@@ -11,7 +11,6 @@ import ast
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import flambeau
@@ -20,6 +19,7 @@ from flambeau import _C
 from .._ir.symscalar import SymFloat, SymInt
 from .._ir.targets import resolve
 from .._ir.types import Param
+from .._table.added import by_name
 from .._table.entries import record
 from .._table.model import Op
 from .dtypes import PYTHON_DTYPES
@@ -30,7 +30,7 @@ from .record import Recorder, fake_input
 from .tensor import FakeTensor
 
 
-@cache
+@by_name
 def default(uid: str, name: str) -> Any:
     """Value of a parameter that was not given."""
     p = next(p for p in record(uid).params if p.name == name)
@@ -41,7 +41,7 @@ def default(uid: str, name: str) -> Any:
     return ast.literal_eval(p.default)
 
 
-@cache
+@by_name
 def result_fields(uid: str) -> Any:
     """The type of a named result; None: results are plain."""
     op = record(uid)
@@ -49,7 +49,7 @@ def result_fields(uid: str) -> Any:
     return namedtuple(op.name, names) if names else None
 
 
-@cache
+@by_name
 def device_parameter(uid: str) -> int | None:
     """Which parameter of a factory is its device; None for what takes tensors."""
     bases = [p.type.base for p in record(uid).params]
@@ -167,7 +167,9 @@ class Session:
         source = op.option("nothing_from_itself")
         if source and named[source] is named[op.params[0].name]:
             return named[source]
-        if any(named.get(n) for n in ("requires_grad", "pin_memory")):
+        own = {p.name for p in op.params}
+        extras = {name: value for name, value in named.items() if name not in own}
+        if any(extras.get(n) for n in ("requires_grad", "pin_memory")):
             raise NotImplementedError(f"{op.name}(): requires_grad=True is not traced")
         args = [
             self.bound(op, p, named[p.name] if p.name in named else default(op.uid, p.name))
@@ -177,7 +179,7 @@ class Session:
         if place is not None and args[place] is None:
             args[place] = self.default_device()
         result = self.recorder.call(op, inplace, args)
-        out = named.get("out")
+        out = extras.get("out")
         if out is not None:
             return self.into(result, out)
         shown = self.shown(result)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import flambeau
+from flambeau._library.schemas import FunctionSchema, parse
 
 
 def _log_api_usage_once(name: str) -> None:
@@ -40,6 +41,24 @@ def _get_accelerator() -> flambeau.device:
     return flambeau.device("cpu")
 
 
+class _AutoDispatchBelowAutograd:
+    """A context in which calls of added operators go past their autograd kernels."""
+
+    def __init__(self) -> None:
+        self._guard: Any = flambeau._C._below_autograd()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        self._guard = None
+
+
+def parse_schema(text: str) -> FunctionSchema:
+    """The schema of a text."""
+    return parse(text)
+
+
 _BY_NAME: dict[str, Any] = {
     function.__name__: function
     for function in (
@@ -49,6 +68,9 @@ _BY_NAME: dict[str, Any] = {
         _get_default_device,
         _get_privateuse1_backend_name,
         _get_accelerator,
+        _AutoDispatchBelowAutograd,
+        parse_schema,
+        FunctionSchema,
     )
 }
 NAMES = tuple(_BY_NAME)

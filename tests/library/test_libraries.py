@@ -8,7 +8,7 @@ import flambeau as torch
 from flambeau import _C
 from flambeau._library.operators import Ops, overload_of
 
-ops = Ops(lambda name: None)
+ops = Ops()
 
 
 @pytest.fixture

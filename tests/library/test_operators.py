@@ -17,7 +17,7 @@ from flambeau._library.checks import OpCheckError
 from flambeau._library.operators import Ops, overload_of
 from flambeau.func import grad, hessian, jvp, vmap
 
-ops = Ops(lambda name: None)
+ops = Ops()
 
 
 @torch.library.custom_op("tests::sin", mutates_args=())
@@ -113,12 +113,12 @@ def test_results_that_do_not_fit():
 
     x = torch.ones(2)
     for kind, error, words in (
-        (0, TypeError, "expected a result of type SymInt, got float (result 1)"),
+        (0, TypeError, "expected a result of type SymInt, got float (number 1)"),
         (1, TypeError, "expected a tuple of 2 results, got Tensor"),
         (2, RuntimeError, "expected results with memory of their own, got one (result 0)"),
         (3, TypeError, "expected a tuple of 2 results, got tuple"),
         (4, TypeError, "expected a tuple of 2 results, got NoneType"),
-        (5, TypeError, "expected a result of type Tensor, got int (result 0)"),
+        (5, TypeError, "expected a result of type Tensor, got int (number 0)"),
     ):
         with pytest.raises(error) as e:
             wrong(x, kind)
@@ -132,6 +132,48 @@ def test_results_that_do_not_fit():
 
     with pytest.raises(TypeError, match="expected a kernel that returns None, got Tensor"):
         not_none(x)
+
+
+def test_hostile_arguments_are_refused():
+    class Odd:
+        def __torch_function__(self, *args, **kwargs):
+            return NotImplemented
+
+        def __index__(self):
+            raise ZeroDivisionError
+
+    @torch.library.custom_op("tests::hostile", mutates_args=())
+    def hostile(t: Tensor, ts: list[Tensor], n: int, ns: list[int], f: float, s: str) -> Tensor:
+        return t.clone()
+
+    def anything(*args):
+        return args[0]
+
+    with torch.library._scoped_library("tests_any", "FRAGMENT") as lib:
+        lib.define("f(Tensor?[] a, Scalar b, Scalar[] c, Device? d) -> Tensor")
+        lib.impl("f", anything, "CPU")
+        kernel = torch.library.get_kernel("tests_any::f", "CPU")
+        values = [None, Odd(), 2**70, -1, 1.5, "x", b"x", [], [None], [[1]], {}, object(), ...]
+        values += [torch.ones(2), [torch.ones(1)], torch.ones(1, 1), np.ones(1), torch.float32]
+        draw = np.random.default_rng(3)
+        good = 0
+        for _ in range(3000):
+            args = [torch.ones(1), [torch.ones(1)], 1, [1], 1.5, "x"]
+            few = [[None], 2, [1], None]
+            for k in draw.integers(6, size=2):
+                args[k] = values[draw.integers(len(values))]
+                few[k % 4] = values[draw.integers(len(values))]
+            for call in (
+                lambda: hostile(*args),  # noqa: B023
+                lambda: ops.tests_any.f(*few),  # noqa: B023
+                lambda: kernel.call_boxed(None, *few),  # noqa: B023
+            ):
+                try:
+                    call()
+                    good += 1
+                except (TypeError, ValueError, OverflowError, RuntimeError, ZeroDivisionError):
+                    pass
+        assert good > 0
 
 
 def test_types_of_values_come_back():
@@ -215,6 +257,50 @@ def test_what_is_written_to():
         loss.backward()
 
 
+def test_what_comes_back():
+    @torch.library.custom_op("tests::twice_", mutates_args={"x"}, tags=torch.Tag.inplace)
+    def twice_(x: Tensor) -> Tensor:
+        return x.mul_(2)
+
+    @torch.library.custom_op("tests::two_out", mutates_args={"a", "b"}, tags=[torch.Tag.out])
+    def two_out(x: Tensor, *, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        return a.copy_(x), b.copy_(2 * x)
+
+    x, a, b = doubles(3), doubles(3), doubles(3)
+    before = x.clone()
+    assert twice_(x) is x and x.equal(2 * before)
+    assert str(twice_._opoverload._schema) == "tests::twice_(Tensor(a0!) x) -> Tensor(a0!)"
+    out = two_out(x, a=a, b=b)
+    assert out[0] is a and out[1] is b and b.equal(2 * x)
+    meta = torch.ones(3, device="meta")
+    assert twice_(meta) is meta  # there is nothing to tell
+
+    def f(x):
+        y = twice_(x)
+        y.add_(1)  # which is a change of x
+        a, b = two_out(x, a=torch.empty_like(x), b=torch.empty_like(x))
+        return a + b * y
+
+    x, y = doubles(3), doubles(3)
+    y.copy_(x)
+    assert torch.compile(f, fullgraph=True)(x).allclose(f(y)) and x.equal(y)
+    torch.library.opcheck(twice_, (doubles(3),))
+    torch.library.opcheck(two_out, (doubles(3),), {"a": doubles(3), "b": doubles(3)})
+    twice_.register_kernel("cpu", lambda x: x.clone())
+    with pytest.raises(RuntimeError, match="expected the argument that it writes to as result 0"):
+        twice_(x)
+
+    def mixed(x: Tensor, y: Tensor) -> Tensor: ...
+
+    for written, tag, words in (
+        ({"y"}, torch.Tag.inplace, "exactly the first argument"),
+        ({"x"}, torch.Tag.out, "to be given by name alone"),
+        ((), torch.Tag.out, "expected the result to be annotated"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            torch.library.infer_schema(mixed, mutates_args=written, tags=tag)
+
+
 def test_batched():
     x = doubles(4, 3)
     with warnings.catch_warnings(record=True):
@@ -280,10 +366,9 @@ def test_autocast():
 
 def test_devices():
     x = torch.ones(2, 3, device="meta")
-    with pytest.raises(
-        NotImplementedError, match="tests::double_into.*'Meta' backend.*register_fake"
-    ):
-        double_into(x, x)
+    with pytest.raises(NotImplementedError, match="tests::scaled.*'Meta' backend.*register_fake"):
+        scaled([x], [1])
+    assert double_into(x, x) is None  # there is nothing to tell
 
     @numpy_sin.register_fake
     def _(x, scale=1.0, *, power=1):
