@@ -1,4 +1,4 @@
-"""What scripts cost: loops of tiny operations, of numbers, of lists and dicts; calls.
+"""What scripts cost: loops of operations, of numbers, of lists and dicts, of a module; calls, tasks.
 
     python bench/scripts.py
 
@@ -9,7 +9,7 @@ import time
 from typing import Dict, List
 
 import flambeau as torch
-from flambeau import Tensor
+from flambeau import Tensor, nn
 
 # ruff: noqa: UP006, UP035, B007
 
@@ -62,6 +62,46 @@ def one_add(x: Tensor, y: Tensor) -> Tensor:
     return x + y
 
 
+def fork_then_wait(x: Tensor, n: int) -> Tensor:
+    for i in range(n):
+        x = torch.jit.wait(torch.jit.fork(tiny_task, x))
+    return x
+
+
+def fork_all(x: Tensor, n: int) -> Tensor:
+    futures: List[torch.jit.Future[Tensor]] = []
+    for i in range(n):
+        futures.append(torch.jit.fork(tiny_task, x))
+    for f in futures:
+        x = x + torch.jit.wait(f)
+    return x
+
+
+def tiny_task(x: Tensor) -> Tensor:
+    return x + 1.0
+
+
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, h: Tensor) -> Tensor:
+        return torch.tanh(self.linear(x) + h)
+
+
+class Loop(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = Cell()
+
+    def forward(self, xs: Tensor) -> Tensor:
+        h = torch.zeros(3, 4)
+        for i in range(xs.size(0)):
+            h = self.cell(xs[i], h)
+        return h
+
+
 def calls(f, *args):
     def run():
         for _ in range(1000):
@@ -79,6 +119,10 @@ def main() -> None:
         (lists_and_dicts, (1000,), 1000),
         (identity, (x,), 0),
         (one_add, (x, x), 0),
+        (fork_then_wait, (x, 100), 100),
+        (fork_all, (x, 100), 100),
+        (Loop(), (torch.randn(100, 3, 4),), 100),
+        (nn.Linear(4, 4), (x,), 0),
     ]
     print(f"{'':16} machine  Python")
     for f, args, per in rows:
@@ -91,7 +135,8 @@ def main() -> None:
                 way()
                 best[k] = min(best[k], time.perf_counter() - begun)
         shown = [b / (per or 1000) * 1e9 for b in best]
-        print(f"{f.__name__:16} {shown[0]:7.1f} {shown[1]:7.1f}")
+        name = getattr(f, "__name__", type(f).__name__)
+        print(f"{name:16} {shown[0]:7.1f} {shown[1]:7.1f}")
 
 
 if __name__ == "__main__":

@@ -126,8 +126,11 @@ class Asker final : public script::HostMaker {
     if (a.owner->kind != "module") return false;
     PyRef found = checked(PyObject_CallMethod(maker_, "attribute", "ss", a.owner->name.c_str(),
                                               a.name.c_str()));
-    if (PyObject_IsTrue(found.get()) != 1) return false;
-    prepare_attribute(a, classes_, trusted_);
+    if (PyLong_AsLong(found.get()) < 1) {
+      if (PyErr_Occurred()) throw PythonError();
+      return false;
+    }
+    prepare_attribute(a, classes_, trusted_, PyLong_AsLong(found.get()) > 1);
     return true;
   }
 
@@ -264,7 +267,7 @@ PyObject* run(CallObject* self, script::Invocation& call, Given& given) {
   try {
     Value result;
     {
-      GilFree free(c.code->works);
+      RunLock lock(c.code->lasts || given.large);
       result = call.run();
     }
     if (c.changes && !given.empty()) given.write_back();
@@ -294,6 +297,7 @@ PyObject* run(CallObject* self, script::Invocation& call, Given& given) {
   {
     Given given(classes_of(self));
     script::Invocation call(*c.code);
+    given.large = true;  // lists of tensors are not looked through
     size_t j = 0;
     while (j < n && from_python(c.params[j], PyTuple_GET_ITEM(bound.get(), j), &call[j], &given))
       ++j;
@@ -315,11 +319,13 @@ PyObject* call_script(PyObject* o, PyObject* const* args, size_t nargsf, PyObjec
     if (names || n > count || n + c.defaults.size() < count) [[unlikely]]
       return call_slowly(self, args, nargsf, names);
     script::Invocation call(*c.code);
-    for (size_t j = 0; j < n; ++j)
+    Given given(classes_of(self));
+    for (size_t j = 0; j < n; ++j) {
       if (!plain_from_python(c.params[j], args[j], &call[j])) [[unlikely]]
         return call_slowly(self, args, nargsf, names);
+      given.large |= is_large(call[j]);
+    }
     for (size_t j = n; j < count; ++j) call[j] = c.defaults[j + c.defaults.size() - count];
-    Given given(classes_of(self));
     return run(self, call, given);
   } catch (...) {
     return raise_current();

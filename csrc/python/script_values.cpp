@@ -1,5 +1,7 @@
 #include "python/script_values.h"
 
+#include <mutex>
+
 #include "python/argparse.h"
 #include "python/tensor_object.h"
 #include "python/types.h"
@@ -12,12 +14,13 @@ namespace {
 
 using Kind = Conversion::Kind;
 thread_local Given* current = nullptr;
+thread_local RunLock* lock_of_thread = nullptr;
 
 // What objects of Python need to know of an attribute.
 struct Prepared {
   Conversion conversion;
   PyRef name, place;  // no place: an attribute of the object itself
-  bool trusted;
+  bool trusted, fixed;
 
   // The object's class has the attribute: what made the object says which class it is of.
   void check(PyObject* o, const script::AttrRef& a) const {
@@ -42,24 +45,31 @@ class PythonObject final : public script::Instance {
   PyObject* get() const noexcept { return o_; }
 
   Value get(const script::AttrRef& a) const override {
-    GilHeld gil;
     const Prepared& p = prepared(a);
-    PyRef found;
-    if (p.place) {
-      PyRef table = checked(PyObject_GetAttr(o_, p.place.get()));
-      found = checked(PyObject_GetItem(table.get(), p.name.get()));
-    } else {
-      found = checked(PyObject_GetAttr(o_, p.name.get()));
-    }
     Value out;
-    if (!from_python(p.conversion, found.get(), &out, nullptr))
-      fail(ErrorKind::Type, "attribute ", a.name, ": a script expected a value of type ",
-           p.conversion.shown, ", got a ", Py_TYPE(found.get())->tp_name);
+    if (p.fixed && recall(a, &out)) return out;
+    {
+      GilHeld gil;
+      if (!p.trusted) p.check(o_, a);
+      PyRef found;
+      if (p.place) {
+        PyRef table = checked(PyObject_GetAttr(o_, p.place.get()));
+        found = checked(PyObject_GetItem(table.get(), p.name.get()));
+      } else {
+        found = checked(PyObject_GetAttr(o_, p.name.get()));
+      }
+      if (!from_python(p.conversion, found.get(), &out, nullptr))
+        fail(ErrorKind::Type, "attribute ", a.name, ": a script expected a value of type ",
+             p.conversion.shown, ", got a ", Py_TYPE(found.get())->tp_name);
+    }
+    if (is_large(out)) RunLock::large();
+    if (p.fixed) remember(a, out);
     return out;
   }
   void set(const script::AttrRef& a, const Value& x) override {
-    GilHeld gil;
     const Prepared& p = prepared(a);
+    GilHeld gil;
+    if (!p.trusted) p.check(o_, a);
     PyRef value = checked(to_python(x));
     if (!p.place) return checked_int(PyObject_SetAttr(o_, p.name.get(), value.get()));
     PyRef table = checked(PyObject_GetAttr(o_, p.place.get()));
@@ -94,10 +104,22 @@ class PythonObject final : public script::Instance {
  private:
   const Prepared& prepared(const script::AttrRef& a) const {
     FB_CHECK_TYPE(a.data, "an object of Python has no attribute ", a.name, " for ", a.owner->name);
-    const auto& p = *static_cast<const Prepared*>(a.data.get());
-    if (!p.trusted) p.check(o_, a);
-    return p;
+    return *static_cast<const Prepared*>(a.data.get());
   }
+  // What has been read of it, by whichever thread of the run.
+  bool recall(const script::AttrRef& a, Value* out) const {
+    std::lock_guard lock(mutex_);
+    for (auto& [of, x] : read_)
+      if (of == &a) return *out = x, true;
+    return false;
+  }
+  void remember(const script::AttrRef& a, const Value& x) const {
+    std::lock_guard lock(mutex_);
+    read_.emplace_back(&a, x);
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::vector<std::pair<const script::AttrRef*, Value>> read_;
   PyObject* o_;
 };
 
@@ -392,10 +414,21 @@ PyObject* to_python(Value v) {
   }
 }
 
-void prepare_attribute(script::AttrRef& a, PyObject* classes, bool trusted) {
+RunLock::RunLock(bool give_up) : outer_(std::exchange(lock_of_thread, this)) {
+  if (give_up) state_ = PyEval_SaveThread();
+}
+RunLock::~RunLock() {
+  lock_of_thread = outer_;
+  if (state_) PyEval_RestoreThread(state_);
+}
+void RunLock::large() {
+  if (lock_of_thread && !lock_of_thread->state_) lock_of_thread->state_ = PyEval_SaveThread();
+}
+
+void prepare_attribute(script::AttrRef& a, PyObject* classes, bool trusted, bool fixed) {
   auto text = [](const std::string& s) { return checked(PyUnicode_InternFromString(s.c_str())); };
   auto made = new Prepared{Conversion(a.type, classes), text(a.name),
-                           a.place.empty() ? PyRef() : text(a.place), trusted};
+                           a.place.empty() ? PyRef() : text(a.place), trusted, fixed};
   a.data = std::shared_ptr<void>(made, [](void* p) {
     if (!Py_IsInitialized()) return;
     GilHeld gil;

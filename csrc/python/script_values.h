@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "python/pybase.h"
+#include "python/thunks.h"
 #include "script/code.h"
 #include "script/core_ops.h"
 #include "script/run.h"
@@ -59,6 +59,7 @@ class Given {
   void add(PyObject* o, const Value& v);
   void write_back() const;
   PyObject* const classes;  // named tuples of the program, by name; borrowed
+  bool large = false;       // a tensor of the call is worth giving Python's lock up for
 
  private:
   struct Item {
@@ -85,9 +86,27 @@ bool from_python(const Conversion& c, PyObject* o, Value* out, Given* given);
 bool plain_from_python(const Conversion& c, PyObject* o, Value* out);
 PyObject* to_python(Value v);  // a new reference, or null with an error
 
+// Python's lock during a run: given up at once, or when the first large tensor turns up. Small
+// operations take less time than giving it up.
+class RunLock {
+ public:
+  explicit RunLock(bool give_up);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  static void large();  // the run of this thread holds it no more
+
+ private:
+  RunLock* outer_;
+  PyThreadState* state_ = nullptr;
+};
+inline bool is_large(const Value& v) noexcept {
+  const Tensor* t = v.get_if<Tensor>();
+  return t && t->defined() && t->numel() > kUnlockedElements;
+}
+
 // Readies an attribute of Python's objects. Where the program is not trusted, an object is asked
-// whether it is of the class that has it.
-void prepare_attribute(script::AttrRef& a, PyObject* classes, bool trusted);
+// whether it is of the class that has it. `fixed`: it stays what it is during a run.
+void prepare_attribute(script::AttrRef& a, PyObject* classes, bool trusted, bool fixed);
 
 // An object of Python's as a value, and back (borrowed).
 Value python_object(PyObject* o);

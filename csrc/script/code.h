@@ -134,7 +134,7 @@ struct Code {
   Values constants;
   std::vector<int32_t> lines;  // by instruction
   uint32_t registers = 0, params = 0;
-  bool works = false;  // it calls something, or loops: worth giving a lock up for
+  bool lasts = false;  // it loops, waits or calls what does: worth giving a lock up for
 };
 
 // Functions of a unit that can run, by their place in it. Tasks that nobody waits for keep it.

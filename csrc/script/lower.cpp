@@ -119,7 +119,6 @@ class Lowerer : Assembler {
     Instruction& i = call(forks ? Op::Fork : Op::Host, results(n), args);
     i.number = *number;
     i.a = forks;
-    code_.works = true;
   }
 
   void entry_node(const Node& n, std::string_view uid, int depth, size_t at) {
@@ -150,7 +149,6 @@ class Lowerer : Assembler {
         if (!(r & kConstant)) r &= kRegisters;
       call(Op::Entry, made, args).callee = keep(found);
       jump(Op::Move, to, args[0] & static_cast<Register>(~kLast));
-      code_.works = true;
       return;
     }
     if (packed) {
@@ -167,7 +165,6 @@ class Lowerer : Assembler {
       call(Op::Entry, made, args).callee = keep(found);
       for (size_t k = unused; k < made.size(); ++k) emit(Op::Drop).a = made[k];
     }
-    code_.works = true;
   }
   static bool is_number(const Type& t) {
     return t.is("int") || t.is("float") || t.is("bool") || t.is("Number") || t.is("complex");
@@ -206,7 +203,6 @@ class Lowerer : Assembler {
     Instruction& i = call(Op::Call, made, arguments(n.args, depth, at));
     i.code = program_.codes[callee].get();
     if (unused) emit(Op::Drop).a = made[0];
-    code_.works = true;
   }
 
   // What a task runs; what the host runs goes the way of its nodes.
@@ -214,7 +210,7 @@ class Lowerer : Assembler {
     if (n.outs.size() != 1 || !f_.values[n.outs[0]].type.is("Future")) throw Unsupported{n.target};
     std::string_view what = n.args[0].text;
     std::vector<Arg> given(n.args.begin() + 1, n.args.end());
-    code_.works = true;
+    code_.lasts = true;
     if (!what.starts_with("fn.")) return false;
     auto found = index_.find(what.substr(3));
     if (found == index_.end() ||
@@ -320,7 +316,7 @@ class Lowerer : Assembler {
       std::vector<Register> made = results(n);
       if (made.empty()) made.push_back(fresh());
       call(name == "wait" ? Op::Wait : Op::Done, made, arguments(n.args, depth, at));
-      code_.works = true;
+      code_.lasts = true;
       return true;
     }
     if (name == "lookup" && n.args.size() == 2 && n.outs.size() == 1 && letters(n)[0] == 'd' &&
@@ -411,8 +407,9 @@ class Lowerer : Assembler {
     ref->owner = c;
     ref->place = child ? "_modules" : a->place;
     ref->type = child ? f_.values[n.outs[0]].type : a->type;
-    ref->slot = child ? 0 : static_cast<uint32_t>(a - c->attributes.data());
-    if (c->kind != "class" && !(maker_ && maker_->attribute(*ref)))
+    ref->slot = static_cast<uint32_t>(c->slot(name));
+    // Without an owner all objects are the machine's.
+    if (c->kind != "class" && maker_ && !maker_->attribute(*ref))
       throw Unsupported{"attribute " + name + " of " + c->name};
     program_.attributes.push_back(std::move(ref));
     std::vector<Arg> given{n.args[0]};
@@ -505,7 +502,7 @@ class Lowerer : Assembler {
   }
 
   void loop_node(const Node& n, int depth, size_t at) {
-    code_.works = true;
+    code_.lasts = true;
     const std::string& kind = n.args[0].text;
     const std::vector<Arg>& over = n.args[1].items;
     const Block& body = n.blocks.back();
@@ -640,7 +637,7 @@ class Lowerer : Assembler {
   }
 
   void collect_node(const Node& n, int depth, size_t at) {
-    code_.works = true;
+    code_.lasts = true;
     const Type& type = f_.values[n.outs[0]].type;
     if (!type.is_list()) throw Unsupported{"collect makes no list"};
     Iteration it = iterate(n.args[0].text, n.args[1].items, depth, at);
@@ -750,7 +747,6 @@ class Lowerer : Assembler {
     i.code = program_.codes[out].get();
     open_.push_back(Context::Object);
     entered_ = got;
-    code_.works = true;
   }
 
   struct Test {
@@ -770,6 +766,24 @@ class Lowerer : Assembler {
   size_t place_ = 0;
   int32_t entered_ = -1;
 };
+
+// What calls something that may take long may, and so may what calls itself.
+void find_long(Program& p, const std::vector<std::vector<size_t>>& callers) {
+  std::vector<size_t> open(callers.size()), ready;  // calls of functions not yet looked at
+  for (auto& from : callers)
+    for (size_t c : from) ++open[c];
+  for (size_t i = 0; i < open.size(); ++i)
+    if (open[i] == 0) ready.push_back(i);
+  while (!ready.empty()) {
+    size_t i = ready.back();
+    ready.pop_back();
+    for (size_t c : callers[i]) {
+      p.codes[c]->lasts |= p.codes[i]->lasts;
+      if (--open[c] == 0) ready.push_back(c);
+    }
+  }
+  for (size_t i = 0; i < open.size(); ++i) p.codes[i]->lasts |= open[i] > 0;
+}
 
 }  // namespace
 
@@ -794,6 +808,7 @@ std::shared_ptr<Program> lower(Unit unit, HostMaker* maker) {
     }
     for (size_t c : calls) callers[c].push_back(i);
   }
+  find_long(p, callers);
   std::vector<size_t> left;
   for (size_t i = 0; i < n; ++i)
     if (!p.reasons[i].empty()) left.push_back(i);

@@ -572,6 +572,12 @@ Value Object::get(const AttrRef& a) const {
   return slots[a.slot];
 }
 
+Value& Object::at(std::string_view name) {
+  size_t i = owner->slot(name);
+  FB_CHECK_AS(Attribute, i < slots.size(), owner->name, " has no attribute ", name);
+  return slots[i];
+}
+
 void Object::set(const AttrRef& a, const Value& x) {
   FB_CHECK_TYPE(a.owner == owner && a.slot < slots.size(), "an object of ", owner->name,
                 " has no attribute ", a.name, " of ", a.owner->name);

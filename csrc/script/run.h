@@ -10,12 +10,14 @@
 
 namespace flambeau::script {
 
-// An object of a class of the unit.
+// An object of a class of the unit, a module too where Python has none: an attribute or a child to
+// a slot.
 class Object final : public Instance {
  public:
-  explicit Object(const Class& c) : owner(&c), slots(c.attributes.size()) {}
+  explicit Object(const Class& c) : owner(&c), slots(c.slots()) {}
   Value get(const AttrRef& a) const override;
   void set(const AttrRef& a, const Value& x) override;
+  Value& at(std::string_view name);  // for whoever makes it; an AttributeError where it has none
   const Class* const owner;
 
  private:

@@ -212,6 +212,13 @@ bool Class::has_child(std::string_view n) const {
   return false;
 }
 
+size_t Class::slot(std::string_view n) const {
+  if (const Attribute* a = attribute(n)) return static_cast<size_t>(a - attributes.data());
+  size_t i = 0;
+  while (i < children.size() && children[i] != n) ++i;
+  return attributes.size() + i;
+}
+
 const std::string* Class::method(std::string_view n) const {
   for (auto& [name, function] : methods)
     if (name == n) return &function;

@@ -112,6 +112,8 @@ struct Class {
 
   const Attribute* attribute(std::string_view n) const;
   bool has_child(std::string_view n) const;
+  size_t slots() const { return attributes.size() + children.size(); }
+  size_t slot(std::string_view n) const;  // of an attribute or a child; `slots()` where none is
   const std::string* method(std::string_view n) const;
 };
 

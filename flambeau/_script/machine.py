@@ -40,7 +40,11 @@ class Machine:
         self, unit: Unit, emitter: Emitter, python: Mapping[str, type], trusted: bool
     ) -> None:
         self.unit, self.emitter = unit, emitter
-        self.changes = any(n.target in CHANGES for f in unit.functions.values() for n in f.walk())
+        nodes = [n for f in unit.functions.values() for n in f.walk()]
+        #: names of attributes that a script sets; functions of the program may set any
+        self.assigned = {str(n.args[1]) for n in nodes if n.target == "core.setattr"}
+        self.hosted = any(n.target.startswith("host.") for n in nodes)
+        self.changes = any(n.target in CHANGES for n in nodes)
         self._nodes: dict[str, list[Node]] = {}
 
         def error_class(name: str) -> type[BaseException]:
@@ -100,15 +104,15 @@ class Machine:
 
         return make
 
-    def attribute(self, cls: str, name: str) -> bool:
-        """Objects of Python have this attribute, and nothing that the machine would copy."""
+    def attribute(self, cls: str, name: str) -> int:
+        """1: objects of Python have this attribute, and nothing that the machine would copy; 2: and
+        it stays what it is during a run; else 0."""
         record = self.unit.classes[cls]
-        if name.startswith(("__", "_script")):
-            return False
         t = record.attributes.get(name)
-        if t is None:
-            return name in record.places
-        return self.constant(t)
+        known = name in record.places if t is None else self.constant(t)
+        if not known or name.startswith(("__", "_script")):
+            return 0
+        return 1 if self.hosted or name in self.assigned else 2
 
     # -- types ------------------------------------------------------------------------------------
 

@@ -61,6 +61,25 @@ int main() {
   CHECK(passed.size() == 2 && passed[0].function->name == "script_program.item" &&
         passed[1].function->name == "script_program.fails");
 
+  // A module whose objects are made here.
+  const script::Class* net = program->unit.find_class("script_program.Net");
+  const script::Class* linear = program->unit.find_class("flambeau.nn.modules.linear.Linear");
+  CHECK(net && linear);
+  Value layer = script::make_box<script::Object>(*linear), module =
+      script::make_box<script::Object>(*net);
+  auto at = [](const Value& o, const char* n) -> Value& {
+    return static_cast<script::Object&>(script::expect_box<script::Instance>(o)).at(n);
+  };
+  at(layer, "weight") = ops::full(Ints{2, 3}, 0.5);
+  at(layer, "bias") = ops::ones(Ints{2});
+  at(module, "layer") = layer;
+  at(module, "scale") = w;
+  at(module, "seen") = Value(Ints{});
+  const script::Code* forward = program->find("script_program.Net.forward");
+  Tensor y = call(*forward, {module, Value(ops::ones(Ints{3}))}).get<Tensor>();
+  CHECK(y.requires_grad() && ops::select(y, 0, 1).item().to_double() == 2.5);
+  CHECK(at(module, "seen").get<Ints>() == Ints{3});
+
   std::vector<std::thread> threads;
   for (int k = 0; k < 8; ++k)
     threads.emplace_back([&] {
@@ -82,7 +101,7 @@ int main() {
 SOURCE = """
 from typing import List, Tuple
 import flambeau as torch
-from flambeau import Tensor
+from flambeau import Tensor, nn
 
 class Counter:
     def __init__(self, n: int):
@@ -119,6 +138,19 @@ def fails(xs: List[int], n: int) -> int:
 def deep(n: int) -> int:
     return deep(n + 1)
 
+class Net(nn.Module):
+    seen: List[int]
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.scale = nn.Parameter(torch.ones(3))
+        self.seen = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(x.size(0))
+        return self.layer(x * self.scale)
+
 def main(w: Tensor, n: int) -> Tuple[int, Tensor, List[int], str, int, int]:
     x, xs, s = steps(w, n)
     return fibonacci(n), x, xs, s, fails(xs, n), deep(n)
@@ -129,7 +161,11 @@ def test_scripts_run_without_python(compile_program, tmp_path, monkeypatch):
     (tmp_path / "script_program.py").write_text(SOURCE)
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module("script_program")
-    written = text.write(torch.jit.script(module.main)._program.unit)
+    unit = torch.jit.script(module.main)._program.unit
+    net = torch.jit.script(module.Net())._script_program.unit
+    unit.functions.update(net.functions)
+    unit.classes.update(net.classes)
+    written = text.write(unit)
     program = compile_program(PROGRAM.replace("@TEXT@", written))
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

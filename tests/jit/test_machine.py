@@ -523,7 +523,7 @@ FUZZ = """
             return None
         context = node
         def attribute(self, cls, name):
-            return False
+            return 0
 
     signal.signal(signal.SIGALRM, late)
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))

@@ -14,7 +14,6 @@ import pytest
 import flambeau as torch
 
 # ruff: noqa: UP006, UP035, B007
-
 from .test_machine import machine
 
 
@@ -161,8 +160,9 @@ def test_modes_and_gradients_go_along():
         assert not script(x, w).requires_grad
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(script(x, w), sequential(x, w))
-    assert torch.equal(torch.vmap(script, (0, None))(torch.stack([x, x])[:, None], w),
-                       torch.vmap(sequential, (0, None))(torch.stack([x, x])[:, None], w))  # fmt: skip
+    xs = torch.stack([x, x])[:, None]
+    batched = torch.vmap(script, (0, None))(xs, w)
+    assert torch.equal(batched, torch.vmap(sequential, (0, None))(xs, w))
 
 
 def test_tasks_that_nobody_waits_for_end_with_the_process():
