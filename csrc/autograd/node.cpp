@@ -1,5 +1,7 @@
 #include "autograd/node.h"
 
+#include "autograd/sequence.h"
+
 #include <vector>
 
 #include "autograd/anomaly.h"
@@ -68,6 +70,10 @@ static std::atomic<uint64_t> recorded{0}, hook_ids{0};
 
 uint64_t next_hook_id() noexcept {
   return hook_ids.fetch_add(1, std::memory_order_relaxed);
+}
+
+uint64_t next_sequence() noexcept {
+  return recorded.load(std::memory_order_relaxed);
 }
 
 Node::Node() : sequence(recorded.fetch_add(1, std::memory_order_relaxed)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/grad_ops.h"
+#include "profiler/events.h"
 
 namespace flambeau {
 
@@ -231,9 +232,17 @@ class NodeLock {
 };
 }  // namespace
 
+// A node applied, as an event of the profile that is open.
+[[gnu::noinline]] static Tensors apply_recorded(Node& node, Tensors&& grads) {
+  profiler::Scope event(profiler::open(profiler::Kind::Node, node.name(), {},
+                                       static_cast<int64_t>(node.sequence)));
+  return node.apply(std::move(grads));
+}
+
 Tensors Task::apply(Node& node, Tensors&& grads) {
   NodeLock lock(node);
-  Tensors out = node.apply(std::move(grads));
+  Tensors out = profiler::on() ? apply_recorded(node, std::move(grads))
+                               : node.apply(std::move(grads));
   if (!settings.keep_graph && !node.held) {
     node.release_saved();
     node.released = true;
@@ -276,6 +285,13 @@ void Task::execute(uint32_t i, Tensors& results) {
     if (!changed.empty()) made = std::move(changed);
   }
   distribute(e, std::move(made));
+}
+
+void Task::execute_recorded(uint32_t i, Tensors& results) {
+  const Node& node = *entries_[i].node;
+  profiler::Scope event(profiler::open(profiler::Kind::Evaluation, node.name(), {},
+                                       static_cast<int64_t>(node.sequence)));
+  execute(i, results);
 }
 
 void Task::distribute(Entry& e, Tensors&& grads) {
@@ -326,7 +342,10 @@ Tensors Task::run(const std::vector<Edge>& roots, Tensors&& cotangents,
       std::pop_heap(heap_.begin(), heap_.end());
       uint32_t i = heap_.back().entry;
       heap_.pop_back();
-      execute(i, results);
+      if (profiler::on()) [[unlikely]]
+        execute_recorded(i, results);
+      else
+        execute(i, results);
     }
   } catch (...) {
     if (Anomaly::enabled && current) report_failure(*current);

@@ -6,14 +6,22 @@
 
 #include "core/caching.h"
 #include "core/error.h"
+#include "core/memory_hook.h"
 
 namespace flambeau {
 
 constinit std::atomic<uint64_t> storage_age{0};
+constinit std::atomic<MemoryHook> memory_hook{nullptr};
 
 namespace {
 constexpr size_t kHeader = (sizeof(Storage) + kAlignment - 1) / kAlignment * kAlignment;
 constexpr int64_t kInlineBytes = kCaching ? 1024 : -1;
+
+// Memory of tensors, told to who wants to know.
+void tell(const void* p, int64_t bytes) noexcept {
+  if (MemoryHook hook = memory_hook.load(std::memory_order_relaxed); hook && bytes) [[unlikely]]
+    hook(p, bytes);
+}
 }  // namespace
 
 Ref<Storage> Storage::make(int64_t bytes, Device device) {
@@ -32,7 +40,10 @@ Ref<Storage> Storage::make(int64_t bytes, Device device) {
     s->data_ = reinterpret_cast<char*>(s) + kHeader;
   else if (!no_memory)
     s->data_ = allocate(bytes);
-  if (!no_memory) s->capacity_ = bytes;
+  if (!no_memory) {
+    s->capacity_ = bytes;
+    tell(s->data_, bytes);
+  }
   return ref;
 }
 
@@ -57,10 +68,10 @@ void Storage::destroy(Storage* s) noexcept {
 }
 
 void Storage::release_bytes() noexcept {
-  if (deleter_)
-    deleter_(context_);
-  else if (!inline_ && data_)
-    deallocate(data_, capacity_);
+  if (deleter_) return deleter_(context_);
+  if (!data_) return;
+  tell(data_, -capacity_);
+  if (!inline_) deallocate(data_, capacity_);
 }
 
 void Storage::move_to(void* data, Deleter deleter, void* context) {
@@ -95,7 +106,9 @@ void Storage::resize(int64_t bytes) {
   if (device_.type == DeviceType::CPU && bytes > capacity_) {
     void* fresh = allocate(bytes);
     if (nbytes_) std::memcpy(fresh, data_, nbytes_);
+    if (data_) tell(data_, -capacity_);
     if (!inline_ && data_) deallocate(data_, capacity_);
+    tell(fresh, bytes);
     inline_ = false;
     data_ = fresh;
     capacity_ = bytes;

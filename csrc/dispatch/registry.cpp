@@ -7,6 +7,7 @@
 
 #include "autograd/node.h"
 #include "core/error.h"
+#include "profiler/events.h"
 
 namespace flambeau {
 
@@ -219,7 +220,7 @@ void run_kernel(const AddedOp& a, const OpKernel& kernel, const Value* const* ar
     });
 }
 
-void call_added(const OpDesc& op, const Value* const* args, Value* results) {
+void run_added(const OpDesc& op, const Value* const* args, Value* results) {
   const AddedOp& a = *op.added;
   FB_CHECK(!a.removed, a.uid, ": the library that defined the operator is gone");
   if (autocast_enabled()) {
@@ -252,6 +253,14 @@ void call_added(const OpDesc& op, const Value* const* args, Value* results) {
   FB_CHECK(out.size() == op.returns.size(), a.uid, ": expected ", op.returns.size(),
            " results, got ", out.size());
   std::move(out.begin(), out.end(), results);
+}
+
+void call_added(const OpDesc& op, const Value* const* args, Value* results) {
+  if (profiler::on()) [[unlikely]] {
+    profiler::Scope event(profiler::open(op, op.added->name, args));
+    return run_added(op, args, results);
+  }
+  run_added(op, args, results);
 }
 
 Tensors added_vjp(const OpDesc& op, const Values& args, const Tensors& cotangents,

@@ -6,6 +6,7 @@
 
 #include "autograd/generated.h"
 #include "autograd/meta.h"
+#include "profiler/events.h"
 #include "python/function_outputs.h"
 #include "python/node_object.h"
 #include "python/saved_values.h"
@@ -254,6 +255,15 @@ void save_for_backward(FunctionNode& node) {
   Py_CLEAR(c->to_save);
 }
 
+// The event of a call in the profile that is open, if one is.
+profiler::Place event_of(PyObject* cls, const FunctionNode* node) {
+  if (!profiler::is_open()) [[likely]]
+    return {};
+  const char* name = reinterpret_cast<PyTypeObject*>(cls)->tp_name;
+  return profiler::open(profiler::Kind::Operation, name, {},
+                        node ? static_cast<int64_t>(node->sequence) : -1);
+}
+
 }  // namespace
 
 PyObject* apply_function(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -278,6 +288,7 @@ PyObject* apply_function(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
       node->add_next(in.tensors);  // before forward: it may change inputs in place
       c->node = nullptr;           // saved_tensors answers from to_save until they are saved
     }
+    profiler::Scope event(event_of(cls, node.get()));
     PyRef result = call_forward(cls, setup, ctx.get(), inputs);
     bool tuple = PyTuple_Check(result.get());
     PyRef raw = tuple ? std::move(result) : checked(PyTuple_Pack(1, result.get()));

@@ -12,6 +12,7 @@
 #include "gen/ops.h"
 #include "kernels/copy.h"
 #include "python/argparse.h"
+#include "profiler/events.h"
 #include "python/factories.h"
 #include "python/module.h"
 #include "python/thunks.h"
@@ -24,7 +25,7 @@ namespace {
 // The result of the views of a key so far.
 class ViewBuilder {
  public:
-  explicit ViewBuilder(const Tensor& x) : base_(x), stepwise_(intercepted() || needs_grad(x)) {
+  explicit ViewBuilder(const Tensor& x) : base_(x), stepwise_(intercepted() || needs_grad(x) || profiler::is_open()) {
     if (stepwise_)
       current_ = x;
     else

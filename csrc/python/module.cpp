@@ -13,6 +13,7 @@
 #include "python/frame_eval.h"
 #include "python/guards.h"
 #include "python/library.h"
+#include "python/profiler.h"
 #include "python/torch_function.h"
 #include "python/trace_hook.h"
 #include "python/types.h"
@@ -59,7 +60,7 @@ bool add_all(PyObject* module) {
   if (!add_generated(module)) return false;
   for (auto* table : {factory_functions, config_functions, dlpack_functions, autograd_functions,
                       torch_function_functions, trace_functions, entry_functions, file_functions,
-                      script_functions, added_op_functions})
+                      script_functions, added_op_functions, profiler_functions})
     if (PyModule_AddFunctions(module, table) < 0) return false;
   if (!init_types(module) || !init_torch_function(module) || !init_storage(module)) return false;
   if (!init_tensor_type(module) || !init_autograd(module) || !init_func(module)) return false;

@@ -2,6 +2,7 @@
 #include "autograd/inline_vector.h"
 #include "autograd/node.h"
 #include "gen/ops.h"
+#include "profiler/events.h"
 #include "python/call_entry.h"
 #include "python/program.h"
 
@@ -246,6 +247,11 @@ Value Run::number(int64_t n, const ParamDesc& p) {
   }
 }
 
+// An event of the profile that is open, if one is.
+static profiler::Place event_of(profiler::Kind kind, std::string_view name) {
+  return profiler::is_open() ? profiler::open(kind, name) : profiler::Place{};
+}
+
 Tensors Program::run(std::span<Input> inputs, Numbers& numbers) const {
   FB_CHECK_TYPE(inputs.size() == arity(), "compiled function: expected ", arity(), " inputs, got ",
                 inputs.size());
@@ -258,8 +264,17 @@ Tensors Program::run(std::span<Input> inputs, Numbers& numbers) const {
   NoGradGuard no_grad;
   NoAutocastGuard no_autocast;
   CpuFactories on_cpu;
+  profiler::Scope event(event_of(profiler::Kind::Program, "CompiledFunction"));
   Run run(*this, inputs, numbers);
-  for (const Step& s : steps_) run.step(s);
+  for (const Step& s : steps_) {
+    if (profiler::is_open() && s.kind == Step::Nest) [[unlikely]] {
+      // The number is the nest's in the generated source.
+      profiler::Scope nest(event_of(profiler::Kind::Step, concat("compiled::nest_", s.number)));
+      run.step(s);
+    } else {
+      run.step(s);
+    }
+  }
   Tensors out;
   out.reserve(results_.size());
   for (const View& v : results_) out.push_back(run.tensor(v));

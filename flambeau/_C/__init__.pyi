@@ -92,10 +92,16 @@ from flambeau._C._core import _ops_added as _ops_added
 from flambeau._C._core import _ops_version as _ops_version
 from flambeau._C._core import _parse_schema as _parse_schema
 from flambeau._C._core import _pop_saved_tensors_hooks as _pop_saved_tensors_hooks
+from flambeau._C._core import _profiler_enabled as _profiler_enabled
+from flambeau._C._core import _profiler_pause as _profiler_pause
+from flambeau._C._core import _profiler_start as _profiler_start
+from flambeau._C._core import _profiler_stop as _profiler_stop
 from flambeau._C._core import _push_change_watch as _push_change_watch
 from flambeau._C._core import _push_saved_tensors_hooks as _push_saved_tensors_hooks
 from flambeau._C._core import _queue_callback as _queue_callback
 from flambeau._C._core import _read_range as _read_range
+from flambeau._C._core import _record_enter as _record_enter
+from flambeau._C._core import _record_exit as _record_exit
 from flambeau._C._core import _remove_change_watch as _remove_change_watch
 from flambeau._C._core import _reset_captures as _reset_captures
 from flambeau._C._core import _run_backward as _run_backward

@@ -101,6 +101,7 @@ _INCLUDES = """#include <array>
 #include "autograd/generated.h"
 #include "dispatch/boxing.h"
 #include "kernels/pointwise.h"
+#include "profiler/events.h"
 """
 
 

@@ -125,7 +125,10 @@ def composite(entry: Entry, callees: Callees) -> list[str]:
     op = entry.op
     assert entry.body is not None
     e = BodyEmitter(entry.body, callees)
-    head = [f"{cpp_value(op.returns)} {op.name}({e.params()}) {{"]
+    head = [
+        f"{cpp_value(op.returns)} {op.name}({e.params()}) {{",
+        *profiled(op, op.name, "Plain", names=e.param_names()),
+    ]
     if op.option("autocast"):
         head.append(f"  if (autocast_enabled()) [[unlikely]] return {boxed(op)};")
     return [*head, *e.body(), "}", "@restore"]
@@ -225,6 +228,31 @@ def modes(op: Op) -> str:
     return f"  if ({test}) [[unlikely]] return {boxed(op)};"
 
 
+def profiled(
+    op: Op, name: str, form: str, outs: Sequence[str] = (), names: Sequence[str] | None = None
+) -> list[str]:
+    """First lines of a function of `op`: its event in a profile, see Note [Events of operations].
+
+    Composites that nobody can name, and those that make no tensors, have none. `names` are those of
+    the parameters, where the function gives them others.
+    """
+    names = [cpp_name(p.name) for p in op.params] if names is None else names
+    hidden = not op.namespaces and (not op.is_method or op.name.startswith("_"))
+    makes = any(t.base in ("Tensor", "Tensors", "OptTensors") for t in op.outputs)
+    if op.kind == "composite" and (hidden or not makes):
+        return []
+    places = ", ".join(f"&{name}" for name in names)
+    given = f"const void* const given_[] = {{{places}}};"
+    event = f"profiler::OperationEvent event_(desc::{op.uid}, profiler::Form::{form}, given_)"
+    return [
+        "  if (profiler::on()) [[unlikely]] {",
+        f"    {given if op.params else 'const void* const* given_ = nullptr;'}",
+        f"    if ({event}; event_.outside())",
+        f"      return ops::{name}({', '.join([*names, *outs])});",
+        "  }",
+    ]
+
+
 def no_autocast(op: Op) -> list[str]:
     """First line of in-place and out= forms: autocast leaves them alone."""
     return ["  NoAutocastGuard no_autocast;"] if op.option("autocast") else []
@@ -278,7 +306,7 @@ def structured(entry: Entry, callees: Callees) -> list[str]:
         return [*lines, "", head, *_list_mutation(op, kernel, rule), "}"]
     if op.option("inplace_kernel"):
         return [*lines, "", head, *_mutation(entry, kernel, rule), "}"]
-    body = [modes(op)]
+    body = [*profiled(op, op.name, "Plain"), modes(op)]
     if op.option("dynamic"):
         operands = ", ".join([f'"{op.name}"', *_tensors(op)])
         body += [f"  {rule};", f"  refuse_meta({operands});"]
@@ -315,7 +343,7 @@ def _updates(op: Op) -> list[str]:
 
 def _list_mutation(op: Op, kernel: str, rule: str) -> list[str]:
     """Lists of tensors changed in place, unrecorded: tensors that need a derivative are refused."""
-    lines = [modes(op)]
+    lines = [*profiled(op, op.name, "Plain"), modes(op)]
     lines += [f'  check_inplace({cpp_name(n)}, "{op.name}");' for n in op.mutated_lists]
     lines += [f"  {rule};", f"  if ({runs_kernel(op, ())}) {kernel}({cpp_args(op)});"]
     return lines + [f"  bump_versions({cpp_name(n)});" for n in op.mutated_lists]
@@ -325,7 +353,7 @@ def _mutation(entry: Entry, kernel: str, rule: str) -> list[str]:
     op = entry.op
     self = cpp_name(op.params[0].name)
     test = needs_test(entry) or "false"
-    lines = [modes(op), f"  bool record = {test};"]
+    lines = [*profiled(op, op.name, "Plain"), modes(op), f"  bool record = {test};"]
     # Writing the same everywhere may write a place twice.
     overlap = ", /*overlap=*/true" if op.option("idempotent") else ""
     if source := op.option("nothing_from_itself"):
@@ -384,7 +412,8 @@ def inplace_by_copy(entry: Entry, shortcut: Sequence[str] = ()) -> list[str]:
     op = entry.op
     self = cpp_name(op.params[0].name)
     args = [cpp_name(p.name) for p in op.params]
-    lines = [f"Tensor {op.name}_({cpp_params(op)}) {{", *no_autocast(op), *shortcut]
+    head = f"Tensor {op.name}_({cpp_params(op)}) {{"
+    lines = [head, *profiled(op, f"{op.name}_", "InPlace"), *no_autocast(op), *shortcut]
     kept = [s.origin for s in entry.vjp.saved if s.keeps_memory] if entry.vjp else None
     if (kept is None or op.params[0].name in kept) and (test := needs_test(entry)):
         lines.append(f"  const Tensor before = {test} ? copied({self}) : {self};")
@@ -400,7 +429,7 @@ def _out_form(entry: Entry, kernel: str, rule: str) -> list[str]:
     out_params = ", ".join(f"const Tensor& {o}" for o in outs)
     head = f"{cpp_value(op.returns)} {op.name}_out({plus(cpp_params(op), out_params)}) {{"
     test = needs_test(entry) or "false"
-    lines = [head, *no_autocast(op)]
+    lines = [head, *profiled(op, f"{op.name}_out", "Out", outs), *no_autocast(op)]
     lines += [f'  check_out({o}, {test}, "{op.name}"{dual_test(op)});' for o in outs]
     lines += _properties_of_out(op, outs[0])
     lines.append("  NoGradGuard no_grad;")
@@ -494,6 +523,7 @@ def view(entry: Entry, callees: Callees) -> list[str]:
     lines = _rule_function(entry, callees, "view")
     lines += ["", *derivative(entry, callees)] if entry.vjp else []
     body = [
+        *profiled(op, op.name, "Plain"),
         modes(op),
         f"  Tensor result = {op.uid}_view({cpp_args(op)});",
         *([] if op.option("unrelated") else [f"  mark_view(result, {self});"]),

@@ -22,6 +22,7 @@ from .emit_op import (
     no_autocast,
     out_names,
     plus,
+    profiled,
     rebase,
     record_before,
     recording,
@@ -70,6 +71,7 @@ def _function(entry: Entry) -> list[str]:
     args = [cpp_name(p.name) for p in op.params]
     return [
         f"{cpp_value(op.returns)} {op.name}({cpp_params(op)}) {{",
+        *profiled(op, op.name, "Plain"),
         modes(op),
         *bind_results(op, emit_calls.call(entry.pointwise, args)),
         *recording(entry),
@@ -89,6 +91,7 @@ def _inplace(entry: Entry) -> list[str]:
         lines += [*record_before(entry, function, overwritten=op.params[0].name), ""]
     lines += [
         f"Tensor {op.name}_({cpp_params(op)}) {{",
+        *profiled(op, f"{op.name}_", "InPlace"),
         *no_autocast(op),
         "  if (intercepted()) [[unlikely]] {",
         *_by_copy(entry),
@@ -129,7 +132,8 @@ def _out(entry: Entry) -> list[str]:
     args = [cpp_name(p.name) for p in op.params]
     ret = "out" if len(outs) == 1 else f"{{{', '.join(outs)}}}"
     params = plus(cpp_params(op), ", ".join(f"const Tensor& {o}" for o in outs))
-    lines = [f"{cpp_value(op.returns)} {op.name}_out({params}) {{", *no_autocast(op)]
+    lines = [f"{cpp_value(op.returns)} {op.name}_out({params}) {{"]
+    lines += [*profiled(op, f"{op.name}_out", "Out", outs), *no_autocast(op)]
     test = needs_test(entry) or "false"
     lines += [f'  check_out({o}, {test}, "{op.name}"{dual_test(op)});' for o in outs]
     named = list(zip(outs, results_of(op), strict=True))

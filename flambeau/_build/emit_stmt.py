@@ -79,11 +79,17 @@ class BodyEmitter(ExprEmitter):
         """C++ parameters of the function; those the body changes come in under another name."""
         return ", ".join(self.param(p.name, p.type) for p in self.f.params)
 
+    def param_names(self) -> list[str]:
+        """The names of those."""
+        return [self.param_name(p.name) for p in self.f.params]
+
+    def param_name(self, name: str) -> str:
+        return f"{self.var(name)}{'_in' if any(p.name == name for p in self.copied) else ''}"
+
     def param(self, name: str, t: Type) -> str:
         """One C++ parameter."""
         mark = "" if name in self.used else "[[maybe_unused]] "
-        copied = any(p.name == name for p in self.copied)
-        return f"{mark}{cpp_param(t)} {self.var(name)}{'_in' if copied else ''}"
+        return f"{mark}{cpp_param(t)} {self.param_name(name)}"
 
     def body(self) -> list[str]:
         """Lines of the body, indented, without braces."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import flambeau
+from flambeau import _C
 from flambeau._trace.tensor import SymSize
 from flambeau.compiler import _marks
 
@@ -447,6 +448,17 @@ def type_call(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def warn(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Given when the function is captured, not at each call."""
     warnings.warn(*args, **{**kwargs, "stacklevel": 1})
+
+
+@means(_C._record_enter)
+def record_enter(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Ranges are left out: a compiled program is an event of its own in profiles."""
+    return None
+
+
+@means(_C._profiler_enabled)
+def profiler_enabled(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return False
 
 
 @means(_marks.is_compiling, _marks.is_dynamo_compiling)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
+from flambeau import _C
+from flambeau.autograd import profiler
 from flambeau.utils.hooks import RemovableHandle
 
 _global_optimizer_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
@@ -62,7 +64,11 @@ def with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     f"tuple (new_args, new_kwargs), got {changed!r}"
                 )
             args, kwargs = changed
-        result = step(*args, **kwargs)
+        if _C._profiler_enabled():
+            with profiler.record_function(f"Optimizer.step#{type(self).__name__}.step"):
+                result = step(*args, **kwargs)
+        else:
+            result = step(*args, **kwargs)
         for hook in chain(
             self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()
         ):

@@ -22,13 +22,16 @@ def source(unit: Unit, name: str = "ops_family.cpp") -> str:
     return "\n".join(x for x in text.splitlines() if not x.startswith("#line"))
 
 
-def function(text: str, head: str) -> str:
-    """The function whose first line contains `head`."""
+def function(text: str, head: str, event: bool = False) -> str:
+    """The function whose first line contains `head`; without the event of a profile."""
     lines = text.splitlines()
     start = next(i for i, x in enumerate(lines) if head in x and x.endswith("{"))
     indent = len(lines[start]) - len(lines[start].lstrip())
     end = next(i for i in range(start + 1, len(lines)) if lines[i] == " " * indent + "}")
-    return "\n".join(lines[start : end + 1])
+    found = lines[start : end + 1]
+    if len(found) > 1 and "profiler::on()" in found[1] and not event:
+        del found[1 : found.index("  }", 1) + 1]
+    return "\n".join(found)
 
 
 COMPOSITE = '''
@@ -41,6 +44,18 @@ COMPOSITE = '''
             out = out * weight
         return out.sum() if reduction == "sum" else out.sum() * (1 / input.numel())
 '''
+
+
+def test_calls_are_events_of_profiles(make_unit: MakeUnit) -> None:
+    text = function(source(make_unit(COMPOSITE)), "Tensor loss(", event=True)
+    assert text.splitlines()[1:6] == [
+        "  if (profiler::on()) [[unlikely]] {",
+        "    const void* const given_[] = {&input, &weight, &reduction};",
+        "    if (profiler::OperationEvent event_(desc::loss, profiler::Form::Plain, given_);"
+        " event_.outside())",
+        "      return ops::loss(input, weight, reduction);",
+        "  }",
+    ]
 
 
 def test_composite(make_unit: MakeUnit) -> None:

@@ -11,6 +11,7 @@ import warnings
 from typing import Any, NoReturn
 
 import flambeau as fb
+from flambeau.autograd import profiler
 
 from . import _pipes, _state
 from ._utils import snapshot as _snapshot
@@ -136,7 +137,13 @@ class _BaseDataLoaderIter:
         )
 
     def __next__(self) -> Any:
-        data: Any = self._next_data()
+        data: Any
+        if profiler._is_profiler_enabled:
+            name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
+            with profiler.record_function(name):
+                data = self._next_data()
+        else:
+            data = self._next_data()
         self._num_yielded += 1
         promised = self._IterableDataset_len_called
         if (

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
+from flambeau.autograd import profiler
+
 from ._notes import describe, note
 from ._snapshots import passed_over
 
@@ -108,6 +110,8 @@ def _hooked_generator(func: Callable[..., Any]) -> Callable[..., Any]:
             elements = func(self)
             if "_watch" in self.__dict__:
                 elements = self._watch.timed(self, elements)
+            if profiler._watchers:
+                elements = _recorded(self, elements)
             if "_resume" in self.__dict__:
                 passed_over(self, elements, this)
             for element in elements:
@@ -143,6 +147,22 @@ def _hooked_function(func: Callable[..., Any]) -> Callable[..., Any]:
     return __iter__
 
 
+def _range(pipe: Any) -> str:
+    """What a stage is called in profiles."""
+    return "enumerate(DataPipe)#" + type(pipe).__name__.removesuffix("IterDataPipe")
+
+
+def _recorded(pipe: Any, elements: Iterator[Any]) -> Iterator[Any]:
+    """The elements, each of them a range in the profiles that are open when it is made."""
+    name, nothing = _range(pipe), object()
+    while True:
+        with profiler.record_function(name):
+            element = next(elements, nothing)
+        if element is nothing:
+            return
+        yield element
+
+
 def watched(pipe: Any, iterator: Iterator[Any], this: _Pass) -> Iterator[Any]:
     """An iterator whose pass has begun, held to the rule of one iterator."""
     try:
@@ -150,6 +170,8 @@ def watched(pipe: Any, iterator: Iterator[Any], this: _Pass) -> Iterator[Any]:
             raise pipe._invalidated()
         if "_watch" in pipe.__dict__:
             iterator = pipe._watch.timed(pipe, iterator)
+        if profiler._watchers:
+            iterator = _recorded(pipe, iterator)
         if "_resume" in pipe.__dict__:
             passed_over(pipe, iterator, this)
         for element in iterator:
@@ -179,7 +201,11 @@ class _Watched:
         try:
             if this.stale:
                 raise self._pipe._invalidated()
-            element = next(self._iterator)
+            if profiler._is_profiler_enabled:
+                with profiler.record_function(_range(self._pipe)):
+                    element = next(self._iterator)
+            else:
+                element = next(self._iterator)
         except StopIteration:
             this.ended = True
             raise
