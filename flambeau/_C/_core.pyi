@@ -708,8 +708,13 @@ def _script_text(text: str, /) -> str: ...
 
 class _Script:
     def __new__(
-        cls, text: str, maker: Any, classes: dict[str, type], error_class: Callable[[str], type],
-        trusted: _bool, /,
+        cls,
+        text: str,
+        maker: Any,
+        classes: dict[str, type],
+        error_class: Callable[[str], type],
+        trusted: _bool,
+        /,
     ) -> Self: ...
     def reason(self, name: str, /) -> str | None: ...
 
@@ -721,9 +726,15 @@ class _ScriptFace:
 class _ScriptCall:
     as_python: Callable[..., Any]
     def __new__(
-        cls, program: _Script, name: str, bind: Callable[..., tuple[Any, ...]],
-        as_python: Callable[..., Any], tracers: list[Any], defaults: tuple[Any, ...],
-        changes: _bool, /,
+        cls,
+        program: _Script,
+        name: str,
+        bind: Callable[..., tuple[Any, ...]],
+        as_python: Callable[..., Any],
+        tracers: list[Any],
+        defaults: tuple[Any, ...],
+        changes: _bool,
+        /,
     ) -> Self: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 

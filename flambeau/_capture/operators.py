@@ -40,14 +40,26 @@ def call(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`op(*args)`"""
     op: OpOverload = args[0]
     objects.load_attr(f, op, "_identity")
-    if _C.is_autocast_enabled("cpu") and _C._op_has_kernel(op._uid, "Autocast"):
-        raise Break(f"the operator {op._uid} has a kernel for autocast")
     values = _bound(op, args[1:], kwargs)
+    if _C.is_autocast_enabled("cpu"):
+        autocast = objects.load_attr(f, op, "_autocast")
+        if autocast is not None:
+            return _cast(f, op, autocast, values)
     autograd = objects.load_attr(f, op, "_autograd")
     if autograd is not None and (not op._when_recording or _wants_gradients(values)):
         positional, named = op.spread(values)
         return f.call(autograd, list(positional), named)
     return _below(f, op, values)
+
+
+def _cast(f: Frame, op: OpOverload, autocast: Any, values: Sequence[Any]) -> Any:
+    """A kernel for autocast, which runs with autocast off."""
+    positional, named = op.spread(values)
+    _C.set_autocast_enabled("cpu", False)
+    try:
+        return f.call(autocast, list(positional), named)
+    finally:
+        _C.set_autocast_enabled("cpu", True)
 
 
 @means(OpOverload.below_autograd)
@@ -68,6 +80,8 @@ def _below(f: Frame, op: OpOverload, values: Sequence[Any]) -> Any:
     objects.load_attr(f, op, "_fake")
     schema = op._schema
     own = [r for r in schema.returns if r.alias_info is None]
+    if op._autograd is None and _C._op_has_kernel(op._uid, "Autograd"):
+        raise Break(f"the derivative of the operator {op._uid} is not Python's")
     if _wants_gradients(values) and (own or not op._opaque):
         raise Break(
             f"the operator {op._uid} has no derivative, and an argument requires gradients; give "

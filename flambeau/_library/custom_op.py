@@ -39,6 +39,8 @@ def set_kernel(
         op._composite = function
     elif kind == "Autograd":
         op._autograd, op._when_recording = function, when_recording
+    elif kind == "Autocast":
+        op._autocast = function
     elif kind in ("CPU", "AnyDevice"):
         op._opaque = opaque
 

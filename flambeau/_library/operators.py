@@ -46,6 +46,7 @@ class OpOverload:
         #: of an operator that was added: functions of Python that say more of it
         self._composite: Callable[..., Any] | None = None
         self._autograd: Callable[..., Any] | None = None
+        self._autocast: Callable[..., Any] | None = None
         self._fake: Callable[..., Any] | None = None
         self._when_recording = False  # the autograd kernel is called
         self._opaque = False  # the kernels record nothing

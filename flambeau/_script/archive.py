@@ -23,6 +23,7 @@ from flambeau.nn import Module
 from .._ir.errors import CompileError
 from .._ir.types import Type
 from .._serialization.archive import ArchiveReader, ArchiveWriter, atomic_file
+from .._table.added import is_added, is_there
 from . import runtime, text
 from .made import module_state
 from .objects import Program, RecursiveScriptModule, ScriptFunction, library_module
@@ -309,6 +310,12 @@ class _Objects:
             for f in c.methods.values():
                 if f not in self.unit.functions:
                     raise ValueError(f"{c.name} names a function {f!r} that is not there")
+        for name in sorted({n.target for f in self.unit.functions.values() for n in f.walk()}):
+            if is_added(name) and not is_there(name):
+                raise RuntimeError(
+                    f"jit.load: the file calls the operator {name}, which is not there; define it "
+                    "before (torch.library)"
+                )
         for f in self.unit.functions:
             self.program.entry(f)
 

@@ -21,7 +21,7 @@ from .._ir.coerce import EMPTY_LIST, cost
 from .._ir.errors import CompileError
 from .._ir.typed import Callee, Expr
 from .._ir.types import BOOL, INT, NUMBER, STR, TENSOR, Param, Type, list_of, tuple_of
-from .._table import entries
+from .._table import added, entries
 from .._table.fronts import Form, Group
 from . import signatures
 from .annotations import ANY, EMPTY_DICT
@@ -185,6 +185,10 @@ class ScriptCalls(ScriptIteration):
         found = library().get(id(obj))
         if found:
             return self.call_entries(node, found, *self._arguments(node))
+        operators = added.overloads(obj)
+        if operators:
+            known = [Entry(o.name, o.uid, tuple(o.params), o.returns) for o in operators]
+            return self.call_entries(node, known, *self._arguments(node))
         if isinstance(obj, (types.BuiltinFunctionType, types.MethodDescriptorType)):
             return self.call_builtin(node, obj)
         if hasattr(obj, "_function_name"):

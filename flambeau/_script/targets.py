@@ -13,6 +13,7 @@ from flambeau import _C
 
 from .._ir.targets import resolve
 from .._table import entries
+from .._table.added import is_added
 from .._table.fronts import Form
 from . import signatures
 from .calls import space as module_of
@@ -45,7 +46,8 @@ def form_of(target: str) -> tuple[str, Any, Form | None]:
                 where, _, last = a.rpartition(".")
                 if form.target == wanted and hasattr(module_of(where), last):
                     return f"torch.{a}", getattr(module_of(where), last), form
-    return f"entry.{wanted}", _entry_caller(wanted, inplace, op), None
+    shown = f"torch.ops.{wanted.replace('::', '.')}" if is_added(wanted) else f"entry.{wanted}"
+    return shown, _entry_caller(wanted, inplace, op), None
 
 
 def _entry_caller(uid: str, inplace: bool, op: Any) -> Any:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from flambeau import _C
-from flambeau._library.operators import OpOverload, overload_of
+from flambeau._library.operators import OpOverload, OpOverloadPacket, overload_of
 from flambeau._library.schemas import Argument
 
 from .._ir import targets
@@ -109,6 +109,22 @@ def record(uid: str) -> Added:
     )
     made.overload_object = overload
     return made
+
+
+def is_there(uid: str) -> bool:
+    """Whether there is an added operator of that name."""
+    return _find(uid.removesuffix(".new")) is not None
+
+
+def overloads(operator: Any) -> list[Added]:
+    """The records of what a program holds as an operator; none where it is no added one."""
+    if isinstance(operator, OpOverloadPacket):
+        found = operator.overloads() if operator._function is None else []
+        return [record(getattr(operator, name)._uid) for name in found]
+    overload = getattr(operator, "_opoverload", operator)
+    if isinstance(overload, OpOverload) and overload.overloadpacket._function is None:
+        return [record(overload._uid)]
+    return []
 
 
 def _find(uid: str) -> Any:

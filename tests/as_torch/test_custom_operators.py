@@ -159,6 +159,51 @@ PROGRAMS = {
         traced = torch.jit.trace(Net(), torch.ones(2))
         assert traced(torch.zeros(3)).tolist() == [1, 1, 1]
     """,
+    "scripts call them": """
+        import io
+        @torch.library.custom_op("mylib::scaled", mutates_args=())
+        def scaled(x: Tensor, n: int = 2) -> Tensor:
+            return torch.tensor(x.numpy() * n)
+        def keep(ctx, inputs, output):
+            ctx.n = inputs[1]
+        scaled.register_autograd(lambda ctx, g: (g * ctx.n, None), setup_context=keep)
+        @torch.library.custom_op("mylib::into", mutates_args={"y"})
+        def into(x: Tensor, y: Tensor) -> None:
+            y.copy_(x)
+        @torch.library.custom_op("mylib::plus_one", mutates_args=())
+        def plus_one(xs: list[Tensor]) -> list[Tensor]:
+            return [x + 1 for x in xs]
+        @torch.library.custom_op("mylib::measured", mutates_args=())
+        def measured(x: Tensor) -> tuple[Tensor, float]:
+            return x * 1, float(x.sum())
+
+        @torch.jit.script
+        def f(x: Tensor):
+            y = torch.zeros_like(x)
+            torch.ops.mylib.into(scaled(x, n=3), y)
+            parts = torch.ops.mylib.plus_one([x, y])
+            z, total = torch.ops.mylib.measured.default(y)
+            return torch.ops.mylib.scaled(y) + parts[1], z * total
+        file = io.BytesIO()
+        torch.jit.save(f, file)
+        file.seek(0)
+        for g in (f, torch.jit.load(file)):
+            a, b = g(torch.ones(2))
+            assert a.tolist() == [10, 10] and b.tolist() == [18, 18]
+        assert "torch.ops.mylib.into(torch.ops.mylib.scaled(x, 3), y)" in f.code
+
+        @torch.jit.script
+        def h(x: Tensor):
+            return torch.ops.mylib.scaled(x, 5)
+        x = torch.ones(2, requires_grad=True)
+        h(x).sum().backward()
+        assert x.grad.tolist() == [5, 5]
+        def wrong(x: Tensor):
+            return torch.ops.mylib.scaled(x, "a")
+        try: torch.jit.script(wrong)
+        except RuntimeError as e: assert "'n' is int, got str" in str(e), e
+        else: raise AssertionError
+    """,
     "autocast": """
         @torch.library.custom_op("mylib::product", mutates_args=())
         def product(x: Tensor, y: Tensor) -> Tensor:
@@ -168,11 +213,40 @@ PROGRAMS = {
         with torch.autocast("cpu"):
             assert product(x, x).dtype == torch.bfloat16
         assert product(x, x).dtype == torch.float32
+        torch.library.register_fake("mylib::product", lambda x, y: x @ y)
+        compiled = torch.compile(lambda x: product(x, x) * 2, fullgraph=True)
+        with torch.autocast("cpu"):
+            assert compiled(x).dtype == torch.bfloat16
     """,
 }
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program(name, run):
+def test_program(name, run, tmp_path):
+    program = tmp_path / "program.py"  # scripts look at their source
     start = "import numpy as np, torch\nfrom torch import Tensor\n"
-    run("-c", start + textwrap.dedent(PROGRAMS[name]))
+    program.write_text(start + textwrap.dedent(PROGRAMS[name]))
+    run(program)
+
+
+SAVES = """
+    import sys, torch
+    if len(sys.argv) > 2:
+        @torch.library.custom_op("mylib::double", mutates_args=())
+        def double(x: torch.Tensor) -> torch.Tensor:
+            return x + x
+    if sys.argv[2:] == ["save"]:
+        def f(x: torch.Tensor):
+            return torch.ops.mylib.double(x) + 1
+        torch.jit.save(torch.jit.script(f), sys.argv[1])
+    print(torch.jit.load(sys.argv[1])(torch.ones(2)).tolist())
+"""
+
+
+def test_files_name_operators(run, tmp_path):
+    program, file = tmp_path / "program.py", tmp_path / "f.pt"
+    program.write_text(textwrap.dedent(SAVES))
+    assert run(program, file, "save") == run(program, file, "defined") == "[3.0, 3.0]\n"
+    done = run(program, file, check=False)
+    words = "RuntimeError: jit.load: the file calls the operator mylib::double, which is not there"
+    assert done.returncode == 1 and words in done.stderr
