@@ -1,4 +1,4 @@
-"""What scripts cost: loops of operations, of numbers, of lists and dicts, of a module; calls, tasks.
+"""What scripts cost: loops of operations, numbers, lists and dicts, of a module; calls, tasks.
 
     python bench/scripts.py
 

@@ -88,7 +88,7 @@ enum class Op : uint8_t {
 struct Code;
 
 // What `with` enters.
-enum class Context : uint8_t { NoGrad, Grad, SetGrad, Object, Host };
+enum class Context : uint8_t { NoGrad, Grad, SetGrad, Object, Host, Nothing };
 
 // What an attribute is, as its class says.
 struct AttrRef {

@@ -113,9 +113,10 @@ void len(Args a, size_t, Value* out) {
     *out = Value(length(*s));
   } else if (auto* d = box_of<Dict>(x)) {
     *out = Value(static_cast<int64_t>(d->size()));
-  } else if (const Tensor* t = x.get_if<Tensor>()) {
-    FB_CHECK_TYPE(t->dim() > 0, "len() of a 0-d tensor");
-    *out = Value(t->sizes()[0]);
+  } else if (x.is<Tensor>()) {
+    const Tensor& t = defined_tensor(x);
+    FB_CHECK_TYPE(t.dim() > 0, "len() of a 0-d tensor");
+    *out = Value(t.sizes()[0]);
   } else {
     *out = Value(list_size(x));
   }

@@ -47,10 +47,10 @@ bool matches(std::string_view pattern, std::string_view letters) {
 
 }  // namespace
 
-CoreEntry find_core(std::string_view name, std::string_view letters) {
+CoreEntry find_core(std::string_view name, std::string_view letters, bool alone) {
   static const auto* index = [] {
     auto* map = new std::unordered_multimap<std::string, const CoreRow*>;
-    for (auto rows : {number_rows(), container_rows(), tensor_rows()})
+    for (auto rows : {number_rows(), container_rows(), tensor_rows(), text_rows()})
       for (const CoreRow& r : rows)
         map->emplace(r.name.starts_with("lib.") ? std::string(r.name)
                                                 : "core." + std::string(r.name), &r);
@@ -58,7 +58,8 @@ CoreEntry find_core(std::string_view name, std::string_view letters) {
   }();
   auto [at, end] = index->equal_range(std::string(name));
   for (; at != end; ++at)
-    if (matches(at->second->pattern, letters)) return {at->second->function, at->second->makes_list};
+    if ((alone || !at->second->alone) && matches(at->second->pattern, letters))
+      return {at->second->function, at->second->makes_list};
   return {};
 }
 

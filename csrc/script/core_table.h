@@ -16,11 +16,13 @@ struct CoreRow {
   std::string_view name, pattern;
   CoreFunction function;
   bool makes_list = false;
+  bool alone = false;  // only where no host shows values as Python does
 };
 
 std::span<const CoreRow> number_rows();
 std::span<const CoreRow> container_rows();
 std::span<const CoreRow> tensor_rows();
+std::span<const CoreRow> text_rows();
 
 std::string show_float(double x);
 

@@ -256,7 +256,7 @@ class Lowerer : Assembler {
 
   // A function of the language for these types; false where there is none.
   bool language(const Node& n, std::string_view name, int depth, size_t at) {
-    CoreEntry found = find_core(name, letters(n));
+    CoreEntry found = find_core(name, letters(n), !maker_);
     if (!found.function) return false;
     std::vector<Register> args = arguments(n.args, depth, at);
     if (found.makes_list) {
@@ -306,6 +306,20 @@ class Lowerer : Assembler {
     if (name == "unpack") return unpack(n, depth, at);
     if (name == "tuple") {
       call(Op::Tuple, results(n), arguments(n.args, depth, at));
+      return true;
+    }
+    if (name == "isinstance" && n.args.size() == 2 && n.args[1].kind == Arg::Kind::Str) {
+      if (std::optional<Value> types = type_list(n.args[1].text)) {
+        std::vector<Register> args = arguments({n.args[0]}, depth, at);
+        args.push_back(constant(*std::move(types)));
+        std::vector<Register> made = results(n);
+        if (made.size() == 1) return call(Op::Core, made, args).core = core_isinstance, true;
+      }
+    }
+    if (name == "format" && !n.args.empty() && n.args[0].kind == Arg::Kind::Str &&
+        is_plain_format(n.args[0].text, n.args.size() - 1) && n.outs.size() == 1 &&
+        (!maker_ || letters(n).find_first_not_of("ifbs") == std::string::npos)) {
+      call(Op::Core, results(n), arguments(n.args, depth, at)).core = core_format;
       return true;
     }
     if (name == "new") return make_object(n);
@@ -435,6 +449,23 @@ class Lowerer : Assembler {
     if (!c || c->kind != "tuple" || n.args.size() != c->attributes.size() + 1) return false;
     call(Op::Core, results(n), arguments(n.args, depth, at)).core = core_named_tuple;
     return true;
+  }
+
+  // The types of a text `A or B`, where no object of the owner's is asked for.
+  std::optional<Value> type_list(std::string_view text) const {
+    std::vector<Type> types;
+    for (;;) {
+      size_t cut = text.find(" or ");
+      types.push_back(read_type(text.substr(0, cut)));
+      if (maker_ && names_class(types.back())) return std::nullopt;
+      if (cut == text.npos) return make_box<Types>(std::move(types));
+      text.remove_prefix(cut + 4);
+    }
+  }
+  static bool names_class(const Type& t) {
+    for (const Type& item : t.items)
+      if (names_class(item)) return true;
+    return t.base.find('.') != t.base.npos;
   }
 
   bool unpack(const Node& n, int depth, size_t at) {
@@ -704,6 +735,12 @@ class Lowerer : Assembler {
                                                : Context::Host;
       size_t expected = c == Context::SetGrad ? 2 : 1;
       if (c == Context::Host || !named || given.size() != expected) {
+        if (!maker_ && kind == "record_function") {  // nobody records
+          Instruction& i = call(Op::Enter, {}, {});
+          i.a = static_cast<Register>(Context::Nothing);
+          open_.push_back(Context::Nothing);
+          return with_block(n, depth, outer);
+        }
         std::optional<uint32_t> number =
             maker_ ? maker_->context(f_, place_of_node, n) : std::nullopt;
         if (!number) throw Unsupported{"with " + kind};
@@ -720,6 +757,9 @@ class Lowerer : Assembler {
         open_.push_back(c);
       }
     }
+    with_block(n, depth, outer);
+  }
+  void with_block(const Node& n, int depth, int32_t outer) {
     std::vector<Register> outs;
     for (uint32_t v : n.outs) outs.push_back(place(v));
     block(n.blocks[0], depth + 1, outs);

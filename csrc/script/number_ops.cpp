@@ -199,9 +199,10 @@ void to_float(Args a, size_t, Value* out) {
 }
 void to_int(Args a, size_t, Value* out) {
   const Value& x = *a[0];
-  if (const Tensor* t = x.get_if<Tensor>()) {
-    FB_CHECK_VALUE(t->numel() == 1, "only one element tensors can be converted to Python scalars");
-    Scalar s = t->item();
+  if (x.is<Tensor>()) {
+    const Tensor& t = defined_tensor(x);
+    FB_CHECK_VALUE(t.numel() == 1, "only one element tensors can be converted to Python scalars");
+    Scalar s = t.item();
     *out = Value(s.is_complex() || s.is_floating_point() ? to_whole(s.to_double()) : s.to_int());
     return;
   }

@@ -109,7 +109,7 @@ void enter(std::vector<Entered>& open, const Instruction& k, const Value* const*
     e.leave = k.code;
   } else if (kind == Context::Host) {
     e.object = host->enter(static_cast<uint32_t>(k.number), args, n);
-  } else {
+  } else if (kind != Context::Nothing) {
     modes.grad = kind == Context::SetGrad ? args[0]->get<bool>() : kind == Context::Grad;
   }
   open.push_back(std::move(e));
@@ -127,6 +127,18 @@ void leave(Stack& stack, std::vector<Entered>& open, Host* host) {
   frame.registers[0] = e.object;
   Value nothing;
   execute(stack, *e.leave, frame.registers, &nothing);
+}
+
+bool is_nothing(const Value& v) noexcept {
+  if (const Tensor* t = v.get_if<Tensor>()) return !t->defined();
+  return v.is_none();
+}
+[[gnu::noinline]] void refuse_nothing(const OpDesc& op, const Value* const* args) {
+  for (size_t j = 0; j < op.params.size(); ++j) {
+    const ParamDesc& p = op.params[j];
+    FB_CHECK_TYPE(p.type.base != TypeBase::Tensor || p.type.optional || !is_nothing(*args[j]),
+                  op.name, "(): argument '", p.name, "' must be Tensor, not None");
+  }
 }
 
 [[gnu::noinline, gnu::cold]] void ask(Stack& stack) {
@@ -201,6 +213,16 @@ void execute(Stack& stack, const Code& code, Value* registers, Value* result) {
     const Register* from = operands + i.operands + i.results;
     for (size_t j = 0; j < i.count; ++j) args[j] = &operand(from[j]);
   };
+  // The same; true where one of them is nothing, which kernels take no tensor to be.
+  auto gather_some = [&](const Instruction& i) {
+    const Register* from = operands + i.operands + i.results;
+    bool nothing = false;
+    for (size_t j = 0; j < i.count; ++j) {
+      args[j] = &operand(from[j]);
+      nothing |= is_nothing(*args[j]);
+    }
+    return nothing;
+  };
   auto drop = [&](const Instruction& i) {
     const Register* from = operands + i.operands + i.results;
     for (size_t j = 0; j < i.count; ++j)
@@ -225,7 +247,8 @@ void execute(Stack& stack, const Code& code, Value* registers, Value* result) {
         case Op::Entry:
           if (stack.wake) [[unlikely]]
             wake_now(stack);
-          gather(i);
+          if (gather_some(i)) [[unlikely]]
+            refuse_nothing(*i.callee->op, args);
           if (i.results == 1) [[likely]]
             i.callee->call(*i.callee->op, args, &registers[operands[i.operands]]);
           else

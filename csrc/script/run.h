@@ -53,7 +53,19 @@ struct Passed {
 std::vector<Passed> take_passed();
 void passed_through(const std::vector<Passed>& before);  // an error that comes from another thread
 
+// Types that a value is asked for.
+struct Types final : Box {
+  static constexpr Kind kKind = Kind::Types;
+  explicit Types(std::vector<Type> ts) : Box(kKind), types(std::move(ts)) {}
+  const std::vector<Type> types;
+};
+bool holds(const Value& v, const Type& t);  // with all that it holds
+
 // Functions of the language that code refers to.
+void core_isinstance(const Value* const* args, size_t n, Value* results);
+void core_format(const Value* const* args, size_t n, Value* results);
+// A format whose fields are arguments in order, nothing of them; `count` of them are there.
+bool is_plain_format(std::string_view text, size_t count);
 void core_new_object(const Value* const* args, size_t n, Value* results);
 void core_named_tuple(const Value* const* args, size_t n, Value* results);
 void core_unpack(const Value* const* args, size_t n, Value* results);

@@ -14,19 +14,18 @@ namespace {
 using Args = const Value* const*;
 
 const Tensor& tensor(const Value& v) {
-  return v.get<Tensor>();
+  return defined_tensor(v);
 }
 int64_t dims_of(const Value& part) {
   return part.is_none() || box_of<Ellipsis>(part) ? 0 : 1;
 }
 int64_t index_of(const Value& v, int64_t otherwise) {
   if (v.is_none()) return otherwise;
-  if (const Tensor* t = v.get_if<Tensor>()) {
-    FB_CHECK_TYPE(t->numel() == 1 && t->is_integral(),
-                  "only integer tensors of a single element can be converted to an index");
-    return t->item().to_int();
-  }
-  return v.get<int64_t>();
+  if (!v.is<Tensor>()) return v.get<int64_t>();
+  const Tensor& t = tensor(v);
+  FB_CHECK_TYPE(t.numel() == 1 && t.is_integral(),
+                "only integer tensors of a single element can be converted to an index");
+  return t.item().to_int();
 }
 
 // The views that parts other than tensors are.

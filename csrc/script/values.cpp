@@ -127,7 +127,7 @@ struct Deeper {
 const char* kind_name(const Value& v) {
   if (auto* b = static_cast<Box*>(v.object())) {
     static constexpr const char* names[] = {"list",     "tuple",  "dict",  "slice",
-                                            "ellipsis", "object", "Future"};
+                                            "ellipsis", "object", "Future", "types"};
     return names[static_cast<size_t>(b->kind)];
   }
   static constexpr const char* names[] = {
@@ -153,6 +153,12 @@ template Tuple& expect_box<Tuple>(const Value&);
 template Dict& expect_box<Dict>(const Value&);
 template Slice& expect_box<Slice>(const Value&);
 template Instance& expect_box<Instance>(const Value&);
+
+const Tensor& defined_tensor(const Value& v) {
+  const Tensor& t = v.get<Tensor>();
+  FB_CHECK_TYPE(t.defined(), "expected a Tensor, got an undefined one");
+  return t;
+}
 
 // -- dicts
 
@@ -272,7 +278,7 @@ void list_set(const Value& list, int64_t i, const Value& x) {
 void list_insert(const Value& list, int64_t i, const Value& x) {
   visit_list(list, [&](auto& xs) {
     ItemOf<decltype(xs)> item = unboxed<decltype(xs)>(x);
-    if (i == static_cast<int64_t>(xs.size()))
+    if (i >= static_cast<int64_t>(xs.size()))
       xs.push_back(std::move(item));
     else
       xs.insert(xs.begin() + i, std::move(item));
@@ -342,7 +348,7 @@ bool equal(const Value& a, const Value& b) {
     return a.get<std::string>() == b.get<std::string>();
   if (a.is<Tensor>() && b.is<Tensor>()) {
     if (a.same_as(b)) return true;
-    return ops::eq(a.get<Tensor>(), b.get<Tensor>()).item().to_bool();
+    return ops::eq(defined_tensor(a), defined_tensor(b)).item().to_bool();
   }
   if (is_list(a) && is_list(b)) {
     Deeper deeper;
@@ -385,7 +391,7 @@ bool less(const Value& a, const Value& b) {
     return list_size(a) < list_size(b);
   }
   if (a.is<Tensor>() && b.is<Tensor>())
-    return ops::lt(a.get<Tensor>(), b.get<Tensor>()).item().to_bool();
+    return ops::lt(defined_tensor(a), defined_tensor(b)).item().to_bool();
   fail(ErrorKind::Type, "'<' not supported between instances of '", kind_name(a), "' and '",
        kind_name(b), "'");
 }

@@ -13,7 +13,7 @@ namespace flambeau::script {
 
 class Box : public ValueObject {
  public:
-  enum class Kind : uint8_t { List, Tuple, Dict, Slice, Ellipsis, Instance, Future };
+  enum class Kind : uint8_t { List, Tuple, Dict, Slice, Ellipsis, Instance, Future, Types };
   explicit Box(Kind k) noexcept : kind(k) {}
   const Kind kind;
 };
@@ -108,6 +108,8 @@ Value make_box(A&&... args) {
 // What a value is, for messages: `int`, `List`, `Tensor`.
 const char* kind_name(const Value& v);
 [[noreturn]] void wrong_value(const char* expected, const Value& v);
+
+const Tensor& defined_tensor(const Value& v);  // an error for what is none, or an undefined one
 
 // -- lists of every kind
 

@@ -80,6 +80,14 @@ int main() {
   CHECK(y.requires_grad() && ops::select(y, 0, 1).item().to_double() == 2.5);
   CHECK(at(module, "seen").get<Ints>() == Ints{3});
 
+  // None where a tensor is wanted is an error, whatever the types say.
+  try {
+    call(*steps, {Value(), int64_t{4}});
+    CHECK(false);
+  } catch (const Error& e) {
+    CHECK(std::string(e.what()) == "mul(): argument 'input' must be Tensor, not None");
+  }
+
   std::vector<std::thread> threads;
   for (int k = 0; k < 8; ++k)
     threads.emplace_back([&] {
@@ -124,7 +132,8 @@ def steps(w: Tensor, n: int) -> Tuple[Tensor, List[int], str]:
         x = torch.zeros(3)
     for i in range(n):
         x = torch.tanh(x + w * c.add(i))[None, :][0]
-    return x, c.seen, "n=" + str(n) + ", " + str(2.5)
+    assert n < 100, f"too many: {n} for {c.seen}"
+    return x, c.seen, f"n={n}, {2.5}"
 
 def item(xs: List[int], i: int) -> int:
     return xs[i]

@@ -18,7 +18,7 @@ from flambeau import nn
 from . import language, programs
 from .test_scripts import _program, _same
 
-# ruff: noqa: UP006, UP035, UP045, B905, B007, SIM118, E741
+# ruff: noqa: UP006, UP032, UP035, UP045, B905, B007, SIM118, E741
 
 
 def machine(script):
@@ -338,6 +338,24 @@ def test_defaults_and_names():
         torch.jit.script(g)()
     with pytest.raises(RuntimeError, match="Expected a value of type 'int' for argument 'n'"):
         torch.jit.script(g)(torch.ones(2), "a")
+
+
+def test_formats_and_types_need_no_python():
+    def f(n: int, x: float, s: str, y: Any) -> Tuple[str, str, List[bool]]:
+        a = f"{n} {x} {s}"
+        b = "{}{{{}}}".format(s, n > 1)
+        return a, b, [
+            isinstance(y, int), torch.jit.isinstance(y, List[int]), isinstance(y, str),
+            torch.jit.isinstance(y, Dict[str, List[float]]), isinstance(y, (float, bool)),
+            torch.jit.isinstance(y, Tuple[int, str]),
+        ]  # fmt: skip
+
+    script = torch.jit.script(f)
+    plain = script._call.as_python
+    for y in (1, True, 2.5, "a", [1, 2], [1.0], [], ["a"], {}, {"k": [1.5]}, {"k": [1]}, (1, "b"),
+              (1, 2), None, torch.ones(1)):  # fmt: skip
+        for args in ((3, 1e-7, "\u20ac'", y), (-1, float("inf"), "", y)):
+            assert script(*args) == plain(*args)
 
 
 # -- what sees calls ------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Texts of scripts as the library reads them: printed back equal, held to their structure."""
 
 import random
+import re
 import resource
 
 import pytest
@@ -96,10 +97,21 @@ def test_names_stand_once():
         _C._script_text((HEAD + "  return(%x.0)\n\n") * 2)
 
 
+CALLED = re.compile(r" = ([\w.]+)\(")
+VALUE = re.compile(r"%(?:\w+\.)?\d+")
+
+
 def mutated(t, rng):
-    """A text with a few characters, words or lines changed."""
+    """A text with a few characters, words, values, targets or lines changed."""
     for _ in range(rng.choice((1, 1, 2, 5))):
-        kind, i = rng.randrange(5), rng.randrange(len(t))
+        kind, i = rng.randrange(9), rng.randrange(len(t))
+        if kind > 4:  # a value, or what is called, for another one
+            found = list((CALLED if kind == 5 else VALUE).finditer(t))
+            if len(found) > 1:
+                a, b = rng.sample(found, 2)
+                group = 1 if kind == 5 else 0
+                t = t[: a.start(group)] + b[group] + t[a.end(group) :]
+            continue
         j = min(len(t), i + rng.choice((1, 1, 3, 30)))
         if kind == 0:
             t = t[:i] + t[j:]
