@@ -49,6 +49,10 @@ class Buffer {
     return chunks_[static_cast<size_t>(i) / kChunk][static_cast<size_t>(i) % kChunk];
   }
 
+  bool has(uint32_t event) const noexcept {
+    return event < size_.load(std::memory_order_relaxed);
+  }
+
   // The next event, which counts after `publish`.
   Slot& next() {
     int64_t n = size_.load(std::memory_order_relaxed);
@@ -87,7 +91,7 @@ class Buffer {
   void close_from_elsewhere(uint32_t event, int64_t end) noexcept {
     std::lock_guard guard(mutex);
     int64_t open = 0;
-    if (event < size_.load(std::memory_order_acquire))
+    if (has(event))
       at(event).end.compare_exchange_strong(open, end, std::memory_order_release);
   }
   void memory(const MemoryEvent& e) {
@@ -229,6 +233,7 @@ void close(const Place& place) noexcept {
   int64_t end = now();
   Buffer* b = thread.buffer.get();
   if (b && b->profile == place.profile && b->ordinal == place.thread) [[likely]] {
+    if (!b->has(place.event)) return;
     Slot& s = b->at(place.event);
     if (!s.end.load(std::memory_order_relaxed)) s.end.store(end, std::memory_order_release);
     if (b->current == place.event) b->current = s.parent;

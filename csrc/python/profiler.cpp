@@ -231,6 +231,8 @@ PyObject* record_enter(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 PyObject* record_exit(PyObject*, PyObject* handle) {
   return guarded([&] {
+    FB_CHECK_TYPE(PyTuple_Check(handle), "_record_exit: expected what _record_enter gave, got ",
+                  Py_TYPE(handle)->tp_name);
     unsigned long long profile = 0;
     unsigned int thread = 0, event = 0;
     if (!PyArg_ParseTuple(handle, "KII", &profile, &thread, &event)) throw PythonError();

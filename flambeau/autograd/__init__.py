@@ -213,12 +213,27 @@ def _is_checkpoint_valid() -> bool:
     return not _C._backward_is_restricted()
 
 
+def _profiler_enabled() -> bool:
+    """Whether a profile is open."""
+    return _C._profiler_enabled()
+
+
+#: Names of profiles, which PyTorch has here as well.
+_OF_PROFILES = {
+    "DeviceType": "flambeau.autograd.profiler_util",
+    "ProfilerActivity": "flambeau.profiler",
+    "_disable_profiler": "flambeau.autograd.profiler",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name in ("gradcheck", "gradgradcheck"):
         module = sys.modules.get(f"{__name__}.gradcheck")
         module = module or importlib.import_module(f"{__name__}.gradcheck")
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return globals()[name]
+    if name in _OF_PROFILES:
+        return getattr(importlib.import_module(_OF_PROFILES[name]), name)
     if not name.startswith("_") and importlib.util.find_spec(f"{__name__}.{name}") is not None:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -28,20 +28,22 @@ __all__ = [
 _is_profiler_enabled = False
 #: Profiles that are open, or will be at a later step.
 _watchers = 0
+_open: profile | None = None
 
 # What a profile records, as csrc/profiler/events.h numbers it.
 _INPUTS, _MEMORY, _STACKS = 2, 4, 8
 
 
 def kineto_available() -> bool:
-    """Whether Kineto's tracer is built in: no, events are recorded by the library itself."""
-    return False
+    """Whether `torch.profiler.profile` works, which programs ask so; here without Kineto: yes."""
+    return True
 
 
-def _tell(on: bool) -> None:
-    global _is_profiler_enabled
-    _is_profiler_enabled = on
-    _watch(1 if on else -1)
+def _tell(now: profile | None) -> None:
+    global _is_profiler_enabled, _open
+    _open = now
+    _is_profiler_enabled = now is not None
+    _watch(-1 if now is None else 1)
 
 
 def _watch(change: int) -> None:
@@ -200,14 +202,14 @@ class profile:
             _INPUTS * self.record_shapes + _MEMORY * self.profile_memory + _STACKS * self.with_stack
         )
         self.entered = True
-        _tell(True)
+        _tell(self)
         return self
 
     def __exit__(self, *error: Any) -> None:
         if not self.enabled or not self.entered:
             return
         self.entered = False
-        _tell(False)
+        _tell(None)
         self._raw = _C._profiler_stop()
         self._record = self._events = None
 
@@ -286,6 +288,18 @@ class profile:
         if self.entered or self._raw is None:
             return "<unfinished torch.autograd.profile>"
         return repr(self.function_events)
+
+
+def _disable_profiler() -> None:
+    """Close the profile that is open, whoever opened it."""
+    if _open is None:
+        raise RuntimeError("_disable_profiler: expected an open profile, found none")
+    _open.__exit__(None, None, None)
+
+
+def load_nvprof(path: str) -> NoReturn:
+    """Refused."""
+    _refused("load_nvprof", "profiles of CUDA devices are not read here")
 
 
 def _refused(name: str, instead: str) -> NoReturn:

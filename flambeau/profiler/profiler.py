@@ -131,7 +131,7 @@ def tensorboard_trace_handler(
     return handler
 
 
-def _always(step: int) -> ProfilerAction:
+def _default_schedule_fn(step: int) -> ProfilerAction:
     return ProfilerAction.RECORD
 
 
@@ -365,7 +365,7 @@ class profile(_KinetoProfile):
             custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,
         )
-        self.schedule = schedule or _always
+        self.schedule = schedule or _default_schedule_fn
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.step_num = 0

@@ -327,6 +327,48 @@ def test_a_profile_can_be_paused():
     assert len(named(prof, "aten::add")) == 1 and len(named(prof, "aten::mul")) == 1
 
 
+def test_places_and_names_of_strangers_do_no_harm():
+    with profile() as prof:
+        place = torch._C._record_enter("a", None)
+        for other in ((place[0], place[1], 10**6), (place[0], 10**6, 0), (10**9, 1, 0), (0, 0, 0)):
+            torch._C._record_exit(other)
+        torch._C._record_exit(place)
+        torch._C._record_exit(place)  # once more
+        with record_function("\0 é \n" * 1000):
+            torch.ones(1) + 1
+        with pytest.raises(TypeError):
+            torch._C._record_exit("x")
+        with pytest.raises(UnicodeEncodeError), record_function("\ud800"):
+            pass
+        torch.ones(1) * 1
+    assert len(named(prof, "a")) == 1 and len(named(prof, "\0 é \n" * 1000)) == 1
+    assert named(prof, "aten::mul")[0].cpu_parent is None
+
+
+def test_profiles_while_threads_run_and_end():
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            with record_function("range"):
+                torch.ones(3) + 1
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for t in threads:
+        t.start()
+    try:
+        for _ in range(30):
+            with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
+                torch.ones(2).exp()
+            assert len(named(prof, "aten::exp")) == 1
+            for e in prof.events():
+                assert e.time_range.start <= e.time_range.end and e.self_cpu_time_total >= 0
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
+
+
 @pytest.mark.parametrize("tool", [emit_nvtx, emit_itt])
 def test_tools_of_others_are_refused(tool):
     with pytest.raises(NotImplementedError, match=f"{tool.__name__} is not supported: use"):

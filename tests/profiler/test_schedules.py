@@ -144,3 +144,21 @@ def test_what_is_not_there_is_told():
 
 def test_ranges_are_one_class():
     assert record_function is torch.autograd.profiler.record_function
+
+
+def test_names_by_which_programs_ask():
+    assert torch.profiler.kineto_available() and not torch.autograd._profiler_enabled()
+    assert torch.autograd.ProfilerActivity is ProfilerActivity
+    assert torch.autograd.DeviceType is torch.profiler.DeviceType
+    p = torch.autograd.profiler.profile()
+    p.__enter__()
+    torch.ones(1).exp()
+    assert torch.autograd._profiler_enabled()
+    torch.autograd._disable_profiler()
+    assert not torch.autograd._profiler_enabled()
+    assert "aten::exp" in {e.key for e in p.events()}
+    p.__exit__(None, None, None)  # nothing is open any more
+    with pytest.raises(RuntimeError, match="expected an open profile, found none"):
+        torch.autograd._disable_profiler()
+    with pytest.raises(NotImplementedError, match="load_nvprof is not supported"):
+        torch.autograd.profiler.load_nvprof("x")
