@@ -9,11 +9,12 @@ import functools
 import importlib
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flambeau import _C
 
-from .schemas import FunctionSchema
+if TYPE_CHECKING:
+    from .schemas import FunctionSchema
 
 #: "space::name.overload" -> what stands for it
 _overloads: dict[str, OpOverload] = {}
@@ -57,6 +58,8 @@ class OpOverload:
 
     @functools.cached_property
     def _schema(self) -> FunctionSchema:
+        from .schemas import FunctionSchema  # with `torch.ops` it would be loaded by all programs
+
         return FunctionSchema(_C._op_schema(self._uid))
 
     def bind(self, args: Any, kwargs: dict[str, Any]) -> list[Any]:

@@ -6,10 +6,10 @@ in `missing.toml`, or is an AttributeError.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import flambeau
-from flambeau._library.schemas import FunctionSchema, parse
 
 
 def _log_api_usage_once(name: str) -> None:
@@ -54,11 +54,6 @@ class _AutoDispatchBelowAutograd:
         self._guard = None
 
 
-def parse_schema(text: str) -> FunctionSchema:
-    """The schema of a text."""
-    return parse(text)
-
-
 _BY_NAME: dict[str, Any] = {
     function.__name__: function
     for function in (
@@ -69,13 +64,19 @@ _BY_NAME: dict[str, Any] = {
         _get_privateuse1_backend_name,
         _get_accelerator,
         _AutoDispatchBelowAutograd,
-        parse_schema,
-        FunctionSchema,
     )
 }
-NAMES = tuple(_BY_NAME)
+#: names that modules of ours have, and those
+_ELSEWHERE = {
+    "FunctionSchema": ("flambeau._library.schemas", "FunctionSchema"),
+    "parse_schema": ("flambeau._library.schemas", "parse"),
+}
+NAMES = (*_BY_NAME, *_ELSEWHERE)
 
 
 def find(name: str) -> Any:
     """What `torch._C.NAME` is, for a name of `NAMES`."""
+    if name in _ELSEWHERE:
+        module, attribute = _ELSEWHERE[name]
+        return getattr(importlib.import_module(module), attribute)
     return _BY_NAME[name]
