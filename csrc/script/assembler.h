@@ -168,7 +168,8 @@ class Assembler {
   }
 
   // The operands of a call: results, then arguments.
-  Instruction& call(Op op, const std::vector<Register>& results, const std::vector<Register>& args) {
+  Instruction& call(Op op, const std::vector<Register>& results,
+                    const std::vector<Register>& args) {
     if (results.size() > 255 || args.size() > 255) throw Unsupported{"a call with many arguments"};
     auto at = static_cast<uint32_t>(code_.operands.size());
     code_.operands.insert(code_.operands.end(), results.begin(), results.end());

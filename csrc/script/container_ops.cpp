@@ -1,4 +1,5 @@
-// Lists, dicts, tuples and text of scripts. Lists are changed where they lie, for all who hold them.
+// Lists, dicts, tuples and text of scripts. Lists are changed where they lie, for all who hold
+// them.
 #include <algorithm>
 #include <cmath>
 
@@ -411,8 +412,9 @@ constexpr CoreRow kRows[] = {
     {"dict_of", "l", pairs_to_dict}, {"dict_of", "d", copy_dict}, {"copy", "d", copy_dict},
     {"len", "s", len}, {"len", "d", len}, {"len", "t", len}, {"len", "l", len}, {"len", "p", len},
     {"getitem", "li", getitem}, {"getitem", "pi", part}, {"getitem", "si", character},
-    {"part", "pi", part}, {"lookup", "d*", lookup}, {"getslice", "l~", getslice},
-    {"getslice", "s~", getslice}, {"in_", "*l", in_list}, {"in_", "*p", in_list},
+    {"part", "pi", part}, {"lookup", "d*", lookup}, {"getslice", "l**", getslice},
+    {"getslice", "l***", getslice}, {"getslice", "s**", getslice}, {"getslice", "s***", getslice},
+    {"in_", "*l", in_list}, {"in_", "*p", in_list},
     {"in_", "*d", in_dict}, {"in_", "ss", in_text}, {"count", "l*", count}, {"index", "l*", index},
     {"max_of", "l", extreme_of<true>}, {"min_of", "l", extreme_of<false>}, {"all", "l", all},
     {"any", "l", any}, {"sum", "l", sum}, {"setitem", "li*", setitem}, {"setitem", "d**", set_key},

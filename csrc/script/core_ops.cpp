@@ -84,17 +84,18 @@ void raise(const std::string& cls, const std::string& message) {
       {"ValueError", ErrorKind::Value},           {"TypeError", ErrorKind::Type},
       {"IndexError", ErrorKind::Index},           {"KeyError", ErrorKind::Key},
       {"AttributeError", ErrorKind::Attribute},   {"AssertionError", ErrorKind::Assertion},
-      {"OverflowError", ErrorKind::Overflow},     {"NotImplementedError", ErrorKind::NotImplemented}};
+      {"OverflowError", ErrorKind::Overflow},
+      {"NotImplementedError", ErrorKind::NotImplemented}};
   ErrorKind kind = ErrorKind::Runtime;
   for (auto& [name, k] : kinds)
     if (cls == name) kind = k;
   throw Raised(kind, cls, message);
 }
 
-MissingKey::MissingKey(const Value& k)
-    : Error(ErrorKind::Key, k.tag() == ValueTag::Object || k.is<Tensor>() ? "a key that is not there"
-                                                                         : repr(k)),
-      key(k) {}
+static std::string key_text(const Value& k) {
+  return k.tag() == ValueTag::Object || k.is<Tensor>() ? "a key that is not there" : repr(k);
+}
+MissingKey::MissingKey(const Value& k) : Error(ErrorKind::Key, key_text(k)), key(k) {}
 
 std::string show_float(double x) {
   return show(x);

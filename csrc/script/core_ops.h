@@ -21,7 +21,8 @@ struct CoreEntry {
 // A letter for each argument, see `letter`. `alone`: nobody else runs what is not found.
 CoreEntry find_core(std::string_view name, std::string_view letters, bool alone = false);
 // i int, f float, b bool, s str, n Number, c complex, l list, d Dict, p Tuple or a named one,
-// t Tensor, 0 None, S Slice, E Ellipsis, D dtype, V device, o an object; ? what may be None, x other
+// t Tensor, 0 None, S Slice, E Ellipsis, D dtype, V device, o an object, e an enum; ? what may be
+// None, x other
 char letter(const Type& t, const Unit& unit);
 
 // What instructions fall back to where a value is not what its type says.

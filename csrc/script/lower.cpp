@@ -37,7 +37,7 @@ class Lowerer : Assembler {
   }
 
  private:
-  // -- blocks --------------------------------------------------------------------------------------
+  // -- blocks ---
 
   struct Loop {
     std::vector<Register> carried;
@@ -68,7 +68,7 @@ class Lowerer : Assembler {
     transfer(std::move(moves));
   }
 
-  // -- nodes ---------------------------------------------------------------------------------------
+  // -- nodes ---
 
   void node(const Block& b, const Node& n, int depth, size_t at, size_t place) {
     const std::string& t = n.target;
@@ -294,7 +294,7 @@ class Lowerer : Assembler {
         jump(Op::Move, place(n.outs[0]), constant(*x));
         return true;
       }
-    if (name == "wrap") {
+    if (name == "wrap" && n.args.size() == 1) {
       Arg r = root_of(n.args[0]);
       if (is_plain_number(r) && n.outs.size() == 1) {
         Value x = constant_of(r);
@@ -305,6 +305,7 @@ class Lowerer : Assembler {
     if (name == "getattr" || name == "setattr") return attribute(n, name == "setattr", depth, at);
     if (name == "unpack") return unpack(n, depth, at);
     if (name == "tuple") {
+      if (n.outs.size() != 1) return false;
       call(Op::Tuple, results(n), arguments(n.args, depth, at));
       return true;
     }
@@ -428,8 +429,9 @@ class Lowerer : Assembler {
     program_.attributes.push_back(std::move(ref));
     std::vector<Arg> given{n.args[0]};
     if (sets) given.push_back(n.args[2]);
-    if (!sets && n.outs.size() != 1) return false;
-    Instruction& i = call(sets ? Op::SetAttr : Op::GetAttr, results(n), arguments(given, depth, at));
+    if (n.outs.size() != (sets ? 0 : 1)) return false;
+    Op op = sets ? Op::SetAttr : Op::GetAttr;
+    Instruction& i = call(op, results(n), arguments(given, depth, at));
     i.attribute = program_.attributes.back().get();
     return true;
   }
@@ -478,7 +480,7 @@ class Lowerer : Assembler {
     return true;
   }
 
-  // -- control -------------------------------------------------------------------------------------
+  // -- control ---
 
   // The jumps to take where the test does not hold.
   size_t unless(const Arg& test) {
@@ -705,7 +707,7 @@ class Lowerer : Assembler {
     if (it.kind != "range") drop_lists(n.args[1].items, depth, at);
   }
 
-  // -- with ----------------------------------------------------------------------------------------
+  // -- with ---
 
   void enter_no_grad() {
     call(Op::Enter, {}, {}).a = static_cast<Register>(Context::NoGrad);

@@ -90,6 +90,11 @@ def test_gradients_and_arguments_are_those_of_python(case, given):
         except RuntimeError as error:  # such as a change in place of a leaf
             results.append(str(error))
     a, b = results
+    if isinstance(a, tuple) and "core.fork" in str(script.graph):
+        # Gradients of tasks are summed in the order in which their threads came to them.
+        grads = zip(a[1], b[1], strict=True)
+        assert all(x is y or torch.allclose(x, y, atol=1e-6) for x, y in grads)
+        a, b = (a[0], a[2]), (b[0], b[2])
     assert _same(a, b)
 
 

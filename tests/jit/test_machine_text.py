@@ -86,6 +86,39 @@ def test_what_is_not_sound_is_refused(body, message):
     assert message in str(error.value)
 
 
+RUNS = "def f(%xs.0: Ints, %x.1: Tensor) -> Tensor:\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "  %2: Ints = core.getslice(%xs.0)\n", "  () = core.tuple(%xs.0, %x.1)\n",
+        "  %2: Tensor = core.wrap()\n", "  %2: Tensor = neg(None)\n",
+        "  %2: int, %3: int = core.unpack()\n", "  () = core.append(%xs.0)\n",
+        "  %2: Tensor = core.get_item(%x.1)\n", "  %2: Tensor = core.wait(%x.1)\n",
+        "  %2: Future[Tensor] = core.fork('fn.f', %xs.0)\n", "  %2: int = core.len(%x.1, %x.1)\n",
+        "  %2: Tensor = core.getitem(%xs.0, 0)\n  %3: Tensor = neg(%2)\n",
+        "  %2: str = core.same(%xs.0)\n  %3: int = core.len(%2)\n  %4: str = core.add(%2, %2)\n",
+        "  () = core.setattr(%x.1, 'a', 3)\n", "  %2: int = core.getattr(%xs.0, 'a')\n",
+    ],
+)  # fmt: skip
+def test_nodes_of_the_wrong_arity_or_type_are_left_out_or_end_in_errors(body):
+    class Maker:
+        def node(self, name, place):
+            return None
+
+        context = node
+
+        def attribute(self, cls, name):
+            return 2
+
+    unit = _C._Script(RUNS + body + "  return(%x.1)\n", Maker(), {}, lambda n: ValueError, False)
+    if unit.reason("f") is None:
+        call = _C._ScriptCall(unit, "f", lambda *a: a, lambda *a: None, [], (), True)
+        with pytest.raises((TypeError, IndexError, ValueError)):
+            call([1, 2], torch.ones(2))
+
+
 def test_blocks_in_blocks_end():
     body = "".join("  " * i + "  if(%n.1)\n" + "  " * i + "  then():\n" for i in range(1000))
     with pytest.raises(ValueError, match="nested less deeply"):
