@@ -58,7 +58,16 @@ Tensors transposed_jvp(const OpDesc& op, const Values& args, const Tensors& tang
 
 Tensors jvp_of(const OpDesc& op, const Values& args, const Tensors& tangents,
                const Values& results) {
-  return op.jvp ? op.jvp(op, args, tangents, results) : transposed_jvp(op, args, tangents, results);
+  if (!op.jvp) return transposed_jvp(op, args, tangents, results);
+  Tensors found = op.jvp(op, args, tangents, results), outputs = flat_results(results);
+  // A rule that does not look at arguments without tangents does not see their shapes and types.
+  for (size_t i = 0; i < found.size() && i < outputs.size(); ++i) {
+    if (!found[i].defined() || !outputs[i].defined() || op.kind != OpKind::Pointwise) continue;
+    if (found[i].dtype() != outputs[i].dtype() && is_inexact(outputs[i].dtype()))
+      found[i] = grad_ops::to_dtype(found[i], outputs[i].dtype());
+    if (found[i].sizes() != outputs[i].sizes()) found[i] = ops::expand(found[i], outputs[i].sizes());
+  }
+  return found;
 }
 
 }  // namespace flambeau

@@ -84,6 +84,7 @@ class Entry:
     body: Function | None = None
     vjp: Vjp | None = None
     jvp: Jvp | None = None
+    jvp_of: dict[str, Jvp] = field(default_factory=dict)  # where one tensor alone has a tangent
     batching: Batching | None = None
     plan: Plan | None = None  # kernels of a pointwise operation, by `pointwise.plan`
 
@@ -171,6 +172,8 @@ def _entry(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Entry:
             entry.vjp = _vjp(op, rule, unit, constants)
         if plan.jvp is not None:
             entry.jvp = _jvp(op, _derived_rule(op, plan.jvp), unit, constants)
+            for name, rule_of in plan.jvp_of.items():
+                entry.jvp_of[name] = _jvp(op, _derived_rule(op, rule_of), unit, constants)
     else:
         entry.body = compile_function(
             op.node, op.params, body_returns(op), op.file, unit.lookup, constants, placed=True

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from .._ir.graph import Node
 from .._ir.types import Type
 from .._table.model import DIM_NAMES, Op
-from .compiler import Callees, Entry
+from .compiler import Callees, Entry, Jvp
 from .cpp_types import cpp_param, cpp_value
 from .emit_op import cpp_name, needs_test
 from .emit_stmt import BodyEmitter
@@ -148,14 +148,33 @@ class JvpEmitter(BodyEmitter):
 
 
 def jvp_function(entry: Entry, callees: Callees) -> list[str]:
-    """An explicit jvp rule and its boxed form."""
+    """The jvp rules of an entry; the boxed form takes the one for the tangents that are given."""
     op, jvp = entry.op, entry.jvp
     assert jvp is not None
+    lines, call = _jvp_form(op, jvp, f"{op.uid}_jvp", callees)
+    boxed = [_rule_head(op, "jvp", "tangents")]
+    tensors = [i for i, p in enumerate(op.params) if p.type.is_tensor]
+    for i in tensors:
+        rule = entry.jvp_of.get(op.params[i].name)
+        if rule is None:
+            continue
+        name = f"{op.uid}_jvp_of_{op.params[i].name}"
+        more, alone = _jvp_form(op, rule, name, callees)
+        lines += more
+        given = " && ".join(
+            f"{'' if i == k else '!'}tangents[{_slot_at(op, k)}].defined()" for k in tensors
+        )
+        boxed.append(f"  if ({given}) return {alone};")
+    return [*lines, *boxed, f"  return {call};", "}"]
+
+
+def _jvp_form(op: Op, jvp: Jvp, name: str, callees: Callees) -> tuple[list[str], str]:
+    """A rule as a function, and the call of it with boxed values."""
     e = JvpEmitter(jvp.function, callees)
     params = ", ".join(
         f"[[maybe_unused]] {cpp_param(p.type)} {e.var(p.name)}" for p in jvp.function.params
     )
-    lines = [f"static Tensors {op.uid}_jvp({params}) {{", *e.body(), "}", "@restore"]
+    lines = [f"static Tensors {name}({params}) {{", *e.body(), "}", "@restore"]
     args = []
     for m in jvp.params:
         if m.kind == "input":
@@ -165,12 +184,7 @@ def jvp_function(entry: Entry, callees: Callees) -> list[str]:
             args.append(f"tangent_like(tangents[{slot}], {_unbox(op, m.index)})")
         else:
             args.append(f"unbox<{cpp_value(op.outputs[m.index])}>(results[{m.index}])")
-    return [
-        *lines,
-        _rule_head(op, "jvp", "tangents"),
-        f"  return {op.uid}_jvp({', '.join(args)});",
-        "}",
-    ]
+    return lines, f"{name}({', '.join(args)})"
 
 
 class BatchingEmitter(BodyEmitter):

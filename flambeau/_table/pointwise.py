@@ -43,6 +43,9 @@ class Plan:
     selector: ast.FunctionDef | None  # gives the number of the variant, after the body's checks
     composite_vjp: ast.FunctionDef | None = None
     jvp: ast.FunctionDef | None = None
+    #: the same where one tensor alone has a tangent: a slope of another one that is infinite or no
+    #: number has no say then, as it would have by a product with zero
+    jvp_of: dict[str, ast.FunctionDef] = field(default_factory=dict)
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -248,7 +251,13 @@ def _differentiate(plan: Plan, g: Graph) -> None:
         return
     ways = paths(op)
     plan.composite_vjp = vjp_rule(op, [v.cotangents for v in plan.variants], ways)
-    plan.jvp = jvp_rule(op, g, [(v.outputs, v.cotangents) for v in plan.variants], ways, real_only)
+    made = [(v.outputs, v.cotangents) for v in plan.variants]
+    plan.jvp = jvp_rule(op, g, made, ways, real_only)
+    if len(tensors) > 1:
+        for name in tensors:
+            alone = jvp_rule(op, g, made, ways, real_only, name)
+            if alone is not None:
+                plan.jvp_of[name] = alone
 
 
 def _explicit(

@@ -145,8 +145,19 @@ def jvp_rule(
     variants: Sequence[tuple[Sequence[Scalar], Sequence[Scalar | None]]],
     paths: Sequence[Path],
     real_only: bool,
+    only: str | None = None,
 ) -> ast.FunctionDef | None:
-    """`def _(input, input_t, …)` that returns the tangent of each result."""
+    """`def _(input, input_t, …)` that returns the tangent of each result.
+
+    Args:
+        op: the entry.
+        g: where its expressions are.
+        variants: of each variant, its results and the cotangents of its tensors.
+        paths: which variant is taken when.
+        real_only: numbers are real.
+        only: the tensor that has a tangent, if it is known that no other has one. What it gives
+            need not have the shape and the type of the result.
+    """
     tensors = [p.name for p in op.params if p.type.is_tensor]
     kind = "real" if real_only else "same"
     used: set[str] = set()
@@ -155,10 +166,13 @@ def jvp_rule(
         given = {
             id(g.input(t, kind)): g.input(f"{t}_t", kind)
             for t, c in zip(tensors, cotangents, strict=True)
-            if c is not None
+            if c is not None and only in (None, t)
         }
         if "vjp" in op.rules:
-            roots = [_transposed(g, cotangents, tensors, kind, real_only)]
+            served = [
+                c if only in (None, t) else None for t, c in zip(tensors, cotangents, strict=True)
+            ]
+            roots = [_transposed(g, served, tensors, kind, real_only)]
         else:
             roots = tangents(g, outputs, given)
         if any(r is None for r in roots):

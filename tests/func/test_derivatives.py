@@ -1,5 +1,7 @@
 """Derivatives as transforms: closed forms, nesting in any order, refusals."""
 
+import math
+
 import pytest
 
 import flambeau as fb
@@ -229,3 +231,30 @@ def test_refusals():
         vjp(fb.sin, X)[1]((X, X))
     with pytest.raises(RuntimeError, match="should be a tuple"):
         grad(fb.sum, has_aux=True)(X)
+
+
+def test_slopes_of_arguments_without_tangents_have_no_say():
+    """They may be infinite or no number, which a product with a tangent of zero would be too."""
+    x, zeros, ones = t(-0.3, 0.2), t(0.0, 0.0), t(1.0, 1.0)
+    for n in (0, 1, 4, 5, -3, fb.tensor(4.0), t(5.0, 4.0)):
+
+        def power(x, n=n):
+            return x**n
+
+        slope = jvp(power, (x,), (ones,))[1]
+        assert close(slope, n * x ** (n - 1)) and close(slope, grad(lambda x: power(x).sum())(x))  # noqa: B023
+    assert jvp(lambda x: x / 0.0, (ones,), (ones,))[1].tolist() == [math.inf] * 2
+    assert jvp(lambda x: fb.xlogy(x, zeros), (ones,), (ones,))[1].tolist() == [-math.inf] * 2
+    assert jvp(lambda y: fb.hypot(zeros, y), (ones,), (ones,))[1].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("name", "add sub mul div pow atan2 maximum fmin xlogy logaddexp".split())
+def test_tangents_have_the_shape_and_the_type_of_their_results(name):
+    f, wide = getattr(fb, name), fb.rand(2, 3, dtype=fb.float64) + 1
+    narrow = fb.rand(3) + 1
+    for g in (lambda x: f(x, wide), lambda x: f(wide, x)):
+        y, slope = jvp(g, (narrow,), (fb.ones(3),))
+        e = 1e-6
+        expected = (g(narrow.double() + e) - g(narrow.double() - e)) / (2 * e)
+        assert slope.dtype == y.dtype and slope.shape == y.shape
+        assert fb.allclose(slope, expected, 1e-4, 1e-6)
