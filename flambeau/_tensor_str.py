@@ -1,8 +1,7 @@
 """How tensors print.
 
-Owns the print options and the text of ``repr(tensor)``, which is PyTorch's to the character. It
-reads values through ``tolist`` and works on Python numbers; it never changes a tensor or records
-gradients.
+Owns the print options and what stands around the values in ``repr(tensor)``, which is PyTorch's to
+the character; the values themselves are written by csrc/autograd/print.cpp, for C++ too.
 """
 
 from __future__ import annotations
@@ -10,15 +9,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import flambeau as fb
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions"]
-
-# A float column turns to scientific notation beyond these.
-_SCI_RATIO, _SCI_LARGE, _SCI_SMALL = 1000.0, 1.0e8, 1.0e-4
 
 
 @dataclasses.dataclass
@@ -110,110 +106,11 @@ def printoptions(**kwargs: Any) -> Iterator[None]:
         set_printoptions(**before)
 
 
-class _Column:
-    """One notation for all numbers of a tensor: all get the same width and number of digits."""
-
-    def __init__(self, values: list[Any], floating: bool) -> None:
-        self.width = 1
-        self._write: Callable[[Any], str] = str
-        if floating:
-            self._choose_float_notation(values)
-        else:
-            self.width = max((len(str(v)) for v in values), default=1)
-
-    def _choose_float_notation(self, values: list[float]) -> None:
-        precision = PRINT_OPTS.precision
-        self._write = _whole
-        finite = [v for v in values if v != 0 and math.isfinite(v)]
-        if not finite:
-            return
-        sizes = [abs(v) for v in finite]
-        least, most = min(sizes), max(sizes)
-        scientific = PRINT_OPTS.sci_mode
-        if scientific is None:
-            scientific = most / least > _SCI_RATIO or most > _SCI_LARGE or least < _SCI_SMALL
-        if scientific:
-            self._write = f"{{:.{precision}e}}".format
-        elif any(v != math.ceil(v) for v in finite):
-            self._write = f"{{:.{precision}f}}".format
-        self.width = max(1, *(len(self._write(v)) for v in finite))
-
-    def __call__(self, value: Any) -> str:
-        return self._write(value).rjust(self.width)
-
-
-def _whole(value: float) -> str:
-    """A float without fraction keeps its point, to tell it from an int."""
-    return f"{value:.0f}." if math.isfinite(value) else f"{value:.0f}"
-
-
-class _ComplexColumn:
-    """Real and imaginary parts in a notation each."""
-
-    def __init__(self, values: list[complex]) -> None:
-        self._real = _Column([v.real for v in values], True)
-        self._imag = _Column([v.imag for v in values], True)
-        self.width = self._real.width + self._imag.width + 1
-
-    def __call__(self, value: complex) -> str:
-        imag = self._imag(value.imag).lstrip() + "j"
-        sign = "" if imag[0] in "+-" else "+"
-        return self._real(value.real) + sign + imag
-
-
-def _flatten(nested: Any, dims: int) -> list[Any]:
-    if dims == 0:
-        return [nested]
-    for _ in range(dims - 1):
-        nested = [item for part in nested for item in part]
-    return nested
-
-
-def _edges(tensor: Any) -> tuple[Any, list[bool]]:
-    """The ends of each long dimension put together, and which dimensions were shortened."""
-    count, shortened = PRINT_OPTS.edgeitems, []
-    for dim, size in enumerate(tensor.shape):
-        shortened.append(size > 2 * count)
-        if shortened[-1]:
-            ends = (tensor.narrow(dim, 0, count), tensor.narrow(dim, size - count, count))
-            tensor = fb.cat(ends, dim)
-    return tensor, shortened
-
-
-def _brackets(nested: Any, shortened: list[bool], column: Any, indent: int) -> str:
-    """Nested lists as text; ``shortened`` tells for each level whether its middle was left out."""
-    if not shortened:
-        return column(nested)
-    gap = len(nested) // 2 if shortened[0] else None
-    if len(shortened) == 1:
-        words = [column(value) for value in nested]
-        if gap is not None:
-            words.insert(gap, " ...")
-        per_line = max(1, (PRINT_OPTS.linewidth - indent) // (column.width + 2))
-        lines = [", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line)]
-        separator = ",\n" + " " * (indent + 1)
-    else:
-        lines = [_brackets(part, shortened[1:], column, indent + 1) for part in nested]
-        if gap is not None:
-            lines.insert(gap, "...")
-        separator = "," + "\n" * (len(shortened) - 1) + " " * (indent + 1)
-    return "[" + separator.join(lines) + "]"
-
-
 def _contents(tensor: Any, indent: int) -> str:
-    if tensor.numel() == 0:
-        return "[]"
-    shortened = [False] * tensor.dim()
-    if tensor.numel() > PRINT_OPTS.threshold and tensor.dim():
-        if not PRINT_OPTS.edgeitems:
-            return "[...]"
-        tensor, shortened = _edges(tensor)
-    nested = tensor.tolist()
-    values = _flatten(nested, len(shortened))
-    if tensor.dtype.is_complex:
-        return _brackets(nested, shortened, _ComplexColumn(values), indent)
-    column = _Column(values, tensor.dtype.is_floating_point)
-    return _brackets(nested, shortened, column, indent)
+    o = PRINT_OPTS
+    return fb.Tensor._values_text(
+        tensor, indent, o.precision, o.threshold, o.edgeitems, o.linewidth, o.sci_mode
+    )
 
 
 _tensor_str = _contents  # the name by which programs import it

@@ -5,7 +5,7 @@
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-TEST="pytest pytest-xdist hypothesis scipy"
+TEST="pytest pytest-xdist hypothesis scipy pybind11 setuptools"
 DEMO="tqdm matplotlib scikit-learn"
 DEV="ruff mypy"
 

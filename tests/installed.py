@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -104,12 +105,66 @@ def without_a_compiler() -> None:
     assert out.returncode and "expected a C++ compiler" in out.stderr, out.stderr
 
 
+def program_in_cpp() -> None:
+    """CMake, or the compiler alone, builds a program that trains; it needs no Python."""
+    import flambeau as torch
+
+    gxx = shutil.which("g++")
+    if gxx is None:
+        return
+    package = pathlib.Path(torch.__file__).resolve().parent
+    source = """
+    #include <torch/torch.h>
+    int main() {
+      torch::manual_seed(0);
+      torch::nn::Sequential net(torch::nn::Conv2d(1, 2, 3), torch::nn::Flatten(),
+                                torch::nn::Linear(32, 1));
+      torch::optim::SGD step(net->parameters(), 0.01);
+      auto x = torch::randn({4, 1, 6, 6}), y = torch::randn({4, 1});
+      double first = 0, last = 0;
+      for (int i = 0; i < 20; ++i) {
+        step.zero_grad();
+        auto loss = torch::mse_loss(net->forward(x), y);
+        loss.backward();
+        step.step();
+        last = loss.item<double>();
+        if (!i) first = last;
+      }
+      std::cout << (last < first / 2) << torch::linalg::inv(torch::eye(2)).sum().item<double>();
+    }
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        here = pathlib.Path(folder)
+        (here / "first.cpp").write_text(source)
+        (here / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.18)\nproject(first CXX)\n"
+            "find_package(Torch REQUIRED)\nadd_executable(first first.cpp)\n"
+            'target_link_libraries(first "${TORCH_LIBRARIES}")\n'
+        )
+        prefix = f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}"
+        flags = [f"-I{package / 'include'}", f"-L{package / 'lib'}", "-lflambeau"]
+        plain = [gxx, "-std=c++20", "first.cpp", "-o", "first", *flags]
+        ways = [[[*plain, f"-Wl,-rpath,{package / 'lib'}"]]]
+        if shutil.which("cmake"):
+            ways.append([["cmake", "-S", ".", "-B", ".", prefix], ["cmake", "--build", "."]])
+        for way in ways:
+            for command in way:
+                done = subprocess.run(command, cwd=here, capture_output=True, text=True)
+                assert done.returncode == 0, done.stdout + done.stderr
+            out = subprocess.run([here / "first"], capture_output=True, text=True)
+            assert (out.stdout, out.stderr) == ("12", ""), out
+            needed = subprocess.run(["ldd", here / "first"], capture_output=True, text=True)
+            assert "libpython" not in needed.stdout, needed.stdout
+            (here / "first").unlink()
+
+
 def main() -> None:
     """Run all, then tell two figures to hold beside those of the build in place."""
     seconds = imports()
     training()
     libraries()
     without_a_compiler()
+    program_in_cpp()
     import flambeau as torch
 
     a = torch.randn(512, 512, dtype=torch.float64)

@@ -26,14 +26,20 @@ def _python_sources() -> set[str]:
         for p in (ROOT / "flambeau").rglob("*")
         if p.is_file()
         and p.suffix not in _LEFT
-        and not {"_build", "__pycache__"} & set(p.relative_to(ROOT).parts)
+        and not {"_build", "__pycache__", "include"} & set(p.relative_to(ROOT).parts)
     }
 
 
-def _headers() -> set[str]:
-    """What CMake installs of the sources of kernels."""
+def _headers(names: set[str]) -> set[str]:
+    """What CMake installs: sources of kernels, and headers of programs, which the build makes."""
     kernels = ROOT / "csrc" / "kernels"
-    return {
+    api = ROOT / "csrc" / "api"
+    public = {f"flambeau/include/{p.relative_to(api)}" for p in api.glob("*/**/*.h")
+              if p.relative_to(api).parts[0] != "nn"}  # fmt: skip
+    if not public <= names:
+        sys.exit(f"headers are missing: {sorted(public - names)[:20]}")
+    made = {n for n in names if n.startswith("flambeau/include/") and n.endswith(".h")}
+    return made | {
         f"flambeau/_compiler/csrc/kernels/{p.relative_to(kernels)}" for p in kernels.rglob("*.h")
     }
 
@@ -49,7 +55,7 @@ def _same(where: str, found: set[str], wanted: set[str]) -> None:
 def _check_package(where: str, names: set[str], built: bool) -> None:
     """`names` are those of the sources, and of what CMake makes if the package is `built`."""
     libraries = {n for n in names if n.endswith(".so") or n.startswith("flambeau/_libs/")}
-    _same(where, names - libraries, _python_sources() | (_headers() if built else set()))
+    _same(where, names - libraries, _python_sources() | (_headers(names) if built else set()))
     extensions = [n for n in libraries if n.startswith("flambeau/_C.")]
     if len(extensions) != int(built):
         sys.exit(f"{where}: expected {int(built)} extension, got {extensions}")

@@ -133,7 +133,7 @@ bool alike(const Tensors& a, const Tensors& b, const Tensors& c) {
     const Tensor& x = a[i];
     if (!x.is_floating_point() || !x.is_contiguous() || needs_grad(x) || x.has_flag(kWrapper))
       return false;
-    if (x.device().type != DeviceType::CPU || !alike(x, b[i]) || !alike(x, c[i])) return false;
+    if (x.device().type() != DeviceType::CPU || !alike(x, b[i]) || !alike(x, c[i])) return false;
   }
   return true;
 }

@@ -142,7 +142,7 @@ static void conform(Tensor& grad, const OutputMeta& meta, const Node* from, size
   }
   if (grad.dtype() != meta.dtype) [[unlikely]]
     grad = grad_ops::to_dtype(grad, meta.dtype);
-  FB_CHECK(grad.device() == meta.device || grad.device().type == meta.device.type, "Function ",
+  FB_CHECK(grad.device() == meta.device || grad.device().type() == meta.device.type(), "Function ",
            from->name(), " returned an invalid gradient at index ", i, " - expected device ",
            meta.device, " but got ", grad.device());
 }
@@ -174,7 +174,7 @@ void Task::ready(uint32_t i) {
 // A hook may hand back other values, but not another kind of gradient.
 static void check_hooked(const Tensor& before, const Tensor& after) {
   if (!before.defined() || !after.defined()) return;
-  FB_CHECK(before.dtype() == after.dtype() && before.device().type == after.device().type,
+  FB_CHECK(before.dtype() == after.dtype() && before.device().type() == after.device().type(),
            "a hook changed the type of a gradient: expected ", before.dtype(), " on ",
            before.device(), ", got ", after.dtype(), " on ", after.device());
   FB_CHECK(before.sizes() == after.sizes(), "a hook changed the shape of a gradient: expected ",

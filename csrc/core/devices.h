@@ -56,7 +56,7 @@ class Operand {
 using Operands = std::initializer_list<Operand>;
 
 inline bool on_cpu(const Tensor& x) noexcept {
-  return !x.defined() || x.device().type == DeviceType::CPU;
+  return !x.defined() || x.device().type() == DeviceType::CPU;
 }
 inline bool on_cpu(const OptTensor& x) noexcept {
   return !x || on_cpu(*x);
@@ -79,7 +79,7 @@ Tensor empty_like(const Tensor& x, std::optional<DType> dtype, MemoryFormat form
 class CommonDevice {
  public:
   void read(const Tensor& x) {
-    if (x.dim() > 0 || x.device().type != DeviceType::CPU) write(x);  // others count as numbers
+    if (x.dim() > 0 || x.device().type() != DeviceType::CPU) write(x);  // others count as numbers
   }
   void write(const Tensor& x);
   Device get() const { return device_.value_or(Device{}); }

@@ -22,6 +22,10 @@ struct Half {
     bits = std::bit_cast<uint16_t>(h);
   }
   operator float() const { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
+  Half& operator+=(float x) { return *this = Half(*this + x); }
+  Half& operator-=(float x) { return *this = Half(*this - x); }
+  Half& operator*=(float x) { return *this = Half(*this * x); }
+  Half& operator/=(float x) { return *this = Half(*this / x); }
 };
 
 struct BFloat16 {
@@ -33,6 +37,10 @@ struct BFloat16 {
     bits = static_cast<uint16_t>(x != x ? 0x7fc0 : rounded);
   }
   operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  BFloat16& operator+=(float x) { return *this = BFloat16(*this + x); }
+  BFloat16& operator-=(float x) { return *this = BFloat16(*this - x); }
+  BFloat16& operator*=(float x) { return *this = BFloat16(*this * x); }
+  BFloat16& operator/=(float x) { return *this = BFloat16(*this / x); }
 };
 
 // A truth value in memory: any byte but 0 is true. Memory that NumPy, a file or a view of bytes
@@ -69,6 +77,17 @@ enum class DType : uint8_t {
 #define X(name, type, text) name,
   FB_FOR_EACH_DTYPE(X)
 #undef X
+  // The names that programs in C++ know them by
+  Byte = UInt8,
+  Char = Int8,
+  Short = Int16,
+  Int = Int32,
+  Long = Int64,
+  Half = Float16,
+  Float = Float32,
+  Double = Float64,
+  ComplexFloat = Complex64,
+  ComplexDouble = Complex128
 };
 #define X(name, type, text) +1
 inline constexpr int kDTypes = 0 FB_FOR_EACH_DTYPE(X);

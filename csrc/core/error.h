@@ -28,6 +28,7 @@ enum class ErrorKind {
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind(kind) {}
+  const char* what_without_backtrace() const noexcept { return what(); }
   ErrorKind kind;
 };
 
@@ -64,11 +65,13 @@ class Part {
 std::string join(std::initializer_list<Part> parts);
 [[noreturn, gnu::cold]] void fail_with(ErrorKind kind, std::initializer_list<Part> parts);
 
+#ifndef FLAMBEAU_API  // programs have the operation of this name
 // Joins its arguments into one string.
 template <class... Args>
 [[gnu::always_inline]] inline std::string concat(const Args&... args) {
   return join({Part(args)...});
 }
+#endif
 
 template <class... Args>
 [[noreturn, gnu::always_inline]] inline void fail(ErrorKind kind, const Args&... args) {

@@ -97,7 +97,7 @@ void GeneratorImpl::set_state(const Tensor& state) {
                 "set_state: expected a tensor of dtype torch.uint8, got ", state.dtype());
   FB_CHECK(state.numel() == sizeof(State) && state.is_contiguous(), "set_state: expected ",
            sizeof(State), " contiguous bytes, got ", state.numel());
-  FB_CHECK_TYPE(state.device().type == DeviceType::CPU, "set_state: expected a CPU tensor, got ",
+  FB_CHECK_TYPE(state.device().type() == DeviceType::CPU, "set_state: expected a CPU tensor, got ",
                 state.device());
   State s;
   std::memcpy(static_cast<void*>(&s), state.data_ptr(), sizeof s);

@@ -10,7 +10,10 @@ class Scalar {
   enum class Kind : uint8_t { Bool, Int, UInt, Float, Complex };
 
   Scalar() : Scalar(int64_t{0}) {}
-  Scalar(bool x) : kind_(Kind::Bool) { u_.i = x; }
+  template <class T>
+  requires(std::is_same_v<T, bool>) Scalar(T x) : kind_(Kind::Bool) {  // and of no pointer
+    u_.i = x;
+  }
   Scalar(int x) : Scalar(static_cast<int64_t>(x)) {}
   Scalar(int64_t x) : kind_(Kind::Int) { u_.i = x; }
   Scalar(long long x) : Scalar(static_cast<int64_t>(x)) {}
@@ -19,6 +22,12 @@ class Scalar {
   Scalar(double x) : kind_(Kind::Float) { u_.d[0] = x, u_.d[1] = 0; }
   Scalar(complex128 z) : kind_(Kind::Complex) { u_.d[0] = z.real(), u_.d[1] = z.imag(); }
   Scalar(complex64 z) : Scalar(complex128(z)) {}
+  // Numbers of the other widths, which would be ambiguous
+  template <class T>
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Scalar(T x)
+      : Scalar(static_cast<std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>(x)) {}
+  Scalar(Half x) : Scalar(static_cast<double>(x)) {}
+  Scalar(BFloat16 x) : Scalar(static_cast<double>(x)) {}
 
   Kind kind() const { return kind_; }
   bool is_bool() const { return kind_ == Kind::Bool; }

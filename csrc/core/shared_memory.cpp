@@ -81,7 +81,7 @@ const SharedMapping* mapping_of(const Storage& s) noexcept {
 }
 
 void share(Storage& s) {
-  FB_CHECK(s.device().type == DeviceType::CPU,
+  FB_CHECK(s.device().type() == DeviceType::CPU,
            "share_memory_: expected memory on the CPU, got a tensor on device ", s.device());
   if (is_shared(s)) return;
   Descriptor fd = anonymous(s.nbytes());

@@ -67,6 +67,7 @@ class SmallVector {
   const T& front() const noexcept { return data_[0]; }
   T& back() noexcept { return data_[size_ - 1]; }
   const T& back() const noexcept { return data_[size_ - 1]; }
+  std::vector<T> vec() const { return {begin(), end()}; }
 
   void push_back(T x) {
     if (size_ == capacity_) grow(size_ + 1);

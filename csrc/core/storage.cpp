@@ -25,9 +25,9 @@ void tell(const void* p, int64_t bytes) noexcept {
 }  // namespace
 
 Ref<Storage> Storage::make(int64_t bytes, Device device) {
-  FB_CHECK_IMPL(device.type != DeviceType::CUDA, "empty: tensors on device ", device,
+  FB_CHECK_IMPL(device.type() != DeviceType::CUDA, "empty: tensors on device ", device,
                 " are not supported yet");
-  bool no_memory = device.type == DeviceType::Meta;
+  bool no_memory = device.type() == DeviceType::Meta;
   bool inside = bytes <= kInlineBytes && !no_memory;
   size_t block = kHeader + (inside ? bytes : 0);
   auto* s = new (allocate(block)) Storage;
@@ -103,7 +103,7 @@ void Storage::resize(int64_t bytes) {
   FB_CHECK(resizable(),
            "resize_: Trying to resize storage that is not resizable: an array or a capsule made of "
            "it is still in use");
-  if (device_.type == DeviceType::CPU && bytes > capacity_) {
+  if (device_.type() == DeviceType::CPU && bytes > capacity_) {
     void* fresh = allocate(bytes);
     if (nbytes_) std::memcpy(fresh, data_, nbytes_);
     if (data_) tell(data_, -capacity_);
@@ -112,7 +112,7 @@ void Storage::resize(int64_t bytes) {
     inline_ = false;
     data_ = fresh;
     capacity_ = bytes;
-  } else if (device_.type == DeviceType::CPU && !inline_) {
+  } else if (device_.type() == DeviceType::CPU && !inline_) {
     release_pages(static_cast<char*>(data_) + bytes, static_cast<char*>(data_) + capacity_);
   }
   nbytes_ = bytes;

@@ -185,7 +185,7 @@ bool Tensor::is_dense() const {
 }
 
 Scalar Tensor::item() const {
-  FB_CHECK(device().type != DeviceType::Meta, "Tensor.item() cannot be called on meta tensors");
+  FB_CHECK(device().type() != DeviceType::Meta, "Tensor.item() cannot be called on meta tensors");
   FB_CHECK(!has_flag(kWrapper),
            "vmap: .item() was called on a batched tensor, or it was used in data-dependent control "
            "flow: it has one value for each sample; use tensor operations, such as torch.where");
@@ -243,7 +243,7 @@ Tensor empty_strided(const Ints& sizes, const Ints& strides, DType dtype, Device
 constinit Asked asked;
 
 void fill_new_memory(const Tensor& x, int64_t from_byte) {
-  if (x.device().type != DeviceType::CPU || x.numel() == 0) return;
+  if (x.device().type() != DeviceType::CPU || x.numel() == 0) return;
   visit(x.dtype(), [&]<class T>() {
     using Limits = std::numeric_limits<T>;
     T value;

@@ -10,6 +10,9 @@
 #include <optional>
 #include <vector>
 
+#ifdef FLAMBEAU_API
+#include "api/types.h"
+#endif
 #include "core/dtype.h"
 #include "core/scalar.h"
 #include "core/storage.h"
@@ -55,6 +58,10 @@ struct TensorImpl : Counted<TensorImpl> {
 
 class Tensor {
  public:
+#ifdef FLAMBEAU_API  // of programs in C++, see flambeau/flambeau.h
+#include "api/members.h"
+#include "gen/api/methods.h"
+#endif
   Tensor() noexcept = default;
   explicit Tensor(Ref<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
 
@@ -121,6 +128,7 @@ using OptTensor = std::optional<Tensor>;
 using Tensors = std::vector<Tensor>;
 using OptTensors = std::vector<OptTensor>;
 
+#ifndef FLAMBEAU_API  // programs have the operations of these names
 // New tensors, without autograd. Sizes are checked: negative and overflowing ones are errors.
 Tensor empty(const Ints& sizes, DType dtype, MemoryFormat format = MemoryFormat::Contiguous,
              Device device = {});
@@ -128,7 +136,8 @@ Tensor empty_strided(const Ints& sizes, const Ints& strides, DType dtype, Device
 Tensor empty_like(const Tensor& x, std::optional<DType> dtype = {},
                   MemoryFormat format = MemoryFormat::Preserve);
 Tensor scalar_tensor(const Scalar& x, DType dtype);  // 0-d
-Tensor wrapped_number(const Scalar& x);              // 0-d, weak in promotion
+#endif
+Tensor wrapped_number(const Scalar& x);  // 0-d, weak in promotion
 
 // Aliases, below autograd: same storage and version counter. Bounds are checked.
 Tensor alias(const Tensor& x, const Ints& sizes, const Ints& strides, int64_t offset);

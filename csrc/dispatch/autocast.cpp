@@ -19,7 +19,7 @@ thread_local std::unique_ptr<Cache> cache;  // null until first used
 
 bool eligible(const Tensor& x) {
   return x.defined() && x.is_floating_point() && x.dtype() != DType::Float64 &&
-         x.device().type == DeviceType::CPU;
+         x.device().type() == DeviceType::CPU;
 }
 
 bool cacheable(const Tensor& x, DType dtype) {

@@ -109,11 +109,11 @@ DeviceType device_of(const OpDesc& op, const Value* const* args) {
   std::optional<DeviceType> found;
   for (size_t i = 0; i < op.params.size() && !found; ++i)
     for_each_tensor(*args[i], [&](const Tensor& t) {
-      if (!found) found = t.device().type;
+      if (!found) found = t.device().type();
     });
   for (size_t i = 0; i < op.params.size() && !found; ++i)
-    if (auto* d = args[i]->get_if<Device>()) found = d->type;
-  return found.value_or(modes.device.type);
+    if (auto* d = args[i]->get_if<Device>()) found = d->type();
+  return found.value_or(modes.device.type());
 }
 
 const char* name_of(DeviceType t) {

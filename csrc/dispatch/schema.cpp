@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/device_text.h"
 #include "core/error.h"
 
 namespace flambeau {
@@ -411,7 +410,7 @@ class Parser {
       if (take(":")) name += ":" + std::to_string(integer());
     }
     try {
-      return parse_device(name);
+      return Device(name);
     } catch (const Error&) {
       refuse("cpu, cuda or meta, with a number or without", start);
     }

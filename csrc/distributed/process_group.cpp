@@ -16,7 +16,7 @@ const char* op_name(ReduceOp op) {
 }
 
 Span span_of(const char* name, const Tensor& t) {
-  FB_CHECK(t.device().type == DeviceType::CPU, name, ": expected a tensor on the CPU, got one on ",
+  FB_CHECK(t.device().type() == DeviceType::CPU, name, ": expected a tensor on the CPU, got one on ",
            t.device());
   FB_CHECK(t.is_contiguous(), name, ": expected a contiguous tensor");
   FB_CHECK(!t.has_flag(kWrapper), name, ": expected a plain tensor, got one inside of a transform");

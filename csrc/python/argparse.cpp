@@ -530,7 +530,7 @@ DType to_dtype(PyObject* o) {
 
 Device to_device(PyObject* o) {
   if (is_device(o)) return reinterpret_cast<DeviceObject*>(o)->value;
-  if (PyUnicode_Check(o)) return parse_device(to_str(o));
+  if (PyUnicode_Check(o)) return to_str(o);
   int64_t i = to_int(o);
   FB_CHECK(i >= 0 && i < 128, "Device index must not be negative");
   return {DeviceType::CUDA, static_cast<int8_t>(i)};

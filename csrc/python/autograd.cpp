@@ -168,7 +168,7 @@ int set_grad_property(PyObject* self, PyObject* value, void*) {
              "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and "
              "its gradient may break "
              "downstream systems that assume they match.");
-    FB_CHECK(grad.device().type == t.device().type,
+    FB_CHECK(grad.device().type() == t.device().type(),
              "attempting to assign a gradient with device type '", grad.device(),
              "' to a tensor with device type '", t.device(),
              "'. Please ensure that the gradient and the tensor are on the same "

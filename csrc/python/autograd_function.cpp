@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "autograd/custom_function.h"
 #include "autograd/generated.h"
 #include "autograd/meta.h"
 #include "profiler/events.h"
@@ -247,10 +248,7 @@ void save_for_backward(FunctionNode& node) {
       node.saved.emplace_back();
       continue;
     }
-    const Tensor& t = unwrap(o);
-    AutogradMeta* meta = t->autograd;
-    bool output = meta && meta->grad_fn.get() == &node;
-    node.saved.emplace_back(t, output, &node, output ? meta->output_nr : 0, /*itself=*/true);
+    node.saved.push_back(save_of_user(unwrap(o), node));
   }
   Py_CLEAR(c->to_save);
 }

@@ -25,7 +25,7 @@ PyObject* converted(PyObject* self, std::optional<DType> dtype, std::optional<De
                     bool copy, std::optional<MemoryFormat> format) {
   const Tensor& x = unwrap(self);
   bool same_dtype = !dtype || *dtype == x.dtype();
-  bool same_device = !device || device->type == x.device().type;
+  bool same_device = !device || device->type() == x.device().type();
   bool same_layout =
       !format || *format == MemoryFormat::Preserve || x.suggest_memory_format() == *format;
   if (same_dtype && same_device && same_layout && !copy) return Py_NewRef(self);
@@ -178,7 +178,7 @@ NumPy& numpy_names() {
 }
 
 PyRef array_of(const Tensor& t) {
-  FB_CHECK_TYPE(t.device().type == DeviceType::CPU, "can't convert ", t.device(),
+  FB_CHECK_TYPE(t.device().type() == DeviceType::CPU, "can't convert ", t.device(),
                 " device type tensor to numpy. Use "
                 "Tensor.cpu() to copy the tensor to host memory first.");
   FB_CHECK(!t.has_flag(kWrapper),

@@ -187,7 +187,7 @@ PyObject* call_dlpack(const Args& a) {
   Tensor t = unwrap(a[0]);
   FB_CHECK_AS(Runtime, !t.requires_grad(),
               "Can't export tensors that require gradient, use tensor.detach()");
-  FB_CHECK(t.device().type == DeviceType::CPU && !t.has_flag(kWrapper),
+  FB_CHECK(t.device().type() == DeviceType::CPU && !t.has_flag(kWrapper),
            "__dlpack__: only CPU tensors can be exported");
   FB_CHECK(!a[1] || a[1] == Py_None, "__dlpack__: expected stream=None for a CPU tensor");
   bool copied = a[4] && a[4] != Py_None && to_bool(a[4]);

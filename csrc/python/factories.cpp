@@ -34,9 +34,9 @@ void check_pinned(PyObject* o) {
 PyObject* finished(Tensor t, PyObject* device, PyObject* requires_grad) {
   // Data goes where the caller says, else to the default device; tensors stay where they are.
   Device d = given(device)                          ? to_usable_device(device)
-             : modes.device.type == DeviceType::CPU ? t.device()
+             : modes.device.type() == DeviceType::CPU ? t.device()
                                                     : modes.device;
-  if (d.type != t.device().type) t = ops::to(t, std::nullopt, false, std::nullopt, d);
+  if (d.type() != t.device().type()) t = ops::to(t, std::nullopt, false, std::nullopt, d);
   if (given(requires_grad) && to_bool(requires_grad)) set_requires_grad(t, true);
   return wrap(std::move(t));
 }

@@ -232,7 +232,7 @@ Tensor tensor_from_storage(PyObject* o, std::optional<DType> dtype) {
                                  : default_dtype();
   Ref<Storage> storage = storage_from(o, wanted, "tensor");
   if (!storage) return {};
-  FB_CHECK_VALUE(storage->device().type != DeviceType::Meta,
+  FB_CHECK_VALUE(storage->device().type() != DeviceType::Meta,
                  "tensor: expected a storage with bytes, got one on the meta device");
   const Ints sizes{storage->nbytes() / itemsize(wanted)};
   Tensor whole = empty({0}, wanted);

@@ -1,7 +1,6 @@
 #include "python/function_outputs.h"
 
-#include <algorithm>
-
+#include "autograd/custom_function.h"
 #include "autograd/forward_mode.h"
 #include "autograd/generated.h"
 #include "autograd/meta.h"
@@ -25,65 +24,18 @@ Tensors marked(PyObject* given, const char* what) {
   return out;
 }
 
-bool contains(const Tensors& ts, const Tensor& t) {
-  return std::any_of(ts.begin(), ts.end(), [&](const Tensor& x) { return x.is_same(t); });
-}
-
-Tensor view_of(const Tensor& t, const Tensor& input) {
-  Tensor view = alias(t);
-  mark_view_as(view, input, ViewOrigin::CustomFunction);
-  return view;
-}
-
-void record_dirty(const Tensor& t, const Ref<FunctionNode>& node, size_t outputs) {
-  AutogradMeta* meta = t->autograd;
-  FB_CHECK(!requires_grad(t) || !is_leaf(t),
-           "a leaf Variable that requires grad has been used in an in-place operation.");
-  if (meta && meta->view) {
-    FB_CHECK(outputs == 1,
-             "If your Function modifies inplace an input that is a view of another Tensor, your "
-             "Function cannot "
-             "return more than one Tensor. This is not supported by the current autograd engine.");
-    FB_CHECK(node->edges.size() > 0,
-             "a Function that changes a view in place must take it as its first tensor");
-  }
-  rebase_history(t, node);
-}
-
-Tensor record_output(const Tensor& t, bool input, bool dirty, bool differentiable, size_t outputs,
-                     const Ref<FunctionNode>& node) {
-  if (!differentiable) {
-    node->add_output(t);
-    return requires_grad(t) ? detach(t) : t;
-  }
-  if (dirty) {
-    record_dirty(t, node, outputs);
-    return t;
-  }
-  Tensor out = input ? view_of(t, t) : t;
-  if (AutogradMeta* meta = out->autograd; meta && meta->view && !input)
-    meta->view->origin = ViewOrigin::CustomFunction;
-  set_history(out, node);
-  return out;
-}
-
 }  // namespace
 
 PyRef wrap_outputs(PyObject* raw, const Tensors& inputs, const Ref<FunctionNode>& node,
                    ContextObject& context) {
-  Tensors dirty = marked(context.dirty, "mark_dirty"),
-          fixed = marked(context.non_differentiable, "mark_non_differentiable");
   Py_ssize_t n = PyTuple_GET_SIZE(raw);
-  size_t tensors = 0, dirty_returned = 0;
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* o = PyTuple_GET_ITEM(raw, i);
-    if (!is_tensor(o)) continue;
-    ++tensors;
-    dirty_returned += contains(dirty, unwrap(o));
-  }
-  FB_CHECK(dirty_returned >= dirty.size(),
-           "Some elements marked as dirty during the forward method were not returned as output. "
-           "The inputs that are modified inplace must all be outputs of the Function.");
+  Tensors tensors;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (PyObject* o = PyTuple_GET_ITEM(raw, i); is_tensor(o)) tensors.push_back(unwrap(o));
+  const FunctionResults results{
+      inputs, marked(context.dirty, "mark_dirty"),
+      marked(context.non_differentiable, "mark_non_differentiable"), tensors.size(), node};
+  results.check(tensors);
   PyRef out = checked(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* o = PyTuple_GET_ITEM(raw, i);
@@ -93,14 +45,7 @@ PyRef wrap_outputs(PyObject* raw, const Tensors& inputs, const Ref<FunctionNode>
       continue;
     }
     const Tensor& t = unwrap(o);
-    bool input = contains(inputs, t), changed = contains(dirty, t);
-    Tensor result = t;
-    if (node) {
-      bool differentiable = is_inexact(t.dtype()) && !contains(fixed, t);
-      result = record_output(t, input, changed, differentiable, tensors, node);
-    } else if (input && !changed) {
-      result = requires_grad(t) ? detach(t) : view_of(t, t);
-    }
+    Tensor result = results.join(t);
     // A view of an input that was returned is of the input's class, as other views are.
     bool same_class = result.has_flag(kIsView) && !is_exact_tensor(o) && torch_function_enabled &&
                       wants_torch_function(o);
@@ -124,8 +69,9 @@ void push_tangents(PyObject* cls, PyObject* ctx, PyObject* inputs, PyObject* out
       tangent = tangent_like(tangent, unwrap(o));
     PyTuple_SET_ITEM(args.get(), i + 1, checked(wrap(tangent)).release());
   }
-  Tensors fixed =
-      marked(reinterpret_cast<ContextObject*>(ctx)->non_differentiable, "mark_non_differentiable");
+  const FunctionResults results{
+      {}, {}, marked(reinterpret_cast<ContextObject*>(ctx)->non_differentiable,
+                     "mark_non_differentiable"), 0, nullptr};
   PyRef jvp = checked(PyObject_GetAttrString(cls, "jvp"));
   PyRef result = checked(PyObject_CallObject(jvp.get(), args.get()));
   PyRef tangents =
@@ -136,7 +82,7 @@ void push_tangents(PyObject* cls, PyObject* ctx, PyObject* inputs, PyObject* out
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); ++i) {
     PyObject *out = PyTuple_GET_ITEM(outputs, i), *tangent = PyTuple_GET_ITEM(tangents.get(), i);
     if (!is_tensor(out) || tangent == Py_None) continue;
-    FB_CHECK(is_inexact(unwrap(out).dtype()) && !contains(fixed, unwrap(out)),
+    FB_CHECK(results.differentiable(unwrap(out)),
              "jvp of a custom Function: expected None as tangent ", i,
              ", for that output is not differentiable, got a Tensor");
     FB_CHECK_TYPE(is_tensor(tangent),

@@ -22,7 +22,7 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
           checked(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&DeviceType_), device));
       d = reinterpret_cast<DeviceObject*>(object.get())->value;
     }
-    FB_CHECK(d.type == DeviceType::CPU, "Generator: expected device 'cpu', got '", d,
+    FB_CHECK(d.type() == DeviceType::CPU, "Generator: expected device 'cpu', got '", d,
              "'; this build has no other device");
     auto g = Generator::adopt(new GeneratorImpl);
     g->manual_seed(67280421310721);  // PyTorch's default seed

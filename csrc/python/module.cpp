@@ -28,6 +28,8 @@ std::string module_of(const char* space) {
   return name.empty() ? "flambeau._C" : "flambeau._C." + name;
 }
 
+bool init_c_api(PyObject* module);  // c_api.cpp
+
 namespace {
 
 // Functions of other namespaces than the top are in modules of their own, which can be imported
@@ -67,7 +69,7 @@ bool add_all(PyObject* module) {
   if (!init_guards(module) || !init_frame_eval(module)) return false;
   if (!init_library(module) || !init_program(module) || !init_compiled_function(module))
     return false;
-  if (!init_script(module) || !init_distributed(module)) return false;
+  if (!init_script(module) || !init_distributed(module) || !init_c_api(module)) return false;
   init_operators();
   init_config();
   PyRef generator = PyRef::steal(wrap_generator(default_generator()));

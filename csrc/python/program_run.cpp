@@ -86,7 +86,7 @@ class Run {
     FB_CHECK(g.is_laid_out_as(t), "compiled function: expected input ", i, " of ", g,
              ", got shape ", t.sizes(), ", strides ", t.strides(), ", dtype ",
              dtype_name(t.dtype()));
-    FB_CHECK(t.device().type == DeviceType::CPU, "compiled function: expected input ", i,
+    FB_CHECK(t.device().type() == DeviceType::CPU, "compiled function: expected input ", i,
              " on the cpu, got one on ", t.device());
     FB_CHECK_IMPL(!t.has_flag(kWrapper) && !is_dual(t), "compiled function: input ", i,
                   " is batched, or has a tangent; transform the function before it is compiled");

@@ -24,7 +24,7 @@ uint8_t* bytes_of(PyObject* o) {
 
 // A storage on the meta device has a length and no bytes.
 bool is_meta(PyObject* o) {
-  return storage_of(o).device().type == DeviceType::Meta;
+  return storage_of(o).device().type() == DeviceType::Meta;
 }
 bool has_bytes(PyObject* o) {
   if (is_meta(o))

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "autograd/meta.h"
+#include "autograd/print.h"
 #include "core/devices.h"
 #include "core/shared_memory.h"
 #include "gen/ops.h"
@@ -101,8 +102,8 @@ PyObject* same_dense(PyObject* o, PyObject* const*, Py_ssize_t, PyObject*) {
   return Py_NewRef(o);
 }
 PyObject* get_device(PyObject* o, PyObject*) {
-  return PyLong_FromLong(unwrap(o).device().type == DeviceType::CPU ? -1
-                                                                    : unwrap(o).device().index);
+  return PyLong_FromLong(unwrap(o).device().type() == DeviceType::CPU ? -1
+                                                                    : unwrap(o).device().index());
 }
 PyObject* dim_order(PyObject* o, PyObject*) {
   const Tensor& t = unwrap(o);
@@ -160,12 +161,30 @@ PyObject* tolist(PyObject* o, PyObject*) {
     const Tensor& t = unwrap(o);
     FB_CHECK(!t.has_flag(kWrapper),
              "tolist(): the values of a tensor inside vmap or another transform are not known");
-    FB_CHECK_IMPL(t.device().type != DeviceType::Meta, "tolist(): a meta tensor has no data");
+    FB_CHECK_IMPL(t.device().type() != DeviceType::Meta, "tolist(): a meta tensor has no data");
     if (t.dim() == 0) return wrap_scalar(t.item());
     return visit(t.dtype(), [&]<class T>() { return nested_list<T>(t, 0, t.data<T>()).release(); });
   } catch (...) {
     return raise_current();
   }
+}
+
+// x._values_text(indent, precision, threshold, edgeitems, linewidth, sci_mode)
+PyObject* py_values_text(PyObject* o, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&] {
+    FB_CHECK_TYPE(n == 6, "_values_text: expected 6 arguments, got ", n);
+    const Tensor& t = unwrap(o);
+    FB_CHECK(!t.has_flag(kWrapper) && !t.device().is_meta(), "_values_text: there are no values");
+    PrintOptions options;
+    options.precision = to_int(args[1]);
+    options.threshold = PyFloat_AsDouble(args[2]);
+    options.edgeitems = to_int(args[3]);
+    options.linewidth = to_int(args[4]);
+    if (args[5] != Py_None) options.scientific = PyObject_IsTrue(args[5]) == 1;
+    if (PyErr_Occurred()) throw PythonError();
+    const std::string text = values_text(t, to_int(args[0]), options);
+    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+  });
 }
 
 PyObject* to_complex_number(PyObject* o, PyObject*) {
@@ -363,7 +382,7 @@ PyObject* share_memory(PyObject* o, PyObject*) {
 }
 PyObject* format(PyObject* o, PyObject* spec) {
   const Tensor& t = unwrap(o);
-  if (t.dim() == 0 && t.device().type != DeviceType::Meta && !t.has_flag(kWrapper)) {
+  if (t.dim() == 0 && t.device().type() != DeviceType::Meta && !t.has_flag(kWrapper)) {
     PyRef value = PyRef::steal(item(o, nullptr));
     return value ? PyObject_Format(value.get(), spec) : nullptr;
   }
@@ -398,6 +417,8 @@ PyObject* as_subclass(PyObject* self, PyObject* cls) {
 
 PyMethodDef tensor_methods[] = {
     {"size", fast(size_method), kFast, "The shape, or the size of one dimension."},
+    {"_values_text", fast(py_values_text), METH_FASTCALL,
+     "Nested brackets of the values, as the print options show them."},
     {"stride", fast(stride_method), kFast,
      "Steps in memory of the dimensions, in elements, or of one."},
     {"is_contiguous", fast(is_contiguous_method), kFast,

@@ -39,10 +39,10 @@ PyObject* no(PyObject*, void*) {
   Py_RETURN_FALSE;
 }
 PyObject* is_cpu(PyObject* o, void*) {
-  return PyBool_FromLong(unwrap(o).device().type == DeviceType::CPU);
+  return PyBool_FromLong(unwrap(o).device().type() == DeviceType::CPU);
 }
 PyObject* is_meta(PyObject* o, void*) {
-  return PyBool_FromLong(unwrap(o).device().type == DeviceType::Meta);
+  return PyBool_FromLong(unwrap(o).device().type() == DeviceType::Meta);
 }
 
 // What a tracer is told: the property's name travels as its closure.

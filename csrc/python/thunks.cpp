@@ -23,9 +23,9 @@ void refuse_cuda() {
 
 Device to_usable_device(PyObject* o) {
   Device d = to_device(o);
-  if (d.type == DeviceType::CUDA) [[unlikely]]
+  if (d.type() == DeviceType::CUDA) [[unlikely]]
     refuse_cuda();
-  return Device{d.type};  // there is one of each
+  return Device{d.type()};  // there is one of each
 }
 
 PyObject* pack_factory(Tensor&& t, const Args& a, int extras) {

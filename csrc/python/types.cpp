@@ -106,7 +106,7 @@ PyGetSetDef singleton_properties[] = {
 // --------------------------------------------------------------------------------------------------------------
 
 const char* type_name(Device d) {
-  return d.type == DeviceType::CPU ? "cpu" : d.type == DeviceType::CUDA ? "cuda" : "meta";
+  return d.type() == DeviceType::CPU ? "cpu" : d.type() == DeviceType::CUDA ? "cuda" : "meta";
 }
 
 PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
@@ -127,15 +127,15 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
                   Py_TYPE(type)->tp_name);
     const char* text = PyUnicode_AsUTF8(type);
     if (!text) return nullptr;
-    Device d = parse_device(text);
+    Device d = Device(text);
     if (index != Py_None) {
       FB_CHECK(
-          d.index < 0,
+          d.index() < 0,
           "type (string) must not include an index because index was passed explicitly: ", text);
       long i = PyLong_AsLong(index);
       if (i == -1 && PyErr_Occurred()) return nullptr;
       FB_CHECK(i >= 0 && i < 128, "Device index must not be negative");
-      d.index = static_cast<int8_t>(i);
+      d = Device(d.type(), static_cast<int8_t>(i));
     }
     return wrap_device(d);
   } catch (...) {
@@ -145,30 +145,30 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
 
 PyObject* device_repr(PyObject* o) {
   Device d = device_value(o);
-  if (d.index < 0) return PyUnicode_FromFormat("device(type='%s')", type_name(d));
-  return PyUnicode_FromFormat("device(type='%s', index=%d)", type_name(d), int(d.index));
+  if (d.index() < 0) return PyUnicode_FromFormat("device(type='%s')", type_name(d));
+  return PyUnicode_FromFormat("device(type='%s', index=%d)", type_name(d), int(d.index()));
 }
 PyObject* device_str(PyObject* o) {
   Device d = device_value(o);
-  if (d.index < 0) return PyUnicode_FromString(type_name(d));
-  return PyUnicode_FromFormat("%s:%d", type_name(d), int(d.index));
+  if (d.index() < 0) return PyUnicode_FromString(type_name(d));
+  return PyUnicode_FromFormat("%s:%d", type_name(d), int(d.index()));
 }
 PyObject* device_type_of(PyObject* o, void*) {
   return PyUnicode_FromString(type_name(device_value(o)));
 }
 PyObject* device_index(PyObject* o, void*) {
-  int i = device_value(o).index;
+  int i = device_value(o).index();
   if (i < 0) Py_RETURN_NONE;
   return PyLong_FromLong(i);
 }
 PyObject* device_reduce(PyObject* o, PyObject*) {
   Device d = device_value(o);
-  if (d.index < 0) return Py_BuildValue("(O(s))", &DeviceType_, type_name(d));
-  return Py_BuildValue("(O(si))", &DeviceType_, type_name(d), int(d.index));
+  if (d.index() < 0) return Py_BuildValue("(O(s))", &DeviceType_, type_name(d));
+  return Py_BuildValue("(O(si))", &DeviceType_, type_name(d), int(d.index()));
 }
 Py_hash_t device_hash(PyObject* o) {
   Device d = device_value(o);
-  return (static_cast<int>(d.type) + 1) * 257 + d.index + 2;
+  return (static_cast<int>(d.type()) + 1) * 257 + d.index() + 2;
 }
 PyObject* device_compare(PyObject* a, PyObject* b, int op) {
   if (!is_device(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
@@ -178,12 +178,12 @@ PyObject* device_compare(PyObject* a, PyObject* b, int op) {
 PyObject* device_enter(PyObject* o, PyObject*) {
   Device d = device_value(o);
   try {
-    FB_CHECK_IMPL(d.type != DeviceType::CUDA, "Torch not compiled with CUDA enabled");
+    FB_CHECK_IMPL(d.type() != DeviceType::CUDA, "Torch not compiled with CUDA enabled");
   } catch (...) {
     return raise_current();
   }
   modes.entered_device = new EnteredDevice{modes.device, modes.entered_device};
-  modes.device = Device{d.type};
+  modes.device = Device{d.type()};
   return Py_NewRef(o);
 }
 PyObject* device_exit(PyObject*, PyObject*) {
@@ -260,7 +260,7 @@ PyObject* wrap_memory_format(MemoryFormat f) noexcept {
 }
 PyObject* wrap_device(Device d) noexcept {
   static PyObject* cpu = nullptr;
-  bool is_cpu = d.type == DeviceType::CPU && d.index < 0;
+  bool is_cpu = d.type() == DeviceType::CPU && d.index() < 0;
   if (is_cpu && cpu) return Py_NewRef(cpu);
   auto* o = PyObject_New(DeviceObject, &DeviceType_);
   if (!o) return nullptr;

@@ -2,7 +2,6 @@
 // layout and memory_format objects are singletons, so a comparison is a pointer comparison.
 #pragma once
 
-#include "core/device_text.h"
 #include "core/generator.h"
 #include "core/tensor.h"
 #include "python/pybase.h"

@@ -10,6 +10,7 @@ from flambeau._C._core import Generator as Generator
 from flambeau._C._core import Size as Size
 from flambeau._C._core import TensorBase as TensorBase
 from flambeau._C._core import UntypedStorage as UntypedStorage
+from flambeau._C._core import _C_API as _C_API
 from flambeau._C._core import _CompiledFunction as _CompiledFunction
 from flambeau._C._core import _DType as _DType
 from flambeau._C._core import _Device as _Device
@@ -123,6 +124,7 @@ from flambeau._C._core import _set_torch_function_enabled as _set_torch_function
 from flambeau._C._core import _set_tracer as _set_tracer
 from flambeau._C._core import _set_view_replay_enabled as _set_view_replay_enabled
 from flambeau._C._core import _skip_code as _skip_code
+from flambeau._C._core import _take_library_errors as _take_library_errors
 from flambeau._C._core import _tensor_in as _tensor_in
 from flambeau._C._core import _unpack_dual as _unpack_dual
 from flambeau._C._core import _unpickle as _unpickle

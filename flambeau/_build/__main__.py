@@ -20,7 +20,14 @@ if not __package__:
     __package__ = "flambeau._build"
     import flambeau._build  # noqa: F401
 
-from flambeau._build import compiler, emit_bindings, emit_files  # noqa: E402
+from flambeau._build import (  # noqa: E402
+    compiler,
+    emit_api,
+    emit_bindings,
+    emit_files,
+    emit_modules,
+    headers,
+)
 from flambeau._ir.errors import CompileError  # noqa: E402
 
 
@@ -41,6 +48,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--root", type=Path, default=Path("."), help="root of the repository")
     parser.add_argument("--out", type=Path, default=Path("build/gen"), help="folder of the output")
+    parser.add_argument("--include", type=Path, help="folder of the public headers")
     parser.add_argument("--list-outputs", action="store_true", help="print the names of the files")
     parser.add_argument("--keep-going", action="store_true", help="leave out entries with errors")
     args = parser.parse_args(argv)
@@ -53,11 +61,14 @@ def main(argv: list[str] | None = None) -> int:
         _report(unit.errors, args.root)
         if not args.keep_going:
             return 1
-    files = emit_files.all_files(unit) | emit_bindings.files(unit)
+    files = emit_files.all_files(unit) | emit_bindings.files(unit) | emit_api.files(unit)
+    files |= emit_modules.files()
     if args.list_outputs:
         print("\n".join(sorted(files)))
         return 0
     changed = emit_files.write(files, args.out)
+    if args.include:
+        emit_files.write(headers.collect(args.root, files), args.include)
     print(f"{len(files)} files, {changed} changed")
     return 0
 

@@ -150,6 +150,7 @@ def write(files: dict[str, str], out: Path) -> int:
     changed = 0
     for name, text in files.items():
         path = out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.read_text() == text:
             continue
         part = path.with_suffix(path.suffix + ".part")

@@ -5,8 +5,10 @@ Owns the one object that stands for an overload. What a call does is the core's.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
+import os
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -273,6 +275,25 @@ class OpNamespace(types.ModuleType):
         return sorted({*super().__dir__(), *added})
 
 
+def load_library(name: str) -> None:
+    """Load a library of C++ for the operators that it adds (``TORCH_LIBRARY``).
+
+    Raises:
+        OSError: it cannot be loaded; a library built for PyTorch needs PyTorch's own binary
+            interface and must be built again.
+        RuntimeError: an operator could not be added.
+    """
+    try:
+        ctypes.CDLL(name)
+    except OSError as error:
+        raise OSError(
+            f"torch.ops.load_library: {name} cannot be loaded: {error}; a library built for "
+            "PyTorch must be built again (utils.cpp_extension)"
+        ) from None
+    if wrong := _C._take_library_errors():
+        raise RuntimeError(f"torch.ops.load_library: {name}: {wrong}")
+
+
 class Ops(types.ModuleType):
     """`torch.ops`: a namespace for each library.
 
@@ -296,8 +317,11 @@ class Ops(types.ModuleType):
         return namespace
 
     def load_library(self, path: Any) -> None:
-        """Refuse: a library built for PyTorch needs PyTorch's own binary interface."""
-        raise OSError(f"torch.ops.load_library: {path} is built for PyTorch, not for Flambeau")
+        """Load a library of C++; see `load_library`."""
+        name = os.fspath(path)
+        if name not in self.loaded_libraries:
+            load_library(name)
+            self.loaded_libraries.add(name)
 
     def load_module(self, module: str) -> None:
         """Load a library of operations given by a Python module; none is known."""

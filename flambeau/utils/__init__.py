@@ -7,7 +7,11 @@ importing the package stays cheap; nothing here may know what they contain.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
+
+#: where CMake finds the package: ``cmake -DCMAKE_PREFIX_PATH=...``
+cmake_prefix_path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "share", "cmake")
 
 
 def __getattr__(name: str) -> Any:

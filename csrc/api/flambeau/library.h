@@ -1,0 +1,249 @@
+// Operations of a program's own, added while it starts, as the table's are: called, differentiated,
+// batched, compiled, and found by Python under torch.ops once the library is loaded.
+//
+//   TORCH_LIBRARY(space, m) { m.def("scale(Tensor x, float by=2.) -> Tensor"); }
+//   TORCH_LIBRARY_IMPL(space, CPU, m) { m.impl("scale", &scale); }
+#pragma once
+
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "flambeau/flambeau.h"
+// Behind it, for it says that this is a program.
+#include "dispatch/boxing.h"
+#include "dispatch/registry.h"
+
+namespace flambeau {
+
+// Where a kernel is used. `CompositeImplicitAutograd` (also what `def` with a function registers)
+// is made of other operations, which are recorded; kernels of a device are not.
+enum class DispatchKey : uint8_t {
+  CPU,
+  CUDA,
+  Meta,
+  Autograd,
+  AutogradCPU,
+  AutogradCUDA,
+  AutocastCPU,
+  Autocast,
+  CompositeExplicitAutograd,
+  CompositeImplicitAutograd,
+  CatchAll
+};
+
+namespace boxed {
+
+// Of C++ types of a kernel: how the schema writes them, and how they come from a Value.
+template <class T>
+struct Type;
+#define FB_TYPE(T, word)                                      \
+  template <>                                                 \
+  struct Type<T> {                                            \
+    static std::string name() { return word; }                \
+    static decltype(auto) from(const Value& v) { return unbox<T>(v); } \
+  }
+FB_TYPE(Tensor, "Tensor");
+FB_TYPE(int64_t, "int");
+FB_TYPE(bool, "bool");
+FB_TYPE(std::string, "str");
+FB_TYPE(Scalar, "Scalar");
+FB_TYPE(DType, "ScalarType");
+FB_TYPE(Device, "Device");
+FB_TYPE(Layout, "Layout");
+FB_TYPE(MemoryFormat, "MemoryFormat");
+FB_TYPE(Generator, "Generator");
+FB_TYPE(std::vector<Tensor>, "Tensor[]");
+FB_TYPE(std::vector<OptTensor>, "Tensor?[]");
+FB_TYPE(std::vector<double>, "float[]");
+FB_TYPE(std::vector<bool>, "bool[]");
+FB_TYPE(std::vector<Scalar>, "Scalar[]");
+FB_TYPE(Ints, "int[]");
+#undef FB_TYPE
+template <>
+struct Type<double> {
+  static std::string name() { return "float"; }
+  static double from(const Value& v) { return v.number().to_double(); }
+};
+template <>
+struct Type<std::string_view> : Type<std::string> {};
+template <>
+struct Type<std::vector<int64_t>> : Type<Ints> {
+  static std::vector<int64_t> from(const Value& v) { return v.get<Ints>().vec(); }
+};
+template <>
+struct Type<IntArrayRef> : Type<Ints> {};
+template <>
+struct Type<TensorList> : Type<std::vector<Tensor>> {};
+template <>
+struct Type<ArrayRef<double>> : Type<std::vector<double>> {};
+template <class T>
+struct Type<std::optional<T>> {
+  static std::string name() { return Type<T>::name() + "?"; }
+  static std::optional<T> from(const Value& v) {
+    if (v.is_none()) return std::nullopt;
+    return std::optional<T>(Type<T>::from(v));
+  }
+};
+
+template <class T>
+Value value_of(T x) {
+  if constexpr (std::is_same_v<T, std::vector<int64_t>>)
+    return Value(Ints(x));
+  else if constexpr (std::is_same_v<T, float>)
+    return Value(static_cast<double>(x));
+  else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return Value(static_cast<int64_t>(x));
+  else
+    return box(std::move(x));
+}
+template <class T>
+struct Result {
+  static std::string name() { return Type<T>::name(); }
+  static void put(Value* results, T x) { *results = value_of(std::move(x)); }
+};
+template <class... T>
+struct Result<std::tuple<T...>> {
+  static std::string name() {
+    std::string out;
+    ((out += (out.empty() ? "(" : ", ") + Type<T>::name()), ...);
+    return out + ")";
+  }
+  static void put(Value* results, std::tuple<T...> xs) {
+    std::apply([&](auto&... x) { ((*results++ = value_of(std::move(x))), ...); }, xs);
+  }
+};
+
+// What a parameter is stored as while the call runs.
+template <class A>
+using Plain = std::remove_cvref_t<A>;
+
+template <class F>
+struct Signature;
+template <class R, class... Args>
+struct Signature<R(Args...)> {
+  static std::string schema() {
+    std::string out;
+    int i = 0;
+    ((out += (i ? ", " : "") + Type<Plain<Args>>::name() + " _" + std::to_string(i), ++i), ...);
+    if constexpr (std::is_void_v<R>)
+      return "(" + out + ") -> ()";
+    else
+      return "(" + out + ") -> " + Result<Plain<R>>::name();
+  }
+  template <class F>
+  static void call(F& f, const Value* const* args, Value* results) {
+    call(f, args, results, std::index_sequence_for<Args...>());
+  }
+  template <class F, size_t... I>
+  static void call(F& f, [[maybe_unused]] const Value* const* args, Value* results,
+                   std::index_sequence<I...>) {
+    // Copies of what arguments refer to, for a kernel may write to them or keep them.
+    auto given = std::tuple<Plain<Args>...>(Plain<Args>(Type<Plain<Args>>::from(*args[I]))...);
+    if constexpr (std::is_void_v<R>)
+      f(static_cast<Args>(std::get<I>(given))...), (void)results;
+    else
+      Result<Plain<R>>::put(results, f(static_cast<Args>(std::get<I>(given))...));
+  }
+};
+template <class R, class C, class... Args>
+struct Signature<R (C::*)(Args...) const> : Signature<R(Args...)> {};
+template <class R, class C, class... Args>
+struct Signature<R (C::*)(Args...)> : Signature<R(Args...)> {};
+template <class R, class... Args>
+struct Signature<R (*)(Args...)> : Signature<R(Args...)> {};
+template <class F>
+struct CallableOf {
+  using type = Signature<decltype(&F::operator())>;
+};
+template <class R, class... Args>
+struct CallableOf<R (*)(Args...)> {
+  using type = Signature<R(Args...)>;
+};
+
+}  // namespace boxed
+
+// A function of C++ as a kernel, and the schema that its types say.
+class CppFunction {
+ public:
+  template <class F>
+  requires(!std::is_same_v<std::decay_t<F>, CppFunction>) CppFunction(F&& f) {
+    using Kernel = std::decay_t<F>;
+    using Signature = typename boxed::CallableOf<Kernel>::type;
+    schema_ = Signature::schema();
+    kernel_.context = std::make_shared<Kernel>(std::forward<F>(f));
+    kernel_.call = [](const OpDesc&, void* context, const Value* const* args, Value* results) {
+      Signature::call(*static_cast<Kernel*>(context), args, results);
+    };
+  }
+  const std::string& schema() const noexcept { return schema_; }
+  const OpKernel& kernel() const noexcept { return kernel_; }
+  std::optional<DispatchKey> key;
+
+ private:
+  std::string schema_;
+  OpKernel kernel_;
+};
+template <class F>
+CppFunction dispatch(DispatchKey key, F&& f) {
+  CppFunction out(std::forward<F>(f));
+  out.key = key;
+  return out;
+}
+template <class F>
+CppFunction dispatch(DeviceType type, F&& f) {
+  return dispatch(type == DeviceType::CPU    ? DispatchKey::CPU
+                  : type == DeviceType::CUDA ? DispatchKey::CUDA
+                                             : DispatchKey::Meta,
+                  std::forward<F>(f));
+}
+
+// A namespace of operations while its block runs.
+class Library {
+ public:
+  Library(std::string space, std::optional<DispatchKey> key) : space_(std::move(space)), key_(key) {}
+
+  // "name(…) -> …" or, with a function whose types say the rest, "name".
+  Library& def(const std::string& schema);
+  Library& def(const std::string& schema, CppFunction f);
+  Library& impl(const std::string& name, CppFunction f);
+  Library& fallback(CppFunction f);  // Error(NotImplemented): there is none for all operations
+
+ private:
+  std::string qualified(const std::string& name) const;
+  std::string space_;
+  std::optional<DispatchKey> key_;
+};
+
+struct LibraryInit {
+  LibraryInit(void (*block)(Library&), const char* space, std::optional<DispatchKey> key = {});
+};
+
+// What went wrong in blocks since the last call, a line each; Python raises it when a library was
+// loaded.
+std::string take_library_errors();
+
+// The older way: RegisterOperators().op("space::name", &f).op("space::other(Tensor x) -> Tensor", &g)
+class RegisterOperators {
+ public:
+  RegisterOperators() = default;
+  RegisterOperators(const std::string& schema, CppFunction f) { op(schema, std::move(f)); }
+  RegisterOperators& op(const std::string& schema, CppFunction f);
+};
+
+}  // namespace flambeau
+
+#define FB_JOIN_(a, b) a##b
+#define FB_JOIN(a, b) FB_JOIN_(a, b)
+#define FB_LIBRARY(space, key, block)                                               \
+  static void block(::flambeau::Library&);                                          \
+  static const ::flambeau::LibraryInit FB_JOIN(block, _init)(block, #space, key);   \
+  void block
+#define TORCH_LIBRARY(space, m) \
+  FB_LIBRARY(space, {}, fb_library_##space)(::flambeau::Library & m)
+#define TORCH_LIBRARY_FRAGMENT(space, m) \
+  FB_LIBRARY(space, {}, FB_JOIN(fb_fragment_##space##_, __COUNTER__))(::flambeau::Library & m)
+#define TORCH_LIBRARY_IMPL(space, key, m)                  \
+  FB_LIBRARY(space, ::flambeau::DispatchKey::key, \
+             FB_JOIN(fb_impl_##space##_##key##_, __COUNTER__))(::flambeau::Library & m)
+#define TORCH_FN(f) (&f)

@@ -1,0 +1,180 @@
+// Checks and choices by dtype, by the names that extensions know them by.
+#pragma once
+
+#include <cassert>
+#include <limits>
+#include <numeric>
+
+#include "flambeau/flambeau.h"
+// Behind it, for it says that this is a program.
+#include "core/parallel.h"
+
+namespace flambeau {
+
+template <class T>
+using List = std::vector<T>;
+
+// The type in which a number of a dtype is computed with: float for the half formats.
+template <class T>
+struct OpMathType {
+  using type = T;
+};
+template <>
+struct OpMathType<Half> {
+  using type = float;
+};
+template <>
+struct OpMathType<BFloat16> {
+  using type = float;
+};
+template <class T>
+using opmath_type = typename OpMathType<T>::type;
+
+// The C++ type of the elements of a dtype; truth values are bool.
+template <DType D>
+struct CppTypeOf;
+#define X(name, type, text)               \
+  template <>                             \
+  struct CppTypeOf<DType::name> {         \
+    using T = std::conditional_t<is_truth<type>, bool, type>; \
+  };
+FB_FOR_EACH_DTYPE(X)
+#undef X
+template <class T>
+struct CppTypeToScalarType {
+  static constexpr DType value = dtype_of<std::conditional_t<std::is_same_v<T, bool>, Truth, T>>;
+};
+
+namespace internal {
+inline constexpr int64_t GRAIN_SIZE = kGrain;
+}
+
+inline DType typeMetaToScalarType(DType d) {
+  return d;
+}
+
+}  // namespace flambeau
+
+template <>
+struct std::numeric_limits<flambeau::Half> {
+  static constexpr bool is_specialized = true, is_signed = true, is_integer = false,
+                        is_exact = false, has_infinity = true, has_quiet_NaN = true;
+  static constexpr flambeau::Half from(uint16_t bits) {
+    return std::bit_cast<flambeau::Half>(bits);
+  }
+  static constexpr flambeau::Half lowest() { return from(0xFBFF); }
+  static constexpr flambeau::Half max() { return from(0x7BFF); }
+  static constexpr flambeau::Half min() { return from(0x0400); }
+  static constexpr flambeau::Half epsilon() { return from(0x1400); }
+  static constexpr flambeau::Half infinity() { return from(0x7C00); }
+  static constexpr flambeau::Half quiet_NaN() { return from(0x7E00); }
+};
+template <>
+struct std::numeric_limits<flambeau::BFloat16> {
+  static constexpr bool is_specialized = true, is_signed = true, is_integer = false,
+                        is_exact = false, has_infinity = true, has_quiet_NaN = true;
+  static constexpr flambeau::BFloat16 from(uint16_t bits) {
+    return std::bit_cast<flambeau::BFloat16>(bits);
+  }
+  static constexpr flambeau::BFloat16 lowest() { return from(0xFF7F); }
+  static constexpr flambeau::BFloat16 max() { return from(0x7F7F); }
+  static constexpr flambeau::BFloat16 min() { return from(0x0080); }
+  static constexpr flambeau::BFloat16 epsilon() { return from(0x3C00); }
+  static constexpr flambeau::BFloat16 infinity() { return from(0x7F80); }
+  static constexpr flambeau::BFloat16 quiet_NaN() { return from(0x7FC0); }
+};
+
+#define FB_FAIL_IF_NOT(kind, cond, ...)                                                  \
+  do {                                                                                   \
+    if (!(cond)) [[unlikely]]                                                            \
+      ::flambeau::fail(::flambeau::ErrorKind::kind,                                      \
+                       ::flambeau::api::said("Expected " #cond " to be true, but got "   \
+                                             "false." __VA_OPT__(, ) __VA_ARGS__));      \
+  } while (0)
+namespace flambeau::api {
+inline std::string said(const char* usual) {
+  return usual;
+}
+template <class... Parts>
+std::string said(const char*, const Parts&... parts) {
+  return join({Part(parts)...});
+}
+}  // namespace flambeau::api
+
+#define TORCH_CHECK(cond, ...) FB_FAIL_IF_NOT(Runtime, cond __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_CHECK_VALUE(cond, ...) FB_FAIL_IF_NOT(Value, cond __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_CHECK_TYPE(cond, ...) FB_FAIL_IF_NOT(Type, cond __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_CHECK_INDEX(cond, ...) FB_FAIL_IF_NOT(Index, cond __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_CHECK_NOT_IMPLEMENTED(cond, ...) \
+  FB_FAIL_IF_NOT(NotImplemented, cond __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_INTERNAL_ASSERT(cond, ...) TORCH_CHECK(cond __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_INTERNAL_ASSERT_DEBUG_ONLY(cond, ...) TORCH_CHECK(cond __VA_OPT__(, ) __VA_ARGS__)
+#define AT_ASSERT(cond, ...) TORCH_CHECK(cond __VA_OPT__(, ) __VA_ARGS__)
+#define AT_ASSERTM(cond, ...) TORCH_CHECK(cond __VA_OPT__(, ) __VA_ARGS__)
+#define AT_ERROR(...) TORCH_CHECK(false __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_WARN(...) \
+  (std::cerr << ::flambeau::api::said("warning" __VA_OPT__(, ) __VA_ARGS__) << '\n')
+#define TORCH_API
+#define C10_EXPORT
+
+#define AT_DISPATCH_CASE(dtype, ...)                                                 \
+  case dtype: {                                                                      \
+    using scalar_t [[maybe_unused]] = typename ::flambeau::CppTypeOf<dtype>::T;      \
+    return __VA_ARGS__();                                                            \
+  }
+#define AT_DISPATCH_SWITCH(type, name, ...)                                              \
+  [&] {                                                                                  \
+    const ::flambeau::DType fb_dtype = type;                                             \
+    switch (fb_dtype) {                                                                  \
+      __VA_ARGS__                                                                        \
+      default:                                                                           \
+        ::flambeau::fail(::flambeau::ErrorKind::NotImplemented, '"', name,               \
+                         "\" not implemented for '", ::flambeau::scalar_type_name(fb_dtype), "'"); \
+    }                                                                                    \
+  }()
+#define AT_DISPATCH_CASE_FLOATING_TYPES(...)                   \
+  AT_DISPATCH_CASE(::flambeau::DType::Float64, __VA_ARGS__)    \
+  AT_DISPATCH_CASE(::flambeau::DType::Float32, __VA_ARGS__)
+#define AT_DISPATCH_CASE_COMPLEX_TYPES(...)                    \
+  AT_DISPATCH_CASE(::flambeau::DType::Complex128, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::flambeau::DType::Complex64, __VA_ARGS__)
+#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)                   \
+  AT_DISPATCH_CASE(::flambeau::DType::UInt8, __VA_ARGS__)      \
+  AT_DISPATCH_CASE(::flambeau::DType::Int8, __VA_ARGS__)       \
+  AT_DISPATCH_CASE(::flambeau::DType::Int16, __VA_ARGS__)      \
+  AT_DISPATCH_CASE(::flambeau::DType::Int32, __VA_ARGS__)      \
+  AT_DISPATCH_CASE(::flambeau::DType::Int64, __VA_ARGS__)
+#define AT_DISPATCH_CASE_ALL_TYPES(...)        \
+  AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__) \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)
+
+#define AT_DISPATCH_FLOATING_TYPES(type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_FLOATING_TYPES_AND_HALF(type, name, ...) \
+  AT_DISPATCH_FLOATING_TYPES_AND(::flambeau::DType::Float16, type, name, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_TYPES_AND(a, type, name, ...)                           \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)        \
+                                     AT_DISPATCH_CASE(a, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_TYPES_AND2(a, b, type, name, ...)                       \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)        \
+                                     AT_DISPATCH_CASE(a, __VA_ARGS__)                \
+                                         AT_DISPATCH_CASE(b, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(type, name, ...)                      \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)        \
+                                     AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_COMPLEX_TYPES(type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_INTEGRAL_TYPES(type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES(type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND(a, type, name, ...)                                \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)             \
+                                     AT_DISPATCH_CASE(a, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND2(a, b, type, name, ...)                            \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)             \
+                                     AT_DISPATCH_CASE(a, __VA_ARGS__)                \
+                                         AT_DISPATCH_CASE(b, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX(type, name, ...)                           \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)             \
+                                     AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__))

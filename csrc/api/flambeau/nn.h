@@ -1,0 +1,7 @@
+// Everything of flambeau::nn.
+#pragma once
+
+#include "flambeau/nn/containers.h"
+#include "flambeau/nn/init.h"
+#include "flambeau/nn/layers.h"
+#include "flambeau/nn/module.h"

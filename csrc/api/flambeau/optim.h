@@ -1,0 +1,236 @@
+// Optimisers: steps are Python's to the bit.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "flambeau/nn/module.h"
+
+namespace flambeau::optim {
+
+// The options of a group of parameters.
+class OptimizerOptions {
+ public:
+  virtual ~OptimizerOptions() = default;
+  virtual std::unique_ptr<OptimizerOptions> clone() const = 0;
+  virtual double get_lr() const = 0;
+  virtual void set_lr(double lr) = 0;
+};
+template <class Derived>
+class OptimizerCloneableOptions : public OptimizerOptions {
+ public:
+  std::unique_ptr<OptimizerOptions> clone() const override {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
+  double get_lr() const override { return static_cast<const Derived*>(this)->lr(); }
+  void set_lr(double lr) override { static_cast<Derived*>(this)->lr(lr); }
+};
+
+// Parameters that share their options; without options it takes the optimiser's.
+class OptimizerParamGroup {
+ public:
+  OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}
+  OptimizerParamGroup(std::vector<Tensor> params, std::unique_ptr<OptimizerOptions> options)
+      : params_(std::move(params)), options_(std::move(options)) {}
+  OptimizerParamGroup(const OptimizerParamGroup& o)
+      : params_(o.params_), options_(o.options_ ? o.options_->clone() : nullptr) {}
+  OptimizerParamGroup(OptimizerParamGroup&&) = default;
+  OptimizerParamGroup& operator=(OptimizerParamGroup&&) = default;
+
+  bool has_options() const { return options_ != nullptr; }
+  OptimizerOptions& options() {
+    FB_CHECK(options_, "this parameter group has no options");
+    return *options_;
+  }
+  const OptimizerOptions& options() const {
+    return const_cast<OptimizerParamGroup*>(this)->options();
+  }
+  void set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
+  std::vector<Tensor>& params() { return params_; }
+  const std::vector<Tensor>& params() const { return params_; }
+
+ private:
+  std::vector<Tensor> params_;
+  std::unique_ptr<OptimizerOptions> options_;
+};
+
+class Optimizer {
+ public:
+  using LossClosure = std::function<Tensor()>;
+
+  Optimizer(std::vector<OptimizerParamGroup> groups, std::unique_ptr<OptimizerOptions> defaults);
+  Optimizer(const Optimizer&) = delete;
+  virtual ~Optimizer() = default;
+
+  void add_param_group(const OptimizerParamGroup& group);
+  std::vector<OptimizerParamGroup>& param_groups() noexcept { return groups_; }
+  const std::vector<OptimizerParamGroup>& param_groups() const noexcept { return groups_; }
+  // Of the first group.
+  std::vector<Tensor>& parameters() noexcept { return groups_.at(0).params(); }
+  size_t size() const noexcept;
+  OptimizerOptions& defaults() noexcept { return *defaults_; }
+  void zero_grad(bool set_to_none = true);
+
+  // One step by the gradients that the parameters have; with a closure, which computes the loss and
+  // its gradients, after a call of it. Gives what the closure gave.
+  virtual Tensor step(LossClosure closure = nullptr);
+
+ protected:
+  // What is kept for a parameter, by name: made by the first step that it takes part in.
+  using State = std::map<std::string, Tensor>;
+  State& state_of(const Tensor& param) { return state_[param.impl()]; }
+  // The parameters of a group that have gradients, the gradients, and their state.
+  struct Part {
+    std::vector<Tensor> params, grads;
+    std::vector<State*> states;
+    std::vector<Tensor> state(const std::string& name) const;
+    std::vector<double> steps() const;  // of the state "step"
+  };
+  virtual void init_state(const Tensor& param, State& state, const OptimizerOptions& options) = 0;
+  virtual void update(Part& part, const OptimizerOptions& options) = 0;
+
+ private:
+  std::vector<OptimizerParamGroup> groups_;
+  std::unique_ptr<OptimizerOptions> defaults_;
+  std::unordered_map<TensorImpl*, State> state_;
+};
+
+#define FB_OPTIMIZER(Name)                                                                    \
+  explicit Name(std::vector<OptimizerParamGroup> groups, Name##Options defaults);             \
+  explicit Name(std::vector<Tensor> params, Name##Options defaults)                           \
+      : Name(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))},        \
+             std::move(defaults)) {}                                                          \
+                                                                                              \
+ protected:                                                                                   \
+  void init_state(const Tensor& param, State& state, const OptimizerOptions& options) override; \
+  void update(Part& part, const OptimizerOptions& options) override
+
+struct SGDOptions : OptimizerCloneableOptions<SGDOptions> {
+  SGDOptions(double lr) : lr_(lr) {}
+  TORCH_ARG(double, lr);
+  TORCH_ARG(double, momentum) = 0;
+  TORCH_ARG(double, dampening) = 0;
+  TORCH_ARG(double, weight_decay) = 0;
+  TORCH_ARG(bool, nesterov) = false;
+  TORCH_ARG(bool, maximize) = false;
+};
+class SGD : public Optimizer {
+ public:
+  FB_OPTIMIZER(SGD);
+};
+
+struct AdamOptions : OptimizerCloneableOptions<AdamOptions> {
+  AdamOptions(double lr = 1e-3) : lr_(lr) {}
+  using betas_t = std::tuple<double, double>;
+  TORCH_ARG(double, lr) = 1e-3;
+  TORCH_ARG(betas_t, betas) = std::make_tuple(0.9, 0.999);
+  TORCH_ARG(double, eps) = 1e-8;
+  TORCH_ARG(double, weight_decay) = 0;
+  TORCH_ARG(bool, amsgrad) = false;
+  TORCH_ARG(bool, maximize) = false;
+};
+class Adam : public Optimizer {
+ public:
+  explicit Adam(std::vector<Tensor> params) : Adam(std::move(params), AdamOptions()) {}
+  FB_OPTIMIZER(Adam);
+};
+
+struct AdamWOptions : OptimizerCloneableOptions<AdamWOptions> {
+  AdamWOptions(double lr = 1e-3) : lr_(lr) {}
+  using betas_t = std::tuple<double, double>;
+  TORCH_ARG(double, lr) = 1e-3;
+  TORCH_ARG(betas_t, betas) = std::make_tuple(0.9, 0.999);
+  TORCH_ARG(double, eps) = 1e-8;
+  TORCH_ARG(double, weight_decay) = 1e-2;
+  TORCH_ARG(bool, amsgrad) = false;
+  TORCH_ARG(bool, maximize) = false;
+};
+class AdamW : public Optimizer {
+ public:
+  explicit AdamW(std::vector<Tensor> params) : AdamW(std::move(params), AdamWOptions()) {}
+  FB_OPTIMIZER(AdamW);
+};
+
+struct RMSpropOptions : OptimizerCloneableOptions<RMSpropOptions> {
+  RMSpropOptions(double lr = 1e-2) : lr_(lr) {}
+  TORCH_ARG(double, lr) = 1e-2;
+  TORCH_ARG(double, alpha) = 0.99;
+  TORCH_ARG(double, eps) = 1e-8;
+  TORCH_ARG(double, weight_decay) = 0;
+  TORCH_ARG(double, momentum) = 0;
+  TORCH_ARG(bool, centered) = false;
+};
+class RMSprop : public Optimizer {
+ public:
+  explicit RMSprop(std::vector<Tensor> params) : RMSprop(std::move(params), RMSpropOptions()) {}
+  FB_OPTIMIZER(RMSprop);
+};
+
+struct AdagradOptions : OptimizerCloneableOptions<AdagradOptions> {
+  AdagradOptions(double lr = 1e-2) : lr_(lr) {}
+  TORCH_ARG(double, lr) = 1e-2;
+  TORCH_ARG(double, lr_decay) = 0;
+  TORCH_ARG(double, weight_decay) = 0;
+  TORCH_ARG(double, initial_accumulator_value) = 0;
+  TORCH_ARG(double, eps) = 1e-10;
+};
+class Adagrad : public Optimizer {
+ public:
+  explicit Adagrad(std::vector<Tensor> params) : Adagrad(std::move(params), AdagradOptions()) {}
+  FB_OPTIMIZER(Adagrad);
+};
+#undef FB_OPTIMIZER
+
+// Changes the learning rates of an optimiser's groups from step to step.
+class LRScheduler {
+ public:
+  explicit LRScheduler(Optimizer& optimizer);
+  virtual ~LRScheduler() = default;
+  void step();
+
+ protected:
+  virtual std::vector<double> get_lrs() = 0;
+  std::vector<double> get_current_lrs() const;
+  unsigned step_count_ = 0;
+  Optimizer& optimizer_;
+};
+
+// Multiplies by gamma every step_size steps.
+class StepLR : public LRScheduler {
+ public:
+  StepLR(Optimizer& optimizer, unsigned step_size, double gamma = 0.1);
+
+ private:
+  std::vector<double> get_lrs() override;
+  const unsigned step_size_;
+  const double gamma_;
+};
+
+// Divides by 1 / factor when a metric has not become better for more than `patience` steps.
+class ReduceLROnPlateauScheduler {
+ public:
+  enum SchedulerMode { min, max };
+  enum ThresholdMode { rel, abs };
+  ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode = min, float factor = 0.1f,
+                             int patience = 10, double threshold = 1e-4,
+                             ThresholdMode threshold_mode = rel, int cooldown = 0,
+                             const std::vector<float>& min_lr = {}, double eps = 1e-8,
+                             bool verbose = false);
+  virtual ~ReduceLROnPlateauScheduler() = default;
+  void step(float metric);
+
+ private:
+  bool is_better(double a) const;
+  Optimizer& optimizer_;
+  SchedulerMode mode_;
+  double factor_, threshold_, eps_, best_;
+  int patience_, cooldown_, bad_ = 0, waiting_ = 0;
+  ThresholdMode threshold_mode_;
+  std::vector<double> min_lrs_;
+  bool verbose_;
+};
+
+}  // namespace flambeau::optim

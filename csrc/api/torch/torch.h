@@ -1,0 +1,6 @@
+// The name under which programs written for PyTorch include the library.
+#pragma once
+
+#include "flambeau/flambeau.h"
+#include "flambeau/nn.h"
+#include "flambeau/optim.h"
