@@ -54,6 +54,26 @@ def _convolution_back(given: Given) -> int:
     return 2 * grad[0] * math.prod(weight) * math.prod(grad[2:])
 
 
+def _attention(given: Given) -> int:
+    """Query, key, value: scores, and their sums of values."""
+    q, k, v = given[:3]
+    pairs = math.prod(q[:-1]) * k[-2]
+    return 2 * pairs * (q[-1] + v[-1])
+
+
+def _attention_back(given: Given) -> int:
+    """The scores once more, and the gradients of weights, value, query and key."""
+    q, k, v = given[1:4]
+    pairs = math.prod(q[:-1]) * k[-2]
+    return 2 * pairs * (3 * q[-1] + 2 * v[-1])
+
+
+def _recurrence(given: Given) -> int:
+    """Gates of all steps, and the state that each step multiplies."""
+    gates, state = given[0], given[1]
+    return 2 * math.prod(gates) * state[-1]
+
+
 def _elements(given: Given) -> int:
     sizes = [g for g in given[:2] if isinstance(g, list)]
     shape: list[int] = []
@@ -76,6 +96,9 @@ _FORMULAS: dict[str, Callable[[Given], int]] = {
     "conv1d": _convolution,
     "conv2d": _convolution,
     "conv3d": _convolution,
+    "_attention": _attention,
+    "_attention_backward": _attention_back,
+    "_rnn_layer": _recurrence,
     "add": _elements,
     "mul": _elements,
 }
