@@ -65,7 +65,8 @@ Tensors jvp_of(const OpDesc& op, const Values& args, const Tensors& tangents,
     if (!found[i].defined() || !outputs[i].defined() || op.kind != OpKind::Pointwise) continue;
     if (found[i].dtype() != outputs[i].dtype() && is_inexact(outputs[i].dtype()))
       found[i] = grad_ops::to_dtype(found[i], outputs[i].dtype());
-    if (found[i].sizes() != outputs[i].sizes()) found[i] = ops::expand(found[i], outputs[i].sizes());
+    if (found[i].sizes() != outputs[i].sizes())
+      found[i] = ops::expand(found[i], outputs[i].sizes());
   }
   return found;
 }

@@ -125,13 +125,17 @@ class OpOverloadPacket:
         self.__module__ = f"torch.ops.{space}"
         self._function = function
         self._listed: tuple[int, list[str]] = (-1, [])  # when, and the names of the overloads
+        self._only: tuple[int, Any] = (-1, None)  # when there was one, and the call of it
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if self._function is not None:
             return self._function(*args, **kwargs)
+        if self._only[0] == _C._ops_version():
+            return self._only[1](*args, **kwargs)
         names = self.overloads()
         if len(names) == 1:
-            return getattr(self, names[0])(*args, **kwargs)
+            self._only = (_C._ops_version(), getattr(self, names[0])._call)
+            return self._only[1](*args, **kwargs)
         errors = []
         for name in names:
             try:
