@@ -101,6 +101,11 @@ class Assembler {
     if (registers_[v] < 0) settle(v, fresh());
     return static_cast<Register>(registers_[v]);
   }
+  // The value is a constant from here on, which nobody writes to.
+  void fix(uint32_t v, Register constant) { registers_[v] = constant; }
+  bool has_register(uint32_t v) const {
+    return registers_[v] >= 0 && !(registers_[v] & kConstant);
+  }
   void settle(uint32_t v, Register r) {
     registers_[v] = r;
     tenants_[r].push_back(v);
@@ -215,6 +220,7 @@ class Assembler {
   // All at once: what one of them reads, none has written before.
   void transfer(std::vector<Transfer> moves) {
     std::erase_if(moves, [](const Transfer& m) { return m.to == m.from; });
+    if (moves.size() > 1000) throw Unsupported{"it carries too many values"};
     while (!moves.empty()) {
       size_t k = 0;
       auto read_by_others = [&](size_t at) {
@@ -254,7 +260,7 @@ class Assembler {
       if (!r.is_value()) return;
       const Facts& x = facts_[r.index];
       if (x.depth != depth || x.last != at || !x.nested || x.shared) return;
-      if (registers_[r.index] < 0) return;
+      if (!has_register(r.index)) return;
       if (!holds_memory(f_.values[r.index].type)) return;
       // A register that goes on as another value is not emptied.
       if (shared(r.index)) return;
@@ -272,7 +278,7 @@ class Assembler {
   bool shared(uint32_t v) const { return tenants_[static_cast<size_t>(registers_[v])].size() > 1; }
   void drop_unused(const Node& n) {
     for (uint32_t v : n.outs)
-      if (facts_[v].uses == 0 && registers_[v] >= 0 && holds_memory(f_.values[v].type) &&
+      if (facts_[v].uses == 0 && has_register(v) && holds_memory(f_.values[v].type) &&
           !shared(v)) {
         Instruction& d = emit(Op::Drop);
         d.a = static_cast<Register>(registers_[v]);

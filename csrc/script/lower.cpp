@@ -298,7 +298,11 @@ class Lowerer : Assembler {
       Arg r = root_of(n.args[0]);
       if (is_plain_number(r) && n.outs.size() == 1) {
         Value x = constant_of(r);
-        jump(Op::Move, place(n.outs[0]), constant(Value(wrapped_number(x.number()))));
+        Register c = constant(Value(wrapped_number(x.number())));
+        if (has_register(n.outs[0]))
+          jump(Op::Move, place(n.outs[0]), c);
+        else
+          fix(n.outs[0], c);
         return true;
       }
     }
@@ -577,7 +581,7 @@ class Lowerer : Assembler {
   void drop_lists(const std::vector<Arg>& over, int depth, size_t at) {
     for (const Arg& a : over) {
       Arg r = root_of(a);
-      if (r.is_value() && dies(a, depth, at) && !shared(r.index))
+      if (r.is_value() && dies(a, depth, at) && has_register(r.index) && !shared(r.index))
         emit(Op::Drop).a = static_cast<Register>(registers_[r.index]);
     }
   }
