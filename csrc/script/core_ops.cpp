@@ -26,7 +26,9 @@ bool matches(char pattern, char c) {
     case 'B':
       return one_of(c, "ib");
     case 'v':
-      return one_of(c, "iS0E");
+      return one_of(c, "iS0Etb");
+    case 'y':
+      return one_of(c, "tifbn");
     case '&':
       return one_of(c, "oe0?btld");
     case '@':

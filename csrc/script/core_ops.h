@@ -35,7 +35,8 @@ void core_and(const Value* const* args, size_t n, Value* results);
 void core_or(const Value* const* args, size_t n, Value* results);
 void core_xor(const Value* const* args, size_t n, Value* results);
 
-// x[part, ...] of a tensor: whole numbers, slices, None and `...`.
+// x[part, ...] of a tensor, and what is put there.
 Tensor get_item(const Tensor& x, std::span<const Value* const> parts);
+void set_item(const Tensor& x, std::span<const Value* const> parts, const Value& value);
 
 }  // namespace flambeau::script

@@ -11,7 +11,7 @@ namespace flambeau::script {
 
 // Patterns have a letter for each argument (`letter`), or one for several of them: # int, float or
 // bool; N what # is, Number and complex; B int or bool; & what has an identity; @ what can be
-// compared without a tensor; v a view of a tensor; * anything; ~ at the end: any number of any.
+// compared without a tensor; v a part of a key; y what is put into a tensor; * anything; ~ at the end: any number of any.
 struct CoreRow {
   std::string_view name, pattern;
   CoreFunction function;

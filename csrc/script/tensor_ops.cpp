@@ -1,7 +1,7 @@
 // What scripts ask of tensors besides the table: items and slices, sizes, attributes.
-#include <algorithm>
-
+#include "autograd/items.h"
 #include "core/error.h"
+#include "core/small_vector.h"
 #include "gen/ops.h"
 #include "script/core_ops.h"
 #include "script/core_table.h"
@@ -12,12 +12,16 @@ namespace flambeau::script {
 namespace {
 
 using Args = const Value* const*;
+using Parts = std::span<const Value* const>;
 
 const Tensor& tensor(const Value& v) {
   return defined_tensor(v);
 }
 int64_t dims_of(const Value& part) {
-  return part.is_none() || box_of<Ellipsis>(part) ? 0 : 1;
+  if (part.is_none() || part.is<bool>() || box_of<Ellipsis>(part)) return 0;
+  if (!part.is<Tensor>()) return 1;
+  const Tensor& t = tensor(part);
+  return is_mask(t) ? t.dim() : 1;
 }
 int64_t index_of(const Value& v, int64_t otherwise) {
   if (v.is_none()) return otherwise;
@@ -28,50 +32,56 @@ int64_t index_of(const Value& v, int64_t otherwise) {
   return t.item().to_int();
 }
 
-// The views that parts other than tensors are.
-Tensor view_of(const Tensor& x, std::span<const Value* const> parts) {
-  int64_t given = 0, ndim = x.dim();
+// Reads the parts of a key into what applies them.
+void read_key(Indexer& key, Parts parts) {
+  int64_t given = 0;
   for (const Value* p : parts) given += dims_of(*p);
-  if (ndim == 0 && given > 0 && parts.size() == 1 && parts[0]->is<int64_t>())
-    fail(ErrorKind::Index,
-         "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
-         "C++ to convert a 0-dim tensor to a number");
-  FB_CHECK_INDEX(given <= ndim, "too many indices for tensor of dimension ", ndim);
-  Tensor out = x;
-  int64_t dim = 0, dropped = 0;
-  bool changed = false, open = true;
+  key.begin(given, parts.size() == 1 && parts[0]->is<int64_t>());
   for (const Value* p : parts) {
     if (p->is_none()) {
-      out = ops::unsqueeze(out, dim++);
-      --dropped;
-      changed = true;
+      key.none();
+    } else if (const bool* on = p->get_if<bool>()) {
+      key.truth(*on);
+    } else if (p->is<Tensor>()) {
+      key.tensor(tensor(*p));
     } else if (box_of<Ellipsis>(*p)) {
-      if (std::exchange(open, false)) dim += ndim - given;
+      key.ellipsis();
     } else if (auto* s = box_of<Slice>(*p)) {
-      int64_t n = out.sizes()[dim], step = index_of(s->step, 1);
-      FB_CHECK_VALUE(step > 0, "step must be greater than zero");
-      auto clamp = [n](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
-      int64_t start = clamp(index_of(s->start, 0));
-      int64_t stop = std::max(start, clamp(index_of(s->stop, n)));
-      if (start != 0 || stop != n || step != 1) {
-        out = ops::slice(out, dim, start, stop, step);
-        changed = true;
-      }
-      ++dim;
+      int64_t step = index_of(s->step, 1);
+      key.slice(index_of(s->start, step < 0 ? INT64_MAX : 0),
+                index_of(s->stop, step < 0 ? INT64_MIN : INT64_MAX), step);
     } else {
-      int64_t i = index_of(*p, 0), n = out.sizes()[dim];
-      FB_CHECK_INDEX(i >= -n && i < n, "index ", i, " is out of bounds for dimension ",
-                     dim + std::max<int64_t>(dropped, 0), " with size ", n);
-      out = ops::select(out, dim, i);
-      ++dropped;
-      changed = true;
+      key.select(index_of(*p, 0));
     }
   }
-  return changed ? out : ops::alias(x);
 }
 
 void get_item(Args a, size_t n, Value* out) {
-  *out = Value(script::get_item(tensor(*a[0]), {a + 1, n - 1}));
+  Tensor made = script::get_item(tensor(*a[0]), {a + 1, n - 1});
+  *out = Value(std::move(made));
+}
+void set_item(Args a, size_t n, Value* out) {
+  script::set_item(tensor(*a[0]), {a + 2, n - 2}, *a[1]);
+  out->clear();
+}
+// x[key] += y and its kin: what the operation gives is put back.
+void update_item(Args a, size_t n, Value* out) {
+  const Tensor& x = tensor(*a[0]);
+  Parts key{a + 3, n - 3};
+  Callee change = find_callee(a[1]->get<std::string>());
+  FB_CHECK_VALUE(change.op && change.op->params.size() >= 2, "x[key]: there is no operation ",
+                 a[1]->get<std::string>());
+  Values given(change.op->params.size());
+  given[0] = Value(script::get_item(x, key));
+  given[1] = a[2]->is<Tensor>() ? Value(tensor(*a[2])) : Value(wrapped_number(a[2]->number()));
+  for (size_t i = 2; i < given.size(); ++i)
+    if (change.op->params[i].type.base == TypeBase::Number) given[i] = Value(int64_t{1});  // alpha
+  SmallVector<const Value*, 4> places;
+  for (const Value& v : given) places.push_back(&v);
+  Value made;
+  change.call(*change.op, places.data(), &made);
+  script::set_item(x, key, made);
+  out->clear();
 }
 
 void size(Args a, size_t, Value* out) {
@@ -109,9 +119,13 @@ void opttensors(Args a, size_t, Value* out) {
 }
 
 constexpr CoreRow kRows[] = {
-    {"get_item", "ti", get_item}, {"get_item", "tS", get_item}, {"get_item", "t0", get_item},
-    {"get_item", "tE", get_item}, {"get_item", "tvv", get_item}, {"get_item", "tvvv", get_item},
-    {"get_item", "tvvvv", get_item}, {"attr_shape", "t", size}, {"attr_ndim", "t", dim},
+    {"get_item", "tv", get_item}, {"get_item", "tvv", get_item}, {"get_item", "tvvv", get_item},
+    {"get_item", "tvvvv", get_item}, {"get_item", "tvvvvv", get_item},
+    {"set_item", "tyv", set_item}, {"set_item", "tyvv", set_item}, {"set_item", "tyvvv", set_item},
+    {"set_item", "tyvvvv", set_item}, {"update_item", "tsyv", update_item},
+    {"update_item", "tsyvv", update_item}, {"update_item", "tsyvvv", update_item},
+    {"update_item", "tsyvvvv", update_item},
+    {"attr_shape", "t", size}, {"attr_ndim", "t", dim},
     {"attr_dtype", "t", dtype}, {"attr_device", "t", device}, {"opttensors", "l", opttensors},
     {"lib.Tensor.size", "t", size}, {"lib.Tensor.size_1", "ti", size_of},
     {"lib.Tensor.dim", "t", dim}, {"lib.Tensor.ndimension", "t", dim},
@@ -128,7 +142,19 @@ std::span<const CoreRow> tensor_rows() {
 }
 
 Tensor get_item(const Tensor& x, std::span<const Value* const> parts) {
-  return view_of(x, parts);
+  Indexer key(x);
+  read_key(key, parts);
+  Tensor view = key.view(false);
+  return key.advanced() ? ops::index(view, key.indices()) : view;
+}
+
+void set_item(const Tensor& x, std::span<const Value* const> parts, const Value& value) {
+  Indexer key(x);
+  read_key(key, parts);
+  if (value.is<Tensor>())
+    assign(x, key, tensor(value));
+  else
+    assign(x, key, value.number());
 }
 
 }  // namespace flambeau::script

@@ -345,6 +345,34 @@ def test_defaults_and_names():
         torch.jit.script(g)(torch.ones(2), "a")
 
 
+def items(x: torch.Tensor, i: torch.Tensor, m: torch.Tensor, n: int, b: bool):
+    x = x.clone()
+    x[m] = 0.5
+    x[i] += 1
+    x[n] *= 2
+    x[1:3, ::2] -= 3
+    x[..., n] = x[..., 0]
+    x[i, n] /= 2
+    x[None, n] = torch.ones(1, 1, 5)
+    y, z, w = x[b], x[i, :, None], x[:, i]
+    x[x > 2] **= 2
+    return x, y, z, w, x[m], x[torch.tensor(2)], x[n][i], x[-1, -2:]
+
+
+def test_items_of_tensors():
+    script = torch.jit.script(items)
+    assert machine(script)
+    x = torch.arange(25.0).view(5, 5)
+    rest = (torch.tensor([0, 3, 2]), x > 7, 3, True)
+    grads = []
+    for f in (script, items):
+        leaf = x.clone().requires_grad_()
+        made = f(leaf, *rest)
+        sum(t.sum() for t in made).backward()
+        grads.append((made, leaf.grad))
+    assert _same(*grads)
+
+
 def test_formats_and_types_need_no_python():
     def f(n: int, x: float, s: str, y: Any) -> Tuple[str, str, List[bool]]:
         a = f"{n} {x} {s}"
