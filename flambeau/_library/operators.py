@@ -5,7 +5,6 @@ Owns the one object that stands for an overload. What a call does is the core's.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib
 import os
@@ -287,6 +286,8 @@ def load_library(name: str) -> None:
             interface and must be built again.
         RuntimeError: an operator could not be added.
     """
+    import ctypes  # a millisecond that few programs need
+
     try:
         ctypes.CDLL(name)
     except OSError as error:

@@ -146,8 +146,8 @@ def constructor(text: str) -> str:
         return f"torch::nn::{name}(torch::nn::{name}Options({given}))"
     if not named:
         return f"torch::nn::{name}({given})"
-    words = {"True": "true", "False": "false", '"same"': "torch::kSame", '"sum"': "torch::kSum", '"batchmean"': "torch::kBatchMean",
-             '"reflect"': "torch::kReflect"}  # fmt: skip
+    words = {"True": "true", "False": "false", '"same"': "torch::kSame", '"sum"': "torch::kSum",
+             '"batchmean"': "torch::kBatchMean", '"reflect"': "torch::kReflect"}  # fmt: skip
     chain = "".join(
         f".{k}({words.get(v, v).replace('[', '{').replace(']', '}')})" for k, v in named
     )

@@ -1,12 +1,26 @@
 // IValue: a value of any kind, as AutogradContext::saved_data and scripts hold them.
 #pragma once
 
+#include <memory>
+#include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dispatch/value.h"
 
 namespace flambeau {
+
+class IValue;
+// What IValue::toTuple gives: toTuple()->elements()[0].
+class IValueTuple {
+ public:
+  const std::vector<IValue>& elements() const noexcept { return elements_; }
+
+ private:
+  friend class IValue;
+  std::vector<IValue> elements_;
+};
 
 class IValue : public Value {
  public:
@@ -55,6 +69,15 @@ class IValue : public Value {
   std::vector<Tensor> toTensorList() const { return toTensorVector(); }
   Device toDevice() const { return get<Device>(); }
   Scalar toScalar() const { return number(); }
+  // Of scripts: tuples, lists of anything, dicts
+  bool isTuple() const;
+  bool isList() const;
+  bool isGenericDict() const;
+  std::shared_ptr<IValueTuple> toTuple() const;
+  std::vector<IValue> toListRef() const;
+  std::vector<std::pair<IValue, IValue>> toGenericDict() const;
+  // As Python's str.
+  friend std::ostream& operator<<(std::ostream& out, const IValue& x);
   template <class T>
   T to() const {
     if constexpr (std::is_same_v<T, std::vector<int64_t>>)

@@ -1,4 +1,5 @@
-// A name that extensions include for operations and tensors; scripts themselves are not there yet.
+// Scripts, operators and tensors, by the name that programs and extensions include.
 #pragma once
 
 #include "torch/all.h"
+#include "flambeau/script.h"

@@ -2,5 +2,6 @@
 #pragma once
 
 #include "flambeau/flambeau.h"
+#include "flambeau/macros.h"
 #include "flambeau/nn.h"
 #include "flambeau/optim.h"

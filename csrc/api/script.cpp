@@ -1,0 +1,273 @@
+#include "flambeau/script.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include "script/archive.h"
+#include "script/text.h"
+
+// `jit::script` is a name of programs for other things.
+namespace fs = flambeau::script;
+
+namespace flambeau {
+
+// Values of scripts that operations do not know.
+
+bool IValue::isTuple() const {
+  return fs::box_of<fs::Tuple>(*this) != nullptr;
+}
+bool IValue::isList() const {
+  return fs::is_list(*this) && !isTuple();
+}
+bool IValue::isGenericDict() const {
+  return fs::box_of<fs::Dict>(*this) != nullptr;
+}
+std::shared_ptr<IValueTuple> IValue::toTuple() const {
+  auto out = std::make_shared<IValueTuple>();
+  for (const Value& x : fs::expect_box<fs::Tuple>(*this).items)
+    out->elements_.push_back(IValue(x));
+  return out;
+}
+std::vector<IValue> IValue::toListRef() const {
+  FB_CHECK_TYPE(isList(), "expected a list, got ", fs::kind_name(*this));
+  std::vector<IValue> out;
+  for (int64_t i = 0; i < fs::list_size(*this); ++i)
+    out.push_back(IValue(fs::list_item(*this, i)));
+  return out;
+}
+std::vector<std::pair<IValue, IValue>> IValue::toGenericDict() const {
+  std::vector<std::pair<IValue, IValue>> out;
+  fs::expect_box<fs::Dict>(*this).each(
+      [&](const Value& key, const Value& x) { out.emplace_back(IValue(key), IValue(x)); });
+  return out;
+}
+std::ostream& operator<<(std::ostream& out, const IValue& x) {
+  return out << fs::to_text(x);
+}
+
+namespace jit {
+
+struct Loaded : fs::Loaded {};
+
+namespace {
+
+fs::Object& object(const Value& self) {
+  return fs::object_of(self);
+}
+const fs::Class& class_of(const Value& self) {
+  return *object(self).owner;
+}
+
+IValue default_of(const fs::Function& f, uint32_t parameter) {
+  const auto found = f.defaults.find(f.body.inputs[parameter]);
+  FB_CHECK_TYPE(found != f.defaults.end() && found->second.value, f.name,
+                "() missing required argument: '", f.values[f.body.inputs[parameter]].name, "'");
+  using Kind = fs::Arg::Kind;
+  const fs::Arg& a = *found->second.value;
+  switch (a.kind) {
+    case Kind::None:
+      return {};
+    case Kind::Bool:
+      return IValue(a.whole != 0);
+    case Kind::Int:
+      return IValue(a.whole);
+    case Kind::Float:
+      return IValue(a.real);
+    case Kind::Str:
+      return IValue(a.text);
+    default:
+      fail(ErrorKind::NotImplemented, f.name, "(): give the argument '",
+           f.values[f.body.inputs[parameter]].name, "', its default is not read without Python");
+  }
+}
+
+Module placed(Module module, std::optional<Device> device) {
+  if (device) module.to(*device);
+  return module;
+}
+
+}  // namespace
+
+IValue Method::operator()(std::vector<IValue> args) const {
+  const fs::Code& code = fs::runnable(*file_->program, function_);
+  const fs::Function& f = *code.source;
+  if (!self_.is_none()) args.insert(args.begin(), IValue(self_));
+  const size_t constants = file_->function == function_ ? file_->constants.size() : 0;
+  FB_CHECK_TYPE(args.size() + constants <= code.params, f.name, "() expected at most ",
+                code.params - constants - !self_.is_none(), " arguments, got ",
+                args.size() - !self_.is_none());
+  for (size_t i = args.size(); i < code.params - constants; ++i)
+    args.push_back(default_of(f, static_cast<uint32_t>(i)));
+  for (size_t i = 0; i < constants; ++i) args.push_back(IValue(file_->constants[i]));
+  fs::Invocation run(code);
+  for (size_t i = 0; i < args.size(); ++i) {
+    const fs::IrValue& p = f.values[f.body.inputs[i]];
+    FB_CHECK_TYPE(i == 0 || fs::holds(args[i], p.type), f.name, "(): argument '", p.name,
+                  "' must be ", fs::show(p.type), ", not ", fs::kind_name(args[i]));
+    run[i] = std::move(args[i]);
+  }
+  try {
+    return IValue(run.run());
+  } catch (const Error& e) {
+    std::string text = e.what();
+    for (const fs::Passed& p : fs::take_passed())
+      text += "\n  in " + p.function->name +
+              (p.function->file.empty() ? "" : ", " + p.function->file) + ", line " +
+              std::to_string(p.line);
+    throw Error(e.kind, text);
+  }
+}
+
+bool Module::find_method(const std::string& name) const {
+  if (self_.is_none()) return name == "forward" && !function_.empty();
+  return class_of(self_).method(name) != nullptr;
+}
+
+Method Module::get_method(const std::string& name) const {
+  FB_CHECK(defined(), "the module was not loaded");
+  FB_CHECK_AS(Attribute, find_method(name), type_name(), " has no method '", name, "'");
+  Method m;
+  m.file_ = file_;
+  m.self_ = self_;
+  m.name_ = name;
+  m.function_ = self_.is_none() ? function_ : *class_of(self_).method(name);
+  return m;
+}
+
+std::string Module::type_name() const {
+  return self_.is_none() ? function_ : class_of(self_).name;
+}
+
+bool Module::hasattr(const std::string& name) const {
+  if (self_.is_none()) return false;
+  const fs::Class& c = class_of(self_);
+  return c.slot(name) < c.slots();
+}
+IValue Module::attr(const std::string& name) const {
+  FB_CHECK_AS(Attribute, hasattr(name), type_name(), " has no attribute '", name, "'");
+  return IValue(object(self_).at(name));
+}
+IValue Module::attr(const std::string& name, IValue otherwise) const {
+  return hasattr(name) ? attr(name) : otherwise;
+}
+void Module::setattr(const std::string& name, const IValue& value) const {
+  const fs::Attribute* a = hasattr(name) ? class_of(self_).attribute(name) : nullptr;
+  FB_CHECK_AS(Attribute, a, type_name(), " has no attribute '", name, "'");
+  FB_CHECK_TYPE(fs::holds(value, a->type), type_name(), ".", name, " must be ",
+                fs::show(a->type), ", not ", fs::kind_name(value));
+  object(self_).at(name) = value;
+}
+
+Module Module::child(const std::string& name) const {
+  const IValue found = attr(name);
+  FB_CHECK_AS(Attribute, class_of(self_).has_child(name) || fs::box_of<fs::Instance>(found),
+              type_name(), ".", name, " is no module");
+  return {file_, found};
+}
+std::vector<NameModule> Module::named_children() const {
+  std::vector<NameModule> out;
+  if (self_.is_none()) return out;
+  for (const std::string& name : class_of(self_).children)
+    if (!object(self_).at(name).is_none()) out.push_back({name, {file_, object(self_).at(name)}});
+  return out;
+}
+std::vector<Module> Module::children() const {
+  std::vector<Module> out;
+  for (auto& c : named_children()) out.push_back(std::move(c.value));
+  return out;
+}
+
+void Module::tensors(const std::string& prefix, const char* place, bool recurse,
+                     std::vector<NameTensor>& out) const {
+  if (self_.is_none()) return;
+  for (const fs::Attribute& a : class_of(self_).attributes) {
+    if (a.place != place) continue;
+    const Tensor* x = std::as_const(object(self_).at(a.name)).get_if<Tensor>();
+    if (!x || !x->defined()) continue;
+    const bool seen = std::any_of(out.begin(), out.end(),
+                                  [&](const NameTensor& t) { return t.value.is_same(*x); });
+    if (!seen) out.push_back({prefix + a.name, *x});
+  }
+  if (recurse)
+    for (const auto& c : named_children())
+      c.value.tensors(prefix + c.name + ".", place, true, out);
+}
+std::vector<NameTensor> Module::named_parameters(bool recurse) const {
+  std::vector<NameTensor> out;
+  tensors("", "_parameters", recurse, out);
+  return out;
+}
+std::vector<NameTensor> Module::named_buffers(bool recurse) const {
+  std::vector<NameTensor> out;
+  tensors("", "_buffers", recurse, out);
+  return out;
+}
+std::vector<Tensor> Module::parameters(bool recurse) const {
+  std::vector<Tensor> out;
+  for (auto& t : named_parameters(recurse)) out.push_back(std::move(t.value));
+  return out;
+}
+std::vector<Tensor> Module::buffers(bool recurse) const {
+  std::vector<Tensor> out;
+  for (auto& t : named_buffers(recurse)) out.push_back(std::move(t.value));
+  return out;
+}
+
+void Module::train(bool on) const {
+  if (hasattr("training")) object(self_).at("training") = Value(on);
+  for (const auto& c : children()) c.train(on);
+}
+bool Module::is_training() const {
+  return hasattr("training") && object(self_).at("training").get<bool>();
+}
+void Module::zero_grad() const {
+  for (const Tensor& p : parameters()) p.mutable_grad().reset();
+}
+template <class F>
+void Module::change(const F& f) const {
+  for (auto& list : {named_parameters(), named_buffers()})
+    for (const auto& t : list) t.value.set_data(f(t.value.data()));
+}
+void Module::to(Device device) const {
+  change([&](const Tensor& x) { return x.to(device, x.dtype()); });
+}
+void Module::to(DType dtype) const {
+  change([&](const Tensor& x) { return x.is_floating_point() ? x.to(dtype) : x; });
+}
+void Module::to(Device device, DType dtype) const {
+  to(device);
+  to(dtype);
+}
+
+static std::shared_ptr<const Loaded> read(const files::Source& from) {
+  auto out = std::make_shared<Loaded>();
+  static_cast<fs::Loaded&>(*out) = fs::load(from);
+  return out;
+}
+
+Module load(const std::string& filename, std::optional<Device> device) {
+  const int descriptor = ::open(filename.c_str(), O_RDONLY | O_CLOEXEC);
+  FB_CHECK(descriptor >= 0, "jit::load: cannot open ", filename, ": ", std::strerror(errno));
+  struct Close {
+    int descriptor;
+    ~Close() { ::close(descriptor); }
+  } close{descriptor};
+  auto file = read(files::FileSource(descriptor));
+  Value self = file->root;
+  std::string function = file->function;
+  return placed(Module(std::move(file), std::move(self), std::move(function)), device);
+}
+Module load(std::istream& in, std::optional<Device> device) {
+  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  auto file = read(files::MemorySource(bytes.data(), bytes.size()));
+  Value self = file->root;
+  std::string function = file->function;
+  return placed(Module(std::move(file), std::move(self), std::move(function)), device);
+}
+
+}  // namespace jit
+}  // namespace flambeau
