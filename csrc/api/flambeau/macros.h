@@ -1,9 +1,19 @@
 // Checks and choices by dtype, by the names that extensions know them by.
 #pragma once
 
+// Of the standard library, what PyTorch's headers bring and extensions forget to name.
+#include <algorithm>
+#include <array>
 #include <cassert>
+#include <cstring>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <numeric>
+#include <set>
+#include <sstream>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "flambeau/flambeau.h"
 // Behind it, for it says that this is a program.
