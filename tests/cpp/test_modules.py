@@ -316,3 +316,45 @@ def test_the_linear_program_of_the_first_release(run_program):
     plain = [repr(loss), repr(model.weight.detach())[:-1] + ", requires_grad=True)",
              repr(model.bias.detach())[:-1] + ", requires_grad=True)", repr(model)]  # fmt: skip
     assert re.sub(r",\s+requires", ", requires", out) == "\n".join(plain) + "\n"
+
+
+def test_recurrent_networks_are_those_of_python(run_program):
+    cases = [
+        ("RNN", "(3, 4)", "", (5, 2, 3)),
+        ("RNN", "(3, 4)", ".nonlinearity(torch::kReLU).num_layers(2).bias(false)", (5, 2, 3)),
+        ("GRU", "(3, 4)", ".batch_first(true).bidirectional(true)", (2, 5, 3)),
+        ("GRU", "(3, 4)", ".num_layers(2)", (5, 3)),
+        ("LSTM", "(3, 4)", "", (5, 2, 3)),
+        ("LSTM", "(3, 4)", ".num_layers(2).bidirectional(true).proj_size(2)", (5, 2, 3)),
+    ]
+    lines, wanted = [], []
+    for kind, sizes, chain, shape in cases:
+        given = "{" + ", ".join(map(str, shape)) + "}"
+        lines.append(
+            f"{{ torch::manual_seed(5); "
+            f"torch::nn::{kind} m(torch::nn::{kind}Options{sizes}{chain}); auto x = "
+            f"torch::randn({given}, torch::requires_grad()); show(m, x, m(x)); }}"
+        )
+        words = {"true": True, "false": False, "torch::kReLU": "relu"}
+        options = {
+            k: words[v] if v in words else int(v)
+            for k, v in re.findall(r"\.(\w+)\(([^)]*)\)", chain)
+        }
+        torch.manual_seed(5)
+        m = getattr(nn, kind)(3, 4, **options)
+        x = torch.randn(*shape, requires_grad=True)
+        out, last = m(x)
+        states = last if isinstance(last, tuple) else (last,)
+        out.pow(2).sum().backward()
+        values = [out, *states, x.grad, *(p.grad for p in m.parameters())]
+        wanted.append(" ".join(map(hexed, values)) + f" {m!r}")
+    source = program("recurrent").replace("// RUNS", "\n".join(lines))
+    found = run_program(source).splitlines()
+    assert found[: len(wanted)] == wanted
+    assert found[len(wanted) :] == [
+        "input.size(-1) must be equal to input_size. Expected 3, got 2",
+        "For batched 3-D input, hx should also be 3-D but got 2-D tensor",
+        "Expected hidden size [1, 2, 4], got [1, 2, 5]",
+        "hidden_size must be greater than zero",
+        "1",
+    ]

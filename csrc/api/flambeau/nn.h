@@ -5,3 +5,4 @@
 #include "flambeau/nn/init.h"
 #include "flambeau/nn/layers.h"
 #include "flambeau/nn/module.h"
+#include "flambeau/nn/rnn.h"
