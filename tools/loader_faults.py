@@ -180,16 +180,23 @@ def _surroundings() -> tuple[set[str], int]:
     return shared, len(os.listdir("/proc/self/fd"))
 
 
-def _left_by_nobody(names: set[str]) -> set[str]:
-    """Those of the files in /dev/shm that still stand and that no other process of this machine uses: workers are dead."""
-    left = {name for name in names if os.path.exists(f"/dev/shm/{name}")}
-    for pid in os.listdir("/proc") if left else []:
-        if not pid.isdigit() or int(pid) == os.getpid():
-            continue
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as maps:
-            mapped = maps.read()
-            left -= {name for name in left if f"/dev/shm/{name}" in mapped}
-    return left
+def left_by_nobody(names: set[str]) -> set[str]:
+    """Those of the files in /dev/shm that stay there for a second and that no other process uses.
+
+    Other processes make theirs at any time, and take a semaphore's name away at once.
+    """
+    for _ in range(10):
+        names = {name for name in names if os.path.exists(f"/dev/shm/{name}")}
+        for pid in os.listdir("/proc") if names else []:
+            if not pid.isdigit() or int(pid) == os.getpid():
+                continue
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as maps:
+                mapped = maps.read()
+                names -= {name for name in names if f"/dev/shm/{name}" in mapped}
+        if not names:
+            break
+        time.sleep(0.1)
+    return names
 
 
 def main(count: int, seed: int) -> int:
@@ -207,7 +214,7 @@ def main(count: int, seed: int) -> int:
         now = _surroundings()
         if not text and now[1] > descriptors:
             text = f"descriptors are left: {descriptors} before, {now[1]} now"
-        left = _left_by_nobody(now[0] - shared)
+        left = left_by_nobody(now[0] - shared)
         if not text and left:
             text = f"files are left in /dev/shm: {left}"
         if text:

@@ -1,6 +1,8 @@
 // Scalar: a Python number (bool, int, float, complex) by value, and conversions between kinds.
 #pragma once
 
+#include <vector>
+
 #include "core/dtype.h"
 
 namespace flambeau {
@@ -14,6 +16,8 @@ class Scalar {
   requires(std::is_same_v<T, bool>) Scalar(T x) : kind_(Kind::Bool) {  // and of no pointer
     u_.i = x;
   }
+  Scalar(Truth x) : Scalar(static_cast<bool>(x)) {}
+  Scalar(std::vector<bool>::reference x) : Scalar(static_cast<bool>(x)) {}
   Scalar(int x) : Scalar(static_cast<int64_t>(x)) {}
   Scalar(int64_t x) : kind_(Kind::Int) { u_.i = x; }
   Scalar(long long x) : Scalar(static_cast<int64_t>(x)) {}

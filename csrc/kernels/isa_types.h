@@ -89,7 +89,11 @@ FB_INLINE To cast(From x) {
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != 0;
   } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>) {
-    return x < 0 ? static_cast<uint64_t>(static_cast<int64_t>(x)) : static_cast<uint64_t>(x);
+    // By signed numbers, whose conversion is one instruction everywhere: that to unsigned ones gives
+    // other numbers for what does not fit where AVX-512 has it.
+    const From half = static_cast<From>(uint64_t{1} << 63);
+    return x >= half ? static_cast<uint64_t>(static_cast<int64_t>(x - half)) + (uint64_t{1} << 63)
+                     : static_cast<uint64_t>(static_cast<int64_t>(x));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4) {
     return static_cast<To>(static_cast<int32_t>(x));
   } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint32_t>) {

@@ -107,7 +107,9 @@ class Emitter:
             return f"static_cast<int64_t>({self.located(n.value, args)})"
         if n.op == "within":
             return f"within({args[0]}, {args[1]}, {self.nest.checks.index(n.value) + 1}, fault)"
-        if n.op == "cast" and (n.value or _may_be_folded(n)):
+        # With AVX-512 a plain conversion to uint64 gives other numbers for what does not fit.
+        real = n.type == "uint64_t" and n.args[0].type in ("float", "double")
+        if n.op == "cast" and (n.value or real or _may_be_folded(n)):
             return f"whole<{n.value or n.type}>({args[0]})"
         if n.op == "cast":
             return f"lift<{n.type}>({args[0]})"

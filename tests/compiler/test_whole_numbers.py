@@ -52,3 +52,13 @@ def test_constants(number):
     x = torch.ones(2)
     for got, want in zip(torch.compile(each)(x), each(x), strict=True):
         assert torch.equal(got, want), want.dtype
+
+
+def test_eager_numbers_beyond_64_bits():
+    """As PyTorch's, whichever instructions the processor has."""
+    x = torch.tensor(
+        [INF, NAN, -3e9, 1e20, -1e20, 2.0**63, 5e18, -2.7, 2.0**64], dtype=torch.float64
+    )
+    want = [0, 2**63, 2**64 - 3 * 10**9, 0, 2**63, 2**63, 5 * 10**18, 2**64 - 2, 0]
+    for y in (x, x.repeat(5)):
+        assert y.to(torch.uint64)[:9].tolist() == want

@@ -93,3 +93,10 @@ def test_grouped_products_equal_products_of_the_groups():
     torch._grouped_mm(leaf, torch.tensor(w), offs=ends).sum().backward()
     rows = np.stack([w[0].sum(1)] * 2 + [w[2].sum(1)] * 2 + [np.zeros(3)])
     np.testing.assert_allclose(leaf.grad.numpy(), rows)
+
+
+def test_the_number_of_a_truth_value_is_one():
+    assert torch.tensor(True).item() is True and torch.tensor([False])[0].item() is False
+    assert (torch.ones(2).sum() > 1).item() is True
+    assert torch.tensor([True, False]).tolist() == [True, False]
+    assert type(torch.tensor([True]).max().item()) is bool
