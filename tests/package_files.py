@@ -26,7 +26,8 @@ def _python_sources() -> set[str]:
         for p in (ROOT / "flambeau").rglob("*")
         if p.is_file()
         and p.suffix not in _LEFT
-        and not {"_build", "__pycache__", "include"} & set(p.relative_to(ROOT).parts)
+        and not {"_build", "__pycache__"} & set(p.relative_to(ROOT).parts)
+        and p.relative_to(ROOT).parts[:2] != ("flambeau", "include")
     }
 
 
