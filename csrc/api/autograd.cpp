@@ -40,9 +40,9 @@ variable_list grad(const variable_list& outputs, const variable_list& inputs,
                    const variable_list& grad_outputs, std::optional<bool> retain_graph,
                    bool create_graph, bool allow_unused) {
   FB_CHECK_VALUE(!inputs.empty(), "grad requires non-empty inputs.");
-  Tensors found = run_backward(outputs, cotangents(outputs, grad_outputs),
-                               retain_graph.value_or(create_graph), create_graph,
-                               edges_of(inputs, false), false);
+  Tensors found =
+      run_backward(outputs, cotangents(outputs, grad_outputs), retain_graph.value_or(create_graph),
+                   create_graph, edges_of(inputs, false), false);
   for (size_t i = 0; i < found.size(); ++i)
     FB_CHECK(allow_unused || found[i].defined(),
              "One of the differentiated Tensors appears to not have been used in the graph. Set "

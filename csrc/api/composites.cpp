@@ -54,8 +54,8 @@ Names terms(const std::string& text) {
 
 // The ellipsis as numbers of the dims that it stands for, aligned at the last.
 Names spread(const Names& given, int64_t ndim, size_t index, int64_t broadcast) {
-  const int64_t named = std::count_if(given.begin(), given.end(),
-                                      [](const std::string& t) { return t != kDots; });
+  const int64_t named =
+      std::count_if(given.begin(), given.end(), [](const std::string& t) { return t != kDots; });
   const int64_t missing = ndim - named;
   if (!has(given, kDots)) {
     FB_CHECK(missing == 0, "einsum(): the number of subscripts in the equation (", named,
@@ -241,12 +241,12 @@ Tensor einsum(const std::string& equation, TensorList tensors) {
   int64_t broadcast = 0;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (has(inputs[i], kDots))
-      broadcast = std::max(broadcast,
-                           tensors[i].dim() - static_cast<int64_t>(inputs[i].size()) + 1);
+      broadcast =
+          std::max(broadcast, tensors[i].dim() - static_cast<int64_t>(inputs[i].size()) + 1);
   std::vector<Operand> operands;
   for (size_t i = 0; i < inputs.size(); ++i)
-    operands.push_back(without_repeats(
-        {tensors[i], spread(inputs[i], tensors[i].dim(), i, broadcast)}, i));
+    operands.push_back(
+        without_repeats({tensors[i], spread(inputs[i], tensors[i].dim(), i, broadcast)}, i));
   const Names result = names_of_output(inputs, output, broadcast);
   check_sizes(operands);
   Operand out = operands[0];

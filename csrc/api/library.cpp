@@ -65,8 +65,10 @@ void define(const std::string& schema) {
 std::string Library::qualified(const std::string& name) const {
   const size_t colons = name.substr(0, name.find('(')).find("::");
   if (colons == std::string::npos) return space_ + "::" + name;
-  FB_CHECK(name.substr(0, colons) == space_, "TORCH_LIBRARY(", space_, "): expected a name of this "
-           "namespace, got ", name);
+  FB_CHECK(name.substr(0, colons) == space_, "TORCH_LIBRARY(", space_,
+           "): expected a name of this "
+           "namespace, got ",
+           name);
   return name;
 }
 
@@ -93,7 +95,8 @@ Library& Library::impl(const std::string& name, CppFunction f) {
 }
 
 Library& Library::fallback(CppFunction) {
-  fail(ErrorKind::NotImplemented, "Library.fallback: kernels for all operations at once are not "
+  fail(ErrorKind::NotImplemented,
+       "Library.fallback: kernels for all operations at once are not "
        "supported; give each its own by impl");
 }
 
@@ -118,8 +121,10 @@ std::string take_library_errors() {
 
 RegisterOperators& RegisterOperators::op(const std::string& schema, CppFunction f) {
   const size_t colons = schema.find("::");
-  FB_CHECK(colons != std::string::npos, "RegisterOperators: expected a name with its namespace, "
-           "such as \"space::name\", got \"", schema, "\"");
+  FB_CHECK(colons != std::string::npos,
+           "RegisterOperators: expected a name with its namespace, "
+           "such as \"space::name\", got \"",
+           schema, "\"");
   Library(schema.substr(0, colons), std::nullopt).def(schema, std::move(f));
   return *this;
 }

@@ -13,22 +13,54 @@ Tensor& operator=(Tensor&& value) && {
 Tensor& operator=(const Scalar& value) &&;
 
 // What it is
-ScalarType scalar_type() const noexcept { return dtype(); }
-TensorOptions options() const { return TensorOptions(dtype()).device(device()); }
-Layout layout() const noexcept { return Layout::Strided; }
-bool is_cpu() const noexcept { return device().is_cpu(); }
-bool is_cuda() const noexcept { return device().is_cuda(); }
-bool is_meta() const noexcept { return device().is_meta(); }
-bool is_sparse() const noexcept { return false; }
-bool has_storage() const noexcept { return defined(); }
-int64_t get_device() const noexcept { return device().index(); }
-int64_t element_size() const noexcept { return itemsize(); }
-size_t nbytes() const noexcept { return static_cast<size_t>(numel() * itemsize()); }
-int64_t storage_offset() const noexcept { return offset(); }
-bool is_alias_of(const Tensor& other) const noexcept { return shares_storage(other); }
-bool is_non_overlapping_and_dense() const { return is_dense(); }
-size_t use_count() const noexcept { return defined() ? impl()->use_count() : 0; }
-void reset() noexcept { impl_ = nullptr; }
+ScalarType scalar_type() const noexcept {
+  return dtype();
+}
+TensorOptions options() const {
+  return TensorOptions(dtype()).device(device());
+}
+Layout layout() const noexcept {
+  return Layout::Strided;
+}
+bool is_cpu() const noexcept {
+  return device().is_cpu();
+}
+bool is_cuda() const noexcept {
+  return device().is_cuda();
+}
+bool is_meta() const noexcept {
+  return device().is_meta();
+}
+bool is_sparse() const noexcept {
+  return false;
+}
+bool has_storage() const noexcept {
+  return defined();
+}
+int64_t get_device() const noexcept {
+  return device().index();
+}
+int64_t element_size() const noexcept {
+  return itemsize();
+}
+size_t nbytes() const noexcept {
+  return static_cast<size_t>(numel() * itemsize());
+}
+int64_t storage_offset() const noexcept {
+  return offset();
+}
+bool is_alias_of(const Tensor& other) const noexcept {
+  return shares_storage(other);
+}
+bool is_non_overlapping_and_dense() const {
+  return is_dense();
+}
+size_t use_count() const noexcept {
+  return defined() ? impl()->use_count() : 0;
+}
+void reset() noexcept {
+  impl_ = nullptr;
+}
 std::string toString() const;  // "CPUFloatType"
 void print() const;            // what << writes, to standard output
 
@@ -52,8 +84,12 @@ template <class T>
 const T* const_data_ptr() const {
   return data_ptr<const T>();
 }
-void* mutable_data_ptr() const { return data_ptr(); }
-const void* const_data_ptr() const { return data_ptr(); }
+void* mutable_data_ptr() const {
+  return data_ptr();
+}
+const void* const_data_ptr() const {
+  return data_ptr();
+}
 // Elements by index, without checks of bounds: accessor<float, 2>()[i][j].
 template <class T, size_t N>
 TensorAccessor<T, N> accessor() const&;
@@ -67,8 +103,12 @@ Tensor to(Device device, DType dtype, bool non_blocking = false, bool copy = fal
           std::optional<MemoryFormat> memory_format = std::nullopt) const;
 Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
           std::optional<MemoryFormat> memory_format = std::nullopt) const;
-Tensor toType(DType dtype) const { return to(dtype); }
-Tensor type_as(const Tensor& other) const { return to(other); }
+Tensor toType(DType dtype) const {
+  return to(dtype);
+}
+Tensor type_as(const Tensor& other) const {
+  return to(other);
+}
 Tensor cpu() const;
 Tensor cuda() const;
 Tensor alias() const;
@@ -86,23 +126,33 @@ Tensor& index_put_(std::initializer_list<indexing::TensorIndex> key, const Scala
 
 // Derivatives, see flambeau/autograd.h
 Tensor& requires_grad_(bool on = true) const;
-const Tensor& set_requires_grad(bool on) const { return requires_grad_(on); }
+const Tensor& set_requires_grad(bool on) const {
+  return requires_grad_(on);
+}
 bool is_leaf() const;
 Ref<Node> grad_fn() const;
 int64_t output_nr() const;
-Tensor grad() const;            // undefined: none yet
+Tensor grad() const;  // undefined: none yet
 Tensor& mutable_grad() const;
 void set_grad(const Tensor& value) const;
 Tensor detach() const;
 Tensor& detach_() const;
-Tensor data() const;            // its values without history and without a version of their own
-Tensor variable_data() const { return data(); }
-Tensor tensor_data() const { return detach(); }
+Tensor data() const;  // its values without history and without a version of their own
+Tensor variable_data() const {
+  return data();
+}
+Tensor tensor_data() const {
+  return detach();
+}
 void set_data(const Tensor& value) const;
 void retain_grad() const;
 bool retains_grad() const;
-int64_t _version() const { return version(); }
-bool is_inference() const noexcept { return has_flag(kInference); }
+int64_t _version() const {
+  return version();
+}
+bool is_inference() const noexcept {
+  return has_flag(kInference);
+}
 // Of a result of one element, or of the vector-Jacobian product with `gradient`. Adds to the .grad
 // of the leaves, or of `inputs` alone.
 void backward(const std::optional<Tensor>& gradient = std::nullopt,
@@ -113,7 +163,8 @@ void backward(const std::optional<Tensor>& gradient = std::nullopt,
 template <class F>
 unsigned register_hook(F hook) const {
   if constexpr (std::is_void_v<std::invoke_result_t<F&, const Tensor&>>)
-    return add_hook([hook = std::move(hook)](const Tensor& g) mutable { return hook(g), Tensor(); });
+    return add_hook(
+        [hook = std::move(hook)](const Tensor& g) mutable { return hook(g), Tensor(); });
   else
     return add_hook([hook = std::move(hook)](const Tensor& g) mutable { return Tensor(hook(g)); });
 }

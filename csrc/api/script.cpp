@@ -28,15 +28,13 @@ bool IValue::isGenericDict() const {
 }
 std::shared_ptr<IValueTuple> IValue::toTuple() const {
   auto out = std::make_shared<IValueTuple>();
-  for (const Value& x : fs::expect_box<fs::Tuple>(*this).items)
-    out->elements_.push_back(IValue(x));
+  for (const Value& x : fs::expect_box<fs::Tuple>(*this).items) out->elements_.push_back(IValue(x));
   return out;
 }
 std::vector<IValue> IValue::toListRef() const {
   FB_CHECK_TYPE(isList(), "expected a list, got ", fs::kind_name(*this));
   std::vector<IValue> out;
-  for (int64_t i = 0; i < fs::list_size(*this); ++i)
-    out.push_back(IValue(fs::list_item(*this, i)));
+  for (int64_t i = 0; i < fs::list_size(*this); ++i) out.push_back(IValue(fs::list_item(*this, i)));
   return out;
 }
 std::vector<std::pair<IValue, IValue>> IValue::toGenericDict() const {
@@ -157,8 +155,8 @@ IValue Module::attr(const std::string& name, IValue otherwise) const {
 void Module::setattr(const std::string& name, const IValue& value) const {
   const fs::Attribute* a = hasattr(name) ? class_of(self_).attribute(name) : nullptr;
   FB_CHECK_AS(Attribute, a, type_name(), " has no attribute '", name, "'");
-  FB_CHECK_TYPE(fs::holds(value, a->type), type_name(), ".", name, " must be ",
-                fs::show(a->type), ", not ", fs::kind_name(value));
+  FB_CHECK_TYPE(fs::holds(value, a->type), type_name(), ".", name, " must be ", fs::show(a->type),
+                ", not ", fs::kind_name(value));
   object(self_).at(name) = value;
 }
 
@@ -193,8 +191,7 @@ void Module::tensors(const std::string& prefix, const char* place, bool recurse,
     if (!seen) out.push_back({prefix + a.name, *x});
   }
   if (recurse)
-    for (const auto& c : named_children())
-      c.value.tensors(prefix + c.name + ".", place, true, out);
+    for (const auto& c : named_children()) c.value.tensors(prefix + c.name + ".", place, true, out);
 }
 std::vector<NameTensor> Module::named_parameters(bool recurse) const {
   std::vector<NameTensor> out;

@@ -59,16 +59,15 @@ std::string Tensor::toString() const {
 using indexing::TensorIndex;
 
 // Reads the parts of a key, which lives as long as its indexer.
-static void read(Indexer& indexer, const Tensor& x, ArrayRef<TensorIndex> key) {
+static void read(Indexer& indexer, ArrayRef<TensorIndex> key) {
   FB_CHECK_INDEX(!key.empty(),
                  "Passing an empty index list to Tensor::index() is not valid syntax");
   int64_t given = 0;
   for (const TensorIndex& part : key)
-    given += part.is_tensor() && is_mask(part.tensor()) ? part.tensor().dim()
+    given += part.is_tensor() && is_mask(part.tensor())                 ? part.tensor().dim()
              : part.is_integer() || part.is_slice() || part.is_tensor() ? 1
                                                                         : 0;
   indexer.begin(given, key.size() == 1 && key[0].is_integer());
-  (void)x;
   for (const TensorIndex& part : key) {
     switch (part.kind()) {
       case TensorIndex::Kind::None:
@@ -95,7 +94,7 @@ static void read(Indexer& indexer, const Tensor& x, ArrayRef<TensorIndex> key) {
 
 Tensor Tensor::index(ArrayRef<TensorIndex> key) const {
   Indexer indexer(*this);
-  read(indexer, *this, key);
+  read(indexer, key);
   Tensor view = indexer.view(false);
   return indexer.advanced() ? ops::index(view, indexer.indices()) : view;
 }
@@ -104,13 +103,13 @@ Tensor Tensor::index(std::initializer_list<TensorIndex> key) const {
 }
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> key, const Tensor& value) const {
   Indexer indexer(*this);
-  read(indexer, *this, key);
+  read(indexer, key);
   assign(*this, indexer, value);
   return const_cast<Tensor&>(*this);
 }
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> key, const Scalar& value) const {
   Indexer indexer(*this);
-  read(indexer, *this, key);
+  read(indexer, key);
   assign(*this, indexer, value);
   return const_cast<Tensor&>(*this);
 }
@@ -298,10 +297,11 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
              "from_blob: sizes ", shape, " with strides ", steps, " reach too far");
   }
   int64_t bytes = 0;
-  FB_CHECK(!__builtin_mul_overflow(last + 1, itemsize(dtype), &bytes),
-           "from_blob: sizes ", shape, " with strides ", steps, " reach too far");
+  FB_CHECK(!__builtin_mul_overflow(last + 1, itemsize(dtype), &bytes), "from_blob: sizes ", shape,
+           " with strides ", steps, " reach too far");
   FB_CHECK_VALUE(data || count == 0, "from_blob: expected memory of ", bytes, " bytes, got null");
-  auto* held = new std::pair(deleter ? deleter : [](void*) {}, data);
+  auto* held = new std::pair(
+      deleter ? deleter : [](void*) {}, data);
   Tensor out(Ref<TensorImpl>::adopt(TensorImpl::make()));
   out->dtype = dtype;
   out->sizes = shape;

@@ -53,27 +53,51 @@ class ArrayRef {
   template <size_t N>
   constexpr ArrayRef(const T (&xs)[N]) noexcept : data_(xs), size_(N) {}
 
-  constexpr const T* begin() const noexcept { return data_; }
-  constexpr const T* end() const noexcept { return data_ + size_; }
-  constexpr const T* data() const noexcept { return data_; }
-  constexpr size_t size() const noexcept { return size_; }
-  constexpr bool empty() const noexcept { return size_ == 0; }
-  const T& operator[](size_t i) const { return data_[i]; }
+  constexpr const T* begin() const noexcept {
+    return data_;
+  }
+  constexpr const T* end() const noexcept {
+    return data_ + size_;
+  }
+  constexpr const T* data() const noexcept {
+    return data_;
+  }
+  constexpr size_t size() const noexcept {
+    return size_;
+  }
+  constexpr bool empty() const noexcept {
+    return size_ == 0;
+  }
+  const T& operator[](size_t i) const {
+    return data_[i];
+  }
   const T& at(size_t i) const {
     FB_CHECK_INDEX(i < size_, "ArrayRef: index ", i, " is out of range for ", size_, " elements");
     return data_[i];
   }
-  const T& front() const { return at(0); }
-  const T& back() const { return at(size_ - 1); }
+  const T& front() const {
+    return at(0);
+  }
+  const T& back() const {
+    return at(size_ - 1);
+  }
   ArrayRef slice(size_t from, size_t count) const {
     FB_CHECK_INDEX(from <= size_ && count <= size_ - from, "ArrayRef: slice of ", count,
                    " elements from ", from, " is out of range for ", size_, " elements");
     return {data_ + from, count};
   }
-  ArrayRef slice(size_t from) const { return slice(from, from <= size_ ? size_ - from : 0); }
-  bool equals(ArrayRef other) const { return *this == other; }
-  std::vector<T> vec() const { return {begin(), end()}; }
-  SmallVector<T, 6> ints() const { return {begin(), end()}; }
+  ArrayRef slice(size_t from) const {
+    return slice(from, from <= size_ ? size_ - from : 0);
+  }
+  bool equals(ArrayRef other) const {
+    return *this == other;
+  }
+  std::vector<T> vec() const {
+    return {begin(), end()};
+  }
+  SmallVector<T, 6> ints() const {
+    return {begin(), end()};
+  }
   friend bool operator==(const ArrayRef& a, const ArrayRef& b) {
     return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin());
   }
@@ -122,19 +146,23 @@ class OptionalIntArrayRef {
 struct Word {
   const char* text;
 };
-#define FB_FOR_EACH_WORD(X)                                                                     \
-  X(kNone, "none") X(kMean, "mean") X(kSum, "sum") X(kBatchMean, "batchmean")                   \
-  X(kLinear, "linear") X(kConv1D, "conv1d") X(kConv2D, "conv2d") X(kConv3D, "conv3d")           \
-  X(kConvTranspose1D, "conv_transpose1d") X(kConvTranspose2D, "conv_transpose2d")               \
-  X(kConvTranspose3D, "conv_transpose3d") X(kSigmoid, "sigmoid") X(kTanh, "tanh")               \
-  X(kReLU, "relu") X(kGELU, "gelu") X(kSiLU, "silu") X(kMish, "mish")                           \
-  X(kLeakyReLU, "leaky_relu") X(kFanIn, "fan_in") X(kFanOut, "fan_out")                         \
-  X(kConstant, "constant") X(kReflect, "reflect") X(kReplicate, "replicate")                    \
-  X(kCircular, "circular") X(kZeros, "zeros") X(kBorder, "border") X(kReflection, "reflection") \
-  X(kNearest, "nearest") X(kNearestExact, "nearest-exact") X(kBilinear, "bilinear")             \
-  X(kBicubic, "bicubic") X(kTrilinear, "trilinear") X(kArea, "area") X(kMax, "max")             \
-  X(kRNN_TANH, "RNN_TANH") X(kRNN_RELU, "RNN_RELU") X(kLSTM, "LSTM") X(kGRU, "GRU")             \
-  X(kValid, "valid") X(kSame, "same")
+#define FB_FOR_EACH_WORD(X)                                                                        \
+  X(kNone, "none")                                                                                 \
+  X(kMean, "mean") X(kSum, "sum") X(kBatchMean, "batchmean") X(kLinear, "linear")                  \
+      X(kConv1D, "conv1d") X(kConv2D, "conv2d") X(kConv3D, "conv3d")                               \
+          X(kConvTranspose1D, "conv_transpose1d") X(kConvTranspose2D, "conv_transpose2d")          \
+              X(kConvTranspose3D, "conv_transpose3d") X(kSigmoid, "sigmoid") X(kTanh, "tanh")      \
+                  X(kReLU, "relu") X(kGELU, "gelu") X(kSiLU, "silu") X(kMish, "mish")              \
+                      X(kLeakyReLU, "leaky_relu") X(kFanIn, "fan_in") X(kFanOut, "fan_out") X(     \
+                          kConstant, "constant") X(kReflect, "reflect") X(kReplicate, "replicate") \
+                          X(kCircular, "circular") X(kZeros, "zeros") X(kBorder, "border")         \
+                              X(kReflection, "reflection") X(kNearest, "nearest")                  \
+                                  X(kNearestExact, "nearest-exact") X(kBilinear, "bilinear")       \
+                                      X(kBicubic, "bicubic") X(kTrilinear, "trilinear")            \
+                                          X(kArea, "area") X(kMax, "max") X(kRNN_TANH, "RNN_TANH") \
+                                              X(kRNN_RELU, "RNN_RELU") X(kLSTM, "LSTM")            \
+                                                  X(kGRU, "GRU") X(kValid, "valid")                \
+                                                      X(kSame, "same")
 #define X(name, text) inline constexpr Word name{text};
 FB_FOR_EACH_WORD(X)
 #undef X
@@ -153,7 +181,9 @@ class Text {
       : text_(std::string_view(x)) {}
   Text(Word w) : text_(w.text) {}
   Text(Reduction::Reduction r)
-      : text_(r == Reduction::Mean ? "mean" : r == Reduction::Sum ? "sum" : "none") {}
+      : text_(r == Reduction::Mean  ? "mean"
+              : r == Reduction::Sum ? "sum"
+                                    : "none") {}
 
   const std::string& str() const noexcept { return text_; }
   operator const std::string&() const noexcept { return text_; }
@@ -181,10 +211,10 @@ inline constexpr DType kBool = DType::Bool, kByte = DType::UInt8, kChar = DType:
                        kHalf = DType::Float16, kFloat = DType::Float32, kDouble = DType::Float64,
                        kUInt8 = DType::UInt8, kInt8 = DType::Int8, kInt16 = DType::Int16,
                        kInt32 = DType::Int32, kInt64 = DType::Int64, kUInt16 = DType::UInt16,
-                       kUInt32 = DType::UInt32, kUInt64 = DType::UInt64,
-                       kFloat16 = DType::Float16, kBFloat16 = DType::BFloat16,
-                       kFloat32 = DType::Float32, kFloat64 = DType::Float64,
-                       kComplexFloat = DType::Complex64, kComplexDouble = DType::Complex128;
+                       kUInt32 = DType::UInt32, kUInt64 = DType::UInt64, kFloat16 = DType::Float16,
+                       kBFloat16 = DType::BFloat16, kFloat32 = DType::Float32,
+                       kFloat64 = DType::Float64, kComplexFloat = DType::Complex64,
+                       kComplexDouble = DType::Complex128;
 
 // What a new tensor is to be; what is not said comes from the operation, else from the defaults.
 class TensorOptions {

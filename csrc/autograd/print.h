@@ -10,10 +10,10 @@
 namespace flambeau {
 
 struct PrintOptions {
-  int64_t precision = 4;    // digits behind the point
-  double threshold = 1000;  // tensors with more elements are shortened
-  int64_t edgeitems = 3;    // elements shown at either end of a shortened dim
-  int64_t linewidth = 80;   // columns of a line
+  int64_t precision = 4;           // digits behind the point
+  double threshold = 1000;         // tensors with more elements are shortened
+  int64_t edgeitems = 3;           // elements shown at either end of a shortened dim
+  int64_t linewidth = 80;          // columns of a line
   std::optional<bool> scientific;  // none: the values decide
 };
 

@@ -35,11 +35,16 @@ void read_into(const Source& from, const Entry& entry, void* to) {
 
 // Storages by the names of their classes.
 const std::map<std::string, DType, std::less<>> kStorages = {
-    {"torch.FloatStorage", DType::Float32},   {"torch.DoubleStorage", DType::Float64},
-    {"torch.HalfStorage", DType::Float16},    {"torch.BFloat16Storage", DType::BFloat16},
-    {"torch.LongStorage", DType::Int64},      {"torch.IntStorage", DType::Int32},
-    {"torch.ShortStorage", DType::Int16},     {"torch.CharStorage", DType::Int8},
-    {"torch.ByteStorage", DType::UInt8},      {"torch.BoolStorage", DType::Bool},
+    {"torch.FloatStorage", DType::Float32},
+    {"torch.DoubleStorage", DType::Float64},
+    {"torch.HalfStorage", DType::Float16},
+    {"torch.BFloat16Storage", DType::BFloat16},
+    {"torch.LongStorage", DType::Int64},
+    {"torch.IntStorage", DType::Int32},
+    {"torch.ShortStorage", DType::Int16},
+    {"torch.CharStorage", DType::Int8},
+    {"torch.ByteStorage", DType::UInt8},
+    {"torch.BoolStorage", DType::Bool},
     {"torch.ComplexFloatStorage", DType::Complex64},
     {"torch.ComplexDoubleStorage", DType::Complex128},
     {"torch.storage.UntypedStorage", DType::UInt8},
@@ -73,8 +78,8 @@ class Maker {
     if (!text.empty() && text.back() == 'L') text.remove_suffix(1);
     int64_t n = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-    FB_CHECK_VALUE(error == std::errc{} && end == text.data() + text.size(),
-                   "a whole number '", std::string(text), "'");
+    FB_CHECK_VALUE(error == std::errc{} && end == text.data() + text.size(), "a whole number '",
+                   std::string(text), "'");
     return integer(n);
   }
   Value real_text(std::string_view text) {
@@ -170,8 +175,8 @@ class Maker {
     if (name == "torch.device" && (xs.size() == 1 || xs.size() == 2)) {
       Data* made = make(Data::Kind::Device);
       const Device d(xs[0]->expect(Data::Kind::Text, "a device").text);
-      const int64_t i = xs.size() == 2 ? xs[1]->expect(Data::Kind::Integer, "an ordinal").integer
-                                       : d.index();
+      const int64_t i =
+          xs.size() == 2 ? xs[1]->expect(Data::Kind::Integer, "an ordinal").integer : d.index();
       FB_CHECK_VALUE(i >= -1 && i < 128, "a device of ordinal ", i);
       made->device = Device(d.type(), static_cast<int8_t>(i));
       return made;
@@ -239,8 +244,7 @@ class Maker {
   Data* tensor(const std::vector<Data*>& xs, bool with_dtype, bool with_grad) {
     FB_CHECK_VALUE(xs.size() >= (with_dtype ? 7u : with_grad ? 6u : 4u), "a tensor's arguments");
     const Data& from = xs[0]->expect(Data::Kind::Storage, "a storage");
-    const DType dtype =
-        with_dtype ? xs[6]->expect(Data::Kind::DType, "a dtype").dtype : from.dtype;
+    const DType dtype = with_dtype ? xs[6]->expect(Data::Kind::DType, "a dtype").dtype : from.dtype;
     Tensor whole(Ref<TensorImpl>::adopt(TensorImpl::make()));
     whole->dtype = dtype;
     whole->sizes = {from.storage->nbytes() / itemsize(dtype)};

@@ -15,7 +15,7 @@ namespace flambeau::files {
 struct Data {
   enum class Kind : uint8_t {
     None,
-    Bool,     // in `integer`
+    Bool,  // in `integer`
     Integer,
     Real,
     Complex,  // in `real`, `imaginary`
@@ -41,8 +41,8 @@ struct Data {
   std::vector<Data*> items;
 
   bool is(Kind k) const noexcept { return kind == k; }
-  const Data* find(std::string_view key) const;     // of a dict; null: there is none
-  const Data& at(std::string_view key) const;       // Error(Value) where there is none
+  const Data* find(std::string_view key) const;        // of a dict; null: there is none
+  const Data& at(std::string_view key) const;          // Error(Value) where there is none
   const Data& expect(Kind k, const char* what) const;  // itself; Error(Value) if it is another kind
 };
 

@@ -35,8 +35,8 @@ void raise_it() {
 }
 
 const PythonApi kTable = {
-    kPythonApiVersion, sizeof(TensorImpl), wrap_copy,   tensor_check, tensor_of, wrap_dtype,
-    to_dtype,          wrap_device,        to_device, raise_it,
+    kPythonApiVersion, sizeof(TensorImpl), wrap_copy,   tensor_check, tensor_of,
+    wrap_dtype,        to_dtype,           wrap_device, to_device,    raise_it,
 };
 
 PyObject* take_errors(PyObject*, PyObject*) {
@@ -55,8 +55,8 @@ PyMethodDef functions[] = {
 
 bool init_c_api(PyObject* module) {
   if (PyModule_AddFunctions(module, functions) < 0) return false;
-  PyRef capsule = PyRef::steal(
-      PyCapsule_New(const_cast<PythonApi*>(&kTable), "flambeau._C._C_API", nullptr));
+  PyRef capsule =
+      PyRef::steal(PyCapsule_New(const_cast<PythonApi*>(&kTable), "flambeau._C._C_API", nullptr));
   return capsule && PyModule_AddObjectRef(module, "_C_API", capsule.get()) == 0;
 }
 

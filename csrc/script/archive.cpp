@@ -50,11 +50,14 @@ class Objects {
   }
 
  private:
-  static const std::string& text(const Data& d) { return d.expect(Data::Kind::Text, "a name").text; }
+  static const std::string& text(const Data& d) {
+    return d.expect(Data::Kind::Text, "a name").text;
+  }
   template <class F>
   static void each(const Data& dict, F f) {
     dict.expect(Data::Kind::Dict, "a dict");
-    for (size_t i = 0; i + 1 < dict.items.size(); i += 2) f(text(*dict.items[i]), *dict.items[i + 1]);
+    for (size_t i = 0; i + 1 < dict.items.size(); i += 2)
+      f(text(*dict.items[i]), *dict.items[i + 1]);
   }
 
   const Data& open(int64_t number) {
@@ -125,7 +128,8 @@ class Objects {
       }
       return made;
     }
-    if (t.base == "float" && d.is(Data::Kind::Integer)) return Value(static_cast<double>(d.integer));
+    if (t.base == "float" && d.is(Data::Kind::Integer))
+      return Value(static_cast<double>(d.integer));
     Value made = plain(d);
     FB_CHECK_VALUE(holds(made, t), "a ", kind_name(made), " for a ", show(t));
     return made;
@@ -143,8 +147,9 @@ class Objects {
                                          : x.expect(Data::Kind::Real, "a number").real;
       });
     if (e.is("bool"))
-      return typed_list<std::vector<bool>>(
-          d, [](const Data& x) { return x.expect(Data::Kind::Bool, "a truth value").integer != 0; });
+      return typed_list<std::vector<bool>>(d, [](const Data& x) {
+        return x.expect(Data::Kind::Bool, "a truth value").integer != 0;
+      });
     if (e.is("Tensor"))
       return typed_list<Tensors>(
           d, [](const Data& x) { return x.expect(Data::Kind::Tensor, "a tensor").tensor; });
@@ -164,8 +169,8 @@ class Objects {
   }
 
   Value of_class(const Data& d, const Class& c, int depth) {
-    FB_CHECK_VALUE(c.kind == "class" || c.kind == "tuple", "values of class ", c.name, " (",
-                   c.kind, ") are not read without Python");
+    FB_CHECK_VALUE(c.kind == "class" || c.kind == "tuple", "values of class ", c.name, " (", c.kind,
+                   ") are not read without Python");
     if (c.kind == "tuple") {
       FB_CHECK_VALUE(d.items.size() == c.attributes.size(), "a ", c.name, " of ", d.items.size(),
                      " fields");

@@ -13,9 +13,9 @@ namespace flambeau::script {
 
 struct Loaded {
   std::shared_ptr<const Program> program;
-  Value root;              // the module; none for a function
-  std::string function;    // of the file, if it is one
-  Tensors constants;       // that a function is given behind its arguments
+  Value root;            // the module; none for a function
+  std::string function;  // of the file, if it is one
+  Tensors constants;     // that a function is given behind its arguments
 };
 
 // Error(Runtime) that says why: another file, a damaged one, one that holds modules which run in

@@ -131,7 +131,8 @@ struct FunctionCall {
 //
 //   struct Double : torch::autograd::Function<Double> {
 //     static Tensor forward(AutogradContext* ctx, Tensor x) { return x * 2; }
-//     static tensor_list backward(AutogradContext* ctx, tensor_list grads) { return {grads[0] * 2}; }
+//     static tensor_list backward(AutogradContext* ctx, tensor_list grads) { return {grads[0] * 2};
+//     }
 //   };
 //   Double::apply(x);
 //

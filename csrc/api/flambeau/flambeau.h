@@ -20,12 +20,12 @@
 #include "core/generator.h"
 #include "core/tensor.h"
 #include "dispatch/modes.h"
-#include "gen/api/functions.h"
+#include "flambeau/autograd.h"
+#include "flambeau/composites.h"
 #include "flambeau/indexing.h"
 #include "flambeau/operators.h"
 #include "flambeau/tensor_data.h"
-#include "flambeau/autograd.h"
-#include "flambeau/composites.h"
+#include "gen/api/functions.h"
 
 namespace flambeau {
 

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "flambeau/flambeau.h"
+
 // Behind it, for it says that this is a program.
 #include "dispatch/boxing.h"
 #include "dispatch/registry.h"
@@ -37,10 +38,10 @@ namespace boxed {
 // Of C++ types of a kernel: how the schema writes them, and how they come from a Value.
 template <class T>
 struct Type;
-#define FB_TYPE(T, word)                                      \
-  template <>                                                 \
-  struct Type<T> {                                            \
-    static std::string name() { return word; }                \
+#define FB_TYPE(T, word)                                               \
+  template <>                                                          \
+  struct Type<T> {                                                     \
+    static std::string name() { return word; }                         \
     static decltype(auto) from(const Value& v) { return unbox<T>(v); } \
   }
 FB_TYPE(Tensor, "Tensor");
@@ -201,7 +202,8 @@ CppFunction dispatch(DeviceType type, F&& f) {
 // A namespace of operations while its block runs.
 class Library {
  public:
-  Library(std::string space, std::optional<DispatchKey> key) : space_(std::move(space)), key_(key) {}
+  Library(std::string space, std::optional<DispatchKey> key)
+      : space_(std::move(space)), key_(key) {}
 
   // "name(…) -> …" or, with a function whose types say the rest, "name".
   Library& def(const std::string& schema);
@@ -223,7 +225,8 @@ struct LibraryInit {
 // loaded.
 std::string take_library_errors();
 
-// The older way: RegisterOperators().op("space::name", &f).op("space::other(Tensor x) -> Tensor", &g)
+// The older way: RegisterOperators().op("space::name", &f).op("space::other(Tensor x) -> Tensor",
+// &g)
 class RegisterOperators {
  public:
   RegisterOperators() = default;
@@ -235,15 +238,15 @@ class RegisterOperators {
 
 #define FB_JOIN_(a, b) a##b
 #define FB_JOIN(a, b) FB_JOIN_(a, b)
-#define FB_LIBRARY(space, key, block)                                               \
-  static void block(::flambeau::Library&);                                          \
-  static const ::flambeau::LibraryInit FB_JOIN(block, _init)(block, #space, key);   \
+#define FB_LIBRARY(space, key, block)                                             \
+  static void block(::flambeau::Library&);                                        \
+  static const ::flambeau::LibraryInit FB_JOIN(block, _init)(block, #space, key); \
   void block
-#define TORCH_LIBRARY(space, m) \
-  FB_LIBRARY(space, {}, fb_library_##space)(::flambeau::Library & m)
+#define TORCH_LIBRARY(space, m) FB_LIBRARY(space, {}, fb_library_##space)(::flambeau::Library & m)
 #define TORCH_LIBRARY_FRAGMENT(space, m) \
   FB_LIBRARY(space, {}, FB_JOIN(fb_fragment_##space##_, __COUNTER__))(::flambeau::Library & m)
-#define TORCH_LIBRARY_IMPL(space, key, m)                  \
-  FB_LIBRARY(space, ::flambeau::DispatchKey::key, \
-             FB_JOIN(fb_impl_##space##_##key##_, __COUNTER__))(::flambeau::Library & m)
+#define TORCH_LIBRARY_IMPL(space, key, m)                      \
+  FB_LIBRARY(space, ::flambeau::DispatchKey::key,              \
+             FB_JOIN(fb_impl_##space##_##key##_, __COUNTER__)) \
+  (::flambeau::Library & m)
 #define TORCH_FN(f) (&f)

@@ -16,6 +16,7 @@
 #include <unordered_set>
 
 #include "flambeau/flambeau.h"
+
 // Behind it, for it says that this is a program.
 #include "core/parallel.h"
 
@@ -43,9 +44,9 @@ using opmath_type = typename OpMathType<T>::type;
 // The C++ type of the elements of a dtype; truth values are bool.
 template <DType D>
 struct CppTypeOf;
-#define X(name, type, text)               \
-  template <>                             \
-  struct CppTypeOf<DType::name> {         \
+#define X(name, type, text)                                   \
+  template <>                                                 \
+  struct CppTypeOf<DType::name> {                             \
     using T = std::conditional_t<is_truth<type>, bool, type>; \
   };
 FB_FOR_EACH_DTYPE(X)
@@ -94,12 +95,12 @@ struct std::numeric_limits<flambeau::BFloat16> {
   static constexpr flambeau::BFloat16 quiet_NaN() { return from(0x7FC0); }
 };
 
-#define FB_FAIL_IF_NOT(kind, cond, ...)                                                  \
-  do {                                                                                   \
-    if (!(cond)) [[unlikely]]                                                            \
-      ::flambeau::fail(::flambeau::ErrorKind::kind,                                      \
-                       ::flambeau::api::said("Expected " #cond " to be true, but got "   \
-                                             "false." __VA_OPT__(, ) __VA_ARGS__));      \
+#define FB_FAIL_IF_NOT(kind, cond, ...)                                                \
+  do {                                                                                 \
+    if (!(cond)) [[unlikely]]                                                          \
+      ::flambeau::fail(::flambeau::ErrorKind::kind,                                    \
+                       ::flambeau::api::said("Expected " #cond " to be true, but got " \
+                                             "false." __VA_OPT__(, ) __VA_ARGS__));    \
   } while (0)
 namespace flambeau::api {
 inline std::string said(const char* usual) {
@@ -127,32 +128,32 @@ std::string said(const char*, const Parts&... parts) {
 #define TORCH_API
 #define C10_EXPORT
 
-#define AT_DISPATCH_CASE(dtype, ...)                                                 \
-  case dtype: {                                                                      \
-    using scalar_t [[maybe_unused]] = typename ::flambeau::CppTypeOf<dtype>::T;      \
-    return __VA_ARGS__();                                                            \
+#define AT_DISPATCH_CASE(dtype, ...)                                            \
+  case dtype: {                                                                 \
+    using scalar_t [[maybe_unused]] = typename ::flambeau::CppTypeOf<dtype>::T; \
+    return __VA_ARGS__();                                                       \
   }
-#define AT_DISPATCH_SWITCH(type, name, ...)                                              \
-  [&] {                                                                                  \
-    const ::flambeau::DType fb_dtype = type;                                             \
-    switch (fb_dtype) {                                                                  \
-      __VA_ARGS__                                                                        \
-      default:                                                                           \
-        ::flambeau::fail(::flambeau::ErrorKind::NotImplemented, '"', name,               \
+#define AT_DISPATCH_SWITCH(type, name, ...)                                                        \
+  [&] {                                                                                            \
+    const ::flambeau::DType fb_dtype = type;                                                       \
+    switch (fb_dtype) {                                                                            \
+      __VA_ARGS__                                                                                  \
+      default:                                                                                     \
+        ::flambeau::fail(::flambeau::ErrorKind::NotImplemented, '"', name,                         \
                          "\" not implemented for '", ::flambeau::scalar_type_name(fb_dtype), "'"); \
-    }                                                                                    \
+    }                                                                                              \
   }()
-#define AT_DISPATCH_CASE_FLOATING_TYPES(...)                   \
-  AT_DISPATCH_CASE(::flambeau::DType::Float64, __VA_ARGS__)    \
+#define AT_DISPATCH_CASE_FLOATING_TYPES(...)                \
+  AT_DISPATCH_CASE(::flambeau::DType::Float64, __VA_ARGS__) \
   AT_DISPATCH_CASE(::flambeau::DType::Float32, __VA_ARGS__)
 #define AT_DISPATCH_CASE_COMPLEX_TYPES(...)                    \
   AT_DISPATCH_CASE(::flambeau::DType::Complex128, __VA_ARGS__) \
   AT_DISPATCH_CASE(::flambeau::DType::Complex64, __VA_ARGS__)
-#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)                   \
-  AT_DISPATCH_CASE(::flambeau::DType::UInt8, __VA_ARGS__)      \
-  AT_DISPATCH_CASE(::flambeau::DType::Int8, __VA_ARGS__)       \
-  AT_DISPATCH_CASE(::flambeau::DType::Int16, __VA_ARGS__)      \
-  AT_DISPATCH_CASE(::flambeau::DType::Int32, __VA_ARGS__)      \
+#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)              \
+  AT_DISPATCH_CASE(::flambeau::DType::UInt8, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::flambeau::DType::Int8, __VA_ARGS__)  \
+  AT_DISPATCH_CASE(::flambeau::DType::Int16, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::flambeau::DType::Int32, __VA_ARGS__) \
   AT_DISPATCH_CASE(::flambeau::DType::Int64, __VA_ARGS__)
 #define AT_DISPATCH_CASE_ALL_TYPES(...)        \
   AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__) \
@@ -162,29 +163,31 @@ std::string said(const char*, const Parts&... parts) {
   AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__))
 #define AT_DISPATCH_FLOATING_TYPES_AND_HALF(type, name, ...) \
   AT_DISPATCH_FLOATING_TYPES_AND(::flambeau::DType::Float16, type, name, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES_AND(a, type, name, ...)                           \
-  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)        \
-                                     AT_DISPATCH_CASE(a, __VA_ARGS__))
-#define AT_DISPATCH_FLOATING_TYPES_AND2(a, b, type, name, ...)                       \
-  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)        \
-                                     AT_DISPATCH_CASE(a, __VA_ARGS__)                \
-                                         AT_DISPATCH_CASE(b, __VA_ARGS__))
-#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(type, name, ...)                      \
-  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)        \
-                                     AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_FLOATING_TYPES_AND(a, type, name, ...) \
+  AT_DISPATCH_SWITCH(                                      \
+      type, name, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__) AT_DISPATCH_CASE(a, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_TYPES_AND2(a, b, type, name, ...)                                     \
+  AT_DISPATCH_SWITCH(type, name,                                                                   \
+                     AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__) AT_DISPATCH_CASE(a, __VA_ARGS__) \
+                         AT_DISPATCH_CASE(b, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(type, name, ...)   \
+  AT_DISPATCH_SWITCH(type, name,                                  \
+                     AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__) \
+                         AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__))
 #define AT_DISPATCH_COMPLEX_TYPES(type, name, ...) \
   AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__))
 #define AT_DISPATCH_INTEGRAL_TYPES(type, name, ...) \
   AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__))
 #define AT_DISPATCH_ALL_TYPES(type, name, ...) \
   AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__))
-#define AT_DISPATCH_ALL_TYPES_AND(a, type, name, ...)                                \
-  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)             \
-                                     AT_DISPATCH_CASE(a, __VA_ARGS__))
-#define AT_DISPATCH_ALL_TYPES_AND2(a, b, type, name, ...)                            \
-  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)             \
-                                     AT_DISPATCH_CASE(a, __VA_ARGS__)                \
-                                         AT_DISPATCH_CASE(b, __VA_ARGS__))
-#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX(type, name, ...)                           \
-  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)             \
-                                     AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND(a, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name,                      \
+                     AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__) AT_DISPATCH_CASE(a, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND2(a, b, type, name, ...)                                     \
+  AT_DISPATCH_SWITCH(type, name,                                                              \
+                     AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__) AT_DISPATCH_CASE(a, __VA_ARGS__) \
+                         AT_DISPATCH_CASE(b, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX(type, name, ...)   \
+  AT_DISPATCH_SWITCH(type, name,                             \
+                     AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__) \
+                         AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__))

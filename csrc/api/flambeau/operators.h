@@ -7,17 +7,17 @@
 
 namespace flambeau {
 
-#define FB_OPERATOR(op, name)                                      \
-  inline Tensor operator op(const Tensor& a, const Tensor& b) {    \
-    return flambeau::name(a, b);                                   \
-  }                                                                \
-  inline Tensor operator op(const Tensor& a, const Scalar& b) {    \
-    return flambeau::name(a, b);                                   \
+#define FB_OPERATOR(op, name)                                   \
+  inline Tensor operator op(const Tensor& a, const Tensor& b) { \
+    return flambeau::name(a, b);                                \
+  }                                                             \
+  inline Tensor operator op(const Tensor& a, const Scalar& b) { \
+    return flambeau::name(a, b);                                \
   }
-#define FB_BOTH_SIDES(op, name, reversed)                          \
-  FB_OPERATOR(op, name)                                            \
-  inline Tensor operator op(const Scalar& a, const Tensor& b) {    \
-    return flambeau::reversed;                                     \
+#define FB_BOTH_SIDES(op, name, reversed)                       \
+  FB_OPERATOR(op, name)                                         \
+  inline Tensor operator op(const Scalar& a, const Tensor& b) { \
+    return flambeau::reversed;                                  \
   }
 FB_BOTH_SIDES(+, add, add(b, a))
 FB_BOTH_SIDES(-, sub, sub(a, b))
@@ -38,18 +38,18 @@ FB_BOTH_SIDES(!=, ne, ne(b, a))
 #undef FB_BOTH_SIDES
 #undef FB_OPERATOR
 
-#define FB_COMPOUND(op, name)                                            \
-  inline Tensor& operator op(Tensor& a, const Tensor& b) {               \
-    return a.name(b);                                                    \
-  }                                                                      \
-  inline Tensor& operator op(Tensor& a, const Scalar& b) {               \
-    return a.name(b);                                                    \
-  }                                                                      \
-  inline Tensor operator op(Tensor&& a, const Tensor& b) {               \
-    return a.name(b);                                                    \
-  }                                                                      \
-  inline Tensor operator op(Tensor&& a, const Scalar& b) {               \
-    return a.name(b);                                                    \
+#define FB_COMPOUND(op, name)                              \
+  inline Tensor& operator op(Tensor& a, const Tensor& b) { \
+    return a.name(b);                                      \
+  }                                                        \
+  inline Tensor& operator op(Tensor& a, const Scalar& b) { \
+    return a.name(b);                                      \
+  }                                                        \
+  inline Tensor operator op(Tensor&& a, const Tensor& b) { \
+    return a.name(b);                                      \
+  }                                                        \
+  inline Tensor operator op(Tensor&& a, const Scalar& b) { \
+    return a.name(b);                                      \
   }
 FB_COMPOUND(+=, add_)
 FB_COMPOUND(-=, sub_)

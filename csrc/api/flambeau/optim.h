@@ -98,13 +98,13 @@ class Optimizer {
   std::unordered_map<TensorImpl*, State> state_;
 };
 
-#define FB_OPTIMIZER(Name)                                                                    \
-  explicit Name(std::vector<OptimizerParamGroup> groups, Name##Options defaults);             \
-  explicit Name(std::vector<Tensor> params, Name##Options defaults)                           \
-      : Name(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))},        \
-             std::move(defaults)) {}                                                          \
-                                                                                              \
- protected:                                                                                   \
+#define FB_OPTIMIZER(Name)                                                                      \
+  explicit Name(std::vector<OptimizerParamGroup> groups, Name##Options defaults);               \
+  explicit Name(std::vector<Tensor> params, Name##Options defaults)                             \
+      : Name(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))},          \
+             std::move(defaults)) {}                                                            \
+                                                                                                \
+ protected:                                                                                     \
   void init_state(const Tensor& param, State& state, const OptimizerOptions& options) override; \
   void update(Part& part, const OptimizerOptions& options) override
 

@@ -9,8 +9,9 @@ namespace flambeau {
 inline constexpr uint32_t kPythonApiVersion = 1;
 
 struct PythonApi {
-  uint32_t version;      // kPythonApiVersion
-  uint32_t tensor_size;  // of what a tensor refers to: differs where the headers are another build's
+  uint32_t version;  // kPythonApiVersion
+  uint32_t
+      tensor_size;  // of what a tensor refers to: differs where the headers are another build's
   PyObject* (*wrap)(const Tensor& x);  // new reference; None of an undefined tensor
   bool (*is_tensor)(PyObject* o);
   const Tensor* (*unwrap)(PyObject* o);  // of a tensor

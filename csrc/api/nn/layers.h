@@ -40,10 +40,11 @@ inline void check_convolution(int64_t in, int64_t out, int64_t groups, const Tex
   FB_CHECK_VALUE(in % groups == 0, "in_channels must be divisible by groups");
   FB_CHECK_VALUE(out % groups == 0, "out_channels must be divisible by groups");
   const std::string& m = mode.str();
-  FB_CHECK_VALUE(m == "zeros" || m == "reflect" || m == "replicate" || m == "circular",
-                 "padding_mode must be one of ('zeros', 'reflect', 'replicate', 'circular'), but got "
-                 "padding_mode='",
-                 m, "'");
+  FB_CHECK_VALUE(
+      m == "zeros" || m == "reflect" || m == "replicate" || m == "circular",
+      "padding_mode must be one of ('zeros', 'reflect', 'replicate', 'circular'), but got "
+      "padding_mode='",
+      m, "'");
 }
 template <size_t D>
 Ints convolution_sizes(int64_t first, int64_t second, const ExpandingArray<D>& kernel) {
@@ -86,8 +87,8 @@ Ints transposed_padding(const Tensor& input, const std::optional<std::vector<int
   const size_t n = size->size();
   const auto dims = static_cast<size_t>(input.dim());
   FB_CHECK_VALUE(n == D || n == dims, "ConvTranspose: for a ", dims,
-                 "-dimensional input, output_size must have ", D, " or ", dims,
-                 " elements, got ", n);
+                 "-dimensional input, output_size must have ", D, " or ", dims, " elements, got ",
+                 n);
   Ints out;
   for (size_t d = 0; d < D; ++d) {
     const int64_t least = (input.size(static_cast<int64_t>(dims - D + d)) - 1) * stride[d] -

@@ -1,7 +1,7 @@
 #include "flambeau/nn/module.h"
 
-#include <charconv>
 #include <cxxabi.h>
+#include <charconv>
 #include <set>
 #include <sstream>
 
@@ -13,7 +13,8 @@ const std::string& Module::name() const {
   std::unique_ptr<char, void (*)(void*)> text(
       abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status), std::free);
   name_ = text ? text.get() : typeid(*this).name();
-  if (size_t at = name_.rfind("::"); at != std::string::npos && name_.find('<') == std::string::npos)
+  if (size_t at = name_.rfind("::");
+      at != std::string::npos && name_.find('<') == std::string::npos)
     name_ = name_.substr(at + 2);
   if (name_.ends_with("Impl")) name_.resize(name_.size() - 4);
   return name_;
@@ -113,9 +114,8 @@ void Module::to(Device device, DType dtype, bool) {
   });
 }
 void Module::to(DType dtype, bool) {
-  change([&](const Tensor& x) {
-    return x.is_floating_point() || x.is_complex() ? x.to(dtype) : x;
-  });
+  change(
+      [&](const Tensor& x) { return x.is_floating_point() || x.is_complex() ? x.to(dtype) : x; });
 }
 void Module::to(Device device, bool) {
   change([&](const Tensor& x) { return x.to(device, x.dtype()); });
@@ -142,8 +142,7 @@ void Module::copy_from(const Module& other, const std::optional<Device>& device)
     if (item.value().defined()) parameters_[item.key()].set_data(copied(item.value(), device));
   for (const auto& item : other.buffers_)
     if (item.value().defined()) buffers_[item.key()].set_data(copied(item.value(), device));
-  for (const auto& item : other.children_)
-    children_[item.key()]->copy_from(*item.value(), device);
+  for (const auto& item : other.children_) children_[item.key()]->copy_from(*item.value(), device);
 }
 
 Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
@@ -208,8 +207,9 @@ std::string shown(double x) {
   char text[32];
   const double size = std::abs(x);
   const bool plain = size == 0 || (size >= 1e-4 && size < 1e16);
-  auto [end, error] = std::to_chars(text, text + sizeof text, x,
-                                    plain ? std::chars_format::fixed : std::chars_format::scientific);
+  auto [end, error] =
+      std::to_chars(text, text + sizeof text, x,
+                    plain ? std::chars_format::fixed : std::chars_format::scientific);
   std::string out(text, end);
   return plain && out.find('.') == std::string::npos ? out + ".0" : out;
 }

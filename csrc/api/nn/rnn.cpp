@@ -49,9 +49,8 @@ Tensor RNNWeights::batched(const Tensor& given, std::vector<Tensor*> states,
   const bool batch = given.dim() == 3;
   const int64_t at = o.batch_first_ ? 0 : 1;
   const Tensor input = batch ? given : ops::unsqueeze(given, at);
-  FB_CHECK(input.size(-1) == o.input_size_,
-           "input.size(-1) must be equal to input_size. Expected ", o.input_size_, ", got ",
-           input.size(-1));
+  FB_CHECK(input.size(-1) == o.input_size_, "input.size(-1) must be equal to input_size. Expected ",
+           o.input_size_, ", got ", input.size(-1));
   const int64_t layers = o.num_layers_ * (o.bidirectional_ ? 2 : 1);
   bool first = true;
   for (Tensor* x : states) {
@@ -94,19 +93,19 @@ static void draw(const Module& module, const RNNOptionsBase& o) {
   for (const Tensor& w : module.parameters()) init::uniform_(w, -bound, bound);
 }
 
-#define FB_RNN(Name, gates)                                                          \
-  Name##Impl::Name##Impl(Name##Options options_) : options(std::move(options_)) {    \
-    reset();                                                                         \
-  }                                                                                  \
-  void Name##Impl::reset() {                                                         \
-    weights_.make(*this, options, gates);                                            \
-    reset_parameters();                                                              \
-  }                                                                                  \
-  void Name##Impl::reset_parameters() {                                              \
-    draw(*this, options);                                                            \
-  }                                                                                  \
-  void Name##Impl::pretty_print(std::ostream& out) const {                           \
-    RNNWeights::print(out, options, #Name);                                          \
+#define FB_RNN(Name, gates)                                                       \
+  Name##Impl::Name##Impl(Name##Options options_) : options(std::move(options_)) { \
+    reset();                                                                      \
+  }                                                                               \
+  void Name##Impl::reset() {                                                      \
+    weights_.make(*this, options, gates);                                         \
+    reset_parameters();                                                           \
+  }                                                                               \
+  void Name##Impl::reset_parameters() {                                           \
+    draw(*this, options);                                                         \
+  }                                                                               \
+  void Name##Impl::pretty_print(std::ostream& out) const {                        \
+    RNNWeights::print(out, options, #Name);                                       \
   }
 FB_RNN(RNN, 1)
 FB_RNN(GRU, 3)
@@ -121,18 +120,18 @@ std::tuple<Tensor, Tensor> RNNImpl::forward(const Tensor& given, Tensor hx) {
   auto run = [&](auto... args) {
     return f == "tanh" ? ops::rnn_tanh(args...) : ops::rnn_relu(args...);
   };
-  auto [out, last] = run(input, hx, all_weights(), options.bias(), options.num_layers(),
-                         options.dropout(), is_training(), options.bidirectional(),
-                         options.batch_first());
+  auto [out, last] =
+      run(input, hx, all_weights(), options.bias(), options.num_layers(), options.dropout(),
+          is_training(), options.bidirectional(), options.batch_first());
   Tensor result = RNNWeights::unbatched(out, {&last}, given.dim() == 3, options);
   return {result, last};
 }
 
 std::tuple<Tensor, Tensor> GRUImpl::forward(const Tensor& given, Tensor hx) {
   const Tensor input = weights_.batched(given, {&hx}, options, "GRU");
-  auto [out, last] = ops::gru(input, hx, all_weights(), options.bias(), options.num_layers(),
-                              options.dropout(), is_training(), options.bidirectional(),
-                              options.batch_first());
+  auto [out, last] =
+      ops::gru(input, hx, all_weights(), options.bias(), options.num_layers(), options.dropout(),
+               is_training(), options.bidirectional(), options.batch_first());
   Tensor result = RNNWeights::unbatched(out, {&last}, given.dim() == 3, options);
   return {result, last};
 }
@@ -142,9 +141,9 @@ std::tuple<Tensor, std::tuple<Tensor, Tensor>> LSTMImpl::forward(
   Tensor h, c;
   if (hx) std::tie(h, c) = *hx;
   const Tensor input = weights_.batched(given, {&h, &c}, options, "LSTM");
-  auto [out, h1, c1] = ops::lstm(input, {h, c}, all_weights(), options.bias(),
-                                 options.num_layers(), options.dropout(), is_training(),
-                                 options.bidirectional(), options.batch_first());
+  auto [out, h1, c1] =
+      ops::lstm(input, {h, c}, all_weights(), options.bias(), options.num_layers(),
+                options.dropout(), is_training(), options.bidirectional(), options.batch_first());
   Tensor result = RNNWeights::unbatched(out, {&h1, &c1}, given.dim() == 3, options);
   return {result, {h1, c1}};
 }

@@ -274,10 +274,11 @@ std::vector<double> StepLR::get_lrs() {
   return lrs;
 }
 
-ReduceLROnPlateauScheduler::ReduceLROnPlateauScheduler(
-    Optimizer& optimizer, SchedulerMode mode, float factor, int patience, double threshold,
-    ThresholdMode threshold_mode, int cooldown, const std::vector<float>& min_lr, double eps,
-    bool verbose)
+ReduceLROnPlateauScheduler::ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode,
+                                                       float factor, int patience, double threshold,
+                                                       ThresholdMode threshold_mode, int cooldown,
+                                                       const std::vector<float>& min_lr, double eps,
+                                                       bool verbose)
     : optimizer_(optimizer),
       mode_(mode),
       factor_(static_cast<double>(factor)),
@@ -292,9 +293,10 @@ ReduceLROnPlateauScheduler::ReduceLROnPlateauScheduler(
   FB_CHECK_VALUE(factor < 1, "Factor should be < 1.0.");
   const size_t groups = optimizer.param_groups().size();
   if (min_lrs_.empty()) min_lrs_.assign(groups, 0.0);
-  FB_CHECK_VALUE(min_lrs_.size() == groups, "Number of learning rates not equal to the number of "
-                 "param groups\nNumber of learning rates given: ", min_lrs_.size(),
-                 "\nNumber of param groups: ", groups);
+  FB_CHECK_VALUE(min_lrs_.size() == groups,
+                 "Number of learning rates not equal to the number of "
+                 "param groups\nNumber of learning rates given: ",
+                 min_lrs_.size(), "\nNumber of param groups: ", groups);
 }
 bool ReduceLROnPlateauScheduler::is_better(double a) const {
   const double part = std::isfinite(best_) ? std::abs(best_) : 0;
@@ -321,8 +323,7 @@ void ReduceLROnPlateauScheduler::step(float metric) {
     const double old = options.get_lr(), lr = std::max(old * factor_, min_lrs_[i]);
     if (old - lr <= eps_) continue;
     options.set_lr(lr);
-    if (verbose_)
-      std::cout << "reducing learning rate of group " << i << " to " << lr << '\n';
+    if (verbose_) std::cout << "reducing learning rate of group " << i << " to " << lr << '\n';
   }
 }
 

@@ -1,6 +1,6 @@
 // All of the library's headers.
 #pragma once
 
-#include "torch/torch.h"
 #include "flambeau/library.h"
 #include "flambeau/macros.h"
+#include "torch/torch.h"

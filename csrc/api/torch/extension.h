@@ -9,6 +9,7 @@
 #include <pybind11/stl.h>
 
 #include "torch/all.h"
+
 #include "flambeau/python_api.h"
 
 namespace py = pybind11;
@@ -56,15 +57,14 @@ struct type_caster<flambeau::Scalar> {
     if (PyLong_Check(o)) return value = flambeau::Scalar(PyLong_AsLongLong(o)), !failed();
     if (PyFloat_Check(o)) return value = flambeau::Scalar(PyFloat_AsDouble(o)), true;
     if (!PyComplex_Check(o)) return false;
-    value = flambeau::Scalar(flambeau::complex128(PyComplex_RealAsDouble(o),
-                                                  PyComplex_ImagAsDouble(o)));
+    value = flambeau::Scalar(
+        flambeau::complex128(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
     return true;
   }
   static handle cast(const flambeau::Scalar& x, return_value_policy, handle) {
     if (x.is_bool()) return PyBool_FromLong(x.to_bool());
     if (x.is_integral()) return PyLong_FromLongLong(x.to_int());
-    if (x.is_complex())
-      return PyComplex_FromDoubles(x.to_complex().real(), x.to_complex().imag());
+    if (x.is_complex()) return PyComplex_FromDoubles(x.to_complex().real(), x.to_complex().imag());
     return PyFloat_FromDouble(x.to_double());
   }
 

@@ -89,7 +89,8 @@ class AnyModule {
                sizeof...(Args), " argument(s), but received ", args.size());
       return [&]<size_t... I>(std::index_sequence<I...>) {
         return AnyValue((module->*method)(argument<Args>(args, I)...));
-      }(std::index_sequence_for<Args...>());
+      }
+      (std::index_sequence_for<Args...>());
     };
   }
   template <class M, class C, class R, class... Args>
@@ -168,14 +169,16 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
     register_module(std::move(name), module.ptr());
     modules_.push_back(std::move(module));
   }
-  void push_back(AnyModule module) { push_back(std::to_string(modules_.size()), std::move(module)); }
+  void push_back(AnyModule module) {
+    push_back(std::to_string(modules_.size()), std::move(module));
+  }
   template <class M>
   requires(std::is_base_of_v<Module, M>) void push_back(std::shared_ptr<M> module) {
     push_back(AnyModule(std::move(module)));
   }
   template <class M>
   requires(std::is_base_of_v<Module, M>) void push_back(std::string name,
-                                                         std::shared_ptr<M> module) {
+                                                        std::shared_ptr<M> module) {
     push_back(std::move(name), AnyModule(std::move(module)));
   }
   template <class M>

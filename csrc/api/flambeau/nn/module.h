@@ -119,8 +119,7 @@ class Cloneable : public Module {
  public:
   using Module::Module;
   virtual void reset() = 0;
-  std::shared_ptr<Module> clone(
-      const std::optional<Device>& device = std::nullopt) const override {
+  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
     NoGradGuard no_grad;
     auto copy = std::make_shared<Derived>(static_cast<const Derived&>(*this));
     copy->parameters_.clear();
@@ -142,10 +141,11 @@ class ModuleHolder : public ModuleHolderIndicator {
   ModuleHolder() : impl_(make_default()) {}
   ModuleHolder(std::nullptr_t) noexcept {}
   template <class Head, class... Tail>
-  requires(!(is_module_holder<Head> && sizeof...(Tail) == 0) &&
-           !std::is_convertible_v<Head, std::shared_ptr<Contained>> &&
-           !std::is_same_v<std::decay_t<Head>, std::nullptr_t>) explicit ModuleHolder(Head&& head,
-                                                                                      Tail&&... tail)
+  requires(
+      !(is_module_holder<Head> && sizeof...(Tail) == 0) &&
+      !std::is_convertible_v<Head, std::shared_ptr<Contained>> &&
+      !std::is_same_v<std::decay_t<Head>, std::nullptr_t>) explicit ModuleHolder(Head&& head,
+                                                                                 Tail&&... tail)
       : impl_(std::make_shared<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
   ModuleHolder(std::shared_ptr<Contained> module) : impl_(std::move(module)) {}
 
@@ -231,27 +231,31 @@ std::string shown(const ExpandingArray<D>& xs) {
 }  // namespace flambeau::nn
 
 // class Name of a module NameImpl
-#define TORCH_MODULE_IMPL(Name, ImplType)                                  \
-  class Name : public ::flambeau::nn::ModuleHolder<ImplType> {             \
-   public:                                                                 \
-    using ::flambeau::nn::ModuleHolder<ImplType>::ModuleHolder;            \
-    Name(const Name&) = default;                                           \
-    Name(Name&&) = default;                                                \
-    Name& operator=(const Name&) = default;                                \
-    Name& operator=(Name&&) = default;                                     \
-    using Impl [[maybe_unused]] = ImplType;                                \
+#define TORCH_MODULE_IMPL(Name, ImplType)                       \
+  class Name : public ::flambeau::nn::ModuleHolder<ImplType> {  \
+   public:                                                      \
+    using ::flambeau::nn::ModuleHolder<ImplType>::ModuleHolder; \
+    Name(const Name&) = default;                                \
+    Name(Name&&) = default;                                     \
+    Name& operator=(const Name&) = default;                     \
+    Name& operator=(Name&&) = default;                          \
+    using Impl [[maybe_unused]] = ImplType;                     \
   }
 #define TORCH_MODULE(Name) TORCH_MODULE_IMPL(Name, Name##Impl)
 
 // An option of a class of options: `x(value)` sets it and gives the options, `x()` reads it.
-#define TORCH_ARG(T, name)                           \
- public:                                             \
-  auto& name(const T& value) {                       \
-    this->name##_ = value;                           \
-    return *this;                                    \
-  }                                                  \
-  const T& name() const noexcept { return name##_; } \
-  T& name() noexcept { return name##_; }             \
-                                                     \
- private:                                            \
+#define TORCH_ARG(T, name)         \
+ public:                           \
+  auto& name(const T& value) {     \
+    this->name##_ = value;         \
+    return *this;                  \
+  }                                \
+  const T& name() const noexcept { \
+    return name##_;                \
+  }                                \
+  T& name() noexcept {             \
+    return name##_;                \
+  }                                \
+                                   \
+ private:                          \
   T name##_

@@ -15,22 +15,50 @@ struct RNNOptionsBase {
   double dropout_ = 0;
 };
 
-#define FB_RNN_OPTIONS(Name)                                                       \
-  using RNNOptionsBase::RNNOptionsBase;                                            \
-  Name& input_size(int64_t x) { return input_size_ = x, *this; }                   \
-  Name& hidden_size(int64_t x) { return hidden_size_ = x, *this; }                 \
-  Name& num_layers(int64_t x) { return num_layers_ = x, *this; }                   \
-  Name& bias(bool x) { return bias_ = x, *this; }                                  \
-  Name& batch_first(bool x) { return batch_first_ = x, *this; }                    \
-  Name& dropout(double x) { return dropout_ = x, *this; }                          \
-  Name& bidirectional(bool x) { return bidirectional_ = x, *this; }                \
-  int64_t input_size() const { return input_size_; }                               \
-  int64_t hidden_size() const { return hidden_size_; }                             \
-  int64_t num_layers() const { return num_layers_; }                               \
-  bool bias() const { return bias_; }                                              \
-  bool batch_first() const { return batch_first_; }                                \
-  double dropout() const { return dropout_; }                                      \
-  bool bidirectional() const { return bidirectional_; }
+#define FB_RNN_OPTIONS(Name)            \
+  using RNNOptionsBase::RNNOptionsBase; \
+  Name& input_size(int64_t x) {         \
+    return input_size_ = x, *this;      \
+  }                                     \
+  Name& hidden_size(int64_t x) {        \
+    return hidden_size_ = x, *this;     \
+  }                                     \
+  Name& num_layers(int64_t x) {         \
+    return num_layers_ = x, *this;      \
+  }                                     \
+  Name& bias(bool x) {                  \
+    return bias_ = x, *this;            \
+  }                                     \
+  Name& batch_first(bool x) {           \
+    return batch_first_ = x, *this;     \
+  }                                     \
+  Name& dropout(double x) {             \
+    return dropout_ = x, *this;         \
+  }                                     \
+  Name& bidirectional(bool x) {         \
+    return bidirectional_ = x, *this;   \
+  }                                     \
+  int64_t input_size() const {          \
+    return input_size_;                 \
+  }                                     \
+  int64_t hidden_size() const {         \
+    return hidden_size_;                \
+  }                                     \
+  int64_t num_layers() const {          \
+    return num_layers_;                 \
+  }                                     \
+  bool bias() const {                   \
+    return bias_;                       \
+  }                                     \
+  bool batch_first() const {            \
+    return batch_first_;                \
+  }                                     \
+  double dropout() const {              \
+    return dropout_;                    \
+  }                                     \
+  bool bidirectional() const {          \
+    return bidirectional_;              \
+  }
 
 struct RNNOptions : RNNOptionsBase {
   FB_RNN_OPTIONS(RNNOptions)
