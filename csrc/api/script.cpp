@@ -7,7 +7,9 @@
 #include <cstring>
 #include <iterator>
 
-#include "script/archive.h"
+#include "api/script_file.h"
+#include "files/checkpoint.h"
+#include "files/zip.h"
 #include "script/text.h"
 
 // `jit::script` is a name of programs for other things.
@@ -43,13 +45,55 @@ std::vector<std::pair<IValue, IValue>> IValue::toGenericDict() const {
       [&](const Value& key, const Value& x) { out.emplace_back(IValue(key), IValue(x)); });
   return out;
 }
+// Values of scripts print themselves; tensors, and what holds them, print here.
+static void show(std::ostream& out, const Value& x, int depth) {
+  const auto parts = [&](const char* open, int64_t n, auto item, const char* close) {
+    out << open;
+    for (int64_t i = 0; i < n; ++i) {
+      if (i) out << ", ";
+      item(i);
+    }
+    out << close;
+  };
+  if (depth > 100) {
+    out << "...";
+  } else if (auto* tensor = x.get_if<Tensor>()) {
+    out << *tensor;
+  } else if (auto* dict = fs::box_of<fs::Dict>(x)) {
+    bool first = true;
+    out << '{';
+    dict->each([&](const Value& key, const Value& value) {
+      out << (std::exchange(first, false) ? "" : ", ");
+      show(out, key, depth + 1);
+      out << ": ";
+      show(out, value, depth + 1);
+    });
+    out << '}';
+  } else if (fs::box_of<fs::List>(x) || fs::box_of<fs::Tuple>(x) || x.is<Tensors>()) {
+    const bool list = fs::box_of<fs::Tuple>(x) == nullptr;
+    const int64_t n = fs::list_size(x);
+    parts(
+        list ? "[" : "(", n, [&](int64_t i) { show(out, fs::list_item(x, i), depth + 1); },
+        list     ? "]"
+        : n == 1 ? ",)"
+                 : ")");
+  } else if (auto* z = x.get_if<complex128>()) {
+    out << '(' << z->real() << std::showpos << z->imag() << std::noshowpos << "j)";
+  } else if (auto* dtype = x.get_if<DType>()) {
+    out << "torch." << dtype_name(*dtype);
+  } else if (auto* device = x.get_if<Device>()) {
+    out << *device;
+  } else {
+    out << fs::repr(x);
+  }
+}
 std::ostream& operator<<(std::ostream& out, const IValue& x) {
-  return out << fs::to_text(x);
+  if (x.isString()) return out << x.toStringRef();
+  show(out, x, 0);
+  return out;
 }
 
 namespace jit {
-
-struct Loaded : fs::Loaded {};
 
 namespace {
 
@@ -240,30 +284,48 @@ void Module::to(Device device, DType dtype) const {
   to(dtype);
 }
 
-static std::shared_ptr<const Loaded> read(const files::Source& from) {
-  auto out = std::make_shared<Loaded>();
-  static_cast<fs::Loaded&>(*out) = fs::load(from);
-  return out;
+Module Loaded::read(const files::Source& from, std::optional<Device> device, ExtraFilesMap* extra) {
+  auto file = std::make_shared<Loaded>();
+  static_cast<fs::Loaded&>(*file) = fs::load(from);
+  for (const char* name : {"format.json", "code.txt"})
+    file->texts.emplace_back(name, files::read_entry(from, name));
+  for (const files::Entry& e : files::read_directory(from)) {
+    if (!e.name.starts_with("extra/")) continue;
+    file->texts.emplace_back(e.name, files::read_entry(from, e.name));
+    if (!extra) continue;
+    if (auto wanted = extra->find(e.name.substr(6)); wanted != extra->end())
+      wanted->second = file->texts.back().second;
+  }
+  Value self = file->root;
+  std::string function = file->function;
+  return placed(Module(std::move(file), std::move(self), std::move(function)), device);
 }
 
-Module load(const std::string& filename, std::optional<Device> device) {
+static Module from_path(const std::string& filename, std::optional<Device> device,
+                        ExtraFilesMap* extra) {
   const int descriptor = ::open(filename.c_str(), O_RDONLY | O_CLOEXEC);
   FB_CHECK(descriptor >= 0, "jit::load: cannot open ", filename, ": ", std::strerror(errno));
   struct Close {
     int descriptor;
     ~Close() { ::close(descriptor); }
   } close{descriptor};
-  auto file = read(files::FileSource(descriptor));
-  Value self = file->root;
-  std::string function = file->function;
-  return placed(Module(std::move(file), std::move(self), std::move(function)), device);
+  return Loaded::read(files::FileSource(descriptor), device, extra);
+}
+static Module from_stream(std::istream& in, std::optional<Device> device, ExtraFilesMap* extra) {
+  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  return Loaded::read(files::MemorySource(bytes.data(), bytes.size()), device, extra);
+}
+Module load(const std::string& filename, std::optional<Device> device) {
+  return from_path(filename, device, nullptr);
+}
+Module load(const std::string& filename, std::optional<Device> device, ExtraFilesMap& extra_files) {
+  return from_path(filename, device, &extra_files);
 }
 Module load(std::istream& in, std::optional<Device> device) {
-  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  auto file = read(files::MemorySource(bytes.data(), bytes.size()));
-  Value self = file->root;
-  std::string function = file->function;
-  return placed(Module(std::move(file), std::move(self), std::move(function)), device);
+  return from_stream(in, device, nullptr);
+}
+Module load(std::istream& in, std::optional<Device> device, ExtraFilesMap& extra_files) {
+  return from_stream(in, device, &extra_files);
 }
 
 }  // namespace jit

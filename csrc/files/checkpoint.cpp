@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <map>
+#include <set>
 
 #include "autograd/meta.h"
 #include "files/json.h"
@@ -29,7 +30,8 @@ namespace {
 
 void read_into(const Source& from, const Entry& entry, void* to) {
   const uint32_t crc = read_checked(from, entry.start, to, entry.size);
-  FB_CHECK(crc == entry.crc, "the file is damaged: the checksum of ", entry.name,
+  // PyTorch writes zero where it was told to leave checksums out.
+  FB_CHECK(crc == entry.crc || entry.crc == 0, "the file is damaged: the checksum of ", entry.name,
            " is not that of its bytes");
 }
 
@@ -187,14 +189,25 @@ class Maker {
       made->imaginary = xs[1]->expect(Data::Kind::Real, "a number").real;
       return made;
     }
+    // Lists whose type PyTorch's scripts state.
+    if (name.starts_with("torch.jit._pickle.") && !xs.empty()) return xs[0];
     fail(ErrorKind::Value, "the file calls ", name, ", which is not read here");
   }
   Value new_object(Value cls, Value args, Value kwargs) {
     FB_CHECK_VALUE(!kwargs, "objects with named arguments are not read here");
+    // Modules as PyTorch's scripts and its C++ write them: their attributes by name.
+    if (cls->is(Data::Kind::Global) && cls->text.starts_with("__torch__.")) {
+      Data* made = make(Data::Kind::Dict);
+      objects_.insert(made);
+      return made;
+    }
     return call(cls, args);
   }
   // What an ordered dict has besides, such as the versions of a state dict's modules.
-  void state(Value object, Value) { object->expect(Data::Kind::Dict, "a dict"); }
+  void state(Value object, Value state) {
+    object->expect(Data::Kind::Dict, "a dict");
+    if (objects_.count(object)) object->items = state->expect(Data::Kind::Dict, "a dict").items;
+  }
 
  private:
   Data* make(Data::Kind kind) {
@@ -271,6 +284,7 @@ class Maker {
   const std::string folder_;
   Tree& tree_;
   std::map<std::string, Ref<Storage>> storages_;
+  std::set<const Data*> objects_;  // whose attributes are their state
 };
 
 std::string contents(const Source& from, const Entry& entry) {
@@ -292,7 +306,7 @@ std::string read_entry(const Source& from, std::string_view name) {
 }
 
 Tree read_checkpoint(const Source& from) {
-  const std::vector<Entry> entries = read_directory(from);
+  const std::vector<Entry> entries = read_directory(from, true);
   for (const Entry& e : entries) {
     if (!e.name.ends_with("data.pkl")) continue;
     Tree tree;

@@ -98,7 +98,7 @@ struct Taken {
 
 }  // namespace
 
-std::vector<Entry> read_directory(const Source& from) {
+std::vector<Entry> read_directory(const Source& from, bool leave_out_compressed) {
   const Place place = find_directory(from);
   std::vector<unsigned char> bytes(static_cast<size_t>(place.size));
   FB_CHECK(from.read(place.start, bytes.data(), bytes.size()) == bytes.size(),
@@ -120,6 +120,10 @@ std::vector<Entry> read_directory(const Source& from) {
     const auto flags = number(p + 8, 2), method = number(p + 10, 2);
     std::string name(reinterpret_cast<const char*>(p + kCentralSize), name_size);
     FB_CHECK(names.insert(name).second, "two entries are named '", name, "'");
+    if (leave_out_compressed && method == 8) {  // the texts of PyTorch's scripts
+      at += total;
+      continue;
+    }
     FB_CHECK(method == 0 && !(flags & 1), "entry '", name, "' is compressed or encrypted");
     FB_CHECK(size == stored, "entry '", name, "' states two different sizes");
     FB_CHECK(header <= place.start - std::min(place.start, place.before), "entry '", name,

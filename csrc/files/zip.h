@@ -18,7 +18,7 @@ struct Entry {
 };
 
 // The entries in the order of the directory; Error(Runtime) where this is no sound archive, with
-// the reason alone.
-std::vector<Entry> read_directory(const Source& from);
+// the reason alone. Compressed entries are an error, or left out.
+std::vector<Entry> read_directory(const Source& from, bool leave_out_compressed = false);
 
 }  // namespace flambeau::files

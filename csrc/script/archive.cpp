@@ -45,9 +45,13 @@ class Objects {
     if (c->attribute("training"))
       o.at("training") =
           Value(given.at("training").expect(Data::Kind::Bool, "a truth value").integer != 0);
+    if (const Data* names = given.find("transient"))
+      for (const Data* x : names->items) transient[&o].push_back(text(*x));
     open_.erase(number);
     return made_[number] = made;
   }
+
+  std::map<const Object*, std::vector<std::string>> transient;
 
  private:
   static const std::string& text(const Data& d) {
@@ -220,6 +224,7 @@ Loaded read_file(const files::Source& from) {
       out.constants.push_back(x->expect(Data::Kind::Tensor, "a tensor").tensor);
   } else {
     out.root = objects.module(root.at("module").expect(Data::Kind::Integer, "a number").integer);
+    out.transient = std::move(objects.transient);
   }
   return out;
 }

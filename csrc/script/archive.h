@@ -16,6 +16,8 @@ struct Loaded {
   Value root;            // the module; none for a function
   std::string function;  // of the file, if it is one
   Tensors constants;     // that a function is given behind its arguments
+  // Buffers that state dicts leave out, by the module that has them.
+  std::map<const Object*, std::vector<std::string>> transient;
 };
 
 // Error(Runtime) that says why: another file, a damaged one, one that holds modules which run in

@@ -12,12 +12,30 @@
 namespace flambeau::optim {
 
 // The options of a group of parameters.
+// Goes through the options of an optimiser by their names in Python.
+class OptionVisitor {
+ public:
+  virtual ~OptionVisitor() = default;
+  virtual void visit(const char* name, double& x) = 0;
+  virtual void visit(const char* name, int64_t& x) = 0;
+  virtual void visit(const char* name, bool& x) = 0;
+  virtual void visit(const char* name, std::tuple<double, double>& x) = 0;
+  virtual void visit(const char* name, std::optional<int64_t>& x) = 0;
+  virtual void visit(const char* name, std::optional<std::string>& x) = 0;
+};
+
 class OptimizerOptions {
  public:
   virtual ~OptimizerOptions() = default;
   virtual std::unique_ptr<OptimizerOptions> clone() const = 0;
   virtual double get_lr() const = 0;
   virtual void set_lr(double lr) = 0;
+  // Those of `visit`, by name. What the archive does not have stays as it is.
+  virtual void serialize(serialize::OutputArchive& archive) const;
+  virtual void serialize(serialize::InputArchive& archive);
+
+ protected:
+  virtual void visit(OptionVisitor& visitor);  // of options that do not say more: the rate
 };
 template <class Derived>
 class OptimizerCloneableOptions : public OptimizerOptions {
@@ -74,6 +92,11 @@ class Optimizer {
   OptimizerOptions& defaults() noexcept { return *defaults_; }
   void zero_grad(bool set_to_none = true);
 
+  // As Python's state_dict has it: `state`, by the number of the parameter, and `param_groups`.
+  // What is read has to have as many groups and parameters: Error(Runtime) that says so.
+  virtual void save(serialize::OutputArchive& archive) const;
+  virtual void load(serialize::InputArchive& archive);
+
   // One step by the gradients that the parameters have; with a closure, which computes the loss and
   // its gradients, after a call of it. Gives what the closure gave.
   virtual Tensor step(LossClosure closure = nullptr);
@@ -91,6 +114,9 @@ class Optimizer {
   };
   virtual void init_state(const Tensor& param, State& state, const OptimizerOptions& options) = 0;
   virtual void update(Part& part, const OptimizerOptions& options) = 0;
+  // What a file has for a parameter.
+  virtual IValue written(const Tensor& param) const;
+  virtual void read(const Tensor& param, const IValue& value);
 
  private:
   std::vector<OptimizerParamGroup> groups_;
@@ -98,6 +124,13 @@ class Optimizer {
   std::unordered_map<TensorImpl*, State> state_;
 };
 
+// The options that files have.
+#define FB_VISITED(...)                                                  \
+ protected:                                                              \
+  void visit(OptionVisitor& visitor) override {                          \
+    auto v = [&](const char* name, auto& x) { visitor.visit(name, x); }; \
+    __VA_ARGS__;                                                         \
+  }
 #define FB_OPTIMIZER(Name)                                                                      \
   explicit Name(std::vector<OptimizerParamGroup> groups, Name##Options defaults);               \
   explicit Name(std::vector<Tensor> params, Name##Options defaults)                             \
@@ -116,6 +149,8 @@ struct SGDOptions : OptimizerCloneableOptions<SGDOptions> {
   TORCH_ARG(double, weight_decay) = 0;
   TORCH_ARG(bool, nesterov) = false;
   TORCH_ARG(bool, maximize) = false;
+  FB_VISITED(v("lr", lr_), v("momentum", momentum_), v("dampening", dampening_),
+             v("weight_decay", weight_decay_), v("nesterov", nesterov_), v("maximize", maximize_))
 };
 class SGD : public Optimizer {
  public:
@@ -131,6 +166,8 @@ struct AdamOptions : OptimizerCloneableOptions<AdamOptions> {
   TORCH_ARG(double, weight_decay) = 0;
   TORCH_ARG(bool, amsgrad) = false;
   TORCH_ARG(bool, maximize) = false;
+  FB_VISITED(v("lr", lr_), v("betas", betas_), v("eps", eps_), v("weight_decay", weight_decay_),
+             v("amsgrad", amsgrad_), v("maximize", maximize_))
 };
 class Adam : public Optimizer {
  public:
@@ -147,6 +184,8 @@ struct AdamWOptions : OptimizerCloneableOptions<AdamWOptions> {
   TORCH_ARG(double, weight_decay) = 1e-2;
   TORCH_ARG(bool, amsgrad) = false;
   TORCH_ARG(bool, maximize) = false;
+  FB_VISITED(v("lr", lr_), v("betas", betas_), v("eps", eps_), v("weight_decay", weight_decay_),
+             v("amsgrad", amsgrad_), v("maximize", maximize_))
 };
 class AdamW : public Optimizer {
  public:
@@ -162,6 +201,8 @@ struct RMSpropOptions : OptimizerCloneableOptions<RMSpropOptions> {
   TORCH_ARG(double, weight_decay) = 0;
   TORCH_ARG(double, momentum) = 0;
   TORCH_ARG(bool, centered) = false;
+  FB_VISITED(v("lr", lr_), v("alpha", alpha_), v("eps", eps_), v("weight_decay", weight_decay_),
+             v("momentum", momentum_), v("centered", centered_))
 };
 class RMSprop : public Optimizer {
  public:
@@ -176,6 +217,8 @@ struct AdagradOptions : OptimizerCloneableOptions<AdagradOptions> {
   TORCH_ARG(double, weight_decay) = 0;
   TORCH_ARG(double, initial_accumulator_value) = 0;
   TORCH_ARG(double, eps) = 1e-10;
+  FB_VISITED(v("lr", lr_), v("lr_decay", lr_decay_), v("weight_decay", weight_decay_),
+             v("initial_accumulator_value", initial_accumulator_value_), v("eps", eps_))
 };
 class Adagrad : public Optimizer {
  public:
@@ -183,6 +226,7 @@ class Adagrad : public Optimizer {
   FB_OPTIMIZER(Adagrad);
 };
 #undef FB_OPTIMIZER
+#undef FB_VISITED
 
 // Changes the learning rates of an optimiser's groups from step to step.
 class LRScheduler {

@@ -8,6 +8,7 @@
 #include <istream>
 #include <memory>
 #include <string>
+#include <unordered_map>
 
 #include "flambeau/flambeau.h"
 #include "flambeau/ordered_dict.h"
@@ -16,6 +17,8 @@ namespace flambeau::jit {
 
 struct Loaded;
 class Module;
+// What a file has besides the module, by name.
+using ExtraFilesMap = std::unordered_map<std::string, std::string>;
 
 // A tensor or a module with its name below the module that was asked.
 struct NameTensor {
@@ -82,9 +85,14 @@ class Module {
   std::string type_name() const;
   bool defined() const noexcept { return file_ != nullptr; }
 
+  // Writes a file that jit::load and Python's torch.jit.load read: the program as it was loaded,
+  // the values of parameters, buffers and attributes as they are now. A file at the path is
+  // replaced once the new one is complete.
+  void save(const std::string& filename, const ExtraFilesMap& extra_files = {}) const;
+  void save(std::ostream& out, const ExtraFilesMap& extra_files = {}) const;
+
  private:
-  friend Module load(const std::string&, std::optional<Device>);
-  friend Module load(std::istream&, std::optional<Device>);
+  friend struct Loaded;
   Module(std::shared_ptr<const Loaded> file, Value self, std::string function = {})
       : file_(std::move(file)), self_(std::move(self)), function_(std::move(function)) {}
   bool find_method(const std::string& name) const;
@@ -103,10 +111,19 @@ struct NameModule {
   Module value;
 };
 
-// Reads a file of `jit.save`. Error(Runtime) that says why where it is none, is damaged, or holds
-// what runs in Python alone.
+// Reads a file of `jit.save`; `extra_files` gets what the file has of the names that it holds.
+// Error(Runtime) that says why where it is none, is damaged, or holds what runs in Python alone.
 Module load(const std::string& filename, std::optional<Device> device = std::nullopt);
+Module load(const std::string& filename, std::optional<Device> device, ExtraFilesMap& extra_files);
 Module load(std::istream& in, std::optional<Device> device = std::nullopt);
+Module load(std::istream& in, std::optional<Device> device, ExtraFilesMap& extra_files);
+inline void save(const Module& module, const std::string& filename,
+                 const ExtraFilesMap& extra_files = {}) {
+  module.save(filename, extra_files);
+}
+inline void save(const Module& module, std::ostream& out, const ExtraFilesMap& extra_files = {}) {
+  module.save(out, extra_files);
+}
 
 namespace script {
 using Module = jit::Module;

@@ -73,7 +73,7 @@ Tensor Optimizer::step(LossClosure closure) {
       State& state = state_of(p);
       if (state.empty()) init_state(p, state, group.options());
       auto count = state.find("step");
-      Part& part = parts[count == state.end() ? 0.0 : count->second.item<double>()];
+      Part& part = parts[count == state.end() ? !state.empty() : count->second.item<double>()];
       part.params.push_back(p);
       part.grads.push_back(std::move(grad));
       part.states.push_back(&state);
@@ -117,21 +117,18 @@ SGD::SGD(std::vector<OptimizerParamGroup> groups, SGDOptions defaults)
   FB_CHECK_VALUE(!defaults.nesterov() || (defaults.momentum() > 0 && defaults.dampening() == 0),
                  "Nesterov momentum requires a momentum and zero dampening");
 }
-void SGD::init_state(const Tensor& param, State& state, const OptimizerOptions& options) {
-  state["step"] = no_steps();  // tells the first step of a buffer from the others
-  if (static_cast<const SGDOptions&>(options).momentum() != 0)
-    state["momentum_buffer"] = zeros_of(param);
-}
+// The buffer is there from the second step on, and is all that there is.
+void SGD::init_state(const Tensor&, State&, const OptimizerOptions&) {}
 void SGD::update(Part& part, const OptimizerOptions& options) {
   const auto& o = static_cast<const SGDOptions&>(options);
-  const bool first = part.steps()[0] == 0;
-  for (State* s : part.states) {
-    ops::add_(s->at("step"), wrapped_number(1));
-    if (o.momentum() != 0 && !s->contains("momentum_buffer"))
-      (*s)["momentum_buffer"] = zeros_of(part.params[0]);
-  }
+  bool first = true;
   std::vector<Tensor> buffers;
-  if (o.momentum() != 0) buffers = part.state("momentum_buffer");
+  for (size_t i = 0; o.momentum() != 0 && i < part.params.size(); ++i) {
+    auto [at, fresh] = part.states[i]->emplace("momentum_buffer", Tensor());
+    if (fresh) at->second = zeros_of(part.params[i]);
+    first = fresh;
+    buffers.push_back(at->second);
+  }
   ops::_fused_sgd_(part.params, part.grads, buffers, o.lr(), o.momentum(), o.dampening(),
                    o.weight_decay(), o.nesterov(), o.maximize(), first);
 }

@@ -5,3 +5,4 @@
 #include "flambeau/macros.h"
 #include "flambeau/nn.h"
 #include "flambeau/optim.h"
+#include "flambeau/serialize.h"

@@ -8,6 +8,11 @@
 #include "flambeau/flambeau.h"
 #include "flambeau/ordered_dict.h"
 
+namespace flambeau::serialize {
+class OutputArchive;
+class InputArchive;
+}  // namespace flambeau::serialize
+
 namespace flambeau::nn {
 
 class Module;
@@ -57,6 +62,10 @@ class Module : public std::enable_shared_from_this<Module> {
   // A module of the same class with parameters and buffers of its own. Error(NotImplemented) for
   // classes that do not derive from Cloneable.
   virtual std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const;
+  // Parameters and buffers by their names, as in Python's state_dict. What is read has to have the
+  // sizes of what is there: Error(Runtime) that names the first that has not, or is not there.
+  virtual void save(serialize::OutputArchive& archive) const;
+  virtual void load(serialize::InputArchive& archive);
   // How it prints, without its children: Linear(in_features=2, out_features=3, bias=True).
   virtual void pretty_print(std::ostream& out) const;
 
@@ -142,7 +151,7 @@ class ModuleHolder : public ModuleHolderIndicator {
   ModuleHolder(std::nullptr_t) noexcept {}
   template <class Head, class... Tail>
   requires(
-      !(is_module_holder<Head> && sizeof...(Tail) == 0) &&
+      !(std::is_base_of_v<ModuleHolder, std::decay_t<Head>> && sizeof...(Tail) == 0) &&
       !std::is_convertible_v<Head, std::shared_ptr<Contained>> &&
       !std::is_same_v<std::decay_t<Head>, std::nullptr_t>) explicit ModuleHolder(Head&& head,
                                                                                  Tail&&... tail)
