@@ -76,6 +76,12 @@ class PythonHost final : public script::Host {
   PyRef classes_;
 
   static PyRef called(const Stand& s, const Value* const* args, size_t n) {
+    Given* lists = GivenScope::of_thread();
+    for (size_t i = 0; i < n && lists; ++i)
+      if (is_held(*args[i])) {  // Python sees what the script has changed until now
+        lists->write_back();
+        break;
+      }
     std::vector<PyRef> given;
     std::vector<PyObject*> places;
     for (size_t i = 0; i < n; ++i) {
@@ -83,6 +89,9 @@ class PythonHost final : public script::Host {
       places.push_back(given.back().get());
     }
     return checked(PyObject_Vectorcall(s.function.get(), places.data(), n, nullptr));
+  }
+  static bool is_held(const Value& v) {
+    return script::is_list(v) || (v.object() && !script::box_of<script::Instance>(v));
   }
   static void take(const Conversion& c, PyObject* o, Value* out) {
     if (!from_python(c, o, out, nullptr))

@@ -58,7 +58,7 @@ class PythonObject final : public script::Instance {
       } else {
         found = checked(PyObject_GetAttr(o_, p.name.get()));
       }
-      if (!from_python(p.conversion, found.get(), &out, nullptr))
+      if (!from_python(p.conversion, found.get(), &out, current))
         fail(ErrorKind::Type, "attribute ", a.name, ": a script expected a value of type ",
              p.conversion.shown, ", got a ", Py_TYPE(found.get())->tp_name);
     }
@@ -71,6 +71,9 @@ class PythonObject final : public script::Instance {
     GilHeld gil;
     if (!p.trusted) p.check(o_, a);
     PyRef value = checked(to_python(x));
+    if (current && !current->find(x) &&
+        (PyList_CheckExact(value.get()) || PyDict_CheckExact(value.get())))
+      current->add(value.get(), x);
     if (!p.place) return checked_int(PyObject_SetAttr(o_, p.name.get(), value.get()));
     PyRef table = checked(PyObject_GetAttr(o_, p.place.get()));
     checked_int(PyObject_SetItem(table.get(), p.name.get(), value.get()));

@@ -321,8 +321,10 @@ class Lowerer : Assembler {
         if (made.size() == 1) return call(Op::Core, made, args).core = core_isinstance, true;
       }
     }
-    if (name == "format" && !n.args.empty() && n.args[0].kind == Arg::Kind::Str &&
-        is_plain_format(n.args[0].text, n.args.size() - 1) && n.outs.size() == 1 &&
+    if (name == "format" && !n.args.empty() && n.outs.size() == 1 &&
+        (n.args[0].kind == Arg::Kind::Str
+             ? is_plain_format(n.args[0].text, n.args.size() - 1)
+             : !maker_) &&
         (!maker_ || letters(n).find_first_not_of("ifbs") == std::string::npos)) {
       call(Op::Core, results(n), arguments(n.args, depth, at)).core = core_format;
       return true;

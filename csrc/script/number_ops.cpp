@@ -194,6 +194,13 @@ void is_not(Args a, size_t, Value* out) {
 
 void to_float(Args a, size_t, Value* out) {
   const Value& x = *a[0];
+  if (x.is<Tensor>()) {
+    const Tensor& t = defined_tensor(x);
+    FB_CHECK_VALUE(t.numel() == 1, "only one element tensors can be converted to Python scalars");
+    FB_CHECK_TYPE(!t.item().is_complex(), "can't convert complex to float");
+    out->put(t.item().to_double());
+    return;
+  }
   *out = Value(is_complex(x) ? fail(ErrorKind::Type, "can't convert complex to float"), 0.0
                              : real(x));
 }
@@ -284,6 +291,7 @@ constexpr CoreRow kRows[] = {
     {"is_not", "&&", is_not},
     {"float", "#", to_float}, {"int", "#", to_int}, {"bool", "#", to_bool},
     {"complex", "N", to_complex}, {"complex", "NN", to_complex}, {"float_of", "#", to_float},
+    {"float_of", "n", to_float}, {"float_of", "t", to_float},
     {"int_of", "#", to_int}, {"int_of", "n", to_int}, {"int_of", "t", to_int},
     {"bool_of", "N", to_bool}, {"bool_of", "s", to_bool}, {"bool_of", "t", to_bool},
     {"bool_of", "l", to_bool}, {"bool_of", "d", to_bool}, {"truth_of", "t", to_bool},

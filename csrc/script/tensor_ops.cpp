@@ -1,7 +1,9 @@
 // What scripts ask of tensors besides the table: items and slices, sizes, attributes.
 #include "autograd/items.h"
+#include "autograd/node.h"
 #include "core/error.h"
 #include "core/small_vector.h"
+#include "dispatch/modes.h"
 #include "gen/ops.h"
 #include "script/core_ops.h"
 #include "script/core_table.h"
@@ -103,8 +105,70 @@ void item(Args a, size_t, Value* out) {
 void is_floating_point(Args a, size_t, Value* out) {
   out->put(tensor(*a[0]).is_floating_point());
 }
+void is_autocast_enabled(Args a, size_t, Value* out) {
+  out->put(a[0]->get<std::string>() == "cpu" && autocast_enabled());
+}
+// x.to(...): what becomes of it is the table's; copies that are asked not to wait are made at once.
+std::optional<MemoryFormat> format_of(const Value& v) {
+  if (v.is_none()) return std::nullopt;
+  return v.get<MemoryFormat>();
+}
+std::optional<DType> dtype_of(const Value& v) {
+  if (v.is_none()) return std::nullopt;
+  return v.get<DType>();
+}
+std::optional<Device> device_of(const Value& v) {
+  if (v.is_none()) return std::nullopt;
+  return v.get<Device>();
+}
+void to_dtype(Args a, size_t, Value* out) {
+  *out = Value(ops::to(tensor(*a[0]), a[1]->get<DType>(), truth(*a[3]), {}, {}));
+}
+void to_other(Args a, size_t, Value* out) {
+  const Tensor& other = tensor(*a[1]);
+  *out = Value(ops::to(tensor(*a[0]), other.dtype(), truth(*a[3]), {}, other.device()));
+}
+void to_device(Args a, size_t, Value* out) {
+  *out = Value(ops::to(tensor(*a[0]), dtype_of(*a[2]), truth(*a[4]), {}, a[1]->get<Device>()));
+}
+void to_options(Args a, size_t, Value* out) {
+  *out = Value(ops::to(tensor(*a[0]), dtype_of(*a[1]), truth(*a[4]), format_of(*a[5]),
+                       device_of(*a[2])));
+}
+void as_named(Args a, size_t, Value* out) {
+  *out = Value(ops::to(tensor(*a[0]), a[1]->get<DType>(), false, {}, {}));
+}
+template <DType dtype>
+void as_dtype(Args a, size_t, Value* out) {
+  *out = Value(ops::to(tensor(*a[0]), dtype, false, {}, {}));
+}
+void type_as(Args a, size_t, Value* out) {
+  const Tensor& other = tensor(*a[1]);
+  *out = Value(ops::to(tensor(*a[0]), other.dtype(), false, {}, other.device()));
+}
+void is_contiguous(Args a, size_t, Value* out) {
+  out->put(tensor(*a[0]).is_contiguous());
+}
+void is_contiguous_as(Args a, size_t, Value* out) {
+  out->put(tensor(*a[0]).is_contiguous(a[1]->get<MemoryFormat>()));
+}
 void dtype(Args a, size_t, Value* out) {
   out->put(tensor(*a[0]).dtype());
+}
+void is_floating_dtype(Args a, size_t, Value* out) {
+  out->put(flambeau::is_floating_point(a[0]->get<DType>()));
+}
+void asks_grad(Args a, size_t, Value* out) {
+  out->put(requires_grad(tensor(*a[0])));
+}
+void device_type(Args a, size_t, Value* out) {
+  Device d = a[0]->get<Device>();
+  *out = Value(std::string(d.is_cpu() ? "cpu" : d.is_cuda() ? "cuda" : "meta"));
+}
+void device_index(Args a, size_t, Value* out) {
+  int64_t i = a[0]->get<Device>().index();
+  if (i < 0) return out->clear();
+  out->put(i);
 }
 void device(Args a, size_t, Value* out) {
   out->put(tensor(*a[0]).device());
@@ -126,13 +190,28 @@ constexpr CoreRow kRows[] = {
     {"update_item", "tsyvv", update_item}, {"update_item", "tsyvvv", update_item},
     {"update_item", "tsyvvvv", update_item},
     {"attr_shape", "t", size}, {"attr_ndim", "t", dim},
-    {"attr_dtype", "t", dtype}, {"attr_device", "t", device}, {"opttensors", "l", opttensors},
+    {"attr_dtype", "t", dtype}, {"attr_device", "t", device}, {"attr_type", "V", device_type},
+    {"attr_index", "V", device_index}, {"attr_is_floating_point", "D", is_floating_dtype},
+    {"attr_requires_grad", "t", asks_grad}, {"opttensors", "l", opttensors},
     {"lib.Tensor.size", "t", size}, {"lib.Tensor.size_1", "ti", size_of},
     {"lib.Tensor.dim", "t", dim}, {"lib.Tensor.ndimension", "t", dim},
     {"lib.Tensor.numel", "t", numel}, {"lib.numel", "t", numel},
     {"lib.Tensor.nelement", "t", numel}, {"lib.Tensor.item", "t", item},
     {"lib.Tensor.is_floating_point", "t", is_floating_point},
     {"lib.is_floating_point", "t", is_floating_point},
+    {"lib.is_autocast_enabled", "s", is_autocast_enabled},
+    {"lib.Tensor.to", "ttbb", to_other}, {"lib.Tensor.to_1", "tDbb", to_dtype},
+    {"lib.Tensor.to_2", "tV*bb", to_device}, {"lib.Tensor.to_4", "t**bb*", to_options},
+    {"lib.Tensor.type", "tD", as_named}, {"lib.Tensor.type_as", "tt", type_as},
+    {"lib.Tensor.float", "t", as_dtype<DType::Float32>},
+    {"lib.Tensor.double", "t", as_dtype<DType::Float64>},
+    {"lib.Tensor.half", "t", as_dtype<DType::Float16>},
+    {"lib.Tensor.bfloat16", "t", as_dtype<DType::BFloat16>},
+    {"lib.Tensor.int", "t", as_dtype<DType::Int32>},
+    {"lib.Tensor.long", "t", as_dtype<DType::Int64>},
+    {"lib.Tensor.bool", "t", as_dtype<DType::Bool>},
+    {"lib.Tensor.is_contiguous", "t", is_contiguous},
+    {"lib.Tensor.is_contiguous_1", "t*", is_contiguous_as},
 };
 
 }  // namespace

@@ -19,13 +19,14 @@ from typing import Any
 
 import flambeau
 from flambeau.nn import Module
+from flambeau.nn.utils.rnn import PackedSequence
 
 from .._ir.errors import CompileError
 from .._ir.types import Type
 from .._serialization.archive import ArchiveReader, ArchiveWriter, atomic_file
 from .._table.added import is_added, is_there
 from . import runtime, text
-from .made import module_state
+from .made import module_state, qualified
 from .objects import Program, RecursiveScriptModule, ScriptFunction, library_module
 from .unit import Class, Unit
 
@@ -50,7 +51,8 @@ class _Writer:
         record = getattr(m, "_script_record", None)
         children = {n: None if c is None else self.module(c) for n, c in m._modules.items()}
         made: dict[str, Any] = {
-            "parameters": dict(m._parameters), "buffers": dict(m._buffers), "children": children,
+            "parameters": dict(m._parameters), "children": children,
+            "buffers": {n: _plain_tensor(x) for n, x in m._buffers.items()},
             "transient": sorted(m._non_persistent_buffers_set), "training": m.training,
         }  # fmt: skip
         if record is None or record.kind == "library":
@@ -109,6 +111,13 @@ class _Writer:
         if t.base in ("Layout", "MemoryFormat"):
             return {"name": str(x)}
         raise TypeError(f"jit.save: {where} is a {type(x).__name__}, which is no data")
+
+
+def _plain_tensor(x: Any) -> Any:
+    """A buffer without what Python has written on it, which files have no place for."""
+    if x is None or not getattr(x, "__dict__", None):
+        return x
+    return x.detach().requires_grad_(x.requires_grad)
 
 
 def _library_class(m: Module) -> type:
@@ -408,6 +417,8 @@ class _Objects:
 def _python_class(c: Class) -> type:
     """A class of Python that stands for one of a file."""
     name = c.name.rpartition(".")[2]
+    if c.kind == "tuple" and c.name == qualified(PackedSequence):
+        return PackedSequence
     if c.kind == "tuple":
         fields = list(c.attributes)
         defaults = [c.defaults[n] for n in fields if n in c.defaults]

@@ -22,7 +22,7 @@ from .._ir.types import BOOL, INT, NONE, NUMBER, STR, TENSOR, Type, list_of, tup
 from .._table import entries
 from .annotations import ANY, EMPTY_DICT, future_of
 from .calls import ScriptCalls
-from .meaning import Items, Method
+from .meaning import Items, Method, static
 
 
 class ScriptBuiltIns(ScriptCalls):
@@ -201,7 +201,11 @@ class ScriptBuiltIns(ScriptCalls):
         return self.attribute(node, e, name.attr)
 
     def b_type(self, node: ast.Call) -> Expr:
-        self.fail("type() has no value in scripts; use isinstance", node)
+        e = self.expr(node.args[0]) if len(node.args) == 1 else None
+        found = self.compiler.python_class(e.type) if e is not None else None
+        if found is None:
+            self.fail("type() has no value in scripts; use isinstance", node)
+        return static(found)
 
     def b_true(self, node: ast.Call) -> Expr:
         return self.make(node, "const", (), BOOL, True)

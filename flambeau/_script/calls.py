@@ -95,6 +95,8 @@ def library() -> dict[int, list[Entry]]:
     """Functions of the package in Python, by identity."""
     out: dict[int, list[Entry]] = {}
     for place, found in signatures.table(signatures.LIBRARY, "lib.").items():
+        if place in signatures.WRITTEN_OUT:
+            continue
         where, _, name = place.rpartition(".")
         out[id(getattr(space(where), name))] = found
     return out
@@ -201,8 +203,8 @@ class ScriptCalls(ScriptIteration):
                 obj, "_script_modifier"
             ):
                 return self.call_left_to_python(node, obj)
-            made = self.compiler.function(obj, node, self)
             args, kwargs = self._arguments(node)
+            made = self.compiler.function(obj, node, self, (args, kwargs))
             return self.call_signature(node, made, args, kwargs)
         name = getattr(obj, "__name__", None) or type(obj).__name__
         self.fail(f"{name} (a Python {type(obj).__name__}) cannot be called in a script", node)
@@ -389,6 +391,9 @@ class ScriptCalls(ScriptIteration):
                 self.fail("format takes arguments by position", node)
             return self.core(node, "format", (owner, *args), STR)
         args, kwargs = self._arguments(node)
+        if owner.op == "const" and owner.type == STR and hasattr(str, name) and not kwargs:
+            if all(a.op == "const" for a in args):
+                return self.meaning(getattr(owner.attr, name)(*(a.attr for a in args)), node)
         if owner.type == TENSOR:
             return self.call_on_tensor(node, owner, name, args, kwargs)
         if owner.type.base == "Future":
@@ -457,7 +462,7 @@ class ScriptCalls(ScriptIteration):
     def call_method_of(
         self, node: ast.AST, value: Expr, name: str, args: list[Expr], kwargs: dict[str, Expr]
     ) -> Expr:
-        made = self.compiler.method(value.type, name, node, self)
+        made = self.compiler.method(value.type, name, node, self, (args, kwargs))
         return self.call_signature(node, made, [value, *args], kwargs)
 
     # -- classes ----------------------------------------------------------------------------------

@@ -39,6 +39,8 @@ from .made import (
     longer,
     looker,
     module_state,
+    names_given,
+    open_parameters,
     ours,
     qualified,
     raises,
@@ -50,6 +52,8 @@ from .sources import NoSource, Source, names_of, source_of
 from .typer import ScriptTyper
 from .unit import Class, Signature, Unit
 
+#: arguments of a call, by position and by name
+Given_ = tuple[Sequence[Expr], Mapping[str, Expr]]
 _CONTAINERS = (
     flambeau.nn.ModuleList, flambeau.nn.ModuleDict, flambeau.nn.ParameterList,
     flambeau.nn.ParameterDict,
@@ -83,14 +87,18 @@ class Compiler:
     # -- functions --------------------------------------------------------------------------------
 
     def function(
-        self, f: types.FunctionType, node: ast.AST | None = None, typer: Any = None
-    ) -> Signature:
-        """The function of the unit made from a Python function."""
+        self, f: types.FunctionType, node: ast.AST | None = None, typer: Any = None,
+        given: Given_ | None = None,
+    ) -> Signature:  # fmt: skip
+        """The function of the unit made from a Python function; one for each kind of arguments
+        where those of our own functions are of any kind."""
         f = inspect.unwrap(f)
-        known = self._functions.get(f)
+        types_ = self.types_given(f, given, 0)
+        key = (f, tuple(types_.items())) if types_ else f
+        known = self._functions.get(key)
         if known is None:
-            name = self.name_for(qualified(f), f)
-            return self._typed(name, f, f, None, None, node, typer)
+            name = self.name_for(qualified(f), key)
+            return self._typed(name, key, f, None, None, node, typer, types_)
         self._check_known(known, node, typer)
         return known
 
@@ -98,18 +106,37 @@ class Compiler:
         if known.name in self._open and known.returns.base == "" and typer is not None:
             typer.fail(f"{known.name} calls itself: declare the type of its result", node)
 
+    def types_given(self, f: Any, given: Given_ | None, bound: int) -> dict[str, Type]:
+        """Types of the arguments for the parameters that are declared `Any`."""
+        names = open_parameters(f) if given is not None else []
+        if given is None or not names:
+            return {}
+        args, kwargs = given
+        order = names_given(f, len(args) + bound)[bound:]
+        values = {**dict(zip(order, args, strict=False)), **kwargs}
+        defaults = f.__defaults__ or ()
+        count = f.__code__.co_argcount
+        left = dict(zip(names_given(f, count)[count - len(defaults) :], defaults, strict=True))
+        out: dict[str, Type] = {}
+        for name in names:
+            e = values[name] if name in values else constant(left.get(name))
+            if e is not None and e.op != "static":
+                out[name] = e.type.plain()
+        return out
+
     def name_for(self, name: str, obj: Any) -> str:
         """A name nobody else has."""
         made, n = name, 0
-        while made in self._names and self._names[made] is not obj:
+        while made in self._names and self._names[made] != obj:
             n += 1
             made = f"{name}_{n}"
         self._names[made] = obj
         return made
 
     def signature(
-        self, f: types.FunctionType, source: Source, first: Type | None, name: str
-    ) -> tuple[list[Param], Type | None]:
+        self, f: types.FunctionType, source: Source, first: Type | None, name: str,
+        given_types: Mapping[str, Type] | None = None,
+    ) -> tuple[list[Param], Type | None]:  # fmt: skip
         """Parameters and declared result of a Python function."""
         node = source.tree
         assert isinstance(node, ast.FunctionDef)
@@ -151,7 +178,7 @@ class Compiler:
                     "and no annotation: without one it is a Tensor", source.file, p,
                 )  # fmt: skip
             if own and t == ANY:
-                t = TENSOR
+                t = (given_types or {}).get(p.arg, TENSOR)
             params.append(Param(p.arg, t, default, i >= len(given)))
         returns = None
         if "return" in declared and not (own and "Any" in str(declared["return"])):
@@ -163,7 +190,7 @@ class Compiler:
 
     def _typed(
         self, name: str, key: Any, f: types.FunctionType, first: Type | None, owner: type | None,
-        node: ast.AST | None, typer: Any,
+        node: ast.AST | None, typer: Any, given_types: Mapping[str, Type] | None = None,
     ) -> Signature:  # fmt: skip
         try:
             source = source_of(f)
@@ -172,7 +199,7 @@ class Compiler:
                 typer.fail(str(error), node)
             raise
         self.lines[source.file] = longer(self.lines.get(source.file, ()), source.lines)
-        params, returns = self.signature(f, source, first, name)
+        params, returns = self.signature(f, source, first, name, given_types)
         if f is SEQUENTIAL and first is not None:
             params, returns = self._chained(first, params), None
         made = Signature(name, params, returns if returns is not None else Type(""))
@@ -237,7 +264,8 @@ class Compiler:
             values = {m.name: m.value for m in cls}  # type: ignore[attr-defined]
             record = Class("", "enum", {"value": t, "name": STR}, values)
         elif is_named_tuple(cls):
-            hints = cls.__annotations__ if "__annotations__" in vars(cls) else {}
+            hints = next((vars(c)["__annotations__"] for c in cls.__mro__
+                          if "__annotations__" in vars(c)), {})  # fmt: skip
             space = vars(sys.modules.get(cls.__module__, types.ModuleType("")))
             look = looker(space)
             fields = {}
@@ -348,6 +376,11 @@ class Compiler:
             if isinstance(f, types.FunctionType) and name != "__init__" and not _is_made(f):
                 self.method(record.type, name, None, None)
 
+    def python_class(self, t: Type) -> type | None:
+        """The Python class of the modules and objects of a type."""
+        made = self.made(t)
+        return made.python if made is not None else None
+
     def has_method(self, t: Type, name: str) -> bool:
         made = self.made(t)
         if made is None or made.record.kind in ("enum", "tuple"):
@@ -379,6 +412,12 @@ class Compiler:
             return typer.make(node, "part", (value, at), record.attributes[name])
         if record.kind == "enum" and name in record.attributes:
             return typer.core(node, f"attr_{name}", (value,), record.attributes[name])
+        if name == "__class__":
+            return static(made.python)
+        if name == "_parameters" and made.module is not None:
+            held = [n for n, x in made.module._parameters.items() if x is not None]
+            values = tuple(self.attribute(value, n, node, typer) for n in held)
+            return static(Items(tuple(held), values, True))
         if name == "_modules" and made.module is not None:
             items = self.children_of(value, made, typer, node)
             return static(Items(tuple(made.children), items.values, True))
@@ -483,7 +522,9 @@ class Compiler:
 
     # -- methods ----------------------------------------------------------------------------------
 
-    def method(self, t: Type, name: str, node: ast.AST | None, typer: Any) -> Signature:
+    def method(
+        self, t: Type, name: str, node: ast.AST | None, typer: Any, given: Given_ | None = None
+    ) -> Signature:
         """A method of a class, typed when it is first called."""
         made = self._made[t.base]
         if made.record.kind == "class" and name != "__init__" and not made.open:
@@ -499,7 +540,7 @@ class Compiler:
         else:
             if made.module is not None and name == "__call__":
                 name = "forward"
-            if name in made.signatures and made.module is not None:
+            if name in made.signatures and made.module is not None and given is None:
                 self._check_known(made.signatures[name], node, typer)
                 return made.signatures[name]
             found = inspect.getattr_static(made.python, name, None)
@@ -514,11 +555,31 @@ class Compiler:
             typer.fail(f"{made.python.__name__} has no method {name!r}", node)
         if made.record.kind == "library":
             return self.library_method(made, name, node, typer)
-        return self._method(made, label, found, node, typer, after)
+        f = inspect.unwrap(found)
+        types_ = self.types_given(f, given, 1)
+        if name == "forward" and after is None:
+            types_ = self.forward_types(made, f, types_)
+            if types_ and any("." in x.base for x in types_.values()):
+                label = "forward_packed"
+        elif types_:
+            known = made.labels.setdefault(label, {})
+            label = known.setdefault(tuple(types_.items()), f"{label}_{len(known)}" if known else label)
+        return self._method(made, label, found, node, typer, after, types_)
+
+    def forward_types(self, made: Made, f: Any, types_: dict[str, Type]) -> dict[str, Type]:
+        """What a `forward` of ours takes where its annotations say less."""
+        if not ours(f):
+            return types_
+        table = signatures.table(signatures.MODULES, "core.")
+        found = next((table[c.__name__] for c in made.python.__mro__ if c.__name__ in table), None)
+        if found is None:
+            return types_
+        out = {p.name: p.type for p in found[0].params}
+        return {**out, **{n: t for n, t in types_.items() if "." in t.base}}
 
     def _method(
         self, made: Made, label: str, f: Any, node: ast.AST | None, typer: Any,
-        after: type | None = None,
+        after: type | None = None, given_types: Mapping[str, Type] | None = None,
     ) -> Signature:  # fmt: skip
         f = inspect.unwrap(f)
         kind = getattr(f, "_script_modifier", None)
@@ -532,7 +593,9 @@ class Compiler:
             self.hosts[name] = raises(f) if kind == "unused" else f
             made.signatures[label] = Host(name, params, returns or TENSOR)
             return made.signatures[label]
-        owner = after or next((c for c in made.python.__mro__ if label in vars(c)), made.python)
+        owner = after or next(
+            (c for c in made.python.__mro__ if f.__name__ in vars(c)), made.python
+        )
         if after is not None:
             mro = made.python.__mro__
             owner = next(c for c in mro[mro.index(after) + 1 :] if f.__name__ in vars(c))
@@ -541,23 +604,25 @@ class Compiler:
         signature = Opening(made.signatures, label)
         self._functions.pop(key, None)
         return signature.keep(
-            self._typed_method(name, key, f, made.record.type, owner, node, typer, signature)
+            self._typed_method(
+                name, key, f, made.record.type, owner, node, typer, signature, given_types
+            )
         )
 
     def _typed_method(
         self, name: str, key: Any, f: Any, first: Type, owner: type, node: Any, typer: Any,
-        opening: Any,
+        opening: Any, given_types: Mapping[str, Type] | None = None,
     ) -> Signature:  # fmt: skip
         known = self._functions.get(key)
         if known is not None:
             return known
         source = source_of(f)
-        params, returns = self.signature(f, source, first, name)
+        params, returns = self.signature(f, source, first, name, given_types)
         if f is SEQUENTIAL:
             params, returns = self._chained(first, params), None
         opening.keep(Signature(name, params, returns if returns is not None else Type("")))
         try:
-            made = self._typed(name, key, f, first, owner, node, typer)
+            made = self._typed(name, key, f, first, owner, node, typer, given_types)
         except BaseException:
             opening.drop()
             raise
@@ -739,6 +804,9 @@ class Compiler:
             else:
                 made.failed[n] = f"a {type(x).__name__} without a type of scripts"
         record.attributes.setdefault("training", BOOL)
+        for n in constants:  # those that are computed
+            if own and isinstance(inspect.getattr_static(cls, n, None), property):
+                made.statics[n] = getattr(m, n)
         return made
 
     def _type(self, hint: Any) -> Type:
@@ -769,6 +837,10 @@ class Compiler:
         made = self._made[record.name]
         for n in self.exported(m):
             self.method(record.type, n, None, None)
+        if isinstance(m, flambeau.nn.RNNBase) and "forward" in made.signatures:
+            packed = self.type_of_class(flambeau.nn.utils.rnn.PackedSequence)
+            assert packed is not None
+            self.method(record.type, "forward", None, None, ([Expr("placed", (), packed)], {}))
         record.methods = {
             n: s.name for n, s in made.signatures.items() if s.name in self.unit.functions
         }

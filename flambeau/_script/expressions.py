@@ -98,6 +98,7 @@ class ScriptExpressions(FunctionTyper):
 
     def _name(self, node: ast.Name) -> Expr:
         name = node.id
+        name = self.variable(name)
         if name in self.statics:
             return self.statics[name]
         if name not in self.env:
@@ -109,6 +110,11 @@ class ScriptExpressions(FunctionTyper):
         if current == NONE:
             return self.make(node, "const", (), NONE, None)
         return self.make(node, "unwrap", (read,), current)
+
+    def variable(self, name: str) -> str:
+        """The variable that a name stands for: of an item, in a comprehension."""
+        e = self.statics.get(name)
+        return e.attr if e is not None and e.op == "read" and e.attr in self.env else name
 
     def _global(self, node: ast.Name) -> Expr:
         name = node.id
@@ -213,6 +219,8 @@ class ScriptExpressions(FunctionTyper):
     # -- truth ------------------------------------------------------------------------------------
 
     def condition(self, node: ast.expr) -> Expr:
+        if isinstance(node, ast.BoolOp):
+            return self._all_or_any(node)
         return self.truth(self.plain(node), node)
 
     def truth(self, e: Expr, node: ast.AST) -> Expr:
@@ -237,6 +245,33 @@ class ScriptExpressions(FunctionTyper):
         self.fail(f"condition: expected bool, int, float or Tensor, got {e.type}", node)
 
     def _boolop(self, node: ast.BoolOp) -> Expr:
+        """`a or b` as a value: one of its operands."""
+        outer, parts = self.env, []
+        try:
+            for v in node.values:
+                parts.append(self.plain(v))
+                self.env = narrowed(self.env, self.facts(v, isinstance(node.op, ast.And)))
+        finally:
+            self.env = outer
+        if all(p.type == BOOL for p in parts):
+            return self._all_or_any(node)
+        out = parts[-1]
+        for part, v in zip(parts[-2::-1], node.values[-2::-1], strict=True):
+            test = self.truth(part, v)
+            yes, no = (part, out) if isinstance(node.op, ast.Or) else (out, part)
+            if test.op == "const":
+                out = yes if test.attr else no
+                continue
+            if not _again(part):
+                self.fail("`and` and `or` of values that are no bool give one of them: name the "
+                          "first, or write `a if a else b`", node)  # fmt: skip
+            t = self.common(yes.type, no.type)
+            if t is None:
+                self.fail(f"`and` and `or` of {part.type} and {out.type}", node)
+            out = self.make(node, "if", (test, convert(yes, t), convert(no, t)), t)
+        return out
+
+    def _all_or_any(self, node: ast.BoolOp) -> Expr:
         op = "and" if isinstance(node.op, ast.And) else "or"
         outer = self.env
         out: Expr | None = None
@@ -296,6 +331,19 @@ class ScriptExpressions(FunctionTyper):
         return join(a, b)
 
     # -- comparisons ------------------------------------------------------------------------------
+
+    def _compare(self, node: ast.Compare) -> Expr:
+        if len(node.ops) > 1:  # those in the middle are read twice
+            middle: list[ast.expr] = []
+            for c in node.comparators[:-1]:
+                if not isinstance(c, (ast.Name, ast.Constant)) and _again(e := self.plain(c)):
+                    name = f"middle of {c.lineno}:{c.col_offset}"
+                    self.statics[name] = e
+                    c = ast.copy_location(ast.Name(name, ast.Load()), c)
+                middle.append(c)
+            comparators = [*middle, node.comparators[-1]]
+            node = ast.copy_location(ast.Compare(node.left, node.ops, comparators), node)
+        return super()._compare(node)
 
     def _comparison(self, node: ast.AST, op: ast.cmpop, left: ast.expr, right: ast.expr) -> Expr:
         if isinstance(op, (ast.Is, ast.IsNot)):
@@ -386,13 +434,14 @@ class ScriptExpressions(FunctionTyper):
     def facts(self, node: ast.expr, truth: bool) -> dict[str, Type]:
         match node:
             case ast.Call(func=func, args=[ast.Name(id=name), kind]) if (
-                name in self.env and self.is_isinstance(func)
+                self.variable(name) in self.env and self.is_isinstance(func)
             ):
-                return self.type_facts(name, kind, truth)
+                return self.type_facts(self.variable(name), kind, truth)
             case ast.Compare(
                 left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot() as op],
                 comparators=[ast.Constant(value=None)],
-            ) if name in self.env:  # fmt: skip
+            ) if self.variable(name) in self.env:  # fmt: skip
+                name = self.variable(name)
                 now = self.env[name][1]
                 if not now.optional:
                     return {}
@@ -719,6 +768,16 @@ def _without_effect(e: Expr) -> bool:
     return e.op not in ("call", "comp") and (
         e.op != "core" or e.attr in ("getattr", "truth_of", "is_", "is_not", "in_", "len")
     ) and all(map(_without_effect, e.args))  # fmt: skip
+
+
+def _again(e: Expr) -> bool:
+    """It can stand in two places: reading it has no effect and gives the same."""
+    return e.op in ("const", "read", "placed") or (
+        (e.op == "unwrap" or (e.op == "core" and e.attr in _READS)) and all(map(_again, e.args))
+    )
+
+
+_READS = ("getattr", "len", "attr_ndim", "attr_dtype", "attr_device", "attr_shape")
 
 
 class Typed(ast.expr):

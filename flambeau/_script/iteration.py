@@ -32,7 +32,7 @@ class ScriptIteration(ScriptExpressions):
         if len(node.generators) != 1:
             self.fail("a comprehension has one `for`; write loops", node)
         gen = node.generators[0]
-        known = self.static_items(gen.iter)
+        known = self.static_items(gen.iter) or self.constant_texts(gen.iter)
         if known is not None:
             return self.unrolled(node, gen, known)
         over, args, types_ = self.flat_iterable(gen.iter)
@@ -103,6 +103,15 @@ class ScriptIteration(ScriptExpressions):
                 items.append(self.plain(node.elt))
         self.statics = outer
         return self.list_of_values(node, items)
+
+    def constant_texts(self, node: ast.expr) -> Items | None:
+        """The items of a constant list of text: names, as `getattr` takes them."""
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            return None
+        e = self.expr(node)
+        if e.op != "list" or not all(a.op == "const" and a.type == STR for a in e.args):
+            return None
+        return Items(tuple(range(len(e.args))), e.args)
 
     def static_items(self, node: ast.expr) -> Items | None:
         """Values known one by one that a loop runs over: modules, tuples of several types."""

@@ -44,6 +44,7 @@ class Machine:
         #: names of attributes that a script sets; functions of the program may set any
         self.assigned = {str(n.args[1]) for n in nodes if n.target == "core.setattr"}
         self.hosted = any(n.target.startswith("host.") for n in nodes)
+        self.forks = any(n.target == "core.fork" for n in nodes)
         self.changes = any(n.target in CHANGES for n in nodes)
         self._nodes: dict[str, list[Node]] = {}
 
@@ -105,11 +106,15 @@ class Machine:
         return make
 
     def attribute(self, cls: str, name: str) -> int:
-        """1: objects of Python have this attribute, and nothing that the machine would copy; 2: and
-        it stays what it is during a run; else 0."""
+        """1: objects of Python have this attribute; 2: and it stays what it is during a run; else 0.
+
+        A list or dict is converted when it is read, remembered for the call and changed back; tasks
+        of other threads have nothing that remembers."""
         record = self.unit.classes[cls]
         t = record.attributes.get(name)
         known = name in record.places if t is None else self.constant(t)
+        if t is not None and not known and self.shared(t) and not (self.forks or self.hosted):
+            return 0 if name.startswith(("__", "_script")) else 1  # a list both sides have
         if not known or name.startswith(("__", "_script")):
             return 0
         return 1 if self.hosted or name in self.assigned else 2

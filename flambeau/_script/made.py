@@ -38,6 +38,7 @@ class Made:
         self.failed: dict[str, str] = {}
         self.children: dict[str, Class] = {}
         self.signatures: dict[str, Signature] = {}
+        self.labels: dict[str, dict[Any, str]] = {}  # of methods, by the types they are given
         self.open = False  # its `__init__` is being read: attributes may be added
 
 
@@ -45,11 +46,26 @@ _NN = os.path.dirname(flambeau.nn.__file__) + os.sep
 
 
 def ours(obj: Any) -> bool:
-    """A module's class of `flambeau.nn`, or a function of one, by whatever name it is imported."""
+    """A module's class of `flambeau.nn`, a function of one, or its file."""
     if isinstance(obj, type):
         file = getattr(sys.modules.get(obj.__module__), "__file__", None) or ""
         return file.startswith(_NN)
+    if isinstance(obj, str):
+        return obj.startswith(_NN)
     return str(obj.__code__.co_filename).startswith(_NN)
+
+
+def open_parameters(f: Any) -> list[str]:
+    """Parameters of our own functions that are declared `Any`: a call says what they are."""
+    if not ours(f):
+        return []
+    return [n for n, hint in f.__annotations__.items() if hint == "Any" and n != "return"]
+
+
+def names_given(f: Any, count: int) -> tuple[str, ...]:
+    """Names of the first parameters of a function, which get values by position."""
+    code = f.__code__
+    return tuple(code.co_varnames[: min(count, code.co_argcount)])
 
 
 def qualified(obj: Any) -> str:

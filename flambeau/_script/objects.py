@@ -18,6 +18,7 @@ import flambeau
 from flambeau import _C
 from flambeau.jit._module import ScriptModule
 from flambeau.nn import Module
+from flambeau.nn.utils.rnn import PackedSequence
 
 from .._ir.errors import CompileError
 from .._ir.graph import Function, show
@@ -342,6 +343,10 @@ class RecursiveScriptModule(ScriptModule):
         """Run the script's `forward`."""
         if runtime.TRACERS and (tracer := runtime.tracer()) is not None:
             return tracer.module_call(self, args, kwargs)
+        if args and type(args[0]) is PackedSequence:
+            packed = self._script_record.methods.get("forward_packed")
+            if packed is not None:
+                return self._script_program.entry(packed)(self, *args, **kwargs)
         return self._script_forward(self, *args, **kwargs)
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,8 @@ from .._ir.types import INT, NONE, STR, TENSOR, Param, Type, list_of
 from .._table import entries
 from .annotations import ANY, EMPTY_DICT, dict_of, union_of
 from .built_ins import ScriptBuiltIns
-from .meaning import STATIC, Items
+from .made import ours
+from .meaning import STATIC, Items, static
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -615,7 +617,14 @@ class ScriptTyper(ScriptBuiltIns):
     def _stmt_import(self, node: ast.stmt) -> None:
         self.fail("import inside of a script; import at the top of the file", node)
 
-    _stmt_importfrom = _stmt_import
+    def _stmt_importfrom(self, node: ast.ImportFrom) -> None:
+        """Modules of the package import each other where they are used."""
+        if not ours(self.file) or node.level or node.module is None:
+            return self._stmt_import(node)
+        for name in node.names:
+            found = getattr(importlib.import_module(node.module), name.name)
+            self.assign(name.asname or name.name, static(found), node)
+        return None
 
     def _stmt_try(self, node: ast.Try) -> None:
         self.fail("try is not part of scripts; test before, or mark the caller @jit.ignore", node)

@@ -32,33 +32,41 @@ def _project(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    weights: tuple[Tensor, Tensor, Tensor] | Tensor,
+    wq: Tensor,
+    wk: Tensor,
+    wv: Tensor,
     bias: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     from flambeau.nn.functional import linear
 
-    size = query.shape[-1]
-    if isinstance(weights, Tensor):
-        if key is value and query is key:
-            q, k, v = linear(query, weights, bias).chunk(3, -1)
-            return q, k, v
-        wq, wk, wv = weights.chunk(3, 0)
-    else:
-        wq, wk, wv = weights
-    bq, bk, bv = (None, None, None) if bias is None else bias.split(size)
+    if bias is None:
+        return linear(query, wq), linear(key, wk), linear(value, wv)
+    bq, bk, bv = bias.split(query.shape[-1])
     return linear(query, wq, bq), linear(key, wk, bk), linear(value, wv, bv)
+
+
+def _project_together(
+    query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    from flambeau.nn.functional import linear
+
+    if key is value and query is key:
+        q, k, v = linear(query, weight, bias).chunk(3, -1)
+        return q, k, v
+    wq, wk, wv = weight.chunk(3, 0)
+    return _project(query, key, value, wq, wk, wv, bias)
 
 
 def _check_mask(mask: Tensor, length: int, source: int, batch: int, heads: int) -> Tensor:
     """The attention mask with a dimension for batch * heads."""
     if mask.ndim == 2:
-        if tuple(mask.shape) != (length, source):
+        if list(mask.shape) != [length, source]:
             raise RuntimeError(
                 f"The shape of the 2D attn_mask is {mask.shape}, but should be {(length, source)}."
             )
         return mask.unsqueeze(0)
     if mask.ndim == 3:
-        if tuple(mask.shape) != (batch * heads, length, source):
+        if list(mask.shape) != [batch * heads, length, source]:
             raise RuntimeError(
                 f"The shape of the 3D attn_mask is {mask.shape}, but should be "
                 f"{(batch * heads, length, source)}."
@@ -172,19 +180,21 @@ def multi_head_attention_forward(
                 f"key's sequence and batch dims {key.shape[:2]} do not match value's "
                 f"{value.shape[:2]}"
             )
-        weights: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
-        for name, w in zip(("q", "k", "v"), weights, strict=True):
-            if w is None:
-                raise AssertionError(
-                    f"use_separate_proj_weight is True but {name}_proj_weight is None"
-                )
+        if q_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is True but q_proj_weight is None")
+        if k_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is True but k_proj_weight is None")
+        if v_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is True but v_proj_weight is None")
+        q, k, v = _project(
+            query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias
+        )
     else:
         if key.shape != value.shape:
             raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        weights = in_proj_weight
-    q, k, v = _project(query, key, value, weights, in_proj_bias)
+        q, k, v = _project_together(query, key, value, in_proj_weight, in_proj_bias)
     causal = is_causal and key_padding_mask is None and not need_weights
     mask = None
     if attn_mask is not None:
@@ -209,7 +219,7 @@ def multi_head_attention_forward(
         mask, padding = _one_more(mask), _one_more(padding)
     source = k.shape[1]
     if padding is not None:
-        if tuple(padding.shape) != (batch, source):
+        if list(padding.shape) != [batch, source]:
             raise AssertionError(
                 f"expecting key_padding_mask shape of {(batch, source)}, but got {padding.shape}: "
                 f"Expected key_padded_mask.shape[1] to be {source}, but got {padding.shape[1]}"
@@ -262,6 +272,6 @@ def _heads(x: Tensor, static: Tensor | None, count: int, head: int, name: str) -
         return x.reshape(x.shape[0], count, head).transpose(0, 1)
     if static.shape[0] != count or static.shape[2] != head:
         raise AssertionError(
-            f"expecting static_{name} of sizes ({count}, *, {head}), but got {tuple(static.shape)}"
+            f"expecting static_{name} of sizes ({count}, *, {head}), but got {list(static.shape)}"
         )
     return static

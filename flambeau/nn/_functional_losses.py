@@ -6,6 +6,7 @@ The arithmetic is in the table (flambeau/ops/losses*.py). Must not know modules.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from flambeau import _C
 from flambeau._C import nn_functional as _ops
@@ -26,6 +27,18 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """The same with any distance (default: the Euclidean one)."""
+    check_triplets(anchor, positive, negative, margin, reduction)
+    distance = distance_function or _ops.pairwise_distance
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = _C.minimum(far, distance(positive, negative))
+    return triplet_loss(near, far, margin, reduction)
+
+
+def check_triplets(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, reduction: str
+) -> None:
+    """Raise unless the arguments of a loss of triplets fit each other."""
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:
@@ -36,14 +49,19 @@ def triplet_margin_with_distance_loss(
             f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
             f"{negative.ndim}D inputs"
         )
-    distance = distance_function or _ops.pairwise_distance
-    near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = _C.minimum(far, distance(positive, negative))
+
+
+def triplet_loss(near: Tensor, far: Tensor, margin: float, reduction: str) -> Tensor:
+    """The loss of distances to positive and negative."""
     loss = (margin + near - far).clamp_min(0)
     if reduction == "none":
         return loss
     return loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _as_tuple(shape: list[int]) -> str:
+    """A shape as Python shows a tuple."""
+    return f"({', '.join([str(n) for n in shape])}{',' if len(shape) == 1 else ''})"
 
 
 def linear_cross_entropy(
@@ -56,7 +74,7 @@ def linear_cross_entropy(
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
-    options: object = None,
+    options: Any = None,
 ) -> Tensor:
     """Cross entropy of the outputs of a linear layer; see `LinearCrossEntropyLoss`.
 
@@ -72,12 +90,13 @@ def linear_cross_entropy(
         )
     if input.ndim == 1 and len(classes) > 1:
         raise RuntimeError(
-            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} "
+            f"K-dimensional loss defined by linear_weight shape {_as_tuple(linear_weight.shape)} "
             f"requires batched input, (N, {features}), got unbatched input with shape ({features},)"
         )
     if linear_bias is not None and linear_bias.shape != classes:
         raise RuntimeError(
-            f"expected linear_bias shape {tuple(classes)}, got {tuple(linear_bias.shape)}"
+            f"expected linear_bias shape {_as_tuple(classes)}, "
+            f"got {_as_tuple(linear_bias.shape)}"
         )
     bias = None if linear_bias is None else linear_bias.reshape(-1)
     logits = _ops.linear(input, linear_weight.reshape(-1, features), bias)

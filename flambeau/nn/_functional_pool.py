@@ -49,12 +49,14 @@ def _each(value: Any, n: int, what: str = "kernel_size") -> list[int]:
 
 def _adaptive_size(input: Tensor, size: Any, axes: int, kind: str) -> list[int]:
     """Sizes wanted; None keeps the input's."""
-    sizes = [size] * axes if size is None or isinstance(size, int) else list(size)
-    listed = not (size is None or isinstance(size, int))
-    if listed and input.ndim <= len(sizes):
-        raise ValueError(
-            f"Input dimension should be at least {len(sizes) + 1}, got {list(input.shape)}"
-        )
+    if size is None or isinstance(size, int):
+        sizes = [size] * axes
+    else:
+        sizes = [s for s in size]  # noqa: C416  (scripts write a tuple of ints and None out)
+        if input.ndim <= len(sizes):
+            raise ValueError(
+                f"Input dimension should be at least {len(sizes) + 1}, got {list(input.shape)}"
+            )
     if len(sizes) != axes:
         raise RuntimeError(f"adaptive_pool: output_size must be {axes} values, got {size}")
     if input.ndim not in (axes + 1, axes + 2):
@@ -103,11 +105,16 @@ def _lp_pool(
     input: Tensor, norm_type: float, kernel: list[int], stride: Any, ceil_mode: bool
 ) -> Tensor:
     axes = len(kernel)
-    average = {1: _F.avg_pool1d, 2: _F.avg_pool2d, 3: _F.avg_pool3d}[axes]
     count = 1
     for k in kernel:
         count *= k
-    mean = average(input.pow(norm_type), kernel, stride, 0, ceil_mode)
+    powers = input.pow(norm_type)
+    if axes == 1:
+        mean = _F.avg_pool1d(powers, kernel, stride, 0, ceil_mode)
+    elif axes == 2:
+        mean = _F.avg_pool2d(powers, kernel, stride, 0, ceil_mode)
+    else:
+        mean = _F.avg_pool3d(powers, kernel, stride, 0, ceil_mode)
     # The mean of p-th powers is positive but for odd p: the sign passes through the root.
     return (mean.sign() * mean.abs().relu()).mul(count).pow(1.0 / norm_type)
 
@@ -138,7 +145,7 @@ def _unpool_size(
 ) -> list[int]:
     """Spatial size of an unpooled result; `wanted` must be within one stride of the default."""
     axes = len(kernel)
-    spatial = input.shape[input.ndim - axes :]
+    spatial = list(input.shape[input.ndim - axes :])
     default = [
         (n - 1) * s + k - 2 * p for n, k, s, p in zip(spatial, kernel, stride, padding, strict=True)
     ]
@@ -152,8 +159,8 @@ def _unpool_size(
             f"but it has a length of '{len(wanted)}'"
         )
     for d in range(axes):
-        low, high = default[d] - stride[d], default[d] + stride[d]
-        if not low < sizes[d] < high:
+        low, size, high = default[d] - stride[d], sizes[d], default[d] + stride[d]
+        if not low < size < high:
             raise ValueError(
                 f'max_unpool: invalid output_size "{sizes}" '
                 f"(dim {d} must be between {low} and {high})"
@@ -205,7 +212,7 @@ def _max_unpool(
         zeros = _C.zeros([n, size, c], dtype=input.dtype, device=input.device)
         places = indices.permute(0, 2, 3, 1).reshape(n, -1, c)
         out = zeros.scatter(1, places, input.permute(0, 2, 3, 1).reshape(n, -1, c))
-        return out.reshape([n, *spatial, c]).permute(0, 3, 1, 2)
+        return out.reshape([n] + spatial + [c]).permute(0, 3, 1, 2)
     zeros = _C.zeros(lead + [size], dtype=input.dtype, device=input.device)
     out = zeros.scatter(-1, indices.reshape(flat), input.reshape(flat))
     return out.reshape(lead + spatial)

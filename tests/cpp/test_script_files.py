@@ -56,7 +56,7 @@ def folder(tmp_path_factory):
     torch.jit.script(Net()).save(path / "net.pt")
     torch.jit.script(scaled).save(path / "function.pt")
     torch.save({"a": torch.ones(1)}, path / "checkpoint.pt")
-    torch.jit.script(nn.Sequential(nn.LSTM(2, 2))).save(path / "library.pt")
+    torch.jit.script(nn.Sequential(nn.SyncBatchNorm(2))).save(path / "library.pt")
     data = (path / "net.pt").read_bytes()
     (path / "damaged.pt").write_bytes(data[: len(data) // 2] + data[len(data) // 2 + 9 :])
     return path

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import io
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ def reasons(script):
 
 
 #: programs that run as Python, and what for
-AS_PYTHON = {"ExportedMethods": "attribute names of tests.jit.programs.ExportedMethods"}
+AS_PYTHON: Dict[str, str] = {}
 
 
 def cases():
@@ -291,6 +292,80 @@ def test_lists_are_references_for_both_sides():
 
     xs = [1]
     assert torch.jit.script(aliases)(xs, xs) and not torch.jit.script(aliases)(xs, [1])
+
+
+class Lists(nn.Module):
+    """Holds lists and dicts, which its script reads, changes and sets."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes: List[int] = [1, 2]
+        self.rows: List[torch.Tensor] = [torch.ones(2), torch.zeros(2)]
+        self.named: Dict[str, torch.Tensor] = {"a": torch.ones(2)}
+        self.nested: Dict[str, List[int]] = {"k": [1]}
+        self.pair = ([1, 2], "x")
+        self.linear = nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor, n: int) -> Tuple[torch.Tensor, List[int], List[int], str]:
+        for i in range(n):
+            x = self.linear(x) + self.rows[i % 2] * self.sizes[i % len(self.sizes)]
+            self.sizes.append(i)
+            self.rows[i % len(self.rows)] = x
+            self.named[str(i)] = x
+            self.nested["k"].append(len(self.nested))
+        self.nested["new"] = self.sizes
+        before = self.sizes
+        self.sizes = [n, n + 1]
+        self.sizes.append(7)
+        before.append(100)
+        text = f"{self.sizes} {before} {self.pair[0]}"
+        self.pair[0].append(n)
+        return x, self.sizes, before, text
+
+
+def test_modules_that_hold_lists():
+    torch.manual_seed(0)
+    plain = Lists()
+    script = torch.jit.script(copy.deepcopy(plain))
+    assert not reasons(script) and machine_runs(script)
+    file = io.BytesIO()
+    torch.jit.save(script, file)
+    file.seek(0)
+    loaded = torch.jit.load(file)
+    x = torch.ones(2)
+    for m in (script, loaded):
+        held = copy.deepcopy(plain)
+        for n in (3, 2):
+            a, b = m(x, n), held(x, n)
+            assert _same(a, b)
+            names = ("sizes", "rows", "named", "nested", "pair")
+            assert all(_same(getattr(m, k), getattr(held, k)) for k in names)
+            assert m.sizes is a[1] and m.nested["new"] is a[2]
+        a[1].append(5)
+        assert m.sizes[-1] == 5
+    held, rows = copy.deepcopy(plain), plain.rows
+    (held(x, 3)[0].sum()).backward()
+    again = torch.jit.script(copy.deepcopy(plain))
+    again(x, 3)[0].sum().backward()
+    assert torch.equal(held.linear.weight.grad, again.linear.weight.grad) and rows is plain.rows
+
+
+def machine_runs(script):
+    return type(script._script_forward) is torch._C._ScriptCall
+
+
+def test_python_sees_lists_as_they_are_now(capsys):
+    def f(xs: List[int], d: Dict[str, List[int]]) -> str:
+        xs.append(1)
+        print(xs, d)
+        d["k"].append(2)
+        return f"{xs} {d!s}"
+
+    script = torch.jit.script(f)
+    assert machine(script)
+    assert script([5], {"k": [0]}) == f([5], {"k": [0]})
+    a, b = capsys.readouterr().out.splitlines()
+    assert a == b == "[5, 1] {'k': [0]}"
 
 
 class Pair(NamedTuple):

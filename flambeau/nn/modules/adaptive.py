@@ -102,16 +102,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
         in_cluster = input.new_zeros(target.size(0))
         head_index = target.clone()
-        for i in range(self.n_clusters):
+        for i, tail in enumerate(self.tail):
             low, high = self.cutoffs[i], self.cutoffs[i + 1]
             rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
-            if rows.numel() == 0:
-                continue
-            head_index.index_fill_(0, rows, self.shortlist_size + i)
-            log_probs = F.log_softmax(self.tail[i](input.index_select(0, rows)), dim=1)
-            relative = target.index_select(0, rows) - low
-            picked = log_probs.gather(1, relative.unsqueeze(1)).squeeze(1)
-            in_cluster = in_cluster.index_copy(0, rows, picked)
+            if rows.numel() > 0:
+                head_index.index_fill_(0, rows, self.shortlist_size + i)
+                log_probs = F.log_softmax(tail(input.index_select(0, rows)), dim=1)
+                relative = target.index_select(0, rows) - low
+                picked = log_probs.gather(1, relative.unsqueeze(1)).squeeze(1)
+                in_cluster = in_cluster.index_copy(0, rows, picked)
 
         head = F.log_softmax(self.head(input), dim=1)
         output = in_cluster + head.gather(1, head_index.unsqueeze(1)).squeeze(1)

@@ -303,10 +303,10 @@ class _ConvTransposeNd(_ConvNd):
             dtype,
         )
 
-    def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
+    def _output_padding(self, input: Tensor, output_size: list[int] | None) -> list[int]:
         """The output padding that gives `output_size`."""
         if output_size is None:
-            return self.output_padding
+            return list(self.output_padding)
         nd = self._nd
         leading = input.dim() - nd
         wanted = list(output_size)
@@ -317,7 +317,7 @@ class _ConvTransposeNd(_ConvNd):
                 f"ConvTranspose{nd}D: for {input.dim()}D input, output_size must have {nd} or "
                 f"{leading + nd} elements (got {len(wanted)})"
             )
-        spatial = input.shape[leading:]
+        spatial = list(input.shape[leading:])
         smallest = [
             (size - 1) * s - 2 * p + d * (k - 1) + 1
             for size, s, p, d, k in zip(
@@ -325,15 +325,15 @@ class _ConvTransposeNd(_ConvNd):
             )
         ]
         largest = [low + s - 1 for low, s in zip(smallest, self.stride, strict=True)]
-        bounds = zip(smallest, wanted, largest, strict=True)
-        if any(not low <= size <= high for low, size, high in bounds):
-            raise ValueError(
-                f"requested an output size of {wanted}, but valid sizes range from {smallest} to "
-                f"{largest} (for an input of {spatial})"
-            )
-        return tuple(w - low for w, low in zip(wanted, smallest, strict=True))
+        for low, size, high in zip(smallest, wanted, largest, strict=True):
+            if not low <= size <= high:
+                raise ValueError(
+                    f"requested an output size of {wanted}, but valid sizes range from {smallest} "
+                    f"to {largest} (for an input of {input.shape[leading:]})"
+                )
+        return [w - low for w, low in zip(wanted, smallest, strict=True)]
 
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         """Convolve; `output_size` picks one of the sizes that a stride above 1 allows."""
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")

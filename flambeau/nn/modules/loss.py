@@ -11,9 +11,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import flambeau as fb
 from flambeau import Tensor
 from flambeau.nn import _reduction
 from flambeau.nn import functional as F
+from flambeau.nn._functional_losses import check_triplets, triplet_loss
 
 from .distance import PairwiseDistance
 from .linear import Linear
@@ -456,6 +458,10 @@ class GaussianNLLLoss(_Loss):
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
         """The loss of means, samples and variances."""
+        if isinstance(var, Tensor):
+            return F.gaussian_nll_loss(
+                input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
+            )
         return F.gaussian_nll_loss(
             input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
         )
@@ -642,15 +648,12 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """The loss of three batches."""
-        return F.triplet_margin_with_distance_loss(
-            anchor,
-            positive,
-            negative,
-            distance_function=self.distance_function,
-            margin=self.margin,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
+        check_triplets(anchor, positive, negative, self.margin, self.reduction)
+        near = self.distance_function(anchor, positive)
+        far = self.distance_function(anchor, negative)
+        if self.swap:
+            far = fb.minimum(far, self.distance_function(positive, negative))
+        return triplet_loss(near, far, self.margin, self.reduction)
 
 
 class CTCLoss(_Loss):

@@ -136,7 +136,9 @@ class _MaxUnpoolNd(_Pool):
         self.stride = spread(kernel_size if stride is None else stride)
         self.padding = spread(padding)
 
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
+    ) -> Tensor:
         """Undo a pooling that returned `indices`; `output_size` settles an ambiguous size."""
         unpool = getattr(F, f"max_unpool{self._nd}d")
         return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
@@ -286,14 +288,15 @@ class _FractionalMaxPoolNd(Module):
 
     def forward(self, input: Tensor) -> Any:
         """Pool."""
-        return getattr(F, f"fractional_max_pool{self._nd}d")(
+        pool = getattr(F, f"fractional_max_pool{self._nd}d_with_indices")
+        both = pool(
             input,
             self.kernel_size,
             self.output_size,
             self.output_ratio,
-            self.return_indices,
             _random_samples=self._random_samples,
         )
+        return both if self.return_indices else both[0]
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
@@ -372,7 +375,8 @@ class _AdaptiveMaxPoolNd(_Pool):
 
     def forward(self, input: Tensor) -> Any:
         """Pool."""
-        return getattr(F, self._op)(input, self.output_size, self.return_indices)
+        both = getattr(F, f"{self._op}_with_indices")(input, self.output_size)
+        return both if self.return_indices else both[0]
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):

@@ -51,6 +51,7 @@ class RNNBase(Module):
     """
 
     __constants__ = [
+        "_flat_weights_names",
         "mode",
         "input_size",
         "hidden_size",
@@ -61,7 +62,6 @@ class RNNBase(Module):
         "bidirectional",
         "proj_size",
     ]
-    _function: str  # the core function
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class RNNBase(Module):
         msg: str = "Expected hidden size {}, got {}",
     ) -> None:
         """Raise unless the state has the expected shape."""
-        if tuple(hx.size()) != tuple(expected_hidden_size):
+        if list(hx.size()) != list(expected_hidden_size):
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
@@ -186,14 +186,15 @@ class RNNBase(Module):
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
         """The state with its batch reordered."""
-        return self._each(
-            hx, lambda t: t if permutation is None else t.index_select(1, permutation)
-        )
+        return hx if permutation is None else hx.index_select(1, permutation)
 
     # ---- the state is one tensor here, a pair for the LSTM ---------------------------------------
 
-    def _each(self, hx: Any, fn: Any) -> Any:
-        return fn(hx)
+    def _with_batch(self, hx: Any) -> Any:
+        return hx.unsqueeze(1)
+
+    def _without_batch(self, hx: Any) -> Any:
+        return hx.squeeze(1)
 
     def _zero_state(self, input: Tensor, batch: int) -> Any:
         layers = self.num_layers * (2 if self.bidirectional else 1)
@@ -232,11 +233,11 @@ class RNNBase(Module):
         if not batched:
             input = input.unsqueeze(batch_dim)
             if hx is not None:
-                hx = self._each(hx, lambda t: t.unsqueeze(1))
+                hx = self._with_batch(hx)
         if hx is None:
             hx = self._zero_state(input, input.size(batch_dim))
         self.check_forward_args(input, hx, None)
-        output, *last = getattr(fb, self._core_function())(
+        output, *last = getattr(fb, self.mode.lower())(
             input,
             hx,
             self._flat_weights,
@@ -250,7 +251,7 @@ class RNNBase(Module):
         state = self._as_state(last)
         if batched:
             return output, state
-        return output.squeeze(batch_dim), self._each(state, lambda t: t.squeeze(1))
+        return output.squeeze(batch_dim), self._without_batch(state)
 
     def _forward_packed(self, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
         data, batch_sizes, order, inverse = input
@@ -259,7 +260,7 @@ class RNNBase(Module):
         else:
             hx = self.permute_hidden(hx, order)
         self.check_forward_args(data, hx, batch_sizes)
-        output, *last = getattr(fb, self._core_function())(
+        output, *last = getattr(fb, self.mode.lower())(
             data,
             batch_sizes,
             hx,
@@ -272,9 +273,6 @@ class RNNBase(Module):
         )
         packed = PackedSequence(output, batch_sizes, order, inverse)
         return packed, self.permute_hidden(self._as_state(last), inverse)
-
-    def _core_function(self) -> str:
-        return self.mode.lower()
 
     def _label(self) -> str:
         return self.mode
@@ -408,8 +406,17 @@ class LSTM(RNNBase):
             "Expected hidden[1] size {}, got {}",
         )
 
-    def _each(self, hx: Any, fn: Any) -> Any:
-        return fn(hx[0]), fn(hx[1])
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """Both states with their batch reordered."""
+        if permutation is None:
+            return hx
+        return hx[0].index_select(1, permutation), hx[1].index_select(1, permutation)
+
+    def _with_batch(self, hx: Any) -> Any:
+        return hx[0].unsqueeze(1), hx[1].unsqueeze(1)
+
+    def _without_batch(self, hx: Any) -> Any:
+        return hx[0].squeeze(1), hx[1].squeeze(1)
 
     def _zero_state(self, input: Tensor, batch: int) -> Any:
         h = super()._zero_state(input, batch)
@@ -424,7 +431,7 @@ class LSTM(RNNBase):
             )
 
     def _as_state(self, last: list[Tensor]) -> Any:
-        return tuple(last)
+        return last[0], last[1]
 
 
 class GRU(RNNBase):
@@ -490,20 +497,17 @@ class RNNCellBase(Module):
                 f"got {tensor.dim()}D instead"
             )
 
-    def _step(self, function: str, input: Tensor, hx: Tensor | None) -> Tensor:
-        """One step of a cell whose state is one tensor."""
+    def _rows(self, input: Tensor, hx: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Input and state with a batch; for cells whose state is one tensor."""
         self._check_dims(input, "input")
         if hx is not None:
             self._check_dims(hx, "hidden")
-        batched = input.dim() == 2
-        if not batched:
+        if input.dim() == 1:
             input = input.unsqueeze(0)
             hx = None if hx is None else hx.unsqueeze(0)
         if hx is None:
             hx = input.new_zeros(input.size(0), self.hidden_size)
-        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        state = getattr(fb, function)(input, hx, *weights)
-        return state if batched else state.squeeze(0)
+        return input, hx
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
@@ -539,7 +543,10 @@ class RNNCell(RNNCellBase):
         """The next state."""
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._step(f"rnn_{self.nonlinearity}_cell", input, hx)
+        step = getattr(fb, f"rnn_{self.nonlinearity}_cell")
+        x, h = self._rows(input, hx)
+        state = step(x, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return state if input.dim() == 2 else state.squeeze(0)
 
 
 class GRUCell(RNNCellBase):
@@ -557,7 +564,9 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The next state."""
-        return self._step("gru_cell", input, hx)
+        x, h = self._rows(input, hx)
+        state = fb.gru_cell(x, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return state if input.dim() == 2 else state.squeeze(0)
 
 
 class LSTMCell(RNNCellBase):
@@ -578,8 +587,9 @@ class LSTMCell(RNNCellBase):
     ) -> tuple[Tensor, Tensor]:
         """The next state."""
         self._check_dims(input, "input")
-        for i, part in enumerate(hx or ()):
-            self._check_dims(part, f"hx[{i}]")
+        if hx is not None:
+            self._check_dims(hx[0], "hx[0]")
+            self._check_dims(hx[1], "hx[1]")
         batched = input.dim() == 2
         if not batched:
             input = input.unsqueeze(0)

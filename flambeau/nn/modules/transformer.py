@@ -54,9 +54,9 @@ def _get_seq_len(src: Tensor, batch_first: bool) -> int:
 
 def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
     """Whether the mask is the causal one: as said, or, if None, as found by comparison."""
-    if is_causal is not None or mask is None:
-        return bool(is_causal)
-    if tuple(mask.size()) != (size, size):
+    if is_causal is not None:
+        return is_causal
+    if mask is None or list(mask.size()) != [size, size]:
         return False
     causal = fb.ones(size, size, dtype=fb.bool, device=mask.device).triu(1)
     if mask.dtype != fb.bool:
@@ -64,7 +64,7 @@ def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None, size: in
     return bool((mask == causal).all())
 
 
-def _float_mask(mask: Tensor | None, dtype: Any) -> Tensor | None:
+def _float_mask(mask: Tensor | None, dtype: fb.dtype) -> Tensor | None:
     """A boolean mask as one to be added: minus infinity where it was True."""
     if mask is None or mask.dtype != fb.bool:
         return mask
@@ -128,29 +128,6 @@ class _Layer(Module):
         if not hasattr(self, "activation"):
             self.activation = F.relu
 
-    def _around(self, norm: Module, x: Tensor, block: Callable[[Tensor], Tensor]) -> Tensor:
-        """A residual block, normalised before or after."""
-        return x + block(norm(x)) if self.norm_first else norm(x + block(x))
-
-    def _attend(
-        self,
-        attention: Module,
-        x: Tensor,
-        memory: Tensor,
-        attn_mask: Tensor | None,
-        key_padding_mask: Tensor | None,
-        is_causal: bool,
-    ) -> Tensor:
-        return attention(
-            x,
-            memory,
-            memory,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            is_causal=is_causal,
-            need_weights=False,
-        )[0]
-
     def _sa_block(
         self,
         x: Tensor,
@@ -158,7 +135,15 @@ class _Layer(Module):
         key_padding_mask: Tensor | None,
         is_causal: bool = False,
     ) -> Tensor:
-        attended = self._attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal)
+        attended = self.self_attn(
+            x,
+            x,
+            x,
+            attn_mask=attn_mask,
+            key_padding_mask=key_padding_mask,
+            is_causal=is_causal,
+            need_weights=False,
+        )[0]
         return self.dropout1(attended)
 
     def _feed_forward(self, x: Tensor) -> Tensor:
@@ -204,8 +189,12 @@ class TransformerEncoderLayer(_Layer):
         _warn_of_two_kinds(src_mask, src_key_padding_mask, names)
         padding = _float_mask(src_key_padding_mask, src.dtype)
         mask = _float_mask(src_mask, src.dtype)
-        x = self._around(self.norm1, src, lambda y: self._sa_block(y, mask, padding, is_causal))
-        return self._around(self.norm2, x, self._ff_block)
+        x = src
+        if self.norm_first:
+            x = x + self._sa_block(self.norm1(x), mask, padding, is_causal)
+            return x + self._ff_block(self.norm2(x))
+        x = self.norm1(x + self._sa_block(x, mask, padding, is_causal))
+        return self.norm2(x + self._ff_block(x))
 
     def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout2(self._feed_forward(x))
@@ -236,19 +225,15 @@ class TransformerDecoderLayer(_Layer):
             tgt_key_padding_mask, memory_key_padding_mask: (N, T) and (N, S).
             tgt_is_causal, memory_is_causal: hints that the mask is the causal one.
         """
-        x = self._around(
-            self.norm1,
-            tgt,
-            lambda y: self._sa_block(y, tgt_mask, tgt_key_padding_mask, tgt_is_causal),
-        )
-        x = self._around(
-            self.norm2,
-            x,
-            lambda y: self._mha_block(
-                y, memory, memory_mask, memory_key_padding_mask, memory_is_causal
-            ),
-        )
-        return self._around(self.norm3, x, self._ff_block)
+        x = tgt
+        mask, padding = memory_mask, memory_key_padding_mask
+        if self.norm_first:
+            x = x + self._sa_block(self.norm1(x), tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+            x = x + self._mha_block(self.norm2(x), memory, mask, padding, memory_is_causal)
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(x + self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal))
+        x = self.norm2(x + self._mha_block(x, memory, mask, padding, memory_is_causal))
+        return self.norm3(x + self._ff_block(x))
 
     def _mha_block(
         self,
@@ -258,7 +243,15 @@ class TransformerDecoderLayer(_Layer):
         key_padding_mask: Tensor | None,
         is_causal: bool = False,
     ) -> Tensor:
-        attended = self._attend(self.multihead_attn, x, mem, attn_mask, key_padding_mask, is_causal)
+        attended = self.multihead_attn(
+            x,
+            mem,
+            mem,
+            attn_mask=attn_mask,
+            key_padding_mask=key_padding_mask,
+            is_causal=is_causal,
+            need_weights=False,
+        )[0]
         return self.dropout2(attended)
 
     def _ff_block(self, x: Tensor) -> Tensor:
