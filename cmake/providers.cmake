@@ -1,5 +1,6 @@
-# Optional native libraries: oneDNN (convolutions, large matrix products), behind a library of its own. What is not found
-# costs speed, never a feature. LAPACK out of OpenBLAS is looked for at run time: csrc/kernels/providers/lapack_library.h.
+# Optional native libraries, each behind a library of its own: oneDNN (convolutions, large matrix products), without which
+# there is less speed and no feature less, and Gloo (groups of processes on several machines). LAPACK out of OpenBLAS is
+# looked for at run time: csrc/kernels/providers/lapack_library.h.
 add_library(flambeau_providers INTERFACE)
 target_link_libraries(flambeau_providers INTERFACE ${CMAKE_DL_LIBS})
 
@@ -11,4 +12,12 @@ if(FLAMBEAU_ONEDNN)
   endif()
 endif()
 
-message(STATUS "flambeau: oneDNN ${onednn_found}")
+if(FLAMBEAU_GLOO)
+  find_path(GLOO_INCLUDE gloo/alltoallv.h)
+  find_library(GLOO_LIBRARY NAMES gloo)
+  if(GLOO_INCLUDE AND GLOO_LIBRARY)
+    set(gloo_found yes)
+  endif()
+endif()
+
+message(STATUS "flambeau: oneDNN ${onednn_found}, Gloo ${gloo_found}")

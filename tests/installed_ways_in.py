@@ -138,7 +138,7 @@ def modules() -> None:
     program = (
         "import importlib, pkgutil, flambeau\n"
         "names = [m.name for m in pkgutil.walk_packages(flambeau.__path__, 'flambeau.')\n"
-        "         if not {'__main__', '_path', '_onednn'} & {*m.name.split('.')}]\n"
+        "         if not {'__main__', '_path', '_onednn', '_gloo'} & {*m.name.split('.')}]\n"
         "for name in names: importlib.import_module(name)\n"
         "public = [n for n in names if '._' not in n and 'as_torch' not in n\n"
         "          and not n.startswith('flambeau.ops')]\n"

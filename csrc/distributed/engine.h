@@ -1,19 +1,20 @@
-// Collectives of the ranks of one machine, on raw memory.
+// Collectives of the ranks of one group, on raw memory: what engines have in common.
 //
-// A collective is a number of steps. In a step each rank writes what others need to its slot, comes
-// to the step, waits for all, and reads their slots. A rank is at most one step ahead of another,
-// so two slots each, used in turn, are enough, and no rank waits twice in a step. In the first step
-// each rank also says what it calls: where ranks disagree, all of them raise the same error, and
-// the group goes on. Any other fault ends the group for this rank, and wakes those that wait for
-// it. Not thread-safe: a process group calls it from one thread at a time.
+// In the first exchange of a collective each rank also says what it calls: where ranks disagree,
+// all of them raise the same error, and the group goes on. Any other fault ends the group for this
+// rank, and is told to those that wait for it. Not thread-safe: a process group calls it from one
+// thread at a time.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "core/dtype.h"
+#include "distributed/link.h"
 #include "distributed/reduce.h"
-#include "distributed/region.h"
 
 namespace flambeau::distributed {
 
@@ -40,31 +41,50 @@ struct Call {
 
 class Engine {
  public:
-  explicit Engine(Region& region) : region_(region) {}
+  explicit Engine(Link& link) : link_(link) {}
+  virtual ~Engine() = default;
+  Engine(const Engine&) = delete;
   void run(const Call& call);
-  const std::string& broken() const { return broken_; }  // why it is of no use any more
+  virtual void begin(Milliseconds) {}  // after the link's
+  // Whether a signal ends its waits, so that it may run on the caller's thread.
+  virtual bool hears_signals() const { return true; }
+  // What is under way ends with this fault, and the group with it; from any thread.
+  virtual void interrupt(const std::string&) {}
 
- private:
-  void perform(const Call& call);
-  // The first step: writes and compares records.
-  template <class Write>
-  void begin(const Call& call, uint64_t bytes, uint64_t layout, Write write);
-  template <class Write>
-  void step(const Call& call, Write write);
-  void compare();
-  char* slot(int r) const { return region_.slot(r, step_); }
+ protected:
+  virtual void perform(const Call& call) = 0;
+  // Call and sizes on which all ranks must agree.
+  Record record(const Call& call, uint64_t bytes, uint64_t layout) const;
+  // One for each rank; throws std::invalid_argument, on all ranks, where they differ.
+  void compare(const Record* const* records) const;
+  // From rank i to rank j: what i sends, and what j expects, at [i * ranks + j].
+  void compare_sizes(const std::vector<uint64_t>& sent,
+                     const std::vector<uint64_t>& expected) const;
 
-  void join(const Call& call, bool here);
-  void broadcast(const Call& call);
-  void all_gather(const Call& call, bool here);
-  void scatter(const Call& call);
-  void reduce_scatter(const Call& call);
-  void all_to_all(const Call& call);
-  void exchange(const Call& call, const std::vector<uint64_t>& sizes);
-
-  Region& region_;
-  uint32_t step_ = 1, number_ = 0;  // step 1 made the group
-  std::string broken_;
+  Link& link_;
+  uint32_t number_ = 0;
+  std::string broken_;  // why it is of no use any more
 };
 
+// Parts of memory ------------------------------------------------------------------------------
+uint64_t digest(const std::vector<Span>& spans);  // only compared, never stored
+size_t largest(const std::vector<Span>& spans);
+// The part of a span that is `at` bytes into it, at most `most` long.
+inline Span part(const Span& s, size_t at, size_t most) {
+  if (at >= s.bytes) return {};
+  return {s.data + at, std::min(most, s.bytes - at)};
+}
+inline void copy(char* to, const Span& from) {
+  if (from.bytes) std::memcpy(to, from.data, from.bytes);
+}
+inline void fill(const Span& to, const char* from) {
+  if (to.bytes) std::memcpy(to.data, from, to.bytes);
+}
+
 }  // namespace flambeau::distributed
+
+namespace flambeau::kernels {
+// out[i] = op over r of inputs[r][i], by the loops of this machine's instruction set.
+void join_values(distributed::ReduceOp op, DType dtype, void* out, const void* const* inputs,
+                 int ranks, size_t n);
+}  // namespace flambeau::kernels

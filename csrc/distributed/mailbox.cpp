@@ -8,7 +8,7 @@
 
 namespace flambeau::distributed {
 
-Mailbox::Mailbox(Region& region) : region_(region), peers_(static_cast<size_t>(region.size())) {}
+Mailbox::Mailbox(Link& link) : link_(link), peers_(static_cast<size_t>(link.size())) {}
 
 Mailbox::~Mailbox() {
   stop();
@@ -22,7 +22,7 @@ void Mailbox::stop() {
     thread = std::move(thread_);
     work_.notify_all();
   }
-  region_.ring_bell(region_.rank());
+  link_.ring_bell(link_.rank());
   if (thread) thread->join();
   std::lock_guard lock(mutex_);
   std::string why = "the group was destroyed before the message had gone through";
@@ -52,7 +52,7 @@ void Mailbox::finish(std::shared_ptr<Transfer> t) {
   bool posted = false, quiet = false;
   try {
     for (;;) {
-      uint32_t seen = region_.mine().bell.load();
+      uint32_t seen = link_.bell();
       {
         std::lock_guard lock(mutex_);
         if (!posted) post(t), posted = true;
@@ -60,7 +60,7 @@ void Mailbox::finish(std::shared_ptr<Transfer> t) {
         if (quiet) check(t);
         if (t->work->done()) break;
       }
-      quiet = !region_.wait_bell(seen, t->deadline);
+      quiet = !link_.wait_bell(seen, t->deadline);
       if (quiet) check_interrupt();
     }
   } catch (const Fault&) {
@@ -81,7 +81,7 @@ void Mailbox::run() {
       work_.wait(lock);
       continue;
     }
-    uint32_t seen = region_.mine().bell.load();
+    uint32_t seen = link_.bell();
     progress();
     std::vector<std::shared_ptr<Transfer>> open;
     Milliseconds rest(1000);
@@ -96,7 +96,7 @@ void Mailbox::run() {
     }
     if (idle()) continue;
     lock.unlock();
-    quiet = !region_.wait_bell(seen, Deadline(rest));
+    quiet = !link_.wait_bell(seen, Deadline(rest));
     lock.lock();
   }
 }
@@ -110,11 +110,11 @@ bool Mailbox::idle() const {
 
 void Mailbox::post(const std::shared_ptr<Transfer>& t) {
   if (stopping_)
-    throw Fault(FaultKind::Backend, "group '" + region_.group() + "': the group was destroyed");
+    throw Fault(FaultKind::Backend, "group '" + link_.group() + "': the group was destroyed");
   if (t->sends) {
     Peer& peer = peers_[static_cast<size_t>(t->peer)];
     if (peer.cut)
-      throw Fault(FaultKind::Backend, "send (group '" + region_.group() +
+      throw Fault(FaultKind::Backend, "send (group '" + link_.group() +
                                           "'): an earlier message to rank " +
                                           std::to_string(t->peer) + " was cut off");
     peer.sends.push_back(t);
@@ -123,7 +123,7 @@ void Mailbox::post(const std::shared_ptr<Transfer>& t) {
   receives_.push_back(t);
   // One that had to be held may be the one; where it is not whole yet, it is its later bytes that
   // bring it here.
-  for (int r = 0; r < region_.size(); ++r) {
+  for (int r = 0; r < link_.size(); ++r) {
     if (t->peer >= 0 && t->peer != r) continue;
     auto& held = peers_[static_cast<size_t>(r)].held;
     for (auto at = held.begin(); at != held.end(); ++at) {
@@ -139,59 +139,31 @@ void Mailbox::post(const std::shared_ptr<Transfer>& t) {
 }
 
 void Mailbox::progress() {
-  for (int r = 0; r < region_.size(); ++r) {
-    if (r == region_.rank()) continue;
+  for (int r = 0; r < link_.size(); ++r) {
+    if (r == link_.rank()) continue;
     send_to(r);
     receive_from(r);
   }
 }
 
-size_t Mailbox::put(int r, const char* data, size_t bytes) {
-  Ring& ring = region_.ring(region_.rank(), r);
-  char* memory = region_.ring_data(region_.rank(), r);
-  uint64_t written = ring.written.load(std::memory_order_relaxed);
-  uint64_t taken = ring.taken.load(std::memory_order_acquire);
-  size_t n = std::min<size_t>(bytes, region_.ring_bytes() - (written - taken));
-  size_t at = written % region_.ring_bytes(), first = std::min(n, region_.ring_bytes() - at);
-  std::memcpy(memory + at, data, first);
-  std::memcpy(memory, data + first, n - first);
-  ring.written.store(written + n, std::memory_order_release);
-  return n;
-}
-
-size_t Mailbox::get(int r, char* data, size_t bytes) {
-  Ring& ring = region_.ring(r, region_.rank());
-  const char* memory = region_.ring_data(r, region_.rank());
-  uint64_t taken = ring.taken.load(std::memory_order_relaxed);
-  uint64_t written = ring.written.load(std::memory_order_acquire);
-  size_t n = std::min<size_t>(bytes, written - taken);
-  size_t at = taken % region_.ring_bytes(), first = std::min(n, region_.ring_bytes() - at);
-  std::memcpy(data, memory + at, first);
-  std::memcpy(data + first, memory, n - first);
-  ring.taken.store(taken + n, std::memory_order_release);
-  return n;
-}
-
 void Mailbox::send_to(int r) {
   Peer& peer = peers_[static_cast<size_t>(r)];
-  Ring& ring = region_.ring(region_.rank(), r);
   bool moved = false;
   while (!peer.sends.empty()) {
     std::shared_ptr<Transfer> t = peer.sends.front();
     if (!t->begun) {
-      uint64_t used = ring.written.load() - ring.taken.load();
-      if (region_.ring_bytes() - used < sizeof(Header)) break;
+      if (link_.room(r) < sizeof(Header)) break;
       Header header{t->bytes, t->tag, 0};
-      put(r, reinterpret_cast<const char*>(&header), sizeof header);
+      link_.put(r, reinterpret_cast<const char*>(&header), sizeof header);
       t->begun = moved = true;
     }
-    size_t n = put(r, t->data + t->done, t->bytes - t->done);
+    size_t n = link_.put(r, t->data + t->done, t->bytes - t->done);
     t->done += n;
     moved = moved || n;
     if (t->done < t->bytes) break;
     end(t, "");
   }
-  if (moved) region_.ring_bell(r);
+  if (moved) link_.ring_bell(r);
 }
 
 std::shared_ptr<Transfer> Mailbox::wanted(int r, int32_t tag) {
@@ -203,13 +175,12 @@ std::shared_ptr<Transfer> Mailbox::wanted(int r, int32_t tag) {
 // Takes the next message's header, once somebody waits for this rank; whether it did.
 bool Mailbox::take_header(int r) {
   Peer& peer = peers_[static_cast<size_t>(r)];
-  Ring& ring = region_.ring(r, region_.rank());
-  if (ring.written.load() - ring.taken.load() < sizeof(Header)) return false;
+  if (link_.waiting(r) < sizeof(Header)) return false;
   bool waited_for = false;
   for (auto& t : receives_) waited_for = waited_for || t->peer < 0 || t->peer == r;
   if (!waited_for) return false;
   auto m = std::make_unique<Message>();
-  get(r, reinterpret_cast<char*>(&m->header), sizeof m->header);
+  link_.get(r, reinterpret_cast<char*>(&m->header), sizeof m->header);
   m->to = wanted(r, m->header.tag);
   if (m->to && m->to->bytes != m->header.bytes) {
     std::string text = "rank " + std::to_string(r) + " sends " + std::to_string(m->header.bytes) +
@@ -234,7 +205,7 @@ void Mailbox::receive_from(int r) {
       size_t most = m.header.bytes - m.have;
       char* to = m.to ? m.to->data + m.have : m.held.empty() ? waste : m.held.data() + m.have;
       if (to == waste) most = std::min(most, sizeof waste);
-      size_t n = get(r, to, most);
+      size_t n = link_.get(r, to, most);
       m.have += n;
       moved = moved || n;
       if (!n) break;
@@ -249,7 +220,7 @@ void Mailbox::receive_from(int r) {
     if (done->to) deliver(r, *done);
     else if (done->header.tag >= 0) peer.held.push_back(std::move(done));
   }
-  if (moved) region_.ring_bell(r);
+  if (moved) link_.ring_bell(r);
 }
 
 void Mailbox::deliver(int r, Message& m) {
@@ -267,14 +238,14 @@ void Mailbox::deliver(int r, Message& m) {
 void Mailbox::check(const std::shared_ptr<Transfer>& t) {
   if (t->work->done()) return;
   std::string peer = t->peer < 0 ? "any rank" : "rank " + std::to_string(t->peer);
-  if (region_.closing()) return end(t, "the group was destroyed meanwhile");
+  if (link_.closing()) return end(t, "the group was destroyed meanwhile");
   if (t->deadline.passed()) {
     std::string text = "timed out after " + seconds_text(t->timeout) + " waiting for " + peer;
-    if (t->peer >= 0) text += ": " + region_.whereabouts(t->peer);
+    if (t->peer >= 0) text += ": " + link_.whereabouts(t->peer);
     return end(t, text);
   }
   if (t->peer < 0) return;
-  std::string why = region_.trouble(t->peer);
+  std::string why = link_.trouble(t->peer);
   if (why.empty()) return;
   progress();  // what it sent before is still there
   if (!t->work->done()) end(t, peer + " " + why);
@@ -295,10 +266,10 @@ void Mailbox::end(const std::shared_ptr<Transfer>& given, const std::string& fau
     }
   }
   std::string name = t->sends ? "send" : "recv";
-  name += " (group '" + region_.group() + "'): ";
+  name += " (group '" + link_.group() + "'): ";
   if (fault.empty()) t->work->finish();
   else t->work->fail(FaultKind::Backend, name + fault);
-  region_.ring_bell(region_.rank());
+  link_.ring_bell(link_.rank());
 }
 
 }  // namespace flambeau::distributed

@@ -1,8 +1,8 @@
 // Messages between two ranks: send and recv, matched by sender and tag in the order of their calls.
 //
-// Each direction is a ring of bytes in the region. Whoever waits moves bytes, for all messages of
+// Each direction is a stream of bytes of the link. Whoever waits moves bytes, for all messages of
 // the group; while there are messages that nobody waits for (isend, irecv), a thread does. One whose
-// tag nobody has asked for yet stays in the ring, or where it is in the way of another, in memory
+// tag nobody has asked for yet stays in the stream, or where it is in the way of another, in memory
 // of the receiver. Knows no collective.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <memory>
 #include <thread>
 
-#include "distributed/region.h"
+#include "distributed/link.h"
 #include "distributed/work.h"
 
 namespace flambeau::distributed {
@@ -31,7 +31,7 @@ struct Transfer {
 
 class Mailbox {
  public:
-  explicit Mailbox(Region& region);
+  explicit Mailbox(Link& link);
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
   void start(std::shared_ptr<Transfer> t);   // the thread moves it on
@@ -66,12 +66,10 @@ class Mailbox {
   void deliver(int r, Message& m);
   void check(const std::shared_ptr<Transfer>& t);
   void end(const std::shared_ptr<Transfer>& t, const std::string& fault);
-  size_t put(int r, const char* data, size_t bytes);
-  size_t get(int r, char* data, size_t bytes);
   void run();
   bool idle() const;
 
-  Region& region_;
+  Link& link_;
   std::mutex mutex_;
   std::condition_variable work_;
   std::vector<Peer> peers_;

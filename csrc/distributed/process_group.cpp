@@ -46,7 +46,22 @@ void check_joins(const char* name, ReduceOp op, DType dtype) {
 }
 
 ProcessGroup::ProcessGroup(std::unique_ptr<Region> region)
-    : region_(std::move(region)), engine_(*region_), mailbox_(*region_), owner_(::getpid()) {}
+    : link_(std::move(region)),
+      engine_(std::make_unique<SharedEngine>(static_cast<Region&>(*link_))),
+      mailbox_(*link_),
+      owner_(::getpid()) {}
+
+ProcessGroup::ProcessGroup(std::unique_ptr<Mesh> mesh, const GlooLibrary& library)
+    : link_(std::move(mesh)),
+      engine_(std::make_unique<GlooEngine>(static_cast<Mesh&>(*link_), library)),
+      mailbox_(*link_),
+      owner_(::getpid()) {}
+
+void ProcessGroup::begin(const std::vector<std::string>& addresses, Milliseconds timeout) {
+  Deadline deadline(timeout);
+  link_->begin(addresses, timeout);
+  engine_->begin(deadline.left());
+}
 
 ProcessGroup::~ProcessGroup() {
   if (owner_ == ::getpid()) shutdown();
@@ -77,7 +92,7 @@ std::shared_ptr<Work> ProcessGroup::collective(Kind kind, const Tensors& out, co
     in[0].bump_version();
   std::unique_lock lock(mutex_);
   check_alive(name);  // once more: nobody runs what is queued after the end
-  if (!async && queue_.empty() && !busy_) {
+  if (!async && queue_.empty() && !busy_ && engine_->hears_signals()) {
     busy_ = true;
     lock.unlock();
     struct Idle {
@@ -88,7 +103,7 @@ std::shared_ptr<Work> ProcessGroup::collective(Kind kind, const Tensors& out, co
         group.changed_.notify_all();
       }
     } idle{*this};
-    engine_.run(call);
+    engine_->run(call);
     return nullptr;
   }
   Tensors held = in;
@@ -99,7 +114,14 @@ std::shared_ptr<Work> ProcessGroup::collective(Kind kind, const Tensors& out, co
   changed_.notify_all();
   lock.unlock();
   if (async) return work;
-  work->wait(std::nullopt);
+  try {
+    work->wait(std::nullopt);
+  } catch (const Fault&) {
+    throw;
+  } catch (...) {
+    if (!engine_->hears_signals()) engine_->interrupt(std::string(name) + " was interrupted");
+    throw;
+  }
   return nullptr;
 }
 
@@ -113,7 +135,7 @@ void ProcessGroup::run() {
     busy_ = true;
     lock.unlock();
     try {
-      engine_.run(task.call);
+      engine_->run(task.call);
       task.work->finish();
     } catch (const Fault& f) {
       task.work->fail(f.kind, f.what());
@@ -153,7 +175,7 @@ void ProcessGroup::shutdown() {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
     stopping_ = true;
-    region_->close();
+    link_->close();
     thread = std::move(thread_);
     changed_.notify_all();
   }
@@ -164,7 +186,7 @@ void ProcessGroup::shutdown() {
     changed_.wait(lock, [&] { return !busy_; });
   }
   fail_queued();
-  region_->leave(RankState::Left, "");
+  link_->leave(RankState::Left, "");
 }
 
 void ProcessGroup::fail_queued() {

@@ -1,9 +1,9 @@
 // ProcessGroup: the ranks of one group, and what they have under way.
 //
 // Collectives run one after another, in the order of their calls. One that is to be waited for
-// anyway runs on the calling thread when nothing is queued, for handing it to a thread and back
-// takes longer than a small one; others wait in a queue for the group's thread, which is made for
-// the first of them. Knows tensors; an engine knows memory.
+// anyway runs on the calling thread when nothing is queued and a signal can end it there, for
+// handing it to a thread and back takes longer than a small one; others wait in a queue for the
+// group's thread, which is made for the first of them. Knows tensors; an engine knows memory.
 #pragma once
 
 #include <sys/types.h>
@@ -13,22 +13,27 @@
 #include <memory>
 #include <thread>
 
-#include "distributed/engine.h"
+#include "distributed/gloo_engine.h"
 #include "distributed/mailbox.h"
+#include "distributed/shared_engine.h"
 #include "distributed/work.h"
 
 namespace flambeau::distributed {
 
 class ProcessGroup {
  public:
+  // Ranks of one machine, joined by memory.
   explicit ProcessGroup(std::unique_ptr<Region> region);
+  // Ranks that may be on different machines, joined by Gloo.
+  ProcessGroup(std::unique_ptr<Mesh> mesh, const GlooLibrary& library);
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
 
-  void begin(Milliseconds timeout) { region_->begin(timeout); }
-  int rank() const { return region_->rank(); }
-  int size() const { return region_->size(); }
-  std::string address() const { return region_->address(); }
+  // `addresses`: of all ranks, where each has one of its own.
+  void begin(const std::vector<std::string>& addresses, Milliseconds timeout);
+  int rank() const { return link_->rank(); }
+  int size() const { return link_->size(); }
+  std::string address() const { return link_->address(); }
 
   // Null where it has ended already. `in` and `out` are contiguous; see Engine for how many.
   std::shared_ptr<Work> collective(Kind kind, const Tensors& out, const Tensors& in, ReduceOp op,
@@ -47,8 +52,8 @@ class ProcessGroup {
   void run();
   void fail_queued();
 
-  std::unique_ptr<Region> region_;
-  Engine engine_;
+  std::unique_ptr<Link> link_;
+  std::unique_ptr<Engine> engine_;
   Mailbox mailbox_;
   pid_t owner_;
   std::mutex mutex_;

@@ -37,14 +37,6 @@ std::string first_word(const char* path) {
   return word;
 }
 
-// What this process shares with those that can open its memory: machine and numbers of processes.
-std::string machine() {
-  char space[64] = {};
-  ssize_t n = ::readlink("/proc/self/ns/pid", space, sizeof space - 1);
-  return first_word("/proc/sys/kernel/random/boot_id") + "," + std::string(space, n > 0 ? n : 0) +
-         "," + std::to_string(::getuid());
-}
-
 // The letter of a process's state in /proc; 0 where there is none.
 char process_state(int pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -60,7 +52,14 @@ char process_state(int pid) {
 
 }  // namespace
 
-Region::Region(int size, std::string group) : rank_(0), size_(size), group_(std::move(group)) {
+std::string machine() {
+  char space[64] = {};
+  ssize_t n = ::readlink("/proc/self/ns/pid", space, sizeof space - 1);
+  return first_word("/proc/sys/kernel/random/boot_id") + "," + std::string(space, n > 0 ? n : 0) +
+         "," + std::to_string(::getuid());
+}
+
+Region::Region(int size, std::string group) : Link(0, size, std::move(group)) {
   int fd = ::memfd_create("flambeau group", MFD_CLOEXEC);
   if (fd < 0) fail_backend("group '" + group_ + "': no shared memory: " + std::strerror(errno));
   map(fd);
@@ -68,7 +67,7 @@ Region::Region(int size, std::string group) : rank_(0), size_(size), group_(std:
 }
 
 Region::Region(const std::string& address, int rank, int size, std::string group)
-    : rank_(rank), size_(size), group_(std::move(group)), address_(address) {
+    : Link(rank, size, std::move(group)), address_(address) {
   size_t space = address.find(' ');
   if (address.substr(0, space) != machine())
     fail_backend("group '" + group_ + "': rank " + std::to_string(rank) +
@@ -119,7 +118,7 @@ std::string Region::address() const {
   return address_;
 }
 
-void Region::begin(Milliseconds timeout) {
+void Region::begin(const std::vector<std::string>&, Milliseconds timeout) {
   mine().pid.store(::getpid());
   arrive(1);
   wait_all(1, Deadline(timeout), timeout, "making the group");
@@ -190,7 +189,7 @@ void Region::wait_all(uint32_t step, const Deadline& deadline, Milliseconds time
 }
 
 // Of all that will not come to the step: the one that is waited for may have failed over another.
-std::string Region::all_trouble(uint32_t step) const {
+std::string Region::all_trouble(uint32_t step) {
   std::string text;
   for (int r = 0; r < size_; ++r) {
     if (static_cast<int32_t>(line(r).step.load() - step) >= 0) continue;
@@ -198,6 +197,42 @@ std::string Region::all_trouble(uint32_t step) const {
       text += (text.empty() ? ": rank " : "; rank ") + std::to_string(r) + " " + why;
   }
   return text;
+}
+
+size_t Region::room(int r) {
+  Ring& way = ring(rank_, r);
+  return ring_bytes_ - (way.written.load() - way.taken.load());
+}
+
+size_t Region::waiting(int r) {
+  Ring& way = ring(r, rank_);
+  return way.written.load() - way.taken.load();
+}
+
+size_t Region::put(int r, const char* data, size_t bytes) {
+  Ring& way = ring(rank_, r);
+  char* memory = ring_data(rank_, r);
+  uint64_t written = way.written.load(std::memory_order_relaxed);
+  uint64_t taken = way.taken.load(std::memory_order_acquire);
+  size_t n = std::min<size_t>(bytes, ring_bytes_ - (written - taken));
+  size_t at = written % ring_bytes_, first = std::min(n, ring_bytes_ - at);
+  std::memcpy(memory + at, data, first);
+  std::memcpy(memory, data + first, n - first);
+  way.written.store(written + n, std::memory_order_release);
+  return n;
+}
+
+size_t Region::get(int r, char* data, size_t bytes) {
+  Ring& way = ring(r, rank_);
+  const char* memory = ring_data(r, rank_);
+  uint64_t taken = way.taken.load(std::memory_order_relaxed);
+  uint64_t written = way.written.load(std::memory_order_acquire);
+  size_t n = std::min<size_t>(bytes, written - taken);
+  size_t at = taken % ring_bytes_, first = std::min(n, ring_bytes_ - at);
+  std::memcpy(data, memory + at, first);
+  std::memcpy(data + first, memory, n - first);
+  way.taken.store(taken + n, std::memory_order_release);
+  return n;
 }
 
 void Region::ring_bell(int r) {
@@ -210,7 +245,7 @@ bool Region::wait_bell(uint32_t seen, const Deadline& deadline) {
   return mine().bell.load() != seen;
 }
 
-std::string Region::trouble(int r) const {
+std::string Region::trouble(int r) {
   Line& l = line(r);
   RankState state = l.state.load();
   if (state == RankState::Left) return "has left the group";
@@ -227,15 +262,12 @@ std::string Region::trouble(int r) const {
   return "has died (process " + std::to_string(pid) + " is gone): " + whereabouts(r);
 }
 
-std::string Region::whereabouts(int r) const {
+std::string Region::whereabouts(int r) {
   Line& l = line(r);
   int pid = l.pid.load();
   if (!pid) return "it has not joined the group";
   uint64_t doing = l.doing.load();
-  std::string text = !doing ? "it has called no collective of the group"
-                            : (doing & 1 ? "it is in " : "it ended ") +
-                                  std::string(kKindNames[(doing >> 1) & 255]) + ", collective " +
-                                  std::to_string(doing >> 9);
+  std::string text = doing_text(doing);
   char process = process_state(pid);
   if (process == 'T' || process == 't') text += ", and its process is stopped";
   return text;

@@ -19,7 +19,7 @@ struct GroupObject {
 PyTypeObject WorkType = static_type("flambeau._C._distributed.Work", sizeof(WorkObject),
                                     "A collective or message under way.");
 PyTypeObject GroupType = static_type("flambeau._C._distributed.Group", sizeof(GroupObject),
-                                     "The ranks of a group, joined by shared memory.");
+                                     "The ranks of a group.");
 
 Work& work_of(PyObject* self) {
   return *reinterpret_cast<WorkObject*>(self)->value;
@@ -110,15 +110,19 @@ PyMethodDef work_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
+void check_size(int rank, int size) {
+  FB_CHECK_VALUE(size >= 1 && size <= kMostRanks && rank >= 0 && rank < size,
+                 "process group: expected at most ", kMostRanks, " ranks, got rank ", rank, " of ",
+                 size);
+}
+
 // make_group(rank, size, name, address): rank 0 gives "" and makes the memory.
 PyObject* make_group(PyObject*, PyObject* args) {
   int rank, size;
   const char *name, *address;
   if (!PyArg_ParseTuple(args, "iiss", &rank, &size, &name, &address)) return nullptr;
   return guarded_fault([&] {
-    FB_CHECK_VALUE(size >= 1 && size <= kMostRanks && rank >= 0 && rank < size,
-                   "process group: expected at most ", kMostRanks,
-                   " ranks of one machine, got rank ", rank, " of ", size);
+    check_size(rank, size);
     auto region = *address ? std::make_unique<Region>(address, rank, size, name)
                            : std::make_unique<Region>(size, name);
     return wrap_shared<GroupObject>(GroupType,
@@ -126,12 +130,47 @@ PyObject* make_group(PyObject*, PyObject* args) {
   });
 }
 
-PyObject* group_begin(PyObject* self, PyObject* timeout) {
+// make_gloo_group(rank, size, name, host): listens at this address of this machine.
+PyObject* make_gloo_group(PyObject*, PyObject* args) {
+  int rank, size;
+  const char *name, *host;
+  if (!PyArg_ParseTuple(args, "iiss", &rank, &size, &name, &host)) return nullptr;
   return guarded_fault([&] {
-    Milliseconds time(to_int(timeout));
+    check_size(rank, size);
+    const GlooLibrary* library = gloo_library();
+    if (!library) throw Fault(FaultKind::Backend, "Gloo is not part of this build");
+    auto mesh = std::make_unique<Mesh>(rank, size, name, host);
+    return wrap_shared<GroupObject>(GroupType,
+                                    std::make_shared<ProcessGroup>(std::move(mesh), *library));
+  });
+}
+
+// Whether groups across machines can be made. Loads Gloo.
+PyObject* has_gloo(PyObject*, PyObject*) {
+  return PyBool_FromLong(gloo_library() != nullptr);
+}
+
+// Processes with the same text can share memory.
+PyObject* machine_text(PyObject*, PyObject*) {
+  return guarded_fault([&] { return PyUnicode_FromString(machine().c_str()); });
+}
+
+// begin(addresses, timeout)
+PyObject* group_begin(PyObject* self, PyObject* args) {
+  PyObject* list;
+  long long milliseconds;
+  if (!PyArg_ParseTuple(args, "O!L", &PyList_Type, &list, &milliseconds)) return nullptr;
+  return guarded_fault([&] {
+    Milliseconds time(milliseconds);
+    std::vector<std::string> addresses;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+      const char* text = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i));
+      if (!text) throw PythonError();
+      addresses.push_back(text);
+    }
     {
       GilFree free;
-      group_of(self).begin(time);
+      group_of(self).begin(addresses, time);
     }
     return Py_NewRef(Py_None);
   });
@@ -186,19 +225,22 @@ PyObject* group_message(PyObject* self, PyObject* const* a, Py_ssize_t n) {
 }
 
 PyMethodDef group_methods[] = {
-    {"begin", group_begin, METH_O, nullptr},
+    {"begin", group_begin, METH_VARARGS, nullptr},
     {"shutdown", group_shutdown, METH_NOARGS, nullptr},
     {"collective", fast(group_collective), METH_FASTCALL, nullptr},
     {"message", fast(group_message), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef group_properties[] = {
-    {"address", group_address, nullptr, "By which other ranks find the memory.", nullptr},
+    {"address", group_address, nullptr, "By which other ranks find this one.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 PyMethodDef functions[] = {
     {"make_group", make_group, METH_VARARGS, nullptr},
+    {"make_gloo_group", make_gloo_group, METH_VARARGS, nullptr},
+    {"has_gloo", has_gloo, METH_NOARGS, nullptr},
+    {"machine", machine_text, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,7 +1,7 @@
 """`distributed`: several processes that work on one job.
 
 Processes meet on a store, form groups, and exchange tensors: those of one machine through shared
-memory. Owns the names and what is available.
+memory, others through Gloo. Owns the names and what is available.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ def is_available() -> bool:
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether an engine can be asked for: "gloo" and "shm", which join processes of a machine."""
+    """Whether an engine can be asked for: "gloo" and "shm"."""
     return backend.lower() in ("gloo", "shm")
 
 
 def is_gloo_available() -> bool:
-    """Whether `init_process_group("gloo")` works."""
+    """Whether `init_process_group("gloo")` works; across machines it also takes the library."""
     return True
 
 

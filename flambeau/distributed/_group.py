@@ -17,6 +17,7 @@ from typing import Any
 from flambeau import Tensor
 from flambeau._C import _distributed as _core
 
+from ._engine import join
 from ._recorder import Recorder, explain, size_from_environment, trace
 from ._store import HashStore, PrefixStore, milliseconds
 from .constants import default_pg_timeout
@@ -95,7 +96,8 @@ class ProcessGroup:
     """Some of a job's processes, this one among them.
 
     Made by `init_process_group` and `new_group`. Ranks of one machine exchange data through shared
-    memory, which has no name in any file system and is gone with the processes.
+    memory, which has no name in any file system and is gone with the processes; ranks of several
+    machines through Gloo, over TCP.
     """
 
     _operators = [op.name for op in ReduceOp]
@@ -116,19 +118,7 @@ class ProcessGroup:
         self._milliseconds = milliseconds("process group", timeout)
         self._recorder = Recorder(size_from_environment())
         size = len(self._ranks)
-        if self._rank == 0:
-            self._core = _core.make_group(0, size, name, "")
-            if size > 1:
-                store.set("shared memory", self._core.address)
-        else:
-            try:
-                address = store.get("shared memory").decode()
-            except _core.DistStoreError as error:
-                raise _core.DistStoreError(
-                    f"making group '{name}': rank 0 did not come: {error}"
-                ) from None
-            self._core = _core.make_group(self._rank, size, name, address)
-        self._core.begin(self._milliseconds)
+        self._core, self._engine = join(self._backend, self._rank, size, name, store, timeout)
 
     def rank(self) -> int:
         """This process's number in the group."""
@@ -243,8 +233,9 @@ def init_process_group(
     """Join the default group, together with all processes of the job.
 
     Args:
-        backend: name of the engine: "gloo" (the default) or "shm", which both join the processes
-            of one machine through shared memory.
+        backend: name of the engine: "gloo" (the default), which joins processes of one machine
+            through shared memory and others through the library Gloo, or "shm", which joins those
+            of one machine alone.
         init_method: where processes meet: env:// (the default: RANK, WORLD_SIZE, MASTER_ADDR and
             MASTER_PORT in the environment), tcp://host:port or file:///path.
         timeout: how long to wait for the others, here and in each collective.
@@ -258,7 +249,7 @@ def init_process_group(
         ValueError: a group is there already, the engine is not known, or rank or size are not.
         RuntimeError: the engine is not part of this build.
         DistNetworkError, DistStoreError, DistBackendError: the others did not come in time, or are
-            on another machine.
+            on another machine and cannot be joined.
 
     >>> torch.distributed.init_process_group("gloo", world_size=1, rank=0, init_method="tcp://a:0")
     >>> torch.distributed.get_world_size()

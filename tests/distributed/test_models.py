@@ -8,7 +8,6 @@ import itertools
 import os
 
 import numpy as np
-import pytest
 
 import flambeau as torch
 from flambeau import nn
@@ -192,6 +191,6 @@ def equal(rank, size):
             np.testing.assert_allclose(p, q, rtol=0, atol=1e-12, err_msg=told)
 
 
-@pytest.mark.parametrize("size", [2, 4])
-def test_models(size):
-    worlds.run("test_models", "equal", size, timeout=1500)
+@worlds.engines("size", [2, 4])
+def test_models(engine, size):
+    worlds.run("test_models", "equal", size, timeout=1500, **{worlds.ENGINE: engine})

@@ -276,9 +276,9 @@ def everything(rank, size):
     wrong(rank, size)
 
 
-@pytest.mark.parametrize("size", [2, 4])
-def test_training(size):
-    worlds.run("test_parallel", "everything", size, timeout=100)
+@worlds.engines("size", [2, 4], gloo=[2])
+def test_training(engine, size):
+    worlds.run("test_parallel", "everything", size, timeout=100, **{worlds.ENGINE: engine})
 
 
 def test_compiled_modules():

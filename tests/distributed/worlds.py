@@ -1,4 +1,8 @@
-"""Runs a function of a test file in several fresh processes, each with its rank; no tests."""
+"""Runs a function of a test file in several fresh processes, each with its rank; no tests.
+
+Both engines pass the same tests: over Gloo a few by default, all with DIST=all in the environment
+(`make dist`).
+"""
 
 import importlib
 import os
@@ -9,8 +13,27 @@ import subprocess
 import sys
 from datetime import timedelta
 
+import pytest
+
 ROOT = pathlib.Path(__file__).parents[2]
 CODE = "import sys; from tests.distributed import worlds; worlds.main(*sys.argv[1:])"
+
+
+ENGINE = "FLAMBEAU_DISTRIBUTED_ENGINE"
+
+
+def engines(name, values, gloo=()):
+    """Parametrise by engine and by `name`; over Gloo those `gloo`, and all with DIST=all."""
+    over = [v for v in values if v in gloo]
+    if os.environ.get("DIST") == "all":
+        over = [*values, *(v for v in gloo if v not in values)]
+    cases = [("shm", v) for v in values] + [("gloo", v) for v in over or gloo]
+    return pytest.mark.parametrize(("engine", name), cases)
+
+
+def both(test):
+    """Parametrise by engine."""
+    return pytest.mark.parametrize("engine", ["shm", "gloo"])(test)
 
 
 def free_port():
@@ -65,6 +88,8 @@ def main(module, function):
     import flambeau as torch
 
     dist = torch.distributed
+    if "MACHINES" in os.environ:  # each rank seems to be on a machine of its own
+        torch._C._distributed.machine = lambda: "machine of rank " + os.environ["RANK"]
     dist.init_process_group(timeout=timedelta(seconds=60))
     dist.barrier()  # starting takes a while on a busy machine
     dist.barrier()
