@@ -201,9 +201,13 @@ class _Shown:
 class Graph:
     """A function of a script to look at: `str` is its text."""
 
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: Program, name: str, inlined: bool = False) -> None:
         self._program, self.name = program, name
         self.function = program.unit.functions[name]
+        if inlined:
+            from .inlining import inlined as written_out
+
+            self.function = written_out(program.unit, name)
 
     def __str__(self) -> str:
         return show(self.function)
@@ -356,8 +360,9 @@ class RecursiveScriptModule(ScriptModule):
 
     @property
     def inlined_graph(self) -> Graph:
-        """`forward` in the IR."""
-        return self.graph
+        """`forward` in the IR, with what it calls written out."""
+        name = self._script_record.methods["forward"]
+        return Graph(self._script_program, name, inlined=True)
 
     @property
     def code(self) -> str:

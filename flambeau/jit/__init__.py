@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import types
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from flambeau.futures import Future
 from flambeau.nn.modules.module import Module
@@ -63,6 +63,7 @@ __all__ = [
     "onednn_fusion_enabled",
     "optimize_for_inference",
     "optimized_execution",
+    "run_frozen_optimizations",
     "save",
     "script",
     "script_if_tracing",
@@ -86,10 +87,6 @@ def __getattr__(name: str) -> Any:
     if name == "TopLevelTracedModule":
         return importlib.import_module("flambeau._script.objects").RecursiveScriptModule
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _refuse(what: str, instead: str) -> NoReturn:
-    raise RuntimeError(f"jit.{what} is not built yet; {instead}")
 
 
 def script(
@@ -184,11 +181,76 @@ def load(
 _script_if_tracing = script_if_tracing
 
 
-def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> NoReturn:
-    """Refuse: scripts are not frozen yet."""
-    _refuse("freeze", "use the module as it is, or torch.compile")
+def _frozen_input(mod: Any, what: str) -> Any:
+    made = importlib.import_module("flambeau._script.objects")
+    if not builtins.isinstance(mod, made.RecursiveScriptModule):
+        raise RuntimeError(
+            f"jit.{what}: expected a scripted module, got {type(mod).__name__}; make one with "
+            "jit.script or jit.trace"
+        )
+    return importlib.import_module("flambeau._script.freezing")
 
 
-def optimize_for_inference(mod: Any, other_methods: Any = None) -> NoReturn:
-    """Refuse: scripts are not optimised yet."""
-    _refuse("optimize_for_inference", "use torch.compile")
+def freeze(
+    mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True
+) -> Any:
+    """A scripted module with its attributes as constants, and what it calls written out.
+
+    Args:
+        mod: a scripted module in evaluation mode; stays as it is. The result shares its tensors.
+        preserved_attrs: names of methods besides `forward`, and of attributes, that stay.
+        optimize_numerics: put batch normalisation into the convolution or the linear layer before
+            it; values may differ by rounding. Without it they are the same to the bit.
+
+    Returns:
+        A `RecursiveScriptModule` without parameters, buffers and submodules.
+
+    Raises:
+        RuntimeError: `mod` is no script, is in training mode, or holds a module that runs as it is.
+        ValueError: `preserved_attrs` names what is not there.
+
+    >>> net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Dropout())
+    >>> frozen = torch.jit.freeze(torch.jit.script(net.eval()))
+    >>> len(list(frozen.parameters())), "dropout" in str(frozen.graph)
+    (0, False)
+    """
+    freezing = _frozen_input(mod, "freeze")
+    if mod.training:
+        raise RuntimeError("jit.freeze: the module is in training mode; call eval() before")
+    preserved = list(preserved_attrs) if preserved_attrs is not None else []
+    try:
+        return freezing.freeze(mod, preserved, optimize_numerics)
+    except freezing.CompileError as error:
+        raise RuntimeError(f"jit.freeze: {error.reason}") from None
+
+
+def run_frozen_optimizations(
+    mod: Any, optimize_numerics: bool = True, preserved_methods: list[str] | None = None
+) -> None:
+    """Run over a frozen module, in place, what `freeze` does after freezing.
+
+    Args:
+        mod: what `freeze` gave.
+        optimize_numerics: as for `freeze`.
+        preserved_methods: names of methods that it must have.
+    """
+    freezing = _frozen_input(mod, "run_frozen_optimizations")
+    for name in preserved_methods or []:
+        if name not in mod._script_record.methods:
+            raise ValueError(f"jit.run_frozen_optimizations: there is no method {name!r}")
+    freezing.run_frozen_optimizations(mod, optimize_numerics)
+
+
+def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
+    """A frozen module for evaluation: `freeze` of `mod.eval()`, with all of its optimisations.
+
+    Args:
+        mod: a scripted module; one that is frozen already is optimised as it is.
+        other_methods: names of methods besides `forward` that stay.
+
+    >>> net = torch.jit.script(torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2)))
+    >>> "batch_norm" in str(torch.jit.optimize_for_inference(net).graph)
+    False
+    """
+    _frozen_input(mod, "optimize_for_inference")
+    return freeze(mod.eval(), other_methods)
