@@ -113,6 +113,26 @@ Tensor cpu() const;
 Tensor cuda() const;
 Tensor alias() const;
 
+// In place: what it stands for changes, with its history. What is resized keeps the elements that
+// fit, others hold whatever was there.
+Tensor& t_() const;
+Tensor& transpose_(int64_t dim0, int64_t dim1) const;
+Tensor& swapdims_(int64_t dim0, int64_t dim1) const {
+  return transpose_(dim0, dim1);
+}
+Tensor& swapaxes_(int64_t axis0, int64_t axis1) const {
+  return transpose_(axis0, axis1);
+}
+Tensor& unsqueeze_(int64_t dim) const;
+Tensor& squeeze_() const;
+Tensor& squeeze_(IntArrayRef dim) const;
+Tensor& as_strided_(IntArrayRef size, IntArrayRef stride,
+                    std::optional<int64_t> storage_offset = std::nullopt) const;
+Tensor& resize_(IntArrayRef size) const;
+Tensor& resize_as_(const Tensor& other) const;
+Tensor& set_() const;  // no elements
+Tensor& set_(const Tensor& source) const;
+
 // Parts, as x[...] gives them in Python
 Tensor operator[](int64_t i) const;
 Tensor operator[](const Scalar& i) const;

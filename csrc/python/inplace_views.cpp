@@ -1,8 +1,7 @@
-// Views in place: x.t_(), x.unsqueeze_(0), … change what x stands for, and make its history that of
-// the view.
+// Methods that are views in place, see autograd/inplace_view.h.
 #include <iterator>
 
-#include "autograd/meta.h"
+#include "autograd/inplace_view.h"
 #include "gen/ops.h"
 #include "python/argparse.h"
 #include "python/module.h"
@@ -19,19 +18,7 @@ namespace {
   }
 
 PyObject* become(PyObject* self, const char* op, Tensor (*view)(const Args&), const Args& a) {
-  const Tensor& x = unwrap(self);
-  check_inplace(x, needs_grad(x), op);
-  Tensor y = view(a);
-  x->sizes = y->sizes;
-  x->strides = y->strides;
-  x->offset = y->offset;
-  x->refresh();
-  if (Ref<Node> node = grad_fn(y)) {
-    AutogradMeta& meta = materialize_meta(x);
-    meta.grad_fn = node;
-    meta.output_nr = y->autograd->output_nr;
-  }
-  x.bump_version();
+  become_view(unwrap(self), op, [&](const Tensor&) { return view(a); });
   return Py_NewRef(self);
 }
 

@@ -32,6 +32,7 @@ class Layer:
             and C++ in brackets; None: every option.
         buffers: `name: value [if condition]`.
         returns: type of forward.
+        more: a method beside forward: declaration without the semicolon, C++ of its body.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Layer:
     shown: str | None = None
     buffers: tuple[str, ...] = ()
     returns: str = "Tensor"
+    more: tuple[str, str] | None = None
 
 
 def _activation(name: str, options: str, function: str, args: str, shown: str = "") -> Layer:
@@ -297,6 +299,8 @@ def _max_pool(d: int) -> Layer:
         body=f"ops::max_pool{d}d(input, {args})", function=f"max_pool{d}d",
         shown="[pool_text(o.kernel_size(), o.stride(), o.padding())], [dilation=\" << "
         "one_or_all(o.dilation()) << \"], ceil_mode",
+        more=("std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input)",
+              f"ops::max_pool{d}d_with_indices(input, {args})"),
     )  # fmt: skip
 
 
@@ -321,9 +325,38 @@ def _adaptive(kind: str, d: int) -> Layer:
     call = "ops::_adaptive_avg_pool(input, list(o.output_size()))"
     if kind == "Max":
         call = "std::get<0>(ops::_adaptive_max_both(input, list(o.output_size())))"
+    both = (
+        "std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input)",
+        "ops::_adaptive_max_both(input, list(o.output_size()))",
+    )
     return Layer(f"Adaptive{kind}Pool{d}d", f"output_size: Ints{d}", body=call,
                  function=f"adaptive_{low}_pool{d}d",
-                 shown='[output_size=" << one_or_all(o.output_size()) << "]')  # fmt: skip
+                 shown='[output_size=" << one_or_all(o.output_size()) << "]',
+                 more=both if kind == "Max" else None)  # fmt: skip
+
+
+def _lp_pool(d: int) -> Layer:
+    return Layer(
+        f"LPPool{d}d",
+        f"norm_type: float, kernel_size: Ints{d}, stride: Ints{d} = kernel_size, "
+        "ceil_mode: bool = False",
+        body="lp_pooled(input, o.norm_type(), o.kernel_size(), o.stride(), o.ceil_mode())",
+        function=f"lp_pool{d}d",
+        shown="[norm_type=\" << shown(o.norm_type()) << \"], [kernel_size=\" << "
+        "one_or_all(o.kernel_size()) << \"], [stride=\" << one_or_all(o.stride()) << \"], "
+        "ceil_mode",
+    )  # fmt: skip
+
+
+def _max_unpool(d: int) -> Layer:
+    return Layer(
+        f"MaxUnpool{d}d",
+        f"kernel_size: Ints{d}, stride: Ints{d} = kernel_size, padding: Ints{d} = 0",
+        "const Tensor& input, const Tensor& indices, "
+        "const std::optional<std::vector<int64_t>>& output_size = std::nullopt",
+        "max_unpooled(input, indices, o.kernel_size(), o.stride(), o.padding(), output_size)",
+        shown="kernel_size stride padding",
+    )
 
 
 def _pad(name: str, d: int, mode: str) -> Layer:
@@ -378,6 +411,25 @@ if (options.padding_idx()) {
   weight[*options.padding_idx()].fill_(0);
 }""",
           shown="[embedding_text(o)]"),
+    Layer("EmbeddingBag", "num_embeddings: int, embedding_dim: int, max_norm: float?, "
+          "norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = 'mean', "
+          "sparse: bool = False, include_last_offset: bool = False, padding_idx: int?",
+          "const Tensor& input, const Tensor& offsets = {}, const Tensor& per_sample_weights = {}",
+          "ops::functional_embedding_bag(input, weight, given(offsets), o.max_norm(), "
+          "o.norm_type(), o.scale_grad_by_freq(), o.mode().str(), o.sparse(), "
+          "given(per_sample_weights), o.include_last_offset(), o.padding_idx())",
+          parameters=("weight: o.num_embeddings(), o.embedding_dim()",),
+          settle="""if (options.padding_idx()) {
+  const int64_t n = options.num_embeddings(), i = *options.padding_idx();
+  FB_CHECK(i >= -n && i < n, "padding_idx must be within num_embeddings");
+  if (i < 0) options.padding_idx(i + n);
+}""",
+          reset="""init::normal_(weight);
+if (options.padding_idx()) {
+  NoGradGuard no_grad;
+  weight[*options.padding_idx()].fill_(0);
+}""",
+          shown="[embedding_bag_text(o)]"),
     *map(_conv, (1, 2, 3)), *map(_conv_transpose, (1, 2, 3)),
     *map(_batch_norm, (1, 2, 3)), *map(_instance_norm, (1, 2, 3)),
     Layer("LayerNorm", "normalized_shape: ints, eps: float = 1e-5, elementwise_affine: bool = True",
@@ -399,9 +451,12 @@ if (options.padding_idx()) {
     Layer("LocalResponseNorm", "size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0",
           body="ops::local_response_norm(input, o.size(), o.alpha(), o.beta(), o.k())",
           function="local_response_norm", shown="@size alpha beta k"),
+    Layer("CrossMapLRN2d", "size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0",
+          body="cross_map_normalized(input, o)", shown="@size alpha beta k"),
     _dropout("Dropout", "dropout"), _dropout("Dropout2d", "dropout2d"),
     _dropout("Dropout3d", "dropout3d"), _dropout("AlphaDropout", "functional_alpha_dropout"),
     _dropout("FeatureAlphaDropout", "functional_feature_alpha_dropout"),
+    *map(_lp_pool, (1, 2, 3)), *map(_max_unpool, (1, 2, 3)),
     *map(_max_pool, (1, 2, 3)), *map(_avg_pool, (1, 2, 3)),
     *(_adaptive(kind, d) for kind in ("Avg", "Max") for d in (1, 2, 3)),
     *(_pad("Reflection", d, "reflect") for d in (1, 2, 3)),

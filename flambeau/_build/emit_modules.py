@@ -148,6 +148,11 @@ def _class(layer: Layer) -> tuple[list[str], list[str]]:
     h.append("  void reset() override;")
     if layer.reset:
         h.append("  void reset_parameters();")
+    if layer.more:
+        h.append(f"  {layer.more[0]};")
+        result, method = re.fullmatch(r"(.*?) (\w+\(.*)", layer.more[0]).groups()  # type: ignore[union-attr]
+        s += [f"{result} {name}::{method} {{", "  [[maybe_unused]] const auto& o = options;",
+              f"  return {layer.more[1]};", "}"]  # fmt: skip
     declared = f"{layer.returns} forward({layer.forward});"
     h.append(f"  {declared}")
     if layer.shown != "" or opts:

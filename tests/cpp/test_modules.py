@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import flambeau as torch
 from flambeau import nn
@@ -45,6 +46,15 @@ Dropout2d() | 2,3,4,4
 Dropout3d() | 2,3,2,2,2
 AlphaDropout(0.2) | 4,5
 FeatureAlphaDropout(0.2) | 4,5,3
+EmbeddingBag(5, 3) | int:2,4
+EmbeddingBag(5, 3, mode="sum", padding_idx=1) | int:2,4
+CrossMapLRN2d(3, k=2.0) | 2,5,3,3
+LPPool1d(2.0, 3, stride=2) | 2,3,8
+LPPool2d(2.0, [2, 3], stride=1) | 2,3,8,8
+LPPool3d(2.0, 2, stride=2) | 1,2,4,4,4
+MaxUnpool1d(2) | 1,2,3 int:1,2,3
+MaxUnpool2d(2) | 1,2,2,3 int:1,2,2,3
+MaxUnpool3d(2) | 1,2,2,2,2 int:1,2,2,2,2
 MaxPool1d(2) | 2,3,8
 MaxPool2d(2) | 2,3,8,8
 MaxPool2d([3, 2], stride=1, padding=1) | 2,3,8,8
@@ -254,6 +264,119 @@ def test_containers_and_modules_of_the_program(run_program):
     ]  # fmt: skip
 
 
+#: class | options of C++ | arguments of Python | call; {C++|Python} where they differ
+COMPOSED = """
+MultiheadAttention | (4, 2) | (4, 2) | x(5,2,4) -> m(x, x, x)
+MultiheadAttention | (4, 2).kdim(3).vdim(5).bias(false) | (4, 2, kdim=3, vdim=5, bias=False) | x(5,2,4) y(6,2,3) z(6,2,5) -> m(x, y, z)
+MultiheadAttention | (4, 2).add_bias_kv(true).add_zero_attn(true).batch_first(true) | (4, 2, add_bias_kv=True, add_zero_attn=True, batch_first=True) | x(2,5,4) -> m(x, x, x, hidden)
+MultiheadAttention | (4, 2).dropout(0.5) | (4, 2, dropout=0.5) | x(5,4) y(6,4) -> m(x, y, y)
+MultiheadAttention | (4, 2) | (4, 2) | x(5,2,4) -> m(x, x, x, faint, false, causal)
+TransformerEncoderLayer | (4, 2).dim_feedforward(8) | (4, 2, 8) | x(5,2,4) -> m(x)
+TransformerEncoderLayer | (4, 2).dim_feedforward(8).dropout(0.0).activation(torch::kGELU).norm_first(true).batch_first(true) | (4, 2, 8, 0.0, "gelu", norm_first=True, batch_first=True) | x(2,5,4) -> m(x, causal, faint)
+TransformerDecoderLayer | (4, 2).dim_feedforward(8) | (4, 2, 8) | x(5,2,4) y(3,2,4) -> m(x, y, causal)
+TransformerEncoder | (STACK) | (STACK) | x(5,2,4) -> m(x, causal)
+TransformerEncoder | (STACK) | (STACK) | x(5,2,4) -> m(x, none, hidden)
+Transformer | (4, 2, 2, 1).dim_feedforward(8) | (4, 2, 2, 1, 8) | x(5,2,4) y(5,2,4) -> m(x, y, causal, causal)
+Transformer | (4, 2, 1, 1).dim_feedforward(8).batch_first(true).norm_first(true).dropout(0.0) | (4, 2, 1, 1, 8, 0.0, batch_first=True, norm_first=True) | x(2,3,4) y(2,5,4) -> m(x, y, none, causal, none, none, faint)
+RNNCell | (3, 4).nonlinearity(torch::kReLU) | (3, 4, nonlinearity="relu") | x(2,3) y(2,4) -> m(x, y)
+GRUCell | (3, 4).bias(false) | (3, 4, bias=False) | x(3) -> m(x)
+LSTMCell | (3, 4) | (3, 4) | x(2,3) -> m(x)
+"""  # noqa: E501
+
+
+def test_attention_transformers_and_cells_are_those_of_python(run_program):
+    lines, wanted = [], []
+    stack = {
+        True: "nn::TransformerEncoderLayerOptions(4, 2).dim_feedforward(8), 3",
+        False: "nn.TransformerEncoderLayer(4, 2, 8), 3",
+    }
+    causal = nn.Transformer.generate_square_subsequent_mask(5)
+    hidden = torch.tensor([[False] * 4 + [True], [False] * 3 + [True] * 2])
+    faint = torch.zeros(2, 5).masked_fill(hidden, float("-inf"))
+    for case in COMPOSED.strip().splitlines():
+        name, cpp, python, call = case.split(" | ")
+        drawn, run = call.split(" -> ")
+        inputs = re.findall(r"(\w)\(([\d,]+)\)", drawn)
+        made = " ".join(f"auto {n} = torch::randn({{{shape}}});" for n, shape in inputs)
+        options = f"nn::{name}Options{cpp}".replace("STACK", stack[True])
+        lines.append(f"{{ torch::manual_seed(5); nn::{name} m({options}); {made} shown(m, "
+                     f"{run.replace('none', 'Tensor()')}); }}")  # fmt: skip
+        torch.manual_seed(5)
+        names = {
+            "nn": nn,
+            "causal": causal,
+            "hidden": hidden,
+            "faint": faint,
+            "none": None,
+            "false": False,
+        }
+        m = names["m"] = eval(f"nn.{name}{python}".replace("STACK", stack[False]), names)
+        for n, shape in inputs:
+            names[n] = torch.randn(eval(f"({shape},)"))
+        if name == "MultiheadAttention" and "causal" in run:
+            y: Any = m(names["x"], names["x"], names["x"], faint, False, causal)
+        elif "faint)" in run and name == "Transformer":
+            y = m(names["x"], names["y"], tgt_mask=causal, tgt_key_padding_mask=faint)
+        else:
+            y = eval(run, names)
+        parts = y if isinstance(y, tuple) else (y,)
+        parts[0].pow(2).sum().backward()
+        values = ["none" if x is None else hexed(x) for x in parts]
+        values += ["none" if p.grad is None else hexed(p.grad) for p in m.parameters()]
+        head = "".join(f"{n} " for n, _ in m.named_parameters())
+        wanted.append(f"{head} {' '.join(values)} {m!r}\n")
+    found = run_program(program("composed").replace("// RUNS", "\n".join(lines))).split("==\n")
+    for case, f, w in zip(COMPOSED.strip().splitlines(), found, wanted, strict=False):
+        assert f == w, (case, f[-500:], w[-500:])
+    rest = found[len(wanted)].splitlines()
+    assert rest[:3] == ["1", "00", "1"]
+    assert rest[3].startswith("[3, 2, 4]") and rest[3].endswith("1")
+    assert rest[4:6] == ["1[1, 2, 5, 4][1, 2, 4, 4]", "11tensor([1., 1.], requires_grad=True)[2]0"]
+    for line, said in zip(
+        rest[6:],
+        (
+            "embed_dim must be divisible by num_heads", "key shape [3, 1, 4] does not match",
+            "The shape of the 2D attn_mask is [2, 2], but should be (3, 3).",
+            "the batch number of src and tgt must be equal",
+            "activation should be relu/gelu, not same", "cutoffs should be a sequence of unique",
+            "Target values should be in [0, 7], but values in range [9, 9]",
+            "LSTMCell: Expected input to be 1D or 2D, got 3D instead", "invalid max index",
+            "either size or scale_factor",
+        ),
+        strict=True,
+    ):  # fmt: skip
+        assert said in line, (said, line)
+
+
+def test_layers_made_of_others_are_those_of_python(run_program):
+    out = run_program(program("made_of_others")).split("==\n")
+    torch.manual_seed(5)
+    m = nn.AdaptiveLogSoftmaxWithLoss(4, 12, [3, 7], div_value=2.0, head_bias=True)
+    x, target = torch.randn(6, 4), torch.tensor([0, 5, 11, 2, 8, 3])
+    result = m(x, target)
+    result.loss.backward()
+    values = [result.output, result.loss, m.log_prob(x), m.predict(x), m.head.weight.grad]
+    assert out[0] == " ".join(map(hexed, values)) + f"{m!r}\n"
+    image, a, b, c = (
+        torch.randn(1, 2, 3, 4),
+        torch.randn(3, 4),
+        torch.randn(3, 4),
+        torch.randn(3, 4),
+    )
+    ups = [
+        nn.Upsample(scale_factor=2.0), nn.Upsample(size=(5, 7), mode="bilinear"),
+        nn.Upsample(size=(5, 7), mode="bicubic", align_corners=True),
+    ]  # fmt: skip
+    assert out[1] == "".join(f"{hexed(u(image))}{u!r}\n" for u in ups)
+    losses = [
+        nn.TripletMarginWithDistanceLoss(swap=True),
+        nn.TripletMarginWithDistanceLoss(
+            distance_function=lambda p, q: (p - q).abs().sum(1), margin=0.5, reduction="none"
+        ),
+    ]
+    assert out[2] == "".join(hexed(f(a, b, c)) + "\n" for f in losses)
+
+
 OPTIMISERS = {
     "SGD": ("SGDOptions(0.1)", {"lr": 0.1}),
     "SGD momentum": (
@@ -303,6 +426,45 @@ def test_fifty_steps_of_each_optimiser_are_those_of_python(run_program):
         "can't optimize a non-leaf Tensor",
         "0.25 0.5 1 0.5",
     ]
+
+
+LBFGS = (
+    ({}, 3), ({"lr": 0.5, "max_iter": 6, "history_size": 3}, 4),
+    ({"line_search_fn": "strong_wolfe"}, 3),
+    ({"line_search_fn": "strong_wolfe", "max_iter": 5, "history_size": 2}, 5),
+)  # fmt: skip
+
+
+def test_lbfgs_is_that_of_python_and_views_in_place(run_program):
+    found = run_program(program("lbfgs")).splitlines()
+    for line, (options, steps) in zip(found, LBFGS, strict=False):
+        torch.manual_seed(5)
+        model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+        x, y = torch.randn(16, 4), torch.randn(16, 1)
+        optimizer = torch.optim.LBFGS(model.parameters(), **options)
+        calls = [0]
+
+        def closure(model=model, x=x, y=y, calls=calls):
+            calls[0] += 1
+            model.zero_grad()
+            loss = nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            return loss
+
+        losses = [hexed(optimizer.step(closure)) for _ in range(2 * steps)]
+        assert line.split() == [*losses, str(calls[0]), *map(hexed, model.parameters())], options
+    assert found[4:7] == [
+        "LBFGS optimizer requires a closure function", "Invalid learning rate: -1",
+        "only 'strong_wolfe' is supported",
+    ]  # fmt: skip
+    assert found[7] == "[2, 3][3, 2][1, 3, 2][2, 3, 1][2, 3]tensor([[0., 1., 2.],"
+    assert found[9:13] == [
+        "[2, 2][1, 4]tensor([1., 3.])", "tensor([[2., 2., 2.],",
+        "        [2., 2., 2.]])TransposeBackward0",
+        "1[2]0",
+    ]  # fmt: skip
+    assert "leaf" in found[13] and found[14] == "cannot resize variables that require grad"
+    assert "set_: expected a source of dtype" in found[15] and "out of range" in found[16]
 
 
 def test_the_linear_program_of_the_first_release(run_program):

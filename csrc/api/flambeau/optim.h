@@ -225,6 +225,38 @@ class Adagrad : public Optimizer {
   explicit Adagrad(std::vector<Tensor> params) : Adagrad(std::move(params), AdagradOptions()) {}
   FB_OPTIMIZER(Adagrad);
 };
+
+struct LBFGSOptions : OptimizerCloneableOptions<LBFGSOptions> {
+  LBFGSOptions(double lr = 1) : lr_(lr) {}
+  TORCH_ARG(double, lr) = 1;
+  TORCH_ARG(int64_t, max_iter) = 20;
+  TORCH_ARG(std::optional<int64_t>, max_eval);  // none: max_iter * 5 / 4
+  TORCH_ARG(double, tolerance_grad) = 1e-7;
+  TORCH_ARG(double, tolerance_change) = 1e-9;
+  TORCH_ARG(int64_t, history_size) = 100;
+  TORCH_ARG(std::optional<std::string>, line_search_fn);  // none or "strong_wolfe"
+  FB_VISITED(v("lr", lr_), v("max_iter", max_iter_), v("max_eval", max_eval_),
+             v("tolerance_grad", tolerance_grad_), v("tolerance_change", tolerance_change_),
+             v("history_size", history_size_), v("line_search_fn", line_search_fn_))
+};
+// Limited-memory BFGS over one group of parameters; `step` needs a closure, which it calls several
+// times, and gives the loss at the start.
+class LBFGS : public Optimizer {
+ public:
+  explicit LBFGS(std::vector<Tensor> params) : LBFGS(std::move(params), LBFGSOptions()) {}
+  ~LBFGS() override;
+  Tensor step(LossClosure closure) override;
+  FB_OPTIMIZER(LBFGS);
+  IValue written(const Tensor& param) const override;
+  void read(const Tensor& param, const IValue& value) override;
+
+ private:
+  struct Memory;
+  Tensor flat_grad();
+  void move(double t, const Tensor& direction);
+  Tensor direction(const Tensor& grad, int64_t history);
+  std::unique_ptr<Memory> memory_;
+};
 #undef FB_OPTIMIZER
 #undef FB_VISITED
 

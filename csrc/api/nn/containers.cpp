@@ -38,6 +38,16 @@ std::shared_ptr<Module> ModuleDictImpl::clone(const std::optional<Device>& devic
   return copy;
 }
 
+std::shared_ptr<Module> ParameterDictImpl::clone(const std::optional<Device>& device) const {
+  auto copy = std::make_shared<ParameterDictImpl>();
+  for (const auto& item : parameters_) {
+    Tensor x = item.value().detach().clone();
+    if (device) x = x.to(*device, x.dtype());
+    copy->insert(item.key(), x.requires_grad_(item.value().requires_grad()));
+  }
+  return copy;
+}
+
 std::shared_ptr<Module> ParameterListImpl::clone(const std::optional<Device>& device) const {
   auto copy = std::make_shared<ParameterListImpl>();
   for (const auto& item : parameters_) {

@@ -131,6 +131,99 @@ Tensor batch_normalized(const Tensor& input, const Module& module, const Tensor&
                          factor, o.eps());
 }
 
+// p-norms of windows; the sign passes through the root.
+template <size_t D>
+Tensor lp_pooled(const Tensor& input, double p, const ExpandingArray<D>& kernel,
+                 const ExpandingArray<D>& stride, bool ceil_mode) {
+  const Tensor powers = ops::pow(input, wrapped_number(p));
+  const Ints k = list(kernel), s = list(stride), none(D, 0);
+  Tensor mean;
+  int64_t count = 1;
+  for (int64_t n : k) count *= n;
+  if constexpr (D == 1) mean = ops::avg_pool1d(powers, k, s, none, ceil_mode, true);
+  if constexpr (D == 2) mean = ops::avg_pool2d(powers, k, s, none, ceil_mode, true, std::nullopt);
+  if constexpr (D == 3) mean = ops::avg_pool3d(powers, k, s, none, ceil_mode, true, std::nullopt);
+  const Tensor sized = ops::mul(ops::sign(mean), ops::relu(ops::abs(mean)));
+  return ops::pow(ops::mul(sized, wrapped_number(count)), wrapped_number(1.0 / p));
+}
+
+// Pooled maxima put back to their places, zeros elsewhere.
+template <size_t D>
+Tensor max_unpooled(const Tensor& input, const Tensor& indices, const ExpandingArray<D>& kernel,
+                    const ExpandingArray<D>& stride, const ExpandingArray<D>& padding,
+                    const std::optional<std::vector<int64_t>>& wanted) {
+  const auto d = static_cast<int64_t>(D);
+  FB_CHECK(indices.dtype() == DType::Int64, "max_unpool", d,
+           "d: elements in indices should be type int64 but got: ", indices.dtype());
+  FB_CHECK(indices.sizes() == input.sizes(), "max_unpool", d,
+           "d: Expected shape of indices to be same as that of the input tensor (", input.sizes(),
+           ") but got indices tensor with shape: ", indices.sizes());
+  FB_CHECK(input.dim() == d + 1 || input.dim() == d + 2, "max_unpool", d,
+           "d: expected an input of ", d + 1, " or ", d + 2, " dims, got ", input.dim());
+  Ints sizes, lead;
+  int64_t total = 1;
+  for (int64_t i = 0; i < input.dim() - d; ++i) lead.push_back(input.size(i));
+  for (size_t i = 0; i < D; ++i) {
+    const int64_t n = input.size(input.dim() - d + static_cast<int64_t>(i));
+    int64_t size = (n - 1) * stride[i] + kernel[i] - 2 * padding[i];
+    if (wanted) {
+      FB_CHECK_VALUE(wanted->size() >= D && wanted->size() <= D + 2,
+                     "max_unpool: output_size should be a sequence containing ", d, " or ", d + 2,
+                     " elements, but it has a length of '", wanted->size(), "'");
+      const int64_t asked = (*wanted)[wanted->size() - D + i];
+      FB_CHECK_VALUE(asked > size - stride[i] && asked < size + stride[i],
+                     "max_unpool: invalid output_size (dim ", i, " must be between ",
+                     size - stride[i], " and ", size + stride[i], "), got ", asked);
+      size = asked;
+    }
+    sizes.push_back(size);
+    total *= size;
+  }
+  if (input.numel()) {
+    const auto low = ops::amin(indices).item<int64_t>(), high = ops::amax(indices).item<int64_t>();
+    FB_CHECK(low >= 0 && high < total, "max_unpool", d,
+             "d: Found an invalid max index: ", low < 0 ? low : high,
+             " (output volumes are of size ", sizes, ")");
+  }
+  Ints flat = lead, whole = lead, out = lead;
+  flat.push_back(-1);
+  whole.push_back(total);
+  out.append(sizes.begin(), sizes.end());
+  const Tensor made = ops::scatter(ops::zeros(whole, input.dtype()), -1,
+                                   ops::reshape(indices, flat), ops::reshape(input, flat));
+  return ops::reshape(made, out);
+}
+
+// The original layer's window, which never takes the first channel out of its running sum.
+template <class O>
+Tensor cross_map_normalized(const Tensor& input, const O& o) {
+  FB_CHECK_VALUE(input.dim() == 4, "CrossMapLRN2d: Expected input to be 4D, got ", input.dim(),
+                 "D instead.");
+  const Tensor square = ops::mul(input, input);
+  const int64_t half = (o.size() - 1) / 2, kept = half + 1, channels = input.size(1);
+  const Tensor padded = ops::pad(square, Ints{0, 0, 0, 0, half, half}, "constant", std::nullopt);
+  Tensor window = ops::sum(ops::unfold(padded, 1, 2 * half + 1, 1), Ints{-1});
+  if (kept < channels) {
+    const Tensor extra = ops::expand(square.slice(1, 0, 1), Ints{-1, channels - kept, -1, -1});
+    window = ops::cat({window.slice(1, 0, kept), ops::add(window.slice(1, kept), extra)}, 1);
+  }
+  const Tensor scale =
+      ops::add(ops::mul(window, wrapped_number(o.alpha() / static_cast<double>(o.size()))),
+               wrapped_number(o.k()));
+  return ops::mul(input, ops::pow(scale, wrapped_number(-o.beta())));
+}
+
+template <class O>
+std::string embedding_bag_text(const O& o) {
+  std::string out = shown(o.num_embeddings()) + ", " + shown(o.embedding_dim());
+  if (o.max_norm()) out += ", max_norm=" + shown(*o.max_norm());
+  if (o.norm_type() != 2) out += ", norm_type=" + shown(o.norm_type());
+  if (o.scale_grad_by_freq()) out += ", scale_grad_by_freq=True";
+  out += ", mode='" + o.mode().str() + "'";
+  if (o.padding_idx()) out += ", padding_idx=" + shown(*o.padding_idx());
+  return out;
+}
+
 template <class O>
 std::string embedding_text(const O& o) {
   std::string out = shown(o.num_embeddings()) + ", " + shown(o.embedding_dim());

@@ -1,4 +1,4 @@
-#include "flambeau/nn/module.h"
+#include "flambeau/nn/containers.h"
 
 #include <cxxabi.h>
 #include <charconv>
@@ -127,6 +127,11 @@ std::shared_ptr<Module> Module::clone(const std::optional<Device>&) const {
        "> instead of torch::nn::Module to inherit the ability to clone.");
 }
 
+DrawsNothing::DrawsNothing() : state_(default_generator()->get_state()) {}
+DrawsNothing::~DrawsNothing() {
+  default_generator()->set_state(state_);
+}
+
 static Tensor copied(const Tensor& x, const std::optional<Device>& device) {
   Tensor out = x.data().clone();
   return device ? out.to(*device, out.dtype()) : out;
@@ -183,10 +188,24 @@ static void print(std::ostream& out, const Module& module, const std::string& ma
   const size_t open = std::min(text.find('('), text.size() - 1) + 1;
   out << text.substr(0, open) << '\n';
   if (open < text.size()) out << margin << "  " << text.substr(open) << '\n';
-  for (const auto& child : children) {
-    out << margin << "  (" << child.key() << "): ";
-    print(out, *child.value(), margin + "  ");
-    out << '\n';
+  // Equal neighbours of a list are shown once, with their number.
+  const bool list = dynamic_cast<const ModuleListImpl*>(&module) != nullptr;
+  const auto shown_child = [&](size_t i) {
+    std::ostringstream shown;
+    print(shown, *children[i].value(), margin + "  ");
+    return shown.str();
+  };
+  for (size_t i = 0; i < children.size();) {
+    const std::string one = shown_child(i);
+    size_t n = 1;
+    while (list && i + n < children.size() && shown_child(i + n) == one) ++n;
+    out << margin << "  (" << children[i].key();
+    if (n > 1)
+      out << '-' << children[i + n - 1].key() << "): " << n << " x ";
+    else
+      out << "): ";
+    out << one << '\n';
+    i += n;
   }
   out << margin << ')';
 }

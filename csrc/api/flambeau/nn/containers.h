@@ -348,4 +348,40 @@ class ParameterListImpl : public Cloneable<ParameterListImpl> {
 };
 TORCH_MODULE(ParameterList);
 
+class ParameterDictImpl : public Cloneable<ParameterDictImpl> {
+ public:
+  ParameterDictImpl() = default;
+  explicit ParameterDictImpl(const OrderedDict<std::string, Tensor>& parameters) {
+    for (const auto& item : parameters) insert(item.key(), item.value());
+  }
+  void reset() override {}
+  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
+  Tensor& insert(const std::string& key, Tensor x) {
+    const bool wanted = x.requires_grad();
+    return register_parameter(key, std::move(x), wanted);
+  }
+  void update(const ParameterDictImpl& other) {
+    for (const auto& item : other.parameters_) {
+      if (contains(item.key())) parameters_.erase(item.key());
+      insert(item.key(), item.value());
+    }
+  }
+  Tensor pop(const std::string& key) {
+    Tensor found = parameters_[key];
+    parameters_.erase(key);
+    return found;
+  }
+  std::vector<std::string> keys() const { return parameters_.keys(); }
+  std::vector<Tensor> values() const { return parameters_.values(); }
+  auto begin() { return parameters_.begin(); }
+  auto end() { return parameters_.end(); }
+  size_t size() const noexcept { return parameters_.size(); }
+  bool empty() const noexcept { return parameters_.is_empty(); }
+  bool contains(const std::string& key) const noexcept { return parameters_.contains(key); }
+  void clear() { parameters_.clear(); }
+  Tensor& get(const std::string& key) { return parameters_[key]; }
+  Tensor& operator[](const std::string& key) { return parameters_[key]; }
+};
+TORCH_MODULE(ParameterDict);
+
 }  // namespace flambeau::nn

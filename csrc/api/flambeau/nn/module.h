@@ -122,6 +122,17 @@ class Module : public std::enable_shared_from_this<Module> {
 // Prints as Python does: with its children, indented.
 std::ostream& operator<<(std::ostream& out, const Module& module);
 
+// While it lives, what is drawn leaves the generator as it was.
+class DrawsNothing {
+ public:
+  DrawsNothing();
+  ~DrawsNothing();
+  DrawsNothing(const DrawsNothing&) = delete;
+
+ private:
+  Tensor state_;
+};
+
 // A module that can be cloned: `reset` makes its parameters, buffers and children anew.
 template <class Derived>
 class Cloneable : public Module {
@@ -130,6 +141,7 @@ class Cloneable : public Module {
   virtual void reset() = 0;
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
     NoGradGuard no_grad;
+    DrawsNothing draws_nothing;
     auto copy = std::make_shared<Derived>(static_cast<const Derived&>(*this));
     copy->parameters_.clear();
     copy->buffers_.clear();
