@@ -7,6 +7,7 @@ environment it runs in (`enable`) and puts it back.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -164,6 +165,33 @@ def processes(folder: pathlib.Path) -> None:
     assert python("-m", "flambeau.distributed.run", *options) == "sum 3.0"
     torchrun = pathlib.Path(sys.executable).with_name("torchrun")
     assert python(torchrun, *options) == "sum 3.0"
+    by_gloo(folder)
+
+
+def by_gloo(folder: pathlib.Path) -> None:
+    """A sum by Gloo over TCP, with the libraries that the wheel carries; without them, an error."""
+    package = pathlib.Path(importlib.util.find_spec("flambeau").origin).parent
+    script = folder / "rank_by_gloo.py"
+    script.write_text(
+        "import flambeau as torch, flambeau.distributed as dist\n"
+        "try: dist.init_process_group('gloo')\n"
+        "except dist.DistBackendError as e: print(e); raise SystemExit(0)\n"
+        "x = torch.ones(100_000) * (dist.get_rank() + 1); dist.all_reduce(x)\n"
+        "if dist.get_rank() == 0: print('sum', x[-1].item(), open('/proc/self/maps').read())\n"
+        "dist.destroy_process_group()\n"
+    )
+    os.environ["FLAMBEAU_DISTRIBUTED_ENGINE"] = "gloo"
+    try:
+        options = ("--standalone", "--nproc-per-node=2", script)
+        text = python("-m", "flambeau.distributed.run", *options)
+    finally:
+        del os.environ["FLAMBEAU_DISTRIBUTED_ENGINE"]
+    if not (package / "lib" / "_gloo.so").is_file():
+        assert "takes the library Gloo; it is not part of this build" in text, text
+        return
+    assert text.startswith("sum 3.0"), text
+    if (package / "_libs").is_dir():
+        assert str(package / "_libs" / "libgloo.so") in text, text
 
 
 def main() -> None:

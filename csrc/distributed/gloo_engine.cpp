@@ -10,7 +10,7 @@ namespace {
 
 // Data of a collective that all ranks send with its head, to each other rank, in all.
 constexpr size_t kMostInHeads = 64 * 1024;
-constexpr size_t kMostPart = size_t{64} << 20;  // of a sum: what it needs besides the data
+constexpr size_t kMostPart = size_t{4} << 20;  // of a sum at once: it stays in the caches
 constexpr uint64_t kLongestAddress = 4096;
 
 uint64_t total(const std::vector<uint64_t>& sizes) {
@@ -208,17 +208,18 @@ void GlooEngine::join_part(Run& run, const Span& data, bool here) {
   for (size_t r = 0; r < ranks; ++r)
     parts[r] = (items * (r + 1) / ranks - items * r / ranks) * item;
   size_t mine = parts[rank];
-  Bytes all(ranks * mine);
-  all_to_all(run, data.data, parts, all.get(), std::vector<uint64_t>(ranks, mine));
+  if (scratch_.size() < ranks * mine) scratch_.resize(ranks * mine);
+  char* all = scratch_.data();
+  all_to_all(run, data.data, parts, all, std::vector<uint64_t>(ranks, mine));
   const void* inputs[kMostRanks];
-  for (size_t r = 0; r < ranks; ++r) inputs[r] = all.get() + r * mine;
-  kernels::join_values(run.call.op, run.call.dtype, all.get(), inputs, mesh_.size(), mine / item);
-  Span joined{all.get(), mine};
+  for (size_t r = 0; r < ranks; ++r) inputs[r] = all + r * mine;
+  kernels::join_values(run.call.op, run.call.dtype, all, inputs, mesh_.size(), mine / item);
+  Span joined{all, mine};
   if (run.call.kind == Kind::AllReduce) return all_gather(run, joined, data.data, parts);
   auto root = static_cast<size_t>(run.call.root);
   std::vector<uint64_t> sent(ranks, 0), none(ranks, 0);
   sent[root] = mine;
-  all_to_all(run, joined.data, sent, here ? data.data : all.get(), here ? parts : none);
+  all_to_all(run, joined.data, sent, here ? data.data : all, here ? parts : none);
 }
 
 void GlooEngine::broadcast(Run& run) {

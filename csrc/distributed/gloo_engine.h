@@ -52,6 +52,7 @@ class GlooEngine final : public Engine {
   void* handle_ = nullptr;
   std::vector<std::string> heads_;
   std::string own_;
+  std::vector<char> scratch_;  // of sums
   size_t small_;  // bytes that go with the head
   std::atomic<bool> busy_{false};
   std::mutex why_mutex_;

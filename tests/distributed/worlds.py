@@ -42,8 +42,8 @@ def free_port():
         return s.getsockname()[1]
 
 
-def start(module, function, size, **variables):
-    """The processes, begun."""
+def start(module, function, size, before=None, **variables):
+    """The processes, begun; `before` has the words before each rank's command."""
     given = {
         "WORLD_SIZE": size,
         "MASTER_ADDR": "localhost",
@@ -57,7 +57,8 @@ def start(module, function, size, **variables):
         env["OMP_NUM_THREADS"] = "1"
         pipe = subprocess.PIPE
         options = {"env": env, "cwd": ROOT, "stdout": pipe, "stderr": pipe, "text": True}
-        started.append(subprocess.Popen(command, **options))
+        words = before[rank] if before else []
+        started.append(subprocess.Popen([*words, *command], **options))
     return started
 
 
