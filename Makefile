@@ -7,6 +7,7 @@ OUT ?= demo_out
 PROGRAMS ?= 5000
 STATE ?= 20000
 DERIVATIVES ?= 20000
+SCRIPTS ?= 5000
 VARIATIONS ?= 2000
 WRAPPERS ?= 5000
 FAULTS ?= 100
@@ -19,8 +20,8 @@ help:
 	@echo "make demo         build, train two small models, show the results (about three minutes)"
 	@echo "make test         build, run the tests; install wheel and sdist in empty environments, try them"
 	@echo "make truth        compiled = eager: every entry of the table, PROGRAMS=5000 random programs,"
-	@echo "                  STATE=20000 programs over Python state, and all ways to the derivatives of"
-	@echo "                  every entry and of DERIVATIVES=20000 random functions"
+	@echo "                  STATE=20000 programs over Python state, all ways to the derivatives of"
+	@echo "                  every entry and of DERIVATIVES=20000 random functions, SCRIPTS=5000 random scripts"
 	@echo "make clients      public packages under Flambeau against PyTorch's numbers (ARGS=--quick: a few)"
 	@echo "make dist         several processes: models of many kinds train as one process does, FAULTS=100 random"
 	@echo "                  faults, stores under load and sanitizers"
@@ -61,6 +62,7 @@ truth:
 	@$(PY) -m tools.wrapper_programs --count $(WRAPPERS) --seed 1 --jobs 2
 	@TRUTH=all $(PY) -m pytest -q $(PYTEST_ARGS) tests/autograd/test_derivative_programs.py
 	@$(PY) -m tools.derivative_programs --count $(DERIVATIVES) --seed 1
+	@$(PY) -m tools.script_programs --count $(SCRIPTS) --seed 1
 
 dist:
 	@scripts/setup.sh test

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "script/code.h"
 #include "script/constants.h"
@@ -219,6 +220,12 @@ class Assembler {
   };
   // All at once: what one of them reads, none has written before.
   void transfer(std::vector<Transfer> moves) {
+    // What stays where it is must not be taken from there by another move of it.
+    std::unordered_set<Register> stays;
+    for (const Transfer& m : moves)
+      if (m.to == m.from) stays.insert(m.from);
+    if (!stays.empty())
+      for (Transfer& m : moves) m.last = m.last && !stays.contains(m.from);
     std::erase_if(moves, [](const Transfer& m) { return m.to == m.from; });
     if (moves.size() > 1000) throw Unsupported{"it carries too many values"};
     while (!moves.empty()) {

@@ -681,14 +681,16 @@ class Body:
                 before.append(self.place(done))
                 test = ast.Constant(True)
             inner, results = self.inner(body)
-            self.carry(names, results, inner)
+            if not body.ended:
+                self.carry(names, results, inner)
             out.append(self.place(ast.While(test, [*before, *inner] or [ast.Pass()], [])))
         else:
             self.name_items(body, body.inputs[:n])
             self.carry_over(body, names, body.inputs[n:])
             items: list[ast.expr] = [ast.Name(self.local(v), ast.Store()) for v in body.inputs[:n]]
             inner, results = self.inner(body)
-            self.carry(names, results, inner)
+            if not body.ended:
+                self.carry(names, results, inner)
             target = items[0] if n == 1 else ast.Tuple(items, ast.Store())
             out.append(self.place(ast.For(target, iterated(kind, over), inner or [ast.Pass()], [])))
         self.loops.pop()

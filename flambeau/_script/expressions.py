@@ -249,14 +249,18 @@ class ScriptExpressions(FunctionTyper):
         outer, parts = self.env, []
         try:
             for v in node.values:
-                parts.append(self.plain(v))
+                part = self.plain(v)
+                parts.append(part)
+                if part.op == "const" and bool(part.attr) == isinstance(node.op, ast.Or):
+                    break  # decides: what follows is not looked at
                 self.env = narrowed(self.env, self.facts(v, isinstance(node.op, ast.And)))
         finally:
             self.env = outer
         if all(p.type == BOOL for p in parts):
             return self._all_or_any(node)
         out = parts[-1]
-        for part, v in zip(parts[-2::-1], node.values[-2::-1], strict=True):
+        before = list(zip(parts[:-1], node.values, strict=False))
+        for part, v in reversed(before):
             test = self.truth(part, v)
             yes, no = (part, out) if isinstance(node.op, ast.Or) else (out, part)
             if test.op == "const":
