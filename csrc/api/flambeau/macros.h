@@ -22,6 +22,12 @@
 
 namespace flambeau {
 
+// All of them as one text.
+template <class... Args>
+std::string str(const Args&... args) {
+  return join({Part(args)...});
+}
+
 template <class T>
 using List = std::vector<T>;
 
