@@ -176,7 +176,7 @@ def by_gloo(folder: pathlib.Path) -> None:
         "import flambeau as torch, flambeau.distributed as dist\n"
         "try: dist.init_process_group('gloo')\n"
         "except dist.DistBackendError as e: print(e); raise SystemExit(0)\n"
-        "x = torch.ones(100_000) * (dist.get_rank() + 1); dist.all_reduce(x)\n"
+        "x = torch.ones(1_000_000) * (dist.get_rank() + 1); dist.all_reduce(x)\n"
         "if dist.get_rank() == 0: print('sum', x[-1].item(), open('/proc/self/maps').read())\n"
         "dist.destroy_process_group()\n"
     )

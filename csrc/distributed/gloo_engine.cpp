@@ -9,7 +9,7 @@ namespace flambeau::distributed {
 namespace {
 
 // Data of a collective that all ranks send with its head, to each other rank, in all.
-constexpr size_t kMostInHeads = 64 * 1024;
+constexpr size_t kMostInHeads = 1024 * 1024;
 constexpr size_t kMostPart = size_t{4} << 20;  // of a sum at once: it stays in the caches
 constexpr uint64_t kLongestAddress = 4096;
 

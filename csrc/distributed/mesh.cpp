@@ -452,7 +452,7 @@ void Mesh::parse(Peer& p) {
   Frame frame;
   while (p.partial.size() - at >= sizeof frame) {
     std::memcpy(&frame, p.partial.data() + at, sizeof frame);
-    if (frame.bytes > kWindow) {  // no rank of ours says this
+    if (frame.bytes > 2 * kWindow) {  // no rank of ours says this
       p.gone = true;
       return rung();
     }

@@ -183,6 +183,13 @@ def large(rank, size):
     x = draw[rank].clone()
     dist.broadcast(x, size - 1)
     np.testing.assert_array_equal(x.numpy(), draw[-1].numpy())
+    x = draw[rank].clone()
+    dist.reduce(x, size - 1)
+    np.testing.assert_array_equal(x.numpy(), total if rank == size - 1 else draw[rank].numpy())
+    got = [torch.zeros_like(x) for _ in range(size)] if rank == 0 else None
+    dist.gather(draw[rank], got)
+    for r, part in enumerate(got or []):
+        np.testing.assert_array_equal(part.numpy(), draw[r].numpy())
     out = [torch.zeros_like(x) for _ in range(size)]
     dist.all_gather(out, draw[rank])
     dist.all_to_all(got := [torch.zeros_like(x) for _ in range(size)], [draw[rank]] * size)
