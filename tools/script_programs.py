@@ -12,6 +12,7 @@ import copy
 import io
 import linecache
 import re
+import subprocess
 import sys
 import types
 import warnings
@@ -23,6 +24,8 @@ import flambeau as torch
 
 from ._script_draw import Program, arguments, generate, shrunk
 
+#: programs of one process
+CHUNK = 500
 #: errors of programs whose numbers grow beyond what scripts hold
 LIMITS = ("does not fit in 64 bits",)
 
@@ -158,7 +161,26 @@ def main() -> int:
     parser.add_argument("--length", type=int, default=14)
     parser.add_argument("--show", type=int, default=5, help="failures that are printed")
     a = parser.parse_args()
-    counts = run(a.seed, a.start, a.count, a.length, a.show)
+    counts: Counter[str] = Counter()
+    if a.count <= CHUNK:
+        counts = run(a.seed, a.start, a.count, a.length, a.show)
+        print(", ".join(f"{n} {k}" for k, n in sorted(counts.items())))
+        return 1 if counts["failed"] else 0
+    for start in range(a.start, a.start + a.count, CHUNK):  # scripts stay in memory
+        count = min(CHUNK, a.start + a.count - start)
+        options = {"count": count, "start": start, "seed": a.seed, "length": a.length,
+                   "show": a.show}  # fmt: skip
+        command = [sys.executable, "-m", "tools.script_programs"]
+        command += [x for k, v in options.items() for x in (f"--{k}", str(v))]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        *said, last = done.stdout.splitlines() or [""]
+        print("".join(f"{line}\n" for line in said if not line.startswith("refused ")), end="")
+        parts = [x.split() for x in last.split(", ") if x]
+        found = {k: int(n) for n, k in (p for p in parts if len(p) == 2 and p[0].isdigit())}
+        counts.update(found)
+        if sum(found.values()) != count:
+            counts["failed"] += 1
+            print(f"programs {start} to {start + count}: the process ended by {done.returncode}")
     print(", ".join(f"{n} {k}" for k, n in sorted(counts.items())))
     return 1 if counts["failed"] else 0
 
