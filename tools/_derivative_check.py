@@ -53,10 +53,13 @@ def _dot(xs: Sequence[Any], vs: Sequence[Any]) -> Any:
 
 
 class Checked:
-    """A function at a point, along a direction. Arguments are tuples of tensors of float64."""
+    """A function at a point, along a direction. Arguments are tuples of tensors of float64.
+    `compiled`: it is compiled, too, and differentiated twice."""
 
-    def __init__(self, f: Function, xs: Sequence[Any], vs: Sequence[Any]) -> None:
-        self.f, self.s = f, numbers(f)
+    def __init__(
+        self, f: Function, xs: Sequence[Any], vs: Sequence[Any], compiled: bool = False
+    ) -> None:
+        self.f, self.s, self.compiled = f, numbers(f), compiled
         self.xs, self.vs = tuple(xs), tuple(vs)
         self.all = tuple(range(len(self.xs)))
         self.kept = [v.clone() for v in self.vs]
@@ -107,9 +110,17 @@ class Checked:
 
         return self.dual(slopes, True)
 
-    def twice_backward(self) -> tuple[Any, ...]:
+    def twice_compiled(self) -> tuple[Any, ...]:
+        """The same with a compiled function, whose backward is a graph of its own."""
+        compiled = torch.compile(self.s, backend="aot_eager")
+        try:
+            return self.twice_backward(compiled)
+        finally:
+            compiled._flambeau_config.forget()
+
+    def twice_backward(self, s: Function | None = None) -> tuple[Any, ...]:
         leaves = [x.detach().clone().requires_grad_() for x in self.xs]
-        y = self.s(*leaves)
+        y = (s or self.s)(*leaves)
         zeros = tuple(torch.zeros_like(x) for x in leaves)
         if not y.requires_grad:
             return zeros
@@ -193,6 +204,7 @@ class Checked:
             "vjp of grad": lambda: func.vjp(self.grads, *xs)[1](vs),
             "grad of vjp": lambda: func.grad(lambda *a: _dot(self.pulled(*a), vs), self.all)(*xs),
             "backward twice": self.twice_backward,
+            **({"backward twice, compiled": self.twice_compiled} if self.compiled else {}),
             "backward in a dual_level": lambda: self.backward_of_duals(False),
             "backward, recorded, in a dual_level": lambda: self.backward_of_duals(True),
             "grad in a dual_level": lambda: self.dual(self.grads, False),

@@ -42,7 +42,8 @@ bool is_among(const Tensor& t, const std::vector<Input>& inputs) {
 
 // (forward, inputs of a call, attached, sizes, mutated, results, aliases, output, backward, the
 // function as it was written), where backward is None or (runner, differentiable, cotangents,
-// grads, numbers, count of saved values, maker of parts or None)
+// grads, numbers, count of saved values, maker of parts or None, (inputs kept besides, maker of
+// what is recorded))
 CompiledFunction::CompiledFunction(PyObject* spec)
     : forward_(runner_of(item(spec, 0))),
       given_(static_cast<size_t>(integer(spec, 1))),
@@ -80,6 +81,8 @@ CompiledFunction::CompiledFunction(PyObject* spec)
               std::vector<bool>(count), indices(item(back, 3), inputs, "input")};
   if (PyObject* make = item(back, 6); make != Py_None) b->make_part.emplace(make);
   FB_CHECK_VALUE(b->whole.runner || b->make_part, "a compiled function: no backward");
+  b->recorded.inputs = indices(item(item(back, 7), 0), inputs, "input");
+  b->recorded.make.emplace(item(item(back, 7), 1));
   backward_ = std::move(b);
 }
 
@@ -191,16 +194,34 @@ void CompiledFunction::record(Tensors& results, const std::vector<Input>& inputs
   }
 }
 
-void CompiledFunction::save(CompiledNode& node, const Tensors& made, const Numbers& numbers) const {
+void CompiledFunction::save(CompiledNode& node, const std::vector<Input>& inputs,
+                            const Tensors& made, const Numbers& numbers) const {
   FB_CHECK(made.size() - results_ == node.b_->whole.saved.size(),
            "compiled function: forward saved ", made.size() - results_, " values, expected ",
            node.b_->whole.saved.size());
-  node.saved_.reserve(made.size() - results_);
+  const std::vector<uint32_t>& besides = backward_->recorded.inputs;
+  node.saved_.reserve(made.size() - results_ + besides.size());
   for (size_t i = results_; i < made.size(); ++i) {
     const Tensor& t = made[i];
     const AutogradMeta* meta = t->autograd;
     bool output = meta && meta->grad_fn.get() == &node;
     node.saved_.emplace_back(t, output, &node, output ? meta->output_nr : 0, /*itself=*/true);
+  }
+  // Hooks pack what would else be gone; leaves are kept by others, too.
+  struct Unpacked {
+    bool hooks = saved_tensor_hooks_active();
+    Unpacked() {
+      if (hooks) push_saved_tensor_hooks([](const Tensor&) { return nullptr; });
+    }
+    ~Unpacked() {
+      if (hooks) pop_saved_tensor_hooks();
+    }
+  };
+  for (uint32_t i : besides) {
+    const Tensor& t = inputs[i].tensor;
+    std::optional<Unpacked> unpacked;
+    if (is_leaf(t)) unpacked.emplace();
+    node.saved_.emplace_back(t, /*is_output=*/false, &node, 0, /*itself=*/true);
   }
   node.numbers_ = numbers;
 }
@@ -271,7 +292,7 @@ PyRef CompiledFunction::call(PyObject* const* args, size_t count, int64_t only) 
            " results, expected ", results_);
   if (node) {
     record(made, inputs, node);
-    save(*node, made, numbers);
+    save(*node, inputs, made, numbers);
   }
   made.resize(results_);
   assign(inputs, made);

@@ -35,7 +35,8 @@ class CompiledFunction {
   Tensors forward(std::span<Input> inputs) const;
   // The results, with their history when `node` is given.
   void record(Tensors& results, const std::vector<Input>& inputs, const Ref<Node>& node) const;
-  void save(CompiledNode& node, const Tensors& made, const Numbers& numbers) const;
+  void save(CompiledNode& node, const std::vector<Input>& inputs, const Tensors& made,
+            const Numbers& numbers) const;
   // Does an input lie in the storage of another that is changed? Functional graphs know nothing of
   // that: the function then runs as it was written.
   bool shares_what_changes(const std::vector<Input>& inputs) const;
@@ -75,6 +76,14 @@ class CompiledFunction {
     // Makes the others, and where `whole` has no runner that too: of each cotangent "1", "0" where
     // there is none, "e" where its elements are equal -> a part.
     std::optional<PyCallable> make_part;
+    // For backward through which gradients flow: inputs that are saved besides, after the values
+    // that forward saves; and of each cotangent "1", or "0" where there is none, to which of all
+    // these, of the numbers and of the cotangents it takes, and a function of them that gives pairs
+    // of an input and its gradient; or to a str, why there is none.
+    struct Recorded {
+      std::vector<uint32_t> inputs;
+      std::optional<PyCallable> make;
+    } recorded;
     mutable std::mutex mutex;
     mutable std::map<std::string, std::unique_ptr<const Part>> parts;
   };
@@ -95,6 +104,8 @@ class CompiledNode final : public Node {
   // `again`: what is saved is asked for once more.
   Tensors run(Tensors&& grads, bool again);
   Tensors of_samples(Tensors&& grads, bool again);
+  // Recorded; none where that cannot be, and then `why`.
+  std::optional<Tensors> run_recorded(Tensors& grads, std::string& why);
   std::vector<Input> arguments(const CompiledFunction::Backward::Part& part, Tensors&& grads,
                                bool again);
   std::shared_ptr<const CompiledFunction::Backward> b_;

@@ -4,34 +4,39 @@
 #include "autograd/grad_ops.h"
 #include "func/vmap.h"
 #include "gen/ops.h"
+#include "python/argparse.h"
 #include "python/compiled_function.h"
+#include "python/frame_eval.h"
+#include "python/tensor_object.h"
 
 namespace flambeau::python {
 namespace {
 
-// Stands behind gradients that were asked for with create_graph: they are right, and have no
-// derivative.
+// Stands behind gradients that were asked for with create_graph where backward has no derivative:
+// they are right.
 struct Refusal final : Node {
   const char* name() const override { return "CompiledFunctionDoubleBackward"; }
   Tensors apply(Tensors&&) override {
-    fail(ErrorKind::Runtime, "a compiled function cannot be differentiated twice");
+    fail(ErrorKind::Runtime, "this compiled function cannot be differentiated twice: ", why);
   }
+  std::string why;
 };
 
-void refuse(Tensors& made, const Node& node, const Tensors& grads) {
+void refuse(Tensors& made, const Node& node, const Tensors& grads, const std::string& why) {
   auto refusal = new_node<Refusal>();
+  refusal->why = why;
   for (const Edge& e : node.edges) refusal->edges.push_back(e);
   refusal->add_next(grads);
   for (Tensor& g : made)
     if (g.defined()) set_history(g = alias(g), refusal);
 }
 
-// A cotangent with the geometry that backward was made for.
+// A cotangent with the geometry that backward was made for. Recorded where gradients are.
 Tensor laid_out(Tensor&& g, const Geometry& want) {
   if (g.defined() && want.is_laid_out_as(g)) return std::move(g);
   Tensor made = empty_strided(want.sizes, want.strides, want.dtype);
   if (g.defined())
-    grad_ops::copy_(made, g);
+    ops::copy_(made, g);
   else
     grad_ops::zero_(made);
   return made;
@@ -111,6 +116,9 @@ Tensors CompiledNode::run(Tensors&& grads, bool again) {
   if (none_defined(grads)) return out;
   for (const Tensor& g : grads)
     if (g.defined() && g.has_flag(kWrapper)) return of_samples(std::move(grads), again);
+  std::string why;
+  if (modes.grad)
+    if (std::optional<Tensors> recorded = run_recorded(grads, why)) return std::move(*recorded);
   Tensors given = modes.grad ? grads : Tensors();
   Tensors made;
   const CompiledFunction::Backward::Part* part;
@@ -125,8 +133,51 @@ Tensors CompiledNode::run(Tensors&& grads, bool again) {
   }
   FB_CHECK(made.size() == part->grads.size(), "compiled function: backward gave ", made.size(),
            " gradients, expected ", part->grads.size());
-  if (modes.grad) refuse(made, *this, given);
+  if (modes.grad) refuse(made, *this, given, why);
   for (size_t i = 0; i < made.size(); ++i) out[part->grads[i]] = std::move(made[i]);
+  return out;
+}
+
+std::optional<Tensors> CompiledNode::run_recorded(Tensors& grads, std::string& why) {
+  NoAutocastGuard no_autocast;  // the graph holds its casts
+  CpuFactories on_cpu;          // and its devices
+  std::string there;
+  for (const Tensor& g : grads) there += g.defined() ? '1' : '0';
+  GilHeld gil;
+  CapturePaused paused;
+  PyRef found = checked(PyObject_CallFunction(b_->recorded.make->get(), "s", there.c_str()));
+  if (PyUnicode_Check(found.get())) {
+    why = to_str(found.get());
+    return std::nullopt;
+  }
+  std::vector<SavedTensor> saved;
+  {
+    std::lock_guard guard(mutex_);
+    saved = saved_;
+  }
+  std::vector<PyRef> given;
+  each(item(found.get(), 0), [&](PyObject* i) {
+    const SavedTensor& s = saved.at(static_cast<size_t>(integer(i)));
+    given.push_back(checked(wrap(s.unpack(*this, /*history=*/true))));
+  });
+  each(item(found.get(), 1), [&](PyObject* i) {
+    int64_t n = numbers_[static_cast<size_t>(integer(i))];
+    given.push_back(checked(PyLong_FromLongLong(n)));
+  });
+  Geometry room;
+  each(item(found.get(), 2), [&](PyObject* i) {
+    auto k = static_cast<size_t>(integer(i));
+    const Geometry& want = b_->cotangents.at(k).in(numbers_, room);
+    given.push_back(checked(wrap(laid_out(Tensor(grads[k]), want))));
+  });
+  std::vector<PyObject*> arguments;
+  for (const PyRef& x : given) arguments.push_back(x.get());
+  PyRef made = checked(
+      PyObject_Vectorcall(item(found.get(), 3), arguments.data(), arguments.size(), nullptr));
+  Tensors out(edges.size());
+  each(made.get(), [&](PyObject* pair) {
+    out.at(static_cast<size_t>(integer(pair, 0))) = unwrap(item(pair, 1));
+  });
   return out;
 }
 

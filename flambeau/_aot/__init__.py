@@ -8,8 +8,13 @@ neither frames nor native code.
 from __future__ import annotations
 
 from .._trace.functional import NotFunctional
+from .again import NotAgain
 from .metadata import Metadata
 from .pipeline import Compiled, aot
+from .recorded import recorded
 from .runtime import callable_of, described, part_of
 
-__all__ = ["Compiled", "Metadata", "NotFunctional", "aot", "callable_of", "described", "part_of"]
+__all__ = [
+    "Compiled", "Metadata", "NotAgain", "NotFunctional", "aot", "callable_of", "described",
+    "part_of", "recorded",
+]  # fmt: skip

@@ -13,7 +13,7 @@ import flambeau
 from .._ir.graph import Block, Graph, Node, TensorType, Value, copied, dim
 from .._ir.symexpr import Expr
 from .._ir.symscalar import FloatExpr, SymFloat
-from .._ir.targets import resolve
+from .._ir.targets import resolve, updated
 from .._trace.fake import Fake, of_type, plain, repeats, symbolic, views_of
 from .._trace.functional import NotFunctional, PrimitiveRecorder
 from .._trace.interp import NUMBERS, wrapped
@@ -57,12 +57,18 @@ def _run(recorder: PrimitiveRecorder, node: Node, values: dict[Value, Any]) -> N
     for k, p in enumerate(target.op.params):  # a number may stand where a tensor is expected
         if p.type.base == "Tensor" and isinstance(args[k], NUMBERS):
             args[k] = wrapped(args[k])
+    written: list[Any] = []  # what an entry changes besides giving results, as it is then
     with flambeau.set_grad_enabled(node.grad):  # composites ask for it
-        if target.form == "new":
+        if target.form == "new" and target.op.updates:
+            for k in updated(target.op, args):
+                args[k] = _copy(recorder, args[k])
+                written.append(args[k])
+            result = recorder.call(target.op, False, args)
+        elif target.form == "new":
             result = recorder.mutate(target.op, [_copy(recorder, args[0]), *args[1:]])
         else:
             result = recorder.call(target.op, target.form == "inplace", args)
-    results = fakes_of(result)
+    results = [*fakes_of(result), *written]
     if node.outs and not results:
         results = [result]
     values.update(zip(node.outs, results, strict=True))

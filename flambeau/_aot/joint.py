@@ -72,8 +72,8 @@ def _dense(x: Fake) -> Fake:
 class Backward:
     """Cotangents by value, accumulated as nodes of the graph."""
 
-    def __init__(self, recorder: PrimitiveRecorder, active: set[Value]) -> None:
-        self.recorder = recorder
+    def __init__(self, recorder: PrimitiveRecorder, active: set[Value], again: bool) -> None:
+        self.recorder, self.again = recorder, again
         self.active = active
         self.total: dict[Value, Fake] = {}
         self.fakes: dict[Value, Fake] = {}
@@ -135,7 +135,7 @@ class Backward:
         half = None
         if op.kind == "pointwise":
             values, half = self.widened(self.typed(node, values))
-        with flambeau.no_grad():
+        with flambeau.set_grad_enabled(self.again):  # rules ask for it
             made = Interpreter(self.recorder.call).run(rule.function, values)
         if half is not None:
             made = [g if g is None else self.call("to", g, half) for g in made]
@@ -215,15 +215,18 @@ class Backward:
 
 
 def differentiate(
-    recorder: PrimitiveRecorder, active: set[Value], results: list[Value]
+    recorder: PrimitiveRecorder, active: set[Value], results: list[Value], again: bool = False
 ) -> tuple[list[int], dict[Value, Fake]]:
     """Extends the graph by its backward.
+
+    Args:
+        again: what is recorded will be differentiated.
 
     Returns:
         Which of the results have a cotangent (new inputs of the graph, in that order), and the
         cotangents of all active values.
     """
-    backward = Backward(recorder, active)
+    backward = Backward(recorder, active, again)
     differentiable = [i for i, v in enumerate(results) if v in active]
     forward = list(recorder.graph.nodes)
     locate = recorder.env.locate
@@ -231,7 +234,9 @@ def differentiate(
     for i in differentiable:
         v = results[i]
         assert isinstance(v.type, TensorType)
-        backward.accumulate(v, recorder.input(_dense(of_type(v.type, recorder.env))))
+        cotangent = recorder.input(_dense(of_type(v.type, recorder.env)))
+        cotangent.requires_grad = again
+        backward.accumulate(v, cotangent)
     try:
         for node in reversed(forward):
             backward.node(node)

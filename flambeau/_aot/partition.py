@@ -16,7 +16,7 @@ from typing import Any
 
 import flambeau
 
-from .._ir.graph import Graph, Node, TensorType, Value, map_values, values_of
+from .._ir.graph import Block, Graph, Node, TensorType, Value, map_values, values_of
 from .._ir.symbols import Origin, ShapeEnv, Symbol, UnbackedError
 from .._ir.symexpr import Expr, expr
 from .._ir.symscalar import FloatExpr
@@ -74,17 +74,19 @@ def partition(
     tangents: tuple[Value, ...],
     recompute: bool,
     changing: frozenset[Value] | set[Value] = frozenset(),
+    also: frozenset[Value] | set[Value] = frozenset(),
 ) -> Parts:
     """Cuts a joint graph whose outputs are `results` results and then gradients.
 
     Values that are `changing`, and views of them, may hold other values by the time that backward
     runs (inputs that the graph changes; Note [Only what eager keeps]): a copy of them is saved.
+    Random values that are `also` wanted are saved whatever backward needs.
     """
     late = needing(graph, set(tangents))
     grads = graph.outputs[results:]
-    backward = _nodes_for(graph, grads, late)
+    backward = nodes_for(graph, grads, late)
     needed = {v for n in backward for v in n.inputs if v not in late}
-    needed |= {v for v in values_of(grads) if v not in late}
+    needed |= {v for v in values_of(grads) if v not in late} | also
     early = [n for n in graph.nodes if not any(v in late for v in n.outs)]
     unsafe = _views_of(graph, set(changing))
     if recompute:
@@ -95,7 +97,7 @@ def partition(
         saved = needed
     order = {v: i for i, v in enumerate(graph.values())}
     kept = sorted(saved, key=order.__getitem__)
-    again = _nodes_for(Graph(nodes=early), tuple(needed - saved), set(order), stop=saved)
+    again = nodes_for(Graph(nodes=early), tuple(needed - saved), set(order), stop=saved)
     return _built(graph, results, tangents, kept, _as_needed(again, backward), unsafe)
 
 
@@ -141,7 +143,7 @@ def _views_of(graph: Graph, roots: set[Value]) -> set[Value]:
     return out
 
 
-def _nodes_for(
+def nodes_for(
     graph: Graph,
     outputs: tuple[Any, ...],
     within: set[Value],
@@ -224,6 +226,23 @@ def _built(
     outputs = (*graph.outputs[:results], *safe)
     body = [*graph.nodes, *copies_made]
     forward = eliminate_dead(Graph(inputs, body, outputs, graph.env, graph.attached))
+    backward, sizes = backward_graph(graph, results, tangents, saved, nodes)
+    return Parts(forward, backward, saved, sizes)
+
+
+def backward_graph(
+    graph: Graph,
+    results: int,
+    tangents: tuple[Value, ...],
+    saved: Sequence[Value],
+    nodes: list[Node],
+) -> tuple[Graph, list[str]]:
+    """The gradients of a joint graph by some of its nodes, and the symbols whose values they need.
+
+    The graph takes saved values, then the values of the symbols, then the cotangents. It shares no
+    values with the joint one: what is saved is an output of one graph and an input of another.
+    """
+    count = max((v.id for v in graph.values()), default=0) + 1
     used = set().union(*(_symbols_of(n.args) for n in nodes)) if nodes else set()
     for v in {*saved, *tangents, *(o for n in nodes for o in n.outs)}:
         if isinstance(v.type, TensorType):
@@ -231,7 +250,6 @@ def _built(
     sizes = sorted(used)
     env = sized(graph.env, sizes, len(saved))
     names = [Value(count + k, INT) for k in range(len(sizes))]
-    # The two graphs share no values: what is saved is an output of one and an input of the other.
     copies: dict[Value, Value] = {}
 
     def copy(v: Value) -> Value:
@@ -239,11 +257,15 @@ def _built(
             copies[v] = Value(v.id, v.type)
         return copies[v]
 
+    def block(b: Block) -> Block:
+        copied = Block(tuple(map(copy, b.inputs)), [node(n) for n in b.nodes])
+        copied.outputs = map_values(b.outputs, copy)
+        return copied
+
+    def node(n: Node) -> Node:
+        outs, blocks = tuple(map(copy, n.outs)), tuple(map(block, n.blocks))
+        return Node(n.target, map_values(n.args, copy), outs, n.where, n.grad, blocks)
+
     taken = [*map(copy, saved), *names, *map(copy, tangents)]
-    made = [
-        Node(n.target, map_values(n.args, copy), tuple(map(copy, n.outs)), n.where, n.grad)
-        for n in nodes
-    ]
-    grads = map_values(graph.outputs[results:], copy)
-    backward = Graph(tuple(taken), made, grads, env)
-    return Parts(forward, backward, saved, sizes)
+    made = [node(n) for n in nodes]
+    return Graph(tuple(taken), made, map_values(graph.outputs[results:], copy), env), sizes

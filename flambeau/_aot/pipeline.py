@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 from .._ir.graph import Arg, Graph, Value, renumbered
 from .._ir.graph_verify import checked
+from .._trace.functional import PrimitiveRecorder
+from .again import Again, again, random_between
 from .attention import fuse_attention
 from .functionalise import functionalise
 from .joint import active_values, differentiate
 from .layouts import channels_last
 from .metadata import Metadata
-from .mutation_hazards import mutation_hazards
+from .mutation_hazards import MutationHazards, mutation_hazards
 from .padding import pad_products
-from .partition import partition
+from .partition import Parts, partition
 from .passes import clean, eliminate_dead, without_rules
 
 
@@ -41,11 +43,58 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
         cotangents to gradients) or None where no result depends on an input that wants gradients,
         and the metadata.
     """
+    f = _functional(graph, requires_grad)
+    meta = f.meta
+    if not any(v in f.active for v in f.recorder.graph.outputs):
+        functional = channels_last(clean(without_rules(f.recorder.graph)))
+        functional.replaced = _replaced(functional, meta, f.given)
+        return Compiled(renumbered(functional), None, meta, graph)
+    joint, tangents = _joint(f, requires_grad)
+    parts = _parted(f, joint, tangents, requires_grad, recompute)
+    meta.saved, meta.sizes = len(parts.saved), parts.sizes
+    checked(parts.forward, "primitive")
+    checked(parts.backward, "primitive")
+    parts.forward.replaced = _replaced(parts.forward, meta, f.given)
+    return Compiled(renumbered(parts.forward), renumbered(parts.backward), meta, graph)
+
+
+def aot_again(
+    graph: Graph, requires_grad: list[bool], recompute: bool = True
+) -> tuple[Again, Metadata, int]:
+    """Backward of the function that `aot` makes of the same, for gradients that are differentiated
+    again; what it leaves out; how many values forward saves.
+
+    Raises:
+        NotAgain: there is none.
+    """
+    f = _functional(graph, requires_grad)
+    functional = f.recorder.graph
+    before = functional.inputs, list(functional.nodes), functional.outputs
+    saved = _parted(f, *_joint(f, requires_grad), requires_grad, recompute).saved
+    functional.inputs, functional.nodes, functional.outputs = before
+    linear = f.meta.linear
+    joint, tangents = _joint(f, requires_grad, again=True)
+    found = again(joint, f.meta, tangents, requires_grad, saved if linear else ())
+    return found, f.meta, len(saved)
+
+
+@dataclass
+class _Functional:
+    """A functional graph under construction, cleaned, and what is known of it."""
+
+    recorder: PrimitiveRecorder
+    meta: Metadata
+    given: Sequence[Arg]  # the outputs as functionalisation made them
+    active: set[Value]  # values through which gradients flow
+    hazards: MutationHazards
+
+
+def _functional(graph: Graph, requires_grad: list[bool]) -> _Functional:
     checked(graph, "captured")
     recorder, meta = functionalise(graph, requires_grad)
     given = recorder.graph.outputs
     joint = eliminate_dead(recorder.graph)
-    harmful = mutation_hazards(
+    hazards = mutation_hazards(
         joint, active_values(joint, requires_grad), range(len(meta.mutated), meta.results)
     )
     cleaned, joint = clean(joint), recorder.graph
@@ -54,32 +103,50 @@ def aot(graph: Graph, requires_grad: list[bool], recompute: bool = True) -> Comp
     pad_products(recorder)
     joint.nodes = clean(joint).nodes
     checked(joint, "primitive")
-    results = list(joint.outputs)
-    active = active_values(joint, requires_grad)
-    if not any(v in active for v in results):
-        functional = channels_last(clean(without_rules(joint)))
-        functional.replaced = _replaced(functional, meta, given)
-        return Compiled(renumbered(functional), None, meta, graph)
-    inputs = joint.inputs
     meta.linear = all(n.rule is None for n in joint.nodes)
-    meta.differentiable, total = differentiate(recorder, active, results)
-    tangents = recorder.graph.inputs[len(inputs) :]
+    active = active_values(joint, requires_grad)
+    return _Functional(recorder, meta, given, active, hazards)
+
+
+def _joint(
+    f: _Functional, requires_grad: Sequence[bool], again: bool = False
+) -> tuple[Graph, tuple[Value, ...]]:
+    """The joint graph, results and then gradients, and its cotangents.
+
+    Args:
+        again: it will be differentiated again: rules choose what has derivatives, and derivatives
+            of the user's own stay in it.
+    """
+    joint, meta = f.recorder.graph, f.meta
+    inputs, results = joint.inputs, list(joint.outputs)
+    meta.differentiable, total = differentiate(f.recorder, f.active, results, again)
+    tangents = f.recorder.graph.inputs[len(inputs) :]
     wanted: list[Value] = []
+    meta.grads = []
     for i, v in enumerate(inputs):
         if requires_grad[i] and v in total:
             meta.grads.append(i)
-            wanted.append(recorder.read(total[v]))
+            wanted.append(f.recorder.read(total[v]))
     joint.outputs = (*results, *wanted)
     checked(joint, "primitive")
-    joint = channels_last(clean(without_rules(joint)))
-    checked(joint, "primitive")
-    changing = {inputs[i] for i in meta.mutated} | harmful.values(joint)
-    parts = partition(joint, meta.results, tangents, recompute, changing)
-    meta.saved, meta.sizes = len(parts.saved), parts.sizes
-    checked(parts.forward, "primitive")
-    checked(parts.backward, "primitive")
-    parts.forward.replaced = _replaced(parts.forward, meta, given)
-    return Compiled(renumbered(parts.forward), renumbered(parts.backward), meta, graph)
+    made = clean(joint) if again else channels_last(clean(without_rules(joint)))
+    return checked(made, "primitive"), tangents
+
+
+def _parted(
+    f: _Functional,
+    joint: Graph,
+    tangents: tuple[Value, ...],
+    requires_grad: list[bool],
+    recompute: bool,
+) -> Parts:
+    """The joint graph in two."""
+    changing = {joint.inputs[i] for i in f.meta.mutated} | f.hazards.values(joint)
+    parts = partition(joint, f.meta.results, tangents, recompute, changing)
+    drawn = random_between(joint, tangents, requires_grad, parts.saved)
+    if drawn:
+        parts = partition(joint, f.meta.results, tangents, recompute, changing, drawn)
+    return parts
 
 
 def _replaced(graph: Graph, meta: Metadata, given: Sequence[Arg]) -> tuple[tuple[int, int], ...]:

@@ -17,24 +17,30 @@ from .._ir.graph_parse import parse
 from .._ir.graph_run import prepare
 from .._ir.graph_verify import checked
 from .._ir.logs import enabled
-from .._ir.native import Function
-from .metadata import Alias
+from .._ir.native import Function, Makers, Recorded
+from .metadata import Alias, Metadata
 from .partial_backward import partial_backward
 from .pipeline import Compiled
 
 BackEnd = Callable[[Graph], Callable[..., Sequence[Any]]]
 
 
+def _none(there: str) -> str:
+    return "nothing was given that makes its second derivatives"
+
+
 def callable_of(
-    compiled: Compiled, run_forward: BackEnd = prepare, run_backward: BackEnd | None = None
+    compiled: Compiled,
+    run_forward: BackEnd = prepare,
+    run_backward: BackEnd | None = None,
+    recorded: Callable[[str], Recorded | str] = _none,
 ) -> Callable[..., Any]:
     """The function of the graph's inputs (but for attached ones), as the user wrote it.
-
-    Gradients flow through it once: a backward of its backward raises RuntimeError.
 
     Args:
         run_forward: makes a function of the forward graph.
         run_backward: and of the backward graph; None: the same.
+        recorded: see `native.Makers`.
     """
     run_backward = run_backward or run_forward
     backward = None if compiled.backward is None else run_backward(compiled.backward)
@@ -44,7 +50,8 @@ def callable_of(
     def part(function: Function, there: str, compile: bool) -> tuple[Any, ...]:
         return part_of(function, there, run_backward if compile else prepare)
 
-    return described(compiled).made(forward, backward, compiled.captured, part, attached)
+    makers = Makers(part, recorded)
+    return described(compiled).made(forward, backward, compiled.captured, makers, attached)
 
 
 def described(compiled: Compiled) -> Function:
@@ -71,6 +78,7 @@ def described(compiled: Compiled) -> Function:
         backward,
         tuple(k for k, a in enumerate(meta.outputs) if isinstance(a, Alias) and a.detached),
         _text(compiled),
+        kept_inputs(graph, meta) if backward else (),
     )
 
 
@@ -85,8 +93,13 @@ def _text(compiled: Compiled) -> str | None:
     cotangents = graph.inputs[meta.saved + len(meta.sizes) :]
     if len(cotangents) == 1 and isinstance(t := cotangents[0].type, TensorType) and not t.shape:
         return None  # a loss has one cotangent, a number
+    return text_of(graph)
+
+
+def text_of(graph: Graph) -> str:
+    """The text of a graph, with what is known of its sizes."""
     env = copy(graph.env)
-    env.guards = env.history  # what is known of the sizes is part of the text
+    env.guards = env.history
     nodes = graph.nodes
     if not enabled("output_code"):
         nodes = [replace(n, where=None) for n in nodes]
@@ -100,6 +113,12 @@ def part_of(function: Function, there: str, back_end: Callable[[Graph], Any]) ->
     *_, sizes, _ = function.backward
     n = partial_backward(parse(function.whole), there, len(sizes))
     return back_end(checked(n.graph, "primitive")), n.saved, n.cotangents, n.grads
+
+
+def kept_inputs(graph: Graph, meta: Metadata) -> tuple[int, ...]:
+    """Inputs from which gradients that are differentiated again are made."""
+    tensors = (i for i, v in enumerate(graph.inputs) if isinstance(v.type, TensorType))
+    return tuple(i for i in tensors if i not in meta.mutated)
 
 
 def _backward(compiled: Compiled, numbers: Numbers) -> tuple[Any, ...] | None:

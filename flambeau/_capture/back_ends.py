@@ -6,14 +6,17 @@ of primitives) and `_compiler` (native code).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
+import flambeau
 from flambeau._ir.graph import Graph, TensorType
 from flambeau._ir.graph_run import prepare
 from flambeau._ir.logs import log, printing
+from flambeau._ir.native import Makers, Recorded
 from flambeau._ir.settings import Settings, current, using
 
 
@@ -27,7 +30,9 @@ def run_ahead_of_time(graph: Graph, example_inputs: Any) -> Callable[..., tuple[
     from flambeau._aot import NotFunctional, aot, callable_of
 
     try:
-        return callable_of(aot(graph, _wanted([*example_inputs, *graph.attached])))
+        wanted = _wanted([*example_inputs, *graph.attached])
+        later = _recorded(graph, wanted, run_ahead_of_time)
+        return callable_of(aot(graph, wanted), recorded=later)
     except NotFunctional as e:
         _note_as_captured(e)
         return run_eagerly(graph)
@@ -78,7 +83,8 @@ def _compiled(graph: Graph, example_inputs: Any) -> Callable[..., tuple[Any, ...
         return run_eagerly(graph)
     wanted = _wanted([*example_inputs, *graph.attached])
     made: Callable[..., tuple[Any, ...]] | None
-    made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted), partial(_part, current()))
+    makers = Makers(partial(_part, current()), _recorded(graph, wanted, _compiled))
+    made = kept.fetch(graph, wanted, lambda: _lower(graph, wanted), makers)
     return made or run_eagerly(graph)
 
 
@@ -86,6 +92,42 @@ def _part(settings: Settings, function: Any, there: str, compile: bool) -> tuple
     """See `native.Part`; by the settings of the whole."""
     with using(settings):
         return _part_of(function, there, compile)
+
+
+def _recorded(graph: Graph, wanted: list[bool], back_end: Any) -> Callable[[str], Recorded | str]:
+    """See `native.Makers`; by what is known and in force now, before the passes run."""
+    graph = replace(graph, env=graph.env.copied())
+    settings, dtype = current(), flambeau.get_default_dtype()
+
+    @contextmanager
+    def as_compiled() -> Iterator[None]:
+        now = flambeau.get_default_dtype()
+        flambeau.set_default_dtype(dtype)
+        try:
+            with using(settings):
+                yield
+        finally:
+            flambeau.set_default_dtype(now)
+
+    def compiled(part: Graph, given: Sequence[Any]) -> Callable[..., Any]:
+        with as_compiled():
+            return back_end(part, given)  # type: ignore[no-any-return]
+
+    @cache
+    def makers() -> Callable[[str], Recorded] | str:
+        from flambeau._aot import NotAgain, recorded
+
+        try:
+            with as_compiled():
+                return recorded(graph, wanted, compiled)
+        except NotAgain as e:
+            return str(e)
+
+    def made(there: str) -> Recorded | str:
+        maker = makers()
+        return maker if isinstance(maker, str) else maker(there)
+
+    return made
 
 
 def _part_of(function: Any, there: str, compile: bool) -> tuple[Any, ...]:
@@ -156,7 +198,9 @@ def aot_autograd(
 
     def back_end(given: Any, example_inputs: Any) -> Callable[..., tuple[Any, ...]]:
         graph = graph_of(given, example_inputs)
-        compiled = aot(graph, _wanted([*example_inputs, *graph.attached]))
+        wanted = _wanted([*example_inputs, *graph.attached])
+        later = _recorded(graph, wanted, back_end)
+        compiled = aot(graph, wanted)
 
         def runs(compiler: Callable[..., Callable[..., Any]]) -> Callable[[Graph], Any]:
             def run(part: Graph) -> Callable[..., Any]:
@@ -167,7 +211,7 @@ def aot_autograd(
 
             return run
 
-        return callable_of(compiled, runs(fw_compiler), runs(bw_compiler or fw_compiler))
+        return callable_of(compiled, runs(fw_compiler), runs(bw_compiler or fw_compiler), later)
 
     back_end.takes_graph = True  # type: ignore[attr-defined]
     return back_end

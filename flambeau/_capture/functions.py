@@ -136,7 +136,7 @@ def _backward(
     if cls.vjp is not flambeau.autograd.Function.vjp:
         name = "vjp"
     try:
-        out = _quietly(f, objects.load_attr(f, cls, name), [context, *given])
+        out = f.call(objects.load_attr(f, cls, name), [context, *given], {})
     except Raised as raised:
         error = raised.error
         raise Break(f"{cls.__qualname__}.{name}: {type(error).__name__}: {error}") from None

@@ -412,7 +412,7 @@ class Emitter:
                 *before.lines,
                 "#pragma GCC ivdep",
                 "for (int64_t j = 0; j < width; ++j) {",
-                f"  const int64_t {last[0]} = start + j;",
+                f"  [[maybe_unused]] const int64_t {last[0]} = start + j;",
                 *_indent(scope.lines),
                 "}",
             ]

@@ -25,7 +25,7 @@ from flambeau import _C
 from .._ir import plain, symexpr
 from .._ir.graph import Block, Graph, Node, TensorType, Value
 from .._ir.logs import enabled
-from .._ir.native import Function, Part, Program
+from .._ir.native import Function, Makers, Program
 from .._ir.settings import current
 from .._ir.symbols import Guard, ShapeEnv
 from .._ir.symexpr import Expr
@@ -48,7 +48,7 @@ def fetch(
     graph: Graph,
     wanted: Sequence[bool],
     lower: Callable[[], Lowered | None],
-    part: Part,
+    makers: Makers,
 ) -> Any:
     """The function of a captured graph, from the cache or from `lower`, whose work is then kept.
     None where `lower` gives None.
@@ -57,20 +57,20 @@ def fetch(
         graph: as captured.
         wanted: of each input, whether gradients flow to it.
         lower: compiles the graph.
-        part: see `Function.made`.
+        makers: see `Function.made`.
     """
 
     def made_of(function: Function, programs: Sequence[Program]) -> Any:
         forward, *backward = (p.run for p in programs)
         last = backward[0] if backward else None
-        return function.made(forward, last, graph, part, graph.attached)
+        return function.made(forward, last, graph, makers, graph.attached)
 
     name = None if enabled("output_code") else _name(graph, wanted)
     if name is None:
         lowered = lower()
         return lowered and made_of(*lowered)
     found = _read(name)
-    made = None if found is None or _verify() else _from(found, graph, part)
+    made = None if found is None or _verify() else _from(found, graph, makers)
     if made is not None:
         return made
     before = len(graph.env.history), len(graph.env.symbols)
@@ -81,7 +81,7 @@ def fetch(
     new = _describe(function, programs, graph, *before)
     _keep(name, found, new)
     if _verify() and new is not None:
-        made = _from(plain.loads(new), graph, part, learn=False)
+        made = _from(plain.loads(new), graph, makers, learn=False)
     return made or made_of(function, programs)
 
 
@@ -161,20 +161,20 @@ def _read(name: str) -> Any:
         return None
 
 
-def _from(found: Any, graph: Graph, part: Part, learn: bool = True) -> Any:
+def _from(found: Any, graph: Graph, makers: Makers, learn: bool = True) -> Any:
     """The function that is described; None where it cannot be made.
 
     Args:
         found: the description.
         graph: what it is of.
-        part: see `Function.made`.
+        makers: see `Function.made`.
         learn: the graph's symbols have yet to learn what the passes found out.
     """
     try:
         function, programs, facts = found
         runs = [_program(*p) for p in programs]
         forward, backward = runs if len(runs) == 2 else (*runs, None)
-        made = Function(*function).made(forward, backward, graph, part)
+        made = Function(*function).made(forward, backward, graph, makers)
         guards = [(own, _guard(graph, *g)) for own, *g in facts]
     except Exception:  # whatever a file may hold that nobody wrote so
         return None

@@ -15,7 +15,6 @@ Prepare = Callable[[Block], Callable[..., tuple[Any, ...]]]
 def custom_caller(node: Node, prepare: Prepare) -> Callable[..., tuple[Any, ...]]:
     """A function of the node's arguments and the values of symbols."""
     import flambeau
-    from flambeau.autograd.function import refused
 
     assert node.rule is not None
     rule = prepare(node.rule)
@@ -34,10 +33,7 @@ def custom_caller(node: Node, prepare: Prepare) -> Callable[..., tuple[Any, ...]
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
             made, wanted = ctx.counts
-            with flambeau.no_grad():
-                out = rule(*ctx.saved_tensors, *grads, sizes=ctx.sizes)
-            if flambeau.is_grad_enabled():
-                out = refused(out, "a compiled function cannot be differentiated twice")
+            out = rule(*ctx.saved_tensors, *grads, sizes=ctx.sizes)
             given = len(ctx.saved_tensors)
             return (None, None, *[None] * made, *out, *[None] * given)
 

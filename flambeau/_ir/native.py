@@ -6,20 +6,43 @@ programs that it runs (csrc/python/program.h). Must not know how either came abo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from flambeau import _C, Tensor
 
 from .graph import Graph
 from .graph_run import prepare
+from .symbols import Guard, ShapeEnv
 
 PARTS = 8  # backwards of one function that are compiled, each for some of its results
 
 #: (function, of each cotangent whether it is there, see `narrow.narrowed`, whether to compile) to
 #: the backward, and to which saved values, cotangents and gradients it has
 Part = Callable[["Function", str, bool], tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A backward for some of the cotangents through which gradients flow."""
+
+    kept: tuple[int, ...]  # of what forward saved, and then of `Function.kept`, what it takes
+    numbers: tuple[int, ...]  # of the function's numbers, which follow
+    cotangents: tuple[int, ...]  # which follow these
+    grads: tuple[int, ...]  # inputs of the function whose gradients it gives
+    #: of what it is given first, a function of this, and the guards on it that hold
+    compile: Callable[[Sequence[Any]], tuple[Callable[..., Any], ShapeEnv, Sequence[Guard]]]
+
+
+@dataclass(frozen=True)
+class Makers:
+    """Make backwards of a function when they are asked for."""
+
+    part: Part
+    #: of each cotangent "1", or "0" where it is not there, to a backward or why there is none
+    recorded: Callable[[str], Recorded | str]
 
 
 @dataclass(frozen=True)
@@ -32,23 +55,25 @@ class Function:
     backward: tuple[Any, ...] | None
     detached: tuple[int, ...]  # outputs that come without their source's history
     whole: str | None  # the backward graph's text, where it can do with some of the cotangents
+    kept: tuple[int, ...] = ()  # inputs that are kept for gradients that are differentiated again
 
     def made(
         self,
         forward: Any,
         backward: Any,
         captured: Graph,
-        part: Part,
+        makers: Makers,
         attached: tuple[Any, ...] = (),
     ) -> Any:
         """The function of these callables; it runs `captured` itself where inputs share memory.
 
         Args:
             backward: None where there is none, and where `part` may make the whole one, too.
-            part: makes backward of some of the cotangents.
+            makers: make backward of some of the cotangents, and what is differentiated again.
         """
-        parts = None if self.whole is None else self._parts(part)
-        back = None if self.backward is None else (backward, *self.backward, parts)
+        parts = None if self.whole is None else self._parts(makers.part)
+        again = (self.kept, _recorded(makers.recorded))
+        back = None if self.backward is None else (backward, *self.backward, parts, again)
         mutated = self.head[1]
         made: Callable[..., tuple[Any, ...]] = _C._CompiledFunction((
             _apart(forward), self.given, attached, *self.head, back,
@@ -72,7 +97,39 @@ class Function:
 
     def plain(self) -> tuple[Any, ...]:
         """As plain data; `Function(*f.plain())` is `f`."""
-        return (self.given, self.head, self.backward, self.detached, self.whole)
+        return (self.given, self.head, self.backward, self.detached, self.whole, self.kept)
+
+
+def _recorded(make: Callable[[str], Recorded | str]) -> Callable[[str], tuple[Any, ...] | str]:
+    """For the native function: what a backward takes of what is saved, of the numbers and of the
+    cotangents, and a function of all that to pairs of an input's place and its gradient."""
+
+    @cache
+    def recorded(there: str) -> tuple[Any, ...] | str:
+        r = make(there)
+        if isinstance(r, str):
+            return r
+        made: dict[tuple[bool, ...], list[Any]] = {}
+        first = len(r.kept)
+
+        def run(*given: Any) -> Any:
+            known = made.setdefault(tuple(getattr(x, "requires_grad", False) for x in given), [])
+            numbers = given[first : first + len(r.numbers)]
+            found = next((m for m in known if _holds(m[2], m[1], numbers)), None)
+            if found is None:
+                found = r.compile(given)
+                known.append(found)
+            return tuple(zip(r.grads, found[0](*given), strict=True))
+
+        return r.kept, r.numbers, r.cotangents, run
+
+    return recorded
+
+
+def _holds(guards: Sequence[Guard], env: ShapeEnv, numbers: Sequence[int]) -> bool:
+    """Whether guards are true for the values of the first symbols."""
+    values = dict(zip(env.symbols, numbers, strict=False))
+    return all(g.holds(values) for g in guards)
 
 
 def _as_written(captured: Graph) -> Callable[..., Any]:

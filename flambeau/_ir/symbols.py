@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 
 from .symexpr import Atom, Expr, expr, of_atom, symbol
@@ -80,6 +81,13 @@ class ShapeEnv:
         self.ranges: dict[str, tuple[Bound, Bound]] = {}  # with what facts say of one symbol
         self._equal: dict[str, Expr] = {}  # a symbol that equals an expression of others
         self._known: dict[tuple[str, Expr], bool] = {}
+
+    def copied(self) -> ShapeEnv:
+        """Another one, which learns for itself."""
+        out = copy(self)
+        for name in ("symbols", "guards", "facts", "history", "ranges", "_equal", "_known"):
+            setattr(out, name, copy(getattr(self, name)))
+        return out
 
     # -- symbols --------------------------------------------------------------------------------
     # Note [Names of symbols]

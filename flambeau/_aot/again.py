@@ -1,0 +1,124 @@
+"""Backward as a function of what forward was given, for gradients that are differentiated again.
+
+Backward takes values that forward saved, of which most depend on the inputs, and saving cuts that
+tie. With `create_graph` this graph runs in its place: it computes those values again, from the
+inputs themselves, so that derivatives flow to them as well. Values through which no gradient flows
+(masks, random numbers) are the ones that were saved. Being a graph like any other it is compiled
+like any other, and has a backward, which has such a graph of its own: orders do not end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import flambeau
+
+from .._ir.graph import Graph, Node, TensorType, Value, renumbered, values_of
+from .joint import active_values
+from .metadata import Metadata
+from .partition import backward_graph, needing, nodes_for
+from .passes import is_random
+
+
+@dataclass(frozen=True)
+class Again:
+    """That graph: kept values, sizes, cotangents to gradients, as the backward graph has them."""
+
+    graph: Graph
+    saved: tuple[int, ...]  # values that forward saves which it takes
+    inputs: tuple[int, ...]  # of forward, which it takes after them
+    sizes: tuple[str, ...]  # symbols that it takes
+
+
+class NotAgain(Exception):
+    """Why there is none."""
+
+
+def again(
+    joint: Graph,
+    meta: Metadata,
+    tangents: Sequence[Value],
+    requires_grad: Sequence[bool],
+    saved: Sequence[Value],
+) -> Again:
+    """The graph for a joint one.
+
+    Args:
+        joint: results, then gradients, which have derivatives.
+        tangents: its last inputs.
+        requires_grad: of each of the inputs before, whether gradients flow to it.
+        saved: what forward saves.
+
+    Raises:
+        NotAgain: it needs random numbers that are not among the saved values, or an input that the
+            function changes as it was before, or an entry has no derivative.
+    """
+    try:
+        active = _active(joint, tangents, requires_grad)
+    except NotImplementedError as e:
+        raise NotAgain(str(e)) from None
+    inside = {*joint.values()}
+    fixed = {v: k for k, v in enumerate(saved) if v in inside and v not in active}
+    nodes = nodes_for(joint, joint.outputs[meta.results :], inside, stop={*fixed})
+    nodes = [n for node in nodes for n in _undrawn(node, fixed)]
+    if any(map(is_random, nodes)):
+        raise NotAgain("it needs random numbers that are not saved")
+    for n in joint.nodes:
+        if n.rule is not None and n.rule.nodes and not any(m.grad for m in n.rule.nodes):
+            raise NotAgain("the backward of a function in it records nothing (once_differentiable)")
+    made = {v for n in nodes for v in n.outs}  # a node may give a saved value besides others
+    used = {v for n in nodes for v in n.inputs} | {*values_of(joint.outputs[meta.results :])}
+    inputs = [
+        k for k, v in enumerate(joint.inputs) if v in used and v not in fixed and v not in tangents
+    ]
+    if not {*inputs}.isdisjoint(meta.mutated):
+        raise NotAgain("its derivatives need an input that it changes in place")
+    kept = [v for v in fixed if v in used and v not in made]
+    given = [joint.inputs[k] for k in inputs]
+    graph, sizes = backward_graph(joint, meta.results, tuple(tangents), [*kept, *given], nodes)
+    graph = renumbered(graph)
+    return Again(graph, tuple(fixed[v] for v in kept), tuple(inputs), tuple(sizes))
+
+
+def _active(joint: Graph, tangents: Sequence[Value], requires_grad: Sequence[bool]) -> set[Value]:
+    """What forward computes that gradients flow through; backward's own values that depend on it
+    alone, too."""
+    late = needing(joint, {*tangents})
+    early = Graph(joint.inputs, [n for n in joint.nodes if late.isdisjoint(n.outs)])
+    return active_values(early, [*requires_grad, *(False for _ in tangents)])
+
+
+def _undrawn(node: Node, saved: Collection[Value]) -> list[Node]:
+    """Dropout as it was drawn, where its mask is saved; any other node as it is."""
+    if node.target != "_dropout" or node.outs[1] not in saved:
+        return [node]
+    x, p, _ = node.args
+    out, mask = node.outs
+    assert isinstance(out.type, TensorType) and isinstance(p, float)
+    kept, scaled = Value(0, out.type), Value(0, out.type)  # numbered when the graph is
+    as_number = (mask, out.type.dtype, flambeau.preserve_format, None)
+    return [
+        Node("_to_copy", as_number, (kept,), node.where),
+        Node("mul", (kept, 1.0 / (1.0 - p)), (scaled,), node.where),
+        Node("mul", (x, scaled), (out,), node.where, node.grad),
+    ]
+
+
+def random_between(
+    joint: Graph,
+    tangents: Sequence[Value],
+    requires_grad: Sequence[bool],
+    saved: Sequence[Value],
+) -> frozenset[Value]:
+    """Random values without which saved ones cannot be computed again, and which are not saved."""
+    if not any(map(is_random, joint.nodes)):
+        return frozenset()
+    try:
+        active = _active(joint, tangents, requires_grad)
+    except NotImplementedError:
+        return frozenset()
+    fixed = {v for v in saved if v not in active}
+    wanted = tuple(v for v in saved if v in active)
+    nodes = nodes_for(joint, wanted, {*joint.values()}, stop=fixed)
+    return frozenset(v for n in nodes if is_random(n) for v in n.outs if v not in active) - fixed
