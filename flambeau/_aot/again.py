@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import flambeau
 
 from .._ir.graph import Graph, Node, TensorType, Value, renumbered, values_of
+from .._ir.targets import resolve
 from .joint import active_values
 from .metadata import Metadata
 from .partition import backward_graph, needing, nodes_for
@@ -91,17 +92,18 @@ def _active(joint: Graph, tangents: Sequence[Value], requires_grad: Sequence[boo
 
 def _undrawn(node: Node, saved: Collection[Value]) -> list[Node]:
     """Dropout as it was drawn, where its mask is saved; any other node as it is."""
-    if node.target != "_dropout" or node.outs[1] not in saved:
+    op = None if node.rule is not None else resolve(node.target).op
+    if op is None or not op.option("masks") or node.outs[1] not in saved:
         return [node]
-    x, p, _ = node.args
+    given = dict(zip((p.name for p in op.params), node.args, strict=True))
     out, mask = node.outs
-    assert isinstance(out.type, TensorType) and isinstance(p, float)
+    assert isinstance(out.type, TensorType)
     kept, scaled = Value(0, out.type), Value(0, out.type)  # numbered when the graph is
     as_number = (mask, out.type.dtype, flambeau.preserve_format, None)
     return [
         Node("_to_copy", as_number, (kept,), node.where),
-        Node("mul", (kept, 1.0 / (1.0 - p)), (scaled,), node.where),
-        Node("mul", (x, scaled), (out,), node.where, node.grad),
+        Node("mul", (kept, 1.0 / (1.0 - given["p"])), (scaled,), node.where),
+        Node("mul", (given["input"], scaled), (out,), node.where, node.grad),
     ]
 
 

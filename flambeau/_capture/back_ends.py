@@ -111,7 +111,7 @@ def _recorded(graph: Graph, wanted: list[bool], back_end: Any) -> Callable[[str]
 
     def compiled(part: Graph, given: Sequence[Any]) -> Callable[..., Any]:
         with as_compiled():
-            return back_end(part, given)  # type: ignore[no-any-return]
+            return back_end(part, given)
 
     @cache
     def makers() -> Callable[[str], Recorded] | str:

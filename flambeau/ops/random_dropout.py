@@ -10,8 +10,9 @@ from flambeau.ops._lang import *
 
 
 @structured(
-    kernel="dropout", namespaces=(), method=False, out=False, fields=("output", "mask"), batch=True
-)
+    kernel="dropout", namespaces=(), method=False, out=False, fields=("output", "mask"), batch=True,
+    masks=True,
+)  # fmt: skip
 def _dropout(input: Tensor, p: float, generator: Generator | None) -> Tuple[Tensor, Tensor]:
     """The kernel of dropout in training: scaled survivors, and the mask of who survived.
 
