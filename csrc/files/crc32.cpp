@@ -1,5 +1,6 @@
-// Sixteen bytes at a time by carry-less multiplication where the processor has it, by tables
-// elsewhere. Gopal et al., "Fast CRC computation for generic polynomials using PCLMULQDQ", 2009.
+// By carry-less multiplication where the processor has it, 256 bytes at a time with AVX-512; by
+// tables elsewhere. Gopal et al., "Fast CRC computation for generic polynomials using PCLMULQDQ",
+// 2009.
 #include "files/crc32.h"
 
 #include <array>
@@ -78,6 +79,33 @@ __attribute__((target("pclmul,sse4.1"))) uint32_t by_products(uint32_t c, const 
   return static_cast<uint32_t>(_mm_extract_epi32(_mm_xor_si128(y, z), 1));
 }
 
+// The same by 256 bytes at a time; n is a multiple of 256 and at least 512. The constants are
+// remainders of x to 2080 and 2016, then those of sixteen bytes.
+__attribute__((target("vpclmulqdq,pclmul,avx512f,avx512vl,avx512dq,sse4.1"))) uint32_t
+by_wide_products(uint32_t c, const unsigned char* p, size_t n) {
+  constexpr long long kHigh = 0x1322d1430, kLow = 0x11542778a;
+  const __m512i by256 = _mm512_set_epi64(kHigh, kLow, kHigh, kLow, kHigh, kLow, kHigh, kLow);
+  __m512i x[4];
+  for (size_t k = 0; k < 4; ++k) x[k] = _mm512_loadu_si512(p + 64 * k);
+  x[0] = _mm512_xor_si512(x[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(c))));
+  for (p += 256, n -= 256; n; p += 256, n -= 256)
+    for (size_t k = 0; k < 4; ++k) {
+      const __m512i low = _mm512_clmulepi64_epi128(x[k], by256, 0x00),
+                    high = _mm512_clmulepi64_epi128(x[k], by256, 0x11);
+      x[k] = _mm512_ternarylogic_epi64(low, high, _mm512_loadu_si512(p + 64 * k), 0x96);
+    }
+  alignas(64) unsigned char left[256];
+  for (size_t k = 0; k < 4; ++k) _mm512_store_si512(left + 64 * k, x[k]);
+  return by_products(0, left, sizeof left);
+}
+
+bool has_wide_products() {
+  static const bool found =
+      __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  return found;
+}
+
 bool has_products() {
   static const bool found = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
   return found;
@@ -90,6 +118,12 @@ uint32_t crc32(uint32_t crc, const void* data, size_t size) {
   auto* p = static_cast<const unsigned char*>(data);
   uint32_t c = ~crc;
 #if defined(__x86_64__)
+  if (size >= 1024 && has_wide_products()) {
+    const size_t whole = size & ~size_t{255};
+    c = by_wide_products(c, p, whole);
+    p += whole;
+    size -= whole;
+  }
   if (size >= 64 && has_products()) {
     const size_t whole = size & ~size_t{15};
     c = by_products(c, p, whole);

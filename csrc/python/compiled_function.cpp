@@ -282,6 +282,9 @@ PyRef CompiledFunction::call(PyObject* const* args, size_t count, int64_t only) 
     node = Ref<CompiledNode>::adopt(new CompiledNode(backward_));
     node->edges.reserve(static_cast<uint32_t>(inputs.size()));
     for (const Input& x : inputs) node->add_next(x.tensor);
+    // Saved values may become results while others read of these.
+    node->outputs.reserve(
+        static_cast<uint32_t>(backward_->cotangents.size() + backward_->whole.saved.size()));
   }
   check_changes(inputs, node.get() != nullptr);
   bool needed = node || !mutated_.empty() || shows_inputs_;

@@ -77,9 +77,10 @@ class CompiledFunction {
     // there is none, "e" where its elements are equal -> a part.
     std::optional<PyCallable> make_part;
     // For backward through which gradients flow: inputs that are saved besides, after the values
-    // that forward saves; and of each cotangent "1", or "0" where there is none, to which of all
-    // these, of the numbers and of the cotangents it takes, and a function of them that gives pairs
-    // of an input and its gradient; or to a str, why there is none.
+    // that forward saves; and a maker: of each cotangent "1", or "0" where there is none, to which
+    // of all these, of the numbers and of the cotangents it takes, a function of them that gives
+    // pairs of an input and its gradient, and which saved values have cotangents, after those of
+    // the results. Or to a str, why there is none.
     struct Recorded {
       std::vector<uint32_t> inputs;
       std::optional<PyCallable> make;
@@ -104,13 +105,16 @@ class CompiledNode final : public Node {
   // `again`: what is saved is asked for once more.
   Tensors run(Tensors&& grads, bool again);
   Tensors of_samples(Tensors&& grads, bool again);
-  // Recorded; none where that cannot be, and then `why`.
-  std::optional<Tensors> run_recorded(Tensors& grads, std::string& why);
+  // Recorded, where gradients are; none where that cannot be, and then `why`.
+  std::optional<Tensors> run_recorded(Tensors& grads, bool again, std::string& why);
+  // A saved value as a result of this node.
+  Tensor as_result(const SavedTensor& saved, uint32_t nr) const;
   std::vector<Input> arguments(const CompiledFunction::Backward::Part& part, Tensors&& grads,
                                bool again);
   std::shared_ptr<const CompiledFunction::Backward> b_;
   std::mutex mutex_;  // of saved_
   std::vector<SavedTensor> saved_;
+  bool values_are_outputs_ = false;
   Numbers numbers_;
 };
 

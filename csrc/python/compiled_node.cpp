@@ -42,6 +42,19 @@ Tensor laid_out(Tensor&& g, const Geometry& want) {
   return made;
 }
 
+// With that of the saved value that it belongs to.
+Tensor laid_out_like(Tensor&& g, const Tensor& value) {
+  const Tensor like = [&] {
+    NoGradGuard no_grad;
+    return ops::empty_like(value);
+  }();
+  if (g.defined() && g.dtype() == like.dtype() && g.strides() == like.strides())
+    return std::move(g);
+  Tensor made = empty_strided(like.sizes(), like.strides(), like.dtype());
+  ops::copy_(made, g);
+  return made;
+}
+
 }  // namespace
 
 void CompiledNode::release_saved() {
@@ -79,7 +92,7 @@ std::vector<Input> CompiledNode::arguments(const CompiledFunction::Backward::Par
 }
 
 Tensors CompiledNode::apply(Tensors&& grads) {
-  grads.resize(b_->cotangents.size());
+  grads.resize(std::max(grads.size(), b_->cotangents.size()));
   return run(std::move(grads), false);
 }
 
@@ -117,8 +130,12 @@ Tensors CompiledNode::run(Tensors&& grads, bool again) {
   for (const Tensor& g : grads)
     if (g.defined() && g.has_flag(kWrapper)) return of_samples(std::move(grads), again);
   std::string why;
-  if (modes.grad)
-    if (std::optional<Tensors> recorded = run_recorded(grads, why)) return std::move(*recorded);
+  const auto first = grads.begin() + static_cast<ptrdiff_t>(b_->cotangents.size());
+  const bool of_values =
+      std::any_of(first, grads.end(), [](const Tensor& g) { return g.defined(); });
+  if (modes.grad || of_values)
+    if (std::optional<Tensors> made = run_recorded(grads, again, why)) return std::move(*made);
+  grads.resize(b_->cotangents.size());
   Tensors given = modes.grad ? grads : Tensors();
   Tensors made;
   const CompiledFunction::Backward::Part* part;
@@ -138,7 +155,20 @@ Tensors CompiledNode::run(Tensors&& grads, bool again) {
   return out;
 }
 
-std::optional<Tensors> CompiledNode::run_recorded(Tensors& grads, std::string& why) {
+Tensor CompiledNode::as_result(const SavedTensor& saved, uint32_t nr) const {
+  Tensor t;
+  {
+    NoGradGuard no_grad;
+    t = detach(saved.unpack(*this));
+  }
+  AutogradMeta& meta = materialize_meta(t);
+  meta.grad_fn = Ref<Node>(const_cast<CompiledNode*>(this));
+  meta.output_nr = nr;
+  t.set_flag(kRequiresGrad);
+  return t;
+}
+
+std::optional<Tensors> CompiledNode::run_recorded(Tensors& grads, bool again, std::string& why) {
   NoAutocastGuard no_autocast;  // the graph holds its casts
   CpuFactories on_cpu;          // and its devices
   std::string there;
@@ -150,25 +180,44 @@ std::optional<Tensors> CompiledNode::run_recorded(Tensors& grads, std::string& w
     why = to_str(found.get());
     return std::nullopt;
   }
+  const auto results = static_cast<uint32_t>(b_->cotangents.size());
+  std::vector<int64_t> values;
+  each(item(found.get(), 4), [&](PyObject* i) { values.push_back(integer(i)); });
   std::vector<SavedTensor> saved;
   {
     std::lock_guard guard(mutex_);
     saved = saved_;
+    if (modes.grad && !values_are_outputs_) {
+      for (int64_t i : values) add_output(saved.at(static_cast<size_t>(i)).unpack(*this));
+      values_are_outputs_ = true;
+    }
+    if (!again && !running_keeps_graph())
+      for (SavedTensor& s : saved_) s.reset();
   }
   std::vector<PyRef> given;
-  each(item(found.get(), 0), [&](PyObject* i) {
-    const SavedTensor& s = saved.at(static_cast<size_t>(integer(i)));
-    given.push_back(checked(wrap(s.unpack(*this, /*history=*/true))));
+  each(item(found.get(), 0), [&](PyObject* number) {
+    int64_t i = integer(number);
+    const SavedTensor& s = saved.at(static_cast<size_t>(i));
+    auto value = std::find(values.begin(), values.end(), i);
+    bool result = modes.grad && value != values.end();
+    given.push_back(
+        checked(wrap(result ? as_result(s, results + static_cast<uint32_t>(value - values.begin()))
+                            : s.unpack(*this, /*history=*/modes.grad))));
   });
   each(item(found.get(), 1), [&](PyObject* i) {
     int64_t n = numbers_[static_cast<size_t>(integer(i))];
     given.push_back(checked(PyLong_FromLongLong(n)));
   });
   Geometry room;
-  each(item(found.get(), 2), [&](PyObject* i) {
-    auto k = static_cast<size_t>(integer(i));
-    const Geometry& want = b_->cotangents.at(k).in(numbers_, room);
-    given.push_back(checked(wrap(laid_out(Tensor(grads[k]), want))));
+  each(item(found.get(), 2), [&](PyObject* number) {
+    auto k = static_cast<uint32_t>(integer(number));
+    if (k < results) {
+      const Geometry& want = b_->cotangents[k].in(numbers_, room);
+      given.push_back(checked(wrap(laid_out(Tensor(grads.at(k)), want))));
+    } else {
+      const Tensor like = saved.at(static_cast<size_t>(values.at(k - results))).unpack(*this);
+      given.push_back(checked(wrap(laid_out_like(Tensor(grads.at(k)), like))));
+    }
   });
   std::vector<PyObject*> arguments;
   for (const PyRef& x : given) arguments.push_back(x.get());

@@ -1,10 +1,11 @@
 """Backward as a function of what forward was given, for gradients that are differentiated again.
 
-Backward takes values that forward saved, of which most depend on the inputs, and saving cuts that
-tie. With `create_graph` this graph runs in its place: it computes those values again, from the
-inputs themselves, so that derivatives flow to them as well. Values through which no gradient flows
-(masks, random numbers) are the ones that were saved. Being a graph like any other it is compiled
-like any other, and has a backward, which has such a graph of its own: orders do not end.
+Backward takes values that forward saved, and saving cuts those that depend on the inputs off from
+them. With `create_graph` this graph runs in its place. It takes the same values, as results of the
+compiled call besides those that the user sees: they have cotangents of their own, which come back
+to the call, and this graph has those as well. What else it needs it computes again, from these and
+from the inputs. Being a graph like any other it is compiled like any other, and has such a graph of
+its own: orders do not end.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Again:
     saved: tuple[int, ...]  # values that forward saves which it takes
     inputs: tuple[int, ...]  # of forward, which it takes after them
     sizes: tuple[str, ...]  # symbols that it takes
+    values: tuple[int, ...]  # saved ones that have cotangents, which follow those of the results
 
 
 class NotAgain(Exception):
@@ -42,6 +44,7 @@ def again(
     tangents: Sequence[Value],
     requires_grad: Sequence[bool],
     saved: Sequence[Value],
+    values: Sequence[Value],
 ) -> Again:
     """The graph for a joint one.
 
@@ -50,6 +53,7 @@ def again(
         tangents: its last inputs.
         requires_grad: of each of the inputs before, whether gradients flow to it.
         saved: what forward saves.
+        values: those of it that have cotangents, the last ones.
 
     Raises:
         NotAgain: it needs random numbers that are not among the saved values, or an input that the
@@ -60,7 +64,8 @@ def again(
     except NotImplementedError as e:
         raise NotAgain(str(e)) from None
     inside = {*joint.values()}
-    fixed = {v: k for k, v in enumerate(saved) if v in inside and v not in active}
+    place = {v: k for k, v in enumerate(saved)}
+    fixed = {v: k for v, k in place.items() if v in inside and (v not in active or v in values)}
     nodes = nodes_for(joint, joint.outputs[meta.results :], inside, stop={*fixed})
     nodes = [n for node in nodes for n in _undrawn(node, fixed)]
     if any(map(is_random, nodes)):
@@ -79,7 +84,8 @@ def again(
     given = [joint.inputs[k] for k in inputs]
     graph, sizes = backward_graph(joint, meta.results, tuple(tangents), [*kept, *given], nodes)
     graph = renumbered(graph)
-    return Again(graph, tuple(fixed[v] for v in kept), tuple(inputs), tuple(sizes))
+    taken, with_cotangents = (tuple(place[v] for v in vs) for vs in (kept, values))
+    return Again(graph, taken, tuple(inputs), tuple(sizes), with_cotangents)
 
 
 def _active(joint: Graph, tangents: Sequence[Value], requires_grad: Sequence[bool]) -> set[Value]:
@@ -112,15 +118,17 @@ def random_between(
     tangents: Sequence[Value],
     requires_grad: Sequence[bool],
     saved: Sequence[Value],
+    values: Collection[Value],
 ) -> frozenset[Value]:
-    """Random values without which saved ones cannot be computed again, and which are not saved."""
+    """Random values without which saved ones, but for `values`, cannot be computed again, and which
+    are not saved."""
     if not any(map(is_random, joint.nodes)):
         return frozenset()
     try:
         active = _active(joint, tangents, requires_grad)
     except NotImplementedError:
         return frozenset()
-    fixed = {v for v in saved if v not in active}
-    wanted = tuple(v for v in saved if v in active)
+    wanted = tuple(v for v in saved if v in active and v not in values)
+    fixed = {v for v in saved if v not in wanted}
     nodes = nodes_for(joint, wanted, {*joint.values()}, stop=fixed)
     return frozenset(v for n in nodes if is_random(n) for v in n.outs if v not in active) - fixed

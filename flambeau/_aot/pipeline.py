@@ -72,9 +72,10 @@ def aot_again(
     before = functional.inputs, list(functional.nodes), functional.outputs
     saved = _parted(f, *_joint(f, requires_grad), requires_grad, recompute).saved
     functional.inputs, functional.nodes, functional.outputs = before
-    linear = f.meta.linear
-    joint, tangents = _joint(f, requires_grad, again=True)
-    found = again(joint, f.meta, tangents, requires_grad, saved if linear else ())
+    kept = saved if f.meta.linear else ()  # a derivative of the user's own is followed as it is
+    values = [v for v in kept if v in f.active and v not in functional.inputs]
+    joint, tangents = _joint(f, requires_grad, values)
+    found = again(joint, f.meta, tangents, requires_grad, kept, values)
     return found, f.meta, len(saved)
 
 
@@ -109,17 +110,20 @@ def _functional(graph: Graph, requires_grad: list[bool]) -> _Functional:
 
 
 def _joint(
-    f: _Functional, requires_grad: Sequence[bool], again: bool = False
+    f: _Functional, requires_grad: Sequence[bool], values: Sequence[Value] | None = None
 ) -> tuple[Graph, tuple[Value, ...]]:
     """The joint graph, results and then gradients, and its cotangents.
 
     Args:
-        again: it will be differentiated again: rules choose what has derivatives, and derivatives
-            of the user's own stay in it.
+        values: given where it will be differentiated again: rules choose what has derivatives, and
+            derivatives of the user's own stay in it; values that have cotangents like results.
     """
+    again = values is not None
     joint, meta = f.recorder.graph, f.meta
     inputs, results = joint.inputs, list(joint.outputs)
-    meta.differentiable, total = differentiate(f.recorder, f.active, results, again)
+    meta.differentiable, total = differentiate(
+        f.recorder, f.active, [*results, *(values or ())], again
+    )
     tangents = f.recorder.graph.inputs[len(inputs) :]
     wanted: list[Value] = []
     meta.grads = []
@@ -143,7 +147,7 @@ def _parted(
     """The joint graph in two."""
     changing = {joint.inputs[i] for i in f.meta.mutated} | f.hazards.values(joint)
     parts = partition(joint, f.meta.results, tangents, recompute, changing)
-    drawn = random_between(joint, tangents, requires_grad, parts.saved)
+    drawn = random_between(joint, tangents, requires_grad, parts.saved, f.active)
     if drawn:
         parts = partition(joint, f.meta.results, tangents, recompute, changing, drawn)
     return parts

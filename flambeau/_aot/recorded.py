@@ -34,10 +34,13 @@ def recorded(
     again, meta, saves = aot_again(graph, requires_grad)
     numbers, kept = Numbers(graph.env).names, kept_inputs(graph, meta)
     taken = (*again.saved, *(saves + kept.index(i) for i in again.inputs))
+    all_cotangents = len(again.graph.inputs) - len(taken) - len(again.sizes)
+    whole = text_of(again.graph)  # each one is made of a graph of its own
 
     @cache
     def made(there: str) -> Recorded:
-        backward, saved, grads = again.graph, taken, tuple(meta.grads)
+        there = there.ljust(all_cotangents, "0")
+        backward, saved, grads = parse(whole), taken, tuple(meta.grads)
         cotangents = tuple(range(len(there)))
         if "0" in there and meta.linear:
             part = partial_backward(backward, there, len(again.sizes))
@@ -52,6 +55,6 @@ def recorded(
             return run, graph.env, graph.env.guards[known:]
 
         sizes = tuple(numbers[n] for n in again.sizes)
-        return Recorded(saved, sizes, cotangents, grads, compiled)
+        return Recorded(saved, sizes, cotangents, grads, again.values, compiled)
 
     return made

@@ -32,6 +32,7 @@ class Recorded:
     numbers: tuple[int, ...]  # of the function's numbers, which follow
     cotangents: tuple[int, ...]  # which follow these
     grads: tuple[int, ...]  # inputs of the function whose gradients it gives
+    values: tuple[int, ...]  # saved ones with cotangents, which stand after those of the results
     #: of what it is given first, a function of this, and the guards on it that hold
     compile: Callable[[Sequence[Any]], tuple[Callable[..., Any], ShapeEnv, Sequence[Guard]]]
 
@@ -41,7 +42,8 @@ class Makers:
     """Make backwards of a function when they are asked for."""
 
     part: Part
-    #: of each cotangent "1", or "0" where it is not there, to a backward or why there is none
+    #: of each cotangent "1", or "0" where it is not there, to a backward or why there is none;
+    #: cotangents of `Recorded.values` may be left out
     recorded: Callable[[str], Recorded | str]
 
 
@@ -121,7 +123,7 @@ def _recorded(make: Callable[[str], Recorded | str]) -> Callable[[str], tuple[An
                 known.append(found)
             return tuple(zip(r.grads, found[0](*given), strict=True))
 
-        return r.kept, r.numbers, r.cotangents, run
+        return r.kept, r.numbers, r.cotangents, run, r.values
 
     return recorded
 
