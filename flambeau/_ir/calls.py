@@ -23,7 +23,11 @@ def signature(target: Any) -> str:
     for p in target.params:
         if p.kwonly and "*" not in parts:
             parts.append("*")
-        default = f" = {ast.unparse(p.default)}" if p.default is not None else ""
+        default = ""
+        if isinstance(p.default, ast.Constant):
+            default = f" = {p.default.value!r}"
+        elif p.default is not None:
+            default = f" = {ast.unparse(p.default)}"
         parts.append(f"{p.name}: {p.type}{default}")
     return f"{target.name}({', '.join(parts)}) -> {target.returns}"
 

@@ -203,7 +203,7 @@ class ScriptCalls(ScriptIteration):
                 obj, "_script_modifier"
             ):
                 return self.call_left_to_python(node, obj)
-            args, kwargs = self._arguments(node)
+            args, kwargs = self.compiler.packed(obj, *self._arguments(node), 0, node.lineno)
             made = self.compiler.function(obj, node, self, (args, kwargs))
             return self.call_signature(node, made, args, kwargs)
         name = getattr(obj, "__name__", None) or type(obj).__name__
@@ -462,6 +462,8 @@ class ScriptCalls(ScriptIteration):
     def call_method_of(
         self, node: ast.AST, value: Expr, name: str, args: list[Expr], kwargs: dict[str, Expr]
     ) -> Expr:
+        f = self.compiler.function_behind(value.type, name)
+        args, kwargs = self.compiler.packed(f, args, kwargs, 1, getattr(node, "lineno", 0))
         made = self.compiler.method(value.type, name, node, self, (args, kwargs))
         return self.call_signature(node, made, [value, *args], kwargs)
 

@@ -27,6 +27,8 @@ from . import signatures
 from .annotations import ANY, TypeError_, type_of, type_of_value
 from .attributes import CONTAINERS, Attributes
 from .calls import Given
+from .hooked import Hooked
+from .hooks import PLAIN, hooks_of
 from .made import (
     SEQUENTIAL,
     Host,
@@ -49,6 +51,7 @@ from .made import (
 )
 from .meaning import constant, is_enum, is_named_tuple, static
 from .merging import merged
+from .overloads import Declared, Overloads, star_of, star_param
 from .sources import NoSource, Source, names_of, source_of
 from .typer import ScriptTyper
 from .unit import Class, Signature, Unit
@@ -62,7 +65,7 @@ def _is_made(f: types.FunctionType) -> bool:
     return inspect.unwrap(f).__code__.co_filename == "<string>"
 
 
-class Compiler(Attributes):
+class Compiler(Attributes, Hooked, Overloads):
     """Makes one unit."""
 
     def __init__(self) -> None:
@@ -77,6 +80,7 @@ class Compiler(Attributes):
         self._classes: dict[Any, Made] = {}
         self._made: dict[str, Made] = {}
         self._keys: dict[Any, Made] = {}
+        self._declared: dict[str, Declared] = {}
         self.trusted = True  # nothing of it came from a file
         self._adopted: dict[int, tuple[Any, Callable[[str], str]]] = {}
         self._of_module: dict[int, tuple[Module, Class]] = {}
@@ -91,10 +95,15 @@ class Compiler(Attributes):
         where those of our own functions are of any kind."""
         f = inspect.unwrap(f)
         types_ = self.types_given(f, given, 0)
-        key = (f, tuple(types_.items())) if types_ else f
+        key: Any = (f, tuple(types_.items())) if types_ else f
+        chosen = self.chosen(f, None, given, node, typer)
+        if chosen is not None:
+            key = (f, chosen[0])
         known = self._functions.get(key)
         if known is None:
             name = self.name_for(qualified(f), key)
+            if chosen is not None:
+                self._declared[name] = chosen[1]
             return self._typed(name, key, f, None, None, node, typer, types_)
         self._check_known(known, node, typer)
         return known
@@ -105,16 +114,19 @@ class Compiler(Attributes):
 
     def types_given(self, f: Any, given: Given_ | None, bound: int) -> dict[str, Type]:
         """Types of the arguments for the parameters that are declared `Any`."""
-        names = open_parameters(f) if given is not None else []
-        if given is None or not names:
+        if given is None:
             return {}
         args, kwargs = given
+        names, star = open_parameters(f), star_of(f)
+        stars = {star: kwargs[star].type} if star is not None and star in kwargs else {}
+        if not names:
+            return stars
         order = names_given(f, len(args) + bound)[bound:]
         values = {**dict(zip(order, args, strict=False)), **kwargs}
         defaults = f.__defaults__ or ()
         count = f.__code__.co_argcount
         left = dict(zip(names_given(f, count)[count - len(defaults) :], defaults, strict=True))
-        out: dict[str, Type] = {}
+        out: dict[str, Type] = dict(stars)
         for name in names:
             e = values[name] if name in values else constant(left.get(name))
             if e is not None and e.op != "static":
@@ -137,14 +149,17 @@ class Compiler(Attributes):
         """Parameters and declared result of a Python function."""
         node = source.tree
         assert isinstance(node, ast.FunctionDef)
+        if name in self._declared:
+            return self._declared[name]
         a = node.args
-        if a.vararg or a.kwarg or a.posonlyargs:
-            raise CompileError("star arguments cannot be scripted", source.file, node)
+        if a.kwarg:
+            raise CompileError(f"**{a.kwarg.arg} cannot be scripted; name the parameters",
+                               source.file, a.kwarg)  # fmt: skip
         look = names_of(f)
         named = self.type_of_class
         comment, result = comment_types(source.comment)
         declared = dict(getattr(f, "__annotations__", {}))
-        given = list(a.args)
+        given = [*a.posonlyargs, *a.args]
         defaults: dict[str, Any] = dict(f.__kwdefaults__ or {})
         values = f.__defaults__ or ()
         defaults.update({p.arg: v for p, v in zip(given[len(given) - len(values):], values,
@@ -174,9 +189,13 @@ class Compiler(Attributes):
                     f"parameter {p.arg!r} has a default of type {type(defaults[p.arg]).__name__} "
                     "and no annotation: without one it is a Tensor", source.file, p,
                 )  # fmt: skip
-            if own and t == ANY:
+            if p.arg not in declared or (own and t == ANY):
                 t = (given_types or {}).get(p.arg, TENSOR)
             params.append(Param(p.arg, t, default, i >= len(given)))
+        if a.vararg:
+            hint = declared.get(a.vararg.arg)
+            item = type_of(hint, named, look) if hint is not None else None
+            params.append(star_param(a, (given_types or {}).get(a.vararg.arg), item, source))
         returns = None
         if "return" in declared and not (own and "Any" in str(declared["return"])):
             try:
@@ -195,7 +214,7 @@ class Compiler(Attributes):
             if typer is not None:
                 typer.fail(str(error), node)
             raise
-        self.lines[source.file] = longer(self.lines.get(source.file, ()), source.lines)
+        self.remember(source)
         params, returns = self.signature(f, source, first, name, given_types)
         if f is SEQUENTIAL and first is not None:
             params, returns = self._chained(first, params), None
@@ -388,6 +407,15 @@ class Compiler(Attributes):
             return False
         return isinstance(inspect.getattr_static(made.python, name, None), types.FunctionType)
 
+    def function_behind(self, t: Type, name: str) -> Any:
+        """The Python function of a method; None where it is none of the class."""
+        made = self.made(t)
+        if made is not None and hasattr(made.module, "_script_record"):
+            return None  # typed already
+        name = "forward" if name == "__call__" and made is not None and made.module else name
+        found = inspect.getattr_static(made.python, name, None) if made is not None else None
+        return inspect.unwrap(found) if isinstance(found, types.FunctionType) else None
+
     def has_attribute(self, t: Type, name: str) -> bool:
         made = self.made(t)
         if made is None:
@@ -415,8 +443,13 @@ class Compiler(Attributes):
             found = next((vars(c)[name] for c in mro[start + 1 :] if name in vars(c)), None)
             label = f"super_{base}_{name}"
         else:
+            hooked = bool(made.hooks) and after is None
             if made.module is not None and name == "__call__":
                 name = "forward"
+            elif hooked and name == "forward" and typer is not None:
+                name = PLAIN  # hooks run where the module is called, as in Python
+            if hooked and name == "forward":
+                return self._hooked(made, node, typer)
             if name in made.signatures and made.module is not None and given is None:
                 self._check_known(made.signatures[name], node, typer)
                 return made.signatures[name]
@@ -424,6 +457,10 @@ class Compiler(Attributes):
             if made.module is not None and name in vars(made.module):
                 found = vars(made.module)[name]
             label = name
+            if name == PLAIN:
+                name, found = "forward", inspect.getattr_static(made.python, "forward", None)
+            elif name in made.hooks.named():
+                return made.signatures[name]
         if isinstance(found, (staticmethod, classmethod)):
             typer.fail(f"{name} is no method of the object; call it by its class", node)
         if not isinstance(found, types.FunctionType):
@@ -434,15 +471,25 @@ class Compiler(Attributes):
             return self.library_method(made, name, node, typer)
         f = inspect.unwrap(found)
         types_ = self.types_given(f, given, 1)
-        if name == "forward" and after is None:
+        chosen = self.chosen(f, made.record.type, given, node, typer)
+        if chosen is not None:
+            label = f"{label}_overload_{chosen[0]}"
+            self._declared[f"{made.record.name}.{label}"] = chosen[1]
+        elif name == "forward" and after is None and star_of(f) is None:
             types_ = self.forward_types(made, f, types_)
             if types_ and any("." in x.base for x in types_.values()):
+                if made.hooks:
+                    typer.fail("a module with hooks takes no PackedSequence in scripts", node)
                 label = "forward_packed"
         elif types_:
             known = made.labels.setdefault(label, {})
             own = f"{label}_{len(known)}" if known else label
             label = known.setdefault(tuple(types_.items()), own)
         return self._method(made, label, found, node, typer, after, types_)
+
+    def remember(self, source: Source) -> None:
+        """Lines of a file, for messages."""
+        self.lines[source.file] = longer(self.lines.get(source.file, ()), source.lines)
 
     def forward_types(self, made: Made, f: Any, types_: dict[str, Type]) -> dict[str, Type]:
         """What a `forward` of ours takes where its annotations say less."""
@@ -592,14 +639,10 @@ class Compiler(Attributes):
     def _class_of_module(self, m: Module) -> Class:
         if hasattr(m, "_script_record"):
             return self._class_of_script(m)
-        if any(vars(m).get(n) for n in ("_forward_hooks", "_forward_pre_hooks")):
-            raise CompileError(
-                f"{type(m).__name__} has hooks, which scripts do not run; remove them, or trace it",
-                "",
-            )
+        hooks = hooks_of(m)
         children = {n: self.module(c) for n, c in m._modules.items() if c is not None}
         made = self._attributes(m)
-        made.children = children
+        made.children, made.hooks = children, hooks
         for n, c in m._modules.items():
             if c is None:
                 made.record.attributes[n] = NONE
@@ -608,7 +651,7 @@ class Compiler(Attributes):
             type(m), tuple(record.attributes.items()),
             tuple((n, c.name) for n, c in children.items()),
             tuple((n, class_key(v)) for n, v in made.statics.items()),
-            tuple(n for n in vars(m) if isinstance(vars(m)[n], types.FunctionType)),
+            tuple(n for n in vars(m) if isinstance(vars(m)[n], types.FunctionType)), hooks,
         )  # fmt: skip
         known = self._keys.get(key)
         if known is not None:
@@ -627,8 +670,11 @@ class Compiler(Attributes):
         unit = self.unit
         before = dict(unit.functions), dict(unit.classes), dict(self._functions)
         try:
-            self.method(made.record.type, "forward", None, None)
+            self.method(made.record.type, PLAIN if made.hooks else "forward", None, None)
         except (CompileError, NoSource, TypeError_):
+            if made.hooks:
+                raise CompileError(f"{made.python.__name__} runs as it is in scripts, and without "
+                                   "its hooks; remove them, or trace it", "") from None  # fmt: skip
             unit.functions, unit.classes, self._functions = before
             made.signatures.clear()
             made.record.kind = "library"
@@ -715,7 +761,9 @@ class Compiler(Attributes):
         made = self._made[record.name]
         for n in self.exported(m):
             self.method(record.type, n, None, None)
-        if isinstance(m, flambeau.nn.RNNBase) and "forward" in made.signatures:
+        if (
+            isinstance(m, flambeau.nn.RNNBase) and "forward" in made.signatures and not made.hooks
+        ):
             packed = self.type_of_class(flambeau.nn.utils.rnn.PackedSequence)
             assert packed is not None
             self.method(record.type, "forward", None, None, ([Expr("placed", (), packed)], {}))

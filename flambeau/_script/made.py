@@ -17,6 +17,7 @@ from flambeau.nn import Module
 from .._ir.errors import CompileError
 from .._ir.types import TENSOR, Type
 from .annotations import TypeError_, type_of
+from .hooks import Hooks
 from .sources import NoSource, source_of
 from .unit import Class, Signature
 
@@ -38,6 +39,7 @@ class Made:
         self.failed: dict[str, str] = {}
         self.children: dict[str, Class] = {}
         self.signatures: dict[str, Signature] = {}
+        self.hooks = Hooks()
         self.labels: dict[str, dict[Any, str]] = {}  # of methods, by the types they are given
         self.open = False  # its `__init__` is being read: attributes may be added
 

@@ -71,12 +71,56 @@ def interface(obj: _T) -> _T:
     return obj
 
 
+class _Declared:
+    """Declarations of one name by the places where they stand."""
+
+    def __init__(self) -> None:
+        self.by_place: dict[tuple[str, int], Any] = {}
+        self.read = False  # another one after that, elsewhere, begins a new function
+
+
+_overloads: dict[str, _Declared] = {}
+
+
 def _overload(fn: _T) -> _T:
+    """Declare one of several signatures of the function that follows under the same name.
+
+    Scripts that call it take the one that fits the arguments, and type the function for it.
+    Defaults are those of the function.
+
+    >>> @torch.jit._overload
+    ... def twice(x: int) -> int: ...
+    >>> @torch.jit._overload
+    ... def twice(x: str) -> str: ...
+    >>> def twice(x):
+    ...     return x + x
+    """
+    f: Any = fn
+    if enabled():
+        place = (f.__code__.co_filename, f.__code__.co_firstlineno)
+        known = _overloads.setdefault(_qualified(f), _Declared())
+        if known.read and place not in known.by_place:
+            known = _overloads[_qualified(f)] = _Declared()
+        known.by_place[place] = f
     return fn
+
+
+def _qualified(fn: Any) -> str:
+    return f"{fn.__module__}.{fn.__qualname__}"
 
 
 def _overload_method(fn: _T) -> _T:
-    return fn
+    """Declare one of several signatures of the method that follows, as `_overload` does."""
+    return _overload(fn)
+
+
+def overloads_of(fn: Any) -> list[Any]:
+    """The declarations of a function, in order."""
+    found = _overloads.get(_qualified(fn)) if hasattr(fn, "__code__") else None
+    if found is None:
+        return []
+    found.read = True
+    return list(found.by_place.values())
 
 
 def annotate(the_type: Any, the_value: _T) -> _T:
