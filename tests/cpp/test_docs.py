@@ -65,3 +65,21 @@ def test_each_header_compiles_alone(build_program):
     assert {"torch/torch.h", "flambeau/flambeau.h", "flambeau/nn.h"} <= set(parts)
     for name in ("torch/torch.h", "flambeau/flambeau.h", "flambeau/nn.h", "flambeau/optim.h"):
         build_program(f"#include <{name}>\n#include <{name}>\nint main() {{}}\n", "-fsyntax-only")
+
+
+def test_what_a_program_compiles_of_the_headers(tmp_path):
+    """No threads, and not the copying of a hundred layers, which took as long as all the rest."""
+    gxx = shutil.which("g++")
+    if gxx is None:
+        pytest.skip("needs g++")
+    (tmp_path / "a.cpp").write_text("#include <torch/torch.h>\nint main() {}\n")
+    command = [gxx, "-std=c++20", "-fsyntax-only", f"-I{PACKAGE / 'include'}", "a.cpp", "-H"]
+    done = subprocess.run(
+        [*command, "-fdump-tree-original=made"], cwd=tmp_path, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    names = set(re.findall(r"^\.+ \S*/(\w+)$", done.stderr, re.MULTILINE))
+    assert {"iostream", "memory", "vector"} <= names
+    assert not names & {"thread", "condition_variable", "future", "random", "regex", "deque"}
+    made = (tmp_path / "made").read_text(errors="replace")
+    assert len(re.findall(r"^;; Function .*make_shared", made, re.MULTILINE)) < 20

@@ -41,7 +41,7 @@ template <class Derived>
 class OptimizerCloneableOptions : public OptimizerOptions {
  public:
   std::unique_ptr<OptimizerOptions> clone() const override {
-    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+    return std::unique_ptr<OptimizerOptions>(new Derived(static_cast<const Derived&>(*this)));
   }
   double get_lr() const override { return static_cast<const Derived*>(this)->lr(); }
   void set_lr(double lr) override { static_cast<Derived*>(this)->lr(lr); }

@@ -127,9 +127,24 @@ std::shared_ptr<Module> Module::clone(const std::optional<Device>&) const {
        "> instead of torch::nn::Module to inherit the ability to clone.");
 }
 
-DrawsNothing::DrawsNothing() : state_(default_generator()->get_state()) {}
-DrawsNothing::~DrawsNothing() {
-  default_generator()->set_state(state_);
+// While it lives, what is drawn leaves the generator as it was.
+struct DrawsNothing {
+  Tensor state = default_generator()->get_state();
+  DrawsNothing() = default;
+  DrawsNothing(const DrawsNothing&) = delete;
+  ~DrawsNothing() { default_generator()->set_state(state); }
+};
+std::shared_ptr<Module> Module::cloned(Module* (*copied)(const Module&), void (*reset)(Module&),
+                                       const std::optional<Device>& device) const {
+  NoGradGuard no_grad;
+  DrawsNothing draws_nothing;
+  std::shared_ptr<Module> copy(copied(*this));
+  copy->parameters_.clear();
+  copy->buffers_.clear();
+  copy->children_.clear();
+  reset(*copy);
+  copy->copy_from(*this, device);
+  return copy;
 }
 
 static Tensor copied(const Tensor& x, const std::optional<Device>& device) {

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "show.h"
 

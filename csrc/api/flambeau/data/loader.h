@@ -2,14 +2,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <exception>
+#include <functional>
 #include <iterator>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <thread>
+#include <optional>
 
 #include "flambeau/data/datasets.h"
 #include "flambeau/data/samplers.h"
@@ -35,94 +32,27 @@ struct WorkerException : public std::exception {
   std::exception_ptr original_exception;
 };
 
-// Threads that do jobs, and their results, by number.
-template <class Request, class Batch>
+// Threads that do jobs, and their results, by number. Values pass as pointers to what the loader
+// knows the types of: the threads are the library's, not each program's.
 class Workers {
  public:
-  using Make = std::function<Batch(Request)>;
+  using Value = std::shared_ptr<void>;
+  using Make = std::function<Value(const Value& request)>;
 
-  ~Workers() { stop(); }
-  void start(Make make) {
-    threads_.emplace_back([this, make = std::move(make)] { run(make); });
-  }
-  void put(size_t number, Request request) {
-    {
-      std::lock_guard lock(mutex_);
-      jobs_.emplace_back(number, std::move(request));
-    }
-    job_.notify_one();
-  }
+  Workers();
+  ~Workers();
+  Workers(const Workers&) = delete;
+  void start(Make make);
+  void put(size_t number, Value request);
   // The result of that number, or of any; Error(Runtime) after the time.
-  Batch take(std::optional<size_t> number, const std::optional<std::chrono::milliseconds>& time) {
-    std::unique_lock lock(mutex_);
-    auto found = results_.end();
-    const auto there = [&] {
-      found = number ? results_.find(*number) : results_.begin();
-      return found != results_.end();
-    };
-    if (time)
-      FB_CHECK(result_.wait_for(lock, *time, there), "Timeout in DataLoader queue while waiting ",
-               "for next batch (timeout was ", time->count(), " ms)");
-    else
-      result_.wait(lock, there);
-    Result result = std::move(found->second);
-    results_.erase(found);
-    lock.unlock();
-    if (result.error) throw WorkerException(result.error);
-    return std::move(*result.batch);
-  }
+  Value take(std::optional<size_t> number, const std::optional<std::chrono::milliseconds>& time);
   // What is asked for or made already is nobody's any more.
-  void drop() {
-    std::unique_lock lock(mutex_);
-    jobs_.clear();
-    result_.wait(lock, [&] { return busy_ == 0; });
-    results_.clear();
-  }
-  void stop() {
-    {
-      std::lock_guard lock(mutex_);
-      stopped_ = true;
-      jobs_.clear();
-    }
-    job_.notify_all();
-    for (std::thread& t : threads_) t.join();
-    threads_.clear();
-  }
+  void drop();
+  void stop();
 
  private:
-  struct Result {
-    std::optional<Batch> batch;
-    std::exception_ptr error;
-  };
-  void run(const Make& make) {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      job_.wait(lock, [&] { return stopped_ || !jobs_.empty(); });
-      if (stopped_) return;
-      auto [number, request] = std::move(jobs_.front());
-      jobs_.pop_front();
-      ++busy_;
-      lock.unlock();
-      Result result;
-      try {
-        result.batch.emplace(make(std::move(request)));
-      } catch (...) {
-        result.error = std::current_exception();
-      }
-      lock.lock();
-      --busy_;
-      results_.emplace(number, std::move(result));
-      result_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable job_, result_;
-  std::deque<std::pair<size_t, Request>> jobs_;
-  std::map<size_t, Result> results_;
-  std::vector<std::thread> threads_;
-  size_t busy_ = 0;
-  bool stopped_ = false;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 // Goes through the batches once; a loader has one at a time.
@@ -168,8 +98,9 @@ class StatelessDataLoader {
     jobs_ = options_.max_jobs().value_or(2 * options_.workers());
     FB_CHECK_VALUE(options_.workers() == 0 || jobs_ > 0, "DataLoader: max_jobs must be positive");
     for (size_t i = 0; i < options_.workers(); ++i)
-      workers_.start([set = dataset](BatchRequestType request) mutable {
-        return set.get_batch(std::move(request));
+      workers_.start([set = dataset](const Workers::Value& request) mutable -> Workers::Value {
+        auto& given = *static_cast<BatchRequestType*>(request.get());
+        return std::make_shared<BatchType>(set.get_batch(std::move(given)));
       });
     if (options_.workers() == 0) dataset_.emplace(std::move(dataset));
   }
@@ -203,13 +134,13 @@ class StatelessDataLoader {
     while (asked_ - given_ < jobs_) {
       auto request = next_request();
       if (!request) break;
-      workers_.put(asked_++, std::move(*request));
+      workers_.put(asked_++, std::make_shared<BatchRequestType>(std::move(*request)));
     }
     if (asked_ == given_) return std::nullopt;
     std::optional<size_t> number;
     if (options_.enforce_ordering()) number = given_;
     ++given_;
-    return workers_.take(number, options_.timeout());
+    return std::move(*static_cast<BatchType*>(workers_.take(number, options_.timeout()).get()));
   }
 
  private:
@@ -230,7 +161,7 @@ class StatelessDataLoader {
   std::optional<Dataset> dataset_;  // of the caller
   size_t jobs_ = 0, asked_ = 0, given_ = 0;
   bool ended_ = false, joined_ = false;
-  Workers<BatchRequestType, BatchType> workers_;
+  Workers workers_;
 };
 
 template <class Dataset, class Sampler>

@@ -109,6 +109,10 @@ class Module : public std::enable_shared_from_this<Module> {
   template <class>
   friend class Cloneable;
   void add_child(std::string name, std::shared_ptr<Module> module, bool replace);
+  // A copy whose members `reset` makes anew, then the values of this. Each class of layers gives two
+  // functions of a line: a template of all this would be compiled for each by every program.
+  std::shared_ptr<Module> cloned(Module* (*copied)(const Module&), void (*reset)(Module&),
+                                 const std::optional<Device>& device) const;
   void copy_from(const Module& other, const std::optional<Device>& device);
   void collect(const std::string& prefix, bool recurse, bool buffers,
                OrderedDict<std::string, Tensor>& out) const;
@@ -122,17 +126,6 @@ class Module : public std::enable_shared_from_this<Module> {
 // Prints as Python does: with its children, indented.
 std::ostream& operator<<(std::ostream& out, const Module& module);
 
-// While it lives, what is drawn leaves the generator as it was.
-class DrawsNothing {
- public:
-  DrawsNothing();
-  ~DrawsNothing();
-  DrawsNothing(const DrawsNothing&) = delete;
-
- private:
-  Tensor state_;
-};
-
 // A module that can be cloned: `reset` makes its parameters, buffers and children anew.
 template <class Derived>
 class Cloneable : public Module {
@@ -140,15 +133,9 @@ class Cloneable : public Module {
   using Module::Module;
   virtual void reset() = 0;
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
-    NoGradGuard no_grad;
-    DrawsNothing draws_nothing;
-    auto copy = std::make_shared<Derived>(static_cast<const Derived&>(*this));
-    copy->parameters_.clear();
-    copy->buffers_.clear();
-    copy->children_.clear();
-    copy->reset();
-    copy->copy_from(*this, device);
-    return copy;
+    return cloned(
+        [](const Module& m) -> Module* { return new Derived(static_cast<const Derived&>(m)); },
+        [](Module& m) { static_cast<Cloneable&>(m).reset(); }, device);
   }
 };
 
@@ -176,11 +163,11 @@ class ModuleHolder : public ModuleHolderIndicator {
   Contained& operator*() const { return *get(); }
   Contained* get() const {
     FB_CHECK(impl_, "Accessing empty ModuleHolder");
-    return impl_.get();
+    return static_cast<Contained*>(impl_.get());
   }
-  const std::shared_ptr<Contained>& ptr() const {
+  std::shared_ptr<Contained> ptr() const {
     FB_CHECK(impl_, "Accessing empty ModuleHolder");
-    return impl_;
+    return std::static_pointer_cast<Contained>(impl_);
   }
   template <class M = Contained, class... Args>
   auto operator()(Args&&... args) const
@@ -199,7 +186,8 @@ class ModuleHolder : public ModuleHolderIndicator {
     else
       return nullptr;
   }
-  std::shared_ptr<Contained> impl_;
+  // Of the base: pointers of a hundred classes would be made wherever the header is read.
+  std::shared_ptr<Module> impl_;
 };
 
 template <class M>
