@@ -115,13 +115,6 @@ def issubclass_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return f.interpreter.direct(issubclass, *args)
 
 
-@means(type)
-def type_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if len(args) != 1:
-        raise Break("a class is made")
-    return class_of(f, args[0])
-
-
 @means(callable)
 def callable_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return callable(args[0])

@@ -43,6 +43,8 @@ def may_be_read(f: Frame, value: Any, depth: int = 3) -> bool:
         return depth == 0 or all(may_be_read(f, v, depth - 1) for v in value)
     if cls in (dict, *kinds.MAPPINGS):
         return depth == 0 or all(may_be_read(f, v, depth - 1) for v in value.values())
+    if cls is types.MethodWrapperType:
+        return may_be_read(f, value.__self__, depth)
     if kinds.is_plain(value) or cls in ITERATORS or f.interpreter.tensors.is_symbol(value):
         return True
     if f.shadow_state.is_created(value) or id(value) in f.shadow_state.shadows:

@@ -10,6 +10,7 @@ import enum
 import functools
 import inspect
 import operator
+import re
 import sys
 import types
 from typing import Any
@@ -32,13 +33,15 @@ from .kinds import UNSET, mro_lookup
 
 #: builtin callable -> function(frame, args, kwargs); filled by `builtin_calls`
 SPECIAL: dict[Any, Any] = {}
+#: code of a function of a library -> function(frame, callable, args, kwargs)
+BY_CODE: dict[types.CodeType, Any] = {}
 #: class of a callable -> function(frame, callable, args, kwargs)
 BY_KIND: dict[type, Any] = {}
 #: functions that users allowed in graphs, and those whose results they said are constants
 ALLOWED: set[Any] = set()
 CONSTANT: set[Any] = set()
 
-_PURE_MODULES = ("math", "_operator", "itertools", "_functools")
+_PURE_MODULES = ("math", "_operator", "itertools", "_functools", "_heapq", "_bisect")
 _PURE = frozenset(
     getattr(builtins, n)
     for n in (
@@ -159,6 +162,9 @@ def call_function(
     special = SPECIAL.get(function)
     if special is not None:
         return special(f, args, kwargs)
+    by_code = BY_CODE.get(function.__code__)
+    if by_code is not None:
+        return by_code(f, function, args, kwargs)
     return follow(f, function, args, kwargs)
 
 
@@ -250,7 +256,14 @@ def call_partial(f: Frame, value: Any, args: list[Any], kwargs: dict[str, Any]) 
 
 
 #: C code that calls what it is given; elsewhere a callable is a value like others
-_CALLERS = ITERATORS | {map, filter, sorted, iter, functools.reduce, functools.cmp_to_key}
+CALLERS: set[Any] = set(ITERATORS) | {
+    map,
+    filter,
+    sorted,
+    iter,
+    functools.reduce,
+    functools.cmp_to_key,
+}
 
 
 def prepared(f: Frame, value: Any) -> Any:
@@ -271,7 +284,7 @@ def run_c(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     for value in (*args, *kwargs.values()):
         if not may_be_read(f, value):
             raise Break(f"a call of {kinds.describe(function)} with {kinds.describe(value)}")
-    if function in _CALLERS:
+    if function in CALLERS:
         args = [prepared(f, a) for a in args]
         kwargs = {k: prepared(f, v) for k, v in kwargs.items()}
     if function in _SYMBOLIC and not kwargs:
@@ -305,12 +318,18 @@ def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any
     else:  # not getattr: a subclass may have one of its own
         held: Any = (b.__dict__.get(name) for b in type(owner).__mro__)
         descriptor = next(
-            (d for d in held if type(d) in kinds.METHOD_WRAPPERS and d.__get__(owner) == function),
+            (
+                d
+                for d in held
+                if type(d) in kinds.METHOD_WRAPPERS and d.__get__(owner, type(owner)) == function
+            ),
             None,
         )
     if type(descriptor) in kinds.METHOD_WRAPPERS:
         return call_descriptor(f, descriptor, [owner, *args], kwargs)
     if kinds.is_plain(owner):
+        if type(owner) is re.Pattern:
+            args = [prepared(f, a) for a in specialised(f, args)]
         return run_c(f, function, args, kwargs)
     raise Break(f"a call of {kinds.describe(function)}")
 
@@ -330,6 +349,8 @@ def call_descriptor(f: Frame, function: Any, args: list[Any], kwargs: dict[str, 
     if special is not None:
         return special(f, args, kwargs)
     owner = function.__objclass__
+    if owner is types.FunctionType and function.__name__ == "__get__" and len(args) > 1:
+        return args[0] if args[1] is None else types.MethodType(args[0], args[1])
     if owner in MODES and args and isinstance(args[0], MODES):
         _guard_mode(f, args[0])
         return f.interpreter.direct(function, *args, **kwargs)
@@ -427,7 +448,7 @@ def instantiate(f: Frame, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> 
 def build(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """type.__call__"""
     maker, owner = mro_lookup(cls, "__new__")
-    f.shadow_state.sources.in_classes(cls, "__new__", owner)
+    f.shadow_state.in_classes(cls, "__new__", owner)
     if isinstance(maker, staticmethod):
         maker = maker.__func__
     if isinstance(maker, types.FunctionType):
@@ -439,7 +460,7 @@ def build(f: Frame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
     start: Any
     start, owner = mro_lookup(type(value), "__init__")
     start = kinds.written(start, owner, "__init__")  # type: ignore[arg-type]
-    f.shadow_state.sources.in_classes(type(value), "__init__", owner)
+    f.shadow_state.in_classes(type(value), "__init__", owner)
     if isinstance(start, types.FunctionType):
         source = objects.class_place(f, owner, "__init__")  # type: ignore[arg-type]
         if source is not None:

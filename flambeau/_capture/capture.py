@@ -23,6 +23,7 @@ from . import (
     calls,
     inlined,
     kinds,
+    library_calls,
     modules,
     opcodes,
     operators,
@@ -49,7 +50,7 @@ from .tensors import Tensors
 
 _lock = threading.RLock()
 # They fill the tables of handlers.
-_LOADED = (builtin_calls, modules, operators, ops_control, ops_stack)
+_LOADED = (builtin_calls, library_calls, modules, operators, ops_control, ops_stack)
 
 
 @dataclass

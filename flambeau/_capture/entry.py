@@ -88,6 +88,8 @@ class Entry:
         if name is None:
             name = self._output_of[id(fake)] = f"g[{len(self.outputs)}]"
             self.outputs.append(fake)
+            for n, item in self.tensors.attributes.get(id(fake), {}).items():
+                self.lines.append(f"setattr({name}, {n!r}, {self.value(item)})")
         return name
 
     # -- values ------------------------------------------------------------------------------------
@@ -118,6 +120,10 @@ class Entry:
         if known is not None:
             return known
         self._keep.append(v)
+        made = v if isinstance(v, type) else cls
+        if self.shadow_state.is_created(made):
+            words = f"the class {made.__qualname__}, made in compiled code"
+            raise Skip(f"{words}, is alive where the graph ends; make it outside")
         source = self.shadow_state.origin.get(id(v))
         if source is not None and not self.shadow_state.is_created(v):
             return self.slot(source)
@@ -278,8 +284,12 @@ class Entry:
             return self.constant(v)
         for base in type(owner).__mro__:  # not getattr: a subclass may have one of its own
             descriptor: Any = base.__dict__.get(v.__name__)
-            if type(descriptor) in kinds.METHOD_WRAPPERS and descriptor.__get__(owner) == v:
-                return f"{self.constant(descriptor)}.__get__({self.value(owner)})"
+            if (
+                type(descriptor) in kinds.METHOD_WRAPPERS
+                and descriptor.__get__(owner, type(owner)) == v
+            ):
+                kind = self.constant(type(owner))  # C code of methods asks for it
+                return f"{self.constant(descriptor)}.__get__({self.value(owner)}, {kind})"
         raise Skip(f"the method {v.__qualname__} is alive where the graph ends")
 
     def _build_mode(self, v: Any) -> str:
@@ -395,6 +405,9 @@ class Entry:
                 target = self.slot(outside.source)
                 new = self.temporary(self.value(shadow_state.read_cell(outside.cell)))
                 self.effects.append(f"{target}.cell_contents = {new}")
+        for var, v in shadow_state.context.items():
+            new = self.temporary(self.value(v))
+            self.effects.append(f"{self.slot(shadow_state.source_of(var))}.set({new})")
         shadow_state.sources.distinct += written_together(shadow_state)
 
     def _shadow_effects(self, s: Any) -> None:
@@ -509,6 +522,7 @@ _OF_MAPPINGS: tuple[type, ...] = (
     type(iter({}.values())),
     type(iter({}.items())),
     type(iter(set())),
+    *kinds.REVERSED_DICTS,
 )
 _ITERATORS = (
     type(iter([])),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import os
+import re
 import sys
 import sysconfig
 import types
@@ -45,6 +46,9 @@ CONSTANT_TYPES = frozenset(
         type(NotImplemented),
         range,
         types.CodeType,
+        types.UnionType,
+        types.GenericAlias,
+        re.Pattern,
         *_OWN_CONSTANTS,
     )
 )
@@ -54,6 +58,9 @@ SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
 #: of a text of ASCII characters, and of any other
 STRING_ITERATORS = (type(iter("")), type(iter("\N{HORIZONTAL ELLIPSIS}")))
+#: of a dict's keys, values and items, from the end
+_DICT: dict[str, int] = {}
+REVERSED_DICTS = tuple(type(reversed(d)) for d in (_DICT, _DICT.values(), _DICT.items()))
 #: types whose C methods may run on values as they are
 PLAIN_TYPES = CONSTANT_TYPES | frozenset(
     (
@@ -81,6 +88,8 @@ PLAIN_TYPES = CONSTANT_TYPES | frozenset(
         type(iter(range(0))),
         type(iter(range(2**70))),
         type(reversed([])),
+        *REVERSED_DICTS,
+        re.Match,
         type(iter(collections.deque())),
         collections.Counter,
         type(collections.OrderedDict().keys()),

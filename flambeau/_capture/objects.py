@@ -6,6 +6,7 @@ Methods written in Python are followed; what C defines on plain values runs dire
 from __future__ import annotations
 
 import collections
+import contextvars
 import functools
 import importlib
 import importlib.util
@@ -49,7 +50,7 @@ def python_special(value: Any, name: str) -> bool:
 
 def class_place(f: Frame, owner: type, name: str) -> Source | None:
     """Where an entry of a class is guarded; None for classes of libraries."""
-    if kinds.library_class(owner):
+    if kinds.library_class(owner) or f.shadow_state.is_created(owner):
         return None
     source = f.shadow_state.source_of(owner)
     return source.instance().child(DICT, name, f"{owner.__qualname__}.{name}")
@@ -59,7 +60,7 @@ def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: 
     """The descriptor protocol for something found in class `owner`, read through `value`."""
     assert owner is not None
     found = kinds.written(found, owner, name)
-    f.shadow_state.sources.in_classes(cls, name, owner)
+    f.shadow_state.in_classes(cls, name, owner)
     source = class_place(f, owner, name)
     kind = type(found)
     if kind is types.FunctionType:
@@ -204,7 +205,13 @@ def _plain_attr(f: Frame, value: Any, name: str) -> Any:
     return f.interpreter.direct(getattr, value, name)
 
 
-_DIRECT = (types.MethodType, types.BuiltinFunctionType, *kinds.METHOD_WRAPPERS, types.CellType)
+_DIRECT = (
+    types.MethodType,
+    types.MethodWrapperType,
+    types.BuiltinFunctionType,
+    *kinds.METHOD_WRAPPERS,
+    types.CellType,
+)
 
 
 def load_attr_or(f: Frame, value: Any, name: str, default: Any) -> Any:
@@ -324,6 +331,7 @@ _GENERIC = frozenset(
         BaseException,
         types.FunctionType,
         types.SimpleNamespace,
+        contextvars.ContextVar,
         functools.partial,
         tuple,
         list,
@@ -484,7 +492,10 @@ def replace_dict(f: Frame, target: Any, value: Any) -> None:
 
 def delete_attr(f: Frame, target: Any, name: str) -> None:
     cls = type(target)
-    if isinstance(target, (type, types.ModuleType)) or cls in _PLAIN or kinds.is_tensor(target):
+    if kinds.is_tensor(target):
+        f.interpreter.tensors.delete_attribute(f, target, name)
+        return
+    if isinstance(target, (type, types.ModuleType)) or cls in _PLAIN:
         raise Break(f"the attribute {name} of {kinds.describe(target)} is deleted")
     deleter, _ = mro_lookup(cls, "__delattr__")
     if isinstance(deleter, types.FunctionType):

@@ -280,6 +280,11 @@ def make_function(f: Frame, i: Instruction) -> None:
     f.push(f.shadow_state.create(function))
 
 
+@handles("LOAD_BUILD_CLASS")
+def _load_build_class(f: Frame, i: Instruction) -> None:
+    raise Break("a class is defined; define it outside of compiled code")
+
+
 @handles("LOAD_ASSERTION_ERROR")
 def load_assertion_error(f: Frame, i: Instruction) -> None:
     f.push(AssertionError)

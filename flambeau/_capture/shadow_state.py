@@ -100,6 +100,7 @@ class ShadowState:
         self.cells: dict[int, OutsideCell] = {}  # by id of the shadow cell
         self._cell_of: dict[int, OutsideCell] = {}  # by id of the original
         self.home: dict[str, Any] | None = None  # globals of the frame itself
+        self.context: dict[Any, Any] = {}  # context variables that were set
         self._keep: list[Any] = []
 
     # -- reading -----------------------------------------------------------------------------------
@@ -277,6 +278,11 @@ class ShadowState:
             self._keep.append(value)
         return source
 
+    def in_classes(self, cls: type, name: str, owner: type | None) -> None:
+        """A name is found in `owner`; classes that the program made need no guard."""
+        if id(cls) not in self.created:
+            self.sources.in_classes(cls, name, owner)
+
     def is_created(self, value: Any) -> bool:
         return id(value) in self.created
 
@@ -287,6 +293,7 @@ class ShadowState:
 
     def clear(self) -> None:
         """Lets go of the program's objects."""
+        self.context.clear()
         for table in (self.memo, self.created, self.shadows, self.dicts, self.slots, self.replaced):
             table.clear()
         self.holders.clear()
@@ -301,7 +308,8 @@ class ShadowState:
             for table in (self.dicts, self.slots)
         ]
         cells = [id(c.cell.cell_contents) for c in self.cells.values() if c.changed()]
-        return shadows, written, cells, list(self.replaced)
+        context = [(id(k), id(v)) for k, v in self.context.items()]
+        return shadows, written, cells, list(self.replaced), context
 
     # -- closures and globals ----------------------------------------------------------------------
 

@@ -82,6 +82,12 @@ class Entries:
             return self.copy.get(key, UNSET)
         return self.written.get(key, UNSET)
 
+    def shows(self, key: Any) -> bool:
+        """Whether a key was stored here, or was there before; without a guard."""
+        if self.copy is not None:
+            return key in self.copy
+        return key in self.written or key in self.original
+
     def set(self, key: Any, value: Any) -> None:
         if self.copy is not None:
             self.copy[key] = value

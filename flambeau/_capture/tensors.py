@@ -36,6 +36,7 @@ from .autocasting import AutocastRecorder
 from .errors import Break, ConstraintViolationError, Raised
 from .interpreter import Frame, TensorMethod
 from .sources import TENSOR, TRUTH, TYPE, Source
+from .state import Entries
 
 #: functions of the core that read a state which guards cover, or none
 _QUERIES = frozenset(
@@ -87,6 +88,7 @@ class Tensors:
         self.strides: list[tuple[int, int, Any]] = []  # input, dim, what the stride must be
         self.integers: dict[Source, Any] = {}
         self.floats: dict[Source, RunNumber] = {}  # inputs that are made of floats
+        self.attributes: dict[int, dict[str, Any]] = {}  # of tensors of the graph: stored by name
         self.interpreter: Any = None
 
     def locate(self) -> Where | None:
@@ -437,13 +439,13 @@ class Tensors:
             raise Break(f"Tensor.{name} is read")
         if name == "__class__":
             return self.real_class(value)
+        own = self.own_attributes(f, value)
+        if own is not None and own.shows(name):
+            found = own.get(name)
+            if found is not kinds.UNSET:
+                return found
         known = self.real.get(id(value))
         if known is not None:
-            store = getattr(known, "__dict__", None)
-            if store and name in store:
-                return f.shadow_state.wrap(
-                    store[name], f.shadow_state.source_of(value).in_instance(name)
-                )
             cls = type(known)
             if cls is not _C.Tensor:
                 found, owner = kinds.mro_lookup(cls, name)
@@ -455,6 +457,11 @@ class Tensors:
         if replaced is not kinds.UNSET:
             return types.MethodType(replaced, value)
         found = kinds.mro_lookup(_C.Tensor, name)[0]
+        if found is kinds.UNSET and name not in FakeTensor.__dict__:
+            if own is not None:
+                own.get(name)  # guarded as absent
+            words = f"'{self.real_class(value).__name__}' object has no attribute '{name}'"
+            raise Raised(AttributeError(words))
         if isinstance(found, types.FunctionType) and name not in FakeTensor.__dict__:
             return types.MethodType(found, value)
         bound = f.interpreter.direct(getattr, value, name)
@@ -474,8 +481,34 @@ class Tensors:
             return kinds.UNSET
         return found
 
+    def own_attributes(self, f: Frame, x: Any, makes: bool = False) -> Any:
+        """What programs store in a tensor by name; None: nothing yet."""
+        known = self.real.get(id(x))
+        if known is None:
+            if id(x) not in self.attributes and not makes:
+                return None
+            return Entries(f.shadow_state, None, None, self.attributes.setdefault(id(x), {}))
+        store = kinds.instance_dict(known)
+        source = self.inputs_of[id(x)]
+        return None if store is None else f.shadow_state.entries(store, source.instance())
+
     def store_attribute(self, f: Frame, target: Any, name: str, value: Any) -> None:
-        raise Break(f"the attribute {name} of a tensor is set")
+        """`x.name = value` for a name that tensors do not have themselves."""
+        self._check_own(target, name, "set")
+        self.own_attributes(f, target, makes=True).set(name, value)
+
+    def delete_attribute(self, f: Frame, target: Any, name: str) -> None:
+        """`del x.name` for such a name."""
+        self._check_own(target, name, "deleted")
+        own = self.own_attributes(f, target)
+        if own is None or not own.delete(name):
+            raise Raised(AttributeError(name))
+
+    def _check_own(self, target: Any, name: str, word: str) -> None:
+        cls = self.real_class(target)
+        has_setter = kinds.mro_lookup(cls, "__setattr__")[1] not in (object, _C.Tensor)
+        if kinds.mro_lookup(cls, name)[0] is not kinds.UNSET or has_setter:
+            raise Break(f"the attribute {name} of a tensor is {word}")
 
     def apply(self, f: Frame, cls: Any, setup: Any, args: Any) -> Any:
         """autograd.Function"""
@@ -538,6 +571,7 @@ class Tensors:
     def clear(self) -> None:
         """Lets go of the user's tensors."""
         self.real.clear()
+        self.attributes.clear()
         self.inputs = []
         self.session.of_tensor.clear()
         self.session.of_fake.clear()

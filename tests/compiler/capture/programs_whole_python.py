@@ -1,0 +1,483 @@
+"""Programs that are to be one graph, from what users report of PyTorch's `fullgraph=True`: Python
+and its own library. Each is a function of a tensor [3, 4]; `REFUSED` holds those that are not
+followed, with the message."""
+
+import bisect
+import collections
+import contextlib
+import contextvars
+import copy
+import dataclasses
+import enum
+import functools
+import heapq
+import inspect
+import math
+import operator
+import re
+import string
+import typing
+import warnings
+
+import flambeau as torch
+from flambeau import nn
+
+WHOLE, REFUSED = [], []
+
+
+def whole(f):
+    WHOLE.append(f)
+    return f
+
+
+def refused(message):
+    def file(f):
+        REFUSED.append((f, message))
+        return f
+
+    return file
+
+
+def kind(v):
+    return 2 if isinstance(v, bool | int | float) else 3
+
+
+@whole
+def isinstance_union3(x):
+    return x * kind(2) + kind("a")
+
+
+U = int | float | str
+
+
+@whole
+def isinstance_global_union(x):
+    return x * 2 if isinstance(2.5, U) else x
+
+
+@whole
+def isinstance_optional(x):
+    return x * 2 if isinstance(None, int | None) else x
+
+
+@whole
+def isinstance_tuple_union(x):
+    return x * 2 if isinstance([1], (int | float, list)) else x
+
+
+@whole
+def issubclass_union(x):
+    return x * 2 if issubclass(int, int | float) else x
+
+
+@whole
+def annotation_local(x):
+    def g(v: list[int] | None = None, w: dict[str, int] | int | None = None) -> list[int] | None:
+        return v
+
+    return x if g() is None else x * 2
+
+
+@whole
+def annotation_expr(x):
+    T = list[int] | None
+    return x * 2 if T is not None else x
+
+
+@whole
+def isinstance_typing(x):
+    return x * 2 if isinstance(3, typing.Union[int, str]) and isinstance([], list) else x  # noqa: UP007
+
+
+@whole
+def isinstance_generic_refused(x):
+    try:
+        isinstance([1], list[int])
+    except TypeError:
+        return x * 2
+    return x
+
+
+@whole
+def tensor_attr(x):
+    y = x * 2
+    y.tag = 5
+    return y * y.tag
+
+
+@whole
+def tensor_attr_returned(x):
+    y = x * 2
+    y.tag = 5
+    return y
+
+
+@whole
+def tensor_attr_hasattr(x):
+    y = x * 2
+    a = hasattr(y, "tag")
+    y.tag = [1]
+    y.tag.append(2)
+    b = hasattr(y, "tag")
+    del y.tag
+    return y + a + b + hasattr(y, "tag")
+
+
+@whole
+def tensor_attr_input(x):
+    x.tag = (1, 2)
+    return x * x.tag[1]
+
+
+@whole
+def tensor_attr_getattr(x):
+    y = x + 1
+    y.scale = 3.0
+    return y * getattr(y, "scale", 1.0) * getattr(y, "other", 2.0)
+
+
+PAT = re.compile(r"layer(\d+)")
+
+
+@whole
+def re_global(x):
+    m = PAT.match("layer12.weight")
+    return x * int(m.group(1))
+
+
+@whole
+def re_inline(x):
+    return x * len(re.findall("a", "banana")) + (1 if re.search("n+", "banana") else 0)
+
+
+@whole
+def re_sub(x):
+    return x * int(re.sub(r"\D", "", "a1b2"))
+
+
+@whole
+def re_split(x):
+    return x * len(re.split(r"[,;]", "a,b;c"))
+
+
+@whole
+def re_fullmatch_groups(x):
+    m = re.fullmatch(r"(?P<a>\d)-(?P<b>\d)", "3-4")
+    d = m.groupdict()
+    return x * int(d["a"]) + int(m["b"]) + m.start(2)
+
+
+@whole
+def type3(x):
+    K = type("K", (), {})
+    k = K()
+    k.a = 3
+    return x * k.a
+
+
+@whole
+def type3_methods(x):
+    K = type("K", (), {"f": lambda self, v: v * 2, "c": 3})
+    return K().f(x) * K.c
+
+
+@refused("a class is defined; define it outside")
+def class_stmt(x):
+    class K:
+        s = 3
+
+        def __init__(self, v):
+            self.v = v
+
+        def get(self):
+            return self.v * self.s
+
+    return K(x).get()
+
+
+@refused("a class is defined")
+def class_dataclass(x):
+    @dataclasses.dataclass
+    class P:
+        a: int
+        b: int = 2
+
+    return x * P(1).b
+
+
+@whole
+def reversed_dict(x):
+    d = {"a": 1, "b": 2}
+    r = x
+    for k in reversed(d):
+        r = r * 10 + d[k]
+    for v in reversed(d.values()):
+        r = r * 10 + v
+    for _, v in reversed(d.items()):
+        r = r * 10 + v
+    return r
+
+
+CFG = {"a": 1, "b": 2}
+
+
+@whole
+def reversed_dict_global(x):
+    r = x
+    for k in reversed(CFG):
+        r = r * 10 + CFG[k]
+    return r
+
+
+@whole
+def heaps(x):
+    h = [5, 1, 4]
+    heapq.heapify(h)
+    heapq.heappush(h, 2)
+    a = heapq.heappop(h)
+    b = heapq.heappushpop(h, 9)
+    c = heapq.heapreplace(h, 7)
+    return x * a + b * 10 + c * 100 + heapq.nlargest(1, h)[0] * 1000 + heapq.nsmallest(1, h)[0]
+
+
+@whole
+def heaps_key(x):
+    return x * heapq.nlargest(2, [1, 5, 3], key=lambda v: -v)[0] + sum(heapq.merge([1, 3], [2]))
+
+
+@whole
+def bisection(x):
+    items = [1, 3, 5]
+    i = bisect.bisect(items, 3)
+    j = bisect.bisect_left(items, 3)
+    bisect.insort(items, 2)
+    return x * i + j + items[1] * 10 + bisect.bisect_right(items, -2, key=lambda v: -v)
+
+
+@functools.singledispatch
+def sd(v):
+    return 1
+
+
+@sd.register
+def _(v: int):
+    return 2
+
+
+@sd.register(list)
+def _(v):
+    return 3
+
+
+@sd.register
+def _(v: torch.Tensor):
+    return v * 7
+
+
+@whole
+def singledispatch(x):
+    return sd(x) + sd(3) * 10 + sd([1]) * 100 + sd("a") * 1000 + sd(True)
+
+
+class SDM:
+    @functools.singledispatchmethod
+    def f(self, v):
+        return 1
+
+    @f.register
+    def _(self, v: int):
+        return 2
+
+    @f.register
+    def _(self, v: torch.Tensor):
+        return v * 7
+
+
+sdm = SDM()
+
+
+@whole
+def singledispatchmethod(x):
+    return sdm.f(x) + sdm.f(2)
+
+
+cv = contextvars.ContextVar("cv", default=3)
+
+
+@whole
+def contextvar_get(x):
+    return x * cv.get()
+
+
+@whole
+def contextvar_set(x):
+    t = cv.set(5)
+    y = x * cv.get()
+    cv.reset(t)
+    return y + cv.get()
+
+
+def sg(a, b=2, *c, d, **e):
+    return a
+
+
+@whole
+def signature(x):
+    s = inspect.signature(sg)
+    return x * len(s.parameters)
+
+
+@whole
+def signature_bind(x):
+    b = inspect.signature(sg).bind(1, d=4)
+    b.apply_defaults()
+    return x * b.arguments["b"] + (1 if "d" in inspect.signature(sg).parameters else 0)
+
+
+@whole
+def signature_kind(x):
+    n = 0
+    for _, p in inspect.signature(sg).parameters.items():
+        if (
+            p.kind == inspect.Parameter.POSITIONAL_OR_KEYWORD
+            and p.default is inspect.Parameter.empty
+        ):
+            n += 1
+    return x * n
+
+
+@whole
+def signature_method(x):
+    return (
+        x * len(inspect.signature(sdm.f).parameters)
+        if False
+        else x * len(inspect.signature(nn.Linear.forward).parameters)
+    )
+
+
+@whole
+def getfullargspec(x):
+    return x * len(inspect.getfullargspec(sg).args)
+
+
+@whole
+def isfunction(x):
+    return x * (2 if inspect.isfunction(sg) and not inspect.isclass(sg) else 3)
+
+
+@refused("a parameter is made; make it, or the module it is part of, outside")
+def linear_inside(x):
+    return nn.Linear(4, 2)(x)
+
+
+@refused("a parameter is made")
+def seq_inside(x):
+    return nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.LayerNorm(4))(x)
+
+
+@refused("a parameter is made")
+def param_inside(x):
+    return x * nn.Parameter(torch.ones(4))
+
+
+@whole
+def deque(x):
+    q = collections.deque([1, 2], maxlen=2)
+    q.append(3)
+    q.appendleft(7)
+    return x * q[0] + q[-1]
+
+
+@whole
+def counter(x):
+    return (
+        x * collections.Counter("banana")["a"] + collections.Counter("banana").most_common(1)[0][1]
+    )
+
+
+@whole
+def copy_(x):
+    d = copy.deepcopy({"a": [1, 2]})
+    e = copy.copy(d)
+    return x * e["a"][1]
+
+
+@whole
+def json_text(x):
+    return x * len(f"a{2}") + len(f"{3.14159:.2f}") + len("%d" % 12) + len(string.ascii_lowercase)
+
+
+@whole  # noqa: UP031
+def random_choice(x):
+    return x * math.comb(4, 2) + math.prod([1, 2, 3])
+
+
+@whole
+def exc_group(x):
+    try:
+        raise ValueError("a")
+    except (ValueError, TypeError) as e:
+        return x * len(str(e))
+
+
+@whole
+def struct_time(x):
+    return x * operator.attrgetter("a")(collections.namedtuple("N", "a")(4)) + functools.reduce(
+        operator.mul, [1, 2, 3]
+    )
+
+
+@functools.lru_cache
+def cached(n):
+    return n * 2
+
+
+@whole
+def lru_cache(x):
+    return x * cached(3)
+
+
+@functools.cache
+def cachedt(n):
+    return n + 1
+
+
+@whole
+def cache2(x):
+    return x * cachedt(2) + cachedt(2)
+
+
+@refused("a class is defined")
+def enumeration(x):
+    class E(enum.Enum):
+        A = 1
+
+    return x * E.A.value
+
+
+@whole
+def warn(x):
+    warnings.warn("hello", stacklevel=2)
+    return x * 2
+
+
+@whole
+def chainmap(x):
+    return x * collections.ChainMap({"a": 1}, {"b": 2})["b"]
+
+
+@whole
+def contexts(x):
+    with contextlib.suppress(ValueError):
+        raise ValueError
+    with contextlib.nullcontext(3) as k:
+        pass
+    with contextlib.ExitStack() as st:
+        st.enter_context(torch.no_grad())
+    return x * k
+
+
+@refused("a call of id")
+def uuid_id(x):
+    s = {id(x)}
+    return x * 2 if id(x) in s else x

@@ -1,0 +1,136 @@
+"""Programs that users write, as one graph: values and gradients are plain Python's, and a second
+call on other data compiles nothing; or an error names the line and what to write instead."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import flambeau as torch
+
+from . import programs_whole_python
+
+GROUPS = (programs_whole_python,)
+WHOLE = [f for g in GROUPS for f in g.WHOLE]
+REFUSED = [pair for g in GROUPS for pair in g.REFUSED]
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch.compiler.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [t for v in value for t in tensors(v)] if isinstance(value, (list, tuple)) else []
+
+
+def gradient(y, x):
+    return torch.autograd.grad(y.sum(), x, retain_graph=True, allow_unused=True)[0]
+
+
+def check(function, compiled, seed):
+    torch.manual_seed(seed)
+    x = torch.randn(3, 4, requires_grad=True)
+    again = x.detach().clone().requires_grad_(True)
+    torch.manual_seed(seed)
+    wanted = tensors(function(x))
+    torch.manual_seed(seed)
+    got = tensors(compiled(again))
+    assert len(wanted) == len(got)
+    for a, b in zip(wanted, got, strict=True):
+        assert a.shape == b.shape and a.dtype is b.dtype and a.requires_grad == b.requires_grad
+        torch.testing.assert_close(b, a)
+        if a.requires_grad:
+            torch.testing.assert_close(gradient(b, again), gradient(a, x))
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("function", WHOLE, ids=lambda f: f.__name__)
+def test_one_graph(function, backend):
+    compiled = torch.compile(function, backend=backend, fullgraph=True)
+    for seed in range(3):
+        check(function, compiled, seed)
+    assert len(compiled._flambeau_config.parts) == 1
+
+
+@pytest.mark.parametrize("function, message", REFUSED, ids=lambda v: getattr(v, "__name__", ""))
+def test_refused_by_name(function, message):
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=message) as found:
+        torch.compile(function, backend="eager", fullgraph=True)(torch.randn(3, 4))
+    assert f"in {function.__qualname__}" in str(found.value)
+
+
+def test_an_attribute_of_a_tensor_from_outside():
+    def body(x):
+        x.count = getattr(x, "count", 0) + 1
+        return x * x.count
+
+    compiled = torch.compile(body, backend="eager", fullgraph=True)
+    x = torch.ones(2)
+    assert [compiled(x).sum().item() for _ in range(3)] == [2, 4, 6] and x.count == 3
+
+
+def test_an_attribute_of_a_result_is_new_in_each_call():
+    def body(x):
+        y, z = x + 1, x * 2
+        y.other, z.items = z, [1]
+        return y
+
+    compiled = torch.compile(body, backend="eager", fullgraph=True)
+    a, b = compiled(torch.ones(2)), compiled(torch.ones(2))
+    assert a.other is not b.other and a.other.items is not b.other.items
+    assert a.other.tolist() == [2, 2] and a.other.items == [1]
+
+
+def test_a_registration_of_single_dispatch_is_noticed():
+    import functools
+
+    @functools.singledispatch
+    def scale(v):
+        return 1
+
+    class Own:
+        pass
+
+    compiled = torch.compile(lambda x, v: x * scale(v), backend="eager", fullgraph=True)
+    x, own = torch.ones(2), Own()
+    assert compiled(x, own).tolist() == [1, 1]
+    scale.register(Own, lambda v: 5)
+    assert compiled(x, own).tolist() == [5, 5]
+
+
+def test_context_variables_are_guarded_and_set():
+    import contextvars
+
+    depth = contextvars.ContextVar("depth", default=2)
+
+    def body(x):
+        token = depth.set(depth.get() + 1)
+        y = x * depth.get()
+        depth.reset(token)
+        depth.set(7)
+        return y
+
+    compiled = torch.compile(body, backend="eager", fullgraph=True)
+
+    def in_context(*values):
+        for v in values:
+            depth.set(v)
+        return compiled(torch.ones(1)).item(), depth.get()
+
+    for values, wanted in (((), (3, 7)), ((4,), (5, 7)), ((), (3, 7)), ((9, 1), (2, 7))):
+        assert contextvars.Context().run(in_context, *values) == wanted
+
+
+def test_a_class_made_inside_does_not_leave():
+    compiled = torch.compile(
+        lambda x: (type("K", (), {})(), x + 1), backend="eager", fullgraph=True
+    )
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="the class K, made in compiled code"):
+        compiled(torch.ones(2))
