@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import Any
 
 import flambeau
-from flambeau._ir.graph import Graph, TensorType
+from flambeau._ir.graph import REGION, Graph, TensorType
 from flambeau._ir.graph_run import prepare
 from flambeau._ir.logs import log, printing
 from flambeau._ir.native import Makers, Recorded
@@ -29,6 +29,8 @@ def run_ahead_of_time(graph: Graph, example_inputs: Any) -> Callable[..., tuple[
     """'aot_eager': functional forward and backward graphs of primitives, node by node."""
     from flambeau._aot import NotFunctional, aot, callable_of
 
+    if _has_regions(graph):
+        return run_eagerly(graph)
     try:
         wanted = _wanted([*example_inputs, *graph.attached])
         later = _recorded(graph, wanted, run_ahead_of_time)
@@ -80,6 +82,8 @@ def _compiled(graph: Graph, example_inputs: Any) -> Callable[..., tuple[Any, ...
     types = [v.type for node in graph.nodes for v in node.outs]
     if any(isinstance(t, TensorType) and t.device.type != "cpu" for t in types):
         log("graph_breaks", "a graph runs uncompiled: it makes tensors that are not on the CPU")
+        return run_eagerly(graph)
+    if _has_regions(graph):
         return run_eagerly(graph)
     wanted = _wanted([*example_inputs, *graph.attached])
     made: Callable[..., tuple[Any, ...]] | None
@@ -166,6 +170,14 @@ def _lower(graph: Graph, wanted: list[bool]) -> tuple[Any, list[Any]] | None:
     if compiled.backward is not None and (one or function.whole is None):
         graphs.append(compiled.backward)
     return function, programs(graphs)
+
+
+def _has_regions(graph: Graph) -> bool:
+    """Whether a graph runs as it was captured, since a transform or a condition is part of it."""
+    kinds = dict.fromkeys(n.target.removeprefix(REGION) for n in graph.nodes if n.is_region)
+    if kinds:
+        log("graph_breaks", f"a graph runs uncompiled: it holds {', '.join(kinds)}")
+    return bool(kinds)
 
 
 def _note_as_captured(why: Exception) -> None:

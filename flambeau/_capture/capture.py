@@ -29,6 +29,7 @@ from . import (
     operators,
     ops_control,
     ops_stack,
+    regions,
     resume,
 )
 from .entry import Entry
@@ -50,7 +51,7 @@ from .tensors import Tensors
 
 _lock = threading.RLock()
 # They fill the tables of handlers.
-_LOADED = (builtin_calls, library_calls, modules, operators, ops_control, ops_stack)
+_LOADED = (builtin_calls, library_calls, modules, operators, regions, ops_control, ops_stack)
 
 
 @dataclass
@@ -210,7 +211,7 @@ def _capture(
                 continue
             whole = config.fullgraph or attempt.interpreter.errors_on_break
             if whole and b.ends_whole and (b.reason or broken is None):
-                at = b.where or attempt.interpreter.where
+                at = b.where or attempt.interpreter.where or _origin(code)
                 by = "compile(fullgraph=True)" if config.fullgraph else "error_on_graph_break"
                 raise Unsupported(f"{by}: {b.reason}\n  at {at}") from None
             broken = Break(b.reason, b.where)  # b itself refers to all frames that it passed

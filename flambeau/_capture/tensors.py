@@ -27,7 +27,7 @@ from flambeau._trace.fake import Fake
 from flambeau._trace.meanings import DataDependent
 from flambeau._trace.record import fake_input
 from flambeau._trace.run_numbers import RunNumber, pick
-from flambeau._trace.session import Session
+from flambeau._trace.session import Session, traced_by
 from flambeau._trace.stand_ins import check_results
 from flambeau._trace.tensor import FakeTensor, SymSize
 
@@ -106,6 +106,10 @@ class Tensors:
         known = self.session.of_tensor.get(id(value))
         if known is not None:
             return known
+        with traced_by(None):  # C code may be asking, through an iterator of the program
+            return self._new_input(value, source)
+
+    def _new_input(self, value: Any, source: Source) -> Any:
         cls = type(value)
         if cls is not _C.Tensor and _results_are_its_own(cls):
             raise Break(f"{source.name} is a {cls.__qualname__}, which overrides operations")

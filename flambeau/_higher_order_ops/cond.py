@@ -18,7 +18,8 @@ def cond(
 ) -> Any:
     """`true_fn(*operands)` where `pred` is true, else `false_fn(*operands)`.
 
-    Compiled code decides anew at each call: a tensor's truth ends a graph.
+    Compiled code decides anew at each call: with `fullgraph=True` in the graph, which must then hold
+    two functions that return the same shapes and dtypes; else a tensor's truth ends the graph.
 
     Args:
         pred: a bool, or a tensor of one entry.

@@ -99,6 +99,15 @@ Arg = Any
 CUSTOM = "custom_gradient"
 
 
+# Note [Regions]
+# `region.KIND(options, own, free)` is a call of a transform or of control flow whose functions are
+# the node's blocks. A block's inputs are its own (samples under `vmap`, carried values of
+# `while_loop`), then `free`, what the functions take from around them; it sees nothing else. Kinds
+# are those of `graph_regions`. Results are contiguous. A graph with such a node is captured, and
+# runs node by node: no pass looks into a region.
+REGION = "region."
+
+
 # Note [Blocks]
 # `if` (test) has two blocks without inputs; their outputs are the results. `loop` (kind, lists,
 # carried) has the block of a turn: its inputs are the items and the carried values, its outputs
@@ -148,10 +157,15 @@ class Node:
         return self.blocks[0] if self.target == CUSTOM else None
 
     @property
+    def is_region(self) -> bool:
+        """It calls a transform or control flow, see Note [Regions]."""
+        return self.target.startswith(REGION)
+
+    @property
     def is_call(self) -> bool:
         """It calls an entry of the table."""
         core = self.target.startswith("core.")
-        return not core and self.target not in (CUSTOM, *CONTROL, *ENDS)
+        return not (core or self.is_region) and self.target not in (CUSTOM, *CONTROL, *ENDS)
 
     @property
     def inputs(self) -> list[Value]:
@@ -377,7 +391,13 @@ LABELS = {
     "if": ("then", "else"), "loop": ("while", "do"), "collect": ("when", "each"),
     "with": ("inside",),
     CUSTOM: ("backward",),
+    REGION + "cond": ("then", "else"), REGION + "while_loop": ("while", "do"),
 }  # fmt: skip
+
+
+def _labels(n: Node) -> tuple[str, ...]:
+    labels = LABELS.get(n.target, ("of",) if n.is_region else ())
+    return labels[-len(n.blocks) :]
 
 
 def _lines(block: Block, pad: str, function: str = "") -> Iterator[str]:
@@ -385,7 +405,7 @@ def _lines(block: Block, pad: str, function: str = "") -> Iterator[str]:
         text = pad + show_node(n)
         # Within a function of the language its line says where a node is.
         yield text.removesuffix(str(n.where)) + str(n.where.line) if function and n.where else text
-        for label, b in zip(LABELS.get(n.target, ())[-len(n.blocks) :], n.blocks, strict=False):
+        for label, b in zip(_labels(n), n.blocks, strict=False):
             yield f"{pad}{label}({_defined(b.inputs)}):"
             yield from _lines(b, pad + "  ", function)
             if b.outputs:

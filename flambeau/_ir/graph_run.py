@@ -14,6 +14,7 @@ from flambeau import _C
 
 from .graph import Block, Graph, Node, Value, values_of
 from .graph_custom import custom_caller
+from .graph_regions import region_caller
 from .symbols import ShapeEnv
 from .symexpr import Expr
 from .symscalar import FloatExpr
@@ -126,6 +127,9 @@ def prepare(graph: Block) -> Callable[..., tuple[Any, ...]]:
         if node.rule is not None:
             steps.append((node, custom_caller(node, prepare), dead))
             continue
+        if node.is_region:
+            steps.append((node, region_caller(node, prepare), dead))
+            continue
         first = node.args[0] if node.args else None
         fresh = isinstance(first, Value) and first in empties and len(uses[first]) == 1
         steps.append((node, _caller(node, fresh), dead))
@@ -146,6 +150,9 @@ def prepare(graph: Block) -> Callable[..., tuple[Any, ...]]:
             args = _fetch(node.args, values, sizes)
             if node.rule is not None:
                 results = function(args, sizes)
+            elif node.is_region:
+                with flambeau.set_grad_enabled(node.grad):
+                    results = function(args, sizes)
             elif node.grad:
                 results = function(args)
             else:

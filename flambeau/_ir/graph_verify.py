@@ -118,6 +118,8 @@ class _Verifier:
     def call(self, node: Node, text: str) -> None:
         if node.target == CUSTOM:
             return self.custom(node, text)
+        if node.is_region:
+            return self.region(node, text)
         if node.target.startswith("core."):
             return self.core(node, text)
         op = _target(node, self.level, text)
@@ -129,6 +131,19 @@ class _Verifier:
         if [v.type for v in node.outs] != ([] if given.base == "None" else [given.plain()]):
             raise GraphError(f"graph: {op.uid} gives {given}: {text}")
         return None
+
+    def region(self, node: Node, text: str) -> None:
+        """See Note [Regions]."""
+        if self.level != "captured":
+            raise GraphError(f"graph: no {node.target} at level {self.level}: {text}")
+        free = node.args[2]
+        for block in node.blocks:
+            own = len(block.inputs) - len(free)
+            if own < 0 or [v.type for v in block.inputs[own:]] != [v.type for v in free]:
+                raise GraphError(f"graph: a block takes other values than the node: {text}")
+            inner = _Verifier("captured", self.env, block)
+            inner.ids = self.ids
+            inner.block(block, set(), {}, (), text)
 
     def custom(self, node: Node, text: str) -> None:
         """See Note [Derivatives of their own]."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import flambeau
 
-from .._ir.graph import CUSTOM, Graph, Node, TensorType, Value, values_of
+from .._ir.graph import Graph, Node, TensorType, Value, values_of
 from .._ir.graph_run import run
 from .._ir.symexpr import Expr
 from .._ir.symscalar import FloatExpr
@@ -56,7 +56,7 @@ def constant_of(graph: Graph, known: dict[Value, Any], value: Value | None) -> A
 
 def _is_determined(node: Node) -> bool:
     """Whether the results are the same in every run for the same arguments."""
-    if node.target == CUSTOM:
+    if node.blocks:
         return False
     target = resolve(node.target)
     if target.mutates or any(p.type.base == "Generator" for p in target.op.params):
@@ -87,7 +87,7 @@ def _written(nodes: Iterable[Node], made: dict[Value, Node]) -> set[Value]:
     """Values that were changed, and those whose memory they may lie in."""
     todo: list[Value] = []
     for n in nodes:
-        target = None if n.target == CUSTOM else resolve(n.target)
+        target = None if n.blocks else resolve(n.target)
         if target is not None and target.form != "new":
             first = n.args[:1] if target.mutates else ()
             todo += values_of((first, *(n.args[i] for i in updated(target.op, n.args))))
@@ -97,7 +97,7 @@ def _written(nodes: Iterable[Node], made: dict[Value, Node]) -> set[Value]:
         if v not in found:
             found.add(v)
             node = made.get(v)
-            if node is not None and (node.target == CUSTOM or not _is_fresh(node)):
+            if node is not None and (node.blocks or not _is_fresh(node)):
                 todo += node.inputs
     return found
 

@@ -21,6 +21,7 @@ from .._ir.targets import updated
 from .._table.model import Op
 from .fake import Fake, plain
 from .interp import Interpreter
+from .meanings import DataDependent
 from .stand_ins import check_read, refuse_place, write_below
 from .table import body, chooses_attention, differentiable, evaluate_call, is_primitive, vjp
 
@@ -116,12 +117,15 @@ class CapturedRecorder(Recorder):
     def __init__(self, env: ShapeEnv | None = None) -> None:
         super().__init__(env)
         self.attention = allowed()
+        self.closed: set[Any] = set()  # values inside of regions
 
     def read(self, x: Fake) -> Any:
         if x.wrapped:
             return self.arg(x.number)
         if x.value is None:
             raise RuntimeError("a tensor of another trace was used in this one")
+        if x.value in self.closed:
+            raise DataDependent("a tensor made by a function that is transformed leaves it")
         check_read(self, x)
         return x.value
 

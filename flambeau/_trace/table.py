@@ -15,6 +15,7 @@ from typing import Any
 from .._ir.frontend import compile_function
 from .._ir.graph import Function
 from .._ir.graph_verify import checked
+from .._ir.targets import resolve
 from .._ir.types import INT, parse_params
 from .._table.added import Added
 from .._table.entries import file_constants, overloads, record
@@ -142,6 +143,16 @@ def chooses_attention(uid: str) -> bool:
     """What an entry's body calls depends on the implementations of attention that are allowed."""
     names = (n.id for n in ast.walk(record(uid).node) if isinstance(n, ast.Name))
     return "attention_place" in names
+
+
+@cache
+def draws(target: str) -> bool:
+    """Whether a node's target takes random numbers, in what its body calls too."""
+    found = resolve(target)
+    if found.draws:
+        return True
+    function = body(found.op.uid) if found.op.kind == "composite" else None
+    return function is not None and any(draws(n.target) for n in function.walk() if n.is_call)
 
 
 def evaluate(op: Op, args: list[Any], call: Call) -> Any:

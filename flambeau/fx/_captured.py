@@ -21,6 +21,7 @@ from flambeau._ir.graph import Graph as Captured
 from flambeau._ir.graph import Node as Call
 from flambeau._ir.graph import TensorType, Value
 from flambeau._ir.graph_custom import custom_caller
+from flambeau._ir.graph_regions import region_caller
 from flambeau._ir.graph_run import _caller, prepare
 from flambeau._ir.symexpr import Expr
 from flambeau._ir.symscalar import FloatExpr
@@ -220,7 +221,7 @@ class _Conversion:
 
     def _call(self, call: Call) -> None:
         args = self._arg(call.args)
-        if call.rule is not None:
+        if call.rule is not None or call.is_region:
             node = self.graph.call_function(self._custom(call), args)
         elif call.target == "alias" and not call.grad:
             node = self.graph.call_method("detach", args[:1])
@@ -236,15 +237,17 @@ class _Conversion:
 
     @staticmethod
     def _spread(call: Call) -> bool:
-        if call.rule is not None:
+        if call.rule is not None or call.is_region:
             return True
         outputs = resolve(call.target).op.outputs
         return len(outputs) == 1 and bool(outputs[0].is_list)
 
     def _custom(self, call: Call) -> Callable[..., Any]:
-        function, symbols = custom_caller(call, prepare), sorted(self.source.env.symbols)
+        caller = region_caller if call.is_region else custom_caller
+        function, symbols = caller(call, prepare), sorted(self.source.env.symbols)
         if symbols:
-            raise NotImplementedError("fx: a derivative of the user's own over sizes that vary")
+            what = call.target if call.is_region else "a derivative of the user's own"
+            raise NotImplementedError(f"fx: {what} over sizes that vary")
 
         def custom_gradient(*args: Any) -> Any:
             return function(args, {})

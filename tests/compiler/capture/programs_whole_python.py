@@ -15,7 +15,6 @@ import inspect
 import math
 import operator
 import re
-import string
 import typing
 import warnings
 
@@ -404,7 +403,7 @@ def copy_(x):
 
 @whole
 def json_text(x):
-    return x * len(f"a{2}") + len(f"{3.14159:.2f}") + len("%d" % 12) + len(string.ascii_lowercase)
+    return x * len(f"a{2}") + len(f"{3.14159:.2f}") + len("%d" % 12)  # noqa: UP031 + len(string.ascii_lowercase)
 
 
 @whole  # noqa: UP031

@@ -9,9 +9,9 @@ import pytest
 
 import flambeau as torch
 
-from . import programs_whole_python
+from . import programs_whole_python, programs_whole_transforms
 
-GROUPS = (programs_whole_python,)
+GROUPS = (programs_whole_python, programs_whole_transforms)
 WHOLE = [f for g in GROUPS for f in g.WHOLE]
 REFUSED = [pair for g in GROUPS for pair in g.REFUSED]
 
@@ -134,3 +134,59 @@ def test_a_class_made_inside_does_not_leave():
     )
     with pytest.raises(torch._dynamo.exc.Unsupported, match="the class K, made in compiled code"):
         compiled(torch.ones(2))
+
+
+def test_regions_over_sizes_that_vary():
+    from flambeau.func import grad, vmap
+
+    def body(x, w):
+        y = vmap(grad(lambda v: (v * w).sin().sum()))(x)
+        return torch.cond(y.sum() > 0, lambda a: a * 2, lambda a: a - w, (y,))
+
+    compiled = torch.compile(body, fullgraph=True, dynamic=True)
+    for n in (3, 5, 8):
+        x, w = torch.randn(n, n + 1), torch.randn(n + 1)
+        torch.testing.assert_close(compiled(x, w), body(x, w))
+    assert len(compiled._flambeau_config.parts) == 1
+
+
+def test_the_text_and_the_rules_of_a_region():
+    from flambeau._ir.graph_verify import verify
+
+    seen = []
+
+    def back_end(module, example_inputs):
+        seen.append(module)
+        return module
+
+    def body(x):
+        return torch.cond(x.sum() > 0, lambda: x.sin(), lambda: torch.func.vmap(torch.cos)(x))
+
+    compiled = torch.compile(body, backend=back_end, fullgraph=True)
+    x = torch.tensor([[1.0, -3.0]])
+    assert compiled(x).tolist() == body(x).tolist() and len(seen) == 1
+    graph = compiled._flambeau_config.parts[0].graph
+    assert "region.cond" in str(graph) and "then(" in str(graph)
+    verify(graph, "captured")
+
+
+def test_a_branch_is_chosen_in_each_call_with_the_parameters_of_the_moment():
+    model = torch.nn.Linear(2, 2)
+
+    @torch.compile(fullgraph=True)
+    def body(x):
+        return torch.cond(x.sum() > 0, model, lambda v: v * 3, (x,))
+
+    x = torch.ones(1, 2)
+    body(x).sum().backward()
+    assert model.weight.grad.tolist() == [[1, 1], [1, 1]]
+    with torch.no_grad():
+        model.weight.zero_()
+    assert torch.equal(body(x)[0], model.bias) and body(-x).tolist() == [[-3, -3]]
+
+
+def test_without_fullgraph_a_condition_ends_the_graph():
+    def body(x):
+        return torch.cond(x.sum() > 0, lambda: x.sin(), lambda: x.cos())
+
+    assert torch.compiler.explain(body)(torch.ones(2)).graph_break_count == 1
