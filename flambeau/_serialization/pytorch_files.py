@@ -116,6 +116,11 @@ class _Pool:
             raise TypeError("a tensor without a storage")
         return found[1]
 
+    def release(self) -> None:
+        """Lets go of all storages: what builds the object refers to itself, and would keep them."""
+        self._loaded.clear()
+        self._handed.clear()
+
 
 def _checked_pid(pid: Any) -> tuple[torch_names.StorageType, str, str, int]:
     if type(pid) is not tuple or len(pid) not in (5, 6) or pid[0] != "storage":
@@ -200,7 +205,10 @@ def read_zip(
     """
     data = reader.read(f"{top}data.pkl")
     pool = _ZipPool(reader, top, map_location, path)
-    return unpickle(data, 0, pool)
+    try:
+        return unpickle(data, 0, pool)
+    finally:
+        pool.release()
 
 
 def read_legacy(data: Any, start: int, map_location: Any, unpickle: Reader) -> tuple[Any, int]:
@@ -212,7 +220,10 @@ def read_legacy(data: Any, start: int, map_location: Any, unpickle: Reader) -> t
     at, spans, system, end = _legacy_layout(data, start)
     swapped = system != (sys.byteorder == "little")
     pool = _LegacyPool(spans, data, map_location, swapped)
-    return unpickle(data, at, pool), end
+    try:
+        return unpickle(data, at, pool), end
+    finally:
+        pool.release()
 
 
 def _legacy_layout(data: Any, start: int) -> tuple[int, dict[str, tuple[int, int]], bool, int]:

@@ -1,6 +1,7 @@
 """save and load: what goes in comes out, sharing and strides kept, on paths and streams."""
 
 import doctest
+import gc
 import io
 import math
 import os
@@ -13,6 +14,7 @@ import pytest
 
 import flambeau as fb
 import flambeau.serialization
+from flambeau._C import memory_stats
 from flambeau.serialization import load, save
 
 DTYPES = (
@@ -301,3 +303,21 @@ def test_safe_globals_are_a_list_of_notes(tmp_path):
     assert fb.serialization.get_safe_globals() == []
     save({"w": fb.ones(2)}, tmp_path / "x")
     assert fb.serialization.get_unsafe_globals_in_checkpoint(tmp_path / "x") == []
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_what_is_dropped_is_freed_at_once(tmp_path, older):
+    """Without the cycle collector: a loader that held storages kept a second copy of a model."""
+    path = tmp_path / "a.pt"
+    save({"w": fb.ones(1 << 20)}, path, _use_new_zipfile_serialization=not older)
+    load(path)
+    gc.collect()
+    gc.disable()
+    try:
+        before = memory_stats()["live_bytes"]
+        state = load(path)
+        assert state["w"].sum() == 1 << 20
+        del state
+        assert memory_stats()["live_bytes"] == before
+    finally:
+        gc.enable()
