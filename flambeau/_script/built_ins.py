@@ -20,9 +20,9 @@ from .._ir.errors import CompileError
 from .._ir.typed import Expr
 from .._ir.types import BOOL, INT, NONE, NUMBER, STR, TENSOR, Type, list_of, tuple_of
 from .._table import entries
-from .annotations import ANY, EMPTY_DICT, future_of
+from .annotations import ANY, COMPLEX, EMPTY_DICT, future_of
 from .calls import ScriptCalls
-from .meaning import Items, Method, static
+from .meaning import Items, static
 
 
 class ScriptBuiltIns(ScriptCalls):
@@ -82,13 +82,38 @@ class ScriptBuiltIns(ScriptCalls):
             return self.truth(e, node)
         return e if e.type == t else self.core(node, f"{t.base}_of", args, t)
 
+    def b_complex(self, node: ast.Call) -> Expr:
+        args, kwargs = self._arguments(node)
+        self.only(node, kwargs, "complex")
+        if len(args) < 2:
+            return self.b_number(node, COMPLEX, 0j)
+        t = Type("float")
+        parts = [self.as_type(a, t, node, "complex") for a in args]
+        return self.core(node, "complex_of", parts, COMPLEX)
+
+    def b_format(self, node: ast.Call) -> Expr:
+        args, kwargs = self._arguments(node)
+        self.only(node, kwargs, "format")
+        spec = args[1].attr if len(args) == 2 and args[1].op == "const" else ""
+        if not 1 <= len(args) <= 2 or (len(args) == 2 and args[1].op != "const"):
+            self.fail("format() takes a value and a literal", node)
+        text = self.make(node, "const", (), STR, f"{{:{spec}}}")
+        return self.core(node, "format", (text, args[0]), STR)
+
     def b_str(self, node: ast.Call) -> Expr:
         return self.core(node, "str", (self._one_argument(node, "str"),), STR)
 
     def b_list(self, node: ast.Call) -> Expr:
         if not node.args:
             return self.make(node, "list", (), EMPTY_LIST)
-        e = self.expr(node.args[0])
+        given = node.args[0]
+        if isinstance(given, ast.Call) and isinstance(given.func, ast.Name) and not given.keywords:
+            callee = self.expr(given.func)
+            if callee.op == "static" and callee.attr in (b.reversed, b.zip, b.enumerate):
+                target, item = (ast.Name("item", c()) for c in (ast.Store, ast.Load))
+                made = ast.ListComp(item, [ast.comprehension(target, given, [], 0)])
+                return self.expr(ast.fix_missing_locations(ast.copy_location(made, node)))
+        e = self.expr(given)
         if e.op == "static":
             return e
         if e.op == "comp":
@@ -237,9 +262,11 @@ class ScriptBuiltIns(ScriptCalls):
         rest = ast.copy_location(ast.Call(node.args[0], node.args[1:], node.keywords), node)
         made = self.expr(rest)
         if made.op != "call" or not made.attr.uid.startswith("fn."):
-            if callee.op == "static" and not isinstance(callee.attr, Method):
+            if made.op != "call":
                 self.fail("fork takes a function of the script or a module", node)
         name = made.attr.uid if made.op == "call" else ""
+        if made.op == "call" and not name.startswith("fn."):
+            made, name = self.compiler.around(made, node.lineno)
         text = self.make(node, "const", (), STR, name)
         return self.core(node, "fork", (text, *made.args), future_of(made.type))
 
@@ -319,7 +346,8 @@ def _specials() -> dict[Any, Callable[[ScriptBuiltIns, ast.Call], Expr]]:
     out: dict[Any, Callable[[ScriptBuiltIns, ast.Call], Expr]] = {
         b.len: _method("b_len"), b.int: _method("b_number", int_, 0),
         b.float: _method("b_number", float_, 0.0), b.bool: _method("b_number", BOOL, False),
-        b.str: _method("b_str"), b.list: _method("b_list"), b.tuple: _method("b_tuple"),
+        b.complex: _method("b_complex"),
+        b.format: _method("b_format"), b.str: _method("b_str"), b.list: _method("b_list"), b.tuple: _method("b_tuple"),
         b.dict: _method("b_dict"), b.min: _method("b_extreme", "min"),
         b.max: _method("b_extreme", "max"), b.print: _method("b_print"),
         b.isinstance: _method("b_isinstance"), b.hasattr: _method("b_hasattr"),

@@ -26,6 +26,7 @@ from .._table.fronts import Form, Group
 from . import signatures
 from .annotations import ANY, EMPTY_DICT
 from .iteration import ScriptIteration
+from .made import qualified
 from .meaning import Items, Method, Super, is_enum, is_named_tuple, static
 from .signatures import Entry
 
@@ -216,12 +217,11 @@ class ScriptCalls(ScriptIteration):
     def call_left_to_python(self, node: ast.Call, obj: Any) -> Expr:
         kind = obj._script_modifier
         if kind == "unused":
-            message = ast.copy_location(
-                ast.Constant(f"{obj.__name__} is marked as unused: scripts cannot call it"), node
-            )
-            self.refuse(node, "Runtime", message)
-            made = self.compiler.declared(obj, node, self)
-            return self.core(node, "uninitialized", (), made.returns)
+            returns = self.compiler.declared(obj, node, self).returns
+            message = f"{obj.__name__} is marked as unused: scripts cannot call it"
+            name = self.compiler.name_for(qualified(obj), obj)
+            made = self.compiler.raising(name, message, returns, node.lineno)
+            return self.call_signature(node, made, [], {})
         made = self.compiler.ignored(obj, node, self)
         return self.call_signature(node, made, *self._arguments(node))
 
@@ -398,6 +398,8 @@ class ScriptCalls(ScriptIteration):
             return self.call_on_tensor(node, owner, name, args, kwargs)
         if owner.type.base == "Future":
             return self.call_future(node, owner, name, args)
+        if _alike(owner) and name in ("count", "index"):
+            owner = self.as_sequence(owner, node)
         found = signatures.methods(owner.type).get(name)
         if found:
             if owner.type.is_list and name == "extend" and args and args[0].type != owner.type:
@@ -456,6 +458,9 @@ class ScriptCalls(ScriptIteration):
             if callee.op == "static":
                 return self.call_static(node, callee.attr)
             return self.call_on_class(node, callee, "__call__")
+        plain = self.compiler.static_method(owner.type, name)
+        if plain is not None:
+            return self.call_static(node, plain)
         args, kwargs = self._arguments(node)
         return self.call_method_of(node, owner, name, args, kwargs)
 

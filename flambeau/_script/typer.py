@@ -543,6 +543,8 @@ class ScriptTyper(ScriptBuiltIns):
             t = value.type
             if t == EMPTY_LIST:
                 t = list_of(TENSOR)
+            if t == EMPTY_DICT:
+                t = dict_of(STR, TENSOR)
             self.inferred = self.pending = t.plain()
         elif self.pending is not None and cost(value, self.inferred) is None:
             both = self.common(self.inferred, value.type)
