@@ -14,7 +14,7 @@ import enum
 import io
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import flambeau
@@ -27,6 +27,7 @@ from .._serialization.archive import ArchiveReader, ArchiveWriter, atomic_file
 from .._table.added import is_added, is_there
 from . import runtime, text
 from .made import module_state, qualified
+from .merging import merged
 from .objects import Program, RecursiveScriptModule, ScriptFunction, library_module
 from .unit import Class, Unit
 
@@ -37,8 +38,16 @@ _PLAIN = (bool, int, float, str, complex, type(None))
 class _Writer:
     """Turns modules and values into data; each object once."""
 
-    def __init__(self, unit: Unit) -> None:
-        self.unit = unit
+    def __init__(self, root: Program, modules: Iterable[Any]) -> None:
+        self.unit = Unit(dict(root.unit.functions), dict(root.unit.classes))
+        #: programs of modules that came to stand where an interface is, and their names here
+        self.names: dict[int, Callable[[str], str]] = {id(root): lambda name: name}
+        self.programs = [root]
+        for m in modules:
+            other = getattr(m, "_script_program", root)
+            if id(other) not in self.names:
+                self.programs.append(other)
+                self.names[id(other)] = merged(self.unit, other.unit)
         self.objects: list[Any] = []
         self._numbers: dict[int, int] = {}
         self._alive: list[Any] = []
@@ -48,7 +57,10 @@ class _Writer:
         found = self._numbers.get(id(m))
         if found is not None:
             return found
-        record = getattr(m, "_script_record", None)
+        record: Class | None = getattr(m, "_script_record", None)
+        if record is not None:
+            named = self.names[id(m._script_program)](record.name)
+            record = self.unit.classes[named]
         children = {n: None if c is None else self.module(c) for n, c in m._modules.items()}
         made: dict[str, Any] = {
             "parameters": dict(m._parameters), "children": children,
@@ -182,14 +194,14 @@ _ACTIVATIONS = ("relu", "gelu", "tanh", "sigmoid", "celu", "elu", "silu", "selu"
 def write(obj: Any, stream: Any, extra: Mapping[str, Any] | None) -> None:
     """Writes a scripted function or module to a binary stream."""
     program: Program = obj._program if isinstance(obj, ScriptFunction) else obj._script_program
-    if program.hosts:
-        used = sorted(_hosts_called(program.unit))
+    writer = _Writer(program, obj.modules() if isinstance(obj, Module) else ())
+    if any(p.hosts for p in writer.programs):
+        used = sorted(_hosts_called(writer.unit))
         if used:
             raise RuntimeError(
                 f"jit.save: {used[0]} is left to Python (@jit.ignore) and cannot be saved; "
                 "mark it @jit.unused, or leave it out"
             )
-    writer = _Writer(program.unit)
     root: dict[str, Any] = (
         {"function": obj._function_name, "constants": obj._constants}
         if isinstance(obj, ScriptFunction)
@@ -199,7 +211,7 @@ def write(obj: Any, stream: Any, extra: Mapping[str, Any] | None) -> None:
     flambeau.save({"objects": writer.objects, "root": root}, state)
     out = ArchiveWriter(stream)
     out.add("format.json", json.dumps({"format": _FORMAT, "version": VERSION}).encode())
-    out.add("code.txt", text.write(program.unit).encode())
+    out.add("code.txt", text.write(writer.unit).encode())
     out.add("state", state.getvalue())
     for name, data in (extra or {}).items():
         out.add(f"extra/{name}", data.encode() if isinstance(data, str) else bytes(data))

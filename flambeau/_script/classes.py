@@ -24,6 +24,7 @@ from .._ir.types import NONE, STR, TENSOR, Param, Type
 from .._ir.where import Where
 from .annotations import type_of
 from .calls import Given
+from .interfaces import Invoked, is_interface, unlike
 from .made import Made, looker, qualified, scriptable
 from .meaning import is_enum, is_named_tuple
 from .sources import source_of
@@ -45,6 +46,7 @@ class Classes:
     _made: dict[str, Made]
     name_for: Any
     method: Any
+    signature: Any
 
     def type_of_class(self, cls: Any) -> Type | None:
         """Type of a class of the program; None where scripts have none for it."""
@@ -58,6 +60,8 @@ class Classes:
         known = self._classes.get(cls)
         if known is not None:
             return known.record
+        if is_interface(cls):
+            return self._interface(cls)
         if is_enum(cls):
             kinds = {type(m.value) for m in cls}  # type: ignore[attr-defined]
             if kinds - {int, float, str} or len(kinds) != 1:
@@ -89,6 +93,43 @@ class Classes:
         self._classes[cls] = made
         self._register(made)
         return record
+
+    def _interface(self, cls: type) -> Class:
+        """An interface: its methods are functions of the unit that only say how they are called."""
+        record = Class(self.name_for(qualified(cls), cls), "interface")
+        self._classes[cls] = made = Made(record, cls)
+        self._register(made)
+        for n, f in vars(cls).items():
+            if not isinstance(f, types.FunctionType):
+                continue
+            name, source = f"{record.name}.{n}", source_of(f)
+            params, returns = self.signature(f, source, record.type, name)
+            kind = returns if returns is not None else TENSOR
+            made.signatures[n] = Invoked(n, params, kind)
+            inputs = tuple(Value(i, p.type.plain(), p.name) for i, p in enumerate(params))
+            where = Where("", 0, name)
+            nodes = [Node("raise", ("NotImplementedError", name), (), where)]
+            self.unit.functions[name] = Function(inputs, nodes, (), name, params, kind, "", 0)
+            record.methods[n] = name
+        return record
+
+    def interface_of(self, t: Type | None) -> Class | None:
+        """The interface that a type is."""
+        made = self.made(t) if t is not None else None
+        return made.record if made is not None and made.record.kind == "interface" else None
+
+    def implement(self, child: Class, wanted: Class, where: str) -> None:
+        """Types the methods of a module that an interface asks for.
+
+        Raises:
+            CompileError: one is not there, or called otherwise.
+        """
+        for n in wanted.methods:
+            if self.has_method(child.type, n) or n in child.methods:
+                child.methods[n] = self.method(child.type, n, None, None).name
+        why = unlike(self.unit, child, self.unit, wanted)
+        if why:
+            raise CompileError(f"{where}: {why}", "")
 
     def _register(self, made: Made) -> None:
         self._made[made.record.name] = made
@@ -236,10 +277,10 @@ class Classes:
     def function_behind(self, t: Type, name: str) -> Any:
         """The Python function of a method; None where it is none of the class."""
         made = self.made(t)
-        if made is not None and hasattr(made.module, "_script_record"):
+        if made is None or made.record.kind == "interface" or hasattr(made.module, "_script_record"):
             return None  # typed already
-        name = "forward" if name == "__call__" and made is not None and made.module else name
-        found = inspect.getattr_static(made.python, name, None) if made is not None else None
+        name = "forward" if name == "__call__" and made.module is not None else name
+        found = inspect.getattr_static(made.python, name, None)
         return inspect.unwrap(found) if isinstance(found, types.FunctionType) else None
 
     def has_attribute(self, t: Type, name: str) -> bool:

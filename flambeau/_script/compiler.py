@@ -260,6 +260,11 @@ class Compiler(Classes, Attributes, Hooked, Overloads):
         made = self._made[t.base]
         if made.record.kind == "class" and name != "__init__" and not made.open:
             self.open_class(made, node, typer)
+        if made.record.kind == "interface":
+            found = made.signatures.get("forward" if name == "__call__" else name)
+            if found is None:
+                typer.fail(f"{made.python.__name__} has no method {name!r}", node)
+            return found
         after: type | None = None
         if name.startswith("super."):
             _, base, name = name.split(".", 2)
@@ -453,7 +458,8 @@ class Compiler(Classes, Attributes, Hooked, Overloads):
         record = self.unit.classes[name(m._script_record.name)]
         if record.name not in self._made:
             made = Made(record, type(m), m)
-            made.children = {n: self.module(c) for n, c in m._modules.items() if c is not None}
+            made.children = {n: self.module(c) for n, c in m._modules.items()
+                             if c is not None and n not in record.attributes}  # fmt: skip
             for n, f in record.methods.items():
                 g = self.unit.functions[f]
                 made.signatures[n] = Signature(f, g.params, g.returns)
@@ -468,7 +474,12 @@ class Compiler(Classes, Attributes, Hooked, Overloads):
         hooks = hooks_of(m)
         children = {n: self.module(c) for n, c in m._modules.items() if c is not None}
         made = self._attributes(m)
-        made.children, made.hooks = children, hooks
+        made.hooks = hooks
+        for n in list(children):
+            wanted = self.interface_of(made.record.attributes.get(n))
+            if wanted is not None:  # any module of it may come to stand there
+                self.implement(children.pop(n), wanted, f"{type(m).__name__}.{n}")
+        made.children = children
         for n, c in m._modules.items():
             if c is None:
                 made.record.attributes[n] = NONE
@@ -533,6 +544,10 @@ class Compiler(Classes, Attributes, Hooked, Overloads):
                 if n in hints and x is None and not own:
                     t = hinted_type(hints[n], self.type_of_class) or t
                 record.attributes[n], record.places[n] = t, table
+        for n in m._modules:
+            t = hinted_type(hints[n], self.type_of_class) if n in hints else None
+            if t is not None and self.interface_of(t) is not None:
+                record.attributes[n], record.places[n] = t, "_modules"
         declared = vars(m).get("_script_types", {})
         for n, x in vars(m).items():
             if module_state(n):

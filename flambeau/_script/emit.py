@@ -369,6 +369,8 @@ class Body:
         if name.startswith("math_"):
             self.space[f"math.{name[5:]}"] = getattr(math, name[5:])
             return call_of(read_of(f"math.{name[5:]}"), args)
+        if name.startswith("invoke_"):
+            return call_of(read_of("script.invoke"), [ast.Constant(name[7:]), *args])
         if name.startswith("attr_") and name[5:] in ATTRIBUTES:
             return ast.Attribute(args[0], name[5:], ast.Load())
         if name in METHODS:

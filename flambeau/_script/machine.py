@@ -26,6 +26,8 @@ CHANGES = {
         "setslice delitem"
     ).split()
 }  # fmt: skip
+#: nodes that run code which is not the unit's
+_ELSEWHERE = ("host.", "core.invoke_")
 _DATA = {
     "Tensor", "int", "float", "bool", "str", "complex", "Number", "None", "DType", "Device",
     "Layout", "MemoryFormat", "Generator", "Any", "Slice", "Ellipsis",
@@ -43,7 +45,7 @@ class Machine:
         nodes = [n for f in unit.functions.values() for n in f.walk()]
         #: names of attributes that a script sets; functions of the program may set any
         self.assigned = {str(n.args[1]) for n in nodes if n.target == "core.setattr"}
-        self.hosted = any(n.target.startswith("host.") for n in nodes)
+        self.hosted = any(n.target.startswith(_ELSEWHERE) for n in nodes)
         self.forks = any(n.target == "core.fork" for n in nodes)
         self.changes = any(n.target in CHANGES for n in nodes)
         self._nodes: dict[str, list[Node]] = {}
@@ -83,7 +85,7 @@ class Machine:
         if not all(isinstance(t, Type) and self.shared(t) for t in types):
             return None
         holds_lists = any(_changeable(v.type) for v in values if isinstance(v.type, Type))
-        if holds_lists and (node.target in CHANGES or node.target.startswith("host.")):
+        if holds_lists and (node.target in CHANGES or node.target.startswith(_ELSEWHERE)):
             return None
         try:
             return self._alone(self.unit.functions[name], node)
@@ -136,7 +138,7 @@ class Machine:
         """Values of it cannot change."""
         if "." in t.base:
             record = self.unit.classes.get(t.base)
-            return record is not None and record.kind in ("module", "library", "enum")
+            return record is not None and record.kind in ("module", "library", "enum", "interface")
         return (t.base in _CONSTANT or t.base == "Tuple") and all(map(self.constant, t.items))
 
     # -- nodes alone ------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def merged(into: Unit, unit: Unit) -> Callable[[str], str]:
     number = 1
     while any(_numbered(n, number) in taken for n in (*unit.functions, *unit.classes)):
         number += 1
-    kept = {n for n, c in unit.classes.items() if c.kind in ("tuple", "enum", "class")}
+    kept = {n for n, c in unit.classes.items() if c.kind in ("tuple", "enum", "class", "interface")}
     kept = {n for n in kept if n in into.classes and _alike(into.classes[n], unit.classes[n])}
 
     def name(old: str) -> str:

@@ -28,6 +28,7 @@ from .annotations import TypeError_
 from .calls import default_value
 from .emit import Emitter
 from .forms import shown_type, unplaced
+from .interfaces import unlike
 from .machine import Machine
 from .runtime import ArgumentError, ScriptError
 from .sources import NoSource
@@ -311,6 +312,29 @@ class RecursiveScriptModule(ScriptModule):
         super().__init__()
         self.__dict__["_script_program"] = program
         self.__dict__["_script_record"] = record
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        record = self.__dict__.get("_script_record")
+        if record is not None and record.places.get(name) == "_modules":
+            unit = self._script_program.unit
+            wanted = unit.classes.get(record.attributes[name].base) if (
+                name in record.attributes
+            ) else None  # fmt: skip
+            if wanted is not None and wanted.kind == "interface":
+                self._check_interface(name, value, wanted)
+        super().__setattr__(name, value)
+
+    def _check_interface(self, name: str, value: Any, wanted: Class) -> None:
+        what = f"{self.original_name}.{name}"
+        if not isinstance(value, RecursiveScriptModule):
+            raise TypeError(
+                f"{what}: expected a scripted module of {wanted.name.rpartition('.')[2]}, got "
+                f"{type(value).__name__}; make one with jit.script"
+            )
+        own = self._script_program.unit
+        why = unlike(value._script_program.unit, value._script_record, own, wanted)
+        if why:
+            raise TypeError(f"{what}: {why}")
 
     @property
     def original_name(self) -> str:

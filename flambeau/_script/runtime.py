@@ -115,6 +115,14 @@ def _call_module(m: Any, *args: Any) -> Any:
     return m(*args)
 
 
+def _invoke(name: str, m: Any, *args: Any) -> Any:
+    """A method of whatever scripted module stands where an interface is declared."""
+    record = getattr(m, "_script_record", None)
+    if not isinstance(record, Class) or name not in record.methods:
+        raise TypeError(f"a {type(m).__name__} has no method {name!r} for scripts")
+    return m._script_program.entry(record.methods[name])(m, *args)
+
+
 def _holder(x: Any, name: str) -> Any:
     """The object, if its class says that it has the attribute."""
     record = getattr(x, "_script_record", None)
@@ -158,7 +166,7 @@ SPACE: dict[str, Any] = {
     "script.warn": lambda text: warnings.warn(text, stacklevel=2),
     "script.check": _check, "script.call": _call_module, "script.holder": _holder,
     "script.device": flambeau.device, "script.entering": _Entering,
-    "script.into": _into,
+    "script.into": _into, "script.invoke": _invoke,
 }  # fmt: skip
 
 

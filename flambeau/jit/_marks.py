@@ -6,6 +6,7 @@ tensors or of how scripts are made.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import os
 from collections.abc import Callable, Iterator
@@ -67,7 +68,22 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
 
 
 def interface(obj: _T) -> _T:
-    """Declare an interface: returns the class."""
+    """Declare the methods that a module has, whatever its class.
+
+    An attribute annotated with it holds any scripted module whose methods have these signatures, and
+    gets another one by assignment after scripting.
+
+    Raises:
+        RuntimeError: `obj` is no class.
+
+    >>> @torch.jit.interface
+    ... class Head(torch.nn.Module):
+    ...     def forward(self, x: torch.Tensor) -> torch.Tensor: ...
+    """
+    if not builtins.isinstance(obj, type):
+        raise RuntimeError(f"jit.interface: expected a class, got {type(obj).__name__}")
+    if enabled():
+        obj._script_interface = obj  # type: ignore[attr-defined]
     return obj
 
 
