@@ -68,7 +68,7 @@ def entry_failure(sample):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Checked(f, xs, vs).failure() if xs else ""
+        return Checked(f, xs, vs, compiled=True).failure() if xs else ""
 
 
 @pytest.mark.parametrize("op", ENTRIES[::STEP], ids=lambda op: op.uid)
