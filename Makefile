@@ -14,7 +14,7 @@ FAULTS ?= 100
 PYTHONS ?= python3.11 python3.12
 
 .DEFAULT_GOAL := help
-.PHONY: help build clients demo test truth bench conformance lint format docs asan guard plain triton wheel wheels dist clean distclean
+.PHONY: help build clients demo test truth bench conformance lint format docs asan cppsan guard plain triton wheel wheels dist clean distclean
 
 help:
 	@echo "make demo         build, train two small models, show the results (about three minutes)"
@@ -33,6 +33,7 @@ help:
 	@echo "make wheel        a wheel with its libraries, and the sdist, in dist/; make wheels: for 3.11 and 3.12"
 	@echo "make lint         all static checks; make format: lay out Python and C++"
 	@echo "make asan guard   the tests with sanitizers, or with guarded memory"
+	@echo "make cppsan       programs in C++ with sanitizers of addresses and of threads"
 	@echo "make plain        build and test without the optional libraries"
 	@echo "make clean        remove what was built; make distclean: the environment as well"
 
@@ -104,6 +105,11 @@ docs:
 	@scripts/build.sh
 	@$(PY) tools/opdocs.py docs/ops
 	@$(PY) tools/rundocs.py README.md CONTRIBUTING.md docs
+
+cppsan:
+	@scripts/setup.sh test demo
+	@scripts/build.sh
+	@scripts/cppsan.sh $(PYTEST_ARGS)
 
 asan guard:
 	@scripts/setup.sh test demo

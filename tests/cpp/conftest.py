@@ -13,6 +13,8 @@ import pytest
 import flambeau
 
 PACKAGE = Path(flambeau.__file__).parent
+#: scripts/cppsan.sh has the same programs instrumented
+FLAGS = os.environ.get("FLAMBEAU_CPP_FLAGS", "").split()
 PROGRAMS = Path(__file__).with_name("programs")
 
 
@@ -36,6 +38,7 @@ def build_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Pat
         command += ["program.cpp", "-o", "program", *flags]
         if not {"-c", "-fsyntax-only"} & set(flags):
             command += [f"-L{PACKAGE / 'lib'}", "-lflambeau", f"-Wl,-rpath,{PACKAGE / 'lib'}"]
+            command += FLAGS
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:4000]
         return folder / "program"

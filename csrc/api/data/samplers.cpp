@@ -59,13 +59,17 @@ void IndexSampler::load(serialize::InputArchive& archive) {
   at_ = static_cast<size_t>(at);
 }
 
-RandomSampler::RandomSampler(int64_t size, DType) : size_(size) {
+RandomSampler::RandomSampler(int64_t size, DType index_dtype)
+    : size_(size), index_dtype_(index_dtype) {
   FB_CHECK_VALUE(size >= 0, "RandomSampler: a size of ", size);
-  begin(listed(randperm(size)));
+  FB_CHECK_VALUE(is_integral(index_dtype),
+                 "RandomSampler: expected an index_dtype of integers, got ",
+                 dtype_name(index_dtype));
+  reset();
 }
 void RandomSampler::reset(std::optional<size_t> new_size) {
   if (new_size) size_ = static_cast<int64_t>(*new_size);
-  begin(listed(randperm(size_)));
+  begin(listed(randperm(size_, index_dtype_)));
 }
 
 SequentialSampler::SequentialSampler(size_t size) : size_(size) {

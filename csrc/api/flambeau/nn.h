@@ -4,6 +4,7 @@
 #include "flambeau/nn/attention.h"
 #include "flambeau/nn/composed.h"
 #include "flambeau/nn/containers.h"
+#include "flambeau/nn/functional.h"
 #include "flambeau/nn/init.h"
 #include "flambeau/nn/layers.h"
 #include "flambeau/nn/module.h"

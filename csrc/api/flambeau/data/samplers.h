@@ -38,7 +38,8 @@ class IndexSampler : public Sampler<> {
   size_t at_ = 0;
 };
 
-// A permutation of the default generator for each epoch: randperm(size).
+// A permutation of the default generator for each epoch: randperm(size, index_dtype). Error(Value)
+// for a dtype that is not of integers, Error(Runtime) for one that cannot count so far.
 class RandomSampler : public IndexSampler {
  public:
   explicit RandomSampler(int64_t size, DType index_dtype = kLong);
@@ -46,6 +47,7 @@ class RandomSampler : public IndexSampler {
 
  private:
   int64_t size_;
+  DType index_dtype_;
 };
 class SequentialSampler : public IndexSampler {
  public:

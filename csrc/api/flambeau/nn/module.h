@@ -109,8 +109,8 @@ class Module : public std::enable_shared_from_this<Module> {
   template <class>
   friend class Cloneable;
   void add_child(std::string name, std::shared_ptr<Module> module, bool replace);
-  // A copy whose members `reset` makes anew, then the values of this. Each class of layers gives two
-  // functions of a line: a template of all this would be compiled for each by every program.
+  // A copy whose members `reset` makes anew, then the values of this. Each class of layers gives
+  // two functions of a line: a template of all this would be compiled for each by every program.
   std::shared_ptr<Module> cloned(Module* (*copied)(const Module&), void (*reset)(Module&),
                                  const std::optional<Device>& device) const;
   void copy_from(const Module& other, const std::optional<Device>& device);
@@ -207,30 +207,30 @@ std::string shown(const std::optional<T>& x) {
 }
 
 // D numbers; one stands for D of them.
-template <size_t D>
+template <size_t D, class T = int64_t>
 class ExpandingArray {
  public:
-  ExpandingArray(int64_t x) { values_.fill(x); }
-  ExpandingArray(std::initializer_list<int64_t> xs) : ExpandingArray(IntArrayRef(xs)) {}
-  ExpandingArray(const std::vector<int64_t>& xs) : ExpandingArray(IntArrayRef(xs)) {}
-  ExpandingArray(const std::array<int64_t, D>& xs) : values_(xs) {}
-  ExpandingArray(IntArrayRef xs) {
+  ExpandingArray(T x) { values_.fill(x); }
+  ExpandingArray(std::initializer_list<T> xs) : ExpandingArray(ArrayRef<T>(xs)) {}
+  ExpandingArray(const std::vector<T>& xs) : ExpandingArray(ArrayRef<T>(xs)) {}
+  ExpandingArray(const std::array<T, D>& xs) : values_(xs) {}
+  ExpandingArray(ArrayRef<T> xs) {
     FB_CHECK_VALUE(xs.size() == D, "Expected ", D, " values, but instead got ", xs.size());
     std::copy(xs.begin(), xs.end(), values_.begin());
   }
-  const std::array<int64_t, D>& operator*() const { return values_; }
-  const int64_t& operator[](size_t i) const { return values_[i]; }
+  const std::array<T, D>& operator*() const { return values_; }
+  const T& operator[](size_t i) const { return values_[i]; }
   size_t size() const { return D; }
   auto begin() const { return values_.begin(); }
   auto end() const { return values_.end(); }
-  operator IntArrayRef() const { return IntArrayRef(values_); }
-  std::vector<int64_t> vec() const { return {values_.begin(), values_.end()}; }
+  operator ArrayRef<T>() const { return ArrayRef<T>(values_); }
+  std::vector<T> vec() const { return {values_.begin(), values_.end()}; }
   bool uniform() const {
-    return std::all_of(values_.begin(), values_.end(), [&](int64_t x) { return x == values_[0]; });
+    return std::all_of(values_.begin(), values_.end(), [&](T x) { return x == values_[0]; });
   }
 
  private:
-  std::array<int64_t, D> values_;
+  std::array<T, D> values_;
 };
 template <size_t D>
 std::string shown(const ExpandingArray<D>& xs) {
