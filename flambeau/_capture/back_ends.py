@@ -173,8 +173,10 @@ def _lower(graph: Graph, wanted: list[bool]) -> tuple[Any, list[Any]] | None:
 
 
 def _has_regions(graph: Graph) -> bool:
-    """Whether a graph runs as it was captured, since a transform or a condition is part of it."""
+    """Whether a graph runs as it was captured: with transforms, conditions, sizes of a run."""
     kinds = dict.fromkeys(n.target.removeprefix(REGION) for n in graph.nodes if n.is_region)
+    if any(s.hint is None for s in graph.env.symbols.values()):
+        kinds["sizes that depend on data"] = None
     if kinds:
         log("graph_breaks", f"a graph runs uncompiled: it holds {', '.join(kinds)}")
     return bool(kinds)

@@ -249,6 +249,7 @@ class Attempt:
         self.interpreter = Interpreter(self.shadow_state, config, calls.call)
         self.interpreter.stop_at = stop_at
         self.tensors.interpreter = self.interpreter
+        self.tensors.recorder.takes_unbacked = bool(config.fullgraph)
         self.state = _State()
         self.frame = self._frame(function, values)
 

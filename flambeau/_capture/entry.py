@@ -144,7 +144,9 @@ class Entry:
         for n in names:
             source = env.symbols[n].origin
             if source is None:
-                raise Skip(f"the symbol {n} is known only inside the graph")
+                shows, d = self.tensors.recorder.bound[n]
+                parts.append(f"{n}={self.output(self.tensors.session.shown(shows))}.size({d})")
+                continue
             slot = self.slot(self.tensors.inputs[source.input][0])
             found = slot if source.kind == "value" else f"{slot}.{source.kind}({source.dim})"
             parts.append(f"{n}={found}")

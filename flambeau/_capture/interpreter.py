@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau import _C
+from flambeau._ir.symbols import UnbackedError
 from flambeau._trace.run_numbers import RunNumber
 
 from . import opcodes
@@ -238,6 +239,8 @@ class Frame:
             if e.where is None:
                 e.where = interpreter.where
             raise
+        except UnbackedError as e:  # the program asks what only the run tells
+            raise Break(str(e), interpreter.where) from None
         except Exception as e:
             interpreter.note_mistake(e)
             raise

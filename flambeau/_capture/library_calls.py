@@ -13,6 +13,10 @@ import re
 import types
 from typing import Any
 
+import flambeau
+import flambeau._checks
+from flambeau._trace.run_numbers import RunNumber
+
 from . import calls, kinds
 from .builtin_calls import class_of, means
 from .c_code import may_be_read, specialised
@@ -180,3 +184,25 @@ def _make_class(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     entries = {"__module__": f.globals.get("__name__"), **namespace}
     made = f.interpreter.direct(type, name, bases, entries)
     return f.shadow_state.create(made)
+
+
+# Checks -------------------------------------------------------------------------------------------
+
+
+def _checks(function: Any) -> None:
+    """A check of a number that only the run tells is made between two graphs, and what comes after
+    has the number as its input."""
+
+    def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if any(type(a) is RunNumber for a in (*args, *kwargs.values())):
+            words = f"{function.__name__} is given a number that only the run tells"
+            raise Break(words, ends_whole=False)
+        return calls.follow(f, function, args, kwargs)
+
+    means(function)(special)
+
+
+for _check in vars(flambeau._checks).values():
+    if isinstance(_check, types.FunctionType) and _check.__name__.startswith("_check"):
+        if _check.__module__ == flambeau._checks.__name__:
+            _checks(_check)

@@ -17,7 +17,7 @@ from flambeau import _C
 from flambeau._dynamo import config as switches
 from flambeau._ir import formula
 from flambeau._ir.graph import Graph
-from flambeau._ir.symbols import Origin
+from flambeau._ir.symbols import Origin, UnbackedError
 from flambeau._ir.symexpr import symbol
 from flambeau._ir.symscalar import SymFloat, SymInt, sym_max, sym_min
 from flambeau._ir.types import INT
@@ -73,7 +73,7 @@ class _CaptureSession(Session):
 class Tensors:
     """The graph under construction and the tensors it was made from."""
 
-    refusals = (DataDependent, NotImplementedError)
+    refusals = (DataDependent, NotImplementedError, UnbackedError)
 
     def __init__(self, sources: Any, dynamic_shapes: Any) -> None:
         self.sources, self.dynamic_shapes = sources, dynamic_shapes

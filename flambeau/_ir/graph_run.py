@@ -12,7 +12,7 @@ from typing import Any
 import flambeau
 from flambeau import _C
 
-from .graph import Block, Graph, Node, Value, values_of
+from .graph import Block, Graph, Node, TensorType, Value, values_of
 from .graph_custom import custom_caller
 from .graph_regions import region_caller
 from .symbols import ShapeEnv
@@ -113,6 +113,46 @@ def _last_uses(graph: Block) -> list[list[Value]]:
     return out[::-1]
 
 
+def _only_run(e: Any) -> bool:
+    """Whether a size depends on a symbol that only the run tells, see Note [Names of symbols]."""
+    return isinstance(e, Expr) and any(s.startswith("n") for s in e.symbols)
+
+
+def _shows_sizes(graph: Block) -> set[Node]:
+    """Nodes whose results have, or depend on, sizes that only the run tells."""
+    depend: set[Value] = set()
+    out: set[Node] = set()
+    for node in graph.nodes:
+        types = [v.type for v in node.outs if isinstance(v.type, TensorType)]
+        if any(map(_only_run, (n for t in types for n in t.shape))) or any(
+            v in depend for v in node.inputs
+        ):
+            depend.update(node.outs)
+            out.add(node)
+    return out
+
+
+def _learn_sizes(node: Node, results: Any, sizes: dict[str, int]) -> None:
+    """Values of symbols that results show; what else their types say must be so."""
+    for v, x in zip(node.outs, results, strict=True):
+        if not isinstance(v.type, TensorType):
+            continue
+        same = x.dim() == len(v.type.shape)
+        for n, size in zip(v.type.shape, x.shape, strict=False):
+            name = str(n)
+            if _only_run(n) and isinstance(n, Expr) and n.symbols == {name} and name not in sizes:
+                sizes[name] = size
+                continue
+            same = same and (n.evaluate(sizes) if isinstance(n, Expr) else n) == size
+        if not same:
+            held = ", ".join(map(str, v.type.shape))
+            raise RuntimeError(
+                f"compile: {node.target} gives the shape {list(x.shape)}, where the graph holds "
+                f"[{held}]: sizes that depend on data were taken for equal where shapes meet, and "
+                f"for other than 0 and 1; compile without fullgraph=True\n  at {node.where}"
+            )
+
+
 def prepare(graph: Block) -> Callable[..., tuple[Any, ...]]:
     """A function of the graph's inputs (but for attached ones) that gives its outputs.
 
@@ -133,6 +173,7 @@ def prepare(graph: Block) -> Callable[..., tuple[Any, ...]]:
         first = node.args[0] if node.args else None
         fresh = isinstance(first, Value) and first in empties and len(uses[first]) == 1
         steps.append((node, _caller(node, fresh), dead))
+    shown = _shows_sizes(graph)
 
     env = graph.env if isinstance(graph, Graph) else ShapeEnv()
     attached = graph.attached if isinstance(graph, Graph) else ()
@@ -146,22 +187,25 @@ def prepare(graph: Block) -> Callable[..., tuple[Any, ...]]:
         values: Values = dict(zip(graph.inputs, given, strict=True))
         if not sizes:
             sizes = bindings(env, given) if env.symbols else {}
+        known = dict(sizes)  # and what results show of sizes that only the run tells
         for node, function, dead in steps:
-            args = _fetch(node.args, values, sizes)
+            args = _fetch(node.args, values, known)
             if node.rule is not None:
-                results = function(args, sizes)
+                results = function(args, known)
             elif node.is_region:
                 with flambeau.set_grad_enabled(node.grad):
-                    results = function(args, sizes)
+                    results = function(args, known)
             elif node.grad:
                 results = function(args)
             else:
                 with flambeau.no_grad():
                     results = function(args)
             values.update(zip(node.outs, results, strict=True))
+            if node in shown:
+                _learn_sizes(node, results, known)
             for v in dead:
                 del values[v]
-        return tuple(_fetch(graph.outputs, values, sizes))
+        return tuple(_fetch(graph.outputs, values, known))
 
     return call
 

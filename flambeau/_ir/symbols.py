@@ -8,7 +8,8 @@ a guard: whatever was decided holds for all sizes that pass the guards. Nothing 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 
@@ -78,6 +79,7 @@ class ShapeEnv:
         self.facts: list[Guard] = []
         self.history: list[Guard] = []  # all that was learned, as it was learned
         self.locate = locate
+        self.asked_by_rules = 0  # how many rules are running that ask, see `assuming`
         self.ranges: dict[str, tuple[Bound, Bound]] = {}  # with what facts say of one symbol
         self._equal: dict[str, Expr] = {}  # a symbol that equals an expression of others
         self._known: dict[tuple[str, Expr], bool] = {}
@@ -190,6 +192,8 @@ class ShapeEnv:
         if known is not None:
             return known
         e = self.simplify(e)
+        if self.asked_by_rules and any(self.symbols[s].hint is None for s in e.symbols):
+            return self._assumed(relation, e)
         holds = _compare(relation, self.hint(e))
         if not holds:
             relation, e = {">=": (">=", -e - 1), "==": ("!=", e), "!=": ("==", e)}[relation]
@@ -197,6 +201,36 @@ class ShapeEnv:
         self.guards.append(guard)
         self.learn(guard)
         return holds
+
+    @contextmanager
+    def assuming(self) -> Iterator[None]:
+        """Within, shape rules ask: what only the run tells is taken for other than 0 and 1."""
+        self.asked_by_rules += 1
+        try:
+            yield
+        finally:
+            self.asked_by_rules -= 1
+
+    def _assumed(self, relation: str, e: Expr) -> bool:
+        """An answer for sizes other than 0 and 1; the run holds results to it."""
+        unknown = [s for s in e.symbols if self.symbols[s].hint is None]
+        before = self.ranges
+        self.ranges = before | {s: (max(before[s][0], 2), before[s][1]) for s in unknown}
+        try:
+            if relation != ">=":
+                apart = self._nonnegative(e - 1) or self._nonnegative(-e - 1)
+                return apart == (relation == "!=")
+            if self._nonnegative(e):
+                return True
+            if self._nonnegative(-e - 1):
+                return False
+        finally:
+            self.ranges = before
+        left, right = str(Guard(relation, e)).split(f" {relation} ")
+        raise UnbackedError(
+            f"whether {left} >= {right} is known only when it runs ({', '.join(sorted(unknown))}: "
+            "sizes that depend on data); state it with torch._check beforehand"
+        )
 
     def assume(self, relation: str, e: Expr) -> bool:
         """Takes `e relation 0` as a fact that the program itself checks; False: it cannot hold."""

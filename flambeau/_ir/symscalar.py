@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from .symbols import ShapeEnv
 
 
+def only_run(n: Any) -> bool:
+    """Whether a size depends on a symbol without a hint, which only the run tells."""
+    if not isinstance(n, SymInt):
+        return False
+    return any(n.env.symbols[s].hint is None for s in n.expr.symbols)
+
+
 class SymInt:
     """An integer that is an expression. Not an int: what needs one specialises, with a guard."""
 

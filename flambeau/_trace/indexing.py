@@ -11,7 +11,7 @@ import numpy as np
 
 import flambeau
 
-from .._ir.symscalar import SymInt
+from .._ir.symscalar import SymInt, only_run
 from .fake import Fake, repeats
 from .geometry import Dim
 from .meanings import DataDependent, fits
@@ -237,7 +237,8 @@ def set_item(session: Session, name: str, x: Any, key: Any, value: Any) -> None:
             )
             v = v if v.dtype is view.dtype else session.op("_to_copy", v, view.dtype)
         mask = _only_mask(indexer.indices)
-        if mask is not None and v.ndim == 0 and v.dtype is view.dtype:
+        sized = mask is not None and not any(map(only_run, mask.shape))
+        if mask is not None and sized and v.ndim == 0 and v.dtype is view.dtype:
             _fill_where(session, view, len(indexer.indices) - 1, mask, v)
         else:
             session.op("index_put_", view, indexer.indices, v, False)

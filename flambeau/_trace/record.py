@@ -24,6 +24,7 @@ from .interp import Interpreter
 from .meanings import DataDependent
 from .stand_ins import check_read, refuse_place, write_below
 from .table import body, chooses_attention, differentiable, evaluate_call, is_primitive, vjp
+from .unbacked import settle, taking
 
 
 def is_inexact(d: Any) -> bool:
@@ -118,6 +119,8 @@ class CapturedRecorder(Recorder):
         super().__init__(env)
         self.attention = allowed()
         self.closed: set[Any] = set()  # values inside of regions
+        self.takes_unbacked = False  # see Note [Sizes of a run]
+        self.bound: dict[str, tuple[Fake, int]] = {}  # where the run finds such a size
 
     def read(self, x: Fake) -> Any:
         if x.wrapped:
@@ -141,7 +144,12 @@ class CapturedRecorder(Recorder):
             assert function is not None
             return Interpreter(partial(CapturedRecorder.call, self)).run(function, args)
         before = [self.arg(a) for a in args]
-        result = evaluate_call(op, inplace, args)
+        if self.takes_unbacked:
+            with taking(self.env):
+                result = evaluate_call(op, inplace, args)
+            settle(self.env, self.bound, fakes_of(result))
+        else:
+            result = evaluate_call(op, inplace, args)
         mutates = inplace or op.mutates
         given = {id(x) for x in fakes_of(args)}
         results = fakes_of(result)

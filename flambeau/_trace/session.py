@@ -154,7 +154,7 @@ class Session:
 
     def __call__(self, name: str, target: str | None, named: dict[str, Any]) -> Any:
         """A call as the bindings hand it over."""
-        with traced_by(None):
+        with traced_by(None), self.recorder.env.assuming():
             self.recorder.grad = flambeau.is_grad_enabled()
             if target is None:
                 function: Callable[..., Any] = FUNCTIONS.get(name, unknown)

@@ -29,11 +29,11 @@ from .._table.facts import (
 )
 from .._table.model import Op, Rule
 from .._table.rules import RuleParam, compile_rule, grad_type, never
-from . import geometry, meanings, pointwise
+from . import geometry, meanings, pointwise, unbacked
 from .dtypes import can_cast
 from .fake import Fake
 from .interp import Call, Interpreter
-from .meanings import CORE, DataDependent
+from .meanings import CORE
 
 #: what gives the results of added operators; `added.py` puts it here
 ADDED: list[Callable[[Added, list[Any]], Any]] = []
@@ -169,7 +169,7 @@ def evaluate(op: Op, args: list[Any], call: Call) -> Any:
     if op.kind == "structured":
         made = Interpreter(evaluate_call).run(function, args)
         if op.option("dynamic"):
-            raise DataDependent(f"{op.name}: the size of the result depends on the data")
+            return unbacked.results(op, args)
         if op.option("inplace_kernel"):
             return args[0]
         return made

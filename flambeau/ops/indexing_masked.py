@@ -8,7 +8,7 @@ from __future__ import annotations
 from flambeau.ops._lang import *
 
 
-@structured(kernel="masked_select", dynamic=True, out_apart=True)
+@structured(kernel="masked_select", dynamic="[([n], input.dtype)]", out_apart=True)
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """Entries where `mask` (broadcast with `input`) is true. Shape: (count,).
 
@@ -160,7 +160,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return input.expand(left).gather(d, places.expand(right))
 
 
-@structured(kernel="nonzero", dynamic=True, differentiable=False, out=False)
+@structured(kernel="nonzero", dynamic="[([n, input.ndim], int64)]", differentiable=False, out=False)
 def nonzero(input: Tensor) -> Tensor:
     """Places of entries that are not zero, in row-major order. Shape: (count, ndim), int64.
 

@@ -300,7 +300,11 @@ def repeat_interleave(repeats: Tensor, *, output_size: int | None = None) -> Ten
 
 
 @structured(
-    kernel="repeat_indices", dynamic=True, namespaces=(), method=False, differentiable=False
+    kernel="repeat_indices",
+    dynamic="[([n if output_size is None else output_size], int64)]",
+    namespaces=(),
+    method=False,
+    differentiable=False,
 )
 def repeat_indices(repeats: Tensor, *, output_size: int | None = None) -> Tensor:
     """Index i, repeats[i] times. Shape: (sum(repeats),), int64.

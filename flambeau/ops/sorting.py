@@ -364,7 +364,12 @@ def bucketize(
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
-@structured(kernel="bincount", dynamic=True, differentiable=False, out=False, sizes=("minlength",))
+@structured(
+    kernel="bincount",
+    dynamic="[([n], int64 if weights is None else float32 "
+    "if weights.dtype == float32 else float64)]",
+    differentiable=False, out=False, sizes=("minlength",),
+)  # fmt: skip
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each non-negative integer occurs (or the sum of its weights).
 
@@ -403,7 +408,13 @@ def histc(input: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> T
     return empty([bins], like=input)
 
 
-@structured(kernel="unique", dynamic=True, method=False)
+@structured(
+    kernel="unique",
+    dynamic="[([n] if dim is None else [*input.shape[:dim], n, *input.shape[dim % input.ndim + 1:]]"
+    ", input.dtype), ([0] if not return_inverse else input.shape if dim is None else "
+    "[input.shape[dim]], int64), ([n] if return_counts else [0], int64)]",
+    method=False,
+)  # fmt: skip
 def _unique(
     input: Tensor, dim: int | None, sorted: bool, return_inverse: bool, return_counts: bool
 ) -> Tuple[Tensor, Tensor, Tensor]:
@@ -414,7 +425,13 @@ def _unique(
     """
 
 
-@structured(kernel="unique_consecutive", dynamic=True, method=False)
+@structured(
+    kernel="unique_consecutive",
+    dynamic="[([n] if dim is None else [*input.shape[:dim], n, *input.shape[dim % input.ndim + 1:]]"
+    ", input.dtype), ([0] if not return_inverse else input.shape if dim is None else "
+    "[input.shape[dim]], int64), ([n] if return_counts else [0], int64)]",
+    method=False,
+)  # fmt: skip
 def _unique_consecutive(
     input: Tensor, dim: int | None, return_inverse: bool, return_counts: bool
 ) -> Tuple[Tensor, Tensor, Tensor]:

@@ -9,9 +9,9 @@ import pytest
 
 import flambeau as torch
 
-from . import programs_whole_python, programs_whole_transforms
+from . import programs_whole_python, programs_whole_sizes, programs_whole_transforms
 
-GROUPS = (programs_whole_python, programs_whole_transforms)
+GROUPS = (programs_whole_python, programs_whole_transforms, programs_whole_sizes)
 WHOLE = [f for g in GROUPS for f in g.WHOLE]
 REFUSED = [pair for g in GROUPS for pair in g.REFUSED]
 
@@ -190,3 +190,49 @@ def test_without_fullgraph_a_condition_ends_the_graph():
         return torch.cond(x.sum() > 0, lambda: x.sin(), lambda: x.cos())
 
     assert torch.compiler.explain(body)(torch.ones(2)).graph_break_count == 1
+
+
+@pytest.mark.parametrize("function", programs_whole_sizes.SIZED, ids=lambda f: f.__name__)
+def test_a_number_as_a_size_begins_a_second_graph(function):
+    compiled = torch.compile(function, fullgraph=True)
+    for seed in range(12):
+        check(function, compiled, seed)
+    assert len(compiled._flambeau_config.parts) <= 6  # 0, 1, one other size, and any
+
+
+@pytest.mark.parametrize("x", [[-1.0, -2.0], [1.0, -2.0], [1.0, 2.0]])
+def test_results_without_or_with_one_element(x):
+    def body(x):
+        y = x[x > 0]
+        return y * 2, y.shape[0], y.sum() / max(y.numel(), 1), torch.cat([y, x])
+
+    compiled = torch.compile(body, fullgraph=True)
+    compiled(torch.tensor([3.0, 4.0, -1.0]))
+    got, wanted = compiled(torch.tensor(x)), body(torch.tensor(x))
+    assert [v.tolist() if isinstance(v, torch.Tensor) else v for v in got] == [
+        v.tolist() if isinstance(v, torch.Tensor) else v for v in wanted
+    ]
+
+
+def test_a_shape_that_is_not_what_the_graph_holds():
+    compiled = torch.compile(lambda x: x[x > 0].squeeze() + x, fullgraph=True)
+    x = torch.tensor([1.0, 2.0])
+    assert compiled(x).tolist() == [2, 4]
+    with pytest.raises(RuntimeError, match="gives the shape .* where the graph holds"):
+        compiled(torch.tensor([1.0, -2.0]))
+
+
+def test_sizes_of_a_run_beside_sizes_that_vary():
+    def body(x, w):
+        rows = x[x[:, 0] > 0]
+        rows[rows[:, 1] > 0] = 0
+        return rows @ w, rows.shape[0] + x.shape[0]
+
+    compiled = torch.compile(body, fullgraph=True, dynamic=True)
+    for n in (4, 6, 9):
+        torch.manual_seed(n)
+        x, w = torch.randn(n, n + 1), torch.randn(n + 1, 2)
+        got, wanted = compiled(x, w), body(x, w)
+        torch.testing.assert_close(got[0], wanted[0])
+        assert got[1] == wanted[1]
+    assert len(compiled._flambeau_config.parts) == 1
