@@ -104,13 +104,16 @@ class Body:
 def add(
     f: Frame, kind: str, options: tuple[Any, ...], own: list[Any], bodies: list[Body], types_: Any
 ) -> list[Any]:
-    """A node of a region: its results, of these dtypes and shapes."""
+    """A node of a region: its results, of these dtypes and shapes, and orders of dims in memory."""
     session, recorder = f.interpreter.tensors.session, f.interpreter.tensors.recorder
     free = tuple(dict.fromkeys(v for b in bodies for v in b.free))
     given = tuple(recorder.read(session.fake(x)) for x in own)
-    made = [Fake(d, tuple(s), geometry.contiguous_strides(tuple(s)), _CPU) for d, s in types_]
+    results = [(d, tuple(s), tuple(*rest)) for d, s, *rest in types_]
+    made = [
+        Fake(d, s, geometry.placed(s, o[::-1] or range(len(s))[::-1]), _CPU) for d, s, o in results
+    ]
     grad = flambeau.is_grad_enabled()
-    args = (recorder.arg(options), given, free)
+    args = (recorder.arg(options), given, free, tuple(o for _, _, o in results))
     out_types = tuple(x.type for x in made)
     node = recorder.builder.add(REGION + kind, args, out_types, recorder.env.locate(), grad)
     node.blocks = tuple(b.block(free) for b in bodies)
@@ -247,11 +250,22 @@ def _vmap(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     results = []
     for x, d in zip(body.outputs, wanted, strict=True):
         shape = list(x.shape)
-        if d is not None:
-            shape.insert(d % (len(shape) + 1), sizes[0])
-        results.append((x.dtype, shape))
+        order = _order(x)
+        if d is not None:  # samples lie one after another, wherever the dim is
+            d %= len(shape) + 1
+            shape.insert(d, sizes[0])
+            order = [d, *(k + (k >= d) for k in order)]
+        results.append((x.dtype, shape, order))
     options = (in_dims, tuple(wanted), given["randomness"], given["chunk_size"])
     return body.rebuilt(add(f, "vmap", options, own, [body], results))
+
+
+def _order(x: Fake) -> list[int]:
+    """The dims of a tensor as they lie in memory, slowest first."""
+    dims = range(x.ndim)
+    if not all(isinstance(s, int) for s in x.strides):
+        return list(dims)
+    return sorted(dims, key=lambda d: -x.strides[d])
 
 
 def _chosen(f: Frame, args: Any, argnums: Any, name: str) -> tuple[list[Any], Any]:
@@ -312,9 +326,14 @@ def _jacobian(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) 
     count = _outputs_of(body, aux)
     _check_tensors(body, count, name)
     outs = body.outputs[:count]
-    results = []
+    results: list[Any] = []
     for y in outs:
-        results += [(y.dtype, (*y.shape, *x.fake.shape)) for x in leaves]
+        for x in leaves:
+            shape = (*y.shape, *x.fake.shape)
+            order = list(range(len(shape)))
+            if name == "jacfwd":  # whose columns are made one after another
+                order = order[y.ndim :] + order[: y.ndim]
+            results.append((y.dtype, shape, order))
     results += [_like(x) for x in body.outputs[count:]]
     options = [("chunk_size", given["chunk_size"])]
     if name == "jacfwd":

@@ -21,15 +21,23 @@ def region_caller(node: Node, prepare: Prepare) -> Callable[..., Results]:
     run = _KINDS[node.target.removeprefix(REGION)]
 
     def call(args: tuple[Any, ...], sizes: Mapping[str, int]) -> Results:
-        options, own, free = args
+        options, own, free, orders = args
 
         def bound(block: Any) -> Callable[..., Results]:
             return lambda *xs: block(*xs, *free, sizes=sizes)
 
         made = run([bound(b) for b in blocks], own, *options)
-        return tuple(x.contiguous() for x in made)  # which is what the graph says of them
+        return tuple(map(_laid_out, made, orders))
 
     return call
+
+
+def _laid_out(x: Any, order: tuple[int, ...]) -> Any:
+    """A result as the graph says that it lies in memory: dense, the dims slowest first."""
+    if not order:
+        return x.contiguous()
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return x.permute(order).contiguous().permute(back)
 
 
 def _cond(blocks: Any, own: Any) -> Results:

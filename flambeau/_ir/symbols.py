@@ -224,12 +224,15 @@ class ShapeEnv:
                 return True
             if self._nonnegative(-e - 1):
                 return False
+            one = e.replace({s: symbol(min(unknown)) for s in unknown})
+            if one.constant is not None:  # of equal sizes
+                return one.constant >= 0
         finally:
             self.ranges = before
         left, right = str(Guard(relation, e)).split(f" {relation} ")
         raise UnbackedError(
             f"whether {left} >= {right} is known only when it runs ({', '.join(sorted(unknown))}: "
-            "sizes that depend on data); state it with torch._check beforehand"
+            "sizes that depend on data); compile without fullgraph=True"
         )
 
     def assume(self, relation: str, e: Expr) -> bool:

@@ -270,7 +270,12 @@ def tensor_split(x):
     return torch.tensor_split(x, torch.tensor([1, 2]))[1]
 
 
-@refused("whether n0 >= 3 is known only when it runs .* state it with torch._check")
+@whole
+def scattered(x):
+    return torch.zeros(3).scatter_add(0, torch.nonzero(x > 0)[:, 0], x[x > 0])
+
+
+@refused("whether n0 >= 3 is known only when it runs .* without fullgraph=True")
 def cut(x):
     return x[x > 0][:3]
 

@@ -236,3 +236,22 @@ def test_sizes_of_a_run_beside_sizes_that_vary():
         torch.testing.assert_close(got[0], wanted[0])
         assert got[1] == wanted[1]
     assert len(compiled._flambeau_config.parts) == 1
+
+
+def test_strides_of_what_transforms_give():
+    from flambeau.func import hessian, jacfwd, vmap
+
+    def body(x):
+        y = vmap(lambda v: v * 2, out_dims=1)(x)
+        return (
+            y,
+            vmap(hessian(lambda v: v.prod()))(x),
+            jacfwd(torch.sin)(x),
+            y.contiguous().view(-1),
+        )
+
+    compiled = torch.compile(body, fullgraph=True)
+    x = torch.randn(3, 4)
+    for a, b in zip(body(x), compiled(x), strict=True):
+        assert a.stride() == b.stride()
+        torch.testing.assert_close(b, a)
