@@ -57,7 +57,6 @@ _FORMATS = {
     "storage_offset": "{0}.offset()",
     "requires_grad": "func::wants_gradients({0})",
     "numel": "{0}.numel()",
-    "element_size": "{0}.itemsize()",
     "suggest_memory_format": "{0}.suggest_memory_format()",
     "item": "{0}.item()",
     "is_bool": "{0}.is_bool()",
@@ -71,15 +70,11 @@ _FORMATS = {
     "traced": "false",
     "is_differentiated": "is_differentiated({0})",
     "attention_place": "modes.attention.place({0})",
-    "same_tensor": "{0}.is_same({1})",
-    "overlaps": "(flambeau::overlap({0}, {1}) != Overlap::None)",
     "infer_size": "flambeau::infer_sizes({0}, {1})",
     "result_type": "flambeau::result_type({all})",
     "dtype_of": "{0}.dtype()",
     "dtype_name": "std::string(flambeau::dtype_name({0}))",
     "scalar_type_name": "std::string(flambeau::scalar_type_name({0}))",
-    "cpu": "Device{{}}",
-    "default_device": "modes.device",
     "device_or": "{0}.value_or({1})",
     "sorted": "py::sorted({0})",
     "len": "py::len({0})",
@@ -104,9 +99,6 @@ _FORMATS = {
     "extend": "py::extend({0}, {1})",
     "insert": "py::insert({0}, {1}, {2})",
     "index": "py::index({0}, {1})",
-    "find": "py::find({0}, {1})",
-    "startswith": "{0}.starts_with({1})",
-    "endswith": "{0}.ends_with({1})",
     "replace": "py::replace({0}, {1}, {2})",
     "concat_lists": "py::concat({0}, {1})",
     "repeat_list": "py::repeat({0}, {1})",
@@ -125,7 +117,6 @@ _FORMATS = {
     "sparse_coo": "Layout::SparseCoo",
     "sparse_csr": "Layout::SparseCsr",
     "layout": "Layout::Strided",
-    "is_cpu": "({0}.device().type() == DeviceType::CPU)",
     "is_cuda": "({0}.device().type() == DeviceType::CUDA)",
     "is_meta": "({0}.device().type() == DeviceType::Meta)",
     "smallest": "py::smallest({0})",
@@ -149,7 +140,7 @@ _FORMATS = {
     "filled": "Ints({1}, {0})",
 }
 #: the same on a DType: free functions
-_DTYPE_FUNCTIONS = "is_floating_point is_complex is_signed is_inexact is_integral itemsize".split()
+_DTYPE_FUNCTIONS = "is_floating_point is_complex is_inexact is_integral itemsize".split()
 #: members of the same name
 _MEMBERS = "is_floating_point is_complex is_integral is_contiguous size stride".split()
 

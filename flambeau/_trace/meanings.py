@@ -19,7 +19,6 @@ from .._ir.symbols import UnbackedError
 from .._ir.symscalar import SymFloat, SymInt, sym_max, sym_min
 from . import geometry
 from .dtypes import (
-    can_cast,
     dtype_of,
     is_integral,
     promote,
@@ -114,15 +113,6 @@ def _dim(dim: int, ndim: int) -> int:
 
 def _listed(xs: Any) -> Any:
     return None if xs is None else list(xs)
-
-
-def overlaps(a: Fake, b: Fake) -> bool:
-    """Whether both may lie in the same memory: yes where the places are not told apart."""
-    return a is b or a.memory is b.memory
-
-
-def same_tensor(a: Fake, b: Fake) -> bool:
-    return a is b or (a.value is not None and a.value is b.value)
 
 
 # Numbers ----------------------------------------------------------------------------------------
@@ -295,14 +285,11 @@ CORE: dict[str, Callable[..., Any]] = {
     "differentiated": lambda: flambeau.is_grad_enabled(),
     "is_differentiated": lambda x: x.requires_grad and flambeau.is_grad_enabled(),
     "attention_place": _attention_place,
-    "same_tensor": same_tensor,
-    "overlaps": overlaps,
     "alike": lambda a, b, c: False,  # the loops over lists are for eager calls
     "to_real": to_real,
     "to_complex": to_complex,
     "opmath": _opmath,
     "promote": promote,
-    "can_cast": can_cast,
     "default_dtype": flambeau.get_default_dtype,
     "result_type": _result_type,
     "dtype_of": dtype_of,
@@ -311,8 +298,6 @@ CORE: dict[str, Callable[..., Any]] = {
     "smallest": _smallest,
     "largest": _largest,
     "epsilon": _epsilon,
-    "cpu": lambda: _CPU,
-    "default_device": lambda: _CPU,
     "device_or": lambda x, default: default if x is None else x,
     "prod": geometry.prod,
     "contains": lambda xs, x: any(x == y for y in xs) if isinstance(xs, list) else x in xs,
@@ -342,19 +327,16 @@ CORE: dict[str, Callable[..., Any]] = {
     "offset": lambda x: x.offset,
     "storage_offset": lambda x: x.offset,
     "numel": lambda x: x.numel(),
-    "element_size": lambda x: x.dtype.itemsize,
     "itemsize": lambda d: d.itemsize,
     "dtype": lambda x: x.dtype,
     "device": lambda x: x.device,
     "layout": lambda x: flambeau.strided,
     "requires_grad": lambda x: x.requires_grad,
-    "is_cpu": lambda x: x.device.type == "cpu",
     "is_cuda": lambda x: x.device.type == "cuda",
     "is_meta": lambda x: x.device.type == "meta",
     "is_floating_point": is_floating_point,
     "is_complex": is_complex,
     "is_integral": integral,
-    "is_signed": lambda d: d.is_signed,
     "is_bool": lambda x: _dtype(x) is flambeau.bool,
     "fits": fits,
     "conj": lambda x: x.conjugate() if isinstance(x, complex) else x,
@@ -365,9 +347,6 @@ CORE: dict[str, Callable[..., Any]] = {
     ),
     "item": item,
     "index": lambda xs, x: xs.index(x),
-    "find": lambda s, x: s.find(x),
-    "startswith": lambda s, x: s.startswith(x),
-    "endswith": lambda s, x: s.endswith(x),
     "replace": lambda s, a, b: s.replace(a, b),
     "concat_lists": lambda a, b: [*a, *b],
     "repeat_list": lambda a, n: list(a) * n.__index__(),

@@ -44,15 +44,6 @@ class _Aliases:
         return bool(x)
 
     @staticmethod
-    def same_tensor(a: Any, b: Any) -> bool:
-        return a is b
-
-    @staticmethod
-    def overlaps(a: Any, b: Any) -> bool:
-        places = {x.untyped_storage().data_ptr() for x in (a, b) if not isinstance(x, Fake)}
-        return len(places) == 1
-
-    @staticmethod
     def underivable(g: Any, op: str) -> Any:
         return g
 
