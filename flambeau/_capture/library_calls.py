@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import contextvars
 import functools
+import inspect
 import re
 import types
 from typing import Any
@@ -17,7 +18,7 @@ import flambeau
 import flambeau._checks
 from flambeau._trace.run_numbers import RunNumber
 
-from . import calls, kinds
+from . import calls, kinds, objects
 from .builtin_calls import class_of, means
 from .c_code import may_be_read, specialised
 from .errors import Break, Raised
@@ -75,6 +76,18 @@ def _dispatch(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) 
 
 _ANY: Any = functools.singledispatch(lambda x: x)
 calls.BY_CODE[_ANY.dispatch.__code__] = _dispatch
+
+
+# Signatures ---------------------------------------------------------------------------------------
+
+
+@means(inspect.get_annotations)
+def _annotations(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Annotations as they are: what evaluates them would read, and guard, all globals."""
+    function = args[0]
+    if len(args) > 1 or kwargs.get("eval_str") or type(function) is not types.FunctionType:
+        return calls.follow(f, inspect.get_annotations, args, kwargs)
+    return dict(objects.load_attr(f, function, "__annotations__"))
 
 
 # Context variables --------------------------------------------------------------------------------

@@ -101,11 +101,11 @@ CUSTOM = "custom_gradient"
 
 # Note [Regions]
 # `region.KIND(options, own, free, orders)` is a call of a transform or of control flow whose
-# functions are the node's blocks. A block's inputs are its own (samples under `vmap`, carried values
-# of `while_loop`), then `free`, what the functions take from around them; it sees nothing else.
-# Kinds are those of `graph_regions`. Results are dense: `orders` are their dims in memory, slowest
-# first; () is contiguous. A graph with such a node is captured, and runs node by node: no pass looks
-# into a region.
+# functions are the node's blocks. A block's inputs are its own (samples under `vmap`, carried
+# values of `while_loop`), then `free`, what the functions take from around them; it sees nothing
+# else. Kinds are those of `graph_regions`. Results are dense: `orders` are their dims in memory,
+# slowest first; () is contiguous. A graph with such a node is captured, and runs node by node: no
+# pass looks into a region.
 REGION = "region."
 
 

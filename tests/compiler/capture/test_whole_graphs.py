@@ -255,3 +255,17 @@ def test_strides_of_what_transforms_give():
     for a, b in zip(body(x), compiled(x), strict=True):
         assert a.stride() == b.stride()
         torch.testing.assert_close(b, a)
+
+
+def test_a_signature_does_not_depend_on_other_globals():
+    import inspect
+
+    names = {"inspect": inspect, "count": 0}
+    text = "def scaled(x, by: int = 2): pass\n"
+    text += "def body(x): return x * len(inspect.signature(scaled).parameters)"
+    exec(text, names)
+    compiled = torch.compile(names["body"], backend="eager", fullgraph=True)
+    for _ in range(3):
+        names["count"] += 1
+        assert compiled(torch.ones(1)).item() == 2
+    assert len(compiled._flambeau_config.parts) == 1
