@@ -6,7 +6,7 @@ Owns the one object that stands for an overload. What a call does is the core's.
 from __future__ import annotations
 
 import functools
-import importlib
+import importlib.machinery
 import os
 import types
 from collections.abc import Callable
