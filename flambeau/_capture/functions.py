@@ -164,10 +164,11 @@ def _rule(
     inside = {*tangents, *(v for n in nodes for v in n.outs)}
     free: dict[Value, None] = {}
     for n in nodes:
-        target = resolve(n.target)
-        if target.draws:
+        target = None if n.rule is not None else resolve(n.target)
+        if target is not None and target.draws:
             raise Break(f"{cls.__qualname__}.backward draws random numbers")
-        if target.mutates and next(values_of(n.args)) not in inside - set(tangents):
+        changes = target is not None and target.mutates
+        if changes and next(values_of(n.args)) not in inside - set(tangents):
             raise Break(f"{cls.__qualname__}.backward changes a tensor in place")
         free.update((v, None) for v in n.inputs if v not in inside)
     free.update((v, None) for v in values_of(results) if v not in inside)

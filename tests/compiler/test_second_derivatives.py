@@ -360,3 +360,25 @@ def test_what_has_no_second_derivative_says_so():
         with pytest.raises((RuntimeError, NotImplementedError), match="twice|not implemented"):
             (g,) = torch.autograd.grad(call(x), x, create_graph=True)
             g.sum().backward()
+
+
+class Outer(torch.autograd.Function):
+    """Its backward calls a function that has a derivative of its own."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * Rounded.apply(x * 3)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_derivative_that_calls_another_one(backend):
+    def f(x):
+        return [Outer.apply(x * x)]
+
+    agree(f, torch.compile(f, backend=backend, fullgraph=True), doubles((4,)), count=3)
