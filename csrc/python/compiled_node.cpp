@@ -44,15 +44,15 @@ Tensor laid_out(Tensor&& g, const Geometry& want) {
 
 // With that of the saved value that it belongs to.
 Tensor laid_out_like(Tensor&& g, const Tensor& value) {
-  const Tensor like = [&] {
+  Geometry want;
+  {
     NoGradGuard no_grad;
-    return ops::empty_like(value);
-  }();
-  if (g.defined() && g.dtype() == like.dtype() && g.strides() == like.strides())
-    return std::move(g);
-  Tensor made = empty_strided(like.sizes(), like.strides(), like.dtype());
-  ops::copy_(made, g);
-  return made;
+    const Tensor like = ops::empty_like(value);
+    want.sizes = like.sizes();
+    want.strides = like.strides();
+    want.dtype = like.dtype();
+  }
+  return laid_out(std::move(g), want);
 }
 
 }  // namespace
@@ -187,8 +187,14 @@ std::optional<Tensors> CompiledNode::run_recorded(Tensors& grads, bool again, st
   {
     std::lock_guard guard(mutex_);
     saved = saved_;
+  }
+  Tensors shown;  // unpacked without the lock: hooks are the user's code
+  if (modes.grad)
+    for (int64_t i : values) shown.push_back(saved.at(static_cast<size_t>(i)).unpack(*this));
+  {
+    std::lock_guard guard(mutex_);
     if (modes.grad && !values_are_outputs_) {
-      for (int64_t i : values) add_output(saved.at(static_cast<size_t>(i)).unpack(*this));
+      for (const Tensor& t : shown) add_output(t);
       values_are_outputs_ = true;
     }
     if (!again && !running_keeps_graph())

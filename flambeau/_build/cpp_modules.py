@@ -196,6 +196,22 @@ _LOSSES = (
 )  # fmt: skip
 
 
+_EMBEDDING_RESET = """init::normal_(weight);
+if (options.padding_idx()) {
+  NoGradGuard no_grad;
+  weight[*options.padding_idx()].fill_(0);
+}"""
+
+
+def _padding_checked(name: str) -> str:
+    """`padding_idx` counted from the front; `name` is how Python's error spells it."""
+    return f"""if (options.padding_idx()) {{
+  const int64_t n = options.num_embeddings(), i = *options.padding_idx();
+  FB_CHECK(i >= -n && i < n, "{name} must be within num_embeddings");
+  if (i < 0) options.padding_idx(i + n);
+}}"""
+
+
 def _conv(d: int) -> Layer:
     one = f"Ints{d}"
     return Layer(
@@ -400,16 +416,8 @@ _LAYERS = (
           body="ops::functional_embedding(input, weight, o.padding_idx(), o.max_norm(), "
           "o.norm_type(), o.scale_grad_by_freq(), o.sparse())",
           parameters=("weight: o.num_embeddings(), o.embedding_dim()",),
-          settle="""if (options.padding_idx()) {
-  const int64_t n = options.num_embeddings(), i = *options.padding_idx();
-  FB_CHECK(i >= -n && i < n, "Padding_idx must be within num_embeddings");
-  if (i < 0) options.padding_idx(i + n);
-}""",
-          reset="""init::normal_(weight);
-if (options.padding_idx()) {
-  NoGradGuard no_grad;
-  weight[*options.padding_idx()].fill_(0);
-}""",
+          settle=_padding_checked("Padding_idx"),
+          reset=_EMBEDDING_RESET,
           shown="[embedding_text(o)]"),
     Layer("EmbeddingBag", "num_embeddings: int, embedding_dim: int, max_norm: float?, "
           "norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = 'mean', "
@@ -419,16 +427,8 @@ if (options.padding_idx()) {
           "o.norm_type(), o.scale_grad_by_freq(), o.mode().str(), o.sparse(), "
           "given(per_sample_weights), o.include_last_offset(), o.padding_idx())",
           parameters=("weight: o.num_embeddings(), o.embedding_dim()",),
-          settle="""if (options.padding_idx()) {
-  const int64_t n = options.num_embeddings(), i = *options.padding_idx();
-  FB_CHECK(i >= -n && i < n, "padding_idx must be within num_embeddings");
-  if (i < 0) options.padding_idx(i + n);
-}""",
-          reset="""init::normal_(weight);
-if (options.padding_idx()) {
-  NoGradGuard no_grad;
-  weight[*options.padding_idx()].fill_(0);
-}""",
+          settle=_padding_checked("padding_idx"),
+          reset=_EMBEDDING_RESET,
           shown="[embedding_bag_text(o)]"),
     *map(_conv, (1, 2, 3)), *map(_conv_transpose, (1, 2, 3)),
     *map(_batch_norm, (1, 2, 3)), *map(_instance_norm, (1, 2, 3)),

@@ -8,10 +8,7 @@ from __future__ import annotations
 import collections
 import contextvars
 import functools
-import importlib
-import importlib.util
 import operator
-import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -260,15 +257,11 @@ def module_attr(f: Frame, module: types.ModuleType, name: str) -> Any:
     if name == "__dict__":
         raise Break(f"__dict__ of the module {module.__name__} is read")
     ours = kinds.library_module(module.__name__) or _of_library(module)
-    if ours or module.__name__ in _lazy_packages():
+    if ours or module.__name__ == "flambeau":
         found = f.interpreter.direct(getattr, module, name)  # may import a submodule
         f.shadow_state.sources.in_namespace(namespace, name, namespace.get(name, UNSET))
         return found
     raise Raised(AttributeError(f"module {module.__name__!r} has no attribute {name!r}"))
-
-
-def _lazy_packages() -> tuple[str, ...]:
-    return ("flambeau",)
 
 
 def type_attr(f: Frame, cls: type, name: str) -> Any:
@@ -792,24 +785,3 @@ def mapping(f: Frame, value: Any) -> dict[Any, Any]:
     while (key := next_of(f, iterator)) is not UNSET:
         out[key] = get_item(f, value, key)
     return out
-
-
-def import_module(f: Frame, name: str, names: Any, level: int) -> Any:
-    if level:
-        package = f.globals.get("__package__") or f.globals.get("__name__", "").rpartition(".")[0]
-        name = "." * level + name
-    else:
-        package = None
-    full = importlib.util.resolve_name(name, package) if level else name
-    if full not in sys.modules and not kinds.library_module(full):
-        raise Break(f"the module {full} is imported")
-    module = importlib.import_module(full)
-    if names:
-        for n in names:
-            if not hasattr(module, n):
-                try:
-                    importlib.import_module(f"{full}.{n}")
-                except ImportError:
-                    pass
-        return module
-    return sys.modules[full.partition(".")[0]] if not level else module

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import sys
 import types
 from typing import Any
 
-from . import objects
+from . import kinds, objects
 from .errors import Break, Raised, unset_variable
 from .interpreter import Frame, handles
 from .kinds import DELETED, NULL, UNSET
@@ -294,9 +297,31 @@ def load_assertion_error(f: Frame, i: Instruction) -> None:
 def import_name(f: Frame, i: Instruction) -> None:
     names = f.pop()
     level = f.pop()
-    f.push(objects.import_module(f, f.code.co_names[i.arg], names, level))
+    f.push(_imported(f, f.code.co_names[i.arg], names, level))
 
 
 @handles("IMPORT_FROM")
 def import_from(f: Frame, i: Instruction) -> None:
     f.push(objects.load_attr(f, f.top(), f.code.co_names[i.arg]))
+
+
+def _imported(f: Frame, name: str, names: Any, level: int) -> Any:
+    """What an import statement gives: modules that are there already, or ours."""
+    if level:
+        package = f.globals.get("__package__") or f.globals.get("__name__", "").rpartition(".")[0]
+        name = "." * level + name
+    else:
+        package = None
+    full = importlib.util.resolve_name(name, package) if level else name
+    if full not in sys.modules and not kinds.library_module(full):
+        raise Break(f"the module {full} is imported")
+    module = importlib.import_module(full)
+    if names:
+        for n in names:
+            if not hasattr(module, n):
+                try:
+                    importlib.import_module(f"{full}.{n}")
+                except ImportError:
+                    pass
+        return module
+    return sys.modules[full.partition(".")[0]] if not level else module
