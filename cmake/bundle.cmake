@@ -1,21 +1,19 @@
-# What a wheel carries (FLAMBEAU_BUNDLE): every library that the extension, oneDNN or Gloo needs and that a Linux with
+# What a wheel carries (FLAMBEAU_BUNDLE): every library that the extension or oneDNN needs and that a Linux with
 # glibc does not have for certain, in flambeau/_libs, each with the licence of the package it comes from.
 #
 # The names stay as they are. Kernels that `flambeau.compile` makes are linked to libgomp.so.1, and the loader takes the one
 # that is there under that name: a process has one pool of threads. Renamed, as wheels often do it, there would be two
 # (docs/design/dependencies.md says what is wrong with that).
 #
-# DT_RPATH, not DT_RUNPATH: it holds for the libraries of a library too, and so those of oneDNN and Gloo need no change.
+# DT_RPATH, not DT_RUNPATH: it holds for the libraries of a library too, and so those of oneDNN need no change.
 if(FLAMBEAU_BUNDLE)
   # libflambeau is itself installed, so that what counts is what it needs.
   set(bundled_modules "$<TARGET_FILE:flambeau>" "$<TARGET_FILE:_C>")
   set(bundling_targets flambeau)
-  foreach(target _onednn _gloo)
-    if(TARGET ${target})
-      list(APPEND bundled_modules "$<TARGET_FILE:${target}>")
-      list(APPEND bundling_targets ${target})
-    endif()
-  endforeach()
+  if(TARGET _onednn)
+    list(APPEND bundled_modules "$<TARGET_FILE:_onednn>")
+    list(APPEND bundling_targets _onednn)
+  endif()
   foreach(target ${bundling_targets})
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/../_libs")
     target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)

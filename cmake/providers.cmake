@@ -1,6 +1,6 @@
-# Optional native libraries, each behind a library of its own: oneDNN (convolutions, large matrix products), without which
-# there is less speed and no feature less, and Gloo (groups of processes on several machines). LAPACK out of OpenBLAS is
-# looked for at run time: csrc/kernels/providers/lapack_library.h.
+# An optional native library, behind a library of our own: oneDNN (convolutions, large matrix products), without which
+# there is less speed and no feature less. LAPACK out of OpenBLAS is looked for at run time:
+# csrc/kernels/providers/lapack_library.h.
 add_library(flambeau_providers INTERFACE)
 target_link_libraries(flambeau_providers INTERFACE ${CMAKE_DL_LIBS})
 
@@ -12,12 +12,4 @@ if(FLAMBEAU_ONEDNN)
   endif()
 endif()
 
-if(FLAMBEAU_GLOO)
-  find_path(GLOO_INCLUDE gloo/alltoallv.h)
-  find_library(GLOO_LIBRARY NAMES gloo)
-  if(GLOO_INCLUDE AND GLOO_LIBRARY)
-    set(gloo_found yes)
-  endif()
-endif()
-
-message(STATUS "flambeau: oneDNN ${onednn_found}, Gloo ${gloo_found}")
+message(STATUS "flambeau: oneDNN ${onednn_found}")

@@ -7,7 +7,7 @@ name="${1:-release}"
 shift || true
 [ -f CMakeLists.txt ] || die "there is no CMakeLists.txt here"
 # Stated every time, for a folder remembers the options it was last configured with.
-options=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$PY" -DFLAMBEAU_ONEDNN=ON -DFLAMBEAU_GLOO=ON
+options=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$PY" -DFLAMBEAU_ONEDNN=ON
     "-DFLAMBEAU_PACKAGE=$ROOT/flambeau")
 if have ccache && [ -z "${NO_CCACHE:-}" ]; then
     options+=("-DCMAKE_CXX_COMPILER_LAUNCHER=$ROOT/scripts/ccache.sh")

@@ -34,7 +34,6 @@ missing_system_packages() {
     have ninja || echo ninja-build
     have ccache || echo ccache
     [ -e /usr/include/oneapi/dnnl/dnnl.hpp ] || echo libdnnl-dev
-    [ -e /usr/include/gloo/alltoallv.h ] || echo libgloo-dev
     if python="$(find_python)"; then
         "$python" -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
         has_python_headers "$python" || echo python3-dev

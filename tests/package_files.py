@@ -60,11 +60,6 @@ def _check_package(where: str, names: set[str], built: bool) -> None:
     extensions = [n for n in libraries if n.startswith("flambeau/_C.")]
     if len(extensions) != int(built):
         sys.exit(f"{where}: expected {int(built)} extension, got {extensions}")
-    gloo = {n for n in libraries if n.startswith("flambeau/_libs/libgloo.so")}
-    if any(n.startswith("flambeau/_libs/") for n in libraries) and (
-        len(gloo) != 2 * ("flambeau/lib/_gloo.so" in libraries)
-    ):
-        sys.exit(f"{where}: expected Gloo and its licence beside _gloo.so, got {sorted(libraries)}")
     if built != ("flambeau/lib/libflambeau.so" in libraries):
         sys.exit(f"{where}: expected the core beside {extensions}, got {sorted(libraries)}")
 

@@ -45,11 +45,6 @@ class Engine {
   virtual ~Engine() = default;
   Engine(const Engine&) = delete;
   void run(const Call& call);
-  virtual void begin(Milliseconds) {}  // after the link's
-  // Whether a signal ends its waits, so that it may run on the caller's thread.
-  virtual bool hears_signals() const { return true; }
-  // What is under way ends with this fault, and the group with it; from any thread.
-  virtual void interrupt(const std::string&) {}
 
  protected:
   virtual void perform(const Call& call) = 0;

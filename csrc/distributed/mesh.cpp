@@ -1,102 +1,28 @@
 #include "distributed/mesh.h"
 
 #include <fcntl.h>
-#include <netdb.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 
 namespace flambeau::distributed {
 
 namespace {
 
 constexpr uint64_t kWindow = 1 << 20;  // bytes that a sender may be ahead of its receiver
-constexpr size_t kToken = 16;
 constexpr size_t kLongestReason = 400;
-// How long Gloo has for the last data of a rank whose process has ended. It usually finds for itself
-// that a connection is gone, but not where that was in the middle of some data.
-constexpr Milliseconds kGrace(2000);
-constexpr Milliseconds kGlance(100), kAnswer(1000), kGreeting(2000);
+constexpr Milliseconds kGlance(100), kAnswer(1000);
 
-enum FrameType : uint8_t { kData, kHead, kCredit, kState, kAsk, kAnswerTo };
-
-// What a rank says when it connects, and what it is answered.
-struct Greeting {
-  char token[kToken];
-  int32_t rank, pid;
-};
+enum FrameType : uint8_t { kData, kCredit, kState, kAsk, kAnswerTo };
 
 [[noreturn]] void fail_backend(const std::string& text) {
   throw Fault(FaultKind::Backend, text);
-}
-
-std::string random_token() {
-  std::string token(kToken, 0);
-  for (size_t at = 0; at < kToken;) {
-    ssize_t n = ::getrandom(token.data() + at, kToken - at, 0);
-    if (n < 0 && errno != EINTR)
-      fail_backend("no random numbers: " + std::string(std::strerror(errno)));
-    if (n > 0) at += static_cast<size_t>(n);
-  }
-  return token;
-}
-
-std::string hex(const std::string& bytes) {
-  const char* digits = "0123456789abcdef";
-  std::string out;
-  for (unsigned char c : bytes) out += digits[c >> 4], out += digits[c & 15];
-  return out;
-}
-
-Socket listen_at(const std::string& host) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  int code = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (code != 0) fail_backend("cannot resolve '" + host + "': " + ::gai_strerror(code));
-  std::string why = "no address";
-  Socket out;
-  for (addrinfo* a = found; a && !out; a = a->ai_next) {
-    Socket s(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (s && ::bind(s.fd(), a->ai_addr, a->ai_addrlen) == 0 && ::listen(s.fd(), 1024) == 0)
-      out = std::move(s);
-    else
-      why = std::strerror(errno);
-  }
-  ::freeaddrinfo(found);
-  if (!out) fail_backend("cannot listen at '" + host + "' of this machine: " + why);
-  return out;
-}
-
-uint16_t port_at(const Socket& s) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  ::getsockname(s.fd(), reinterpret_cast<sockaddr*>(&address), &size);
-  return ntohs(address.ss_family == AF_INET6
-                   ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
-                   : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
-}
-
-struct Address {
-  std::string host, token;
-  uint16_t port = 0;
-};
-
-Address parse_address(const std::string& text) {
-  size_t first = text.find(' '), second = text.find(' ', first + 1);
-  if (first == std::string::npos || second == std::string::npos)
-    fail_backend("expected the address of a rank, got '" + text + "'");
-  return {text.substr(0, first), text.substr(second + 1),
-          static_cast<uint16_t>(std::stoi(text.substr(first + 1, second - first - 1)))};
 }
 
 }  // namespace
@@ -107,14 +33,13 @@ struct Mesh::Frame {
   uint64_t value;
 };
 
-Mesh::Mesh(int rank, int size, std::string group, const std::string& host)
+Mesh::Mesh(int rank, int size, std::string group, const std::string& host,
+           const std::string& secret)
     : Link(rank, size, std::move(group)),
-      host_(host),
-      token_(random_token()),
-      listener_(listen_at(host)),
+      secret_(secret),
+      acceptor_(host, secret),
       peers_(static_cast<size_t>(size)),
       owner_(::getpid()) {
-  address_ = host_ + " " + std::to_string(port_at(listener_)) + " " + hex(token_);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
     fail_backend("group '" + group_ + "': cannot make a pipe: " + std::strerror(errno));
@@ -135,96 +60,54 @@ Mesh::~Mesh() {
   if (thread_) thread_->join();
 }
 
+void Mesh::add(Introduced from, int pid) {
+  Peer& p = peers_[static_cast<size_t>(from.who.rank)];
+  p.pid = pid;
+  (from.who.channel ? p.data : p.socket) = std::move(from.socket);
+}
+
 // Each rank connects to those before it and is connected to by those behind it.
 void Mesh::begin(const std::vector<std::string>& addresses, Milliseconds timeout) {
   Deadline deadline(timeout);
-  Greeting mine{{}, rank_, owner_};
   for (int r = 0; r < rank_; ++r) {
-    Address a = parse_address(addresses[static_cast<size_t>(r)]);
-    Peer& p = peers_[static_cast<size_t>(r)];
-    std::string text = "making group '" + group_ + "': no connection to rank " + std::to_string(r) +
-                       " at " + a.host + ": ";
+    const std::string& address = addresses[static_cast<size_t>(r)];
     try {
-      p.socket = connect_to(a.host, a.port, deadline);
-      for (size_t i = 0; i < kToken; ++i)
-        mine.token[i] = static_cast<char>(std::stoi(a.token.substr(2 * i, 2), nullptr, 16));
-      send_all(p.socket, &mine, sizeof mine, deadline);
-      int32_t pid = 0;
-      if (!receive_all(p.socket, &pid, sizeof pid, deadline)) fail_backend("it was closed");
-      p.pid = pid;
+      for (int channel = 0; channel < kChannels; ++channel) {
+        int pid = 0;
+        Socket s = introduce(address, secret_, {rank_, channel, owner_}, deadline, pid);
+        add({{r, channel, pid}, std::move(s)}, pid);
+      }
     } catch (const Fault& f) {
-      fail_backend(text + f.what());
+      fail_backend("making group '" + group_ + "': no connection to rank " + std::to_string(r) +
+                   " at " + host_of(address) + ": " + f.what());
     }
   }
-  for (int left = size_ - 1 - rank_; left > 0;) {
-    pollfd waits{listener_.fd(), POLLIN, 0};
-    ::poll(&waits, 1, deadline.poll_ms(200));
+  for (int left = kChannels * (size_ - 1 - rank_); left > 0;) {
+    auto from = acceptor_.next(deadline);
     check_interrupt();
-    Socket s(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!s) {
-      if (!deadline.passed()) continue;
+    if (!from && deadline.passed()) {
       std::string text = "making group '" + group_ + "': timed out after " + seconds_text(timeout);
       for (int r = rank_ + 1; r < size_; ++r)
-        if (!peers_[static_cast<size_t>(r)].socket)
+        if (!peers_[static_cast<size_t>(r)].data)
           text += "; rank " + std::to_string(r) + " did not connect to rank " +
-                  std::to_string(rank_) + " at " + host_;
+                  std::to_string(rank_) + " at " + host_of(address());
       fail_backend(text);
     }
-    Greeting theirs{};
-    try {
-      if (!receive_all(s, &theirs, sizeof theirs, Deadline(kGreeting))) continue;
-    } catch (const Fault&) {
-      continue;  // no rank of ours
-    }
-    if (std::memcmp(theirs.token, token_.data(), kToken) != 0 || theirs.rank <= rank_ ||
-        theirs.rank >= size_ || peers_[static_cast<size_t>(theirs.rank)].socket)
+    if (!from) continue;
+    Introduction who = from->who;
+    if (who.rank <= rank_ || who.rank >= size_ || who.channel < 0 || who.channel >= kChannels)
       continue;
-    int one = 1;
-    ::setsockopt(s.fd(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    int32_t pid = owner_;
-    send_all(s, &pid, sizeof pid, deadline);
-    Peer& p = peers_[static_cast<size_t>(theirs.rank)];
-    p.pid = theirs.pid;
-    p.socket = std::move(s);
+    const Peer& p = peers_[static_cast<size_t>(who.rank)];
+    if (who.channel ? p.data : p.socket) continue;  // it is there already
+    add(std::move(*from), who.pid);
     --left;
   }
-  listener_ = Socket();
+  acceptor_.close();
   sigset_t all, before;  // signals are the main thread's
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::make_unique<std::thread>([this] { run(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
-std::vector<std::string> Mesh::exchange(const std::vector<std::string>& texts,
-                                        const Deadline& deadline) {
-  for (int r = 0; r < size_; ++r)
-    if (r != rank_) {
-      const std::string& text = texts[static_cast<size_t>(r)];
-      uint64_t bytes = text.size();
-      put(r, reinterpret_cast<const char*>(&bytes), sizeof bytes);
-      put(r, text.data(), text.size());
-    }
-  std::vector<std::string> out(static_cast<size_t>(size_));
-  for (int r = 0; r < size_; ++r) {
-    if (r == rank_) continue;
-    uint64_t bytes = 0;
-    for (bool sized = false;;) {
-      uint32_t seen = bell();
-      if (!sized && waiting(r) >= sizeof bytes)
-        get(r, reinterpret_cast<char*>(&bytes), sizeof bytes), sized = true;
-      if (sized && waiting(r) >= bytes) break;
-      std::string why = trouble(r);
-      if (!why.empty() || deadline.passed())
-        fail_backend("making group '" + group_ + "': rank " + std::to_string(r) + " " +
-                     (why.empty() ? "does not answer" : why));
-      wait_bell(seen, deadline);
-      check_interrupt();
-    }
-    out[static_cast<size_t>(r)].resize(bytes);
-    get(r, out[static_cast<size_t>(r)].data(), bytes);
-  }
-  return out;
 }
 
 // Streams ------------------------------------------------------------------------------------
@@ -303,36 +186,6 @@ bool Mesh::wait_bell(uint32_t seen, const Deadline& deadline) {
   return bell_ != seen;
 }
 
-// Heads --------------------------------------------------------------------------------------
-
-void Mesh::send_head(int r, const char* data, size_t bytes) {
-  std::lock_guard lock(mutex_);
-  send_frame(peers_[static_cast<size_t>(r)], kHead, 0, data, bytes);
-}
-
-bool Mesh::take_heads(std::vector<std::string>& heads, const Deadline& deadline) {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    bool whole = true, never = closing() || state_ != RankState::Working;
-    for (int r = 0; r < size_; ++r) {
-      if (r == rank_ || !peers_[static_cast<size_t>(r)].heads.empty()) continue;
-      whole = false;
-      never = never || !trouble_of(r).empty();
-    }
-    if (whole) break;
-    if (never || deadline.passed()) return false;
-    changed_.wait_for(lock, std::min(kGlance, deadline.left()));
-  }
-  heads.resize(static_cast<size_t>(size_));
-  for (int r = 0; r < size_; ++r) {
-    if (r == rank_) continue;
-    auto& queue = peers_[static_cast<size_t>(r)].heads;
-    heads[static_cast<size_t>(r)] = std::move(queue.front());
-    queue.pop_front();
-  }
-  return true;
-}
-
 // Word of others -----------------------------------------------------------------------------
 
 void Mesh::leave(RankState state, const std::string& reason) {
@@ -342,6 +195,8 @@ void Mesh::leave(RankState state, const std::string& reason) {
   size_t n = std::min(reason.size(), kLongestReason);
   for (auto& p : peers_)
     send_frame(p, kState, static_cast<uint64_t>(state), reason.data(), n);
+  for (auto& p : peers_)
+    if (p.data) ::shutdown(p.data.fd(), SHUT_WR);
   lock.unlock();
   // Once a rank has answered, it has read what was sent to it.
   if (state == RankState::Left && thread_) ask(kAnswer / 2);
@@ -415,11 +270,6 @@ std::string Mesh::missing(uint32_t number) {
   return text.empty() ? "; all ranks came, but not all of the data" : text;
 }
 
-void Mesh::when_broken(std::function<void()> call) {
-  std::lock_guard lock(call_mutex_);
-  broken_ = std::move(call);
-}
-
 // The thread ---------------------------------------------------------------------------------
 
 void Mesh::wake() {
@@ -433,11 +283,11 @@ void Mesh::handle(Peer& p, const Frame& frame, const char* data) {
       if (p.in_at > kWindow / 4) p.in.erase(0, p.in_at), p.in_at = 0;
       p.in.append(data, frame.bytes);
       return rung();
-    case kHead: p.heads.emplace_back(data, frame.bytes); return changed_.notify_all();
     case kCredit: p.credit += frame.value; return rung();
     case kState:
       p.state = static_cast<RankState>(frame.value);
       p.reason.assign(data, frame.bytes);
+      troubled_ = true;
       return rung();
     case kAsk: return send_frame(p, kAnswerTo, doing_, nullptr, 0);
     case kAnswerTo:
@@ -453,7 +303,7 @@ void Mesh::parse(Peer& p) {
   while (p.partial.size() - at >= sizeof frame) {
     std::memcpy(&frame, p.partial.data() + at, sizeof frame);
     if (frame.bytes > 2 * kWindow) {  // no rank of ours says this
-      p.gone = true;
+      p.gone = troubled_ = true;
       return rung();
     }
     if (p.partial.size() - at - sizeof frame < frame.bytes) break;
@@ -470,7 +320,7 @@ void Mesh::read(Peer& p) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (n <= 0) {
-      p.gone = true;
+      p.gone = troubled_ = true;
       return rung();
     }
     p.partial.append(bytes, static_cast<size_t>(n));
@@ -480,27 +330,17 @@ void Mesh::read(Peer& p) {
 
 void Mesh::run() {
   std::unique_lock lock(mutex_);
-  std::optional<Deadline> ended;  // a process is gone
   while (!stopping_) {
     std::vector<pollfd> waits{{bell_in_.fd(), POLLIN, 0}};
     std::vector<Peer*> of{nullptr};
-    bool broken = state_ == RankState::GaveUp || closing(), gone = false;
     for (auto& p : peers_) {
-      broken = broken || p.state == RankState::GaveUp;
-      gone = gone || (p.gone && p.state == RankState::Working);
       if (p.gone || !p.socket) continue;
       auto events = static_cast<short>(p.out.empty() ? POLLIN : POLLIN | POLLOUT);
       waits.push_back({p.socket.fd(), events, 0});
       of.push_back(&p);
     }
-    if (gone && !ended) ended.emplace(kGrace);
-    broken = broken || (ended && ended->passed());
     lock.unlock();
-    if (broken) {
-      std::lock_guard calls(call_mutex_);
-      if (broken_) broken_();
-    }
-    ::poll(waits.data(), waits.size(), broken ? 20 : 200);
+    ::poll(waits.data(), waits.size(), -1);
     lock.lock();
     char waste[64];
     while (waits[0].revents && ::read(bell_in_.fd(), waste, sizeof waste) > 0) continue;

@@ -1,31 +1,29 @@
 // Mesh: a connection between every two ranks of a group, which may be on different machines.
 //
-// Carries the streams of messages, the heads of collectives, and word of who leaves, gives up or
-// dies: a connection that ends without a goodbye is a death. A thread reads all connections, so that a rank answers while it
-// computes; one that does not answer is stopped, or cut off. Who connects shows the number that the
-// rank gave away in its address. A sender sends no more than its receiver has room for, so nobody
-// has to stop reading, and word of a death is never behind data.
+// Two, in truth. One carries the streams of messages and word of who leaves, gives up or dies: one
+// that ends without a goodbye is a death. A thread reads these, so that a rank answers while it
+// computes; one that does not answer is stopped, or cut off. A sender sends no more than its
+// receiver has room for, so nobody has to stop reading, and word of a death is never behind data.
+// The other is for the data of collectives (traffic.h); its end says that no more will come.
 #pragma once
 
 #include <condition_variable>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 
+#include "distributed/greeting.h"
 #include "distributed/link.h"
-#include "distributed/socket.h"
 
 namespace flambeau::distributed {
 
 class Mesh final : public Link {
  public:
-  // Listens at this address of this machine, on a free port.
-  Mesh(int rank, int size, std::string group, const std::string& host);
+  // Listens at this address of this machine, on a free port. All ranks know the same secret.
+  Mesh(int rank, int size, std::string group, const std::string& host, const std::string& secret);
   ~Mesh() override;
 
-  std::string address() const override { return address_; }
+  std::string address() const override { return acceptor_.address(); }
   void begin(const std::vector<std::string>& addresses, Milliseconds timeout) override;
   void leave(RankState state, const std::string& reason) override;
   void set_doing(uint64_t doing) override { doing_ = doing; }
@@ -39,17 +37,10 @@ class Mesh final : public Link {
   void ring_bell(int r) override;
   bool wait_bell(uint32_t seen, const Deadline& deadline) override;
 
-  const std::string& host() const { return host_; }
-  // Sends one text to each other rank and gets one of each, before messages begin.
-  std::vector<std::string> exchange(const std::vector<std::string>& texts,
-                                    const Deadline& deadline);
-  // The head of a collective: one goes to each other rank, and one comes of each.
-  void send_head(int r, const char* data, size_t bytes);
-  // Until all are there (this rank's stays empty). False where one never will be, or in time.
-  bool take_heads(std::vector<std::string>& heads, const Deadline& deadline);
-  // Called by the thread, again and again, once a rank has given up
-  // or died.
-  void when_broken(std::function<void()> call);
+  // The connection to rank r for the data of collectives; not for blocking calls.
+  const Socket& data(int r) const { return peers_[static_cast<size_t>(r)].data; }
+  // Whether something is known to be wrong with any rank.
+  bool troubled() const { return troubled_; }
   // All that is known to be wrong: ": rank 1 has died ...; rank 2 gave up ...". Waits a while for
   // it to become known.
   std::string all_trouble(Milliseconds most);
@@ -58,11 +49,10 @@ class Mesh final : public Link {
 
  private:
   struct Peer {
-    Socket socket;
+    Socket socket, data;
     std::string out, in, reason;
     size_t out_at = 0, in_at = 0;  // what was sent, taken, of them
     std::string partial;           // of a frame that is not whole
-    std::deque<std::string> heads;
     uint64_t credit = 0, taken = 0, doing = 0;
     RankState state = RankState::Working;
     int pid = 0;
@@ -81,14 +71,16 @@ class Mesh final : public Link {
   std::string trouble_of(int r) const;
   std::string found_trouble() const;
 
-  std::string host_, token_, address_;
-  Socket listener_, bell_in_, bell_out_;  // bytes to wake the thread
+  void add(Introduced from, int pid);
+  std::string secret_;
+  Acceptor acceptor_;
+  Socket bell_in_, bell_out_;  // bytes to wake the thread
   std::vector<Peer> peers_;
-  std::mutex mutex_, call_mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<uint32_t> bell_{0};
   std::atomic<uint64_t> doing_{0};
-  std::function<void()> broken_;  // under call_mutex_
+  std::atomic<bool> troubled_{false};
   RankState state_ = RankState::Working;
   bool stopping_ = false;
   int owner_;

@@ -51,16 +51,14 @@ ProcessGroup::ProcessGroup(std::unique_ptr<Region> region)
       mailbox_(*link_),
       owner_(::getpid()) {}
 
-ProcessGroup::ProcessGroup(std::unique_ptr<Mesh> mesh, const GlooLibrary& library)
+ProcessGroup::ProcessGroup(std::unique_ptr<Mesh> mesh)
     : link_(std::move(mesh)),
-      engine_(std::make_unique<GlooEngine>(static_cast<Mesh&>(*link_), library)),
+      engine_(std::make_unique<TcpEngine>(static_cast<Mesh&>(*link_))),
       mailbox_(*link_),
       owner_(::getpid()) {}
 
 void ProcessGroup::begin(const std::vector<std::string>& addresses, Milliseconds timeout) {
-  Deadline deadline(timeout);
   link_->begin(addresses, timeout);
-  engine_->begin(deadline.left());
 }
 
 ProcessGroup::~ProcessGroup() {
@@ -92,7 +90,7 @@ std::shared_ptr<Work> ProcessGroup::collective(Kind kind, const Tensors& out, co
     in[0].bump_version();
   std::unique_lock lock(mutex_);
   check_alive(name);  // once more: nobody runs what is queued after the end
-  if (!async && queue_.empty() && !busy_ && engine_->hears_signals()) {
+  if (!async && queue_.empty() && !busy_) {
     busy_ = true;
     lock.unlock();
     struct Idle {
@@ -114,14 +112,7 @@ std::shared_ptr<Work> ProcessGroup::collective(Kind kind, const Tensors& out, co
   changed_.notify_all();
   lock.unlock();
   if (async) return work;
-  try {
-    work->wait(std::nullopt);
-  } catch (const Fault&) {
-    throw;
-  } catch (...) {
-    if (!engine_->hears_signals()) engine_->interrupt(std::string(name) + " was interrupted");
-    throw;
-  }
+  work->wait(std::nullopt);
   return nullptr;
 }
 

@@ -1,9 +1,9 @@
 // ProcessGroup: the ranks of one group, and what they have under way.
 //
 // Collectives run one after another, in the order of their calls. One that is to be waited for
-// anyway runs on the calling thread when nothing is queued and a signal can end it there, for
-// handing it to a thread and back takes longer than a small one; others wait in a queue for the
-// group's thread, which is made for the first of them. Knows tensors; an engine knows memory.
+// anyway runs on the calling thread when nothing is queued, for handing it to a thread and back
+// takes longer than a small one; others wait in a queue for the group's thread, which is made for
+// the first of them. Knows tensors; an engine knows memory.
 #pragma once
 
 #include <sys/types.h>
@@ -13,9 +13,9 @@
 #include <memory>
 #include <thread>
 
-#include "distributed/gloo_engine.h"
 #include "distributed/mailbox.h"
 #include "distributed/shared_engine.h"
+#include "distributed/tcp_engine.h"
 #include "distributed/work.h"
 
 namespace flambeau::distributed {
@@ -24,8 +24,8 @@ class ProcessGroup {
  public:
   // Ranks of one machine, joined by memory.
   explicit ProcessGroup(std::unique_ptr<Region> region);
-  // Ranks that may be on different machines, joined by Gloo.
-  ProcessGroup(std::unique_ptr<Mesh> mesh, const GlooLibrary& library);
+  // Ranks that may be on different machines, joined by connections.
+  explicit ProcessGroup(std::unique_ptr<Mesh> mesh);
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
 

@@ -130,24 +130,16 @@ PyObject* make_group(PyObject*, PyObject* args) {
   });
 }
 
-// make_gloo_group(rank, size, name, host): listens at this address of this machine.
-PyObject* make_gloo_group(PyObject*, PyObject* args) {
+// make_tcp_group(rank, size, name, host, secret): listens at this address of this machine.
+PyObject* make_tcp_group(PyObject*, PyObject* args) {
   int rank, size;
-  const char *name, *host;
-  if (!PyArg_ParseTuple(args, "iiss", &rank, &size, &name, &host)) return nullptr;
+  const char *name, *host, *secret;
+  if (!PyArg_ParseTuple(args, "iisss", &rank, &size, &name, &host, &secret)) return nullptr;
   return guarded_fault([&] {
     check_size(rank, size);
-    const GlooLibrary* library = gloo_library();
-    if (!library) throw Fault(FaultKind::Backend, "Gloo is not part of this build");
-    auto mesh = std::make_unique<Mesh>(rank, size, name, host);
-    return wrap_shared<GroupObject>(GroupType,
-                                    std::make_shared<ProcessGroup>(std::move(mesh), *library));
+    auto mesh = std::make_unique<Mesh>(rank, size, name, host, secret);
+    return wrap_shared<GroupObject>(GroupType, std::make_shared<ProcessGroup>(std::move(mesh)));
   });
-}
-
-// Whether groups across machines can be made. Loads Gloo.
-PyObject* has_gloo(PyObject*, PyObject*) {
-  return PyBool_FromLong(gloo_library() != nullptr);
 }
 
 // Processes with the same text can share memory.
@@ -238,8 +230,7 @@ PyGetSetDef group_properties[] = {
 
 PyMethodDef functions[] = {
     {"make_group", make_group, METH_VARARGS, nullptr},
-    {"make_gloo_group", make_gloo_group, METH_VARARGS, nullptr},
-    {"has_gloo", has_gloo, METH_NOARGS, nullptr},
+    {"make_tcp_group", make_tcp_group, METH_VARARGS, nullptr},
     {"machine", machine_text, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -1,7 +1,7 @@
 """`distributed`: several processes that work on one job.
 
 Processes meet on a store, form groups, and exchange tensors: those of one machine through shared
-memory, others through Gloo. Owns the names and what is available.
+memory, others over TCP. Owns the names and what is available.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def is_backend_available(backend: str) -> bool:
 
 
 def is_gloo_available() -> bool:
-    """Whether `init_process_group("gloo")` works; across machines it also takes the library."""
+    """Whether `init_process_group("gloo")` works: always."""
     return True
 
 

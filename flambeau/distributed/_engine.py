@@ -1,6 +1,6 @@
 """Which engine joins the ranks of a group, and how they find each other.
 
-Owns the choice: ranks that can share memory do, others are joined by Gloo over TCP. Invariant: all
+Owns the choice: ranks that can share memory do, others are joined over TCP. Invariant: all
 ranks of a group see the same texts on the store, and so choose the same. Must not know what is
 exchanged.
 """
@@ -16,9 +16,9 @@ from typing import Any
 
 from flambeau._C import _distributed as _core
 
-from ._store import PrefixStore, milliseconds
+from ._store import SECRET, PrefixStore, milliseconds
 
-#: the environment variable that chooses for all groups: "gloo" or "shm"
+#: the environment variable that chooses for all groups: "tcp" (or "gloo", the same) or "shm"
 CHOICE = "FLAMBEAU_DISTRIBUTED_ENGINE"
 INTERFACE = "GLOO_SOCKET_IFNAME"
 _MOST_RANKS = 256
@@ -26,10 +26,12 @@ _ASK_ADDRESS = 0x8915  # SIOCGIFADDR
 
 
 def _wanted(backend: str) -> str:
-    """What this process insists on: "gloo", "shm", or nothing."""
+    """What this process insists on: "tcp", "shm", or nothing."""
     chosen = os.environ.get(CHOICE, "").lower()
-    if chosen not in ("", "gloo", "shm"):
-        raise ValueError(f"{CHOICE}: expected 'gloo' or 'shm', got {os.environ[CHOICE]!r}")
+    if chosen not in ("", "tcp", "gloo", "shm"):
+        raise ValueError(f"{CHOICE}: expected 'tcp' or 'shm', got {os.environ[CHOICE]!r}")
+    if chosen == "gloo":
+        chosen = "tcp"
     return "shm" if "shm" in backend else chosen
 
 
@@ -115,8 +117,8 @@ def join(
         raise ValueError(f"process group: expected at most {_MOST_RANKS} ranks, got {size}")
     store.set(f"machine {rank}", f"{wanted} {_core.machine()}")
     texts = [text.split(" ", 1) for text in _texts(store, "machine", size, name, timeout)]
-    if _decide(texts, name) == "gloo":
-        return _by_gloo(rank, size, name, store, timeout), "gloo"
+    if _decide(texts, name) == "tcp":
+        return _over_tcp(rank, size, name, store, timeout), "tcp"
     address = ""
     if rank:
         address = store.get("shared memory").decode()
@@ -139,21 +141,12 @@ def _decide(texts: list[list[str]], name: str) -> str:
             f"group '{name}': rank {other} and rank 0 are on different machines, in different "
             "containers or of different users; the engine 'shm' joins those of one machine alone"
         )
-    chosen = "gloo" if "gloo" in wanted or other is not None else "shm"
-    if chosen == "gloo" and not _core.has_gloo():
-        why = f"{CHOICE} asks for it"
-        if other is not None:
-            why = f"rank {other} and rank 0 are on different machines, in different containers or "
-            why += "of different users"
-        raise _core.DistBackendError(
-            f"group '{name}': {why}, which takes the library Gloo; it is not part of this build: "
-            "install libgloo-dev and build again"
-        )
-    return chosen
+    return "tcp" if "tcp" in wanted or other is not None else "shm"
 
 
-def _by_gloo(rank: int, size: int, name: str, store: Any, timeout: timedelta) -> Any:
-    core = _core.make_gloo_group(rank, size, name, _own_address(store))
+def _over_tcp(rank: int, size: int, name: str, store: Any, timeout: timedelta) -> Any:
+    secret = os.environ.get(SECRET, "")
+    core = _core.make_tcp_group(rank, size, name, _own_address(store), secret)
     store.set(f"address {rank}", core.address)
     addresses = _texts(store, "address", size, name, timeout)
     core.begin(addresses, milliseconds("process group", timeout))

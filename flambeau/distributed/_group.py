@@ -97,7 +97,7 @@ class ProcessGroup:
 
     Made by `init_process_group` and `new_group`. Ranks of one machine exchange data through shared
     memory, which has no name in any file system and is gone with the processes; ranks of several
-    machines through Gloo, over TCP.
+    machines over TCP.
     """
 
     _operators = [op.name for op in ReduceOp]
@@ -234,8 +234,8 @@ def init_process_group(
 
     Args:
         backend: name of the engine: "gloo" (the default), which joins processes of one machine
-            through shared memory and others through the library Gloo, or "shm", which joins those
-            of one machine alone.
+            through shared memory and others over TCP, or "shm", which joins those of one machine
+            alone.
         init_method: where processes meet: env:// (the default: RANK, WORLD_SIZE, MASTER_ADDR and
             MASTER_PORT in the environment), tcp://host:port or file:///path.
         timeout: how long to wait for the others, here and in each collective.

@@ -1,6 +1,6 @@
 // Process groups under the thread sanitizer: test_sanitized.py builds this. The ranks are threads
-// of one process, each with the group's memory mapped for itself, or joined by connections, by
-// which small tensors go without Gloo; of each rank one thread calls
+// of one process, each with the group's memory mapped for itself, or joined by connections; of
+// each rank one thread calls
 // collectives, waited for and not, one sends and receives, and one waits for what both began. Then
 // groups are destroyed with calls under way.
 //
@@ -27,7 +27,7 @@ namespace {
 
 constexpr Milliseconds kLong(120000);
 std::atomic<int> wrong{0}, called{0};
-int64_t most = 200000;  // elements of a tensor
+constexpr int64_t most = 200000;  // elements of a tensor
 
 void expect(bool good, const char* what) {
   if (good) return;
@@ -108,16 +108,6 @@ void messages(ProcessGroup& group, int rounds, Begun& begun) {
   }
 }
 
-// Stands in for the library: what it is asked for here is to connect.
-const GlooLibrary kNoGloo = {
-    [](int, int, const char*, int64_t, char*) -> void* { return &most; },
-    [](void*) {},
-    [](void*, int, char*, uint64_t) -> uint64_t { return 1; },
-    [](void*, int, const char*, uint64_t, char*) { return true; },
-    [](void*) {},
-    nullptr, nullptr, nullptr, nullptr, nullptr,
-};
-
 void live(ProcessGroup& group, int rounds, const std::vector<std::string>& addresses) {
   group.begin(addresses, kLong);
   Begun begun;
@@ -165,7 +155,7 @@ int main(int count, char** args) {
     auto made = [&]() -> std::unique_ptr<ProcessGroup> {
       if (mesh)
         return std::make_unique<ProcessGroup>(
-            std::make_unique<Mesh>(rank, ranks, "0", "127.0.0.1"), kNoGloo);
+            std::make_unique<Mesh>(rank, ranks, "0", "127.0.0.1", "of the test"));
       if (rank == 0) return std::make_unique<ProcessGroup>(std::make_unique<Region>(ranks, "0"));
       return std::make_unique<ProcessGroup>(
           std::make_unique<Region>(addresses[0], rank, ranks, "0"));
@@ -173,7 +163,6 @@ int main(int count, char** args) {
     groups.push_back(made());
     addresses.push_back(groups.back()->address());
   }
-  if (mesh) most = 5000;
   std::vector<std::thread> threads;
   for (auto& group : groups)
     threads.emplace_back([&, one = group.get()] { live(*one, rounds, addresses); });

@@ -22,7 +22,7 @@ FIRST, SECOND = "10.213.77.1", "10.213.77.2"
 
 def trains(rank, size):
     """DistributedDataParallel between machines is one process on the joined batch."""
-    assert dist.group.WORLD._engine == "gloo"
+    assert dist.group.WORLD._engine == "tcp"
     torch.set_default_dtype(torch.float64)
     draw = np.random.default_rng(3)
     x, y = (torch.from_numpy(draw.normal(size=(16, 6))) for _ in range(2))

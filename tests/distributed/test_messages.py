@@ -124,6 +124,6 @@ def everything(rank, size):
         dist.barrier()
 
 
-@worlds.engines("size", [2, 4], gloo=[2])
+@worlds.engines("size", [2, 4], tcp=[2])
 def test_messages(engine, size):
     worlds.run("test_messages", "everything", size, **{worlds.ENGINE: engine})

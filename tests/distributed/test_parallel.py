@@ -276,7 +276,7 @@ def everything(rank, size):
     wrong(rank, size)
 
 
-@worlds.engines("size", [2, 4], gloo=[2])
+@worlds.engines("size", [2, 4], tcp=[2])
 def test_training(engine, size):
     worlds.run("test_parallel", "everything", size, timeout=100, **{worlds.ENGINE: engine})
 

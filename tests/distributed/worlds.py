@@ -1,6 +1,6 @@
 """Runs a function of a test file in several fresh processes, each with its rank; no tests.
 
-Both engines pass the same tests: over Gloo a few by default, all with DIST=all in the environment
+Both engines pass the same tests: over TCP a few by default, all with DIST=all in the environment
 (`make dist`).
 """
 
@@ -22,18 +22,18 @@ CODE = "import sys; from tests.distributed import worlds; worlds.main(*sys.argv[
 ENGINE = "FLAMBEAU_DISTRIBUTED_ENGINE"
 
 
-def engines(name, values, gloo=()):
-    """Parametrise by engine and by `name`; over Gloo those `gloo`, and all with DIST=all."""
-    over = [v for v in values if v in gloo]
+def engines(name, values, tcp=()):
+    """Parametrise by engine and by `name`; over TCP those `tcp`, and all with DIST=all."""
+    over = [v for v in values if v in tcp]
     if os.environ.get("DIST") == "all":
-        over = [*values, *(v for v in gloo if v not in values)]
-    cases = [("shm", v) for v in values] + [("gloo", v) for v in over or gloo]
+        over = [*values, *(v for v in tcp if v not in values)]
+    cases = [("shm", v) for v in values] + [("tcp", v) for v in over or tcp]
     return pytest.mark.parametrize(("engine", name), cases)
 
 
 def both(test):
     """Parametrise by engine."""
-    return pytest.mark.parametrize("engine", ["shm", "gloo"])(test)
+    return pytest.mark.parametrize("engine", ["shm", "tcp"])(test)
 
 
 def free_port():
