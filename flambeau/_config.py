@@ -76,16 +76,13 @@ def get_deterministic_debug_mode() -> int:
 def set_float32_matmul_precision(precision: str) -> None:
     """How far matrix products of float32 may round: "highest", "high" or "medium".
 
-    Products on the CPU are always of the highest. Below it, convolutions with 3 x 3 windows over
-    64 channels and more may be computed by Winograd's method: faster, errors up to five times
-    those of the direct way.
+    A permission, not an order: products and convolutions on the CPU are always of the highest.
     """
     if precision not in _PRECISIONS:
         raise RuntimeError(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current setting stays"
         )
     _switches.precision = precision
-    _C._set_may_round(precision != "highest")
 
 
 def get_float32_matmul_precision() -> str:

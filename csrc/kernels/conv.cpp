@@ -6,6 +6,7 @@
 #include "kernels/copy.h"
 #include "kernels/providers/blas.h"
 #include "kernels/providers/onednn.h"
+#include "kernels/winograd.h"
 
 namespace flambeau::kernels {
 namespace {
@@ -137,19 +138,66 @@ void add_per_channel(Tensor& out, const Tensor& shift) {
                });
 }
 
-// The maps of floats by oneDNN, in whatever layouts they are. `what` as in providers/onednn.h; x, w
-// and y are an input, a weight and an output of the convolution: one of them is the result.
+// Whether tiles of 2 x 2 results (Note [Winograd]) take less time than the direct way: enough of
+// them for the windows' transform, and not too many positions computed in vain.
+bool tiles_pay(int what, const ConvGeometry& g) {
+  const auto in_blocks = [](int64_t channels) { return channels % kWinogradBlock == 0; };
+  if (g.groups != 1 || g.in[0] != 1 || g.out[0] != 1 || g.kernel[0] != 1 || g.pad[0] != 0 ||
+      !in_blocks(g.ci) || !in_blocks(g.co))
+    return false;
+  for (int a = 1; a < 3; ++a)
+    if (g.kernel[a] != 3 || g.stride[a] != 1 || g.dilation[a] != 1 || g.pad[a] > 2) return false;
+  const int64_t* size = what == 1 ? g.in : g.out;
+  const int64_t tiles = (size[1] + 1) / 2 * ((size[2] + 1) / 2);
+  return 20 * tiles <= 9 * size[1] * size[2] && g.batch * tiles >= (what == 2 ? 16 : 4);
+}
+
+bool all_floats(const Tensor& a, const Tensor& b, const Tensor& c) {
+  return a.dtype() == DType::Float32 && b.dtype() == DType::Float32 && c.dtype() == DType::Float32;
+}
+// In one of the layouts that the kernels of floats take.
+bool is_dense(const Tensor& t) {
+  return t.is_contiguous() || is_channels_last(t);
+}
+Tensor dense(const Tensor& t) {
+  return is_dense(t) ? t : contiguous(t);
+}
+
+// The maps of floats by tiles. `what` as in providers/onednn.h; an input, a weight and an output
+// of the convolution: one of them is the result.
+bool by_tiles(int what, const ConvGeometry& g, Tensor& out, const Tensor& a, const Tensor& b,
+              const OptTensor& bias) {
+  if (!all_floats(out, a, b) || !is_dense(out) || !tiles_pay(what, g)) return false;
+  const Tensor first = dense(a), second = dense(b);
+  const Tensor &from = what == 2 ? second : first, &to = what == 2 ? first : out;
+  const Ints& w = (what == 2 ? out : second).strides();
+  WinogradCall call{.batch = g.batch, .ci = g.ci, .co = g.co};
+  for (int i = 0; i < 2; ++i)
+    call.in[i] = g.in[i + 1], call.out[i] = g.out[i + 1], call.pad[i] = g.pad[i + 1];
+  call.x_last = is_channels_last(from), call.y_last = is_channels_last(to);
+  call.w_out = w[0], call.w_in = w[1], call.w_tap = w[3];
+  if (what == 2)
+    return FB_ISA_DISPATCH(winograd_weight)(call, first.data<float>(), second.data<float>(),
+                                            out.data<float>());
+  if (what == 1) {
+    std::swap(call.ci, call.co), std::swap(call.in, call.out), std::swap(call.w_out, call.w_in);
+    for (int64_t& p : call.pad) p = 2 - p;
+    call.turned = true;
+  }
+  Tensor shift;
+  if (bias) shift = contiguous(*bias);
+  return FB_ISA_DISPATCH(winograd_product)(call, first.data<float>(), second.data<float>(),
+                                           bias ? shift.data<float>() : nullptr, out.data<float>());
+}
+
+// The same by oneDNN; x, w and y are an input, a weight and an output of the convolution.
 bool by_provider(int what, const ConvGeometry& g, Tensor& out, const Tensor& a, const Tensor& b,
                  const OptTensor& bias) {
-  for (const Tensor* t : {static_cast<const Tensor*>(&out), &a, &b})
-    if (t->dtype() != DType::Float32) return false;
+  if (!all_floats(out, a, b) || !is_dense(out)) return false;
   const Tensor &x = what == 0 ? a : what == 1 ? out : b, &y = what == 0 ? out : a;
   const bool last = is_channels_last(x) || is_channels_last(y);
   if (!provider_pays(g, last) || !onednn().convolution) return false;
-  const auto dense = [](const Tensor& t) { return t.is_contiguous() || is_channels_last(t); };
-  if (!dense(out)) return false;
-  const auto held = [&](const Tensor& t) { return dense(t) ? t : contiguous(t); };
-  const Tensor first = held(a), second = held(b);
+  const Tensor first = dense(a), second = dense(b);
   Tensor shift;
   if (bias) shift = contiguous(*bias);
   const bool later = what == 1 && bias;  // oneDNN's gradients add none
@@ -163,7 +211,7 @@ bool by_provider(int what, const ConvGeometry& g, Tensor& out, const Tensor& a, 
                &to = what == 0 ? out : first, &weight = what == 2 ? out : second;
   const ChannelsLast layouts{says(from), is_channels_last(weight), says(to)};
   const bool done = onednn().convolution(
-      asked.may_round, what, &g, layouts, first.data<float>(), second.data<float>(),
+      what, &g, layouts, first.data<float>(), second.data<float>(),
       bias && !later ? shift.data<float>() : nullptr, out.data<float>(), onednn_take, onednn_give);
   if (done && later) add_per_channel(out, shift);
   return done;
@@ -185,6 +233,7 @@ void conv_product(Tensor& out, const Tensor& input, const Tensor& weight, const 
   if (weight.numel() == 0 || input.numel() == 0) return only_bias(out, bias);
   const ConvGeometry g =
       geometry(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, groups);
+  if (by_tiles(0, g, out, input, weight, bias)) return;
   if (by_provider(0, g, out, input, weight, bias)) return;
   bilinear(out, input, weight, bias,
            [&](DType d, Tensor& y, const Tensor& x, const Tensor& w, const void* shift) {
@@ -199,6 +248,7 @@ void conv_input_product(Tensor& out, const Tensor& grad, const Tensor& weight,
   if (weight.numel() == 0 || grad.numel() == 0) return only_bias(out, bias);
   const ConvGeometry g =
       geometry(out.sizes(), weight.sizes(), grad.sizes(), stride, padding, dilation, groups);
+  if (by_tiles(1, g, out, grad, weight, bias)) return;
   if (by_provider(1, g, out, grad, weight, bias)) return;
   bilinear(out, grad, weight, bias,
            [&](DType d, Tensor& gx, const Tensor& gy, const Tensor& w, const void* shift) {
@@ -213,6 +263,7 @@ void conv_weight_product(Tensor& out, const Tensor& grad, const Tensor& input, c
   if (grad.numel() == 0 || input.numel() == 0) return fill_zero(out);
   const ConvGeometry g =
       geometry(input.sizes(), out.sizes(), grad.sizes(), stride, padding, dilation, groups);
+  if (by_tiles(2, g, out, grad, input, {})) return;
   const bool floats = out.dtype() == DType::Float32 && out.is_contiguous();
   if (floats && weight_by_patches(out, grad, input, stride, padding, dilation, g)) return;
   if (by_provider(2, g, out, grad, input, {})) return;

@@ -4,15 +4,7 @@
 // last, oneDNN works on that layout, unless the weight is larger than they are (it is what takes
 // long to rearrange then); else it chooses its own, and arrays are brought to it and back. Memory
 // for that comes from the caller.
-//
-// Note [Winograd]
-// Where a program lets float32 products round further (set_float32_matmul_precision), windows of
-// 3 x 3 are computed from tiles of 6 x 6 with a quarter of the multiplications if that pays
-// (docs/design/performance.md has the measurements, errors included). An element's error is
-// relative to the largest of its tile then, not of its window, and what is not finite would reach
-// the whole tile. So a result that is not finite throughout is computed again, directly.
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -44,6 +36,7 @@ struct Allocator {
 
 using Dims = memory::dims;
 using Tag = memory::format_tag;
+constexpr auto kDirect = algorithm::convolution_direct;
 
 engine& cpu() {
   static engine e(engine::kind::cpu, 0);
@@ -75,21 +68,8 @@ struct Shapes {
   // What a primitive is asked for.
   static memory::desc weights(const Dims& d) { return of(d, Tag::any); }
   memory::desc plane(const Dims& d) const {
-    const bool follow = method == algorithm::convolution_direct && (last.x || last.y) &&
-                        elements(x) + elements(y) >= elements(w);
+    const bool follow = (last.x || last.y) && elements(x) + elements(y) >= elements(w);
     return of(d, follow ? channels_last(d) : Tag::any);
-  }
-  // Whether tiles of 4 x 4 results make up for rearranging the arrays: enough channels, weights
-  // that are transformed for many positions, and no more than a third of the tiles in vain.
-  bool winograd_pays() const {
-    const auto all = [](const Dims& d, int64_t n) { return d == Dims{n, n}; };
-    if (w.size() != 4 || w[2] != 3 || w[3] != 3 || !all(stride, 1) || !all(dilation, 0))
-      return false;
-    if (std::max({left[0], left[1], right[0], right[1]}) > 1 || std::min(w[0], w[1]) < 64)
-      return false;
-    const auto tiled = [](int64_t n) { return (n + 3) / 4 * 4; };
-    const int64_t places = y[2] * y[3];
-    return 3 * tiled(y[2]) * tiled(y[3]) <= 4 * places && y[0] * places >= 8 * std::max(w[0], w[1]);
   }
   // What is there.
   memory::desc input() const { return of(x, last.x ? channels_last(x) : row_major(x)); }
@@ -103,7 +83,6 @@ struct Shapes {
 
   int first;
   ChannelsLast last;
-  algorithm method = algorithm::convolution_direct;
   Dims x, y, w, stride, dilation, left, right;
 
  private:
@@ -190,10 +169,10 @@ convolution_forward::primitive_desc forward_of(const Shapes& s, bool bias) {
   const auto kind = prop_kind::forward_training;
   const auto x = s.plane(s.x), y = s.plane(s.y), w = s.weights(s.w);
   if (bias)
-    return {{kind, s.method, x, w, s.vector(s.y[1]), y, s.stride, s.dilation, s.left, s.right},
+    return {{kind, kDirect, x, w, s.vector(s.y[1]), y, s.stride, s.dilation, s.left, s.right},
             attributes(),
             cpu()};
-  return {{kind, s.method, x, w, y, s.stride, s.dilation, s.left, s.right}, attributes(), cpu()};
+  return {{kind, kDirect, x, w, y, s.stride, s.dilation, s.left, s.right}, attributes(), cpu()};
 }
 
 bool forward(const Shapes& s, const float* x, const float* w, const float* bias, float* y,
@@ -214,7 +193,7 @@ bool forward(const Shapes& s, const float* x, const float* w, const float* bias,
 
 bool to_input(const Shapes& s, const float* gy, const float* w, float* gx, Allocator a) {
   const convolution_backward_data::primitive_desc pd(
-      {s.method, s.plane(s.x), s.weights(s.w), s.plane(s.y), s.stride, s.dilation, s.left, s.right},
+      {kDirect, s.plane(s.x), s.weights(s.w), s.plane(s.y), s.stride, s.dilation, s.left, s.right},
       attributes(), cpu(), forward_of(s, false));
   if (is_reference(pd)) return false;
   stream run(cpu());
@@ -231,7 +210,7 @@ bool to_input(const Shapes& s, const float* gy, const float* w, float* gx, Alloc
 
 bool to_weight(const Shapes& s, const float* gy, const float* x, float* gw, Allocator a) {
   const convolution_backward_weights::primitive_desc pd(
-      {s.method, s.plane(s.x), s.weights(s.w), s.plane(s.y), s.stride, s.dilation, s.left, s.right},
+      {kDirect, s.plane(s.x), s.weights(s.w), s.plane(s.y), s.stride, s.dilation, s.left, s.right},
       attributes(), cpu(), forward_of(s, false));
   if (is_reference(pd)) return false;
   stream run(cpu());
@@ -246,20 +225,6 @@ bool to_weight(const Shapes& s, const float* gy, const float* x, float* gw, Allo
   return run.wait(), true;
 }
 
-// No infinity and no NaN.
-bool finite(const float* p, int64_t n) {
-  constexpr uint32_t kExponent = 0x7f800000;
-  bool ok = true;
-#pragma omp parallel for reduction(&& : ok) schedule(static)
-  for (int64_t block = 0; block < n; block += 4096) {
-    uint32_t worst = 0;
-    for (int64_t i = block; i < std::min(n, block + 4096); ++i)
-      worst = std::max(worst, std::bit_cast<uint32_t>(p[i]) & kExponent);
-    ok = ok && worst < kExponent;
-  }
-  return ok;
-}
-
 bool map(int what, const Shapes& s, const float* a, const float* b, const float* bias, float* out,
          Allocator allocator) {
   if (what == 0) return forward(s, a, b, bias, out, allocator);
@@ -267,28 +232,17 @@ bool map(int what, const Shapes& s, const float* a, const float* b, const float*
   return what == 1 ? to_input(s, a, b, out, allocator) : to_weight(s, a, b, out, allocator);
 }
 
-// The same by Note [Winograd], if that is there.
-bool tiled(int what, Shapes s, const float* a, const float* b, const float* bias, float* out,
-           Allocator allocator) try {
-  s.method = algorithm::convolution_winograd;
-  const Dims& result = what == 0 ? s.y : what == 1 ? s.x : s.w;
-  return map(what, s, a, b, bias, out, allocator) && finite(out, s.elements(result));
-} catch (const dnnl::error&) {
-  return false;
-}
-
 }  // namespace
 
 // what: 0 the convolution of a by b, 1 the gradient of its input, 2 that of its weight, for a the
 // gradient of the output. True when it was done.
 extern "C" __attribute__((visibility("default"))) bool flambeau_onednn_convolution(
-    bool may_round, int what, const void* geometry, ChannelsLast last, const float* a,
+    int what, const void* geometry, ChannelsLast last, const float* a,
     const float* b, const float* bias, float* out, void* (*take)(size_t),
     void (*give)(void*, size_t)) {
   try {
     const Shapes s(*static_cast<const Geometry*>(geometry), last);
     const Allocator allocator{take, give};
-    if (may_round && s.winograd_pays() && tiled(what, s, a, b, bias, out, allocator)) return true;
     return map(what, s, a, b, bias, out, allocator);
   } catch (const dnnl::error&) {
     return false;

@@ -127,9 +127,6 @@ PyObject* log_api_usage_once(PyObject*, PyObject*) {
 PyObject* set_fills_new_memory(PyObject*, PyObject* o) {
   return guarded([&] { return asked.fills_new_memory = o == Py_True, none(); });
 }
-PyObject* set_may_round(PyObject*, PyObject* o) {
-  return guarded([&] { return asked.may_round = o == Py_True, none(); });
-}
 PyObject* py_empty_cache(PyObject*, PyObject*) {
   return empty_cache(), none();
 }
@@ -371,8 +368,6 @@ PyMethodDef config_functions[] = {
     {"_log_api_usage_once", log_api_usage_once, METH_O, "Nothing: usage is not recorded."},
     {"_set_fills_new_memory", set_fills_new_memory, METH_O,
      "Whether memory that would be unset holds known values."},
-    {"_set_may_round", set_may_round, METH_O,
-     "Whether float32 convolutions may round further than direct ones."},
     {"_build_info", build_info, METH_NOARGS,
      "Which optional libraries this build has, and finds now; whether freed memory is kept; which "
      "instruction set is in use."},

@@ -115,7 +115,6 @@ from flambeau._C._core import _set_capture_callbacks as _set_capture_callbacks
 from flambeau._C._core import _set_fills_new_memory as _set_fills_new_memory
 from flambeau._C._core import _set_fwd_grad_enabled as _set_fwd_grad_enabled
 from flambeau._C._core import _set_grad_enabled as _set_grad_enabled
-from flambeau._C._core import _set_may_round as _set_may_round
 from flambeau._C._core import _set_module_of_type as _set_module_of_type
 from flambeau._C._core import _set_multithreading_enabled as _set_multithreading_enabled
 from flambeau._C._core import _set_parameter_type as _set_parameter_type

@@ -13,11 +13,10 @@ struct ChannelsLast {
 };
 
 struct OneDnn {
-  // what: 0 the convolution of a by b, 1 the gradient of its input, 2 that of its weight; by tiles
-  // where that pays, if it may round further than a direct one.
-  bool (*convolution)(bool may_round, int what, const void* geometry, ChannelsLast last,
-                      const float* a, const float* b, const float* bias, float* out,
-                      void* (*take)(size_t), void (*give)(void*, size_t));
+  // what: 0 the convolution of a by b, 1 the gradient of its input, 2 that of its weight.
+  bool (*convolution)(int what, const void* geometry, ChannelsLast last, const float* a,
+                      const float* b, const float* bias, float* out, void* (*take)(size_t),
+                      void (*give)(void*, size_t));
   // c = alpha a b + beta c, row-major; at, bt: 'T' when the operand is stored transposed.
   bool (*sgemm)(char at, char bt, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
                 int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
