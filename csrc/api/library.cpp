@@ -129,4 +129,31 @@ RegisterOperators& RegisterOperators::op(const std::string& schema, CppFunction 
   return *this;
 }
 
+AutoDispatchBelowAutograd::AutoDispatchBelowAutograd()
+    : below_(std::make_shared<BelowAutograd>()) {}
+AutoDispatchBelowAutograd::~AutoDispatchBelowAutograd() = default;
+
+void OperatorHandle::expect(size_t args, size_t results) const {
+  FB_CHECK_TYPE(args == op_->params.size() && results == op_->returns.size(), op_->uid,
+                ": expected a signature of ", op_->params.size(), " arguments and ",
+                op_->returns.size(), " results, got one of ", args, " and ", results);
+}
+Dispatcher& Dispatcher::singleton() {
+  static Dispatcher one;
+  return one;
+}
+std::optional<OperatorHandle> Dispatcher::findSchema(const std::string& name,
+                                                     const std::string& overload) const {
+  std::string uid = overload.empty() ? name : name + "." + overload;
+  if (uid.starts_with("aten::")) uid = uid.substr(6);
+  const OpDesc* op = find_op(uid);
+  return op ? std::optional<OperatorHandle>(*op) : std::nullopt;
+}
+OperatorHandle Dispatcher::findSchemaOrThrow(const char* name, const char* overload) const {
+  auto found = findSchema(name, overload);
+  FB_CHECK(found, "Could not find schema for ", name, ".", overload,
+           "; operations of a program are added by TORCH_LIBRARY");
+  return *found;
+}
+
 }  // namespace flambeau

@@ -34,6 +34,24 @@ bool is_meta() const noexcept {
 bool is_sparse() const noexcept {
   return false;
 }
+bool is_quantized() const noexcept {
+  return false;
+}
+bool is_mkldnn() const noexcept {
+  return false;
+}
+DeprecatedTypeProperties type() const {
+  return {dtype(), device()};
+}
+Tensor type(DType dtype) const {
+  return to(dtype);
+}
+int64_t ndimension() const noexcept {
+  return dim();
+}
+TensorImpl* unsafeGetTensorImpl() const noexcept {
+  return impl();
+}
 bool has_storage() const noexcept {
   return defined();
 }
@@ -93,6 +111,11 @@ const void* const_data_ptr() const {
 // Elements by index, without checks of bounds: accessor<float, 2>()[i][j].
 template <class T, size_t N>
 TensorAccessor<T, N> accessor() const&;
+// The same with sizes and strides of its own. Error(Runtime) where a size passes index_t.
+template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits>
+PackedTensorAccessor32<T, N, PtrTraits> packed_accessor32() const&;
+template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits>
+PackedTensorAccessor64<T, N, PtrTraits> packed_accessor64() const&;
 
 // As something else
 Tensor to(const TensorOptions& options, bool non_blocking = false, bool copy = false,
@@ -109,6 +132,8 @@ Tensor toType(DType dtype) const {
 Tensor type_as(const Tensor& other) const {
   return to(other);
 }
+// Itself where its elements lie in order, else a copy.
+MaybeOwned<Tensor> expect_contiguous() const&;
 Tensor cpu() const;
 Tensor cuda() const;
 Tensor alias() const;

@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <map>
+#include <mutex>
+#include <sstream>
 
 #include "api/script_file.h"
 #include "files/checkpoint.h"
@@ -29,9 +32,51 @@ bool IValue::isGenericDict() const {
   return fs::box_of<fs::Dict>(*this) != nullptr;
 }
 std::shared_ptr<IValueTuple> IValue::toTuple() const {
+  // Of one layout: an IValue is a Value with other methods.
+  const Values& items = fs::expect_box<fs::Tuple>(*this).items;
   auto out = std::make_shared<IValueTuple>();
-  for (const Value& x : fs::expect_box<fs::Tuple>(*this).items) out->elements_.push_back(IValue(x));
+  out->elements_.owner_ = *this;
+  out->elements_.data_ = static_cast<const IValue*>(items.data());
+  out->elements_.size_ = items.size();
   return out;
+}
+std::vector<IValue> IValueElements::vec() const {
+  return {begin(), end()};
+}
+IValue IValue::of_tuple(std::vector<IValue> xs) {
+  return IValue(fs::make_box<fs::Tuple>(Values(xs.begin(), xs.end())));
+}
+IValue IValue::of_list(const std::vector<IValue>& xs) {
+  return IValue(fs::make_box<fs::List>(Values(xs.begin(), xs.end())));
+}
+IValue IValue::of_pairs(std::vector<std::pair<IValue, IValue>> xs) {
+  Value out = fs::make_box<fs::Dict>();
+  for (auto& [key, x] : xs) fs::expect_box<fs::Dict>(out).set(key, std::move(x));
+  return IValue(out);
+}
+size_t DictKey<IValue>::hash(const IValue& key) {
+  return fs::hash_of(key);
+}
+bool DictKey<IValue>::same(const IValue& a, const IValue& b) {
+  return fs::equal(a, b);
+}
+bool IValue::isObject() const {
+  return fs::box_of<fs::Instance>(*this) != nullptr;
+}
+std::string IValue::tagKind() const {
+  if (isNone()) return "None";
+  if (isTensor()) return "Tensor";
+  if (isInt()) return "Int";
+  if (isDouble()) return "Double";
+  if (isBool()) return "Bool";
+  if (isComplexDouble()) return "ComplexDouble";
+  if (isString()) return "String";
+  if (isDevice()) return "Device";
+  if (isTuple()) return "Tuple";
+  if (isGenericDict()) return "GenericDict";
+  if (isObject()) return "Object";
+  if (isList()) return "GenericList";
+  return fs::kind_name(*this);
 }
 std::vector<IValue> IValue::toListRef() const {
   FB_CHECK_TYPE(isList(), "expected a list, got ", fs::kind_name(*this));
@@ -39,10 +84,10 @@ std::vector<IValue> IValue::toListRef() const {
   for (int64_t i = 0; i < fs::list_size(*this); ++i) out.push_back(IValue(fs::list_item(*this, i)));
   return out;
 }
-std::vector<std::pair<IValue, IValue>> IValue::toGenericDict() const {
-  std::vector<std::pair<IValue, IValue>> out;
+GenericDict IValue::toGenericDict() const {
+  GenericDict out;
   fs::expect_box<fs::Dict>(*this).each(
-      [&](const Value& key, const Value& x) { out.emplace_back(IValue(key), IValue(x)); });
+      [&](const Value& key, const Value& x) { out.insert(IValue(key), IValue(x)); });
   return out;
 }
 // Values of scripts print themselves; tensors, and what holds them, print here.
@@ -96,6 +141,13 @@ std::ostream& operator<<(std::ostream& out, const IValue& x) {
 namespace jit {
 
 namespace {
+
+// The file of an object is that of its class: what attributes hold knows no more.
+std::mutex files_mutex;
+std::map<const fs::Class*, std::weak_ptr<const Loaded>>& files_of_classes() {
+  static auto* all = new std::map<const fs::Class*, std::weak_ptr<const Loaded>>();
+  return *all;
+}
 
 fs::Object& object(const Value& self) {
   return fs::object_of(self);
@@ -164,14 +216,14 @@ IValue Method::operator()(std::vector<IValue> args) const {
   }
 }
 
-bool Module::find_method(const std::string& name) const {
+bool Module::has_method(const std::string& name) const {
   if (self_.is_none()) return name == "forward" && !function_.empty();
   return class_of(self_).method(name) != nullptr;
 }
 
 Method Module::get_method(const std::string& name) const {
   FB_CHECK(defined(), "the module was not loaded");
-  FB_CHECK_AS(Attribute, find_method(name), type_name(), " has no method '", name, "'");
+  FB_CHECK_AS(Attribute, has_method(name), type_name(), " has no method '", name, "'");
   Method m;
   m.file_ = file_;
   m.self_ = self_;
@@ -209,6 +261,21 @@ Module Module::child(const std::string& name) const {
   FB_CHECK_AS(Attribute, class_of(self_).has_child(name) || fs::box_of<fs::Instance>(found),
               type_name(), ".", name, " is no module");
   return {file_, found};
+}
+std::vector<Method> Module::get_methods() const {
+  std::vector<Method> out;
+  if (self_.is_none()) {
+    if (has_method("forward")) out.push_back(get_method("forward"));
+    return out;
+  }
+  for (const auto& [name, function] : class_of(self_).methods) out.push_back(get_method(name));
+  return out;
+}
+Module Module::deepcopy(std::optional<Device> device) const {
+  FB_CHECK(defined(), "the module was not loaded");
+  std::stringstream file;
+  save(file);
+  return load(file, device);
 }
 std::vector<NameModule> Module::named_children() const {
   std::vector<NameModule> out;
@@ -284,6 +351,21 @@ void Module::to(Device device, DType dtype) const {
   to(dtype);
 }
 
+}  // namespace jit
+
+jit::Module IValue::toModule() const {
+  auto* instance = fs::box_of<fs::Instance>(*this);
+  FB_CHECK_TYPE(instance, "expected a module, got ", fs::kind_name(*this));
+  std::lock_guard guard(jit::files_mutex);
+  const auto& all = jit::files_of_classes();
+  const auto found = all.find(&jit::class_of(*this));
+  auto file = found == all.end() ? nullptr : found->second.lock();
+  FB_CHECK(file, "toModule: the file of the module is no longer loaded");
+  return jit::Module(std::move(file), *this);
+}
+
+namespace jit {
+
 Module Loaded::read(const files::Source& from, std::optional<Device> device, ExtraFilesMap* extra) {
   auto file = std::make_shared<Loaded>();
   static_cast<fs::Loaded&>(*file) = fs::load(from);
@@ -295,6 +377,12 @@ Module Loaded::read(const files::Source& from, std::optional<Device> device, Ext
     if (!extra) continue;
     if (auto wanted = extra->find(e.name.substr(6)); wanted != extra->end())
       wanted->second = file->texts.back().second;
+  }
+  {
+    std::lock_guard guard(files_mutex);
+    auto& all = files_of_classes();
+    std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
+    for (const fs::Class& c : file->program->unit.classes) all[&c] = file;
   }
   Value self = file->root;
   std::string function = file->function;

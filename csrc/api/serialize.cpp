@@ -19,19 +19,6 @@ namespace flambeau {
 
 using files::Data;
 
-IValue serialize::dict_of(std::vector<std::pair<IValue, IValue>> items) {
-  Value made = fs::make_box<fs::Dict>();
-  for (auto& [key, x] : items) fs::expect_box<fs::Dict>(made).set(key, x);
-  return IValue(made);
-}
-IValue serialize::list_of(std::vector<IValue> items) {
-  return IValue(fs::make_box<fs::List>(Values(items.begin(), items.end())));
-}
-
-IValue serialize::tuple_of(std::vector<IValue> items) {
-  return IValue(fs::make_box<fs::Tuple>(Values(items.begin(), items.end())));
-}
-
 namespace {
 
 // What a file holds, as values: lists of one kind are the typed ones of operations.

@@ -47,10 +47,24 @@ Tensor Tensor::alias() const {
   return ops::alias(*this);
 }
 
+std::string DeprecatedTypeProperties::toString() const {
+  std::string where = device_.is_cuda() ? "CUDA" : device_.is_meta() ? "Meta" : "CPU";
+  return where + scalar_type_name(dtype_) + "Type";
+}
 std::string Tensor::toString() const {
-  if (!defined()) return "UndefinedType";
-  std::string where = is_cuda() ? "CUDA" : is_meta() ? "Meta" : "CPU";
-  return where + scalar_type_name(dtype()) + "Type";
+  return defined() ? type().toString() : "UndefinedType";
+}
+std::ostream& operator<<(std::ostream& out, DeviceType type) {
+  return out << Device(type);
+}
+std::ostream& operator<<(std::ostream& out, Layout layout) {
+  return out << (layout == Layout::Strided     ? "Strided"
+                 : layout == Layout::SparseCoo ? "Sparse"
+                                               : "SparseCsr");
+}
+std::ostream& operator<<(std::ostream& out, MemoryFormat format) {
+  constexpr const char* names[] = {"Contiguous", "Preserve", "ChannelsLast", "ChannelsLast3d"};
+  return out << names[static_cast<size_t>(format)];
 }
 
 // Parts
@@ -220,6 +234,9 @@ std::ostream& operator<<(std::ostream& out, const Tensor& x) {
 void Tensor::print() const {
   std::cout << *this << '\n';
 }
+void print(const Tensor& x) {
+  x.print();
+}
 
 // Random state and threads
 // -----------------------------------------------------------------------------------------------
@@ -300,8 +317,7 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
   FB_CHECK(!__builtin_mul_overflow(last + 1, itemsize(dtype), &bytes), "from_blob: sizes ", shape,
            " with strides ", steps, " reach too far");
   FB_CHECK_VALUE(data || count == 0, "from_blob: expected memory of ", bytes, " bytes, got null");
-  auto* held = new std::pair(
-      deleter ? deleter : [](void*) {}, data);
+  auto* held = new std::pair(deleter ? deleter : [](void*) {}, data);
   Tensor out(Ref<TensorImpl>::adopt(TensorImpl::make()));
   out->dtype = dtype;
   out->sizes = shape;

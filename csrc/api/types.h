@@ -25,7 +25,9 @@ class Node;
 using OptTensor = std::optional<Tensor>;
 struct GeneratorImpl;
 using Generator = Ref<GeneratorImpl>;
+using CPUGeneratorImpl = GeneratorImpl;
 using ScalarType = DType;
+using std::make_optional;
 using std::nullopt;
 template <class T>
 using optional = std::optional<T>;
@@ -53,51 +55,27 @@ class ArrayRef {
   template <size_t N>
   constexpr ArrayRef(const T (&xs)[N]) noexcept : data_(xs), size_(N) {}
 
-  constexpr const T* begin() const noexcept {
-    return data_;
-  }
-  constexpr const T* end() const noexcept {
-    return data_ + size_;
-  }
-  constexpr const T* data() const noexcept {
-    return data_;
-  }
-  constexpr size_t size() const noexcept {
-    return size_;
-  }
-  constexpr bool empty() const noexcept {
-    return size_ == 0;
-  }
-  const T& operator[](size_t i) const {
-    return data_[i];
-  }
+  constexpr const T* begin() const noexcept { return data_; }
+  constexpr const T* end() const noexcept { return data_ + size_; }
+  constexpr const T* data() const noexcept { return data_; }
+  constexpr size_t size() const noexcept { return size_; }
+  constexpr bool empty() const noexcept { return size_ == 0; }
+  const T& operator[](size_t i) const { return data_[i]; }
   const T& at(size_t i) const {
     FB_CHECK_INDEX(i < size_, "ArrayRef: index ", i, " is out of range for ", size_, " elements");
     return data_[i];
   }
-  const T& front() const {
-    return at(0);
-  }
-  const T& back() const {
-    return at(size_ - 1);
-  }
+  const T& front() const { return at(0); }
+  const T& back() const { return at(size_ - 1); }
   ArrayRef slice(size_t from, size_t count) const {
     FB_CHECK_INDEX(from <= size_ && count <= size_ - from, "ArrayRef: slice of ", count,
                    " elements from ", from, " is out of range for ", size_, " elements");
     return {data_ + from, count};
   }
-  ArrayRef slice(size_t from) const {
-    return slice(from, from <= size_ ? size_ - from : 0);
-  }
-  bool equals(ArrayRef other) const {
-    return *this == other;
-  }
-  std::vector<T> vec() const {
-    return {begin(), end()};
-  }
-  SmallVector<T, 6> ints() const {
-    return {begin(), end()};
-  }
+  ArrayRef slice(size_t from) const { return slice(from, from <= size_ ? size_ - from : 0); }
+  bool equals(ArrayRef other) const { return *this == other; }
+  std::vector<T> vec() const { return {begin(), end()}; }
+  SmallVector<T, 6> ints() const { return {begin(), end()}; }
   friend bool operator==(const ArrayRef& a, const ArrayRef& b) {
     return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin());
   }
@@ -109,7 +87,14 @@ class ArrayRef {
 
 using IntArrayRef = ArrayRef<int64_t>;
 using TensorList = ArrayRef<Tensor>;
+using ITensorListRef = TensorList;
+using string_view = std::string_view;
 
+// Where it points.
+template <class T>
+std::ostream& operator<<(std::ostream& out, const Ref<T>& x) {
+  return out << static_cast<const void*>(x.get());
+}
 template <class T>
 std::ostream& operator<<(std::ostream& out, const ArrayRef<T>& xs) {
   out << '[';
@@ -127,8 +112,8 @@ class OptionalIntArrayRef {
   OptionalIntArrayRef(const Ints& xs) : list_(IntArrayRef(xs)) {}
   OptionalIntArrayRef(const std::vector<int64_t>& xs) : list_(IntArrayRef(xs)) {}
   template <class T>
-  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) OptionalIntArrayRef(T x)
-      : one_(static_cast<int64_t>(x)) {}
+    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
+  OptionalIntArrayRef(T x) : one_(static_cast<int64_t>(x)) {}
   OptionalIntArrayRef(const std::optional<IntArrayRef>& xs) : list_(xs) {}
 
   bool has_value() const noexcept { return list_ || one_; }
@@ -177,8 +162,8 @@ class Text {
  public:
   Text() = default;
   template <class T>
-  requires(std::is_convertible_v<const T&, std::string_view>) Text(const T& x)
-      : text_(std::string_view(x)) {}
+    requires(std::is_convertible_v<const T&, std::string_view>)
+  Text(const T& x) : text_(std::string_view(x)) {}
   Text(Word w) : text_(w.text) {}
   Text(Reduction::Reduction r)
       : text_(r == Reduction::Mean  ? "mean"
@@ -196,7 +181,8 @@ class Text {
 class Flag {
  public:
   template <class T>
-  requires(std::is_same_v<T, bool>) Flag(T on) : on_(on) {}
+    requires(std::is_same_v<T, bool>)
+  Flag(T on) : on_(on) {}
   operator bool() const noexcept { return on_; }
 
  private:
@@ -215,6 +201,72 @@ inline constexpr DType kBool = DType::Bool, kByte = DType::UInt8, kChar = DType:
                        kBFloat16 = DType::BFloat16, kFloat32 = DType::Float32,
                        kFloat64 = DType::Float64, kComplexFloat = DType::Complex64,
                        kComplexDouble = DType::Complex128;
+
+// What programs ask of types.
+inline const char* toString(DType d) {
+  return scalar_type_name(d);
+}
+constexpr size_t elementSize(DType d) {
+  return static_cast<size_t>(itemsize(d));
+}
+constexpr bool isFloatingType(DType d) {
+  return is_floating_point(d);
+}
+constexpr bool isComplexType(DType d) {
+  return is_complex(d);
+}
+constexpr bool isIntegralType(DType d, bool include_bool = false) {
+  return is_integral(d, include_bool);
+}
+constexpr bool isReducedFloatingType(DType d) {
+  return is_reduced_float(d);
+}
+constexpr bool isSignedType(DType d) {
+  return is_signed(d);
+}
+inline DType promoteTypes(DType a, DType b) {
+  return promote(a, b);
+}
+constexpr DType toComplexType(DType d) {
+  return to_complex(d);
+}
+constexpr DType toRealValueType(DType d) {
+  return to_real(d);
+}
+inline DType get_default_dtype() {
+  return default_dtype();
+}
+inline std::ostream& operator<<(std::ostream& out, Half x) {
+  return out << static_cast<float>(x);
+}
+inline std::ostream& operator<<(std::ostream& out, BFloat16 x) {
+  return out << static_cast<float>(x);
+}
+std::ostream& operator<<(std::ostream& out, Layout layout);
+std::ostream& operator<<(std::ostream& out, MemoryFormat format);
+std::ostream& operator<<(std::ostream& out, DeviceType type);
+
+// What Tensor::type gives: the dtype and where the elements are, as older programs ask for it.
+class DeprecatedTypeProperties {
+ public:
+  DeprecatedTypeProperties(DType dtype, Device device) : dtype_(dtype), device_(device) {}
+  operator DType() const noexcept { return dtype_; }
+  DType scalarType() const noexcept { return dtype_; }
+  DeviceType device_type() const noexcept { return device_.type(); }
+  bool is_cuda() const noexcept { return device_.is_cuda(); }
+  bool is_sparse() const noexcept { return false; }
+  std::string toString() const;  // "CPUFloatType"
+  friend bool operator==(const DeprecatedTypeProperties& a, const DeprecatedTypeProperties& b) {
+    return a.dtype_ == b.dtype_ && a.device_.type() == b.device_.type();
+  }
+  friend std::ostream& operator<<(std::ostream& out, const DeprecatedTypeProperties& x) {
+    return out << x.toString();
+  }
+
+ private:
+  DType dtype_;
+  Device device_;
+};
 
 // What a new tensor is to be; what is not said comes from the operation, else from the defaults.
 class TensorOptions {
@@ -320,5 +372,23 @@ class TensorIndex;
 }
 template <class T, size_t N>
 class TensorAccessor;
+template <class T>
+class MaybeOwned;
+// How an accessor refers to elements: bounds, types and values are the same with either.
+template <class T>
+struct DefaultPtrTraits {
+  using PtrType = T*;
+};
+template <class T>
+struct RestrictPtrTraits {
+  using PtrType = T* __restrict__;
+};
+template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
+          class index_t = int64_t>
+class PackedTensorAccessor;
+template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits>
+using PackedTensorAccessor32 = PackedTensorAccessor<T, N, PtrTraits, int32_t>;
+template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits>
+using PackedTensorAccessor64 = PackedTensorAccessor<T, N, PtrTraits, int64_t>;
 
 }  // namespace flambeau

@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/error_classes.h"
 
 namespace flambeau {
 
@@ -14,7 +14,25 @@ std::string join(std::initializer_list<Part> parts) {
 }
 
 void fail_with(ErrorKind kind, std::initializer_list<Part> parts) {
-  throw Error(kind, join(parts));
+  const std::string message = join(parts);
+  switch (kind) {
+    case ErrorKind::Value:
+      throw ValueError(message);
+    case ErrorKind::Type:
+      throw TypeError(message);
+    case ErrorKind::Index:
+      throw IndexError(message);
+    case ErrorKind::NotImplemented:
+      throw NotImplementedError(message);
+    case ErrorKind::OutOfMemory:
+      throw OutOfMemoryError(message);
+    case ErrorKind::LinAlg:
+      throw LinAlgError(message);
+    case ErrorKind::Assertion:
+      throw AssertionError(message);
+    default:
+      throw Error(kind, message);
+  }
 }
 
 }  // namespace flambeau

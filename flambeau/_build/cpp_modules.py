@@ -33,6 +33,8 @@ class Layer:
         buffers: `name: value [if condition]`.
         returns: type of forward.
         more: a method beside forward: declaration without the semicolon, C++ of its body.
+        pretrained: is there `from_pretrained(weight, options)`? The first two options are the
+            sizes of the weight.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Layer:
     buffers: tuple[str, ...] = ()
     returns: str = "Tensor"
     more: tuple[str, str] | None = None
+    pretrained: bool = False
 
 
 def _activation(name: str, options: str, function: str, args: str, shown: str = "") -> Layer:
@@ -418,7 +421,7 @@ _LAYERS = (
           parameters=("weight: o.num_embeddings(), o.embedding_dim()",),
           settle=_padding_checked("Padding_idx"),
           reset=_EMBEDDING_RESET,
-          shown="[embedding_text(o)]"),
+          shown="[embedding_text(o)]", pretrained=True),
     Layer("EmbeddingBag", "num_embeddings: int, embedding_dim: int, max_norm: float?, "
           "norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = 'mean', "
           "sparse: bool = False, include_last_offset: bool = False, padding_idx: int?",
@@ -429,7 +432,7 @@ _LAYERS = (
           parameters=("weight: o.num_embeddings(), o.embedding_dim()",),
           settle=_padding_checked("padding_idx"),
           reset=_EMBEDDING_RESET,
-          shown="[embedding_bag_text(o)]"),
+          shown="[embedding_bag_text(o)]", pretrained=True),
     *map(_conv, (1, 2, 3)), *map(_conv_transpose, (1, 2, 3)),
     *map(_batch_norm, (1, 2, 3)), *map(_instance_norm, (1, 2, 3)),
     Layer("LayerNorm", "normalized_shape: ints, eps: float = 1e-5, elementwise_affine: bool = True",

@@ -163,7 +163,13 @@ def _class(layer: Layer) -> tuple[list[str], list[str]]:
         h.append(f"  {o_type} options;")
     for text in (*layer.parameters, *layer.buffers):
         h.append(f"  Tensor {text.split(':')[0]};")
-    h += ["};", f"TORCH_MODULE({layer.name});", ""]
+    h.append("};")
+    if layer.pretrained:
+        more_h, more_s = _pretrained(layer, opts)
+        h += more_h
+        s += more_s
+    else:
+        h += [f"TORCH_MODULE({layer.name});", ""]
 
     body = ["  [[maybe_unused]] const auto& o = options;"] if opts else []
     if layer.settle:
@@ -201,6 +207,41 @@ def _class(layer: Layer) -> tuple[list[str], list[str]]:
               "  return batch_normalized(input, *this, running_mean, running_var, "
               "num_batches_tracked, weight, bias, options);", "}"]  # fmt: skip
     return h, [*s, ""]
+
+
+def _pretrained(layer: Layer, opts: list[Option]) -> tuple[list[str], list[str]]:
+    """The holder of a layer that is also made of a weight: no numbers are drawn for it."""
+    name, rest = layer.name, opts[2:]
+    made = f"{name}FromPretrainedOptions"
+    h = [f"struct {made} {{", "  TORCH_ARG(bool, freeze) = true;"]
+    for o in rest:
+        h.append(f"  TORCH_ARG({o.type}, {o.name}) = {o.default};")
+    h += [
+        "};",
+        f"class {name} : public ModuleHolder<{name}Impl> {{",
+        " public:",
+        f"  using ModuleHolder<{name}Impl>::ModuleHolder;",
+        f"  using Impl [[maybe_unused]] = {name}Impl;",
+        "  // A layer whose weight is this one; it is trained unless `freeze`.",
+        f"  static {name} from_pretrained(const Tensor& embeddings, const {made}& given = {{}});",
+        "};",
+        "",
+    ]
+    s = [
+        f"{name} {name}::from_pretrained(const Tensor& embeddings, const {made}& given) {{",
+        f'  FB_CHECK_VALUE(embeddings.dim() == 2, "{name}::from_pretrained: expected embeddings '
+        'of two dimensions, got ", embeddings.dim());',
+        f"  {name}Options options(embeddings.size(0), embeddings.size(1));",
+        *(f"  options.{o.name}(given.{o.name}());" for o in rest),
+        indent(layer.settle, "  "),
+        f"  auto made = std::make_shared<{name}Impl>({name}Options(0, 0));",
+        "  made->options = options;",
+        "  made->weight.set_data(embeddings);",
+        "  made->weight.set_requires_grad(!given.freeze());",
+        f"  return {name}(made);",
+        "}",
+    ]
+    return h, s
 
 
 def _function(layer: Layer) -> tuple[list[str], list[str]]:

@@ -14,6 +14,35 @@ from pathlib import Path
 _INCLUDE = re.compile(r'^(\s*#\s*include\s+)"([^"]+)"', re.MULTILINE)
 #: folders of csrc/api whose headers programs name themselves
 _PUBLIC = ("flambeau", "torch", "ATen", "c10")
+#: names that programs include for what is in one header here, by folder
+_FORWARDED = {
+    "ATen": "ATen AccumulateType CPUGeneratorImpl Context Device DeviceGuard Dispatch "
+    "ExpandUtils Functions Generator "
+    "InitialTensorOptions NativeFunctions NumericUtils OpMathType Operators Parallel Scalar "
+    "ScalarOps Tensor "
+    "TensorAccessor TensorIndexing TensorOperators TensorOptions TensorUtils Utils "
+    "WrapDimUtils autocast_mode",
+    "ATen/core": "Dict Generator List Reduction Scalar Tensor TensorAccessor TensorBase "
+    "TensorBody grad_mode ivalue",
+    "ATen/core/dispatch": "Dispatcher",
+    "ATen/core/op_registration": "op_registration",
+    "c10/core": "CPUAllocator Device DeviceGuard DeviceType DispatchKey GradMode "
+    "InferenceMode Layout MemoryFormat "
+    "Scalar ScalarType Storage TensorImpl TensorOptions",
+    "c10/macros": "Export Macros",
+    "c10/util": "ArrayRef BFloat16 Exception Half Logging MaybeOwned Optional "
+    "OptionalArrayRef SmallVector StringUtil "
+    "accumulate complex intrusive_ptr string_view",
+    "torch": "autograd cuda data enum library linalg nn optim ordered_dict serialize types utils",
+    "torch/csrc/api/include/torch": "all torch types",
+    "torch/csrc/autograd": "custom_function function grad_mode variable",
+    "torch/nn": "functional init module modules utils",
+}
+_FORWARDER = """// A name that programs include; everything is in one header here.
+#pragma once
+
+#include "torch/all.h"
+"""
 
 
 def _installed(name: str) -> str:
@@ -36,7 +65,11 @@ def collect(root: Path, generated: Mapping[str, str]) -> dict[str, str]:
     """Installed name -> text of every public header; `generated`: the build's files by name."""
     api = root / "csrc" / "api"
     pending = [str(p.relative_to(api)) for f in _PUBLIC for p in sorted((api / f).rglob("*.h"))]
-    found: dict[str, str] = {}
+    found = {
+        f"{folder}/{name}.h": _FORWARDER
+        for folder, names in _FORWARDED.items()
+        for name in names.split()
+    }
     while pending:
         name = pending.pop()
         if _installed(name) in found:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -32,6 +33,21 @@ struct GradMode {
   static bool is_enabled() { return modes.grad; }
   static void set_enabled(bool on) { modes.grad = on; }
 };
+
+// Inside, operations are not recorded, and those of the program's run below their kernels for
+// `Autograd`: what such a kernel calls its operation under.
+class AutoDispatchBelowAutograd {
+ public:
+  AutoDispatchBelowAutograd();
+  ~AutoDispatchBelowAutograd();
+  AutoDispatchBelowAutograd(const AutoDispatchBelowAutograd&) = delete;
+
+ private:
+  NoGradGuard no_grad_;
+  std::shared_ptr<void> below_;
+};
+using AutoDispatchBelowADInplaceOrView = AutoDispatchBelowAutograd;
+using AutoNonVariableTypeMode = AutoDispatchBelowAutograd;
 
 namespace autograd {
 

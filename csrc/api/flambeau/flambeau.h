@@ -22,6 +22,7 @@
 #include "dispatch/modes.h"
 #include "flambeau/autograd.h"
 #include "flambeau/composites.h"
+#include "flambeau/containers.h"
 #include "flambeau/indexing.h"
 #include "flambeau/operators.h"
 #include "flambeau/tensor_data.h"
@@ -32,6 +33,24 @@ namespace flambeau {
 // Seeds the default generator.
 void manual_seed(uint64_t seed);
 Generator make_generator(uint64_t seed);
+template <class Impl>
+  requires(std::is_same_v<Impl, GeneratorImpl>)
+Generator make_generator(uint64_t seed = 67280421310721) {
+  return make_generator(seed);
+}
+namespace detail {
+inline Generator createCPUGenerator(uint64_t seed = 67280421310721) {
+  return make_generator(seed);
+}
+inline const Generator& getDefaultCPUGenerator() {
+  return default_generator();
+}
+}  // namespace detail
+// What << writes, to standard output.
+void print(const Tensor& x);
+inline void print(const Tensor& x, int64_t) {
+  print(x);
+}
 int get_num_threads();
 void set_num_threads(int n);
 
@@ -66,7 +85,22 @@ inline int64_t device_count() {
 inline bool cudnn_is_available() {
   return false;
 }
+inline void manual_seed(uint64_t) {}
+inline void manual_seed_all(uint64_t) {}
+inline void synchronize(int64_t = -1) {}
 }  // namespace cuda
+inline bool hasCUDA() {
+  return false;
+}
+inline bool hasMPS() {
+  return false;
+}
+inline bool hasXPU() {
+  return false;
+}
+inline bool hasMKL() {
+  return false;
+}
 
 }  // namespace flambeau
 

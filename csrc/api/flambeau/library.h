@@ -162,13 +162,54 @@ struct CallableOf<R (*)(Args...)> {
   using type = Signature<R(Args...)>;
 };
 
+// What an argument of a typed call is kept as: references to lists become lists.
+template <class T>
+auto owned(const T& x) {
+  if constexpr (std::is_same_v<T, IntArrayRef>)
+    return x.ints();
+  else if constexpr (std::is_same_v<T, TensorList>)
+    return Tensors(x.begin(), x.end());
+  else if constexpr (std::is_same_v<T, ArrayRef<double>>)
+    return x.vec();
+  else if constexpr (std::is_same_v<T, std::string_view>)
+    return std::string(x);
+  else if constexpr (requires { x.has_value(), *x; }) {
+    using Inner = decltype(owned(*x));
+    return x.has_value() ? std::optional<Inner>(owned(*x)) : std::optional<Inner>();
+  } else
+    return x;
+}
+template <class T>
+struct Returned {
+  static T from(const Values& out) { return T(Type<T>::from(out.at(0))); }
+};
+template <class... T>
+struct Returned<std::tuple<T...>> {
+  static std::tuple<T...> from(const Values& out) {
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::tuple<T...>(T(Type<T>::from(out.at(I)))...);
+    }(std::index_sequence_for<T...>());
+  }
+};
+template <class Signature>
+struct Count;
+template <class R, class... Args>
+struct Count<R(Args...)> {
+  static constexpr size_t args = sizeof...(Args), results = std::is_void_v<R> ? 0 : 1;
+};
+template <class... T, class... Args>
+struct Count<std::tuple<T...>(Args...)> {
+  static constexpr size_t args = sizeof...(Args), results = sizeof...(T);
+};
+
 }  // namespace boxed
 
 // A function of C++ as a kernel, and the schema that its types say.
 class CppFunction {
  public:
   template <class F>
-  requires(!std::is_same_v<std::decay_t<F>, CppFunction>) CppFunction(F&& f) {
+    requires(!std::is_same_v<std::decay_t<F>, CppFunction>)
+  CppFunction(F&& f) {
     using Kernel = std::decay_t<F>;
     using Signature = typename boxed::CallableOf<Kernel>::type;
     schema_ = Signature::schema();
@@ -232,6 +273,48 @@ class RegisterOperators {
   RegisterOperators() = default;
   RegisterOperators(const std::string& schema, CppFunction f) { op(schema, std::move(f)); }
   RegisterOperators& op(const std::string& schema, CppFunction f);
+};
+
+// An operation of the table or of a program, called by what its schema says:
+//   c10::Dispatcher::singleton().findSchemaOrThrow("space::scale", "").typed<Tensor(const Tensor&,
+//   double)>().call(x, 2)
+template <class Signature>
+class TypedOperatorHandle;
+template <class R, class... Args>
+class TypedOperatorHandle<R(Args...)> {
+ public:
+  explicit TypedOperatorHandle(const OpDesc& op) : op_(&op) {}
+  R call(Args... args) const {
+    Values out =
+        call_op(*op_, Values{boxed::value_of(boxed::owned<std::remove_cvref_t<Args>>(args))...});
+    if constexpr (!std::is_void_v<R>) return boxed::Returned<std::remove_cvref_t<R>>::from(out);
+  }
+  R operator()(Args... args) const { return call(args...); }
+
+ private:
+  const OpDesc* op_;
+};
+class OperatorHandle {
+ public:
+  explicit OperatorHandle(const OpDesc& op) : op_(&op) {}
+  // Error(Type) where the operation takes or gives another number of values.
+  template <class Signature>
+  TypedOperatorHandle<Signature> typed() const {
+    expect(boxed::Count<Signature>::args, boxed::Count<Signature>::results);
+    return TypedOperatorHandle<Signature>(*op_);
+  }
+
+ private:
+  void expect(size_t args, size_t results) const;
+  const OpDesc* op_;
+};
+class Dispatcher {
+ public:
+  static Dispatcher& singleton();
+  // Error(Runtime) where there is none.
+  OperatorHandle findSchemaOrThrow(const char* name, const char* overload) const;
+  std::optional<OperatorHandle> findSchema(const std::string& name,
+                                           const std::string& overload = "") const;
 };
 
 }  // namespace flambeau

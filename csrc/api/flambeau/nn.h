@@ -10,3 +10,4 @@
 #include "flambeau/nn/module.h"
 #include "flambeau/nn/rnn.h"
 #include "flambeau/nn/rnn_cells.h"
+#include "flambeau/nn/utils.h"

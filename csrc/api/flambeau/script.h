@@ -17,6 +17,8 @@ namespace flambeau::jit {
 
 struct Loaded;
 class Module;
+using IValue = flambeau::IValue;
+using Stack = std::vector<IValue>;
 // What a file has besides the module, by name.
 using ExtraFilesMap = std::unordered_map<std::string, std::string>;
 
@@ -53,7 +55,11 @@ class Module {
   }
   // Error(Attribute) where there is none.
   Method get_method(const std::string& name) const;
-  bool has_method(const std::string& name) const { return find_method(name); }
+  bool has_method(const std::string& name) const;
+  std::optional<Method> find_method(const std::string& name) const {
+    return has_method(name) ? std::optional<Method>(get_method(name)) : std::nullopt;
+  }
+  std::vector<Method> get_methods() const;
   template <class... Args>
   IValue run_method(const std::string& name, Args&&... args) const {
     return get_method(name)({IValue(std::forward<Args>(args))...});
@@ -81,6 +87,12 @@ class Module {
   void to(Device device) const;
   void to(DType dtype) const;
   void to(Device device, DType dtype) const;
+  // Itself with values of its own: what the two hold is equal, and changes of one leave the other.
+  Module deepcopy(std::optional<Device> device = std::nullopt) const;
+  Module clone() const { return deepcopy(); }
+  Module copy() const { return deepcopy(); }
+  // The value that scripts see, as an argument of other methods.
+  IValue _ivalue() const { return IValue(self_); }
   // The class's name in the script.
   std::string type_name() const;
   bool defined() const noexcept { return file_ != nullptr; }
@@ -93,9 +105,9 @@ class Module {
 
  private:
   friend struct Loaded;
+  friend class flambeau::IValue;
   Module(std::shared_ptr<const Loaded> file, Value self, std::string function = {})
       : file_(std::move(file)), self_(std::move(self)), function_(std::move(function)) {}
-  bool find_method(const std::string& name) const;
   void tensors(const std::string& prefix, const char* place, bool recurse,
                std::vector<NameTensor>& out) const;
   template <class F>
@@ -127,6 +139,8 @@ inline void save(const Module& module, std::ostream& out, const ExtraFilesMap& e
 
 namespace script {
 using Module = jit::Module;
+using Method = jit::Method;
+using ExtraFilesMap = jit::ExtraFilesMap;
 }  // namespace script
 
 }  // namespace flambeau::jit

@@ -83,9 +83,15 @@ class InputArchive {
 };
 
 // Dicts, lists and tuples of anything, as values.
-IValue dict_of(std::vector<std::pair<IValue, IValue>> items);
-IValue list_of(std::vector<IValue> items);
-IValue tuple_of(std::vector<IValue> items);
+inline IValue dict_of(std::vector<std::pair<IValue, IValue>> items) {
+  return IValue::of_pairs(std::move(items));
+}
+inline IValue list_of(const std::vector<IValue>& items) {
+  return IValue::of_list(items);
+}
+inline IValue tuple_of(std::vector<IValue> items) {
+  return IValue::of_tuple(std::move(items));
+}
 
 OutputArchive& operator<<(OutputArchive& archive, const Tensor& x);
 InputArchive& operator>>(InputArchive& archive, Tensor& x);
@@ -95,15 +101,15 @@ OutputArchive& operator<<(OutputArchive& archive, const IValue& x);
 InputArchive& operator>>(InputArchive& archive, IValue& x);
 
 template <class M>
-requires(std::is_base_of_v<nn::Module, M>) OutputArchive& operator<<(
-    OutputArchive& archive, const std::shared_ptr<M>& module) {
+  requires(std::is_base_of_v<nn::Module, M>)
+OutputArchive& operator<<(OutputArchive& archive, const std::shared_ptr<M>& module) {
   FB_CHECK(module, "Cannot serialize empty module");
   module->save(archive);
   return archive;
 }
 template <class M>
-requires(std::is_base_of_v<nn::Module, M>) InputArchive& operator>>(
-    InputArchive& archive, const std::shared_ptr<M>& module) {
+  requires(std::is_base_of_v<nn::Module, M>)
+InputArchive& operator>>(InputArchive& archive, const std::shared_ptr<M>& module) {
   FB_CHECK(module, "Cannot deserialize into an empty module");
   module->load(archive);
   return archive;

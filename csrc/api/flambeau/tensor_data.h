@@ -15,7 +15,8 @@ class TensorData {
  public:
   TensorData(Scalar x) : numbers_{x}, kind_(kind_of(x)) {}
   template <class T>
-  requires(std::is_arithmetic_v<T>) TensorData(T x) : TensorData(Scalar(x)) {}
+    requires(std::is_arithmetic_v<T>)
+  TensorData(T x) : TensorData(Scalar(x)) {}
   TensorData(Half x) : TensorData(Scalar(x)) { kind_ = DType::Float16; }
   TensorData(BFloat16 x) : TensorData(Scalar(x)) { kind_ = DType::BFloat16; }
   TensorData(complex64 x) : TensorData(Scalar(x)) { kind_ = DType::Complex64; }
@@ -88,6 +89,42 @@ class TensorAccessor {
 template <class T, size_t N>
 TensorAccessor<T, N> Tensor::accessor() const& {
   FB_CHECK(dim() == static_cast<int64_t>(N), "accessor: expected a tensor of ", N,
+           " dimensions, got one of ", dim());
+  return {data_ptr<T>(), sizes().data(), strides().data()};
+}
+
+// An accessor that owns its sizes and strides, so that it can be kept apart from the tensor.
+template <class T, size_t N, template <class> class PtrTraits, class index_t>
+class PackedTensorAccessor {
+ public:
+  using PtrType = typename PtrTraits<T>::PtrType;
+  PackedTensorAccessor(PtrType data, const int64_t* sizes, const int64_t* strides) : data_(data) {
+    std::copy(sizes, sizes + N, sizes_.begin());
+    std::copy(strides, strides + N, strides_.begin());
+  }
+  index_t size(index_t d) const { return static_cast<index_t>(sizes_[static_cast<size_t>(d)]); }
+  index_t stride(index_t d) const { return static_cast<index_t>(strides_[static_cast<size_t>(d)]); }
+  PtrType data() const { return data_; }
+  decltype(auto) operator[](index_t i) const {
+    return TensorAccessor<T, N>(data_, sizes_.data(), strides_.data())[i];
+  }
+
+ private:
+  PtrType data_;
+  std::array<int64_t, N> sizes_, strides_;
+};
+
+template <class T, size_t N, template <class> class PtrTraits>
+PackedTensorAccessor32<T, N, PtrTraits> Tensor::packed_accessor32() const& {
+  FB_CHECK(numel() <= INT32_MAX, "packed_accessor32: expected fewer than 2^31 elements, got ",
+           numel(), "; use packed_accessor64");
+  FB_CHECK(dim() == static_cast<int64_t>(N), "packed_accessor32: expected a tensor of ", N,
+           " dimensions, got one of ", dim());
+  return {data_ptr<T>(), sizes().data(), strides().data()};
+}
+template <class T, size_t N, template <class> class PtrTraits>
+PackedTensorAccessor64<T, N, PtrTraits> Tensor::packed_accessor64() const& {
+  FB_CHECK(dim() == static_cast<int64_t>(N), "packed_accessor64: expected a tensor of ", N,
            " dimensions, got one of ", dim());
   return {data_ptr<T>(), sizes().data(), strides().data()};
 }

@@ -4,6 +4,8 @@
 
 namespace flambeau::nn {
 
+using utils::rnn::PackedSequence;
+
 void RNNWeights::make(Module& module, const RNNOptionsBase& o, int64_t gates) {
   FB_CHECK_VALUE(o.input_size_ > 0, "input_size must be greater than zero");
   FB_CHECK_VALUE(o.hidden_size_ > 0, "hidden_size must be greater than zero");
@@ -68,6 +70,30 @@ Tensor RNNWeights::batched(const Tensor& given, std::vector<Tensor*> states,
     FB_CHECK(x->sizes() == wanted, "Expected hidden size ", wanted, ", got ", x->sizes());
   }
   return input;
+}
+
+void RNNWeights::packed(const PackedSequence& input, std::vector<Tensor*> states,
+                        const RNNOptionsBase& o) const {
+  FB_CHECK(input.data().defined() && input.data().dim() == 2 && input.batch_sizes().numel(),
+           "forward_with_packed_input: expected a packed sequence of steps (., input_size)");
+  FB_CHECK(input.data().size(1) == o.input_size_,
+           "input.size(-1) must be equal to input_size. Expected ", o.input_size_, ", got ",
+           input.data().size(1));
+  const int64_t batch = input.batch_sizes().select(0, 0).item().to_int();
+  const int64_t layers = o.num_layers_ * (o.bidirectional_ ? 2 : 1);
+  bool first = true;
+  for (Tensor* x : states) {
+    const int64_t size = first && o.proj_size_ ? o.proj_size_ : o.hidden_size_;
+    first = false;
+    const Ints wanted{layers, batch, size};
+    if (!x->defined()) {
+      *x = ops::zeros(wanted, input.data().dtype());
+      continue;
+    }
+    FB_CHECK(x->sizes() == wanted, "Expected hidden size ", wanted, ", got ", x->sizes());
+    if (const Tensor& order = input.sorted_indices(); order.defined())
+      *x = ops::index_select(*x, 1, order);
+  }
 }
 
 Tensor RNNWeights::unbatched(const Tensor& output, std::vector<Tensor*> states, bool had_batch,
@@ -146,6 +172,51 @@ std::tuple<Tensor, std::tuple<Tensor, Tensor>> LSTMImpl::forward(
                 options.dropout(), is_training(), options.bidirectional(), options.batch_first());
   Tensor result = RNNWeights::unbatched(out, {&h1, &c1}, given.dim() == 3, options);
   return {result, {h1, c1}};
+}
+
+// What packed forms give: the outputs with the order of the input, states in the order before it.
+static PackedSequence like(const PackedSequence& input, const Tensor& data) {
+  return PackedSequence(data, input.batch_sizes(), input.sorted_indices(),
+                        input.unsorted_indices());
+}
+static Tensor unsorted(const PackedSequence& input, const Tensor& state) {
+  const Tensor& order = input.unsorted_indices();
+  return order.defined() ? ops::index_select(state, 1, order) : state;
+}
+
+std::tuple<PackedSequence, Tensor> RNNImpl::forward_with_packed_input(const PackedSequence& input,
+                                                                      Tensor hx) {
+  const std::string& f = options.nonlinearity().str();
+  FB_CHECK_VALUE(f == "tanh" || f == "relu", "Unknown nonlinearity '", f,
+                 "'. Select from 'tanh' or 'relu'.");
+  weights_.packed(input, {&hx}, options);
+  auto run = [&](auto... args) {
+    return f == "tanh" ? ops::rnn_tanh(args...) : ops::rnn_relu(args...);
+  };
+  auto [out, last] =
+      run(input.data(), input.batch_sizes(), hx, all_weights(), options.bias(),
+          options.num_layers(), options.dropout(), is_training(), options.bidirectional());
+  return {like(input, out), unsorted(input, last)};
+}
+
+std::tuple<PackedSequence, Tensor> GRUImpl::forward_with_packed_input(const PackedSequence& input,
+                                                                      Tensor hx) {
+  weights_.packed(input, {&hx}, options);
+  auto [out, last] =
+      ops::gru(input.data(), input.batch_sizes(), hx, all_weights(), options.bias(),
+               options.num_layers(), options.dropout(), is_training(), options.bidirectional());
+  return {like(input, out), unsorted(input, last)};
+}
+
+std::tuple<PackedSequence, std::tuple<Tensor, Tensor>> LSTMImpl::forward_with_packed_input(
+    const PackedSequence& input, std::optional<std::tuple<Tensor, Tensor>> hx) {
+  Tensor h, c;
+  if (hx) std::tie(h, c) = *hx;
+  weights_.packed(input, {&h, &c}, options);
+  auto [out, h1, c1] =
+      ops::lstm(input.data(), input.batch_sizes(), {h, c}, all_weights(), options.bias(),
+                options.num_layers(), options.dropout(), is_training(), options.bidirectional());
+  return {like(input, out), {unsorted(input, h1), unsorted(input, c1)}};
 }
 
 }  // namespace flambeau::nn

@@ -47,7 +47,7 @@ class Reader final : public OptionVisitor {
   void visit(const char* name, std::tuple<double, double>& x) override {
     if (!from_.try_read(name, value_)) return;
     const std::vector<IValue> both =
-        value_.isTuple() ? value_.toTuple()->elements() : value_.toListRef();
+        value_.isTuple() ? value_.toTuple()->elements().vec() : value_.toListRef();
     FB_CHECK_VALUE(both.size() == 2, "load: ", name, " has ", both.size(), " values, expected 2");
     x = {real(both[0]), real(both[1])};
   }

@@ -14,6 +14,17 @@
 
 namespace py = pybind11;
 
+// What code that was written to Python's own interface calls.
+inline bool THPVariable_Check(PyObject* o) {
+  return o && flambeau::python_api().is_tensor(o);
+}
+inline const flambeau::Tensor& THPVariable_Unpack(PyObject* o) {
+  return *flambeau::python_api().unwrap(o);
+}
+inline PyObject* THPVariable_Wrap(const flambeau::Tensor& x) {
+  return flambeau::python_api().wrap(x);
+}
+
 namespace pybind11::detail {
 
 template <>

@@ -72,6 +72,34 @@ class MapDataset : public BatchDataset<MapDataset<SourceDataset, AppliedTransfor
   AppliedTransform transform_;
 };
 
+// One set that its copies share, for sets that cost much to copy: threads that load call it at the
+// same time.
+template <class UnderlyingDataset>
+class SharedBatchDataset : public BatchDataset<SharedBatchDataset<UnderlyingDataset>,
+                                               typename UnderlyingDataset::BatchType,
+                                               typename UnderlyingDataset::BatchRequestType> {
+ public:
+  using BatchType = typename UnderlyingDataset::BatchType;
+  using BatchRequestType = typename UnderlyingDataset::BatchRequestType;
+  SharedBatchDataset(std::shared_ptr<UnderlyingDataset> set) : set_(std::move(set)) {}
+  BatchType get_batch(BatchRequestType request) override {
+    return set_->get_batch(std::move(request));
+  }
+  std::optional<size_t> size() const override { return set_->size(); }
+  UnderlyingDataset& operator*() { return *set_; }
+  const UnderlyingDataset& operator*() const { return *set_; }
+  UnderlyingDataset* operator->() { return set_.get(); }
+  const UnderlyingDataset* operator->() const { return set_.get(); }
+  void reset() {}
+
+ private:
+  std::shared_ptr<UnderlyingDataset> set_;
+};
+template <class UnderlyingDataset, class... Args>
+SharedBatchDataset<UnderlyingDataset> make_shared_dataset(Args&&... args) {
+  return std::make_shared<UnderlyingDataset>(std::forward<Args>(args)...);
+}
+
 // The entries of a tensor along its first dim.
 struct TensorDataset : public Dataset<TensorDataset, TensorExample> {
   explicit TensorDataset(Tensor tensor) : tensor(std::move(tensor)) {}

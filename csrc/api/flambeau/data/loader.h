@@ -165,15 +165,16 @@ class StatelessDataLoader {
 };
 
 template <class Dataset, class Sampler>
+  requires(requires { typename Sampler::BatchRequestType; })
 std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(
     Dataset dataset, Sampler sampler, DataLoaderOptions options = DataLoaderOptions()) {
   return std::make_unique<StatelessDataLoader<Dataset, Sampler>>(
       std::move(dataset), std::move(sampler), std::move(options));
 }
 template <class Sampler = samplers::RandomSampler, class Dataset>
-requires(std::is_constructible_v<Sampler, size_t>)
-    std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(
-        Dataset dataset, DataLoaderOptions options = DataLoaderOptions()) {
+  requires(std::is_constructible_v<Sampler, size_t>)
+std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(
+    Dataset dataset, DataLoaderOptions options = DataLoaderOptions()) {
   const std::optional<size_t> size = dataset.size();
   FB_CHECK(size, "Expected the dataset to be sized in order to construct the Sampler");
   return make_data_loader(std::move(dataset), Sampler(*size), std::move(options));

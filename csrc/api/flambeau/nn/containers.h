@@ -13,8 +13,8 @@ class AnyValue {
  public:
   AnyValue() = default;
   template <class T>
-  requires(!std::is_same_v<std::decay_t<T>, AnyValue>) AnyValue(T&& x)
-      : value_(std::forward<T>(x)) {}
+    requires(!std::is_same_v<std::decay_t<T>, AnyValue>)
+  AnyValue(T&& x) : value_(std::forward<T>(x)) {}
   // Error(Runtime) that names both types.
   template <class T>
   std::decay_t<T> get() const {
@@ -36,10 +36,12 @@ class AnyModule {
  public:
   AnyModule() = default;
   template <class M>
-  requires(std::is_base_of_v<Module, M>) AnyModule(std::shared_ptr<M> module)
+    requires(std::is_base_of_v<Module, M>)
+  AnyModule(std::shared_ptr<M> module)
       : module_(module), forward_(erased(module.get(), &M::forward)) {}
   template <class M>
-  requires(std::is_base_of_v<Module, std::decay_t<M>>) explicit AnyModule(M&& module)
+    requires(std::is_base_of_v<Module, std::decay_t<M>>)
+  explicit AnyModule(M&& module)
       : AnyModule(std::make_shared<std::decay_t<M>>(std::forward<M>(module))) {}
   template <class M>
   AnyModule(const ModuleHolder<M>& holder) : AnyModule(holder.ptr()) {}
@@ -60,8 +62,16 @@ class AnyModule {
   std::shared_ptr<M> ptr() const {
     return std::dynamic_pointer_cast<M>(module_);
   }
+  // The module, or its holder; Error(Runtime) where it is of another class.
   template <class M>
-  M& get() const {
+  requires(is_module_holder<M>) M get() const {
+    auto found = std::dynamic_pointer_cast<typename M::ContainedType>(module_);
+    FB_CHECK(found, "Attempted to cast module of type ", module_ ? module_->name() : "none",
+             " to another type");
+    return M(std::move(found));
+  }
+  template <class M>
+  requires(!is_module_holder<M>) M& get() const {
     auto* found = dynamic_cast<M*>(module_.get());
     FB_CHECK(found, "Attempted to cast module of type ", module_ ? module_->name() : "none",
              " to another type");
@@ -89,8 +99,7 @@ class AnyModule {
                sizeof...(Args), " argument(s), but received ", args.size());
       return [&]<size_t... I>(std::index_sequence<I...>) {
         return AnyValue((module->*method)(argument<Args>(args, I)...));
-      }
-      (std::index_sequence_for<Args...>());
+      }(std::index_sequence_for<Args...>());
     };
   }
   template <class M, class C, class R, class... Args>
@@ -130,7 +139,8 @@ class FunctionalImpl : public Cloneable<FunctionalImpl> {
   FunctionalImpl(Tensor (*function)(const Tensor&))
       : FunctionalImpl(Function([function](Tensor x) { return function(x); })) {}
   template <class F, class... Args>
-  requires(sizeof...(Args) > 0) FunctionalImpl(F function, Args&&... args)
+    requires(sizeof...(Args) > 0)
+  FunctionalImpl(F function, Args&&... args)
       : FunctionalImpl(Function([=](Tensor x) { return function(x, args...); })) {}
   void reset() override {}
   Tensor forward(Tensor x) { return function_(std::move(x)); }
@@ -145,7 +155,8 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
  public:
   SequentialImpl() = default;
   template <class... Modules>
-  requires(sizeof...(Modules) > 0) explicit SequentialImpl(Modules&&... modules) {
+    requires(sizeof...(Modules) > 0)
+  explicit SequentialImpl(Modules&&... modules) {
     (push_back(std::forward<Modules>(modules)), ...);
   }
   explicit SequentialImpl(std::initializer_list<NamedAnyModule> modules) {
@@ -173,22 +184,28 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
     push_back(std::to_string(modules_.size()), std::move(module));
   }
   template <class M>
-  requires(std::is_base_of_v<Module, M>) void push_back(std::shared_ptr<M> module) {
+    requires(std::is_base_of_v<Module, M>)
+  void push_back(std::shared_ptr<M> module) {
     push_back(AnyModule(std::move(module)));
   }
   template <class M>
-  requires(std::is_base_of_v<Module, M>) void push_back(std::string name,
-                                                        std::shared_ptr<M> module) {
+    requires(std::is_base_of_v<Module, M>)
+  void push_back(std::string name, std::shared_ptr<M> module) {
     push_back(std::move(name), AnyModule(std::move(module)));
   }
   template <class M>
-  requires(is_module_holder<M>) void push_back(const M& holder) { push_back(AnyModule(holder)); }
+    requires(is_module_holder<M>)
+  void push_back(const M& holder) {
+    push_back(AnyModule(holder));
+  }
   template <class M>
-  requires(is_module_holder<M>) void push_back(std::string name, const M& holder) {
+    requires(is_module_holder<M>)
+  void push_back(std::string name, const M& holder) {
     push_back(std::move(name), AnyModule(holder));
   }
   template <class M>
-  requires(std::is_base_of_v<Module, std::decay_t<M>>) void push_back(M&& module) {
+    requires(std::is_base_of_v<Module, std::decay_t<M>>)
+  void push_back(M&& module) {
     push_back(AnyModule(std::forward<M>(module)));
   }
   template <class Container>
@@ -211,9 +228,12 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
     FB_CHECK_INDEX(i < size(), "Index out of range");
     return modules_[i].ptr();
   }
-  template <class M>
-  std::shared_ptr<typename M::ContainedType> ptr(size_t i) const {
-    return std::dynamic_pointer_cast<typename M::ContainedType>(ptr(i));
+  template <class M>  // of a module or its holder
+  auto ptr(size_t i) const {
+    if constexpr (is_module_holder<M>)
+      return std::dynamic_pointer_cast<typename M::ContainedType>(ptr(i));
+    else
+      return std::dynamic_pointer_cast<M>(ptr(i));
   }
   std::shared_ptr<Module> operator[](size_t i) const { return ptr(i); }
 
@@ -233,7 +253,8 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
  public:
   ModuleListImpl() = default;
   template <class... Modules>
-  requires(sizeof...(Modules) > 0) explicit ModuleListImpl(Modules&&... modules) {
+    requires(sizeof...(Modules) > 0)
+  explicit ModuleListImpl(Modules&&... modules) {
     (push_back(std::forward<Modules>(modules)), ...);
   }
   void reset() override {}
@@ -244,11 +265,13 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
     modules_.push_back(std::move(module));
   }
   template <class M>
-  requires(is_module_holder<M>) void push_back(const M& holder) {
+    requires(is_module_holder<M>)
+  void push_back(const M& holder) {
     push_back(std::shared_ptr<Module>(holder.ptr()));
   }
   template <class M>
-  requires(std::is_base_of_v<Module, std::decay_t<M>>) void push_back(M&& module) {
+    requires(std::is_base_of_v<Module, std::decay_t<M>>)
+  void push_back(M&& module) {
     push_back(std::shared_ptr<Module>(std::make_shared<std::decay_t<M>>(std::forward<M>(module))));
   }
   void insert(size_t i, std::shared_ptr<Module> module);
@@ -299,8 +322,14 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
     else
       register_module(key, std::move(module));
   }
+  explicit ModuleDictImpl(const OrderedDict<std::string, std::shared_ptr<Module>>& modules) {
+    update(modules);
+  }
   void update(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules) {
     for (const auto& [key, module] : modules) insert(key, module);
+  }
+  void update(const OrderedDict<std::string, std::shared_ptr<Module>>& modules) {
+    for (const auto& item : modules) insert(item.key(), item.value());
   }
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> items() const {
     return children_.pairs();
@@ -330,7 +359,8 @@ class ParameterListImpl : public Cloneable<ParameterListImpl> {
  public:
   ParameterListImpl() = default;
   template <class... Tensors>
-  requires(sizeof...(Tensors) > 0) explicit ParameterListImpl(Tensors&&... tensors) {
+    requires(sizeof...(Tensors) > 0)
+  explicit ParameterListImpl(Tensors&&... tensors) {
     (append(std::forward<Tensors>(tensors)), ...);
   }
   void reset() override {}

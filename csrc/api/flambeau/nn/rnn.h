@@ -2,6 +2,7 @@
 #pragma once
 
 #include "flambeau/nn/layers.h"
+#include "flambeau/nn/utils.h"
 
 namespace flambeau::nn {
 
@@ -88,6 +89,9 @@ class RNNWeights {
   // Input and states with a batch; checks their shapes.
   Tensor batched(const Tensor& input, std::vector<Tensor*> states, const RNNOptionsBase& o,
                  const char* name) const;
+  // The states of a packed sequence, in the order of its sequences; zeros where there were none.
+  void packed(const utils::rnn::PackedSequence& input, std::vector<Tensor*> states,
+              const RNNOptionsBase& o) const;
   static Tensor unbatched(const Tensor& output, std::vector<Tensor*> states, bool had_batch,
                           const RNNOptionsBase& o);
   static void print(std::ostream& out, const RNNOptionsBase& o, const char* name);
@@ -103,6 +107,8 @@ struct RNNImpl : Cloneable<RNNImpl> {
   void reset_parameters();
   void flatten_parameters() {}
   std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {});
+  std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(
+      const utils::rnn::PackedSequence& packed_input, Tensor hx = {});
   void pretty_print(std::ostream& out) const override;
   std::vector<Tensor> all_weights() const { return weights_.all(*this); }
   RNNOptions options;
@@ -119,6 +125,8 @@ struct GRUImpl : Cloneable<GRUImpl> {
   void reset_parameters();
   void flatten_parameters() {}
   std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {});
+  std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(
+      const utils::rnn::PackedSequence& packed_input, Tensor hx = {});
   void pretty_print(std::ostream& out) const override;
   std::vector<Tensor> all_weights() const { return weights_.all(*this); }
   GRUOptions options;
@@ -137,6 +145,9 @@ struct LSTMImpl : Cloneable<LSTMImpl> {
   void flatten_parameters() {}
   std::tuple<Tensor, std::tuple<Tensor, Tensor>> forward(
       const Tensor& input, std::optional<std::tuple<Tensor, Tensor>> hx = std::nullopt);
+  std::tuple<utils::rnn::PackedSequence, std::tuple<Tensor, Tensor>> forward_with_packed_input(
+      const utils::rnn::PackedSequence& packed_input,
+      std::optional<std::tuple<Tensor, Tensor>> hx = std::nullopt);
   void pretty_print(std::ostream& out) const override;
   std::vector<Tensor> all_weights() const { return weights_.all(*this); }
   LSTMOptions options;
