@@ -1,8 +1,9 @@
-"""The processes of a launched program on one machine: started, watched and ended together.
+"""The processes that a launcher has on its machine: started, watched and ended together.
 
 Owns the workers of one attempt, their variables and where their output goes. Invariant: when one
 fails, or the launcher is told to stop, all are ended, by force where they are deaf; none outlives
-the launcher. Must not know the command line.
+the launcher. Where there are launchers on other machines, `_nodes` tells of them. Must not know the
+command line.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from ._nodes import Meeting, Nodes, OtherNodeFailed, restarts
 from ._store import TCPStore
 from .elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
@@ -44,6 +46,7 @@ class Plan:
         redirects, tee: by local rank, OUT and ERR that go to files alone, and to both.
         shown: local ranks whose output is shown; None for all.
         signals: those that end the workers, and the launcher with them.
+        meeting: where launchers of several machines meet; None where there is one.
     """
 
     command: Sequence[str]
@@ -62,6 +65,7 @@ class Plan:
     signals: Sequence[signal.Signals] = (
         signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT,
     )  # fmt: skip
+    meeting: Meeting | None = None
 
 
 class Stopped(Exception):
@@ -79,13 +83,26 @@ def _dies_with_parent() -> Callable[[], None] | None:
     return lambda: prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def _environment(plan: Plan, rank: int, port: int, attempt: int, error_file: str) -> dict[str, str]:
-    size = plan.processes
+@dataclass
+class _Place:
+    """Where this machine's processes are among all: of the only machine, or one of several."""
+
+    port: int
+    world: int
+    first: int = 0
+    node: int = 0
+    nodes: int = 1
+
+
+def _environment(
+    plan: Plan, local: int, place: _Place, attempt: int, error_file: str
+) -> dict[str, str]:
+    size, rank = plan.processes, place.first + local
     given = {
-        "LOCAL_RANK": rank, "RANK": rank, "GROUP_RANK": 0, "ROLE_RANK": rank,
-        "LOCAL_WORLD_SIZE": size, "WORLD_SIZE": size, "GROUP_WORLD_SIZE": 1,
-        "ROLE_WORLD_SIZE": size, "ROLE_NAME": plan.role, "MASTER_ADDR": plan.host,
-        "MASTER_PORT": port,
+        "LOCAL_RANK": local, "RANK": rank, "GROUP_RANK": place.node, "ROLE_RANK": rank,
+        "LOCAL_WORLD_SIZE": size, "WORLD_SIZE": place.world, "GROUP_WORLD_SIZE": place.nodes,
+        "ROLE_WORLD_SIZE": place.world, "ROLE_NAME": plan.role, "MASTER_ADDR": plan.host,
+        "MASTER_PORT": place.port,
         "TORCHELASTIC_RESTART_COUNT": attempt, "TORCHELASTIC_MAX_RESTARTS": plan.max_restarts,
         "TORCHELASTIC_RUN_ID": plan.run_id, "TORCHELASTIC_USE_AGENT_STORE": True,
         "TORCHELASTIC_ERROR_FILE": error_file,
@@ -99,8 +116,10 @@ def _environment(plan: Plan, rank: int, port: int, attempt: int, error_file: str
 class _Workers:
     """The processes of one attempt."""
 
-    def __init__(self, plan: Plan, attempt: int, folder: str, events: Any, port: int) -> None:
-        self.plan, self.events, self.folder = plan, events, folder
+    def __init__(
+        self, plan: Plan, attempt: int, folder: str, events: Any, place: _Place
+    ) -> None:
+        self.plan, self.events, self.folder, self.place = plan, events, folder, place
         self.threads: list[threading.Thread] = []
         self.files: list[IO[Any]] = []
         self.processes: list[subprocess.Popen[str]] = []
@@ -109,7 +128,7 @@ class _Workers:
         for rank in range(plan.processes):
             own = os.path.join(folder, f"attempt_{attempt}", str(rank))
             os.makedirs(own)
-            env = _environment(plan, rank, port, attempt, os.path.join(own, "error.json"))
+            env = _environment(plan, rank, place, attempt, os.path.join(own, "error.json"))
             out, err = (self._sink(rank, own, kind) for kind in (OUT, ERR))
             process = subprocess.Popen(
                 plan.command, env=env, stdout=out, stderr=err, text=True, errors="replace",
@@ -146,7 +165,7 @@ class _Workers:
             for line in pipe:
                 file.write(line)
                 if shown:
-                    stream.write(f"[{self.plan.role}{rank}]:{line}")
+                    stream.write(f"[{self.plan.role}{self.place.first + rank}]:{line}")
                     stream.flush()
 
     def _wait(self, attempt: int, rank: int, own: str) -> None:
@@ -162,7 +181,7 @@ class _Workers:
         """Take note of one."""
         self.left -= 1
         if failure is not None:
-            self.failures[rank] = failure
+            self.failures[self.place.first + rank] = failure
 
     def end(self, number: int) -> None:
         """End all, by force those that have not ended in time."""
@@ -186,22 +205,24 @@ class _Workers:
             file.close()
 
 
-def _attempt(plan: Plan, attempt: int, folder: str, events: Any) -> None:
+def _attempt(plan: Plan, attempt: int, folder: str, events: Any, place: _Place) -> None:
     """Start all and wait for them.
 
     Raises:
         ChildFailedError: one failed, and all are ended.
+        OtherNodeFailed: on another machine, and all are ended.
         Stopped: by a signal, and all are ended.
     """
-    # The launcher serves the store: a rank 0 that dies silences nobody.
-    store = TCPStore(plan.host, plan.port, plan.processes, True, wait_for_workers=False)
-    workers = _Workers(plan, attempt, folder, events, store.port)
+    workers = _Workers(plan, attempt, folder, events, place)
     try:
         while workers.left:
             which, rank, failure = events.get()
             if which == "signal":
                 workers.end(rank)
                 raise Stopped(rank)
+            if which == ("node", attempt):
+                workers.end(signal.SIGTERM)
+                raise OtherNodeFailed(rank)
             if which != attempt:
                 continue  # of one that was ended before
             workers.ended(rank, failure)
@@ -213,22 +234,86 @@ def _attempt(plan: Plan, attempt: int, folder: str, events: Any) -> None:
     except BaseException:
         workers.end(signal.SIGKILL)
         raise
-    first = dict(workers.failures)
     workers.end(signal.SIGTERM)
     # Those that failed by themselves before they were told to end.
+    first = dict(workers.failures)
     while not events.empty():
         which, rank, failure = events.get()
         if which == attempt and failure is not None and failure.exitcode != -signal.SIGTERM:
-            first[rank] = failure
+            first[place.first + rank] = failure
     raise ChildFailedError(plan.name, first)
+
+
+def _alone(plan: Plan, folder: str, events: Any) -> None:
+    for attempt in range(plan.max_restarts + 1):
+        # The launcher serves the store: a rank 0 that dies silences nobody.
+        store = TCPStore(plan.host, plan.port, plan.processes, True, wait_for_workers=False)
+        try:
+            _attempt(plan, attempt, folder, events, _Place(store.port, plan.processes))
+        except ChildFailedError as error:
+            if attempt == plan.max_restarts:
+                raise
+            _say_again(plan, attempt, error)
+        else:
+            return
+
+
+def _say_again(plan: Plan, attempt: int, why: object) -> None:
+    sys.stderr.write(f"{why}\nstarted again, {attempt + 1} of {plan.max_restarts}\n")
+
+
+def _among_nodes(plan: Plan, nodes: Nodes, folder: str, events: Any) -> None:
+    """The same attempts as on all other machines, until one goes well on all of them."""
+    place = _Place(nodes.port, sum(nodes.sizes), nodes.first, nodes.rank, nodes.count)
+    for attempt in range(plan.max_restarts + 1):
+        nodes.begin(attempt, lambda word, a=attempt: events.put((("node", a), word, None)))
+        last = attempt == plan.max_restarts
+        try:
+            _attempt(plan, attempt, folder, events, place)
+            nodes.end(attempt)
+            while not nodes.all_ended(attempt):
+                _hear(events, attempt)
+            return
+        except ChildFailedError as error:
+            first, failure = error.get_first_failure()
+            nodes.fail(attempt, f"failed: rank {first} ended with {failure.exitcode}", not last)
+            if last:
+                raise
+            _say_again(plan, attempt, error)
+        except OtherNodeFailed as error:
+            again, text = restarts(str(error))
+            if last or not again:
+                raise OtherNodeFailed(f"{text}; the processes of this machine were ended") from None
+            _say_again(plan, attempt, text)
+        except BaseException as error:
+            nodes.fail(attempt, str(error) or type(error).__name__, again=False)
+            raise
+        finally:
+            nodes.rest()
+
+
+def _hear(events: Any, attempt: int) -> None:
+    """Word of other machines or a signal, while this one has nothing to do; waits a moment."""
+    try:
+        which, what, _ = events.get(timeout=0.05)
+    except queue.Empty:
+        return
+    if which == "signal":
+        raise Stopped(what)
+    if which == ("node", attempt):
+        raise OtherNodeFailed(what)
 
 
 def launch(plan: Plan) -> None:
     """Run a program in several processes of this machine, until all have ended.
 
+    Where launchers of other machines belong to the run, all of them do, and end together.
+
     Raises:
         ChildFailedError: one failed; the others were ended. It shows the first.
+        OtherNodeFailed: one on another machine failed, or its launcher.
         Stopped: a signal came; all were ended.
+        ValueError: the launchers of the machines do not fit.
     """
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
     temporary = plan.log_dir is None
@@ -240,18 +325,19 @@ def launch(plan: Plan) -> None:
     def stop(number: int, frame: Any) -> None:
         events.put(("signal", number, None))
 
-    before = {s: signal.signal(s, stop) for s in plan.signals} if main else {}
+    nodes = None
+    before: dict[Any, Any] = {}
     try:
-        for attempt in range(plan.max_restarts + 1):
-            try:
-                _attempt(plan, attempt, folder, events)
-            except ChildFailedError as error:
-                if attempt == plan.max_restarts:
-                    raise
-                sys.stderr.write(f"{error}\nstarted again, {attempt + 1} of {plan.max_restarts}\n")
-            else:
-                return
+        if plan.meeting is not None:
+            nodes = Nodes(plan.meeting, plan.run_id, plan.processes, plan.max_restarts)
+        before = {s: signal.signal(s, stop) for s in plan.signals} if main else {}
+        if nodes is None:
+            _alone(plan, folder, events)
+        else:
+            _among_nodes(plan, nodes, folder, events)
     finally:
+        if nodes is not None:
+            nodes.leave()
         for number, handler in before.items():
             signal.signal(number, handler)
         if temporary:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlparse
 
-from ._store import FileStore, Store, TCPStore
+from ._store import FileStore, PrefixStore, Store, TCPStore
 from .constants import default_pg_timeout
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
@@ -74,7 +74,9 @@ def _env(url: str, timeout: timedelta) -> Iterator[_Found]:
     # A launcher that serves the store itself says so: a rank that dies then silences nobody.
     elsewhere = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     serves = rank == 0 and not elsewhere
-    store = TCPStore(host, port, world_size, serves, timeout, multi_tenant=True)
+    store: Store = TCPStore(host, port, world_size, serves, timeout, multi_tenant=True)
+    if elsewhere:  # one store for all attempts
+        store = PrefixStore(f"attempt/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
     yield store, rank, world_size
     raise RuntimeError("Unable to perform re-rendezvous using env:// method")
 

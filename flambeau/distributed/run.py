@@ -1,7 +1,6 @@
 """`python -m flambeau.distributed.run`, or `torchrun`: a program in several processes.
 
-Owns the command line, PyTorch's. Options that would need several machines are refused. Starting,
-watching and ending processes is `_launch`'s.
+Owns the command line, PyTorch's. Starting, watching and ending processes is `_launch`'s.
 
     torchrun --nproc-per-node 2 train.py --epochs 3
 """
@@ -14,12 +13,17 @@ import signal
 import sys
 import uuid
 from collections.abc import Sequence
+from datetime import timedelta
+
+from flambeau._C._distributed import DistError
 
 from ._launch import ERR, OUT, Plan, Stopped, launch
+from ._nodes import Meeting, OtherNodeFailed
 from .elastic.multiprocessing.errors import ChildFailedError
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]
 
+_STATIC_PORT, _C10D_PORT = 29500, 29400
 _RUN_PATH = "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
 
 
@@ -31,19 +35,19 @@ def _flag(parser: argparse._ActionsContainer, name: str, *short: str, **options:
 def get_args_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="torchrun", description="Runs a program in several processes of this machine."
+        prog="torchrun", description="Runs a program in processes of one machine or several."
     )
-    _flag(parser, "--nnodes", default="1:1", help="number of machines: 1")
+    _flag(parser, "--nnodes", default="1:1", help="number of machines")
     _flag(parser, "--nproc-per-node", default="1", help="how many processes: a number, auto or cpu")
     _flag(parser, "--standalone", action="store_true", help="meet on a free port of this machine")
     _flag(parser, "--master-addr", default="127.0.0.1", help="where processes meet")
     _flag(parser, "--master-port", type=int, default=None, help="by default a free one")
-    _flag(parser, "--node-rank", type=int, default=0, help="number of this machine: 0")
+    _flag(parser, "--node-rank", type=int, default=0, help="number of this machine")
     _flag(parser, "--local-addr", default=None, help="address of this machine, for --master-addr")
     _flag(parser, "--rdzv-backend", default="static", choices=["static", "c10d"])
     _flag(parser, "--rdzv-endpoint", default="", help="host:port where processes meet")
     _flag(parser, "--rdzv-id", default="none", help="name of the run, TORCHELASTIC_RUN_ID")
-    _flag(parser, "--rdzv-conf", default="", help="refused: there are no options")
+    _flag(parser, "--rdzv-conf", default="", help="timeout=SECONDS, join_timeout=SECONDS")
     _flag(parser, "--max-restarts", type=int, default=0, help="starts after a failure")
     _flag(parser, "--monitor-interval", type=float, default=0.1, help="ends are seen at once")
     _flag(parser, "--start-method", default="spawn", choices=["spawn"])
@@ -99,17 +103,69 @@ def _streams(option: str, text: str, processes: int) -> dict[int, int]:
     return found
 
 
-def _plan(args: argparse.Namespace) -> Plan:
-    if args.nnodes not in ("1", "1:1") or args.node_rank != 0:
+def _nodes(text: str) -> int:
+    low, colon, high = text.partition(":")
+    if not low.isdecimal() or (colon and not high.isdecimal()) or int(low) < 1:
+        raise ValueError(f"--nnodes: expected a number from 1, got {text!r}")
+    if colon and high != low:
         raise ValueError(
-            f"--nnodes: expected one machine, got {args.nnodes} (node rank {args.node_rank}); "
-            "several are not built yet"
+            f"--nnodes: expected one number of machines, got {text}; machines that come and go in "
+            "a run are not built yet"
         )
-    if args.rdzv_conf:
-        raise ValueError(f"--rdzv-conf: expected none, got {args.rdzv_conf!r}")
+    return int(low)
+
+
+def _meeting(args: argparse.Namespace) -> Meeting | None:
+    """Where launchers meet; None where there is one."""
+    count = _nodes(args.nnodes)
+    conf = _conf(args.rdzv_conf)
+    if not 0 <= args.node_rank < count:
+        raise ValueError(f"--node-rank: expected 0 to {count - 1}, got {args.node_rank}")
+    if count == 1:
+        return None
+    for option in ("standalone", "local_addr"):
+        if getattr(args, option):
+            why = {
+                "standalone": "they meet at --master-addr or --rdzv-endpoint",
+                "local_addr": "GLOO_SOCKET_IFNAME chooses the interface",
+            }[option]
+            raise ValueError(f"--{option.replace('_', '-')}: not with {count} machines; {why}")
+    static = args.rdzv_backend == "static"
+    host, port = args.master_addr, args.master_port or _STATIC_PORT
+    if args.rdzv_endpoint or not static:
+        host, colon, number = args.rdzv_endpoint.rpartition(":")
+        if not colon:
+            host, number = number, str(_STATIC_PORT if static else _C10D_PORT)
+        if not host or not number.isdecimal() or not 0 < int(number) < 65536:
+            raise ValueError(f"--rdzv-endpoint: expected host:port, got {args.rdzv_endpoint!r}")
+        port = int(number)
+    rank = args.node_rank if static else None
+    return Meeting(count, rank, host, port, rank == 0 if static else None, timedelta(seconds=conf))
+
+
+def _conf(text: str) -> float:
+    """How long to wait for other machines, in seconds."""
+    time = 600.0
+    for part in text.split(",") if text else ():
+        name, _, value = part.partition("=")
+        try:
+            if name not in ("timeout", "join_timeout"):
+                raise ValueError
+            time = float(value)
+        except ValueError:
+            raise ValueError(
+                f"--rdzv-conf: expected timeout=SECONDS or join_timeout=SECONDS, got {part!r}"
+            ) from None
+    return time
+
+
+def _plan(args: argparse.Namespace) -> Plan:
+    meeting = _meeting(args)
     host, port = args.local_addr or args.master_addr, args.master_port or 0
     run_id = args.rdzv_id
-    if args.standalone:
+    if meeting is not None:
+        host, port = meeting.host, meeting.port
+    elif args.standalone:
         host, port, run_id = "localhost", 0, str(uuid.uuid4())
     elif args.rdzv_endpoint:
         host, _, number = args.rdzv_endpoint.partition(":")
@@ -142,6 +198,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         _streams("--tee", args.tee, processes),
         shown or None,
         [signal.Signals[name] for name in args.signals_to_handle.split(",") if name],
+        meeting,
     )
 
 
@@ -151,6 +208,7 @@ def run(args: argparse.Namespace) -> None:
     Raises:
         ValueError: an option that is not possible.
         ChildFailedError: a process failed; the others were ended.
+        OtherNodeFailed: one on another machine.
     """
     launch(_plan(args))
 
@@ -164,6 +222,8 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.exit(f"torchrun: error: {error}")
     except ChildFailedError as error:
         sys.exit(str(error))
+    except (OtherNodeFailed, DistError) as error:
+        sys.exit(f"torchrun: {error}")
     except Stopped as error:
         sys.stderr.write(f"torchrun: {error}\n")
         sys.exit(128 + error.number)
