@@ -132,6 +132,6 @@ def is_torchelastic_launched() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("nn", "algorithms", "distributed_c10d", "tensor"):
+    if name in ("nn", "algorithms", "distributed_c10d", "optim", "tensor"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -339,6 +339,17 @@ def derivatives(rank, size):
     out = [torch.zeros(2, dtype=torch.float64) for _ in range(size)]
     got = grad(lambda x: sum((weight * y).sum() for y in nn.all_to_all(out, [x * 1] * size)))
     assert got == [total] * 2
+    # One row more for each later rank goes to it, and it multiplies what it gets by its weight.
+    sizes, rows = list(range(1, size + 1)), size * (size + 1) // 2
+    x = torch.full((rows, 2), weight, dtype=torch.float64, requires_grad=True)
+    out = torch.zeros(size * sizes[rank], 2, dtype=torch.float64)
+    y = nn.all_to_all_single(out, x, [sizes[rank]] * size, sizes)
+    assert y[:, 0].tolist() == [r + 1.0 for r in range(size) for _ in range(sizes[rank])]
+    (y * weight).sum().backward()
+    assert x.grad[:, 1].tolist() == [r + 1.0 for r in range(size) for _ in range(sizes[r])]
+    assert grad(lambda x: (nn._all_gather_base(x.new_zeros(2 * size), x) * weight).sum()) == (
+        [total] * 2
+    )
 
 
 def everything(rank, size):

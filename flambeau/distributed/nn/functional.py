@@ -18,6 +18,7 @@ __all__ = [
     "all_gather",
     "all_reduce",
     "all_to_all",
+    "all_to_all_single",
     "broadcast",
     "gather",
     "reduce",
@@ -139,6 +140,34 @@ class _AllToAll(autograd.Function):
         return None, None, *_AllToAll.apply(ctx.group, ctx.shapes, *grads)
 
 
+class _AllToAllSingle(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, group: Any, shape: Any, to: Any, of: Any, x: Tensor) -> Tensor:
+        ctx.group, ctx.shape, ctx.to, ctx.of = group, x.shape, to, of
+        out = x.new_empty(shape)
+        plain.all_to_all_single(out, x.contiguous(), of, to, group)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        back = _AllToAllSingle.apply(ctx.group, ctx.shape, ctx.of, ctx.to, grad)
+        return None, None, None, None, back
+
+
+class _AllGatherBase(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, group: Any, shape: Any, x: Tensor) -> Tensor:
+        ctx.group, ctx.shape = group, x.shape
+        out = x.new_empty(shape)
+        plain.all_gather_into_tensor(out, x.contiguous(), group)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        parts = grad.contiguous().view(ctx.group.size(), *ctx.shape)
+        return None, None, _ReduceScatter.apply(ReduceOp.SUM, ctx.group, *parts)
+
+
 def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
     """The tensor of `src`."""
     found = _members("broadcast", group)
@@ -190,3 +219,29 @@ def all_to_all(
     """What each process has for this one, in the shapes of the output list."""
     shapes = [each.shape for each in output_tensor_list]
     return _AllToAll.apply(_members("all_to_all", group), shapes, *input_tensor_list)
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None,
+    group: Any = None,
+) -> Tensor:
+    """What each process has for this one, one after another along the first dimension.
+
+    Args:
+        output: gives the shape of the result.
+        input: what goes to the processes, one after another.
+        output_split_sizes, input_split_sizes: rows of each process; None for equal ones.
+        group: of the processes.
+    """
+    found = _members("all_to_all_single", group)
+    splits = input_split_sizes, output_split_sizes
+    return _AllToAllSingle.apply(found, output.shape, *splits, _given(input))
+
+
+def _all_gather_base(output_tensor: Tensor, input_tensor: Tensor, group: Any = None) -> Tensor:
+    """The processes' tensors, in a tensor of the shape of `output_tensor`."""
+    found = _members("all_gather_into_tensor", group)
+    return _AllGatherBase.apply(found, output_tensor.shape, _given(input_tensor))
