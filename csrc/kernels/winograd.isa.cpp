@@ -470,11 +470,18 @@ struct Results {
   }
 };
 
-// Sums of one block of outputs over all inputs, for each of the 16 numbers: m = v u.
-void sum_over_inputs(int64_t count, int64_t tiles, int64_t inputs, const float* v,
-                     const float* u, float* m) {
-  for (int64_t i = 0; i < inputs; ++i, v += tiles * kBlock, u += kBlock * kBlock)
-    product_rows<false>(count, kBlock, v, u, m, i != 0, v + tiles * kBlock, u + kBlock * kBlock);
+// Sums of one block of outputs over all inputs, for one of the 16 numbers: m = v u. Of so many tiles
+// at a time that sums and what they are made of stay in the first-level cache.
+void sum_over_inputs(int64_t count, int64_t tiles, int64_t inputs, const float* v, const float* u,
+                     float* m) {
+  const int64_t chunks = ceil_div(count, kTiles);
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const int64_t from = count * chunk / chunks, some = count * (chunk + 1) / chunks - from;
+    const float *a = v + from * kBlock, *b = u;
+    for (int64_t i = 0; i < inputs; ++i, a += tiles * kBlock, b += kBlock * kBlock)
+      product_rows<false>(some, kBlock, a, b, m + from * kBlock, i != 0, a + tiles * kBlock,
+                          b + kBlock * kBlock);
+  }
 }
 
 // Few tiles, in one block: threads share the outputs, 32 by 32, whose windows stay in the cache.
