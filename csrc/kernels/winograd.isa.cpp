@@ -470,8 +470,8 @@ struct Results {
   }
 };
 
-// Sums of one block of outputs over all inputs, for one of the 16 numbers: m = v u. Of so many tiles
-// at a time that sums and what they are made of stay in the first-level cache.
+// Sums of one block of outputs over all inputs, for one of the 16 numbers: m = v u. Of so many
+// tiles at a time that sums and what they are made of stay in the first-level cache.
 void sum_over_inputs(int64_t count, int64_t tiles, int64_t inputs, const float* v, const float* u,
                      float* m) {
   const int64_t chunks = ceil_div(count, kTiles);
@@ -549,7 +549,7 @@ bool winograd_product(const WinogradCall& call, const float* x, const float* w, 
   Tiling tiling(call);
   const int64_t all = tiling.rows * tiling.across;
   const Results to{call, {y, call.co, call.out[0], call.out[1], call.y_last}, bias};
-  if (all <= std::min(2 * kTiles, threads * kTiles / 2)) {
+  if (all <= (threads == 1 ? 2 * kTiles : std::min(2 * kTiles, threads * kTiles / 2))) {
     tiling.block_rows = tiling.rows;
     return product_of_few(tiling, to, x, w);
   }
