@@ -389,7 +389,7 @@ class Draw:
             lambda: f"{name}.extend({self.kept_short(t, self.expr(t, 1))})" if not self.loops
             else f"{name}.append({self.expr(item, 0)})",
             lambda: f"{name}.pop()" if r.random() < 0.7 else f"{name}.clear()",
-            lambda: f"{name}[1:2] = {self.expr(t, 0)}",
+            lambda: f"{name}[1:2] = {self.kept_short(t, self.expr(t, 0))}",
         ]))  # fmt: skip
 
     def s_if(self, depth: int) -> Step:

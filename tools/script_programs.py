@@ -12,6 +12,7 @@ import copy
 import io
 import linecache
 import re
+import resource
 import subprocess
 import sys
 import types
@@ -26,6 +27,8 @@ from ._script_draw import Program, arguments, generate, shrunk
 
 #: programs of one process
 CHUNK = 500
+#: bytes of one process
+MEMORY = 8 << 30
 #: errors of programs whose numbers grow beyond what scripts hold
 LIMITS = ("does not fit in 64 bits",)
 
@@ -163,6 +166,7 @@ def main() -> int:
     a = parser.parse_args()
     counts: Counter[str] = Counter()
     if a.count <= CHUNK:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         counts = run(a.seed, a.start, a.count, a.length, a.show)
         print(", ".join(f"{n} {k}" for k, n in sorted(counts.items())))
         return 1 if counts["failed"] else 0
