@@ -29,7 +29,6 @@ from . import (
     operators,
     ops_control,
     ops_stack,
-    regions,
     resume,
 )
 from .entry import Entry
@@ -51,7 +50,7 @@ from .tensors import Tensors
 
 _lock = threading.RLock()
 # They fill the tables of handlers.
-_LOADED = (builtin_calls, library_calls, modules, operators, regions, ops_control, ops_stack)
+_LOADED = (builtin_calls, library_calls, modules, operators, ops_control, ops_stack)
 
 
 @dataclass
@@ -241,6 +240,8 @@ class Attempt:
         values: tuple[Any, ...],
         stop_at: int,
     ) -> None:
+        if config.fullgraph:
+            from . import regions  # noqa: F401  as above; nothing else asks for its meanings
         self.config, self.code, self.namespace = config, code, namespace
         self.sources = Sources()
         self.tensors = Tensors(self.sources, config.dynamic_shapes(code))

@@ -10,15 +10,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from flambeau import _C
 from flambeau._library.operators import OpOverload, OpOverloadPacket, overload_of
-from flambeau._library.schemas import Argument
 
 from .._ir import targets
 from .._ir.types import NONE, Param, Type, tuple_of
 from .model import Op
+
+if TYPE_CHECKING:
+    from flambeau._library.schemas import Argument
 
 _BASES = {
     "Tensor": "Tensor", "int": "int", "SymInt": "int", "float": "float", "SymFloat": "float",
