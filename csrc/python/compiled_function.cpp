@@ -90,6 +90,7 @@ namespace {
 
 constexpr int64_t kSpread = 1 << 16;   // elements that are worth a backward of their own
 constexpr size_t kPartsForSpread = 4;  // so many parts there may be before one
+constexpr size_t kPartsForWanted = 6;  // and before one for some of the gradients
 
 // Is one number the whole cotangent, as that of a sum is?
 bool is_spread(const Tensor& g, const Geometry& want) {
@@ -99,25 +100,38 @@ bool is_spread(const Tensor& g, const Geometry& want) {
 
 }  // namespace
 
-const CompiledFunction::Backward::Part& CompiledFunction::Backward::part(
-    const Tensors& grads) const {
+std::string CompiledFunction::Backward::wanted(const Node& node) const {
+  std::string out;
+  for (uint32_t i : whole.grads) out += node.needs(i) ? '1' : '0';
+  const bool some = out.find('1') != out.npos && out.find('0') != out.npos;
+  return some ? out : std::string();
+}
+
+const CompiledFunction::Backward::Part& CompiledFunction::Backward::part(const Tensors& grads,
+                                                                         const Node& node) const {
   if (!make_part) return whole;
   std::string there, dense;
   for (size_t i = 0; i < grads.size(); ++i) {
     dense += grads[i].defined() ? '1' : '0';
     there += is_spread(grads[i], cotangents[i]) ? 'e' : dense.back();
   }
-  auto is_whole = [&] { return whole.runner && there.find_first_not_of('1') == there.npos; };
+  std::string only = wanted(node);
+  auto key = [&] { return only.empty() ? there : there + '/' + only; };
+  auto is_whole = [&] {
+    return whole.runner && only.empty() && there.find_first_not_of('1') == there.npos;
+  };
   if (is_whole()) return whole;
   {
     std::lock_guard guard(mutex);
-    if (parts.size() >= kPartsForSpread && !parts.contains(there)) there = dense;
-    if (auto found = parts.find(there); found != parts.end()) return *found->second;
+    auto is_new = [&] { return !parts.contains(key()); };
+    if (parts.size() >= kPartsForSpread && is_new()) there = dense;
+    if (parts.size() >= kPartsForWanted && is_new()) only.clear();
+    if (auto found = parts.find(key()); found != parts.end()) return *found->second;
   }
   if (is_whole()) return whole;
   GilHeld gil;
   CapturePaused paused;
-  PyRef made = checked(PyObject_CallFunction(make_part->get(), "s", there.c_str()));
+  PyRef made = checked(PyObject_CallFunction(make_part->get(), "s", key().c_str()));
   auto part = std::make_unique<Part>();
   part->runner = runner_of(item(made.get(), 0));
   part->saved = indices(item(made.get(), 1), whole.saved.size(), "saved value");
@@ -126,7 +140,7 @@ const CompiledFunction::Backward::Part& CompiledFunction::Backward::part(
   for (uint32_t k : indices(item(made.get(), 3), whole.grads.size(), "gradient"))
     part->grads.push_back(whole.grads[k]);
   std::lock_guard guard(mutex);
-  return *parts.try_emplace(there, std::move(part)).first->second;
+  return *parts.try_emplace(key(), std::move(part)).first->second;
 }
 
 Tensors CompiledFunction::forward(std::span<Input> inputs) const {

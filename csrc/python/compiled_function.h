@@ -58,7 +58,8 @@ class CompiledFunction {
   std::vector<Alias> aliases_;
   Output output_;
   // Backward: saved values, numbers, cotangents to gradients. `part` is the one for the cotangents
-  // of a call: some results may not have been used, others summed, so that all elements are equal.
+  // and the gradients of a call: some results may not have been used, others summed, so that all
+  // elements are equal, and some gradients nobody asks for.
   struct Backward {
     struct Part {
       std::shared_ptr<const Runner> runner;
@@ -67,18 +68,20 @@ class CompiledFunction {
       std::vector<bool> spread;     // is the cotangent taken as a tensor without dims?
       std::vector<uint32_t> grads;  // inputs, in the order of the gradients
     };
-    const Part& part(const Tensors& grads) const;
+    const Part& part(const Tensors& grads, const Node& node) const;
+    // Of each gradient "1", or "0" where nobody asks for it; empty: all are asked for, or none.
+    std::string wanted(const Node& node) const;
 
     std::vector<uint32_t> differentiable;  // results that have a cotangent
     std::vector<Geometry> cotangents;
     std::vector<uint32_t> numbers;  // symbols that it takes
     Part whole;
     // Makes the others, and where `whole` has no runner that too: of each cotangent "1", "0" where
-    // there is none, "e" where its elements are equal -> a part.
+    // there is none, "e" where its elements are equal, and behind a slash `wanted` -> a part.
     std::optional<PyCallable> make_part;
     // For backward through which gradients flow: inputs that are saved besides, after the values
-    // that forward saves; and a maker: of each cotangent "1", or "0" where there is none, to which
-    // of all these, of the numbers and of the cotangents it takes, a function of them that gives
+    // that forward saves; and a maker: of each cotangent "1", or "0" where there is none, and
+    // behind a slash `wanted`, to which of all these, of the numbers and of the cotangents it takes, a function of them that gives
     // pairs of an input and its gradient, and which saved values have cotangents, after those of
     // the results. Or to a str, why there is none.
     struct Recorded {

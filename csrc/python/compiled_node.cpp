@@ -143,7 +143,7 @@ Tensors CompiledNode::run(Tensors&& grads, bool again) {
     NoGradGuard no_grad;
     NoAutocastGuard no_autocast;  // the graphs hold their casts
     CpuFactories on_cpu;          // the graphs hold their devices
-    part = &b_->part(grads);
+    part = &b_->part(grads, *this);
     std::vector<Input> inputs = arguments(*part, std::move(grads), again);
     Numbers numbers;
     made = part->runner->run(inputs, numbers);
@@ -173,6 +173,7 @@ std::optional<Tensors> CompiledNode::run_recorded(Tensors& grads, bool again, st
   CpuFactories on_cpu;          // and its devices
   std::string there;
   for (const Tensor& g : grads) there += g.defined() ? '1' : '0';
+  if (const std::string only = b_->wanted(*this); !only.empty()) there += '/' + only;
   GilHeld gil;
   CapturePaused paused;
   PyRef found = checked(PyObject_CallFunction(b_->recorded.make->get(), "s", there.c_str()));

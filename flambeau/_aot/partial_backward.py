@@ -1,4 +1,5 @@
-"""Backward for calls of which some results were not used, or used in one way all over.
+"""Backward for calls of which some results were not used, or used in one way all over, or of which
+some gradients are not asked for.
 
 Backward is linear in its cotangents, so what depends on absent ones alone is zero, and so is what
 is made of it: such parts are left out, with the saved values that only they need. As in eager, an
@@ -6,14 +7,14 @@ infinite derivative of an unused result does no harm, a saved value that only su
 needs may change, and an input that nothing used depends on has no gradient.
 
 The cotangent of a result whose elements were summed is one number. Loops that read it spare the
-memory that it would fill.
+memory that it would fill. What only gradients need that nobody asks for is left out, as in eager.
 
 A derivative of the user's own need not be linear: `runtime` then asks for no such graphs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .._ir.graph import Arg, Graph, Node, TensorType, Value, map_values, renumbered, values_of
 from .partition import needing, sized
@@ -32,14 +33,17 @@ class PartialBackward:
 
 
 def partial_backward(graph: Graph, there: str, sizes: int) -> PartialBackward:
-    """The backward graph for some of the cotangents.
+    """The backward graph for some of the cotangents and some of the gradients.
 
     Args:
         graph: of saved values, sizes and cotangents to gradients, as `partition` makes it.
         there: of each cotangent "1", "0" where there is none, "e" where its elements are equal: it
-            is given without dims.
+            is given without dims. Where some gradients are not asked for, a slash follows, and of
+            each gradient "1" or "0".
         sizes: how many of the inputs are sizes.
     """
+    there, _, wanted = there.partition("/")
+    asked = [kind == "1" for kind in wanted] or [True] * len(graph.outputs)
     saved = len(graph.inputs) - sizes - len(there)
     cotangents = graph.inputs[saved + sizes :]
     absent = {v for v, kind in zip(cotangents, there, strict=True) if kind == "0"}
@@ -53,7 +57,7 @@ def partial_backward(graph: Graph, there: str, sizes: int) -> PartialBackward:
         if kind == "e":
             given[v] = pruned.spread(v)
     pruned.add(graph.nodes)
-    grads = tuple(k for k, v in enumerate(graph.outputs) if v not in zero)
+    grads = tuple(k for k, v in enumerate(graph.outputs) if v not in zero and asked[k])
     outputs = tuple(pruned.now(graph.outputs[k]) for k in grads)
     body = eliminate_dead(Graph(graph.inputs, pruned.nodes, outputs, graph.env))
     used = {v for n in body.nodes for v in n.inputs} | {*outputs}
@@ -90,7 +94,7 @@ class _Pruned:
             self.same[node.out] = self.now(term)
             return
         args = map_values(node.args, self.now)
-        self.nodes.append(Node(node.target, args, node.outs, node.where, node.grad))
+        self.nodes.append(replace(node, args=args))
 
     def only_term(self, node: Node) -> Value | None:
         """What a sum or a difference is equal to, where that is one of its arguments."""

@@ -39,11 +39,14 @@ def recorded(
 
     @cache
     def made(there: str) -> Recorded:
+        there, slash, wanted = there.partition("/")
         there = there.ljust(all_cotangents, "0")
         backward, saved, grads = parse(whole), taken, tuple(meta.grads)
         cotangents = tuple(range(len(there)))
-        if "0" in there and meta.linear:
-            part = partial_backward(backward, there, len(again.sizes))
+        if not meta.linear:  # what a derivative of the user's own makes of zeros it shall make
+            there = "1" * len(there)
+        if "0" in there or wanted:
+            part = partial_backward(backward, there + slash + wanted, len(again.sizes))
             backward, cotangents = part.graph, part.cotangents
             saved, grads = tuple(saved[k] for k in part.saved), tuple(grads[k] for k in part.grads)
         text = text_of(backward)

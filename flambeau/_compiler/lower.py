@@ -333,7 +333,8 @@ class Lowering:
         if any(fake.dtype is not base.fake.dtype for fake in several):
             self.call(node, args)  # loops see memory as one type alone
             return
-        if base.view is None and any(self.through(base, fake) is None for fake in several):
+        blind = base.view is None and any(self.through(base, x) is None for x in several)
+        if blind or (base.view is None and self.reorders(node, base, several)):
             if isinstance(node.args[0], Value):  # in eager's layout, which the views inherit
                 base.layout = node.args[0].type  # type: ignore[assignment]
             self.realise(base, node.where)
@@ -342,6 +343,14 @@ class Lowering:
         for v, fake in zip(node.outs, several, strict=True):
             self.values[v] = self.viewed(base, fake)
             self.values[v].zero = base.zero
+
+    def reorders(self, node: Node, base: Lazy, views: Sequence[fakes.Fake]) -> bool:
+        """Whether a view that will be in memory has all elements of what it views: the base is then
+        put there as it is, which is one sweep, and every other view of it costs nothing."""
+        if len(views) > 1 or self.uses.get(node.out, 0) < 2 or base.zero or base.parts is not None:
+            return False
+        a, b = (list(map(self.size, map(fakes.plain, x.shape))) for x in (base.fake, *views))
+        return bool(product(a) == product(b))
 
     def through(self, base: Lazy, fake: fakes.Fake) -> movement.At | None:
         """Where elements of a view are in its base, if indices alone tell."""

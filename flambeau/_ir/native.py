@@ -19,8 +19,8 @@ from .symbols import Guard, ShapeEnv
 
 PARTS = 8  # backwards of one function that are compiled, each for some of its results
 
-#: (function, of each cotangent whether it is there, see `narrow.narrowed`, whether to compile) to
-#: the backward, and to which saved values, cotangents and gradients it has
+#: (function, which cotangents are there and which gradients are asked for, see `partial_backward`,
+#: whether to compile) to the backward, and to which saved values, cotangents and gradients it has
 Part = Callable[["Function", str, bool], tuple[Any, ...]]
 
 
@@ -42,8 +42,8 @@ class Makers:
     """Make backwards of a function when they are asked for."""
 
     part: Part
-    #: of each cotangent "1", or "0" where it is not there, to a backward or why there is none;
-    #: cotangents of `Recorded.values` may be left out
+    #: of each cotangent "1", or "0" where it is not there, and of gradients as in `part`, to a
+    #: backward or why there is none; cotangents of `Recorded.values` may be left out
     recorded: Callable[[str], Recorded | str]
 
 
