@@ -101,10 +101,12 @@ bool is_spread(const Tensor& g, const Geometry& want) {
 }  // namespace
 
 std::string CompiledFunction::Backward::wanted(const Node& node) const {
+  auto needed = [&](uint32_t i) { return node.needs(i); };
+  const auto from = whole.grads.begin(), to = whole.grads.end();
+  if (std::all_of(from, to, needed) || std::none_of(from, to, needed)) return {};
   std::string out;
-  for (uint32_t i : whole.grads) out += node.needs(i) ? '1' : '0';
-  const bool some = out.find('1') != out.npos && out.find('0') != out.npos;
-  return some ? out : std::string();
+  for (uint32_t i : whole.grads) out += needed(i) ? '1' : '0';
+  return out;
 }
 
 const CompiledFunction::Backward::Part& CompiledFunction::Backward::part(const Tensors& grads,
