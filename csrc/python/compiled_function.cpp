@@ -79,6 +79,8 @@ CompiledFunction::CompiledFunction(PyObject* spec)
   size_t count = b->cotangents.size();
   b->whole = {std::move(runner), all_of(integer(back, 5)), all_of(static_cast<int64_t>(count)),
               std::vector<bool>(count), indices(item(back, 3), inputs, "input")};
+  b->reached.resize(inputs);
+  for (uint32_t i : b->whole.grads) b->reached[i] = true;
   if (PyObject* make = item(back, 6); make != Py_None) b->make_part.emplace(make);
   FB_CHECK_VALUE(b->whole.runner || b->make_part, "a compiled function: no backward");
   b->recorded.inputs = indices(item(item(back, 7), 0), inputs, "input");
@@ -297,7 +299,8 @@ PyRef CompiledFunction::call(PyObject* const* args, size_t count, int64_t only) 
       })) {
     node = Ref<CompiledNode>::adopt(new CompiledNode(backward_));
     node->edges.reserve(static_cast<uint32_t>(inputs.size()));
-    for (const Input& x : inputs) node->add_next(x.tensor);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      node->add_next(backward_->reached[i] ? inputs[i].tensor : Tensor());
     // Saved values may become results while others read of these.
     node->outputs.reserve(
         static_cast<uint32_t>(backward_->cotangents.size() + backward_->whole.saved.size()));

@@ -76,6 +76,7 @@ class CompiledFunction {
     std::vector<Geometry> cotangents;
     std::vector<uint32_t> numbers;  // symbols that it takes
     Part whole;
+    std::vector<bool> reached;  // inputs that have a gradient: edges lead nowhere else
     // Makes the others, and where `whole` has no runner that too: of each cotangent "1", "0" where
     // there is none, "e" where its elements are equal, and behind a slash `wanted` -> a part.
     std::optional<PyCallable> make_part;

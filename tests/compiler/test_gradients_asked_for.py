@@ -142,3 +142,18 @@ def test_a_derivative_of_the_users_own_is_given_its_cotangents():
     (gxx,) = torch.autograd.grad(gx.sum(), y)
     z = x * y  # d/dy of 2 y cos(Doubled(x, y)), whose derivative by y is 3 x
     same([gxx], [2 * z.cos() - 2 * y * z.sin() * 3 * x])
+
+
+def test_inputs_without_a_gradient_are_not_behind_a_result():
+    w, x = nn.Parameter(torch.ones(3)), torch.ones(3)
+
+    def f(x):
+        with torch.no_grad():
+            y = x.sin() * w
+        return y * x.sin()
+
+    for g in (f, torch.compile(f, backend="aot_eager")):
+        assert not torch.func.jacrev(g)(x).requires_grad
+        result = g(x.requires_grad_())
+        assert [n is not None for n, _ in result.grad_fn.next_functions].count(True) == 1
+        x = x.detach()
