@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Public packages that know PyTorch, under Flambeau, in a virtual environment of their own without
 # PyTorch: build/clients-venv. Arguments go to `python -m tools.clients run`; `--quick` installs the
-# few small packages of the quick part alone.
+# few small packages of the quick part alone. `clients.sh extensions [NAMES]` builds packages with C++
+# from their sources instead and checks them: python -m tools.clients.extensions.
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -42,6 +43,15 @@ install_clients() {
 }
 
 make_clients
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+if [ "${1:-}" = extensions ]; then
+    shift
+    # What their setup.py files and their modules import.
+    "$CLIENTS/bin/python" -m pip install -qq --disable-pip-version-check setuptools wheel pybind11 scipy numba ||
+        die "clients: their packages could not be installed; is the package index reachable?"
+    PATH="$CLIENTS/bin:$PATH"
+    exec "$CLIENTS/bin/python" -m flambeau.as_torch -m tools.clients.extensions "$@"
+fi
 case " $* " in
     *" --quick "*)
         # shellcheck disable=SC2086
@@ -49,5 +59,4 @@ case " $* " in
         ;;
     *) install_clients ;;
 esac
-export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 "$CLIENTS/bin/python" -m tools.clients run "$@"

@@ -386,10 +386,20 @@ Ints result_strides(const Tensor* const* inputs, int count, const Ints& shape,
   return nest.dense_strides();
 }
 
+// Compared by hand: for a few numbers a call of memcmp costs more than they do.
+inline bool same_sizes(const Tensor& a, const Tensor& b) {
+  if (a.is_same(b)) return true;
+  const Ints &x = a.sizes(), &y = b.sizes();
+  if (x.size() != y.size()) return false;
+  for (size_t i = 0; i < x.size(); ++i)
+    if (x[i] != y[i]) return false;
+  return true;
+}
+
 // May the result for `lead` be written straight to `into`, which inputs may be but not overlap?
 bool fits_into(const Tensor& into, const Tensor& lead, DType result, const Tensor* const* inputs,
                int count) {
-  if (into.dtype() != result || !into.is_contiguous() || into.sizes() != lead.sizes()) return false;
+  if (into.dtype() != result || !into.is_contiguous() || !same_sizes(into, lead)) return false;
   for (int i = 0; i < count; ++i)
     if (!inputs[i]->is_same(into) && inputs[i]->shares_storage(into)) return false;
   return true;
@@ -435,8 +445,7 @@ bool call_simple(const PointwiseKernel& k, const Tensor* const* inputs, Params p
       FB_ISA_DISPATCH(move_tile)(int(size), {to, 0, 0}, {to, 0, size}, 1, n);
       in[i] = to;
     } else {
-      if (x.dtype() != d || !x.is_contiguous() || x.sizes() != lead->sizes() ||
-          x.is_wrapped_number())
+      if (x.dtype() != d || !x.is_contiguous() || !same_sizes(x, *lead) || x.is_wrapped_number())
         return false;
       in[i] = x.data_ptr();
     }
