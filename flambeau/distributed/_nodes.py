@@ -25,6 +25,7 @@ _GLANCE = 0.1  # seconds between looks at the store
 _BEAT = 1.0  # between signs of life
 _SILENCE = 30.0  # without one of them
 _PARTING = 10.0  # for others to take note of the end
+_HURRY = 2.0  # the same where the run has not begun
 
 
 class OtherNodeFailed(Exception):
@@ -88,11 +89,16 @@ class Nodes:
         self._held = self._open(meeting)
         self.port = self._held.port
         self._store = PrefixStore(f"launch/{run_id}", self._held)
-        self.rank = self._number(meeting)
-        self._store.set(f"size {self.rank}", f"{processes} {max_restarts}")
-        self.sizes = self._all_sizes(max_restarts)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self.rank = -1
+        try:
+            self.rank = self._number(meeting)
+            self._store.set(f"size {self.rank}", f"{processes} {max_restarts}")
+            self.sizes = self._all_sizes(max_restarts)
+        except (ValueError, OtherNodeFailed):
+            self.leave(_HURRY)  # so that others find out too, if the store is here
+            raise
 
     def _open(self, meeting: Meeting) -> TCPStore:
         host, port = meeting.host, meeting.port
@@ -203,14 +209,14 @@ class Nodes:
             self._thread.join(5)
             self._thread = None
 
-    def leave(self) -> None:
+    def leave(self, patience: float = _PARTING) -> None:
         """Go; the one that serves the store waits until all others have."""
         self.rest()
         try:
             self._store.set(f"left {self.rank}", "")
             if self._held._core.has_server:
                 keys = [f"left {r}" for r in range(self.count)]
-                self._store.wait(keys, timedelta(seconds=_PARTING))
+                self._store.wait(keys, timedelta(seconds=patience))
         except _core.DistError:
             pass
 
