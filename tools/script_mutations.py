@@ -14,6 +14,7 @@ import traceback
 import types
 import warnings
 import zipfile
+from collections.abc import Callable
 from typing import Any
 
 import flambeau as torch
@@ -57,18 +58,21 @@ def changed_text(text: str, rng: random.Random) -> str:
     return "\n".join(lines)
 
 
-def with_text(file: bytes, rng: random.Random) -> bytes:
-    """The file with another program."""
+def replaced(file: bytes, entry: str, change: Callable[[bytes], bytes]) -> bytes:
+    """The file with another content of an entry."""
     entries = zipfile.ZipFile(io.BytesIO(file))
     out = io.BytesIO()
     writer = ArchiveWriter(out)
     for name in entries.namelist():
         data = entries.read(name)
-        if name == "code.txt":
-            data = changed_text(data.decode(), rng).encode()
-        writer.add(name, data)
+        writer.add(name, change(data) if name == entry else data)
     writer.close()
     return out.getvalue()
+
+
+def with_text(file: bytes, rng: random.Random) -> bytes:
+    """The file with another program."""
+    return replaced(file, "code.txt", lambda data: changed_text(data.decode(), rng).encode())
 
 
 def with_bytes(file: bytes, rng: random.Random) -> bytes:

@@ -10,6 +10,7 @@ keeps its uid, and parameters that it gains are optional.
 from __future__ import annotations
 
 import collections
+import contextlib
 import enum
 import io
 import json
@@ -82,6 +83,7 @@ class _Writer:
                 for n, t in record.attributes.items()
                 if n not in record.places and n != "training" and n in vars(m)
             }  # fmt: skip
+            made["constants"] = _constants(m, record)
         return self._add(m, made)
 
     def _add(self, obj: Any, made: Any) -> int:
@@ -149,6 +151,18 @@ def _inner(c: type) -> bool:
 _INNER = ("NonDynamicallyQuantizableLinear",)
 
 
+def _constants(m: Module, record: Class) -> dict[str, Any]:
+    """What its code holds as numbers and texts, for those who ask the module."""
+    out = {}
+    for n, x in vars(m).items():
+        own = n in record.attributes or module_state(n) or n.startswith("_script_")
+        if own or hasattr(type(m), n) or isinstance(x, flambeau.Tensor):
+            continue
+        with contextlib.suppress(TypeError):
+            out[n] = _field(x)
+    return out
+
+
 def _class_named(name: str) -> type:
     found = getattr(flambeau.nn, name, None)
     if found is None and name in _INNER:
@@ -172,6 +186,13 @@ def _field(x: Any) -> Any:
     if x is None or isinstance(x, (*_PLAIN, flambeau.Tensor, flambeau.dtype, flambeau.device)):
         return x
     raise TypeError(f"jit.save: a {type(x).__name__} in a module of flambeau.nn is no data")
+
+
+def _set_fields(m: Module, fields: Mapping[str, Any]) -> None:
+    for n, x in fields.items():
+        if not n.isidentifier() or module_state(n) or n.startswith(("__", "_script_")):
+            raise ValueError(f"a module has a field {n!r}")
+        m.__dict__[n] = _field_read(x)
 
 
 def _field_read(x: Any) -> Any:
@@ -358,15 +379,16 @@ class _Objects:
             cls: Any = _class_named(given["library"])
             made = cls.__new__(cls)
             Module.__init__(made)
-            for n, x in given["fields"].items():
-                if not n.isidentifier() or module_state(n) or n.startswith("__"):
-                    raise ValueError(f"a module has a field {n!r}")
-                made.__dict__[n] = _field_read(x)
+            _set_fields(made, given["fields"])
         else:
             record = self.unit.classes[given["class"]]
             if record.kind != "module":
                 raise ValueError(f"{record.name} is no module")
             made = RecursiveScriptModule(self.program, record)
+            constants = given.get("constants", {})
+            if any(hasattr(RecursiveScriptModule, n) for n in constants):
+                raise ValueError(f"constants {sorted(constants)} of a module")
+            _set_fields(made, constants)
             for n, x in given["attributes"].items():
                 made.__dict__[n] = self.value(x, record.attributes[n])
         for table in ("parameters", "buffers"):

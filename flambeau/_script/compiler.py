@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import flambeau
+from flambeau.jit._marks import AttributeValue
 from flambeau.nn import Module
 
 from .._ir.errors import CompileError
@@ -552,8 +553,8 @@ class Compiler(Classes, Attributes, Hooked, Overloads):
         for n, x in vars(m).items():
             if module_state(n):
                 continue
-            if n in declared:
-                record.attributes[n] = self._type(declared[n])
+            if n in declared or isinstance(x, AttributeValue):
+                record.attributes[n] = self._type(declared[n] if n in declared else x.type)
                 continue
             fixed = n in constants or (own and n != "training")
             if fixed and (constant(x) is not None or x == []):

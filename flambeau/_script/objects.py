@@ -16,6 +16,7 @@ from typing import Any
 
 import flambeau
 from flambeau import _C
+from flambeau.jit._marks import AttributeValue
 from flambeau.jit._module import ScriptModule
 from flambeau.nn import Module
 from flambeau.nn.utils.rnn import PackedSequence
@@ -167,7 +168,7 @@ def declaration(f: Function) -> str:
     for p in f.params:
         default = f"={default_value(p.default)!r}" if p.default is not None else ""
         parts.append(f"{shown_type(p.type)} {p.name}{default}")
-    return f"{f.name.rpartition('.')[2]}({', '.join(parts)}) -> ({shown_type(f.returns)})"
+    return f"{f.name.rpartition('.')[2]}({', '.join(parts)}) -> {shown_type(f.returns)}"
 
 
 def _archive() -> Any:
@@ -626,7 +627,8 @@ def _wrapped(m: Module, program: Program, compiler: Any, made: dict[int, Module]
     out.__dict__["training"] = m.training
     for n in record.attributes:
         if n in vars(m) and n not in out.__dict__:
-            out.__dict__[n] = _copied(vars(m)[n])
+            x = vars(m)[n]
+            out.__dict__[n] = _copied(x.value if isinstance(x, AttributeValue) else x)
     for n, x in compiler.statics_of(record).items():
         if n not in out.__dict__:
             out.__dict__[n] = x

@@ -2,11 +2,12 @@
 
 import enum
 import io
+import math
 import os
 import subprocess
 import sys
 import zipfile
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -77,6 +78,44 @@ def test_state_of_every_kind(tmp_path):
     )
     again = torch.jit.load(io.BytesIO(loaded.save_to_buffer()))
     assert torch.equal(again(x), loaded(x))
+
+
+class Constants(nn.Module):
+    __constants__ = ["heads", "names"]
+    width: Final[float]
+
+    def __init__(self):
+        super().__init__()
+        self.heads, self.width, self.names = 3, 0.5, ("a", "b")
+        self.calls = torch.jit.Attribute(0, int)
+        self.picked = torch.tanh
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return self.picked(x) * self.heads * self.width
+
+
+def test_constants_are_there_after_loading():
+    script = torch.jit.script(Constants())
+    loaded = torch.jit.load(io.BytesIO(script.save_to_buffer()))
+    for m in (script, loaded, torch.jit.load(io.BytesIO(loaded.save_to_buffer()))):
+        assert (m.heads, m.width, m.names) == (3, 0.5, ("a", "b"))
+        assert m(torch.ones(1)).item() == pytest.approx(1.5 * math.tanh(1.0))
+    assert (script.calls, loaded.calls) == (1, 1)
+
+
+def test_constants_replace_nothing_of_a_module():
+    data = torch.jit.script(Constants()).save_to_buffer()
+
+    def change(state):
+        made, out = torch.load(io.BytesIO(state)), io.BytesIO()
+        made["objects"][-1]["constants"]["forward"] = 1
+        torch.save(made, out)
+        return out.getvalue()
+
+    hostile = script_mutations.replaced(data, "state", change)
+    with pytest.raises(RuntimeError, match="damaged: constants"):
+        torch.jit.load(io.BytesIO(hostile))
 
 
 def test_runs_without_its_source(tmp_path):
