@@ -241,7 +241,7 @@ class Attempt:
         stop_at: int,
     ) -> None:
         if config.fullgraph:
-            from . import regions  # noqa: F401  as above; nothing else asks for its meanings
+            from . import gradients  # noqa: F401  as above; nothing else asks for its meanings
         self.config, self.code, self.namespace = config, code, namespace
         self.sources = Sources()
         self.tensors = Tensors(self.sources, config.dynamic_shapes(code))

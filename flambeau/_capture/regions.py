@@ -102,9 +102,11 @@ class Body:
 
 
 def add(
-    f: Frame, kind: str, options: tuple[Any, ...], own: list[Any], bodies: list[Body], types_: Any
-) -> list[Any]:
-    """A node of a region: its results, of these dtypes and shapes, and orders of dims in memory."""
+    f: Frame, kind: str, options: tuple[Any, ...], own: list[Any], bodies: list[Body], types_: Any,
+    follows: bool = True,
+) -> list[Any]:  # fmt: skip
+    """A node of a region: its results, of these dtypes and shapes, and orders of dims in memory;
+    `follows`: gradients flow through it."""
     session, recorder = f.interpreter.tensors.session, f.interpreter.tensors.recorder
     free = tuple(dict.fromkeys(v for b in bodies for v in b.free))
     given = tuple(recorder.read(session.fake(x)) for x in own)
@@ -118,7 +120,7 @@ def add(
     node = recorder.builder.add(REGION + kind, args, out_types, recorder.env.locate(), grad)
     node.blocks = tuple(b.block(free) for b in bodies)
     wanted = {x.fake.value for x in session.of_fake.values() if x.fake.requires_grad}
-    flows = grad and not wanted.isdisjoint((*given, *free))
+    flows = follows and grad and not wanted.isdisjoint((*given, *free))
     for x, v in zip(made, node.outs, strict=True):
         x.value, x.requires_grad = v, flows and is_inexact(x.dtype)
     return [session.shown(x) for x in made]
@@ -139,7 +141,7 @@ def _fresh(f: Frame, x: Any, drop: int | None = None, wants: bool = False) -> An
     return session.shown(made)
 
 
-def _like(x: Any) -> tuple[Any, Any]:
+def like(x: Any) -> tuple[Any, Any]:
     fake = x.fake if not isinstance(x, Fake) else x
     return fake.dtype, fake.shape
 
@@ -198,7 +200,7 @@ def _of(function: Any, name: str) -> Callable[[Meaning], Meaning]:
     return file
 
 
-def _calls_of(function: Any) -> Callable[[Meaning], Meaning]:
+def calls_of(function: Any) -> Callable[[Meaning], Meaning]:
     def file(handler: Meaning) -> Meaning:
         whole = _whole(handler)
         means(function)(lambda f, args, kwargs: whole(f, function, args, kwargs))
@@ -309,7 +311,7 @@ def _grad(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     leaves, spec, body = _of_chosen(f, "grad", given, args, kwargs, aux)
     if _outputs_of(body, aux) != 1 or body.outputs[0].ndim != 0 or 0 not in body.places:
         raise Break("the function given to grad returns no tensor without dims; sum it up")
-    results = [_like(x) for x in (*leaves, *body.outputs)]
+    results = [like(x) for x in (*leaves, *body.outputs)]
     made = add(f, "grad", (), leaves, [body], results)
     gradient = pytree.tree_unflatten(made[: len(leaves)], spec)
     value = body.rebuilt(made[len(leaves) :])
@@ -334,7 +336,7 @@ def _jacobian(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) 
             if name == "jacfwd":  # whose columns are made one after another
                 order = order[y.ndim :] + order[: y.ndim]
             results.append((y.dtype, shape, order))
-    results += [_like(x) for x in body.outputs[count:]]
+    results += [like(x) for x in body.outputs[count:]]
     options = [("chunk_size", given["chunk_size"])]
     if name == "jacfwd":
         options.append(("randomness", given["randomness"]))
@@ -390,24 +392,24 @@ def _pulled(f: Frame, name: str, args: list[Any], kwargs: Any, spec: Any) -> lis
     return leaves
 
 
-@_calls_of(func.vjp)
+@calls_of(func.vjp)
 def _vjp(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     aux = bool(kwargs.get("has_aux", False))
     leaves, spec, body, count = _primal_body(f, "vjp", args[0], args[1:], aux)
     _twice(body, "vjp")
-    made = add(f, "call", (), leaves, [body], [_like(x) for x in body.outputs])
+    made = add(f, "call", (), leaves, [body], [like(x) for x in body.outputs])
     out_spec = body.spec.children_specs[0] if aux else body.spec
 
     def pull(g: Frame, given: list[Any], named: dict[str, Any]) -> Any:
         seeds = _pulled(g, "vjp_fn", given, named, out_spec)
-        found = add(g, "vjp", (count,), [*leaves, *seeds], [body], map(_like, leaves))
+        found = add(g, "vjp", (count,), [*leaves, *seeds], [body], map(like, leaves))
         return pytree.tree_unflatten(found, spec)
 
     result = body.rebuilt(made)
     return (result[0], Linear(pull), result[1]) if aux else (result, Linear(pull))
 
 
-@_calls_of(func.jvp)
+@calls_of(func.jvp)
 def _jvp(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     bound = inspect.signature(func.jvp).bind(*args, **kwargs)
     bound.apply_defaults()
@@ -420,7 +422,7 @@ def _jvp(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
     if found != spec:
         raise Break(f"jvp: expected tangents with the structure of the primals, {spec}")
     outs = body.outputs
-    results = [_like(x) for x in (*outs[:count], *outs[:count], *outs[count:])]
+    results = [like(x) for x in (*outs[:count], *outs[:count], *outs[count:])]
     made = add(f, "jvp", (count,), [*leaves, *tangents], [body], results)
     first = body.rebuilt([*made[:count], *made[2 * count :]])
     value = first[0] if aux else first
@@ -429,17 +431,17 @@ def _jvp(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
     return (value, slopes, first[1]) if aux else (value, slopes)
 
 
-@_calls_of(func.linearize)
+@calls_of(func.linearize)
 def _linearize(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     leaves, spec, body, count = _primal_body(f, "linearize", args[0], args[1:], False)
     _twice(body, "linearize")
-    made = add(f, "call", (), leaves, [body], map(_like, body.outputs))
+    made = add(f, "call", (), leaves, [body], map(like, body.outputs))
 
     def push(g: Frame, given: list[Any], named: dict[str, Any]) -> Any:
         tangents, found = pytree.tree_flatten(tuple(given))
         if found != spec:
             raise Break(f"jvp_fn: expected tangents with the structure of the primals, {spec}")
-        results = [_like(x) for x in body.outputs] * 2
+        results = [like(x) for x in body.outputs] * 2
         got = add(g, "jvp", (count,), [*leaves, *tangents], [body], results)
         slopes = [g.interpreter.direct(x.detach) for x in got[count:]]
         return pytree.tree_unflatten(slopes, body.spec)
@@ -461,7 +463,7 @@ def _condition(x: Any) -> Any:
     return None
 
 
-@_calls_of(cond)
+@calls_of(cond)
 def _cond(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     given = inspect.signature(cond).bind(*args, **kwargs)
     given.apply_defaults()
@@ -478,12 +480,12 @@ def _cond(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     others = [k for k in range(len(yes.leaves)) if k not in yes.places]
     same = same and all(_equal(yes.leaves[k], no.leaves[k]) for k in others)
     pairs = list(zip(yes.outputs, no.outputs, strict=same))
-    if not same or any(_like(a) != _like(b) for a, b in pairs):
+    if not same or any(like(a) != like(b) for a, b in pairs):
         raise Break(
             "the functions given to cond return other shapes, dtypes or structures: "
             f"{_shown(yes)} and {_shown(no)}; return the same from both"
         )
-    results = add(f, "cond", (), [decides], bodies, map(_like, yes.outputs))
+    results = add(f, "cond", (), [decides], bodies, map(like, yes.outputs))
     return yes.rebuilt(results)
 
 
@@ -496,7 +498,7 @@ def _shown(body: Body) -> str:
     return f"({', '.join(names)})"
 
 
-@_calls_of(while_loop)
+@calls_of(while_loop)
 def _while_loop(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     given = inspect.signature(while_loop).bind(*args, **kwargs)
     test, turn, start = given.arguments.values()
@@ -524,8 +526,8 @@ def _while_loop(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]
     if len(asks.outputs) != 1 or len(asks.leaves) != 1:
         raise Break("the condition given to while_loop returns what is no tensor of one element")
     found = pytree.tree_structure(tuple(goes.rebuilt(goes.outputs)))
-    wanted = [_like(x) for x in leaves]
-    if found != spec or [_like(x) for x in goes.outputs] != wanted:
+    wanted = [like(x) for x in leaves]
+    if found != spec or [like(x) for x in goes.outputs] != wanted:
         shown = ", ".join(f"{d} {list(s)}" for d, s in wanted)
         raise Break(
             f"the function given to while_loop returns {_shown(goes)}, and is given ({shown}); "

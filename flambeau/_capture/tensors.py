@@ -16,7 +16,7 @@ import flambeau
 from flambeau import _C
 from flambeau._dynamo import config as switches
 from flambeau._ir import formula
-from flambeau._ir.graph import Graph
+from flambeau._ir.graph import REGION, Graph
 from flambeau._ir.symbols import Origin, UnbackedError
 from flambeau._ir.symexpr import symbol
 from flambeau._ir.symscalar import SymFloat, SymInt, sym_max, sym_min
@@ -68,6 +68,13 @@ class _CaptureSession(Session):
 
     def attach(self, x: Any) -> FakeTensor:
         return self.owner.input(x, self.owner.sources.constant(x, "a constant tensor"))
+
+    def set_requires_grad(self, x: Fake, on: bool) -> None:
+        if not on or not self.owner.keeps_histories:
+            raise Break("a call of Tensor.requires_grad_, or requires_grad=True")
+        builder, given = self.recorder.builder, (self.recorder.read(x),)
+        builder.add(REGION + "requires_grad", ((), given, (), ()), (), self.recorder.env.locate())
+        x.requires_grad = True
 
 
 class Tensors:
@@ -266,7 +273,7 @@ class Tensors:
                     return self.numbers_of(f, subject, name)
             if name == "numpy" and isinstance(subject, FakeTensor) and not kwargs:
                 return array_calls.array_of(f, subject)
-        if name in _VALUES:
+        if name in _VALUES and not (name == "requires_grad_" and self.keeps_histories):
             raise Break(f"a call of Tensor.{name}")
         if array_calls.holds_array([args, kwargs]):
             return array_calls.as_tensor(f, name, args, kwargs)
@@ -301,6 +308,11 @@ class Tensors:
             of_tensors = isinstance(a, (tuple, list)) and has_tensor(a)
             out.append(type(a)(self._with_sizes(f, a)) if of_tensors else self.sized(f, a))
         return out
+
+    @property
+    def keeps_histories(self) -> bool:
+        """Whether the graph may begin histories of its own: it is a whole one."""
+        return self.recorder.takes_unbacked
 
     @staticmethod
     def keeps_numbers(f: Frame) -> bool:

@@ -1,4 +1,5 @@
-"""Runs the regions of captured graphs: nodes whose blocks a transform or a condition governs.
+"""Runs the regions of captured graphs: nodes whose blocks a transform or a condition governs, and
+nodes without blocks that ask for gradients of what ran before them.
 
 See Note [Regions]. Gradients of the results are those of the eager calls that are made here. Knows
 no entry of the table.
@@ -109,6 +110,28 @@ def _jacobian(blocks: Any, own: Any, name: str, count: int, options: Any) -> Res
     return (*(x for row in rows for x in row), *aux)
 
 
+def _autograd_grad(
+    blocks: Any, own: Any, outputs: int, inputs: int, seeded: Any, keep: bool, create: bool,
+    unused: bool, zeros: bool,
+) -> Results:  # fmt: skip
+    from flambeau import autograd, zeros_like
+
+    ends, starts, seeds = own[:outputs], own[outputs : outputs + inputs], own[outputs + inputs :]
+    given = iter(seeds)
+    found = autograd.grad(
+        ends, starts, tuple(next(given) if s else None for s in seeded), keep, create,
+        allow_unused=unused, materialize_grads=zeros,
+    )  # fmt: skip
+    return tuple(
+        zeros_like(x) if g is None else g for x, g in zip(starts, found, strict=True)
+    )
+
+
+def _requires_grad(blocks: Any, own: Any) -> Results:
+    own[0].requires_grad_()
+    return ()
+
+
 _KINDS: dict[str, Callable[..., Results]] = {
     "cond": _cond,
     "while_loop": _while_loop,
@@ -117,5 +140,7 @@ _KINDS: dict[str, Callable[..., Results]] = {
     "jvp": _jvp,
     "vjp": _pull,
     "jacobian": _jacobian,
+    "autograd_grad": _autograd_grad,
+    "requires_grad": _requires_grad,
     "call": lambda blocks, own: blocks[0](*own),
 }

@@ -104,6 +104,12 @@ class Session:
             self.attached.append(x)
         return self.of_tensor[id(x)]
 
+    def set_requires_grad(self, x: Fake, on: bool) -> None:
+        """Begin or end a tensor's history."""
+        raise NotImplementedError(
+            "requires_grad_() and requires_grad=True: not traced; call it outside"
+        )
+
     def outputs(self, result: Any) -> Any:
         """A result as outputs of the graph."""
         if isinstance(result, flambeau.Tensor):
@@ -169,8 +175,8 @@ class Session:
             return named[source]
         own = {p.name for p in op.params}
         extras = {name: value for name, value in named.items() if name not in own}
-        if any(extras.get(n) for n in ("requires_grad", "pin_memory")):
-            raise NotImplementedError(f"{op.name}(): requires_grad=True is not traced")
+        if extras.get("pin_memory"):
+            raise NotImplementedError(f"{op.name}(): pin_memory=True is not traced")
         args = [
             self.bound(op, p, named[p.name] if p.name in named else default(op.uid, p.name))
             for p in op.params
@@ -182,6 +188,8 @@ class Session:
         out = extras.get("out")
         if out is not None:
             return self.into(result, out)
+        if extras.get("requires_grad"):
+            self.set_requires_grad(result, True)
         shown = self.shown(result)
         fields = result_fields(op.uid)
         return fields(*shown) if fields is not None and not inplace else shown

@@ -163,7 +163,7 @@ class FakeTensor(Tensor):
 
     def requires_grad_(self, on: bool = True) -> FakeTensor:
         if on != self.fake.requires_grad:
-            raise NotImplementedError("requires_grad_(): not traced; call it outside")
+            self.session.set_requires_grad(self.fake, on)
         return self
 
     @property
