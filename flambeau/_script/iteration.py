@@ -123,7 +123,7 @@ class ScriptIteration(ScriptExpressions):
                 start = self.expr(rest[0]).attr if rest else 0
                 pairs = [(constant(start + i), v) for i, v in enumerate(known.values)]
             case ast.Call(func=ast.Name(id="zip"), args=[_, *_]):
-                found = [self.static_items(a) for a in node.args]
+                found = [self.static_items(a) for a in self.zipped(node)]
                 if all(f is None for f in found):
                     return None
                 pairs = list(zip(*self.columns(node, node.args, found), strict=False))
@@ -200,7 +200,7 @@ class ScriptIteration(ScriptExpressions):
         """The lists that a loop runs over side by side; how a turn's items nest."""
         match node:
             case ast.Call(func=ast.Name(id="zip"), args=[_, *_]) if "zip" not in self.env:
-                return tuple(self.leaves(a, out) for a in node.args)
+                return tuple(self.leaves(a, out) for a in self.zipped(node))
             case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *rest]) if (
                 "enumerate" not in self.env
             ):
@@ -214,6 +214,13 @@ class ScriptIteration(ScriptExpressions):
                 return (None, shape)
         out.append(self.sequence(node))
         return None
+
+    def zipped(self, node: ast.Call) -> list[ast.expr]:
+        """What a `zip` runs over."""
+        for k in node.keywords:
+            if k.arg != "strict" or not isinstance(k.value, ast.Constant) or k.value.value:
+                self.fail("zip takes no strict= in scripts; compare the lengths with assert", node)
+        return node.args
 
     def sequence(self, node: ast.expr) -> Expr:
         """An expression as something to loop over: a list or text."""

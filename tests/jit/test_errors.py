@@ -99,6 +99,13 @@ def _set_global(x):
     return x
 
 
+def _zip_strict(xs: list[int]):
+    total = 0
+    for x, y in zip(xs, [1], strict=True):
+        total += x * y
+    return total
+
+
 REFUSED = [
     (_try, "try is not part of scripts"), (_unknown, "undefined name 'nowhere'"),
     (_mixed, "'y' has another type on each path: int and str"),
@@ -110,7 +117,7 @@ REFUSED = [
     (_list_of_two, "list of Tensor and int"), (_yields, "Yield"),
     (_recursive, "calls itself: declare"), (_nested, "function inside of a function"),
     (_attribute, "no attribute 'nothing'"), (_method, "no method 'nothing'"),
-    (_set_global, "global variables cannot be assigned"),
+    (_set_global, "global variables cannot be assigned"), (_zip_strict, "zip takes no strict="),
 ]  # fmt: skip
 
 
