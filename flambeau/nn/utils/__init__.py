@@ -28,12 +28,13 @@ _HOME = {
     "convert_conv2d_weight_memory_format": "memory_format",
     "convert_conv3d_weight_memory_format": "memory_format",
 }
-_MODULES = ("parametrizations", "parametrize", "rnn", "stateless", *set(_HOME.values()))
+_MODULES = ("parametrizations", "parametrize", "prune", "rnn", "stateless", *set(_HOME.values()))
 
 __all__ = [
     *_HOME,
     "parametrizations",
     "parametrize",
+    "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
