@@ -4,6 +4,7 @@
 // A function that the machine has no code for runs as Python that the front end makes of it, and so
 // does any call under a tracer or with a tensor of a class of the program's, which have to see each
 // operation. Both ways mean the same. Which one a function takes is decided when it is compiled.
+#include "python/script_futures.h"
 #include "python/script_values.h"
 
 #include <frameobject.h>
@@ -32,22 +33,25 @@ struct Stand {
 // What a program leaves to Python.
 class PythonHost final : public script::Host {
  public:
-  explicit PythonHost(PyObject* classes) : classes_(PyRef::borrow(classes)) {}
+  explicit PythonHost(const ProgramNames& n)
+      : classes_(PyRef::borrow(n.classes)), error_class_(PyRef::borrow(n.error_class)) {}
   ~PythonHost() override {  // by whichever thread is the last to run the program
     if (!Py_IsInitialized()) {  // their objects are gone
       stands.swap(*new std::vector<Stand>);
       classes_.release();
+      error_class_.release();
       return;
     }
     GilHeld gil;
     stands.clear();
     classes_ = PyRef();
+    error_class_ = PyRef();
   }
   std::vector<Stand> stands;
 
   void call(uint32_t number, const Value* const* args, size_t n, Value* results) override {
     GilHeld gil;
-    Given own(classes_.get());  // of a thread that Python has not called
+    Given own({classes_.get(), error_class_.get()});  // of a thread that Python has not called
     GivenScope scope(GivenScope::of_thread() ? GivenScope::of_thread() : &own);
     const Stand& s = stands[number];
     PyRef made = called(s, args, n);
@@ -73,7 +77,7 @@ class PythonHost final : public script::Host {
   }
 
  private:
-  PyRef classes_;
+  PyRef classes_, error_class_;
 
   static PyRef called(const Stand& s, const Value* const* args, size_t n) {
     Given* lists = GivenScope::of_thread();
@@ -109,8 +113,8 @@ struct ProgramObject {
 // Asks the front end for what the machine does not have.
 class Asker final : public script::HostMaker {
  public:
-  Asker(PyObject* maker, PyObject* classes, bool trusted, PythonHost& host)
-      : maker_(maker), classes_(classes), trusted_(trusted), host_(host) {}
+  Asker(PyObject* maker, const ProgramNames& names, bool trusted, PythonHost& host)
+      : maker_(maker), names_(names), trusted_(trusted), host_(host) {}
 
   std::optional<uint32_t> node(const script::Function& f, size_t place,
                                const script::Node& n) override {
@@ -119,7 +123,8 @@ class Asker final : public script::HostMaker {
     std::vector<Conversion> results;
     for (uint32_t v : n.outs) {
       const script::Type& t = f.values[v].type;
-      results.emplace_back(n.target == "core.fork" && !t.items.empty() ? t.items[0] : t, classes_);
+      results.emplace_back(n.target == "core.fork" && !t.items.empty() ? t.items[0] : t,
+                           names_.classes);
     }
     host_.stands.push_back({std::move(found), std::move(results)});
     return static_cast<uint32_t>(host_.stands.size() - 1);
@@ -132,14 +137,14 @@ class Asker final : public script::HostMaker {
     return static_cast<uint32_t>(host_.stands.size() - 1);
   }
   bool attribute(script::AttrRef& a) override {
-    if (a.owner->kind != "module") return false;
+    if (a.owner->kind != "module" && a.owner->kind != "class") return false;
     PyRef found = checked(PyObject_CallMethod(maker_, "attribute", "ss", a.owner->name.c_str(),
                                               a.name.c_str()));
     if (PyLong_AsLong(found.get()) < 1) {
       if (PyErr_Occurred()) throw PythonError();
       return false;
     }
-    prepare_attribute(a, classes_, trusted_, PyLong_AsLong(found.get()) > 1);
+    prepare_attribute(a, names_, trusted_, PyLong_AsLong(found.get()) > 1);
     return true;
   }
 
@@ -148,7 +153,8 @@ class Asker final : public script::HostMaker {
     return checked(PyObject_CallMethod(maker_, method, "sn", f.name.c_str(),
                                        static_cast<Py_ssize_t>(place)));
   }
-  PyObject *maker_, *classes_;
+  PyObject* maker_;
+  const ProgramNames names_;
   bool trusted_;
   PythonHost& host_;
 };
@@ -163,8 +169,9 @@ PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
   return guarded([&]() -> PyObject* {
     script::Unit unit = script::read(to_str(text));
     script::check(unit);
-    auto host = std::make_unique<PythonHost>(classes);
-    Asker asker(maker, classes, trusted, *host);
+    const ProgramNames names{classes, error_class};
+    auto host = std::make_unique<PythonHost>(names);
+    Asker asker(maker, names, trusted, *host);
     std::shared_ptr<script::Program> program = script::lower(std::move(unit), &asker);
     program->host = std::move(host);
     PyRef self = checked(type->tp_alloc(type, 0));
@@ -221,8 +228,9 @@ struct CallObject {
   PyObject* tracers;   // a list; empty where nobody traces
 };
 
-PyObject* classes_of(const CallObject* self) {
-  return reinterpret_cast<ProgramObject*>(self->program)->classes;
+ProgramNames names_of(const CallObject* self) {
+  auto* p = reinterpret_cast<ProgramObject*>(self->program);
+  return {p->classes, p->error_class};
 }
 
 // Adds the lines that an error passed through to its traceback.
@@ -249,8 +257,9 @@ void add_lines(const std::vector<script::Passed>& passed) {
   }
 }
 
-// In a catch (...): Python's error for it.
-void raise_script(const CallObject* self) noexcept {
+}  // namespace
+
+void raise_script(PyObject* error_class) noexcept {
   std::vector<script::Passed> passed = script::take_passed();
   try {
     throw;
@@ -258,8 +267,7 @@ void raise_script(const CallObject* self) noexcept {
     PyRef key = PyRef::steal(to_python(e.key));
     if (key) PyErr_SetObject(PyExc_KeyError, key.get());
   } catch (const script::Raised& e) {
-    auto* p = reinterpret_cast<ProgramObject*>(self->program);
-    PyRef cls = PyRef::steal(PyObject_CallFunction(p->error_class, "s", e.cls.c_str()));
+    PyRef cls = PyRef::steal(PyObject_CallFunction(error_class, "s", e.cls.c_str()));
     if (cls && *e.what())
       PyErr_SetString(cls.get(), e.what());
     else if (cls)
@@ -269,6 +277,8 @@ void raise_script(const CallObject* self) noexcept {
   }
   add_lines(passed);
 }
+
+namespace {
 
 PyObject* run(CallObject* self, script::Invocation& call, Given& given) {
   const Callable& c = *self->callable;
@@ -282,7 +292,7 @@ PyObject* run(CallObject* self, script::Invocation& call, Given& given) {
     if (c.changes && !given.empty()) given.write_back();
     return to_python(std::move(result));
   } catch (...) {
-    raise_script(self);
+    raise_script(given.names.error_class);
   }
   if (c.changes && !given.empty()) {  // as far as it came
     PyObject *type, *value, *trace;
@@ -304,7 +314,7 @@ PyObject* run(CallObject* self, script::Invocation& call, Given& given) {
   const Callable& c = *self->callable;
   auto n = static_cast<size_t>(PyTuple_GET_SIZE(bound.get()));
   {
-    Given given(classes_of(self));
+    Given given(names_of(self));
     script::Invocation call(*c.code);
     given.large = true;  // lists of tensors are not looked through
     size_t j = 0;
@@ -328,7 +338,7 @@ PyObject* call_script(PyObject* o, PyObject* const* args, size_t nargsf, PyObjec
     if (names || n > count || n + c.defaults.size() < count) [[unlikely]]
       return call_slowly(self, args, nargsf, names);
     script::Invocation call(*c.code);
-    Given given(classes_of(self));
+    Given given(names_of(self));
     for (size_t j = 0; j < n; ++j) {
       if (!plain_from_python(c.params[j], args[j], &call[j])) [[unlikely]]
         return call_slowly(self, args, nargsf, names);
@@ -537,6 +547,7 @@ bool init_script(PyObject* module) {
   if (!atexit || !end) return false;
   PyRef registered = PyRef::steal(PyObject_CallMethod(atexit.get(), "register", "O", end.get()));
   if (!registered) return false;
+  if (!init_script_futures(module)) return false;
   ProgramType = make_type(module, "_Script", program_spec);
   CallType = make_type(module, "_ScriptCall", call_spec);
   return ProgramType && CallType;

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "python/argparse.h"
+#include "python/script_futures.h"
 #include "python/tensor_object.h"
 #include "python/types.h"
 #include "script/code.h"
@@ -20,10 +21,12 @@ thread_local RunLock* lock_of_thread = nullptr;
 struct Prepared {
   Conversion conversion;
   PyRef name, place;  // no place: an attribute of the object itself
+  PyRef classes, error_class, cls;  // of the program; `cls`: whose objects have the attribute
   bool trusted, fixed;
 
   // The object's class has the attribute: what made the object says which class it is of.
   void check(PyObject* o, const script::AttrRef& a) const {
+    if (cls ? PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(cls.get())) : trusted) return;
     PyRef record = PyRef::steal(PyObject_GetAttrString(o, "_script_record"));
     PyRef found = record ? PyRef::steal(PyObject_GetAttrString(record.get(), "name")) : PyRef();
     if (!found) PyErr_Clear();
@@ -50,7 +53,7 @@ class PythonObject final : public script::Instance {
     if (p.fixed && recall(a, &out)) return out;
     {
       GilHeld gil;
-      if (!p.trusted) p.check(o_, a);
+      p.check(o_, a);
       PyRef found;
       if (p.place) {
         PyRef table = checked(PyObject_GetAttr(o_, p.place.get()));
@@ -69,7 +72,9 @@ class PythonObject final : public script::Instance {
   void set(const script::AttrRef& a, const Value& x) override {
     const Prepared& p = prepared(a);
     GilHeld gil;
-    if (!p.trusted) p.check(o_, a);
+    p.check(o_, a);
+    Given own({p.classes.get(), p.error_class.get()});  // of a thread that Python has not called
+    GivenScope scope(current ? current : &own);
     PyRef value = checked(to_python(x));
     if (current && !current->find(x) &&
         (PyList_CheckExact(value.get()) || PyDict_CheckExact(value.get())))
@@ -79,12 +84,12 @@ class PythonObject final : public script::Instance {
     checked_int(PyObject_SetItem(table.get(), p.name.get(), value.get()));
   }
   bool same(const Instance& other) const override {
-    auto* o = dynamic_cast<const PythonObject*>(&other);
+    auto* o = dynamic_cast<const PythonObject*>(&other.resolved());
     return o && o->o_ == o_;
   }
   bool equal(const Instance& other) const override {
     if (same(other)) return true;
-    auto* o = dynamic_cast<const PythonObject*>(&other);
+    auto* o = dynamic_cast<const PythonObject*>(&other.resolved());
     if (!o) return false;
     GilHeld gil;
     int same = PyObject_RichCompareBool(o_, o->o_, Py_EQ);
@@ -242,7 +247,7 @@ PyObject* tuple_to_python(const script::Tuple& t) {
     PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i),
                      checked(to_python(t.items[i])).release());
   if (t.name.empty() || !current) return out.release();
-  PyObject* cls = PyDict_GetItemString(current->classes, t.name.c_str());
+  PyObject* cls = PyDict_GetItemString(current->names.classes, t.name.c_str());
   FB_CHECK_TYPE(cls, "there is no class ", t.name);
   return PyObject_Call(cls, out.get(), nullptr);
 }
@@ -266,8 +271,56 @@ PyObject* box_to_python(const Value& v) {
           c = checked(to_python(s->step));
     return PySlice_New(a.get(), b.get(), c.get());
   }
+  if (script::box_of<script::Future>(v)) return future_to_python(v);
   return Py_NewRef(object_of(v));
 }
+
+// Makes an object of a script one of Python's, without its `__init__`. What its attributes hold
+// comes after it, however deep that is and whether or not it holds the object.
+class Leaving {
+ public:
+  Leaving() : outer_(open_) { open_ = this; }
+  ~Leaving() { open_ = outer_; }
+  Leaving(const Leaving&) = delete;
+
+  static void begin(script::Object& o) {
+    FB_CHECK_TYPE(current, "an object of a script cannot be handed to Python here");
+    PyObject* cls = PyDict_GetItemString(current->names.classes, o.owner->name.c_str());
+    FB_CHECK_TYPE(cls && PyType_Check(cls), "there is no class ", o.owner->name);
+    PyRef empty = checked(PyTuple_New(0));
+    PyRef made = checked(
+        PyBaseObject_Type.tp_new(reinterpret_cast<PyTypeObject*>(cls), empty.get(), nullptr));
+    o.go_out(Ref<script::Instance>::adopt(new PythonObject(made.get())));
+    if (open_) return open_->left_.push_back({std::move(made), &o});
+    Leaving all;
+    all.left_.push_back({std::move(made), &o});
+    while (!all.left_.empty()) {
+      auto [to, from] = std::move(all.left_.back());
+      all.left_.pop_back();
+      fill(to.get(), *from);
+    }
+  }
+
+ private:
+  static void fill(PyObject* to, script::Object& from) {
+    for (size_t i = 0; i < from.owner->attributes.size(); ++i) {
+      const script::Attribute& a = from.owner->attributes[i];
+      Value x = from.at(i);
+      if (x.is_none() && !a.type.optional && a.type.base != "None" && a.type.base != "Any" &&
+          a.type.base != "Union")
+        continue;  // not set yet
+      PyRef name = checked(PyUnicode_InternFromString(a.name.c_str()));
+      PyRef value = checked(to_python(x));
+      if ((script::is_list(x) || script::box_of<script::Dict>(x)) && !current->find(x))
+        current->add(value.get(), x);
+      checked_int(PyObject_GenericSetAttr(to, name.get(), value.get()));
+    }
+  }
+  static thread_local Leaving* open_;
+  Leaving* outer_;
+  std::vector<std::pair<PyRef, script::Object*>> left_;
+};
+thread_local Leaving* Leaving::open_ = nullptr;
 
 }  // namespace
 
@@ -279,7 +332,7 @@ Conversion::Conversion(const script::Type& t, PyObject* classes)
       {"Number", Kind::Number}, {"None", Kind::None},     {"DType", Kind::DType},
       {"Device", Kind::Device}, {"Layout", Kind::Layout}, {"MemoryFormat", Kind::MemoryFormat},
       {"Generator", Kind::Generator}, {"Any", Kind::Any}, {"Union", Kind::Union},
-      {"Tuple", Kind::Tuple},   {"Dict", Kind::Dict}};
+      {"Tuple", Kind::Tuple},   {"Dict", Kind::Dict},     {"Future", Kind::Future}};
   for (auto& [n, k] : plain)
     if (t.base == n) kind = k;
   name = t.base;
@@ -365,6 +418,8 @@ bool from_python(const Conversion& c, PyObject* o, Value* out, Given* given) {
       if (o == Py_None) return false;
       *out = python_object(o);
       return true;
+    case Kind::Future:
+      return is_future(o) && (*out = future_from_python(c, o), true);
     case Kind::Any:
       return any(o, out, given);
     case Kind::Union:
@@ -428,10 +483,21 @@ void RunLock::large() {
   if (lock_of_thread && !lock_of_thread->state_) lock_of_thread->state_ = PyEval_SaveThread();
 }
 
-void prepare_attribute(script::AttrRef& a, PyObject* classes, bool trusted, bool fixed) {
+void prepare_attribute(script::AttrRef& a, const ProgramNames& names, bool trusted, bool fixed) {
   auto text = [](const std::string& s) { return checked(PyUnicode_InternFromString(s.c_str())); };
-  auto made = new Prepared{Conversion(a.type, classes), text(a.name),
-                           a.place.empty() ? PyRef() : text(a.place), trusted, fixed};
+  PyRef cls;
+  if (a.owner->kind == "class") {
+    cls = PyRef::borrow(PyDict_GetItemString(names.classes, a.owner->name.c_str()));
+    FB_CHECK_TYPE(cls && PyType_Check(cls.get()), "there is no class ", a.owner->name);
+  }
+  auto made = new Prepared{Conversion(a.type, names.classes),
+                           text(a.name),
+                           a.place.empty() ? PyRef() : text(a.place),
+                           PyRef::borrow(names.classes),
+                           PyRef::borrow(names.error_class),
+                           std::move(cls),
+                           trusted,
+                           fixed};
   a.data = std::shared_ptr<void>(made, [](void* p) {
     if (!Py_IsInitialized()) return;
     GilHeld gil;
@@ -444,9 +510,10 @@ Value python_object(PyObject* o) {
 }
 
 PyObject* object_of(const Value& v) {
-  auto* o = dynamic_cast<PythonObject*>(script::box_of<script::Instance>(v));
-  if (!o) fail(ErrorKind::Type, "an object of a script cannot be handed to Python");
-  return o->get();
+  auto* x = script::box_of<script::Instance>(v);
+  if (!x) fail(ErrorKind::Type, "a ", script::kind_name(v), " cannot be handed to Python");
+  if (auto* own = dynamic_cast<script::Object*>(x); own && !own->outside()) Leaving::begin(*own);
+  return dynamic_cast<const PythonObject&>(x->resolved()).get();
 }
 
 const Value* Given::find(PyObject* o) const {

@@ -36,6 +36,7 @@ struct Conversion {
     Union,
     Any,
     Object,
+    Future,
     Nothing  // has no form here
   };
   Conversion(const script::Type& t, PyObject* classes);
@@ -49,16 +50,22 @@ struct Conversion {
   std::vector<Conversion> items;
 };
 
+// What a program finds in Python by name; borrowed.
+struct ProgramNames {
+  PyObject* classes;      // a dict
+  PyObject* error_class;  // gives the class of an exception
+};
+
 // Lists and dicts of a call, by what stands for them.
 class Given {
  public:
-  explicit Given(PyObject* classes) noexcept : classes(classes) {}
+  explicit Given(const ProgramNames& n) noexcept : names(n) {}
   bool empty() const noexcept { return items_.empty(); }
   const Value* find(PyObject* o) const;
   PyObject* find(const Value& v) const;  // borrowed; null where it did not come in
   void add(PyObject* o, const Value& v);
   void write_back() const;
-  PyObject* const classes;  // named tuples of the program, by name; borrowed
+  const ProgramNames names;
   bool large = false;       // a tensor of the call is worth giving Python's lock up for
 
  private:
@@ -106,9 +113,13 @@ inline bool is_large(const Value& v) noexcept {
 
 // Readies an attribute of Python's objects. Where the program is not trusted, an object is asked
 // whether it is of the class that has it. `fixed`: it stays what it is during a run.
-void prepare_attribute(script::AttrRef& a, PyObject* classes, bool trusted, bool fixed);
+void prepare_attribute(script::AttrRef& a, const ProgramNames& names, bool trusted, bool fixed);
 
-// An object of Python's as a value, and back (borrowed).
+// In a catch (...): Python's error for what a script has thrown.
+void raise_script(PyObject* error_class) noexcept;
+
+// An object of Python's as a value, and back (borrowed). One that a script has made is made in
+// Python when it first goes out, and lives there from then on.
 Value python_object(PyObject* o);
 PyObject* object_of(const Value& v);
 

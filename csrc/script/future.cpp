@@ -8,6 +8,7 @@
 #include <deque>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "autograd/node.h"
 #include "core/error.h"
@@ -32,13 +33,13 @@ class Pool {
     return *pool;
   }
 
-  bool add(Ref<Future> task) {
+  bool add(Ref<Task> task) {
     std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
     return sleeping_ > 0 || threads_ < size();
   }
   // Takes back a task that is run elsewhere.
-  void take_back(const Future* task) {
+  void take_back(const Task* task) {
     std::lock_guard lock(mutex_);
     if (!tasks_.empty() && tasks_.back().get() == task) {
       tasks_.pop_back();
@@ -64,7 +65,7 @@ class Pool {
   }
 
   // Waits until a task is done, asking now and then whether to go on.
-  void wait(const Future& task) {
+  void wait(const Task& task) {
     competing_threads.fetch_sub(1, std::memory_order_relaxed);
     struct Back {
       ~Back() { competing_threads.fetch_add(1, std::memory_order_relaxed); }
@@ -115,7 +116,7 @@ class Pool {
       ++sleeping_;
       work_.wait(lock, [this] { return !tasks_.empty() && !ending_; });
       --sleeping_;
-      Ref<Future> task = std::move(tasks_.front());
+      Ref<Task> task = std::move(tasks_.front());
       tasks_.pop_front();
       ++running_;
       // The next thread is woken by this one: who forks need not.
@@ -141,17 +142,16 @@ class Pool {
 
   std::mutex mutex_;
   std::condition_variable work_, finished_;
-  std::deque<Ref<Future>> tasks_;
+  std::deque<Ref<Task>> tasks_;
   int threads_ = 0, sleeping_ = 0, running_ = 0, waiting_ = 0;
   bool ending_ = false;
 };
 
 }  // namespace
 
-Future::Future(std::shared_ptr<const Program> program, const Code* code, uint32_t number,
+Task::Task(std::shared_ptr<const Program> program, const Code* code, uint32_t number,
                Values args)
-    : Box(kKind),
-      program_(std::move(program)),
+    : program_(std::move(program)),
       code_(code),
       number_(number),
       args_(std::move(args)),
@@ -159,7 +159,7 @@ Future::Future(std::shared_ptr<const Program> program, const Code* code, uint32_
   modes_.entered_device = nullptr;  // a block of the thread that forked
 }
 
-void Future::run() noexcept {
+void Task::run() noexcept {
   struct Restore {
     Modes before = modes;
     ~Restore() { modes = before; }
@@ -182,7 +182,7 @@ void Future::run() noexcept {
   args_.clear();
 }
 
-bool Future::try_run() noexcept {
+bool Task::try_run() noexcept {
   State queued = State::Queued;
   if (!state_.compare_exchange_strong(queued, State::Running, std::memory_order_acq_rel))
     return false;
@@ -190,16 +190,45 @@ bool Future::try_run() noexcept {
   program_ = nullptr;
   state_.store(State::Done, std::memory_order_release);
   Pool::get().tell();
+  tell_watchers();
   return true;
 }
 
-Value Future::wait() {
-  if (!done()) {
-    if (try_run())
-      Pool::get().take_back(this);
-    else
-      Pool::get().wait(*this);
+Task::~Task() {
+  if (watchers_.load(std::memory_order_relaxed) == closed()) return;
+  for (Watcher* w = watchers_.load(std::memory_order_acquire); w;)
+    delete std::exchange(w, w->next);
+}
+
+void Task::when_done(std::function<void()> f) {
+  auto* w = new Watcher{std::move(f), watchers_.load(std::memory_order_acquire)};
+  do {
+    if (w->next == closed()) {
+      std::unique_ptr<Watcher> own(w);
+      return w->call();
+    }
+  } while (!watchers_.compare_exchange_weak(w->next, w, std::memory_order_acq_rel));
+}
+
+void Task::tell_watchers() noexcept {
+  Watcher *w = watchers_.exchange(closed(), std::memory_order_acq_rel), *first = nullptr;
+  while (w) w = std::exchange(w->next, std::exchange(first, w));
+  while (first) {
+    std::unique_ptr<Watcher> own(std::exchange(first, first->next));
+    own->call();
   }
+}
+
+void Task::join() {
+  if (done()) return;
+  if (try_run())
+    Pool::get().take_back(this);
+  else
+    Pool::get().wait(*this);
+}
+
+Value Task::wait() {
+  join();
   if (error_) {
     passed_through(passed_);
     std::rethrow_exception(error_);
@@ -207,7 +236,7 @@ Value Future::wait() {
   return result_;
 }
 
-bool fork(Ref<Future> task) {
+bool fork(Ref<Task> task) {
   // What watches the calls of a thread does not see those of another.
   if (intercepted() || modes.watch || saved_tensor_hooks_active()) return task->try_run(), false;
   return Pool::get().add(std::move(task));

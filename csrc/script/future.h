@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <memory>
 
 #include "dispatch/modes.h"
@@ -17,22 +18,48 @@
 
 namespace flambeau::script {
 
-class Future final : public Box {
+// A value that arrives later: of a task, or of whoever owns the program.
+class Future : public Box {
  public:
   static constexpr Kind kKind = Kind::Future;
-  // Of a function, or of what the host runs under a number.
-  Future(std::shared_ptr<const Program> program, const Code* code, uint32_t number, Values args);
+  Future() : Box(kKind) {}
+  virtual Value wait() = 0;  // the value, or its error
+  virtual bool done() const = 0;
+};
 
-  Value wait();  // the result; raises what the task raised
-  bool done() const noexcept { return state_.load(std::memory_order_acquire) == State::Done; }
+class Task final : public Future {
+ public:
+  // Of a function, or of what the host runs under a number.
+  Task(std::shared_ptr<const Program> program, const Code* code, uint32_t number, Values args);
+  ~Task() override;
+
+  Value wait() override;
+  bool done() const noexcept override {
+    return state_.load(std::memory_order_acquire) == State::Done;
+  }
+  void join();  // `wait` without the outcome
   // Runs it in this thread if nobody has begun.
   bool try_run() noexcept;
+  // Calls `f`, which throws nothing, once the task is done: in the thread that has run it, or now.
+  void when_done(std::function<void()> f);
+  std::shared_ptr<void> face;  // what stands for it where it has gone out; of the program's owner
 
  private:
   enum class State : uint8_t { Queued, Running, Done };
+  struct Watcher {
+    std::function<void()> call;
+    Watcher* next;
+  };
+  // In the place of watchers: they have been told.
+  static Watcher* closed() noexcept {
+    static Watcher none{};
+    return &none;
+  }
   void run() noexcept;
+  void tell_watchers() noexcept;
 
   std::atomic<State> state_{State::Queued};
+  std::atomic<Watcher*> watchers_{nullptr};  // the last one first
   std::shared_ptr<const Program> program_;
   const Code* code_;
   const uint32_t number_;
@@ -44,7 +71,7 @@ class Future final : public Box {
 };
 
 // Forks a task; true where a sleeping thread should be woken before long, by `wake`.
-bool fork(Ref<Future> task);
+bool fork(Ref<Task> task);
 void wake();
 // Makes the threads of the pool end what they run, and waits a moment for it.
 void end_tasks() noexcept;

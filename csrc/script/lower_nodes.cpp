@@ -355,7 +355,7 @@ bool Lowerer::attribute(const Node& n, bool sets, int depth, size_t at) {
   ref->type = child ? f_.values[n.outs[0]].type : a->type;
   ref->slot = static_cast<uint32_t>(c->slot(name));
   // Without an owner all objects are the machine's.
-  if (c->kind != "class" && maker_ && !maker_->attribute(*ref))
+  if (maker_ && !maker_->attribute(*ref) && c->kind != "class")
     throw Unsupported{"attribute " + name + " of " + c->name};
   program_.attributes.push_back(std::move(ref));
   std::vector<Arg> given{n.args[0]};

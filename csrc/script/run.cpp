@@ -307,8 +307,8 @@ void execute(Stack& stack, const Code& code, Value* registers, Value* result) {
           Values given;
           given.reserve(i.count);
           for (size_t j = 0; j < i.count; ++j) given.push_back(operand(from[j]));
-          auto task = Ref<Future>::adopt(
-              new Future(code.program->shared_from_this(), i.a ? nullptr : i.code,
+          auto task = Ref<Task>::adopt(
+              new Task(code.program->shared_from_this(), i.a ? nullptr : i.code,
                          i.a ? static_cast<uint32_t>(i.number) : 0, std::move(given)));
           if (i.drops) drop(i);
           stack.wake = fork(task);
@@ -589,7 +589,30 @@ void passed_through(const std::vector<Passed>& before) {
   passed.insert(passed.end(), before.begin(), before.end());
 }
 
+Object::~Object() {
+  if (Instance* o = outside()) Ref<Instance>::adopt(o);
+}
+
+void Object::go_out(Ref<Instance> o) noexcept {
+  outside_.store(o.detach(), std::memory_order_release);
+}
+
+const Instance& Object::resolved() const noexcept {
+  const Instance* o = outside();
+  return o ? *o : *this;
+}
+
+bool Object::equal(const Instance& o) const {
+  return outside() ? outside()->equal(o) : same(o);
+}
+
+bool Object::truth() const {
+  return outside() ? outside()->truth() : true;
+}
+
 Value Object::get(const AttrRef& a) const {
+  if (const Instance* o = outside()) [[unlikely]]
+    return o->get(a);
   FB_CHECK_TYPE(a.owner == owner && a.slot < slots.size(), "an object of ", owner->name,
                 " has no attribute ", a.name, " of ", a.owner->name);
   return slots[a.slot];
@@ -602,6 +625,8 @@ Value& Object::at(std::string_view name) {
 }
 
 void Object::set(const AttrRef& a, const Value& x) {
+  if (Instance* o = outside()) [[unlikely]]
+    return o->set(a, x);
   FB_CHECK_TYPE(a.owner == owner && a.slot < slots.size(), "an object of ", owner->name,
                 " has no attribute ", a.name, " of ", a.owner->name);
   Value held = x;

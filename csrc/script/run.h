@@ -11,17 +11,25 @@
 namespace flambeau::script {
 
 // An object of a class of the unit, a module too where Python has none: an attribute or a child to
-// a slot.
+// a slot. Once it has gone out to whoever owns the program, it stands for what it is there.
 class Object final : public Instance {
  public:
   explicit Object(const Class& c) : owner(&c), slots(c.slots()) {}
+  ~Object() override;
   Value get(const AttrRef& a) const override;
   void set(const AttrRef& a, const Value& x) override;
+  const Instance& resolved() const noexcept override;
+  bool equal(const Instance& o) const override;
+  bool truth() const override;
   Value& at(std::string_view name);  // for whoever makes it; an AttributeError where it has none
+  Value& at(size_t slot) noexcept { return slots[slot]; }
+  Instance* outside() const noexcept { return outside_.load(std::memory_order_acquire); }
+  void go_out(Ref<Instance> o) noexcept;  // once
   const Class* const owner;
 
  private:
   Values slots;
+  std::atomic<Instance*> outside_{nullptr};
 };
 
 // One call of a function: its arguments are assigned, then it runs. What that throws has left the

@@ -87,7 +87,9 @@ class Instance : public Box {
   Instance() : Box(kKind) {}
   virtual Value get(const AttrRef& attribute) const = 0;
   virtual void set(const AttrRef& attribute, const Value& x) = 0;
-  virtual bool same(const Instance& o) const { return this == &o; }
+  // The object itself, where this one only stands for it.
+  virtual const Instance& resolved() const noexcept { return *this; }
+  virtual bool same(const Instance& o) const { return &resolved() == &o.resolved(); }
   virtual bool equal(const Instance& o) const { return same(o); }
   virtual size_t hash() const { return reinterpret_cast<size_t>(this) >> 4; }
   virtual bool truth() const { return true; }

@@ -30,6 +30,7 @@ from flambeau._C._core import _SavedTensor as _SavedTensor
 from flambeau._C._core import _Script as _Script
 from flambeau._C._core import _ScriptCall as _ScriptCall
 from flambeau._C._core import _ScriptFace as _ScriptFace
+from flambeau._C._core import _ScriptTask as _ScriptTask
 from flambeau._C._core import _T as _T
 from flambeau._C._core import _attention_backends as _attention_backends
 from flambeau._C._core import _backward_is_restricted as _backward_is_restricted

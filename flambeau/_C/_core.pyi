@@ -732,6 +732,9 @@ class _ScriptFace:
     _tracers: list[Any]
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
+class _ScriptTask:
+    def join(self) -> None: ...
+
 class _ScriptCall:
     as_python: Callable[..., Any]
     def __new__(

@@ -25,7 +25,7 @@ from .._ir.where import Where
 from .annotations import type_of
 from .calls import Given
 from .interfaces import Invoked, is_interface, unlike
-from .made import Made, looker, qualified, scriptable
+from .made import Made, looker, naming, qualified, scriptable
 from .meaning import is_enum, is_named_tuple
 from .sources import source_of
 from .typer import ScriptTyper
@@ -197,7 +197,7 @@ class Classes:
         for name, hint in typing.cast(
             dict[str, Any], vars(made.python).get("__annotations__", {})
         ).items():
-            look = looker(vars(sys.modules[made.python.__module__]))
+            look = naming(made.python, looker(vars(sys.modules[made.python.__module__])))
             made.record.attributes[name] = type_of(hint, self.type_of_class, look)
         init = inspect.getattr_static(made.python, "__init__")
         if dataclasses.is_dataclass(made.python) and _is_made(init):
@@ -233,7 +233,7 @@ class Classes:
             if hasattr(n, "lineno"):
                 n.lineno = n.end_lineno = source.tree.lineno
         compiler: Any = self
-        look = looker(vars(sys.modules[cls.__module__]))
+        look = naming(cls, looker(vars(sys.modules[cls.__module__])))
         made.signatures["__init__"] = out = Signature(name, params, NONE)
         made.open = True
         try:

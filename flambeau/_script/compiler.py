@@ -41,6 +41,7 @@ from .made import (
     hinted_type,
     longer,
     looker,
+    naming,
     module_state,
     names_given,
     open_parameters,
@@ -149,7 +150,8 @@ class Compiler(Classes, Attributes, Hooked, Overloads):
         if a.kwarg:
             raise CompileError(f"**{a.kwarg.arg} cannot be scripted; name the parameters",
                                source.file, a.kwarg)  # fmt: skip
-        look = names_of(f)
+        owner = self._made.get(first.base) if first is not None else None
+        look = naming(owner.python if owner is not None else None, names_of(f))
         named = self.type_of_class
         comment, result = comment_types(source.comment)
         declared = dict(getattr(f, "__annotations__", {}))
@@ -218,7 +220,8 @@ class Compiler(Classes, Attributes, Hooked, Overloads):
         try:
             assert isinstance(source.tree, ast.FunctionDef)
             body = ScriptTyper(
-                self, source.tree, params, returns, source.file, names_of(f), name, owner
+                self, source.tree, params, returns, source.file, naming(owner, names_of(f)), name,
+                owner,
             )
             done = body.compile()
         except BaseException:

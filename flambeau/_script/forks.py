@@ -57,6 +57,26 @@ class Task(Future[Any]):
         return super().wait()
 
 
+class Forked(Future[Any]):
+    """A task of the machine that has gone out to Python; it tells when it is done."""
+
+    def __init__(self, handle: _C._ScriptTask) -> None:
+        super().__init__()
+        self._handle = handle
+
+    def _arrive(self, value: Any, error: BaseException | None) -> None:
+        if error is None:
+            self.set_result(value)
+        else:
+            self.set_exception(error)
+
+    def wait(self) -> Any:
+        """The value; who waits for a task that is not begun runs it."""
+        if not self.done():
+            self._handle.join()
+        return super().wait()
+
+
 class _Modes:
     """What a thread has set, for another to run in."""
 

@@ -48,6 +48,8 @@ class Machine:
         self.hosted = any(n.target.startswith(_ELSEWHERE) for n in nodes)
         self.forks = any(n.target == "core.fork" for n in nodes)
         self.changes = any(n.target in CHANGES for n in nodes)
+        #: tasks, or functions of the program, run while a list of Python's is being changed here
+        self.concurrent = self.forks or self.hosted
         self._nodes: dict[str, list[Node]] = {}
 
         def error_class(name: str) -> type[BaseException]:
@@ -58,9 +60,15 @@ class Machine:
     def reason(self, name: str) -> str | None:
         """Why a function runs as Python; None where the machine runs it."""
         f = self.unit.functions[name]
-        for t in (*(p.type for p in f.params), f.returns):
+        params = [p.type for p in f.params]
+        for t in (*params, f.returns):
             if not self.shared(t):
                 return f"{t} has no form that both sides have"
+        for t in params:
+            if self.concurrent and not all(map(self.constant, _awaited(t))):
+                return f"{t} has a list that a task could change"
+        if self.changes and _awaited(f.returns) and any(map(_changeable, params)):
+            return "a task that is handed out could change a list of the caller"
         return self.program.reason(name)
 
     # -- asked by the machine ---------------------------------------------------------------------
@@ -113,9 +121,11 @@ class Machine:
         A list or dict is converted when it is read, remembered for the call and changed back; tasks
         of other threads have nothing that remembers."""
         record = self.unit.classes[cls]
+        if record.kind == "class":  # its objects live in Python once they have been there
+            return int(self.shared(Type(cls)))
         t = record.attributes.get(name)
         known = name in record.places if t is None else self.constant(t)
-        if t is not None and not known and self.shared(t) and not (self.forks or self.hosted):
+        if t is not None and not known and self.shared(t) and not self._in_two_places(t):
             return 0 if name.startswith(("__", "_script")) else 1  # a list both sides have
         if not known or name.startswith(("__", "_script")):
             return 0
@@ -125,14 +135,33 @@ class Machine:
 
     def shared(self, t: Type) -> bool:
         """Values of it can go from one side to the other."""
+        return self._shared(t, set())
+
+    def _shared(self, t: Type, seen: set[str]) -> bool:
         if "." in t.base:
             record = self.unit.classes.get(t.base)
-            return record is not None and record.kind != "class"
+            if record is None or record.kind != "class" or t.base in seen:
+                return record is not None
+            seen.add(t.base)
+            return all(
+                self._shared(a, seen) and not self._in_two_places(a)
+                for a in record.attributes.values()
+            )
         if t.is_list:
-            return t.base != "List" or self.shared(t.element)
-        return (t.base in _DATA or t.base in ("Tuple", "Dict", "Union")) and all(
-            map(self.shared, t.items)
+            return t.base != "List" or self._shared(t.element, seen)
+        if t.base == "Dict" and self._is_object(t.items[0]):
+            return False  # found by its place in memory here, by its hash in Python
+        return (t.base in _DATA or t.base in ("Tuple", "Dict", "Union", "Future")) and all(
+            self._shared(item, seen) for item in t.items
         )
+
+    def _in_two_places(self, t: Type) -> bool:
+        """An object's list of it is here and in Python at once, and both could change it."""
+        return self.concurrent and _changeable(t)
+
+    def _is_object(self, t: Type) -> bool:
+        record = self.unit.classes.get(t.base)
+        return record is not None and record.kind == "class"
 
     def constant(self, t: Type) -> bool:
         """Values of it cannot change."""
@@ -160,6 +189,12 @@ class Machine:
         line = node.where.line if node.where else f.line
         alone = Function(inputs, nodes, (), f.name, params, Type("Any"), f.file, line)
         return self.emitter.compiled(Body(self.emitter, alone).tree(), f.file, f.name)
+
+
+def _awaited(t: Type) -> list[Type]:
+    """What the futures of a type give."""
+    own = list(t.items) if t.base == "Future" else []
+    return own + [x for item in t.items for x in _awaited(item)]
 
 
 def _changeable(t: Type) -> bool:

@@ -139,6 +139,20 @@ def looker(space: Mapping[str, Any]) -> Callable[[str], Any]:
     return look
 
 
+def naming(cls: type | None, look: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A look at names that also finds a class by its own, while a decorator is still at work."""
+
+    def found(name: str) -> Any:
+        try:
+            return look(name)
+        except KeyError:
+            if cls is not None and name == cls.__name__:
+                return cls
+            raise
+
+    return found
+
+
 def scriptable(cls: type) -> bool:
     """A class of the program, whose source is there."""
     try:
