@@ -392,6 +392,13 @@ void not_none(Args a, size_t, Value* out) {
   FB_CHECK(!a[0]->is_none(), "Unwrapping null optional");
   *out = Value(*a[0]);
 }
+void of_length(Args a, size_t, Value* out) {
+  const Value& xs = *a[0];
+  int64_t n = a[1]->get<int64_t>(),
+          found = xs.is<std::string>() ? length(xs.get<std::string>()) : list_size(xs);
+  FB_CHECK_VALUE(found == n, "zip: strict=True, and lengths ", n, " and ", found);
+  *out = Value(xs);
+}
 void make_slice(Args a, size_t, Value* out) {
   *out = make_box<Slice>(*a[0], *a[1], *a[2]);
 }
@@ -427,7 +434,8 @@ constexpr CoreRow kRows[] = {
     {"setdefault", "d**", setdefault}, {"update", "dd", update}, {"clear", "d", clear_dict},
     {"add", "ss", add_text}, {"mul", "si", repeat_text}, {"mul", "is", repeat_text},
     {"join", "sl", join}, {"startswith", "ss", startswith}, {"endswith", "ss", endswith},
-    {"check", "bs", check}, {"not_none", "*", not_none}, {"slice", "***", make_slice},
+    {"check", "bs", check}, {"not_none", "*", not_none}, {"of_length", "*i", of_length},
+    {"slice", "***", make_slice},
     {"ellipsis", "", make_ellipsis}, {"uninitialized", "", nothing},
 };
 

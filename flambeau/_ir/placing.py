@@ -109,6 +109,15 @@ class Placer:
             blocks.append(b)
         return self.add("if", (condition,), (self.value(e.type),), e.line, blocks).out
 
+    def _once(self, e: Expr) -> Arg:
+        """An expression that several in a row take: its nodes stand before the first of them."""
+        for nodes, made in e.attr:
+            if nodes is self.nodes:
+                placed: Arg = made
+                return placed
+        e.attr.append((self.nodes, self.place(e.args[0])))
+        return self._once(e)
+
     def _collect(self, e: Expr) -> Value:
         comp = e.attr
         n = len(e.args) - 1 - int(comp.filtered)
@@ -131,6 +140,7 @@ _SPECIAL: dict[str, Callable[[Placer, Expr], Arg]] = {
     "and": lambda p, e: p._choose(e, e.args[0], e.args[1], False),
     "or": lambda p, e: p._choose(e, e.args[0], True, e.args[1]),
     "if": lambda p, e: p._choose(e, *e.args),
+    "once": Placer._once,
     "comp": Placer._collect,
 }
 

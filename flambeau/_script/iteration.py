@@ -123,10 +123,10 @@ class ScriptIteration(ScriptExpressions):
                 start = self.expr(rest[0]).attr if rest else 0
                 pairs = [(constant(start + i), v) for i, v in enumerate(known.values)]
             case ast.Call(func=ast.Name(id="zip"), args=[_, *_]):
-                found = [self.static_items(a) for a in self.zipped(node)]
+                found = [self.static_items(a) for a in node.args]
                 if all(f is None for f in found):
                     return None
-                pairs = list(zip(*self.columns(node, node.args, found), strict=False))
+                pairs = list(zip(*self.columns(node, found, self.is_strict(node)), strict=False))
             case ast.Call(func=ast.Name(id="reversed"), args=[inner]):
                 known = self.static_items(inner)
                 return known and Items(known.keys[::-1], known.values[::-1])
@@ -157,18 +157,24 @@ class ScriptIteration(ScriptExpressions):
         return static(Items(tuple(range(len(known))), known))
 
     def columns(
-        self, node: ast.AST, args: Sequence[ast.expr], found: Sequence[Items | None]
+        self, node: ast.Call, found: Sequence[Items | None], strict: bool
     ) -> list[Sequence[Expr]]:
         """The values of each argument of a `zip` beside modules."""
-        n = min(len(f.values) for f in found if f is not None)
+        sizes = {len(f.values) for f in found if f is not None}
+        n = min(sizes)
+        if strict and len(sizes) > 1:
+            self.fail(f"zip: strict=True, and lengths {sorted(sizes)}", node)
         out: list[Sequence[Expr]] = []
-        for arg, f in zip(args, found, strict=True):
+        for arg, f in zip(node.args, found, strict=True):
             if f is not None:
                 out.append(f.values)
                 continue
             box = self.plain(arg)
             if not box.type.is_list:
                 self.fail(f"zip: expected a list beside modules, got {box.type}", node)
+            if strict:
+                count = self.make(node, "const", (), INT, n)
+                box = self.core(node, "of_length", (box, count), box.type)
             ats = [self.make(node, "const", (), INT, i) for i in range(n)]
             out.append([self.make(node, "getitem", (box, at), box.type.element) for at in ats])
         return out
@@ -200,12 +206,21 @@ class ScriptIteration(ScriptExpressions):
         """The lists that a loop runs over side by side; how a turn's items nest."""
         match node:
             case ast.Call(func=ast.Name(id="zip"), args=[_, *_]) if "zip" not in self.env:
-                return tuple(self.leaves(a, out) for a in self.zipped(node))
+                first, shape = len(out), []
+                for a in node.args:
+                    at = len(out)
+                    shape.append(self.leaves(a, out))
+                    if self.is_strict(node) and at > first:
+                        out[first] = self.once_for_all(node, out[first])
+                        count = self.core(node, "len", (out[first],), INT)
+                        out[at] = self.core(node, "of_length", (out[at], count), out[at].type)
+                return tuple(shape)
             case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *rest]) if (
                 "enumerate" not in self.env
             ):
                 at = len(out)
                 shape = self.leaves(inner, out)
+                out[at] = self.once_for_all(node, out[at])
                 starts = [self.typed(r, INT, "enumerate") for r in rest]
                 starts += [self.typed(k.value, INT, "enumerate") for k in node.keywords]
                 start = starts[0] if starts else self.make(node, "const", (), INT, 0)
@@ -215,12 +230,18 @@ class ScriptIteration(ScriptExpressions):
         out.append(self.sequence(node))
         return None
 
-    def zipped(self, node: ast.Call) -> list[ast.expr]:
-        """What a `zip` runs over."""
+    def once_for_all(self, node: ast.expr, e: Expr) -> Expr:
+        """The expression for two operands of one node."""
+        if e.op in ("const", "read", "placed", "once"):
+            return e
+        return self.make(node, "once", (e,), e.type, [])
+
+    def is_strict(self, node: ast.Call) -> bool:
+        """A `zip` that refuses lists of several lengths; a script does so before the first turn."""
         for k in node.keywords:
-            if k.arg != "strict" or not isinstance(k.value, ast.Constant) or k.value.value:
-                self.fail("zip takes no strict= in scripts; compare the lengths with assert", node)
-        return node.args
+            if k.arg != "strict" or not isinstance(k.value, ast.Constant):
+                self.fail(f"zip: expected strict=True or False, got {ast.unparse(k)}", node)
+        return any(k.value.value for k in node.keywords if isinstance(k.value, ast.Constant))
 
     def sequence(self, node: ast.expr) -> Expr:
         """An expression as something to loop over: a list or text."""

@@ -71,6 +71,12 @@ def _not_none(x: Any) -> Any:
     return x
 
 
+def _of_length(xs: Any, n: int) -> Any:
+    if len(xs) != n:
+        raise ValueError(f"zip: strict=True, and lengths {n} and {len(xs)}")
+    return xs
+
+
 def _tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Any:
     if isinstance(data, flambeau.Tensor):
         return data.detach().clone().to(dtype=dtype or data.dtype, device=device or data.device)
@@ -160,7 +166,8 @@ def _into(value: Any, out: Any) -> Any:
 
 
 SPACE: dict[str, Any] = {
-    "script.format": _format, "script.not_none": _not_none, "script.tensor": _tensor,
+    "script.format": _format, "script.not_none": _not_none,
+    "script.of_length": _of_length, "script.tensor": _tensor,
     "script.einsum": lambda equation, xs: flambeau.einsum(equation, *xs),
     "script.meshgrid": _meshgrid, "script.unique": _unique, "script.fork": _fork,
     "script.warn": lambda text: warnings.warn(text, stacklevel=2),

@@ -446,6 +446,10 @@ add(
     "[(x, y, z) for x, y, z in zip(xs, ys, zs)]",
     [1, 2], ["a", "b"], [1.0, 2.0],
 )
+add(
+    "zip with strict", "xs: List[int], ys: List[int]",
+    "s = 0\nfor x, y in zip(xs, ys, strict=True):\n    s += x * y\nreturn s", [1, 2], [3, 4],
+)
 add("super", "x: int", "super()", 1, refused="inside of a method")
 add("eval, exec, open", "s: str", "eval(s)", "1", refused="@torch.jit.ignore")
 

@@ -99,13 +99,6 @@ def _set_global(x):
     return x
 
 
-def _zip_strict(xs: list[int]):
-    total = 0
-    for x, y in zip(xs, [1], strict=True):
-        total += x * y
-    return total
-
-
 REFUSED = [
     (_try, "try is not part of scripts"), (_unknown, "undefined name 'nowhere'"),
     (_mixed, "'y' has another type on each path: int and str"),
@@ -117,7 +110,7 @@ REFUSED = [
     (_list_of_two, "list of Tensor and int"), (_yields, "Yield"),
     (_recursive, "calls itself: declare"), (_nested, "function inside of a function"),
     (_attribute, "no attribute 'nothing'"), (_method, "no method 'nothing'"),
-    (_set_global, "global variables cannot be assigned"), (_zip_strict, "zip takes no strict="),
+    (_set_global, "global variables cannot be assigned"),
 ]  # fmt: skip
 
 
@@ -228,3 +221,39 @@ def test_hooks_are_not_left_out_in_silence():
     assert torch.equal(torch.jit.trace(net, x)(x), net(x))
     handle.remove()
     assert torch.equal(torch.jit.script(net)(x), net(x))
+
+
+def _pairs(xs: list[int], ys: list[int]):
+    total = 0
+    for x, y in zip(xs, ys, strict=True):
+        total += x * y
+    return total
+
+
+def test_strict_zips_refuse_lists_of_other_lengths():
+    for f in (torch.jit.script(_pairs), torch.jit.script(_pairs)._call.as_python):
+        assert f([1, 2], [3, 4]) == 11
+        with pytest.raises(ValueError, match="zip: strict=True, and lengths 1 and 2"):
+            f([1], [1, 2])
+
+
+_CALLS: list[int] = []
+
+
+@torch.jit.ignore
+def _counted(x: int) -> list[int]:
+    _CALLS.append(x)
+    return [x, 2]
+
+
+def _side_by_side(n: int):
+    total = 0
+    for (i, x), y in zip(enumerate(_counted(n)), _counted(3), strict=True):
+        total += i * x * y
+    return total
+
+
+def test_what_a_zip_runs_over_is_computed_once():
+    _CALLS.clear()
+    assert torch.jit.script(_side_by_side)(5) == 4
+    assert _CALLS == [5, 3]
