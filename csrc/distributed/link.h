@@ -47,10 +47,14 @@ class Link {
   virtual std::string whereabouts(int r) = 0;
 
   // Streams: how many bytes are there, and as many as there are or there is room for.
-  virtual size_t room(int r) = 0;
   virtual size_t put(int r, const char* data, size_t bytes) = 0;
   virtual size_t waiting(int r) = 0;
   virtual size_t get(int r, char* data, size_t bytes) = 0;
+  // The same, and what is not there yet may be written behind it as it comes, until all has come or
+  // `forget`. The next calls, for the rest, say how much has been.
+  virtual size_t get_lasting(int r, char* data, size_t bytes) { return get(r, data, bytes); }
+  // Nothing is written there any more; how much has been, and no call has said.
+  virtual size_t forget(int) { return 0; }
   // Counts what came, or was taken by its receiver. Rank r's is rung once something was moved.
   virtual uint32_t bell() = 0;
   virtual void ring_bell(int r) = 0;

@@ -30,6 +30,7 @@ void Mailbox::stop() {
     while (!peer.sends.empty()) end(std::shared_ptr<Transfer>(peer.sends.front()), why);
     if (peer.current && peer.current->to) end(std::shared_ptr<Transfer>(peer.current->to), why);
   }
+  for (int r = 0; r < link_.size(); ++r) link_.forget(r);  // what is held ends with the mailbox
   while (!receives_.empty()) end(std::shared_ptr<Transfer>(receives_.front()), why);
 }
 
@@ -151,13 +152,13 @@ void Mailbox::send_to(int r) {
   bool moved = false;
   while (!peer.sends.empty()) {
     std::shared_ptr<Transfer> t = peer.sends.front();
-    if (!t->begun) {
-      if (link_.room(r) < sizeof(Header)) break;
-      Header header{t->bytes, t->tag, 0};
-      link_.put(r, reinterpret_cast<const char*>(&header), sizeof header);
-      t->begun = moved = true;
-    }
-    size_t n = link_.put(r, t->data + t->done, t->bytes - t->done);
+    Header header{t->bytes, t->tag, 0};
+    auto head = reinterpret_cast<const char*>(&header);
+    size_t n = link_.put(r, head + t->told, sizeof header - t->told);
+    t->told += n;
+    moved = moved || n;
+    if (t->told < sizeof header) break;
+    n = link_.put(r, t->data + t->done, t->bytes - t->done);
     t->done += n;
     moved = moved || n;
     if (t->done < t->bytes) break;
@@ -205,7 +206,7 @@ void Mailbox::receive_from(int r) {
       size_t most = m.header.bytes - m.have;
       char* to = m.to ? m.to->data + m.have : m.held.empty() ? waste : m.held.data() + m.have;
       if (to == waste) most = std::min(most, sizeof waste);
-      size_t n = link_.get(r, to, most);
+      size_t n = to == waste ? link_.get(r, to, most) : link_.get_lasting(r, to, most);
       m.have += n;
       moved = moved || n;
       if (!n) break;
@@ -254,13 +255,15 @@ void Mailbox::check(const std::shared_ptr<Transfer>& t) {
 void Mailbox::end(const std::shared_ptr<Transfer>& given, const std::string& fault) {
   std::shared_ptr<Transfer> t = given;
   receives_.remove(t);
-  for (auto& peer : peers_) {
+  for (int r = 0; r < link_.size(); ++r) {
+    Peer& peer = peers_[static_cast<size_t>(r)];
     auto& sends = peer.sends;
     auto at = std::find(sends.begin(), sends.end(), t);
     // One that is half sent cannot be taken back: the receiver would read the next as its rest.
-    if (at != sends.end()) peer.cut = peer.cut || (t->begun && t->done < t->bytes);
+    if (at != sends.end()) peer.cut = peer.cut || (t->told && t->done < t->bytes);
     if (at != sends.end()) sends.erase(at);
     if (peer.current && peer.current->to == t && !peer.current->whole()) {
+      peer.current->have += link_.forget(r);
       peer.current->to = nullptr;
       peer.current->header.tag = -1;
     }

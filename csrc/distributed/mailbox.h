@@ -25,8 +25,7 @@ struct Transfer {
   Milliseconds timeout;
   std::shared_ptr<Work> work;
   Deadline deadline{timeout};
-  size_t done = 0;
-  bool begun = false;
+  size_t told = 0, done = 0;  // what was sent of its header, and of its data
 };
 
 class Mailbox {

@@ -5,18 +5,21 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace flambeau::distributed {
 
 namespace {
 
-constexpr uint64_t kWindow = 1 << 20;  // bytes that a sender may be ahead of its receiver
-constexpr size_t kLongestReason = 400;
+constexpr uint64_t kWindow = 1 << 20;  // bytes of no known place that a sender may be ahead
+constexpr size_t kLongestFrame = 256 * 1024, kLongestReason = 400;
+constexpr size_t kBurst = 4 << 20;  // of one rank before others' turn
 constexpr Milliseconds kGlance(100), kAnswer(1000);
 
 enum FrameType : uint8_t { kData, kCredit, kState, kAsk, kAnswerTo };
@@ -113,10 +116,21 @@ void Mesh::begin(const std::vector<std::string>& addresses, Milliseconds timeout
 // Streams ------------------------------------------------------------------------------------
 
 void Mesh::send_frame(Peer& p, uint8_t type, uint64_t value, const char* data, size_t bytes) {
-  if (p.gone || !p.socket) return;
+  if (p.gone || p.deaf || !p.socket) return;
   Frame frame{type, {}, static_cast<uint32_t>(bytes), value};
-  p.out.append(reinterpret_cast<const char*>(&frame), sizeof frame);
-  p.out.append(data, bytes);
+  auto head = reinterpret_cast<const char*>(&frame);
+  size_t sent = 0;
+  if (p.out.empty()) {  // from where it lies; only what the connection does not take is copied
+    iovec parts[] = {{&frame, sizeof frame}, {const_cast<char*>(data), bytes}};
+    msghdr message{};
+    message.msg_iov = parts, message.msg_iovlen = bytes ? 2 : 1;
+    ssize_t n = ::sendmsg(p.socket.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) sent = static_cast<size_t>(n);
+    if (sent == sizeof frame + bytes) return;
+  }
+  if (sent < sizeof frame) p.out.append(head + sent, sizeof frame - sent);
+  size_t at = sent > sizeof frame ? sent - sizeof frame : 0;
+  p.out.append(data + at, bytes - at);
   flush(p);
   if (!p.out.empty()) wake();
 }
@@ -127,25 +141,27 @@ void Mesh::flush(Peer& p) {
                        MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (n < 0) break;  // the thread will read that it is gone
+    if (n < 0) {  // the thread will read that it is gone
+      p.deaf = true;
+      break;
+    }
     p.out_at += static_cast<size_t>(n);
   }
   p.out.clear(), p.out_at = 0;
 }
 
-size_t Mesh::room(int r) {
-  std::lock_guard lock(mutex_);
-  return peers_[static_cast<size_t>(r)].credit;
-}
-
+// No more than the connection takes at once, and the rest of one frame.
 size_t Mesh::put(int r, const char* data, size_t bytes) {
   std::lock_guard lock(mutex_);
   Peer& p = peers_[static_cast<size_t>(r)];
-  size_t n = std::min<size_t>(bytes, p.credit);
-  if (!n) return 0;
-  p.credit -= n;
-  send_frame(p, kData, 0, data, n);
-  return n;
+  size_t done = 0;
+  while (done < bytes && p.credit && p.out.empty() && !p.gone && !p.deaf) {
+    size_t n = std::min({bytes - done, kLongestFrame, static_cast<size_t>(p.credit)});
+    p.credit -= n;
+    send_frame(p, kData, 0, data + done, n);
+    done += n;
+  }
+  return done;
 }
 
 size_t Mesh::waiting(int r) {
@@ -154,19 +170,53 @@ size_t Mesh::waiting(int r) {
   return p.in.size() - p.in_at;
 }
 
-size_t Mesh::get(int r, char* data, size_t bytes) {
-  std::lock_guard lock(mutex_);
-  Peer& p = peers_[static_cast<size_t>(r)];
+// The sender may send so many more.
+void Mesh::grant(Peer& p, size_t bytes) {
+  size_t before = std::min<size_t>(bytes, p.advance);
+  p.advance -= before;
+  p.taken += bytes - before;
+  if (p.taken < kWindow / 4) return;
+  send_frame(p, kCredit, p.taken, nullptr, 0);
+  p.taken = 0;
+}
+
+size_t Mesh::take(Peer& p, char* data, size_t bytes) {
   size_t n = std::min(bytes, p.in.size() - p.in_at);
   if (!n) return 0;
   std::memcpy(data, p.in.data() + p.in_at, n);
-  p.in_at += n, p.taken += n;
+  p.in_at += n;
   if (p.in_at == p.in.size()) p.in.clear(), p.in_at = 0;
-  if (p.taken >= kWindow / 4) {
-    send_frame(p, kCredit, p.taken, nullptr, 0);
-    p.taken = 0;
-  }
+  grant(p, n);
   return n;
+}
+
+size_t Mesh::get(int r, char* data, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  return take(peers_[static_cast<size_t>(r)], data, bytes);
+}
+
+// What has a place needs no room here: its sender need not wait for it to be taken.
+size_t Mesh::get_lasting(int r, char* data, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  Peer& p = peers_[static_cast<size_t>(r)];
+  if (p.place) {
+    size_t n = std::exchange(p.placed, 0);
+    if (!p.place_bytes) p.place = nullptr;
+    return n;
+  }
+  size_t n = take(p, data, bytes);
+  if (n == bytes || p.gone) return n;
+  p.place = data + n, p.place_bytes = bytes - n;
+  grant(p, p.place_bytes);
+  return n;
+}
+
+size_t Mesh::forget(int r) {
+  std::lock_guard lock(mutex_);
+  Peer& p = peers_[static_cast<size_t>(r)];
+  p.advance += std::exchange(p.place_bytes, 0);  // its sender was told of this room
+  p.place = nullptr;
+  return std::exchange(p.placed, 0);
 }
 
 void Mesh::rung() {
@@ -279,10 +329,6 @@ void Mesh::wake() {
 
 void Mesh::handle(Peer& p, const Frame& frame, const char* data) {
   switch (frame.type) {
-    case kData:
-      if (p.in_at > kWindow / 4) p.in.erase(0, p.in_at), p.in_at = 0;
-      p.in.append(data, frame.bytes);
-      return rung();
     case kCredit: p.credit += frame.value; return rung();
     case kState:
       p.state = static_cast<RankState>(frame.value);
@@ -297,34 +343,75 @@ void Mesh::handle(Peer& p, const Frame& frame, const char* data) {
   }
 }
 
-void Mesh::parse(Peer& p) {
-  size_t at = 0;
-  Frame frame;
-  while (p.partial.size() - at >= sizeof frame) {
-    std::memcpy(&frame, p.partial.data() + at, sizeof frame);
-    if (frame.bytes > 2 * kWindow) {  // no rank of ours says this
-      p.gone = troubled_ = true;
-      return rung();
-    }
-    if (p.partial.size() - at - sizeof frame < frame.bytes) break;
-    handle(p, frame, p.partial.data() + at + sizeof frame);
-    at += sizeof frame + frame.bytes;
+// Bytes of the stream: to their place, or here until somebody asks for them.
+void Mesh::store(Peer& p, const char* data, size_t bytes) {
+  size_t n = std::min(bytes, p.place_bytes);
+  if (n) {
+    std::memcpy(p.place, data, n);
+    p.place += n, p.place_bytes -= n, p.placed += n;
   }
-  p.partial.erase(0, at);
+  if (n < bytes) {
+    if (p.in_at > kWindow / 4) p.in.erase(0, p.in_at), p.in_at = 0;
+    p.in.append(data + n, bytes - n);
+  }
+  p.rest -= bytes;
+  if (!p.place_bytes) rung();  // before, nobody needs to know
+}
+
+void Mesh::parse(Peer& p, const char* data, size_t bytes) {
+  while (bytes > 0) {
+    size_t n;
+    if (p.rest) {
+      n = std::min(bytes, p.rest);
+      store(p, data, n);
+    } else {
+      Frame frame;
+      size_t most = sizeof frame;
+      if (p.partial.size() >= sizeof frame) {
+        std::memcpy(&frame, p.partial.data(), sizeof frame);
+        most += frame.bytes;
+      }
+      n = std::min(bytes, most - p.partial.size());
+      p.partial.append(data, n);
+      if (p.partial.size() < sizeof frame) return;
+      std::memcpy(&frame, p.partial.data(), sizeof frame);
+      bool is_data = frame.type == kData;
+      if (frame.bytes > (is_data ? kLongestFrame : kLongestReason)) {  // no rank of ours says this
+        p.gone = troubled_ = true;
+        return rung();
+      }
+      if (is_data) {
+        p.rest = frame.bytes;
+        p.partial.clear();
+      } else if (p.partial.size() == sizeof frame + frame.bytes) {
+        handle(p, frame, p.partial.data() + sizeof frame);
+        p.partial.clear();
+      }
+    }
+    data += n, bytes -= n;
+  }
 }
 
 void Mesh::read(Peer& p) {
   char bytes[64 * 1024];
-  while (!p.gone) {
-    ssize_t n = ::recv(p.socket.fd(), bytes, sizeof bytes, MSG_DONTWAIT);
+  for (size_t all = 0; !p.gone && all < kBurst;) {
+    // What has a place is read there, and with it the head of the next frame.
+    size_t direct = std::min(p.rest, p.place_bytes);
+    iovec parts[] = {{p.place, direct}, {bytes, direct ? sizeof(Frame) : sizeof bytes}};
+    msghdr message{};
+    message.msg_iov = direct ? parts : parts + 1, message.msg_iovlen = direct ? 2 : 1;
+    ssize_t n = ::recvmsg(p.socket.fd(), &message, MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (n <= 0) {
       p.gone = troubled_ = true;
       return rung();
     }
-    p.partial.append(bytes, static_cast<size_t>(n));
-    parse(p);
+    size_t came = static_cast<size_t>(n), there = std::min(came, direct);
+    all += came;
+    p.place += there, p.place_bytes -= there, p.placed += there, p.rest -= there;
+    if (there && !p.place_bytes) rung();
+    parse(p, bytes, came - there);
   }
 }
 
@@ -345,7 +432,10 @@ void Mesh::run() {
     char waste[64];
     while (waits[0].revents && ::read(bell_in_.fd(), waste, sizeof waste) > 0) continue;
     for (size_t i = 1; i < waits.size(); ++i) {
-      if (waits[i].revents & POLLOUT) flush(*of[i]);
+      if (waits[i].revents & POLLOUT) {
+        flush(*of[i]);
+        if (of[i]->out.empty()) rung();  // there is room for more
+      }
       if (waits[i].revents & ~POLLOUT) read(*of[i]);
     }
   }

@@ -29,10 +29,11 @@ class Mesh final : public Link {
   void set_doing(uint64_t doing) override { doing_ = doing; }
   std::string trouble(int r) override;
   std::string whereabouts(int r) override;
-  size_t room(int r) override;
   size_t put(int r, const char* data, size_t bytes) override;
   size_t waiting(int r) override;
   size_t get(int r, char* data, size_t bytes) override;
+  size_t get_lasting(int r, char* data, size_t bytes) override;
+  size_t forget(int r) override;
   uint32_t bell() override { return bell_; }
   void ring_bell(int r) override;
   bool wait_bell(uint32_t seen, const Deadline& deadline) override;
@@ -53,16 +54,22 @@ class Mesh final : public Link {
     std::string out, in, reason;
     size_t out_at = 0, in_at = 0;  // what was sent, taken, of them
     std::string partial;           // of a frame that is not whole
-    uint64_t credit = 0, taken = 0, doing = 0;
+    size_t rest = 0;               // what has not come of the frame of data that comes
+    char* place = nullptr;         // where the stream's next bytes go, rather than to `in`,
+    size_t place_bytes = 0, placed = 0;  // how many do, and how many have gone there untold
+    uint64_t credit = 0, taken = 0, advance = 0, doing = 0;
     RankState state = RankState::Working;
     int pid = 0;
-    bool gone = false, answered = false;
+    bool gone = false, deaf = false, answered = false;  // deaf: it takes nothing any more
   };
   struct Frame;
   void send_frame(Peer& p, uint8_t type, uint64_t value, const char* data, size_t bytes);
   void flush(Peer& p);
+  size_t take(Peer& p, char* data, size_t bytes);
+  void grant(Peer& p, size_t bytes);
   void read(Peer& p);
-  void parse(Peer& p);
+  void parse(Peer& p, const char* data, size_t bytes);
+  void store(Peer& p, const char* data, size_t bytes);
   void handle(Peer& p, const Frame& frame, const char* data);
   void ask(Milliseconds most);
   void rung();

@@ -199,11 +199,6 @@ std::string Region::all_trouble(uint32_t step) {
   return text;
 }
 
-size_t Region::room(int r) {
-  Ring& way = ring(rank_, r);
-  return ring_bytes_ - (way.written.load() - way.taken.load());
-}
-
 size_t Region::waiting(int r) {
   Ring& way = ring(r, rank_);
   return way.written.load() - way.taken.load();

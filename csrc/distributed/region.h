@@ -43,7 +43,6 @@ class Region final : public Link {
   void set_doing(uint64_t doing) override { mine().doing.store(doing); }
   std::string trouble(int r) override;
   std::string whereabouts(int r) override;
-  size_t room(int r) override;
   size_t put(int r, const char* data, size_t bytes) override;
   size_t waiting(int r) override;
   size_t get(int r, char* data, size_t bytes) override;

@@ -1,5 +1,9 @@
 """send and recv between two and four processes."""
 
+import os
+import signal
+import time
+
 import pytest
 
 import flambeau as torch
@@ -118,8 +122,61 @@ def refused(rank, size):
         assert x.item() == 1
 
 
+def large(rank, size):
+    """Around the sizes at which streams are cut, asked for before and after they come, at once."""
+    if rank > 1:
+        return
+    other, seed = 1 - rank, torch.arange(1 << 21, dtype=torch.int32)
+    counts = [64 << 10, (64 << 10) - 4, (64 << 10) + 1, 1 << 18, (1 << 18) + 3, 1 << 21, 1_700_001]
+    for early in (True, False):
+        got = [torch.zeros(n, dtype=torch.int32) for n in counts]
+        works = []
+
+        def receive(works=works, got=got):
+            works += [dist.irecv(x, other, tag=len(x) % 3) for x in got]
+
+        if early or rank:
+            receive()
+        works += [dist.isend(seed[:n] * (rank + 3), other, tag=n % 3) for n in counts]
+        if not early:
+            time.sleep(0.05)
+            if not rank:
+                receive()
+        assert all(w.wait() for w in works)
+        for n, x in zip(counts, got, strict=True):
+            assert torch.equal(x, seed[:n] * (other + 3)), n
+    if rank == 0:
+        dist.send(seed, 1)
+        dist.send(seed + 1, 1)
+    else:
+        with pytest.raises(dist.DistBackendError, match="sends 8388608 bytes, expected 4194304"):
+            dist.recv(seed[: 1 << 20], 0)
+        dist.recv(got := torch.zeros_like(seed), 0)
+        assert torch.equal(got, seed + 1)
+
+
+def late(rank, size):
+    """A receive that ends in the middle of its message writes no more, whatever comes."""
+    x = torch.full((1 << 24,), float(2 - rank))
+    pids = [None, None]
+    dist.all_gather_object(pids, os.getpid())
+    if rank == 0:
+        work = dist.isend(x, 1)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        with pytest.raises(dist.DistBackendError):
+            work.wait()
+    else:
+        with pytest.raises(dist.DistBackendError, match="timed out after 1 s waiting for rank 0"):
+            dist.recv(x, 0)
+        before = x.clone()
+        assert before[-1] == 1
+        os.kill(pids[0], signal.SIGCONT)
+        time.sleep(0.3)
+        assert torch.equal(x, before)
+
+
 def everything(rank, size):
-    for part in (ring, in_turn, by_tag, from_any, beside_collectives, objects, refused):
+    for part in (ring, in_turn, by_tag, from_any, beside_collectives, objects, refused, large):
         part(rank, size)
         dist.barrier()
 
@@ -127,3 +184,8 @@ def everything(rank, size):
 @worlds.engines("size", [2, 4], tcp=[2])
 def test_messages(engine, size):
     worlds.run("test_messages", "everything", size, **{worlds.ENGINE: engine})
+
+
+@worlds.both
+def test_receive_that_ends_in_the_middle(engine):
+    worlds.run("test_messages", "late", 2, **{worlds.ENGINE: engine, "GROUP_SECONDS": 1})
