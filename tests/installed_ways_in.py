@@ -7,7 +7,6 @@ environment it runs in (`enable`) and puts it back.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import pathlib
 import subprocess

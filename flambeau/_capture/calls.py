@@ -85,9 +85,10 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
         return call(f, function.function, args, kwargs)
     if kind in GETTERS:
         return call_getter(f, function, args, kwargs)
-    if isinstance(function, (_C._ScriptFace, _C._ScriptCall)):  # the Python that it is made of
-        inner = function.as_python if kind is _C._ScriptCall else function._call
-        return call(f, inner, args, kwargs)
+    if isinstance(function, _C._ScriptCall):  # the Python that it is made of
+        return call(f, function.as_python, args, kwargs)
+    if isinstance(function, _C._ScriptFace):
+        return call(f, function._call, args, kwargs)
     by_kind = BY_KIND.get(kind)
     if by_kind is not None:
         return by_kind(f, function, args, kwargs)

@@ -232,7 +232,7 @@ def test_drawn_inputs():
         (lambda: FuzzedParameter("a", 2, 1, "uniform"), ValueError, "minval <= maxval"),
         (lambda: FuzzedParameter("a"), ValueError, "expected a distribution"),
         (lambda: FuzzedTensor("x", (1,), cuda=True), RuntimeError, "no such device"),
-        (lambda: Fuzzer([FuzzedParameter("a", 1, 2, "uniform")] * 2, []), ValueError, "share names"),
+        (lambda: Fuzzer([FuzzedParameter("a", distribution={1: 1})] * 2, []), ValueError, "share"),
     ],
 )
 def test_refusals(make, error, message):

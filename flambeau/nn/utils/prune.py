@@ -19,7 +19,6 @@ from typing import Any
 import flambeau as fb
 from flambeau import Tensor
 from flambeau.nn.modules.module import Module
-from flambeau.nn.parameter import Parameter
 
 __all__ = [
     "BasePruningMethod",
@@ -53,7 +52,7 @@ class BasePruningMethod(ABC):
     ...     def compute_mask(self, t, default_mask):
     ...         return default_mask * (t >= 0)
     >>> layer = fb.nn.Linear(2, 1)
-    >>> layer.weight = Parameter(fb.tensor([[-1.0, 2.0]]))
+    >>> layer.weight = fb.nn.Parameter(fb.tensor([[-1.0, 2.0]]))
     >>> _ = Negative.apply(layer, "weight")
     >>> layer.weight_mask
     tensor([[0., 1.]])
@@ -142,9 +141,7 @@ class BasePruningMethod(ABC):
         """Make the pruning final: the parameter is itself again, with zeros in it."""
         name = self._tensor_name
         if not name:
-            raise AssertionError(
-                f"Module {module} has to be pruned before pruning can be removed"
-            )
+            raise AssertionError(f"Module {module} has to be pruned before pruning can be removed")
         pruned = self.apply_mask(module).detach()
         if hasattr(module, name):
             delattr(module, name)
@@ -376,7 +373,7 @@ def l1_unstructured(
         importance_scores: tensor of the parameter's shape whose magnitudes count; None: its own.
 
     >>> layer = fb.nn.Linear(3, 1)
-    >>> layer.weight = Parameter(fb.tensor([[0.1, -2.0, 0.3]]))
+    >>> layer.weight = fb.nn.Parameter(fb.tensor([[0.1, -2.0, 0.3]]))
     >>> l1_unstructured(layer, "weight", amount=2).weight.detach()
     tensor([[ 0., -2.,  0.]])
     """
@@ -416,7 +413,7 @@ def ln_structured(
         importance_scores: tensor of the parameter's shape whose norms count; None: its own.
 
     >>> layer = fb.nn.Linear(2, 2)
-    >>> layer.weight = Parameter(fb.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    >>> layer.weight = fb.nn.Parameter(fb.tensor([[1.0, 2.0], [3.0, 4.0]]))
     >>> ln_structured(layer, "weight", amount=1, n=2, dim=0).weight.detach()
     tensor([[0., 0.],
             [3., 4.]])

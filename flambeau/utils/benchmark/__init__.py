@@ -11,7 +11,7 @@ that of reading the clock, on as many threads as it is told.
 
 from __future__ import annotations
 
-import flambeau as fb
+import flambeau as fb  # noqa: F401  the examples use it
 
 from .compare import Colorize, Compare, optional_min
 from .fuzzer import FuzzedParameter, FuzzedTensor, Fuzzer, ParameterAlias, dtype_size

@@ -17,7 +17,8 @@ from .measurement import (
 
 __all__ = ["Colorize", "Compare", "optional_min"]
 
-_BEST, _GOOD, _BAD, _WORST, _END = "\033[92m\033[1m", "\033[34m", "\033[2m\033[91m", "\033[31m\033[1m", "\033[0m\033[0m"
+_BEST, _GOOD, _END = "\033[92m\033[1m", "\033[34m", "\033[0m\033[0m"
+_BAD, _WORST = "\033[2m\033[91m", "\033[31m\033[1m"
 
 
 class Colorize(enum.Enum):
@@ -108,7 +109,7 @@ class Compare:
         at = {(m.num_threads, m.as_row_name, m.description): m for m in merged}
         shown: list[list[str]] = []  # of each column, the cells
         for c in columns:
-            cells = [at.get((*row, c)) for row in rows]
+            cells = [at.get((*place, c)) for place in rows]
             texts = self._figures(cells, scale)
             width = max(len(t) for t in texts)
             shown.append([t.rjust(width) for t in texts])
@@ -127,16 +128,16 @@ class Compare:
             if n != before:
                 out.append(f"{n} threads: ".ljust(len(head), "-"))
                 before = n
-            cells = [ts[k].center(w) for ts, w in zip(shown, widths, strict=True)]
+            row = [ts[k].center(w) for ts, w in zip(shown, widths, strict=True)]
             measured = [at.get((n, name, c)) for c in columns]
             for j, m in enumerate(measured):
                 if m is not None and self._colorize is not Colorize.NONE:
                     beside = measured if self._colorize is Colorize.ROWWISE else [
-                        at.get((*row, columns[j])) for row in rows
+                        at.get((*place, columns[j])) for place in rows
                     ]  # fmt: skip
                     best = min(x.median for x in beside if x is not None)
-                    cells[j] = _coloured(cells[j], m.median / best)
-            out.append(line(f"      {name}", cells))
+                    row[j] = _coloured(row[j], m.median / best)
+            out.append(line(f"      {name}", row))
         out += ["", f"Times are in {unit_to_english(unit)}s ({unit})."]
         if self._warn and any(m.has_warnings for m in merged):
             out.append("(! XX%) The middle half of the times spreads over XX % of the median.")

@@ -96,11 +96,15 @@ class FuzzedParameter:
             return values[int(state.choice(len(values), p=weights / weights.sum()))]
         assert self._minval is not None and self._maxval is not None
         low, high = self._minval, self._maxval
-        whole = isinstance(low, int) and isinstance(high, int)
+        drawn = (
+            float(state.uniform(low, high)) if d == "uniform"
+            else math.exp(state.uniform(math.log(low), math.log(high)))
+        )  # fmt: skip
+        if not (isinstance(low, int) and isinstance(high, int)):
+            return drawn
         if d == "uniform":
-            return int(state.randint(low, high + 1)) if whole else float(state.uniform(low, high))
-        drawn = math.exp(state.uniform(math.log(low), math.log(high)))
-        return int(min(max(round(drawn), low), high)) if whole else drawn
+            return int(state.randint(low, high + 1))
+        return min(max(round(drawn), low), high)
 
 
 class FuzzedTensor:
@@ -212,7 +216,7 @@ class Fuzzer:
         self, parameters: Sequence[Any], tensors: Sequence[Any],
         constraints: Sequence[Callable[..., Any]] | None = None, seed: int | None = None,
     ) -> None:  # fmt: skip
-        self._seed = int(np.random.randint(2**31)) if seed is None else seed
+        self._seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
         self._parameters: list[FuzzedParameter] = _flat(parameters, FuzzedParameter)
         self._tensors: list[FuzzedTensor] = _flat(tensors, FuzzedTensor)
         self._constraints = tuple(constraints or ())

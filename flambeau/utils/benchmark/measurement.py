@@ -161,7 +161,7 @@ class Measurement:
         return out
 
     def __repr__(self) -> str:
-        out = [object.__repr__(self).replace("Measurement object", "Measurement object")]
+        out = [object.__repr__(self)]
         out.append(self.task_spec.summarize())
         unit, scale = select_unit(self.median)
         n = len(self.raw_times)
@@ -177,8 +177,10 @@ class Measurement:
         out.append(f"  {n} measurement{'s' if n > 1 else ''}, {runs}, {threads}")
         spread = self.iqr / self.median
         if n > 1 and spread > _SPREAD:
-            out.append(f"  WARNING: the middle half of the times spreads over {100 * spread:.1f}% of "
-                       "the median;")  # fmt: skip
+            out.append(
+                f"  WARNING: the middle half of the times spreads over {100 * spread:.1f}% of the "
+                "median;"
+            )
             strong = "much" if spread > _WIDE_SPREAD else "something"
             out.append(f"           {strong} else seems to have run on the machine.")
         return "\n".join(out)

@@ -65,7 +65,9 @@ class Timer:
         known |= {"c++": Language.CPP, "cpp": Language.CPP}
         if isinstance(language, str):
             if language not in known:
-                raise ValueError(f"Timer: language: expected one of {sorted(known)}, got {language!r}")
+                raise ValueError(
+                    f"Timer: language: expected one of {sorted(known)}, got {language!r}"
+                )
             language = known[language]
         if language is not Language.PYTHON:
             raise NotImplementedError(
@@ -75,7 +77,9 @@ class Timer:
         if global_setup:
             raise ValueError("Timer: global_setup is for statements in C++; use setup")
         if type(num_threads) is not int or num_threads < 1:
-            raise ValueError(f"Timer: num_threads: expected an int of 1 or more, got {num_threads!r}")
+            raise ValueError(
+                f"Timer: num_threads: expected an int of 1 or more, got {num_threads!r}"
+            )
         stmt, setup = _text("stmt", stmt), _text("setup", setup)
         names = dict(globals or {})
         self._globals = names
@@ -162,9 +166,7 @@ class Timer:
         number = 1
         while True:
             took = self._timer.timeit(number)
-            if took > min_run_time or (
-                clock <= _OVERHEAD * took and took >= min_run_time / 1000
-            ):
+            if took > min_run_time or (clock <= _OVERHEAD * took and took >= min_run_time / 1000):
                 return number
             number *= 10
 
