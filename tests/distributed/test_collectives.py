@@ -358,6 +358,6 @@ def everything(rank, size):
     derivatives(rank, size)
 
 
-@worlds.engines("size", [1, 2, 4], tcp=[3])
+@worlds.engines("size", [1, 3], tcp=[2], more=[4])
 def test_values(engine, size):
     worlds.run("test_collectives", "everything", size, timeout=100, **{worlds.ENGINE: engine})

@@ -5,7 +5,8 @@ import pytest
 import flambeau as torch
 from tests.distributed import worlds
 
-dist = torch.distributed
+dist, nn = torch.distributed, torch.nn
+DDP = nn.parallel.DistributedDataParallel
 
 
 def step(x, rank, size):
@@ -79,8 +80,25 @@ def refused(rank, size):
         assert f"test_compiled.py:{at} in {function.__name__}" in str(caught.value)
 
 
+def wrapped(rank, size):
+    """Compiling the wrapped module, or the wrapper, changes nothing."""
+    x = torch.randn(4, 6, generator=torch.Generator().manual_seed(rank))
+    grads = []
+    for wrap in (DDP, lambda m: torch.compile(DDP(m)), lambda m: DDP(torch.compile(m))):
+        torch.manual_seed(0)
+        module = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1))
+        net = wrap(module)
+        for _ in range(2):
+            net(x).sum().backward()
+        grads.append([p.grad.clone() for p in module.parameters()])
+    for other in grads[1:]:
+        for g, h in zip(grads[0], other, strict=True):
+            torch.testing.assert_close(g, h)
+
+
 def everything(rank, size):
     compiled(rank, size)
+    wrapped(rank, size)
     refused(rank, size)
 
 

@@ -181,7 +181,7 @@ def everything(rank, size):
         dist.barrier()
 
 
-@worlds.engines("size", [2, 4], tcp=[2])
+@worlds.engines("size", [4], tcp=[2])
 def test_messages(engine, size):
     worlds.run("test_messages", "everything", size, **{worlds.ENGINE: engine})
 

@@ -191,6 +191,6 @@ def equal(rank, size):
             np.testing.assert_allclose(p, q, rtol=0, atol=1e-12, err_msg=told)
 
 
-@worlds.engines("size", [2, 4])
+@worlds.engines("size", [2], more=[4])
 def test_models(engine, size):
     worlds.run("test_models", "equal", size, timeout=1500, **{worlds.ENGINE: engine})

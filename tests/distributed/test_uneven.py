@@ -199,7 +199,7 @@ def everything(rank, size):
     ends_early(rank, size)
 
 
-@worlds.engines("size", [2, 4])
+@worlds.engines("size", [3], more=[2, 4])
 def test_uneven_inputs(engine, size):
     given = {"GROUP_SECONDS": 20, worlds.ENGINE: engine}
     worlds.run("test_uneven", "everything", size, timeout=100, **given)

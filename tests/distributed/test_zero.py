@@ -117,6 +117,10 @@ def fewer_parameters(rank, size):
         ZeroRedundancyOptimizer(net.parameters(), torch.optim.SGD, overlap_with_ddp=True, lr=1.0)
     with pytest.raises(TypeError, match="optimizer_class to be a class of optimisers, got 7"):
         ZeroRedundancyOptimizer(net.parameters(), 7, lr=1.0)
+    with pytest.raises(ValueError, match="consolidate_state_dict: expected `to` .* 0 to 2, got 3"):
+        zero.consolidate_state_dict(to=3)
+    with pytest.raises(NotImplementedError, match="_apply_optimizer_in_backward: steps inside of"):
+        dist.optim._apply_optimizer_in_backward(torch.optim.SGD, net.parameters(), {"lr": 1.0})
 
 
 def both(rank, size):

@@ -22,11 +22,11 @@ CODE = "import sys; from tests.distributed import worlds; worlds.main(*sys.argv[
 ENGINE = "FLAMBEAU_DISTRIBUTED_ENGINE"
 
 
-def engines(name, values, tcp=()):
-    """Parametrise by engine and by `name`; over TCP those `tcp`, and all with DIST=all."""
+def engines(name, values, tcp=(), more=()):
+    """Parametrise by engine and `name`; over TCP those `tcp`. With DIST=all by all, and `more`."""
     over = [v for v in values if v in tcp]
     if os.environ.get("DIST") == "all":
-        over = [*values, *(v for v in tcp if v not in values)]
+        values = over = list(dict.fromkeys((*values, *tcp, *more)))
     cases = [("shm", v) for v in values] + [("tcp", v) for v in over or tcp]
     return pytest.mark.parametrize(("engine", name), cases)
 

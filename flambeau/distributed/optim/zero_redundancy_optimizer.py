@@ -217,8 +217,16 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         """Bring the state of all processes to one, for its `state_dict`; all call it.
 
         Args:
-            to: the process that gets it.
+            to: the process that gets it, as a rank of the group.
+
+        Raises:
+            ValueError: the group has no such rank.
         """
+        if not 0 <= to < self.world_size:
+            raise ValueError(
+                "ZeroRedundancyOptimizer.consolidate_state_dict: expected `to` to be a rank of the "
+                f"group, 0 to {self.world_size - 1}, got {to}"
+            )
         numbers = self._numbers()
         own = {numbers[p]: _on_cpu(state) for p, state in self.optim.state.items() if p in numbers}
         here: Any = [None] * self.world_size if self.rank == to else None

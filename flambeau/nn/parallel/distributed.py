@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import flambeau.distributed as dist
 from flambeau import Tensor, cat, int64, is_grad_enabled, no_grad, tensor
@@ -311,6 +311,14 @@ class DistributedDataParallel(Module, Joinable):
             return future
 
         self.reducer.hook = run
+
+    def _get_ddp_logging_data(self) -> NoReturn:
+        """Refused: nothing is logged beside the flight recorder."""
+        raise NotImplementedError(
+            "DistributedDataParallel._get_ddp_logging_data: no such log is kept; options are "
+            "attributes of the module, the calls of a group are in the flight recorder "
+            "(FLAMBEAU_DIST_TRACE_FILE)"
+        )
 
 
 class _UnevenHook(JoinHook):
