@@ -29,25 +29,33 @@ class Future(Generic[T]):
     6
     """
 
+    # Most futures have neither who waits nor callbacks: what those need is made for them.
+    _done = False
+    _value: Any = None
+    _error: BaseException | None = None
+    _waited: threading.Event | None = None
+    _callbacks: list[Callable[[Future[T]], Any]] | None = None
+
     def __init__(self, *, devices: Any = None) -> None:
         self._lock = threading.Lock()
-        self._set = threading.Event()
-        self._callbacks: list[Callable[[Future[T]], Any]] = []
-        self._value: Any = None
-        self._error: BaseException | None = None
 
     def done(self) -> bool:
         """Whether the value, or an error, is there."""
-        return self._set.is_set()
+        return self._done
 
     def wait(self) -> T:
         """Wait for the value; raise its error."""
-        self._set.wait()
+        if not self._done:
+            with self._lock:
+                if not self._done and self._waited is None:
+                    self._waited = threading.Event()
+            if not self._done and self._waited is not None:
+                self._waited.wait()
         return self._outcome()
 
     def value(self) -> T:
         """The value, which must be there."""
-        if not self.done():
+        if not self._done:
             raise RuntimeError("Future.value: expected a future that is done; call wait()")
         return self._outcome()
 
@@ -59,13 +67,15 @@ class Future(Generic[T]):
 
     def _end(self, value: Any, error: BaseException | None) -> None:
         with self._lock:
-            if self.done():
+            if self._done:
                 raise RuntimeError("Future can only be set once: it is marked completed already")
-            self._value, self._error = value, error
-            self._set.set()
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback(self)
+            self._value, self._error, self._done = value, error, True
+            callbacks, self._callbacks = self._callbacks, None
+        if self._waited is not None:
+            self._waited.set()
+        if callbacks is not None:
+            for callback in callbacks:
+                callback(self)
 
     def set_result(self, result: T) -> None:
         """Give the value, once."""
@@ -80,7 +90,9 @@ class Future(Generic[T]):
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
         """Call a function with this future once it is done."""
         with self._lock:
-            if not self.done():
+            if not self._done:
+                if self._callbacks is None:
+                    self._callbacks = []
                 self._callbacks.append(callback)
                 return
         callback(self)

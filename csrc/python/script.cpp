@@ -223,7 +223,8 @@ struct CallObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   Callable* callable;
   PyObject* program;
-  PyObject* bind;      // arguments as given -> a tuple of them in order, checked
+  PyObject* entry;      // makes the two below when they are first asked for
+  PyObject* bind;       // arguments as given -> a tuple of them in order, checked
   PyObject* as_python;  // the function as it runs without the machine
   PyObject* tracers;   // a list; empty where nobody traces
 };
@@ -307,10 +308,28 @@ PyObject* run(CallObject* self, script::Invocation& call, Given& given) {
   return nullptr;
 }
 
+PyObject* made_entry(CallObject* self, bool bind) {  // borrowed
+  PyObject*& to = bind ? self->bind : self->as_python;
+  if (!to) {
+    PyObject* made = checked(PyObject_CallOneArg(self->entry, bind ? Py_True : Py_False)).release();
+    if (to)
+      Py_DECREF(made);  // another thread's
+    else
+      to = made;
+  }
+  return to;
+}
+
+// The function as it runs without the machine.
+PyObject* call_as_python(CallObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
+  PyRef bound = checked(PyObject_Vectorcall(made_entry(self, true), args, nargsf, names));
+  return PyObject_Call(made_entry(self, false), bound.get(), nullptr);
+}
+
 // Arguments that need more than a look: by name, of other types, missing.
 [[gnu::noinline]] PyObject* call_slowly(CallObject* self, PyObject* const* args, size_t nargsf,
                                         PyObject* names) {
-  PyRef bound = checked(PyObject_Vectorcall(self->bind, args, nargsf, names));
+  PyRef bound = checked(PyObject_Vectorcall(made_entry(self, true), args, nargsf, names));
   const Callable& c = *self->callable;
   auto n = static_cast<size_t>(PyTuple_GET_SIZE(bound.get()));
   {
@@ -322,16 +341,14 @@ PyObject* run(CallObject* self, script::Invocation& call, Given& given) {
       ++j;
     if (j == n) return run(self, call, given);
   }
-  return PyObject_Call(self->as_python, bound.get(), nullptr);
+  return PyObject_Call(made_entry(self, false), bound.get(), nullptr);
 }
 
 PyObject* call_script(PyObject* o, PyObject* const* args, size_t nargsf, PyObject* names) {
   auto* self = reinterpret_cast<CallObject*>(o);
-  if (tracer || PyList_GET_SIZE(self->tracers)) [[unlikely]] {
-    PyRef bound = PyRef::steal(PyObject_Vectorcall(self->bind, args, nargsf, names));
-    return bound ? PyObject_Call(self->as_python, bound.get(), nullptr) : nullptr;
-  }
   try {
+    if (tracer || PyList_GET_SIZE(self->tracers)) [[unlikely]]
+      return call_as_python(self, args, nargsf, names);
     const Callable& c = *self->callable;
     auto n = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
     size_t count = c.params.size();
@@ -351,13 +368,13 @@ PyObject* call_script(PyObject* o, PyObject* const* args, size_t nargsf, PyObjec
   }
 }
 
-// _ScriptCall(program, name, bind, as_python, tracers, defaults, changes)
+// _ScriptCall(program, name, entry, tracers, defaults, changes)
 PyObject* call_new(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *program, *bind, *as_python, *tracers, *defaults;
+  PyObject *program, *entry, *tracers, *defaults;
   const char* name;
   int changes;
-  if (!PyArg_ParseTuple(args, "O!sOOO!O!p", ProgramType, &program, &name, &bind, &as_python,
-                        &PyList_Type, &tracers, &PyTuple_Type, &defaults, &changes))
+  if (!PyArg_ParseTuple(args, "O!sOO!O!p", ProgramType, &program, &name, &entry, &PyList_Type,
+                        &tracers, &PyTuple_Type, &defaults, &changes))
     return nullptr;
   return guarded([&]() -> PyObject* {
     auto* owner = reinterpret_cast<ProgramObject*>(program);
@@ -387,8 +404,7 @@ PyObject* call_new(PyTypeObject* type, PyObject* args, PyObject*) {
     c->vectorcall = call_script;
     c->callable = made.release();
     c->program = Py_NewRef(program);
-    c->bind = Py_NewRef(bind);
-    c->as_python = Py_NewRef(as_python);
+    c->entry = Py_NewRef(entry);
     c->tracers = Py_NewRef(tracers);
     return self.release();
   });
@@ -398,12 +414,14 @@ int call_traverse(PyObject* self, visitproc visit, void* arg) {
   auto* c = reinterpret_cast<CallObject*>(self);
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(c->program);
+  Py_VISIT(c->entry);
   Py_VISIT(c->bind);
   Py_VISIT(c->as_python);
   return 0;
 }
 int call_clear(PyObject* self) {
   auto* c = reinterpret_cast<CallObject*>(self);
+  Py_CLEAR(c->entry);
   Py_CLEAR(c->bind);
   Py_CLEAR(c->as_python);
   return 0;
@@ -414,6 +432,7 @@ void call_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   delete c->callable;
   Py_XDECREF(c->program);
+  Py_XDECREF(c->entry);
   Py_XDECREF(c->bind);
   Py_XDECREF(c->as_python);
   Py_XDECREF(c->tracers);
@@ -423,8 +442,12 @@ void call_dealloc(PyObject* self) {
 
 PyMemberDef call_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(CallObject, vectorcall), READONLY, nullptr},
-    {"as_python", T_OBJECT, offsetof(CallObject, as_python), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
+PyObject* get_as_python(PyObject* self, void*) {
+  return guarded([&] { return Py_NewRef(made_entry(reinterpret_cast<CallObject*>(self), false)); });
+}
+PyGetSetDef call_properties[] = {{"as_python", get_as_python, nullptr, nullptr, nullptr},
+                                 {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // -- the face of a function -----------------------------------------------------------------------
 
@@ -526,6 +549,7 @@ bool init_script(PyObject* module) {
                               {Py_tp_clear, reinterpret_cast<void*>(call_clear)},
                               {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                               {Py_tp_members, call_members},
+                              {Py_tp_getset, call_properties},
                               {0, nullptr}};
   PyType_Spec call_spec = {
       "flambeau._C._ScriptCall", sizeof(CallObject), 0,

@@ -736,13 +736,13 @@ class _ScriptTask:
     def join(self) -> None: ...
 
 class _ScriptCall:
-    as_python: Callable[..., Any]
+    @property
+    def as_python(self) -> Callable[..., Any]: ...
     def __new__(
         cls,
         program: _Script,
         name: str,
-        bind: Callable[..., tuple[Any, ...]],
-        as_python: Callable[..., Any],
+        entry: Callable[[_bool], Callable[..., Any]],
         tracers: list[Any],
         defaults: tuple[Any, ...],
         changes: _bool,

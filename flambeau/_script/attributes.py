@@ -136,6 +136,17 @@ class Attributes:
         if made.open:
             made.record.attributes.setdefault(name, kind.plain())
 
+    def setter(self, t: Type, name: str, typer: Any, node: ast.AST) -> Signature | None:
+        """What assigns a property of a class; None where the name is none."""
+        made = self._made[t.base]
+        found = inspect.getattr_static(made.python, name, None)
+        if not isinstance(found, property) or name in made.record.attributes:
+            return None
+        if found.fset is None:
+            typer.fail(f"property {name!r} of {made.python.__name__} has no setter", node)
+        made_one: Signature = self._method(made, f"__set_{name}", found.fset, node, typer)
+        return made_one
+
     def attribute_to_set(self, t: Type, name: str, value: Expr, typer: Any, node: ast.AST) -> Type:
         """Type of an attribute that gets a value."""
         made = self._made[t.base]

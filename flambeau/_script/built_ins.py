@@ -179,7 +179,7 @@ class ScriptBuiltIns(ScriptCalls):
             found = self.expr(node.args[1])
             yes = found.op == "static" and isinstance(e.attr, found.attr)
             return self.make(node, "const", (), BOOL, yes)
-        asked = self.asked_types(node.args[1])
+        asked = self.asked_types(node.args[1], e.type)
         members = list(e.type.items) if e.type.base == "Union" else [e.type.required()]
         if e.type.optional:
             members.append(NONE)

@@ -20,7 +20,7 @@ from flambeau.nn import Module
 from .._ir.errors import CompileError
 from .._ir.graph import Function, Node, Value
 from .._ir.typed import Callee, Expr
-from .._ir.types import NONE, STR, TENSOR, Param, Type
+from .._ir.types import BOOL, NONE, STR, TENSOR, Param, Type
 from .._ir.where import Where
 from .annotations import type_of
 from .calls import Given
@@ -225,8 +225,31 @@ class Classes:
             lines.append(f"  self.{f.name} = {f.name}\n")
         if hasattr(cls, "__post_init__"):
             lines.append("  self.__post_init__()\n")
-        name = f"{made.record.name}.__init__"
         text = f"def __init__({', '.join(p.name for p in params)}):\n{''.join(lines) or '  pass'}"
+        return self._of_text(made, "__init__", text, params, NONE)
+
+    def compared(self, made: Made, name: str) -> Signature | None:
+        """The comparison that `dataclass` has made of a class's fields; None where it made none."""
+        found = inspect.getattr_static(made.python, name, None)
+        op = {"__eq__": "==", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}.get(name)
+        if op is None or not isinstance(found, types.FunctionType) or not _is_made(found):
+            return None
+        if name in made.signatures or not dataclasses.is_dataclass(made.python):
+            return made.signatures.get(name)
+        fields = [f.name for f in dataclasses.fields(made.python) if f.compare]
+        own, theirs = (
+            f"({''.join(f'{x}.{n}, ' for n in fields)})" if fields else "0" for x in ("self", "other")
+        )
+        params = [Param("self", made.record.type), Param("other", made.record.type)]
+        text = f"def {name}(self, other):\n  return {own} {op} {theirs}\n"
+        return self._of_text(made, name, text, params, BOOL)
+
+    def _of_text(
+        self, made: Made, method: str, text: str, params: list[Param], returns: Type
+    ) -> Signature:
+        """A method that has no source of its own."""
+        cls, source = made.python, source_of(made.python)
+        name = f"{made.record.name}.{method}"
         tree = ast.parse(text).body[0]
         assert isinstance(tree, ast.FunctionDef)
         for n in ast.walk(tree):
@@ -234,10 +257,10 @@ class Classes:
                 n.lineno = n.end_lineno = source.tree.lineno
         compiler: Any = self
         look = naming(cls, looker(vars(sys.modules[cls.__module__])))
-        made.signatures["__init__"] = out = Signature(name, params, NONE)
+        made.signatures[method] = out = Signature(name, params, returns)
         made.open = True
         try:
-            body = ScriptTyper(compiler, tree, params, NONE, source.file, look, name, cls)
+            body = ScriptTyper(compiler, tree, params, returns, source.file, look, name, cls)
             self.unit.functions[name] = body.compile()
         finally:
             made.open = False

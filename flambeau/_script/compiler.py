@@ -304,6 +304,8 @@ class Compiler(Classes, Attributes, Hooked, Overloads):
             typer.fail(f"{made.python.__name__} has no method {name!r}", node)
         if made.record.kind == "library":
             return self.library_method(made, name, node, typer)
+        if made.record.kind == "class" and (own := self.compared(made, name)) is not None:
+            return own
         f = inspect.unwrap(found)
         types_ = self.types_given(f, given, 1)
         chosen = self.chosen(f, made.record.type, given, node, typer)

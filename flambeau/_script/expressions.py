@@ -40,7 +40,7 @@ from .annotations import (
     type_of,
     union_of,
 )
-from .meaning import Items, Method, constant, is_enum, static
+from .meaning import Items, Method, constant, contained, is_enum, static
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -466,7 +466,7 @@ class ScriptExpressions(FunctionTyper):
     def type_facts(self, name: str, kind: ast.expr, truth: bool) -> dict[str, Type]:
         """What a test `isinstance` shows of a variable."""
         now = self.env[name][1]
-        asked = self.asked_types(kind)
+        asked = self.asked_types(kind, now)
         members = list(now.items) if now.base == "Union" else [now.required()]
         if now.optional:
             members.append(NONE)
@@ -478,8 +478,8 @@ class ScriptExpressions(FunctionTyper):
             left = asked if truth and now == NUMBER else left
         return {name: union_of(left)} if left else {}
 
-    def asked_types(self, kind: ast.expr) -> list[Type]:
-        """The types that a test `isinstance` names."""
+    def asked_types(self, kind: ast.expr, of: Type) -> list[Type]:
+        """The types that a test `isinstance` of a value names; `tuple` alone: its tuples."""
         parts = kind.elts if isinstance(kind, ast.Tuple) else [kind]
         out: list[Type] = []
         for p in parts:
@@ -487,6 +487,12 @@ class ScriptExpressions(FunctionTyper):
                 found = self.expr(p)
                 if found.op == "static" and isinstance(found.attr, tuple):
                     out += [self.annotation(x, kind) for x in found.attr]
+                    continue
+                held = contained(found.attr, of) if found.op == "static" else None
+                if held and of == ANY:
+                    self.fail(f"isinstance: {ast.unparse(p)} of Any; say of what it is", kind)
+                if held:
+                    out += held
                     continue
             out.append(self.annotation(ast.unparse(p), kind))
         return out

@@ -126,8 +126,8 @@ class Machine:
         t = record.attributes.get(name)
         known = name in record.places if t is None else self.constant(t)
         if t is not None and not known and self.shared(t) and not self._in_two_places(t):
-            return 0 if name.startswith(("__", "_script")) else 1  # a list both sides have
-        if not known or name.startswith(("__", "_script")):
+            return 0 if _ours(name) else 1  # a list both sides have
+        if not known or _ours(name):
             return 0
         return 1 if self.hosted or name in self.assigned else 2
 
@@ -144,8 +144,8 @@ class Machine:
                 return record is not None
             seen.add(t.base)
             return all(
-                self._shared(a, seen) and not self._in_two_places(a)
-                for a in record.attributes.values()
+                self._shared(a, seen) and not self._in_two_places(a) and not _ours(name)
+                for name, a in record.attributes.items()
             )
         if t.is_list:
             return t.base != "List" or self._shared(t.element, seen)
@@ -189,6 +189,11 @@ class Machine:
         line = node.where.line if node.where else f.line
         alone = Function(inputs, nodes, (), f.name, params, Type("Any"), f.file, line)
         return self.emitter.compiled(Body(self.emitter, alone).tree(), f.file, f.name)
+
+
+def _ours(attribute: str) -> bool:
+    """What Python or this package has of an object, and no script."""
+    return attribute.startswith(("__", "_script"))
 
 
 def _awaited(t: Type) -> list[Type]:

@@ -7,6 +7,7 @@ submodules), which never becomes a value, and the constants. Must not know state
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,3 +80,14 @@ def is_enum(obj: Any) -> bool:
 def is_named_tuple(obj: Any) -> bool:
     """A class made by `NamedTuple` or `namedtuple`."""
     return isinstance(obj, type) and issubclass(obj, tuple) and hasattr(obj, "_fields")
+
+
+def contained(kind: Any, t: Type) -> list[Type] | None:
+    """The members of a type that `tuple`, `list` or `dict` alone names; None where it names more."""
+    tests: dict[Any, Callable[[Type], bool]] = {
+        tuple: lambda m: m.base == "Tuple", list: lambda m: m.is_list, dict: lambda m: m.base == "Dict",
+    }  # fmt: skip
+    if not isinstance(kind, type) or kind not in tests:
+        return None
+    members = t.items if t.base == "Union" else (t.required(),)
+    return [m for m in members if tests[kind](m)] or [Type(kind.__name__)]

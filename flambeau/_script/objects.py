@@ -64,16 +64,15 @@ class Program:
         return self._machine
 
     def _made(self, name: str) -> Callable[..., Any]:
-        as_python = self._entry(name)
         if self.machine.reason(name) is not None:
-            return as_python
+            return self._entry(name)
         params = self.unit.functions[name].params
         given = [p for p in params if p.default is not None]
         plain = not any(p.kwonly for p in params) and params[len(params) - len(given) :] == given
         defaults = tuple(default_value(p.default) for p in given if p.default) if plain else ()
         return _C._ScriptCall(
-            self.machine.program, name, self._entry(name, bind=True), as_python,
-            runtime.TRACERS, defaults, self.machine.changes,
+            self.machine.program, name, lambda bind: self._entry(name, bind), runtime.TRACERS,
+            defaults, self.machine.changes,
         )  # fmt: skip
 
     def _entry(self, name: str, bind: bool = False) -> Callable[..., Any]:

@@ -254,6 +254,10 @@ class ScriptTyper(ScriptBuiltIns):
             self.fail(f"attribute {target.attr!r} of a Tensor cannot be assigned", node)
         if "." not in owner.type.base or owner.type.optional:
             self.fail(f"attributes of {owner.type} cannot be assigned", node)
+        setter = self.compiler.setter(owner.type, target.attr, self, node)
+        if setter is not None:
+            self.out.place(self.call_signature(node, setter, [owner, value], {}))
+            return
         t = self.compiler.attribute_to_set(owner.type, target.attr, value, self, node)
         value = self.as_type(value, t, node, f".{target.attr}")
         name = self.make(node, "const", (), STR, target.attr)

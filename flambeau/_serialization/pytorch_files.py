@@ -21,8 +21,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import flambeau as fb
 import flambeau.storage
 
@@ -156,6 +154,8 @@ class _ZipPool(_Pool):
         # Copy on write: tensors can be changed in memory, the file cannot.
         self._file = None
         if path is not None:
+            import numpy as np  # which takes longer to import than most files to read
+
             self._file = np.asarray(np.memmap(path, dtype=np.uint8, mode="c"))
 
     def read(self, key: str, size: int) -> Any:

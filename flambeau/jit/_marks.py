@@ -12,6 +12,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
+from flambeau.futures import Future
+
 from ._types import is_of
 
 _T = TypeVar("_T")
@@ -191,8 +193,6 @@ def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> torch.jit.wait(future)
     tensor([-1.])
     """
-    from flambeau.futures import Future
-
     out: Future[Any] = Future()
     try:
         value = func(*args, **kwargs)

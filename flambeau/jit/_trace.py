@@ -22,7 +22,7 @@ def _made() -> Any:
 
 def _positional(example: Any) -> tuple[Any, ...]:
     """The arguments of a call."""
-    return example if isinstance(example, tuple) else (example,)
+    return tuple(example) if isinstance(example, (tuple, list)) else (example,)
 
 
 def _names(f: Callable[..., Any], n: int) -> list[str]:
@@ -57,7 +57,7 @@ def trace(
 
     Args:
         func: a function of tensors, or a module; its mode (train or eval) is the trace's.
-        example_inputs: its argument, or the tuple of its arguments.
+        example_inputs: its argument, or the tuple or list of its arguments.
         check_trace: run the trace on the example and hold it to the program.
         check_inputs: further examples to hold it to.
         check_tolerance: the largest relative and absolute difference.

@@ -670,7 +670,7 @@ FUZZ = """
                 continue
             made += 1
             args = copy.deepcopy(given())
-            call = _C._ScriptCall(unit, name, lambda *a: a, lambda *a: None, [], (), True)
+            call = _C._ScriptCall(unit, name, lambda b: (lambda *a: a if b else None), [], (), True)
             signal.setitimer(signal.ITIMER_REAL, 2)
             call(*args)
             ran += 1
