@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds all programs of tests/cpp with the address and undefined-behaviour sanitizers, then with the thread sanitizer,
 # and runs them: cppsan.sh [address|thread] [pytest options]. Instrumented are the programs and what they compile of the
-# headers; the library is the ordinary build, whose own code `make asan` instruments under Python's tests.
+# headers; the library is the ordinary build, whose own code `make asan` instruments under Python's tests. The readers of
+# files are instrumented too, and given 20,000 damaged ones.
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -20,5 +21,6 @@ for kind in $kinds; do
     say "programs of tests/cpp: $flags"
     export FLAMBEAU_CPP_FLAGS="-fsanitize=$flags -fno-sanitize-recover=all -g1 -O1 -w"
     # Extension modules are loaded by an interpreter that is not instrumented.
+    [ "$kind" = thread ] || "$PY" -m tools.file_mutations --sanitized --count 20000
     nice -n 10 "$PY" -m pytest -q -p no:cacheprovider tests/cpp --ignore tests/cpp/test_extension.py "$@"
 done

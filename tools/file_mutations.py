@@ -3,20 +3,25 @@
 Stored files of PyTorch (zip and legacy, and their pickles inside of sound archives), safetensors
 and files of our own are damaged: bytes changed, cut, doubled, spliced with those of another,
 numbers set to large ones. Each must load, or end in an error that says so, without importing,
-calling or allocating by the file's word. Run it under the sanitizers by `scripts/asan.sh python -m
-tools.file_mutations`.
+calling or allocating by the file's word. With `--sanitized` they go to the readers of csrc/files
+alone, compiled with the address and undefined-behaviour sanitizers into `read_damaged.cpp`, in a
+minute; the whole package is run under them by `scripts/asan.sh python -m tools.file_mutations`.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
+import os
 import pickle
 import random
 import resource
 import struct
+import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import warnings
 import zipfile
@@ -124,14 +129,42 @@ def judged(kind: str, data: bytes) -> str:
     return "it takes more than 10 s" if time.monotonic() - begun > 10 else ""
 
 
+def sanitized(files: list[tuple[str, bytes]], count: int, seed: int) -> int:
+    """Give damaged files to the readers of csrc/files under the sanitizers."""
+    with tempfile.TemporaryDirectory() as folder:
+        program, lib = f"{folder}/read_damaged", Path(fb.__file__).with_name("lib")
+        built = [
+            "g++", "-std=c++20", "-O1", "-g1", "-fopenmp", "-fsanitize=address,undefined",
+            "-fno-sanitize-recover=all", f"-I{ROOT}/csrc", f"-I{ROOT}/build/release",
+            f"{ROOT}/tools/read_damaged.cpp", *map(str, (ROOT / "csrc/files").glob("*.cpp")),
+            "-o", program, f"-L{lib}", "-lflambeau", f"-Wl,-rpath,{lib}",
+        ]  # fmt: skip
+        subprocess.run(built, check=True)
+        limits = "allocator_may_return_null=1:max_allocation_size_mb=1024"
+        env = {**os.environ, "ASAN_OPTIONS": limits, "UBSAN_OPTIONS": "print_stacktrace=1"}
+        with subprocess.Popen([program], stdin=subprocess.PIPE, env=env) as reader:
+            assert reader.stdin is not None
+            with contextlib.suppress(BrokenPipeError):  # it has found something, and ended
+                for k in range(count):
+                    kind, data = one(files, random.Random(f"{seed} {k}"))
+                    mark = b"s" if kind == "safetensors" else b"z"
+                    reader.stdin.write(struct.pack("<Qc", len(data), mark) + data)
+                reader.stdin.close()
+    print(f"{count} damaged files, seed {seed}: exit status {reader.returncode}")
+    return int(reader.returncode != 0)
+
+
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--count", type=int, default=100_000)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", help="a kind of file")
+    p.add_argument("--sanitized", action="store_true", help="the readers in C++, instrumented")
     args = p.parse_args()
     warnings.simplefilter("ignore")
     files = [f for f in sources() if args.only in (None, f[0])]
+    if args.sanitized:
+        return sanitized(files, args.count, args.seed)
     failed, begun, kinds = 0, time.monotonic(), dict.fromkeys(("zip", "pickle", "legacy"), 0)
     for k in range(args.count):
         rng = random.Random(f"{args.seed} {k}")

@@ -33,7 +33,7 @@ size_t FileSource::read(uint64_t at, void* to, size_t count) const {
 }
 
 size_t MemorySource::read(uint64_t at, void* to, size_t count) const {
-  if (at >= size_) return 0;
+  if (at >= size_ || count == 0) return 0;
   count = std::min(count, size_ - static_cast<size_t>(at));
   std::memcpy(to, data_ + at, count);
   return count;
