@@ -13,8 +13,8 @@
 
 namespace flambeau::autograd {
 
-static std::vector<Edge> edges_of(const variable_list& inputs, bool retained) {
-  std::vector<Edge> edges;
+static Edges edges_of(const variable_list& inputs, bool retained) {
+  Edges edges;
   for (const Tensor& x : inputs) {
     FB_CHECK(x.defined() && flambeau::requires_grad(x),
              "One of the differentiated Tensors does not require grad");
@@ -179,3 +179,18 @@ std::tuple<Tensor, Tensor> unpack_dual(const Tensor& dual) {
 }  // namespace forward_ad
 
 }  // namespace flambeau::autograd
+
+namespace flambeau {
+
+Node::NextEdge Node::next_edge(size_t i) const {
+  FB_CHECK_INDEX(i < edges.size(), name(), ": next_edge: index ", i, " is out of range for ",
+                 edges.size(), " edges");
+  return {edges[i].node, edges[i].nr};
+}
+std::vector<Node::NextEdge> Node::next_edges() const {
+  std::vector<NextEdge> found;
+  for (size_t i = 0; i < edges.size(); ++i) found.push_back(next_edge(i));
+  return found;
+}
+
+}  // namespace flambeau

@@ -88,9 +88,9 @@ class Node {
   Node(const Node&) = delete;
   static void* operator new(size_t bytes);
   static void operator delete(void* p, size_t bytes) noexcept;
-
-  // The count, as Counted has it but without its shortcut: a leaf's accumulator is found again
-  // through a weak pointer, so a count that reached zero must stay there.
+#ifdef FLAMBEAU_API  // of programs in C++, see flambeau/autograd.h
+#include "api/node_members.h"
+#endif
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   void release() const noexcept {
     if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(const_cast<Node*>(this));
@@ -137,7 +137,7 @@ class Node {
   bool held = false;  // another node applies it too, and says when what it saved may go
 
  private:
-  mutable std::atomic<uint32_t> count_{1};
+  mutable std::atomic<uint32_t> count_{1};  // weak pointers find accumulators: 0 must stay 0
 };
 
 // Recording

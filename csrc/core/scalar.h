@@ -72,10 +72,10 @@ class Scalar {
   complex128 to_complex() const {
     return is_complex() ? complex128(u_.d[0], u_.d[1]) : complex128(to_double());
   }
-
-  // Can a dtype hold it? Floating types hold infinities and NaN; in unsigned ones negative whole
-  // numbers wrap, as in C.
-  bool fits(DType d) const;
+#ifdef FLAMBEAU_API  // of programs in C++, see flambeau/flambeau.h
+#include "api/scalar_members.h"
+#endif
+  bool fits(DType d) const;  // floating types infinities and NaN too; unsigned ones wrap, as in C
 
   // A number that does not fit is an error.
   template <class T>

@@ -16,7 +16,7 @@ KNOWN = PROGRAMS / "known"
 
 
 @pytest.mark.parametrize(
-    "name", ["own_dataset", "custom_functions", "residual", "tensors", "kernels"]
+    "name", ["own_dataset", "custom_functions", "residual", "tensors", "kernels", "names"]
 )
 def test_programs_print_what_is_known(run_program, name):
     assert run_program(program(name), "-w", "-pthread") == (KNOWN / f"{name}.txt").read_text()

@@ -55,6 +55,8 @@ using Variable = Tensor;
 using variable_list = std::vector<Tensor>;
 using tensor_list = std::vector<Tensor>;
 using Node = flambeau::Node;
+using Edge = Node::NextEdge;
+using edge_list = std::vector<Edge>;
 using flambeau::AutoGradMode;
 using flambeau::GradMode;
 

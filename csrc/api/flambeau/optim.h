@@ -81,7 +81,7 @@ class Optimizer {
 
   Optimizer(std::vector<OptimizerParamGroup> groups, std::unique_ptr<OptimizerOptions> defaults);
   Optimizer(const Optimizer&) = delete;
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
 
   void add_param_group(const OptimizerParamGroup& group);
   std::vector<OptimizerParamGroup>& param_groups() noexcept { return groups_; }
@@ -124,18 +124,9 @@ class Optimizer {
   std::unordered_map<TensorImpl*, State> state_;
 };
 
-// The options that files have.
-#define FB_VISITED(...)                                                  \
- protected:                                                              \
-  void visit(OptionVisitor& visitor) override {                          \
-    auto v = [&](const char* name, auto& x) { visitor.visit(name, x); }; \
-    __VA_ARGS__;                                                         \
-  }
 #define FB_OPTIMIZER(Name)                                                                      \
   explicit Name(std::vector<OptimizerParamGroup> groups, Name##Options defaults);               \
-  explicit Name(std::vector<Tensor> params, Name##Options defaults)                             \
-      : Name(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))},          \
-             std::move(defaults)) {}                                                            \
+  explicit Name(std::vector<Tensor> params, Name##Options defaults);                            \
                                                                                                 \
  protected:                                                                                     \
   void init_state(const Tensor& param, State& state, const OptimizerOptions& options) override; \
@@ -149,8 +140,9 @@ struct SGDOptions : OptimizerCloneableOptions<SGDOptions> {
   TORCH_ARG(double, weight_decay) = 0;
   TORCH_ARG(bool, nesterov) = false;
   TORCH_ARG(bool, maximize) = false;
-  FB_VISITED(v("lr", lr_), v("momentum", momentum_), v("dampening", dampening_),
-             v("weight_decay", weight_decay_), v("nesterov", nesterov_), v("maximize", maximize_))
+
+ protected:
+  void visit(OptionVisitor& visitor) override;
 };
 class SGD : public Optimizer {
  public:
@@ -166,12 +158,13 @@ struct AdamOptions : OptimizerCloneableOptions<AdamOptions> {
   TORCH_ARG(double, weight_decay) = 0;
   TORCH_ARG(bool, amsgrad) = false;
   TORCH_ARG(bool, maximize) = false;
-  FB_VISITED(v("lr", lr_), v("betas", betas_), v("eps", eps_), v("weight_decay", weight_decay_),
-             v("amsgrad", amsgrad_), v("maximize", maximize_))
+
+ protected:
+  void visit(OptionVisitor& visitor) override;
 };
 class Adam : public Optimizer {
  public:
-  explicit Adam(std::vector<Tensor> params) : Adam(std::move(params), AdamOptions()) {}
+  explicit Adam(std::vector<Tensor> params);
   FB_OPTIMIZER(Adam);
 };
 
@@ -184,12 +177,13 @@ struct AdamWOptions : OptimizerCloneableOptions<AdamWOptions> {
   TORCH_ARG(double, weight_decay) = 1e-2;
   TORCH_ARG(bool, amsgrad) = false;
   TORCH_ARG(bool, maximize) = false;
-  FB_VISITED(v("lr", lr_), v("betas", betas_), v("eps", eps_), v("weight_decay", weight_decay_),
-             v("amsgrad", amsgrad_), v("maximize", maximize_))
+
+ protected:
+  void visit(OptionVisitor& visitor) override;
 };
 class AdamW : public Optimizer {
  public:
-  explicit AdamW(std::vector<Tensor> params) : AdamW(std::move(params), AdamWOptions()) {}
+  explicit AdamW(std::vector<Tensor> params);
   FB_OPTIMIZER(AdamW);
 };
 
@@ -201,12 +195,13 @@ struct RMSpropOptions : OptimizerCloneableOptions<RMSpropOptions> {
   TORCH_ARG(double, weight_decay) = 0;
   TORCH_ARG(double, momentum) = 0;
   TORCH_ARG(bool, centered) = false;
-  FB_VISITED(v("lr", lr_), v("alpha", alpha_), v("eps", eps_), v("weight_decay", weight_decay_),
-             v("momentum", momentum_), v("centered", centered_))
+
+ protected:
+  void visit(OptionVisitor& visitor) override;
 };
 class RMSprop : public Optimizer {
  public:
-  explicit RMSprop(std::vector<Tensor> params) : RMSprop(std::move(params), RMSpropOptions()) {}
+  explicit RMSprop(std::vector<Tensor> params);
   FB_OPTIMIZER(RMSprop);
 };
 
@@ -217,12 +212,13 @@ struct AdagradOptions : OptimizerCloneableOptions<AdagradOptions> {
   TORCH_ARG(double, weight_decay) = 0;
   TORCH_ARG(double, initial_accumulator_value) = 0;
   TORCH_ARG(double, eps) = 1e-10;
-  FB_VISITED(v("lr", lr_), v("lr_decay", lr_decay_), v("weight_decay", weight_decay_),
-             v("initial_accumulator_value", initial_accumulator_value_), v("eps", eps_))
+
+ protected:
+  void visit(OptionVisitor& visitor) override;
 };
 class Adagrad : public Optimizer {
  public:
-  explicit Adagrad(std::vector<Tensor> params) : Adagrad(std::move(params), AdagradOptions()) {}
+  explicit Adagrad(std::vector<Tensor> params);
   FB_OPTIMIZER(Adagrad);
 };
 
@@ -235,15 +231,15 @@ struct LBFGSOptions : OptimizerCloneableOptions<LBFGSOptions> {
   TORCH_ARG(double, tolerance_change) = 1e-9;
   TORCH_ARG(int64_t, history_size) = 100;
   TORCH_ARG(std::optional<std::string>, line_search_fn);  // none or "strong_wolfe"
-  FB_VISITED(v("lr", lr_), v("max_iter", max_iter_), v("max_eval", max_eval_),
-             v("tolerance_grad", tolerance_grad_), v("tolerance_change", tolerance_change_),
-             v("history_size", history_size_), v("line_search_fn", line_search_fn_))
+
+ protected:
+  void visit(OptionVisitor& visitor) override;
 };
 // Limited-memory BFGS over one group of parameters; `step` needs a closure, which it calls several
 // times, and gives the loss at the start.
 class LBFGS : public Optimizer {
  public:
-  explicit LBFGS(std::vector<Tensor> params) : LBFGS(std::move(params), LBFGSOptions()) {}
+  explicit LBFGS(std::vector<Tensor> params);
   ~LBFGS() override;
   Tensor step(LossClosure closure) override;
   FB_OPTIMIZER(LBFGS);
@@ -258,7 +254,14 @@ class LBFGS : public Optimizer {
   std::unique_ptr<Memory> memory_;
 };
 #undef FB_OPTIMIZER
-#undef FB_VISITED
+
+// Compiled once, in optim/files.cpp.
+extern template class OptimizerCloneableOptions<SGDOptions>;
+extern template class OptimizerCloneableOptions<AdamOptions>;
+extern template class OptimizerCloneableOptions<AdamWOptions>;
+extern template class OptimizerCloneableOptions<RMSpropOptions>;
+extern template class OptimizerCloneableOptions<AdagradOptions>;
+extern template class OptimizerCloneableOptions<LBFGSOptions>;
 
 // Changes the learning rates of an optimiser's groups from step to step.
 class LRScheduler {

@@ -9,6 +9,20 @@ AnyModule AnyModule::clone(const std::optional<Device>& device) const {
   return rebind_(copy.get());
 }
 
+SequentialImpl::SequentialImpl(std::initializer_list<NamedAnyModule> modules) {
+  for (const auto& m : modules) push_back(m.name(), m.module());
+}
+SequentialImpl::SequentialImpl(OrderedDict<std::string, AnyModule>&& modules) {
+  for (auto& m : modules) push_back(m.key(), m.value());
+}
+void SequentialImpl::push_back(std::string name, AnyModule module) {
+  register_module(std::move(name), module.ptr());
+  modules_.push_back(std::move(module));
+}
+void SequentialImpl::push_back(AnyModule module) {
+  push_back(std::to_string(modules_.size()), std::move(module));
+}
+
 std::shared_ptr<Module> SequentialImpl::clone(const std::optional<Device>& device) const {
   auto copy = std::make_shared<SequentialImpl>();
   const auto names = children_.keys();
@@ -24,6 +38,10 @@ std::shared_ptr<Module> ModuleListImpl::clone(const std::optional<Device>& devic
   return copy;
 }
 
+void ModuleListImpl::push_back(std::shared_ptr<Module> module) {
+  register_module(std::to_string(modules_.size()), module);
+  modules_.push_back(std::move(module));
+}
 void ModuleListImpl::insert(size_t i, std::shared_ptr<Module> module) {
   FB_CHECK_INDEX(i <= size(), "Index out of range");
   modules_.insert(modules_.begin() + static_cast<std::ptrdiff_t>(i), std::move(module));

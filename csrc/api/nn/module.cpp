@@ -5,7 +5,26 @@
 #include <set>
 #include <sstream>
 
+namespace flambeau {
+template class OrderedDict<std::string, Tensor>;
+template class OrderedDict<std::string, std::shared_ptr<nn::Module>>;
+}  // namespace flambeau
+
 namespace flambeau::nn {
+
+Module::Module() : Module(std::string()) {}
+Module::Module(std::string name)
+    : parameters_("Parameter"),
+      buffers_("Buffer"),
+      children_("Submodule"),
+      name_(std::move(name)) {}
+Module::Module(const Module&) = default;
+Module& Module::operator=(const Module&) = default;
+Module::~Module() = default;
+
+std::shared_ptr<Module> owned(Module* fresh) {
+  return std::shared_ptr<Module>(fresh);
+}
 
 const std::string& Module::name() const {
   if (!name_.empty()) return name_;

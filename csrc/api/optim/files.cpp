@@ -81,6 +81,28 @@ void OptimizerOptions::serialize(InputArchive& archive) {
   visit(reader);
 }
 
+// The options that files have.
+#define FB_VISITED(Name, ...)                                            \
+  template class OptimizerCloneableOptions<Name>;                        \
+  void Name::visit(OptionVisitor& visitor) {                             \
+    auto v = [&](const char* name, auto& x) { visitor.visit(name, x); }; \
+    __VA_ARGS__;                                                         \
+  }
+FB_VISITED(SGDOptions, v("lr", lr_), v("momentum", momentum_), v("dampening", dampening_),
+             v("weight_decay", weight_decay_), v("nesterov", nesterov_), v("maximize", maximize_))
+FB_VISITED(AdamOptions, v("lr", lr_), v("betas", betas_), v("eps", eps_), v("weight_decay", weight_decay_),
+             v("amsgrad", amsgrad_), v("maximize", maximize_))
+FB_VISITED(AdamWOptions, v("lr", lr_), v("betas", betas_), v("eps", eps_), v("weight_decay", weight_decay_),
+             v("amsgrad", amsgrad_), v("maximize", maximize_))
+FB_VISITED(RMSpropOptions, v("lr", lr_), v("alpha", alpha_), v("eps", eps_), v("weight_decay", weight_decay_),
+             v("momentum", momentum_), v("centered", centered_))
+FB_VISITED(AdagradOptions, v("lr", lr_), v("lr_decay", lr_decay_), v("weight_decay", weight_decay_),
+             v("initial_accumulator_value", initial_accumulator_value_), v("eps", eps_))
+FB_VISITED(LBFGSOptions, v("lr", lr_), v("max_iter", max_iter_), v("max_eval", max_eval_),
+             v("tolerance_grad", tolerance_grad_), v("tolerance_change", tolerance_change_),
+             v("history_size", history_size_), v("line_search_fn", line_search_fn_))
+#undef FB_VISITED
+
 // What is kept for a parameter, as values of a file.
 IValue Optimizer::written(const Tensor& param) const {
   std::vector<std::pair<IValue, IValue>> items;

@@ -13,6 +13,30 @@ Optimizer::Optimizer(std::vector<OptimizerParamGroup> groups,
   for (const auto& group : groups) add_param_group(group);
 }
 
+Optimizer::~Optimizer() = default;
+
+static std::vector<OptimizerParamGroup> one_group(std::vector<Tensor> params) {
+  return {OptimizerParamGroup(std::move(params))};
+}
+#define FB_PARAMS(Name)                                           \
+  Name::Name(std::vector<Tensor> params, Name##Options defaults)  \
+      : Name(one_group(std::move(params)), std::move(defaults)) {}
+#define FB_PARAMS_ALONE(Name) \
+  Name::Name(std::vector<Tensor> params) : Name(std::move(params), Name##Options()) {}
+FB_PARAMS(SGD)
+FB_PARAMS(Adam)
+FB_PARAMS(AdamW)
+FB_PARAMS(RMSprop)
+FB_PARAMS(Adagrad)
+FB_PARAMS(LBFGS)
+FB_PARAMS_ALONE(Adam)
+FB_PARAMS_ALONE(AdamW)
+FB_PARAMS_ALONE(RMSprop)
+FB_PARAMS_ALONE(Adagrad)
+FB_PARAMS_ALONE(LBFGS)
+#undef FB_PARAMS_ALONE
+#undef FB_PARAMS
+
 void Optimizer::add_param_group(const OptimizerParamGroup& given) {
   OptimizerParamGroup group = given;
   std::set<TensorImpl*> seen;

@@ -159,12 +159,8 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   explicit SequentialImpl(Modules&&... modules) {
     (push_back(std::forward<Modules>(modules)), ...);
   }
-  explicit SequentialImpl(std::initializer_list<NamedAnyModule> modules) {
-    for (const auto& m : modules) push_back(m.name(), m.module());
-  }
-  explicit SequentialImpl(OrderedDict<std::string, AnyModule>&& modules) {
-    for (auto& m : modules) push_back(m.key(), m.value());
-  }
+  explicit SequentialImpl(std::initializer_list<NamedAnyModule> modules);
+  explicit SequentialImpl(OrderedDict<std::string, AnyModule>&& modules);
   void reset() override {}
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
 
@@ -176,13 +172,8 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
     return value.template get<Result>();
   }
 
-  void push_back(std::string name, AnyModule module) {
-    register_module(std::move(name), module.ptr());
-    modules_.push_back(std::move(module));
-  }
-  void push_back(AnyModule module) {
-    push_back(std::to_string(modules_.size()), std::move(module));
-  }
+  void push_back(std::string name, AnyModule module);
+  void push_back(AnyModule module);
   template <class M>
     requires(std::is_base_of_v<Module, M>)
   void push_back(std::shared_ptr<M> module) {
@@ -260,10 +251,7 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
   void reset() override {}
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
 
-  void push_back(std::shared_ptr<Module> module) {
-    register_module(std::to_string(modules_.size()), module);
-    modules_.push_back(std::move(module));
-  }
+  void push_back(std::shared_ptr<Module> module);
   template <class M>
     requires(is_module_holder<M>)
   void push_back(const M& holder) {

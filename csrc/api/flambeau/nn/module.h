@@ -27,11 +27,11 @@ class Module : public std::enable_shared_from_this<Module> {
   using ModuleApplyFunction = std::function<void(Module&)>;
   using NamedModuleApplyFunction = std::function<void(const std::string&, Module&)>;
 
-  Module() = default;
-  explicit Module(std::string name) : name_(std::move(name)) {}
-  Module(const Module&) = default;
-  Module& operator=(const Module&) = default;
-  virtual ~Module() = default;
+  Module();
+  explicit Module(std::string name);
+  Module(const Module&);
+  Module& operator=(const Module&);
+  virtual ~Module();
 
   // The class's name, "Linear" of LinearImpl, or the one that it was given.
   const std::string& name() const;
@@ -98,8 +98,8 @@ class Module : public std::enable_shared_from_this<Module> {
   void unregister_module(const std::string& name) { children_.erase(name); }
 
  protected:
-  OrderedDict<std::string, Tensor> parameters_{"Parameter"}, buffers_{"Buffer"};
-  OrderedDict<std::string, std::shared_ptr<Module>> children_{"Submodule"};
+  OrderedDict<std::string, Tensor> parameters_, buffers_;
+  OrderedDict<std::string, std::shared_ptr<Module>> children_;
 
  private:
   template <class M>
@@ -122,6 +122,10 @@ class Module : public std::enable_shared_from_this<Module> {
   mutable std::string name_;
   bool training_ = true;
 };
+
+// A new module, shared: one class of counts for all, where std::make_shared would be compiled for
+// each class of modules by every program.
+std::shared_ptr<Module> owned(Module* fresh);
 
 // Prints as Python does: with its children, indented.
 std::ostream& operator<<(std::ostream& out, const Module& module);
@@ -154,7 +158,7 @@ class ModuleHolder : public ModuleHolderIndicator {
       !std::is_convertible_v<Head, std::shared_ptr<Contained>> &&
       !std::is_same_v<std::decay_t<Head>, std::nullptr_t>) explicit ModuleHolder(Head&& head,
                                                                                  Tail&&... tail)
-      : impl_(std::make_shared<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
+      : impl_(owned(new Contained(std::forward<Head>(head), std::forward<Tail>(tail)...))) {}
   ModuleHolder(std::shared_ptr<Contained> module) : impl_(std::move(module)) {}
 
   explicit operator bool() const noexcept { return impl_ != nullptr; }
@@ -180,9 +184,9 @@ class ModuleHolder : public ModuleHolderIndicator {
   }
 
  private:
-  static std::shared_ptr<Contained> make_default() {
+  static std::shared_ptr<Module> make_default() {
     if constexpr (std::is_default_constructible_v<Contained>)
-      return std::make_shared<Contained>();
+      return owned(new Contained());
     else
       return nullptr;
   }
@@ -238,6 +242,12 @@ std::string shown(const ExpandingArray<D>& xs) {
 }
 
 }  // namespace flambeau::nn
+
+// Compiled once, in module.cpp.
+namespace flambeau {
+extern template class OrderedDict<std::string, Tensor>;
+extern template class OrderedDict<std::string, std::shared_ptr<nn::Module>>;
+}  // namespace flambeau
 
 // class Name of a module NameImpl
 #define TORCH_MODULE_IMPL(Name, ImplType)                       \
