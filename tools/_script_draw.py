@@ -149,8 +149,12 @@ class Draw:
         if d <= 0:
             names = self.names("bool")
             t = r.choice(["int", "float"])
-            return r.choice(names) if names and r.random() < 0.5 else (
-                f"{self.expr(t, 0)} {r.choice(['<', '<=', '==', '!=', '>'])} {self.expr(t, 0)}"
+            return (
+                r.choice(names)
+                if names and r.random() < 0.5
+                else (
+                    f"{self.expr(t, 0)} {r.choice(['<', '<=', '==', '!=', '>'])} {self.expr(t, 0)}"
+                )
             )
         c = lambda: self.cond(d - 1)  # noqa: E731
         i = lambda: self.expr("int", d - 1)  # noqa: E731
@@ -159,12 +163,15 @@ class Draw:
             lambda: f"({self.small()} < {self.expr('int', 0)} <= {i()})",
             lambda: f"({c()} {r.choice(['and', 'or'])} {c()})",
             lambda: f"(not {c()})",
-            lambda: f"({self.expr('str', d - 1)} {r.choice(['==', '<', 'in'])} {self.expr('str', 0)})",
+            lambda: (
+                f"({self.expr('str', d - 1)} {r.choice(['==', '<', 'in'])} {self.expr('str', 0)})"
+            ),
             lambda: f"({i()} {r.choice(['in', 'not in'])} {self.expr('List[int]', d - 1)})",
             lambda: f"({self.expr('str', 0)} in {self.expr('Dict[str, int]', d - 1)})",
             lambda: f"bool({self.expr('Tensor', d - 1)}.sum() > {self.expr('float', 0)})",
             lambda: f"({self.expr('List[int]', d - 1)} == {self.expr('List[int]', 0)})",
-            lambda: f"any([{c()}, {c()}])", lambda: f"bool({i()})",
+            lambda: f"any([{c()}, {c()}])",
+            lambda: f"bool({i()})",
             lambda: f"{self.expr('str', d - 1)}.startswith({self.expr('str', 0)})",
         ]
         for t in ("Optional[int]", "Optional[Tensor]", "Optional[str]"):

@@ -127,6 +127,7 @@ def kind(why: str) -> str:
 
 def small(program: Program, why: str) -> Program:
     """A smaller program that fails like this."""
+
     def fails(p: Program) -> bool:
         try:
             compile(p.text(), "<p>", "exec")

@@ -122,9 +122,7 @@ def _autograd_grad(
         ends, starts, tuple(next(given) if s else None for s in seeded), keep, create,
         allow_unused=unused, materialize_grads=zeros,
     )  # fmt: skip
-    return tuple(
-        zeros_like(x) if g is None else g for x, g in zip(starts, found, strict=True)
-    )
+    return tuple(zeros_like(x) if g is None else g for x, g in zip(starts, found, strict=True))
 
 
 def _requires_grad(blocks: Any, own: Any) -> Results:

@@ -19,6 +19,7 @@ from .._ir.typed import Expr
 from .._ir.types import INT, NONE, STR, Type
 from .made import Made, ours
 from .meaning import Items, Method, constant, static
+from .unit import Signature
 
 CONTAINERS = (
     flambeau.nn.ModuleList, flambeau.nn.ModuleDict, flambeau.nn.ParameterList,

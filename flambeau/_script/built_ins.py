@@ -258,7 +258,7 @@ class ScriptBuiltIns(ScriptCalls):
     def b_fork(self, node: ast.Call) -> Expr:
         if not node.args:
             self.fail("fork takes a function and its arguments", node)
-        callee = self.expr(node.args[0])
+        self.expr(node.args[0])
         rest = ast.copy_location(ast.Call(node.args[0], node.args[1:], node.keywords), node)
         made = self.expr(rest)
         if made.op != "call" or not made.attr.uid.startswith("fn."):

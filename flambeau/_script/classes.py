@@ -231,14 +231,17 @@ class Classes:
     def compared(self, made: Made, name: str) -> Signature | None:
         """The comparison that `dataclass` has made of a class's fields; None where it made none."""
         found = inspect.getattr_static(made.python, name, None)
-        op = {"__eq__": "==", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}.get(name)
+        op = {"__eq__": "==", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}.get(
+            name
+        )
         if op is None or not isinstance(found, types.FunctionType) or not _is_made(found):
             return None
         if name in made.signatures or not dataclasses.is_dataclass(made.python):
             return made.signatures.get(name)
         fields = [f.name for f in dataclasses.fields(made.python) if f.compare]
         own, theirs = (
-            f"({''.join(f'{x}.{n}, ' for n in fields)})" if fields else "0" for x in ("self", "other")
+            f"({''.join(f'{x}.{n}, ' for n in fields)})" if fields else "0"
+            for x in ("self", "other")
         )
         params = [Param("self", made.record.type), Param("other", made.record.type)]
         text = f"def {name}(self, other):\n  return {own} {op} {theirs}\n"
@@ -300,7 +303,11 @@ class Classes:
     def function_behind(self, t: Type, name: str) -> Any:
         """The Python function of a method; None where it is none of the class."""
         made = self.made(t)
-        if made is None or made.record.kind == "interface" or hasattr(made.module, "_script_record"):
+        if (
+            made is None
+            or made.record.kind == "interface"
+            or hasattr(made.module, "_script_record")
+        ):
             return None  # typed already
         name = "forward" if name == "__call__" and made.module is not None else name
         found = inspect.getattr_static(made.python, name, None)

@@ -41,9 +41,9 @@ from .made import (
     hinted_type,
     longer,
     looker,
-    naming,
     module_state,
     names_given,
+    naming,
     open_parameters,
     ours,
     qualified,
@@ -220,7 +220,13 @@ class Compiler(Classes, Attributes, Hooked, Overloads):
         try:
             assert isinstance(source.tree, ast.FunctionDef)
             body = ScriptTyper(
-                self, source.tree, params, returns, source.file, naming(owner, names_of(f)), name,
+                self,
+                source.tree,
+                params,
+                returns,
+                source.file,
+                naming(owner, names_of(f)),
+                name,
                 owner,
             )
             done = body.compile()
@@ -608,9 +614,7 @@ class Compiler(Classes, Attributes, Hooked, Overloads):
         made = self._made[record.name]
         for n in self.exported(m):
             self.method(record.type, n, None, None)
-        if (
-            isinstance(m, flambeau.nn.RNNBase) and "forward" in made.signatures and not made.hooks
-        ):
+        if isinstance(m, flambeau.nn.RNNBase) and "forward" in made.signatures and not made.hooks:
             packed = self.type_of_class(flambeau.nn.utils.rnn.PackedSequence)
             assert packed is not None
             self.method(record.type, "forward", None, None, ([Expr("placed", (), packed)], {}))

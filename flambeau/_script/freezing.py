@@ -269,7 +269,12 @@ class _Passes:
                 if before is None or before.target not in (*_CONVOLUTIONS, "linear"):
                     continue
                 others = [u for u in uses.get(x, []) if u is not n]
-                if any(u.target != "lib.Tensor.dim" for u in others) or mean is None or var is None or self._joined(n.out):
+                if (
+                    any(u.target != "lib.Tensor.dim" for u in others)
+                    or mean is None
+                    or var is None
+                    or self._joined(n.out)
+                ):
                     continue
                 if any(x in _values(q.outputs) for q in self.blocks(f)):
                     continue

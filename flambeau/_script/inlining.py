@@ -148,7 +148,9 @@ class _Copy:
                 return False
         return True
 
-    def give(self, outs: Sequence[Value], given: Sequence[Arg], out: list[Node], node: Node) -> None:
+    def give(
+        self, outs: Sequence[Value], given: Sequence[Arg], out: list[Node], node: Node
+    ) -> None:
         """What values are from here on."""
         for v, x in zip(outs, given, strict=True):
             if v.name and self.versions[v.name] > 1 and not isinstance(x, Module):

@@ -116,9 +116,7 @@ def _environment(
 class _Workers:
     """The processes of one attempt."""
 
-    def __init__(
-        self, plan: Plan, attempt: int, folder: str, events: Any, place: _Place
-    ) -> None:
+    def __init__(self, plan: Plan, attempt: int, folder: str, events: Any, place: _Place) -> None:
         self.plan, self.events, self.folder, self.place = plan, events, folder, place
         self.threads: list[threading.Thread] = []
         self.files: list[IO[Any]] = []

@@ -225,5 +225,3 @@ def restarts(word: str) -> tuple[bool, str]:
     """Whether all may start again after what another node has said, and what it said."""
     first, _, text = word.partition(" ")
     return (first != "never", text) if first in ("again", "never") else (False, word)
-
-

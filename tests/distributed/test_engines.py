@@ -120,9 +120,7 @@ def stopped_in_the_middle(rank, size):
 def wants(rank, size):
     """Ranks that ask for different engines are told so, all of them."""
     os.environ[worlds.ENGINE] = ("gloo", "shm")[rank]
-    with pytest.raises(
-        ValueError, match="one engine on all ranks, got rank 0 'tcp', rank 1 'shm'"
-    ):
+    with pytest.raises(ValueError, match="one engine on all ranks, got rank 0 'tcp', rank 1 'shm'"):
         dist.new_group()
     dist.barrier()  # rank 0 serves the store
     os.environ[worlds.ENGINE] = "mpi"

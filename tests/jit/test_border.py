@@ -315,7 +315,9 @@ def test_a_future_of_python_is_waited_for():
         end(late, torch.ones(2))
     late = Future()
     late.set_result(3)
-    with pytest.raises(TypeError, match="wait: a script expected a future of type Tensor, got one of a int"):
+    with pytest.raises(
+        TypeError, match="wait: a script expected a future of type Tensor, got one of a int"
+    ):
         end(late, torch.ones(2))
     with pytest.raises(TypeError, match="for argument 'f'"):
         end(3, torch.ones(2))

@@ -215,7 +215,9 @@ def test_modules_name_what_scripts_cannot_hold():
 def test_hooks_are_not_left_out_in_silence():
     net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     handle = net[0].register_forward_hook(lambda m, args, out: out + 1)
-    with pytest.raises(RuntimeError, match="Linear has a lambda as a hook; hooks of scripts are functions"):
+    with pytest.raises(
+        RuntimeError, match="Linear has a lambda as a hook; hooks of scripts are functions"
+    ):
         torch.jit.script(net)
     x = torch.rand(3, 2)
     assert torch.equal(torch.jit.trace(net, x)(x), net(x))

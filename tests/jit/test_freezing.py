@@ -12,8 +12,8 @@ from flambeau import nn
 
 from . import programs
 from .nn_modules import CASES
-from .test_nn_modules import ON_PYTHON, equal, held, on_python
 from .test_machine import tensors
+from .test_nn_modules import ON_PYTHON, equal, held, on_python
 from .test_scripts import _same
 
 MODULES = [c for c in programs.CASES if not isinstance(c, types.FunctionType)]

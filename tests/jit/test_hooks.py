@@ -162,11 +162,19 @@ class Callable_:
 @pytest.mark.parametrize(
     ("register", "hook", "message"),
     [
-        ("pre", wrong, r"the hook wrong: 'args' is declared Tuple\[int\], and given Tuple\[Tensor\]"),
+        (
+            "pre",
+            wrong,
+            r"the hook wrong: 'args' is declared Tuple\[int\], and given Tuple\[Tensor\]",
+        ),
         ("pre", widened, r"give Tuple\[Tensor, int\], and forward takes Tuple\[Tensor\]"),
         ("post", torn, "the hook torn gives int | None, and Tensor where that is None"),
         ("post", short, r"a hook takes \(module, args, output\)"),
-        ("pre", Callable_(), "Linear has a Callable_ as a hook; hooks of scripts are functions made"),
+        (
+            "pre",
+            Callable_(),
+            "Linear has a Callable_ as a hook; hooks of scripts are functions made",
+        ),
         ("kwargs", shifted, "with_kwargs=True; in scripts hooks take the arguments as a tuple"),
         ("always", rows, "always_call=True; a script that raises runs no more hooks"),
         ("back", rows, "Linear has backward hooks, which scripts do not run"),

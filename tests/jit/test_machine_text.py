@@ -114,7 +114,7 @@ def test_nodes_of_the_wrong_arity_or_type_are_left_out_or_end_in_errors(body):
 
     unit = _C._Script(RUNS + body + "  return(%x.1)\n", Maker(), {}, lambda n: ValueError, False)
     if unit.reason("f") is None:
-        call = _C._ScriptCall(unit, "f", lambda b: (lambda *a: a if b else None), [], (), True)
+        call = _C._ScriptCall(unit, "f", lambda b: lambda *a: a if b else None, [], (), True)
         with pytest.raises((TypeError, IndexError, ValueError)):
             call([1, 2], torch.ones(2))
 

@@ -47,7 +47,12 @@ class Stars(nn.Module):
 
     def forward(self, x):
         pair = (x, x)
-        return self.joined(*pair), self.joined(x), self.joined.first(2, x, x), self.joined(*[x, x, x])
+        return (
+            self.joined(*pair),
+            self.joined(x),
+            self.joined.first(2, x, x),
+            self.joined(*[x, x, x]),
+        )
 
 
 @torch.jit._overload
