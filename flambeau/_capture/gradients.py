@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from flambeau import autograd
-from flambeau._ir.graph import Node, Value, values_of
+from flambeau._ir.graph import Node, TensorType, Value, values_of
 from flambeau._ir.targets import resolve
+from flambeau._trace.record import is_inexact
 
 from . import kinds
 from .errors import Break
@@ -46,6 +47,8 @@ def _grad(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
         ends = {read(tensors.session.fake(x)) for x in outputs}
         there = [_leads(tensors.graph.nodes, read(tensors.session.fake(x)), ends) for x in inputs]
     wanted = [x for x, on in zip(inputs, there, strict=True) if on]
+    if not wanted:
+        return (None,) * len(inputs)
     seeded = tuple(s is not None for s in seeds)
     options = (len(outputs), len(wanted), seeded, keep, create, unused, zeros)
     own = [*outputs, *wanted, *(s for s in seeds if s is not None)]
@@ -63,7 +66,9 @@ def _leads(nodes: Iterable[Node], start: Value, ends: set[Value]) -> bool:
     for n in nodes:
         if not n.grad or reached.isdisjoint(n.inputs):
             continue
-        reached.update(n.outs)
+        reached.update(
+            v for v in n.outs if isinstance(v.type, TensorType) and is_inexact(v.type.dtype)
+        )
         if not n.is_region and n.rule is None and resolve(n.target).mutates:
             reached.update(list(values_of(n.args))[:1])
     return not reached.isdisjoint(ends)

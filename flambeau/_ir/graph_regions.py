@@ -122,6 +122,7 @@ def _autograd_grad(
         ends, starts, tuple(next(given) if s else None for s in seeded), keep, create,
         allow_unused=unused, materialize_grads=zeros,
     )  # fmt: skip
+    # The graph knows which are None. One that turns out to be so in the run is zero all the same.
     return tuple(zeros_like(x) if g is None else g for x, g in zip(starts, found, strict=True))
 
 

@@ -62,6 +62,15 @@ def unused(x):
     return found[0], *zeros
 
 
+def through_whole_numbers(x):
+    y = (x * 4).long() * 2.0 + x.detach()
+    (g,) = torch.autograd.grad(y.sum() + (x[0] * 3).sum(), [x], allow_unused=True)
+    p = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    z = (p * 4).long() * x.sum()
+    assert torch.autograd.grad(z.sum(), [p], allow_unused=True) == (None,)
+    return g
+
+
 def changed_in_place(x):
     y = x * 1
     y.mul_(x)
@@ -77,7 +86,17 @@ def descent(x):
     return v.detach()
 
 
-PROGRAMS = [forces, residual, penalty, of_parameters, several, unused, changed_in_place, descent]
+PROGRAMS = [
+    forces,
+    residual,
+    penalty,
+    of_parameters,
+    several,
+    unused,
+    through_whole_numbers,
+    changed_in_place,
+    descent,
+]
 
 
 def outcome(f):
