@@ -1,11 +1,12 @@
 """Files of PyTorch and of Flambeau, each read by the other: written, compared, stored for tests.
 
 Owns which of `tests/serialization/cases` is written in which format, and the archive in which
-PyTorch's files are stored. Run with either library; each part says which:
+PyTorch's files are stored, beside the few single files of `pytorch_cases`. Run with either library;
+each part says which:
 
     python tools/pytorch_files.py write FOLDER      # either: one file per case and format
     python tools/pytorch_files.py compare FOLDER    # either: reads what the other wrote
-    python tools/pytorch_files.py store             # PyTorch: the archive for the tests
+    python tools/pytorch_files.py store             # PyTorch: the archive and files for the tests
 
 `--flambeau` takes Flambeau for the library; otherwise it is what `import torch` gives. Reading is
 by `weights_only=True` wherever PyTorch's own reader allows what a case holds.
@@ -85,8 +86,30 @@ def compare(torch: Any, cases: Any, folder: pathlib.Path, ours: bool) -> int:
     return int(bad > 0)
 
 
+def store_single(torch: Any) -> None:
+    """Write the files of `pytorch_cases`, and those of kinds that are refused or need a class."""
+    singles, folder = importlib.import_module("pytorch_cases"), STORED.parent
+    for name, case in singles.CASES.items():
+        torch.save(case(torch), folder / f"{name}.pt")
+    for name in singles.LEGACY:
+        file = folder / f"{name}_legacy.pt"
+        torch.save(singles.CASES[name](torch), file, _use_new_zipfile_serialization=False)
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.ReLU())
+    torch.nn.init.ones_(module[0].weight)
+    torch.nn.init.zeros_(module[0].bias)
+    others = {
+        "module": module,
+        "sparse": torch.ones(2).to_sparse(),
+        "float8": torch.ones(2).to(torch.float8_e4m3fn),
+        "quantised": torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
+    }
+    for name, value in others.items():
+        torch.save(value, folder / f"{name}.pt")
+
+
 def store(torch: Any, cases: Any) -> int:
-    """Write PyTorch's files into the archive that the tests read."""
+    """Write PyTorch's files into the archive that the tests read, and the single ones."""
+    store_single(torch)
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for file, name, legacy in names(cases, True):

@@ -113,7 +113,20 @@ void ZipWriter::close() {
   write(end.data(), end.size());
 }
 
+void begin_writing([[maybe_unused]] int descriptor, [[maybe_unused]] uint64_t start,
+                   [[maybe_unused]] uint64_t size) {
+#ifdef SYNC_FILE_RANGE_WRITE
+  ::sync_file_range(descriptor, static_cast<off64_t>(start), static_cast<off64_t>(size),
+                    SYNC_FILE_RANGE_WRITE);
+#endif
+}
+
 namespace {
+
+// What one call writes: for larger calls the system takes large pages, which may be memory that it
+// has never had (1 GB in calls of 16 MB 0.4 to 1.2 s, in calls of 256 KB 0.3).
+constexpr size_t kPiece = 256 << 10;
+constexpr size_t kStretch = 16 << 20;  // bytes after which a file that is synced begins to be written
 
 // A file that is open for writing; it goes again unless it was kept.
 class Part {
@@ -159,7 +172,7 @@ class Part {
 void write_all(int descriptor, const void* data, size_t size, const char* what) {
   auto* at = static_cast<const char*>(data);
   while (size) {
-    const ssize_t n = ::write(descriptor, at, std::min<size_t>(size, 1 << 30));
+    const ssize_t n = ::write(descriptor, at, std::min(size, kPiece));
     if (n < 0 && errno == EINTR) continue;
     FB_CHECK(n > 0, what, ": cannot write: ", std::strerror(errno));
     at += n;
@@ -196,7 +209,19 @@ void write_file(const std::string& path, const char* what,
            " does not exist.");
   const size_t name = slash == std::string::npos ? 0 : slash + 1;
   Part part(target.substr(0, name) + "." + target.substr(name, 100), what);
-  fill([&](const void* data, size_t size) { write_all(part.descriptor(), data, size, what); });
+  const bool synced = ::access(target.c_str(), F_OK) == 0;
+  uint64_t written = 0, begun = 0;
+  fill([&](const void* data, size_t size) {
+    auto* at = static_cast<const char*>(data);
+    while (size) {
+      const size_t n = std::min(size, kStretch);
+      write_all(part.descriptor(), at, n, what);
+      at += n, size -= n, written += n;
+      if (!synced || written - begun < kStretch) continue;
+      begin_writing(part.descriptor(), begun, written - begun);
+      begun = written;
+    }
+  });
   part.replace(target);
 }
 

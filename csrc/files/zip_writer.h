@@ -29,6 +29,10 @@ class ZipWriter {
   uint64_t written_ = 0, count_ = 0;
 };
 
+// Asks the system to begin writing these bytes of a file to its disk, without waiting: who syncs the
+// file later waits for the rest alone. A hint; where the system has no such call nothing happens.
+void begin_writing(int descriptor, uint64_t start, uint64_t size);
+
 // Opens a file that takes the place of `path` once `fill` has ended without an exception: however
 // the process ends there is the old file or the new one, whole. Error(Runtime) where the folder
 // does not exist or cannot be written to. `what` begins the messages.

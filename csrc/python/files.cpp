@@ -7,6 +7,7 @@
 #include "files/safetensors.h"
 #include "files/source.h"
 #include "files/zip.h"
+#include "files/zip_writer.h"
 #include "python/argparse.h"
 #include "python/module.h"
 #include "python/tensor_object.h"
@@ -101,6 +102,19 @@ PyObject* crc32(PyObject*, PyObject* const* args, Py_ssize_t n) {
     const auto crc = static_cast<uint32_t>(PyLong_AsUnsignedLongMask(args[1]));
     return PyLong_FromUnsignedLong(
         unlocked([&] { return files::crc32(crc, data.data(), data.size()); }));
+  });
+}
+
+// _begin_writing(descriptor, start, size)
+PyObject* begin_writing(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    FB_CHECK_TYPE(n == 3, "_begin_writing: expected 3 arguments, got ", n);
+    const long descriptor = PyLong_AsLong(args[0]);
+    const unsigned long long start = PyLong_AsUnsignedLongLong(args[1]);
+    const unsigned long long size = PyLong_AsUnsignedLongLong(args[2]);
+    if (PyErr_Occurred()) throw PythonError();
+    unlocked([&] { files::begin_writing(static_cast<int>(descriptor), start, size); });
+    Py_RETURN_NONE;
   });
 }
 
@@ -475,6 +489,8 @@ PyMethodDef file_functions[] = {
     {"_safetensors_header", fast(safetensors_header), METH_FASTCALL,
      "What a header of safetensors says, checked."},
     {"_crc32", fast(crc32), METH_FASTCALL, "The checksum of zip archives."},
+    {"_begin_writing", fast(begin_writing), METH_FASTCALL,
+     "Asks the system to begin writing bytes of a file to its disk."},
     {"_tensor_in", fast(tensor_in), METH_FASTCALL, "A tensor over the bytes of a file."},
     {"_check_keys", fast(check_keys), METH_FASTCALL, "Refuses keys whose hashes take long."},
     {"_unpickle", fast(unpickle), METH_FASTCALL, "Reads a pickle as data, with a builder."},

@@ -34,6 +34,7 @@ from flambeau._C._core import _ScriptTask as _ScriptTask
 from flambeau._C._core import _T as _T
 from flambeau._C._core import _attention_backends as _attention_backends
 from flambeau._C._core import _backward_is_restricted as _backward_is_restricted
+from flambeau._C._core import _begin_writing as _begin_writing
 from flambeau._C._core import _below_autograd as _below_autograd
 from flambeau._C._core import _bool as _bool
 from flambeau._C._core import _build_info as _build_info

@@ -29,6 +29,10 @@ _LOCATOR = struct.Struct("<4sIQI")
 _DATE = 0x21  # 1980-01-01
 _UTF8 = 0x800
 _MAX_16, _MAX_32 = (1 << 16) - 1, (1 << 32) - 1
+# What one call writes: for larger calls the system takes large pages, which may be memory that it
+# has never had (1 GB in calls of 16 MB 0.4 to 1.2 s, in calls of 256 KB 0.3).
+_PIECE = 256 << 10
+_STRETCH = 16 << 20  # bytes after which a file that is synced begins to be written to the disk
 _PADDING_ID = 0xFBFB  # extra field that only fills up to the alignment
 
 
@@ -118,7 +122,7 @@ def atomic_file(path: str) -> Iterator[BinaryIO]:
         return
     start = f".{os.path.basename(path)[:100]}."
     _drop_abandoned(folder, start)
-    part, file = _new_part(folder, start)
+    part, file = _new_part(folder, start, synced=os.path.exists(path))
     try:
         with file:
             yield file
@@ -134,11 +138,30 @@ def atomic_file(path: str) -> Iterator[BinaryIO]:
         raise
 
 
-def _new_part(folder: str, start: str) -> tuple[str, BinaryIO]:
+class _Pieces(io.FileIO):
+    """A file that is written piece by piece.
+
+    Where it will be synced, what is written is on its way to the disk while the next pieces come;
+    the sync then waits for the last stretch, not for the whole file.
+    """
+
+    def __init__(self, path: str, synced: bool) -> None:
+        super().__init__(path, "xb")
+        self._synced, self._begun = synced, 0
+
+    def write(self, data: Any, /) -> int:
+        count = super().write(memoryview(data)[:_PIECE])
+        if self._synced and (end := self.tell()) - self._begun >= _STRETCH:
+            _C._begin_writing(self.fileno(), self._begun, end - self._begun)
+            self._begun = end
+        return count
+
+
+def _new_part(folder: str, start: str, synced: bool) -> tuple[str, BinaryIO]:
     """A file to write to, which is locked as long as its writer lives."""
     while True:
         part = os.path.join(folder, f"{start}{os.urandom(6).hex()}.part")
-        file: Any = open(part, "xb")  # noqa: SIM115
+        file: Any = io.BufferedWriter(_Pieces(part, synced))
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)  # waits for a save that takes it for abandoned
         # Which has removed it then.

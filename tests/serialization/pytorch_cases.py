@@ -1,7 +1,7 @@
 """The objects in the stored files of PyTorch, made with either library.
 
 Owns one function per file, which takes the library: PyTorch wrote the files by it
-(`tools/make_pytorch_files.py`), and the tests build what should come back by it.
+(`tools/pytorch_files.py store`), and the tests build what should come back by it.
 """
 
 import argparse
