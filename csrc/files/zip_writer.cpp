@@ -123,9 +123,10 @@ void begin_writing([[maybe_unused]] int descriptor, [[maybe_unused]] uint64_t st
 
 namespace {
 
-// What one call writes: for larger calls the system takes large pages, which may be memory that it
-// has never had (1 GB in calls of 16 MB 0.4 to 1.2 s, in calls of 256 KB 0.3).
-constexpr size_t kPiece = 256 << 10;
+// What one call writes: for larger ones the system takes large pages, which may be memory that it
+// has never had; for smaller ones small pages, which are read slower. Python's writer has the same
+// sizes (flambeau/_serialization/archive.py); docs/design/performance.md has the measurements.
+constexpr size_t kPiece = 1 << 20;
 constexpr size_t kStretch = 16 << 20;  // bytes after which a file that is synced begins to be written
 
 // A file that is open for writing; it goes again unless it was kept.
