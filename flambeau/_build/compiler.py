@@ -139,7 +139,7 @@ def load(root: Path) -> Unit:
     """Reads and compiles the whole table; errors are collected, not raised."""
     errors: list[CompileError] = []
     ops = reader.load(root, errors)
-    constants = {str(p.relative_to(root)): reader.constants(p) for p in entry_files(root)}
+    constants = {file: reader.constants(root, file) for file in entry_files(root)}
     unit = compile_table(ops, constants)
     unit.errors[:0] = errors
     return unit

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 #: the package's folder by the name that its code goes by: links are not followed
-PACKAGE = str(Path(__file__).parents[1]) + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 @dataclass(frozen=True)

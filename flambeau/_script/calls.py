@@ -92,14 +92,14 @@ def group_of(function: Any) -> Group | None:
 
 
 @cache
-def library() -> dict[int, list[Entry]]:
-    """Functions of the package in Python, by identity."""
-    out: dict[int, list[Entry]] = {}
-    for place, found in signatures.table(signatures.LIBRARY, "lib.").items():
+def library() -> dict[int, str]:
+    """Functions of the package in Python, by identity: their places."""
+    out: dict[int, str] = {}
+    for place in signatures.table(signatures.LIBRARY, "lib."):
         if place in signatures.WRITTEN_OUT:
             continue
         where, _, name = place.rpartition(".")
-        out[id(getattr(space(where), name))] = found
+        out[id(getattr(space(where), name))] = place
     return out
 
 
@@ -185,8 +185,9 @@ class ScriptCalls(ScriptIteration):
             return self.call_method_of(node, obj.owner, obj.name, args, kwargs)
         if isinstance(obj, type):
             return self.call_class(node, obj)
-        found = library().get(id(obj))
-        if found:
+        place = library().get(id(obj))
+        if place:
+            found = signatures.table(signatures.LIBRARY, "lib.")[place]
             return self.call_entries(node, found, *self._arguments(node))
         operators = added.overloads(obj)
         if operators:
@@ -400,7 +401,7 @@ class ScriptCalls(ScriptIteration):
             return self.call_future(node, owner, name, args)
         if _alike(owner) and name in ("count", "index"):
             owner = self.as_sequence(owner, node)
-        found = signatures.methods(owner.type).get(name)
+        found = signatures.method(owner.type, name)
         if found:
             if owner.type.is_list and name == "extend" and args and args[0].type != owner.type:
                 args = [self.as_sequence(args[0], node)]

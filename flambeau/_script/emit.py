@@ -42,7 +42,7 @@ from .forms import (
     template,
 )
 from .targets import form_of, library_entry
-from .typer import CONTEXTS
+from .typer import CONTEXTS, context
 from .unit import Unit
 
 
@@ -639,7 +639,7 @@ class Body:
             if kind not in CONTEXTS:
                 raise ValueError(f"with: {kind!r} is not known")
             name = f"torch.{kind}"
-            self.space[name] = CONTEXTS[kind]
+            self.space[name] = context(kind)
             names = [n for n in str(args[0]).split(",") if n]
             cut = len(given) - len(names)
             named = dict(zip(names, given[cut:], strict=True))

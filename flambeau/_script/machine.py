@@ -16,7 +16,8 @@ from flambeau import _C
 from .._ir.graph import Function, Node, Value
 from .._ir.types import Param, Type
 from . import runtime, text
-from .emit import CONTEXTS, Body, Emitter
+from .emit import Body, Emitter
+from .typer import CONTEXTS, context
 from .unit import Unit
 
 #: nodes that change their first argument where that is a list or a dict
@@ -111,7 +112,7 @@ class Machine:
         def make(*values: Any) -> Any:
             left = iter(values)
             found = [next(left) if isinstance(a, Value) else a for a in args]
-            return CONTEXTS[kind](*found[:cut], **dict(zip(given, found[cut:], strict=True)))
+            return context(kind)(*found[:cut], **dict(zip(given, found[cut:], strict=True)))
 
         return make
 

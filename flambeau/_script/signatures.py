@@ -9,7 +9,7 @@ order. A container's method is the target `core.NAME`; what the package has in P
 from __future__ import annotations
 
 import ast
-import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -352,13 +352,6 @@ def put(t: Type, bound: dict[str, Type]) -> Type:
     return made.or_none() if t.optional else made
 
 
-def _name(name: str) -> object:
-    if name in _VARIABLES or name in ("Ints", "Tensors", "DType", "Device", "Layout",
-                                      "MemoryFormat", "Number"):  # fmt: skip
-        return Type(name)
-    raise KeyError(name)
-
-
 def _type(node: ast.expr) -> Type:
     match node:
         case ast.Name(id="complex"):
@@ -381,12 +374,35 @@ def _type(node: ast.expr) -> Type:
     return type_of(ast.unparse(node), lambda _: None)
 
 
-@cache
-def table(text: str, space: str) -> dict[str, list[Entry]]:
-    """Signatures of a text by name; `space` begins their targets."""
-    out: dict[str, list[Entry]] = {}
-    for line in re.split(r"\n(?=def )", text.strip()):
-        head, _, rest = line.removeprefix("def ").partition("(")
+class Table(Mapping[str, list[Entry]]):
+    """Signatures of a text by name, read when they are asked for; `space` begins their targets."""
+
+    def __init__(self, text: str, space: str) -> None:
+        self._space = space
+        self._read: dict[str, list[Entry]] = {}
+        self._texts: dict[str, list[str]] = {}
+        for part in ("\n" + text.strip()).split("\ndef ")[1:]:
+            name, _, rest = part.partition("(")
+            self._texts.setdefault(name, []).append(rest)
+
+    def __getitem__(self, name: str) -> list[Entry]:
+        found = self._read.get(name)
+        if found is None:
+            texts = self._texts[name]
+            found = [self._entry(name, i, rest) for i, rest in enumerate(texts)]
+            self._read[name] = found
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def _entry(self, name: str, i: int, rest: str) -> Entry:
         node = ast.parse(f"def f({' '.join(rest.split())}").body[0]
         assert isinstance(node, ast.FunctionDef) and node.returns is not None
         a = node.args
@@ -398,25 +414,33 @@ def table(text: str, space: str) -> dict[str, list[Entry]]:
         params = tuple(
             Param(p.arg, _type(p.annotation), d, kw) for p, d, kw in pairs if p and p.annotation
         )
-        found = out.setdefault(head, [])
-        number = f"_{len(found)}" if found and space.startswith("lib") else ""
-        found.append(Entry(head, f"{space}{head}{number}", params, _type(node.returns), star))
-    return out
+        number = f"_{i}" if i and self._space.startswith("lib") else ""
+        return Entry(name, f"{self._space}{name}{number}", params, _type(node.returns), star)
+
+    def targeted(self, target: str) -> Entry | None:
+        """The entry of a target."""
+        name = target.removeprefix(self._space)
+        for own in (name, name.rpartition("_")[0]):
+            for e in self.get(own, ()):
+                if e.target == target:
+                    return e
+        return None
 
 
-def methods(t: Type) -> dict[str, list[Entry]]:
-    """Methods of a container or text, with their variables bound."""
+table = cache(Table)
+
+
+def method(t: Type, name: str) -> list[Entry] | None:
+    """A method of a container or text, with its variables bound; None where there is none."""
     if t == STR:
-        return table(TEXT, "core.")
+        return table(TEXT, "core.").get(name)
     if t.base == "Dict":
-        bound = dict(zip("KV", t.items, strict=True))
-        return {n: [e.of(bound) for e in es] for n, es in table(DICT, "core.").items()}
-    if t.is_list:
-        bound = {"T": t.element}
-        return {n: [e.of(bound) for e in es] for n, es in table(LIST, "core.").items()}
-    if t == INT:
-        return {}
-    return {}
+        found, bound = table(DICT, "core.").get(name), dict(zip("KV", t.items, strict=True))
+    elif t.is_list:
+        found, bound = table(LIST, "core.").get(name), {"T": t.element}
+    else:
+        return None
+    return found and [e.of(bound) for e in found]
 
 
-__all__ = ["Entry", "dict_of", "methods", "put", "table"]
+__all__ = ["Entry", "Table", "dict_of", "method", "put", "table"]

@@ -39,7 +39,8 @@ def source_of(obj: Callable[..., Any] | type) -> Source:
     obj = inspect.unwrap(obj)
     name = getattr(obj, "__qualname__", str(obj))
     try:
-        lines, first = inspect.getsourcelines(obj)
+        found = _quick(obj)
+        lines, first, tree = found or (*inspect.getsourcelines(obj), None)
         file = inspect.getsourcefile(obj) or "<script>"
     except (OSError, TypeError) as error:
         raise NoSource(
@@ -47,10 +48,11 @@ def source_of(obj: Callable[..., Any] | type) -> Source:
         ) from None
     text = "".join(lines)
     indent = len(text) - len(text.lstrip())
-    try:
-        tree = ast.parse(textwrap.dedent(text)).body[0]
-    except (SyntaxError, IndexError):
-        raise NoSource(f"jit.script: the source of {name} is not one definition") from None
+    if tree is None:
+        try:
+            tree = ast.parse(textwrap.dedent(text)).body[0]
+        except (SyntaxError, IndexError):
+            raise NoSource(f"jit.script: the source of {name} is not one definition") from None
     if isinstance(tree, ast.AsyncFunctionDef):
         raise CompileError("async functions cannot be scripted", file, tree)
     if not isinstance(tree, (ast.FunctionDef, ast.ClassDef)):
@@ -64,6 +66,32 @@ def source_of(obj: Callable[..., Any] | type) -> Source:
                 setattr(node, name, at + indent)
     return Source(tree, file, ("",) * (start - 1) + tuple(x.rstrip("\n") for x in lines),
                   _comment(lines))  # fmt: skip
+
+
+def _quick(obj: Any) -> tuple[list[str], int, ast.stmt] | None:
+    """What `inspect.getsourcelines` gives of a function, and its tree, without splitting the text into
+    tokens to see where it ends: behind its last line of code, before the next that is not indented."""
+    code = getattr(obj, "__code__", None)
+    if not isinstance(code, types.CodeType) or code.co_name == "<lambda>":
+        return None
+    whole, first = inspect.findsource(obj)
+    column = _column(whole[first])
+    end = max((line for *_, line in code.co_lines() if line is not None), default=0)
+    end = max(end, first + 1)
+    while end < len(whole) and (not whole[end].strip() or _column(whole[end]) > column):
+        end += 1
+    while not whole[end - 1].strip():
+        end -= 1
+    lines = whole[first:end]
+    try:
+        (tree,) = ast.parse(textwrap.dedent("".join(lines))).body
+    except (SyntaxError, ValueError):  # a text of several lines is cut, say
+        return None
+    return lines, first + 1, tree
+
+
+def _column(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _comment(lines: list[str]) -> str:

@@ -68,10 +68,9 @@ def library_entry(target: str) -> tuple[str, Any, signatures.Entry]:
         KeyError: there is no such function.
     """
     for text, space in ((signatures.LIBRARY, "lib."), (signatures.TENSOR, "lib.Tensor.")):
-        for name, found in signatures.table(text, space).items():
-            for e in found:
-                if e.target == target:
-                    place = f"Tensor.{name}" if space != "lib." else name
-                    where, _, last = place.rpartition(".")
-                    return f"torch.{place}", getattr(module_of(where), last), e
+        e = signatures.table(text, space).targeted(target)
+        if e is not None:
+            place = f"Tensor.{e.name}" if space != "lib." else e.name
+            where, _, last = place.rpartition(".")
+            return f"torch.{place}", getattr(module_of(where), last), e
     raise KeyError(target)

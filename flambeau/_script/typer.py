@@ -10,6 +10,7 @@ import ast
 import builtins
 import importlib
 from collections.abc import Sequence
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any
 
 import flambeau
@@ -31,14 +32,18 @@ from .meaning import STATIC, Items, static
 if TYPE_CHECKING:
     from .compiler import Compiler
 
-#: context managers of the package that scripts enter
+#: context managers of the package that scripts enter, and their places, imported when one is met
 CONTEXTS = {
-    "no_grad": flambeau.no_grad, "enable_grad": flambeau.enable_grad,
-    "inference_mode": flambeau.inference_mode, "set_grad_enabled": flambeau.set_grad_enabled,
-    "autocast": flambeau.autocast, "cpu_autocast": flambeau.amp.autocast,
-    "record_function": flambeau.profiler.record_function
-    if hasattr(flambeau, "profiler") else flambeau.autograd.profiler.record_function,
+    "no_grad": "no_grad", "enable_grad": "enable_grad", "inference_mode": "inference_mode",
+    "set_grad_enabled": "set_grad_enabled", "autocast": "autocast", "cpu_autocast": "amp.autocast",
+    "record_function": "autograd.profiler.record_function",
 }  # fmt: skip
+
+
+@cache
+def context(kind: str) -> Any:
+    """The context manager of that name."""
+    return reduce(getattr, CONTEXTS[kind].split("."), flambeau)
 
 
 class ScriptTyper(ScriptBuiltIns):
@@ -526,8 +531,8 @@ class ScriptTyper(ScriptBuiltIns):
         if isinstance(node, ast.Call):
             callee = self.expr(node.func)
             if callee.op == "static":
-                for kind, manager in CONTEXTS.items():
-                    if callee.attr is manager:
+                for kind in CONTEXTS:
+                    if callee.attr is context(kind):
                         args, kwargs = self._arguments(node)
                         names = self.make(node, "const", (), STR, ",".join(kwargs))
                         return kind, [names, *args, *kwargs.values()], None
@@ -646,4 +651,4 @@ class ScriptTyper(ScriptBuiltIns):
         return self.compiler.attribute(value, name, node, self)
 
 
-__all__ = ["CONTEXTS", "STATIC", "CompileError", "ScriptTyper"]
+__all__ = ["CONTEXTS", "STATIC", "CompileError", "ScriptTyper", "context"]

@@ -1,35 +1,98 @@
 """The table at run time: the record of an entry (`Op`: kind, typed parameters, options) by its uid.
 
-The files are read as the build reads them, once in a process; an entry is parsed when it is first
-asked for.
+All files are read at the first question, for the names that their entries may have; a file is cut into its
+entries when one of those names is asked for, and an entry parsed when it is.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 
 from .._ir import targets
 from . import added
 from .fronts import Group, groups
 from .model import Op
-from .reader import Draft, constants, outline
+from .outline import entry_files, possible_names, text_of
+from .reader import Draft, constants, drafts_of
 
 _RENAMED = re.compile(r"\b(python_name|aliases)\s*=")
-_ROOT = Path(__file__).resolve().parents[2]
+_NUMBER = re.compile(r"_\d+\Z")
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+
+class _File:
+    """A file of the table; what is asked of it is made once."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._text = text_of(_ROOT, file)
+        self.possible = possible_names(self._text)
+        self._drafts: list[Draft] | None = None
+        self._public: dict[str, list[Draft]] | None = None
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """Its entries."""
+        if self._drafts is None:
+            self._drafts = drafts_of(self._text, self._file)
+            self._text = ""
+        return self._drafts
+
+    @property
+    def public(self) -> dict[str, list[Draft]]:
+        """Its entries by the names and aliases that programs call them by."""
+        if self._public is None:
+            out: dict[str, list[Draft]] = {}
+            for d in self.drafts:
+                for name in _public_names(d):
+                    out.setdefault(name, []).append(d)
+            self._public = out
+        return self._public
+
+
+def _public_names(d: Draft) -> list[str]:
+    names = [d.name.removeprefix("functional_"), d.name]
+    if _RENAMED.search(d.function.piece.head):
+        options = d.function.options
+        names.append(str(options.get("python_name", d.name)))
+        aliases = options.get("aliases", ())
+        names += [str(a).rpartition(".")[2] for a in aliases]  # type: ignore[attr-defined]
+    return list(dict.fromkeys(names))
 
 
 @cache
-def _drafts() -> dict[str, Draft]:
-    return {d.uid: d for d in outline(_ROOT)}
+def _files() -> list[_File]:
+    return [_File(file) for file in entry_files(_ROOT)]
+
+
+@cache
+def _files_of(name: str) -> list[_File]:
+    """Those in which an entry may have that name, in order."""
+    return [f for f in _files() if name in f.possible]
+
+
+@cache
+def _named(name: str) -> list[Draft]:
+    """Entries of one name in C++."""
+    return [d for f in _files_of(name) for d in f.drafts if d.name == name]
+
+
+@cache
+def _draft(uid: str) -> Draft | None:
+    for name in (uid, _NUMBER.sub("", uid)):
+        for d in _named(name):
+            if d.uid == uid:
+                return d
+    return None
 
 
 def known(uid: str) -> bool:
     """The table has an entry of that uid."""
-    return uid in _drafts()
+    return _draft(uid) is not None
 
 
 def record(uid: str) -> Op:
@@ -40,60 +103,51 @@ def record(uid: str) -> Op:
     """
     if added.is_added(uid):
         return added.record(uid)
-    return _drafts()[uid].op
+    found = _draft(uid)
+    if found is None:
+        raise KeyError(uid)
+    return found.op
 
 
 def entries() -> dict[str, Op]:
     """All entries by uid, parsed."""
-    return {uid: d.op for uid, d in _drafts().items()}
-
-
-@cache
-def _by_name() -> dict[str, list[Draft]]:
-    out: dict[str, list[Draft]] = {}
-    for d in _drafts().values():
-        out.setdefault(d.name, []).append(d)
-    return out
+    return {d.uid: d.op for f in _files() for d in f.drafts}
 
 
 def overloads(name: str) -> list[Op]:
     """Entries of one name, as the front end looks them up."""
-    return [d.op for d in _by_name().get(name, ())]
+    return [d.op for d in _named(name)]
 
 
 class _Named(Mapping[str, Op]):
     """The first entry of each C++ name, parsed when it is asked for."""
 
     def __getitem__(self, name: str) -> Op:
-        return _by_name()[name][0].op
+        found = _named(name)
+        if not found:
+            raise KeyError(name)
+        return found[0].op
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_by_name())
+        return iter(dict.fromkeys(d.name for f in _files() for d in f.drafts))
 
     def __len__(self) -> int:
-        return len(_by_name())
+        return len(list(iter(self)))
 
 
 @cache
-def _by_public_name() -> dict[str, list[Draft]]:
-    out: dict[str, list[Draft]] = {}
-    for d in _drafts().values():
-        names = [d.name.removeprefix("functional_"), d.name]
-        if _RENAMED.search(d.function.piece.head):
-            options = d.function.options
-            names.append(str(options.get("python_name", d.name)))
-            aliases = options.get("aliases", ())
-            names += [str(a).rpartition(".")[2] for a in aliases]  # type: ignore[attr-defined]
-        for name in dict.fromkeys(names):
-            out.setdefault(name, []).append(d)
-    return out
+def _drafts_by(name: str) -> list[Draft]:
+    """Entries of one name in Python."""
+    here = {id(f) for n in (name, f"functional_{name}") for f in _files_of(n)}
+    return [d for f in _files() if id(f) in here for d in f.public.get(name, ())]
 
 
 @cache
 def public(name: str) -> tuple[Group, ...]:
     """The functions and methods that have a name (or alias), with the signatures of their calls."""
-    plain = name[:-1] if name.endswith("_") and name not in _by_public_name() else name
-    drafts = _by_public_name().get(plain, ())
+    drafts = _drafts_by(name)
+    if not drafts and name.endswith("_"):
+        drafts = _drafts_by(name[:-1])
     found = groups([d.op for d in drafts], _Named())
     return tuple(
         g for g in found
@@ -105,7 +159,7 @@ def public(name: str) -> tuple[Group, ...]:
 @cache
 def file_constants(path: str) -> dict[str, ast.expr]:
     """Module-level constants of an entry's file."""
-    return constants(_ROOT / path)
+    return constants(_ROOT, path)
 
 
 def _find(uid: str) -> Op | None:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import ast
 import copy
+import os
 import re
 from functools import cached_property
-from pathlib import Path
 from typing import TypeVar
 
 _Tree = TypeVar("_Tree", bound=ast.AST)
 
 # Lines at which a statement begins; others are empty, indented, comments, or close a bracket.
 _START = re.compile(r"^(@[\w.]+|def \w+|[^\s)\]}#])", re.MULTILINE)
-
 
 class Piece:
     """One decorated function of a file, unparsed.
@@ -70,6 +69,22 @@ def cut(text: str) -> tuple[list[Piece], str]:
     return pieces, "".join(rest)
 
 
+def possible_names(text: str) -> set[str]:
+    """Names that entries of a file may have, in C++ or in Python, and some that they do not have:
+    what tells, without cutting it, that a file need not be cut."""
+    out: set[str] = set()
+    for part in text.split("\n@")[1:]:
+        head, _, rest = part.partition("\ndef ")
+        name = rest[: rest.find("(")]
+        out.add(name)
+        if "name" in head or "aliases" in head or "each" in head:  # options that give names
+            words = [w.rpartition(".")[2] for w in head.replace("'", '"').split('"')[1::2]]
+            out.update(words)
+            for template in (w for w in (name, *words) if "NAME" in w):
+                out.update(template.replace("NAME", w) for w in words)
+    return out
+
+
 def written_out(node: _Tree, name: str) -> _Tree:
     """A copy of the tree with `NAME` replaced in names and texts."""
     new = copy.deepcopy(node)
@@ -80,8 +95,15 @@ def written_out(node: _Tree, name: str) -> _Tree:
     return new
 
 
-def entry_files(root: Path) -> list[Path]:
-    """Files of the table, in a stable order."""
-    folder = root / "flambeau" / "ops"
-    files = sorted(folder.glob("*.py"))
-    return [p for p in files if not p.stem.startswith("_") and p.stem != "scalar"]
+def entry_files(root: str | os.PathLike[str]) -> list[str]:
+    """Files of the table below the root, in a stable order."""
+    names = sorted(os.listdir(os.path.join(root, "flambeau", "ops")))
+    return [
+        f"flambeau/ops/{n}" for n in names if n.endswith(".py") and n[0] != "_" and n != "scalar.py"
+    ]
+
+
+def text_of(root: str | os.PathLike[str], file: str) -> str:
+    """The text of a file below the root."""
+    with open(os.path.join(root, file), encoding="utf-8") as f:
+        return f.read()

@@ -2,21 +2,21 @@
 
 Owner of the surface syntax of entries: decorators, signature types, rules. Refuses anything it
 does not know, with file and line, so that a typo cannot become a silently missing operation.
-`outline` gives the table as `Draft`s, which become `Op`s one by one; `load` all of it, checked.
+`drafts_of` gives a file as `Draft`s, which become `Op`s one by one; `load` all of the table, checked.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 
 from .._ir.errors import CompileError
 from .._ir.types import parse_params, parse_type
 from .model import Op, Rule, numbered
-from .outline import Piece, cut, entry_files, written_out
+from .outline import Piece, cut, entry_files, text_of, written_out
 
 KINDS = ("pointwise", "view", "structured", "composite")
 RULES = ("vjp", "jvp", "vmap", "samples", "decompose")
@@ -113,23 +113,23 @@ def _functions(pieces: list[Piece], file: str) -> Iterator[Function]:
             yield Function(piece, file)
 
 
-def drafts_of(path: Path, root: Path) -> list[Draft]:
-    """Entries of one file, rules attached."""
-    file = str(path.relative_to(root))
+def drafts_of(text: str, file: str) -> list[Draft]:
+    """Entries of one file, rules attached, overloads numbered (they stand in one file)."""
+    family = os.path.basename(file).removesuffix(".py")
     drafts: list[Draft] = []
     first_of: dict[str, Draft] = {}
     last_of: dict[str, Draft] = {}
-    for f in _functions(cut(path.read_text())[0], file):
+    for f in _functions(cut(text)[0], file):
         match f.decorator:
             case (kind,) if kind in KINDS:
-                drafts.append(Draft(f, path.stem))
+                drafts.append(Draft(f, family))
                 first_of.setdefault(f.name, drafts[-1])
                 last_of[f.name] = drafts[-1]
             case (name, "overload"):
                 first = first_of.get(name)
                 if first is None or f.name != name:
                     raise f.error(f"@{name}.overload: no entry {name!r} above")
-                drafts.append(Draft(f, path.stem, first))
+                drafts.append(Draft(f, family, first))
                 last_of[name] = drafts[-1]
             case (name, rule) if rule in RULES:
                 owner = last_of.get(name)
@@ -140,12 +140,6 @@ def drafts_of(path: Path, root: Path) -> list[Draft]:
                 owner.rules[rule] = f
             case other:
                 raise f.error(f"unknown decorator {'.'.join(other)!r}")
-    return drafts
-
-
-def outline(root: Path) -> list[Draft]:
-    """The whole table unparsed, overloads numbered."""
-    drafts = [d for path in entry_files(root) for d in drafts_of(path, root)]
     seen: dict[str, int] = {}
     for d in drafts:
         d.overload = seen.get(d.name, 0)
@@ -166,34 +160,36 @@ def _entry(
     return Op(name, kind, params, parse_type(node.returns, file), node, file, family, doc, options)
 
 
-def constants(path: Path) -> dict[str, ast.expr]:
+def constants(root: str | os.PathLike[str], file: str) -> dict[str, ast.expr]:
     """Module-level constants of an entry file (upper-case names), usable in its bodies."""
     out: dict[str, ast.expr] = {}
-    for node in _outside(path):
+    for node in _outside(text_of(root, file)):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             out[node.targets[0].id] = node.value
     return out
 
 
-def _outside(path: Path) -> list[ast.stmt]:
+def _outside(text: str) -> list[ast.stmt]:
     """Statements that are no part of an entry."""
-    return ast.parse(cut(path.read_text())[1]).body
+    return ast.parse(cut(text)[1]).body
 
 
-def _check_outside(path: Path, root: Path) -> None:
-    for node in _outside(path):
+def _check_outside(text: str, file: str) -> None:
+    for node in _outside(text):
         if not isinstance(node, (ast.Import, ast.ImportFrom, ast.Expr, ast.Assign, ast.AnnAssign)):
-            file = str(path.relative_to(root))
             raise TableError(
                 "only entries, rules, constants and imports may stand here", file, node
             )
 
 
-def load(root: Path, errors: list[CompileError] | None = None) -> list[Op]:
+def load(
+    root: str | os.PathLike[str], errors: list[CompileError] | None = None
+) -> list[Op]:
     """The whole table, overloads numbered. Errors are raised, or left out and put in `errors`."""
-    for path in entry_files(root):
-        _check_outside(path, root)
-    ops = [d.op for d in outline(root)]
+    texts = {file: text_of(root, file) for file in entry_files(root)}
+    for file, text in texts.items():
+        _check_outside(text, file)
+    ops = [d.op for file, text in texts.items() for d in drafts_of(text, file)]
     seen: dict[str, int] = {}
     kept: list[Op] = []
     for op in ops:

@@ -15,9 +15,9 @@ from flambeau._table.reader import TableError
 ROOT = Path(flambeau.__path__[-1]).parent
 
 
-@pytest.mark.parametrize("path", outline.entry_files(ROOT), ids=lambda p: p.stem)
-def test_pieces_and_what_is_between_them_are_the_file(path):
-    text = path.read_text()
+@pytest.mark.parametrize("file", outline.entry_files(ROOT))
+def test_pieces_and_what_is_between_them_are_the_file(file):
+    text = outline.text_of(ROOT, file)
     pieces, rest = outline.cut(text)
     whole = ast.parse(text).body
     parts = sorted([p.node for p in pieces] + ast.parse(rest).body, key=lambda n: n.lineno)
@@ -39,6 +39,17 @@ def test_an_entry_alone_is_the_entry_of_the_whole_table():
             k: ast.dump(r.node) for k, r in op.rules.items()
         }
     assert list(entries.entries()) == [op.uid for op in reader.load(ROOT)]
+
+
+def test_a_file_is_found_by_every_name_of_its_entries():
+    for file in outline.entry_files(ROOT):
+        text = outline.text_of(ROOT, file)
+        possible = outline.possible_names(text)
+        for draft in reader.drafts_of(text, file):
+            names = {draft.name, draft.op.python_name}
+            names |= {str(a).rpartition(".")[2] for a in draft.op.option("aliases", ())}
+            assert names <= possible
+            assert draft.uid in [op.uid for op in entries.overloads(draft.name)]
 
 
 def test_derived_forms_are_found_by_their_names():
@@ -94,7 +105,7 @@ def test_names_are_written_out_and_rules_attached(tmp_path):
     assert list(first.rules) == ["vjp"] and not second.rules
     assert ast.unparse(second.node.body[-1]) == "return b(b(input))"
     assert first.node.lineno == 14 and first.rules["vjp"].node.lineno == 26
-    assert list(reader.constants(tmp_path / "flambeau" / "ops" / "some.py")) == ["LIMIT"]
+    assert list(reader.constants(tmp_path, "flambeau/ops/some.py")) == ["LIMIT"]
 
 
 @pytest.mark.parametrize(
