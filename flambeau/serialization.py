@@ -235,8 +235,14 @@ def _read(stream: Any, map_location: Any, path: Any, mapped: bool, unpickle: Any
         return value
     pytorch_files.refuse_foreign(head, [])
     stream.seek(start)
-    reader = archive.ArchiveReader(stream)
     mapped_path = path if mapped else None
+    return read_archive(archive.ArchiveReader(stream), map_location, mapped_path, unpickle)
+
+
+def read_archive(
+    reader: archive.ArchiveReader, map_location: Any, mapped_path: Any = None, unpickle: Any = None
+) -> Any:
+    """The object of an archive that is open; ``unpickle``: by default builds plain data alone."""
     if _INDEX in reader.names():
         index = _index(reader.read(_INDEX))
         pool = _StoragePool(reader, index["storages"], map_location, mapped_path)
@@ -248,6 +254,8 @@ def _read(stream: Any, map_location: Any, path: Any, mapped: bool, unpickle: Any
             "load: this is neither a file of flambeau.save nor one of torch.save: it has no "
             f"{_INDEX} and no data.pkl"
         )
+    if unpickle is None:
+        unpickle = _reader(None, None, {})
     return pytorch_files.read_zip(reader, top, map_location, mapped_path, unpickle)
 
 

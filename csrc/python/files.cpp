@@ -43,9 +43,9 @@ auto unlocked(F f) {
 
 // -- archives
 
-// Calls f with the bytes behind an argument: the number of a descriptor, or a buffer.
+// Calls f with the bytes of a descriptor or a buffer.
 template <class F>
-auto with_source(PyObject* from, F f) {
+auto with_whole(PyObject* from, F f) {
   if (PyLong_Check(from)) {
     const int descriptor = static_cast<int>(PyLong_AsLong(from));
     if (PyErr_Occurred()) throw PythonError();
@@ -55,6 +55,37 @@ auto with_source(PyObject* from, F f) {
   Buffer buffer(from, PyBUF_SIMPLE);
   files::MemorySource source(buffer.data(), buffer.size());
   return unlocked([&] { return f(source); });
+}
+
+// A range of a source, as a source.
+class PartSource final : public files::Source {
+ public:
+  PartSource(const files::Source& whole, uint64_t start, uint64_t size)
+      : whole_(whole), start_(start), size_(size) {}
+  uint64_t size() const override { return size_; }
+  size_t read(uint64_t at, void* to, size_t count) const override {
+    if (at >= size_) return 0;
+    const uint64_t left = size_ - at;
+    return whole_.read(start_ + at, to, left < count ? static_cast<size_t>(left) : count);
+  }
+
+ private:
+  const files::Source& whole_;
+  uint64_t start_, size_;
+};
+
+// Calls f with the bytes behind an argument: the number of a descriptor, a buffer, or
+// (one of these, start, size).
+template <class F>
+auto with_source(PyObject* from, F f) {
+  if (PyTuple_Check(from)) {
+    PyObject* whole;
+    unsigned long long start, size;
+    if (!PyArg_ParseTuple(from, "OKK", &whole, &start, &size)) throw PythonError();
+    FB_CHECK_TYPE(!PyTuple_Check(whole), "expected a range of a descriptor or a buffer");
+    return with_whole(whole, [&](const files::Source& s) { return f(PartSource(s, start, size)); });
+  }
+  return with_whole(from, f);
 }
 
 PyRef name_of(const files::Entry& e) {

@@ -28,6 +28,7 @@ import ast
 import math
 import re
 from collections.abc import Callable
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import flambeau
@@ -64,6 +65,10 @@ _DEFINED = re.compile(r"%(?:([A-Za-z_]\w*)\.)?(\d+): (.*)", re.DOTALL)
 _TENSOR = re.compile(r"(\w+)(\[[^\]]*\])(\{[^}]*\})?(?:@([\w:]+))?")
 _HEAD = re.compile(r"def ([\w.]+)\((.*)\) -> (.*?):(?:  # (.*))?")
 _LABEL = re.compile(rf"({'|'.join(x for pair in LABELS.values() for x in pair)})\((.*)\):")
+_NESTED = re.compile(r"[\[\](){}]")
+_VALUE = re.compile(r"%(?:[A-Za-z_]\w*\.)?(\d+)")
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_WORDS = {"None": None, "True": True, "False": False}
 _BARE = tuple(f"{name}(" for name in (*CONTROL, *ENDS))
 
 
@@ -74,6 +79,8 @@ def _where(text: str) -> Where | None:
 
 def _parts(text: str) -> list[str]:
     """The text cut at its commas, those in brackets aside."""
+    if not _NESTED.search(text):
+        return [x for part in text.split(",") if (x := part.strip())]
     out, depth = [""], 0
     for c in text:
         depth += (c in "[{(") - (c in ")}]")
@@ -90,8 +97,10 @@ _types: list[Callable[[ast.expr, str], Type]] = [parse_type]
 def more_types(parse: Callable[[ast.expr, str], Type]) -> None:
     """Types beyond the table's are read by `parse` from now on."""
     _types.append(parse)
+    _type.cache_clear()
 
 
+@lru_cache(1024)
 def _type(text: str) -> Type:
     return _types[-1](ast.parse(text, mode="eval").body, "text")
 
@@ -100,13 +109,22 @@ def _bound(text: str) -> float:
     return float(text) if "inf" in text else int(text)
 
 
+@cache
+def _named() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Dtypes, and other constants, by their names."""
+    dtypes = {name: d for d, name in dtype_names().items()}
+    return dtypes, {name: x for x, name in constant_names().items()}
+
+
 class _Parser:
     def __init__(self) -> None:
-        self.env = ShapeEnv()
         self.values: dict[int, Value] = {}
         self.function = Function()
-        self.dtypes = {name: d for d, name in dtype_names().items()}
-        self.constants = {name: x for x, name in constant_names().items()}
+        self.dtypes, self.constants = _named()
+
+    @cached_property
+    def env(self) -> ShapeEnv:
+        return ShapeEnv()
 
     def symbol(self, line: str) -> None:
         m = _SYMBOL.fullmatch(line)
@@ -140,14 +158,16 @@ class _Parser:
         return tuple(out)
 
     def type(self, text: str) -> ValueType:
-        m = _TENSOR.fullmatch(text)
-        if m is None or m[1] not in self.dtypes:
+        if text.partition("[")[0] not in self.dtypes or (m := _TENSOR.fullmatch(text)) is None:
             return _type(text)
         shape = self.dims(m[2][1:-1])
         strides = self.dims(m[3][1:-1]) if m[3] else contiguous_strides(shape)
         return TensorType(self.dtypes[m[1]], shape, strides, flambeau.device(m[4] or "cpu"))
 
     def args(self, text: str) -> tuple[Arg, ...]:
+        plain = self.plain_args(text)
+        if plain is not None:
+            return plain
         # A value's `%` is no Python: outside of strings it becomes a name.
         parts = re.split(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", text)
         parts[::2] = [re.sub(r"%(?:[A-Za-z_]\w*\.)?(\d+)", r"value_\1", p) for p in parts[::2]]
@@ -155,14 +175,29 @@ class _Parser:
         assert isinstance(call, ast.Call)
         return tuple(self.arg(a) for a in call.args)
 
+    def plain_args(self, text: str) -> tuple[Arg, ...] | None:
+        """Arguments that are values, whole numbers and words: most are; None: there are others."""
+        out: list[Arg] = []
+        for part in text.split(", ") if text else ():
+            if m := _VALUE.fullmatch(part):
+                out.append(self.values[int(m[1])])
+            elif _INTEGER.fullmatch(part):
+                out.append(int(part))
+            elif part in _WORDS:
+                out.append(_WORDS[part])
+            else:
+                return None
+        return tuple(out)
+
     def node(self, line: str) -> Node:
         left, right = ("()", line) if line.startswith(_BARE) else line.split(" = ", 1)
         call, where = right, None
         if not right.endswith(")"):
             call, _, place = right.rpartition("  # ")
-            where = _where(place)
-            if where is None and place.isdigit():
+            if place.isdigit():
                 where = Where(self.function.file, int(place), self.function.name)
+            else:
+                where = _where(place)
         head, _, args = call.partition("(")
         made = self.args(args.rpartition(")")[0])
         target = head.removeprefix("no_grad ")

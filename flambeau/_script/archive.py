@@ -21,10 +21,11 @@ from typing import Any
 import flambeau
 from flambeau.nn import Module
 from flambeau.nn.utils.rnn import PackedSequence
+from flambeau.serialization import read_archive
 
 from .._ir.errors import CompileError
 from .._ir.types import Type
-from .._serialization.archive import ArchiveReader, ArchiveWriter, atomic_file
+from .._serialization.archive import ArchiveReader, ArchiveWriter, Parts, atomic_file
 from .._table.added import is_added, is_there
 from . import runtime, text
 from .made import module_state, qualified
@@ -49,6 +50,8 @@ class _Writer:
             if id(other) not in self.names:
                 self.programs.append(other)
                 self.names[id(other)] = merged(self.unit, other.unit)
+        #: what is saved as `code.txt`
+        self.code = root.machine.text if len(self.programs) == 1 else text.write(self.unit)
         self.objects: list[Any] = []
         self._numbers: dict[int, int] = {}
         self._alive: list[Any] = []
@@ -228,12 +231,12 @@ def write(obj: Any, stream: Any, extra: Mapping[str, Any] | None) -> None:
         if isinstance(obj, ScriptFunction)
         else {"module": writer.module(obj)}
     )
-    state = io.BytesIO()
+    state = Parts()
     flambeau.save({"objects": writer.objects, "root": root}, state)
     out = ArchiveWriter(stream)
     out.add("format.json", json.dumps({"format": _FORMAT, "version": VERSION}).encode())
-    out.add("code.txt", text.write(writer.unit).encode())
-    out.add("state", state.getvalue())
+    out.add("code.txt", writer.code.encode())
+    out.add_parts("state", state.parts)
     for name, data in (extra or {}).items():
         out.add(f"extra/{name}", data.encode() if isinstance(data, str) else bytes(data))
     out.close()
@@ -301,9 +304,10 @@ def _read(stream: Any, map_location: Any, extra: dict[str, Any] | None) -> Any:
             raise ValueError("format.json names another format")
         if head.get("version") != VERSION:
             raise ValueError(f"version {head.get('version')} of the format is not known here")
-        unit = text.read(reader.read("code.txt").decode())
-        state = flambeau.load(io.BytesIO(reader.read("state")), map_location=map_location)
-        made = _Objects(unit, state["objects"])
+        code = reader.read("code.txt").decode()
+        unit = text.read(code)
+        state = read_archive(reader.inside("state"), map_location)
+        made = _Objects(unit, code, state["objects"])
         made.check()
         root = state["root"]
         if "function" in root:
@@ -335,10 +339,10 @@ _DAMAGES = (
 class _Objects:
     """The objects of a file, made when they are first asked for."""
 
-    def __init__(self, unit: Unit, described: Any) -> None:
+    def __init__(self, unit: Unit, code: str, described: Any) -> None:
         self.unit, self.described = unit, described
         python = {c.name: _python_class(c) for c in unit.classes.values()}
-        self.program = Program(unit, python, {}, {}, trusted=False)
+        self.program = Program(unit, python, {}, {}, trusted=False, written=code)
         for c in unit.classes.values():
             if c.kind == "class":
                 for n, f in c.methods.items():

@@ -37,11 +37,16 @@ _CONSTANT = _DATA - {"Any", "Slice", "Ellipsis", "Generator"}
 
 
 class Machine:
-    """The machine's program of a unit; makes what it asks for."""
+    """The machine's program of a unit; makes what it asks for.
+
+    Args:
+        written: the unit's text, where it was read from one.
+    """
 
     def __init__(
-        self, unit: Unit, emitter: Emitter, python: Mapping[str, type], trusted: bool
-    ) -> None:
+        self, unit: Unit, emitter: Emitter, python: Mapping[str, type], trusted: bool,
+        written: str | None,
+    ) -> None:  # fmt: skip
         self.unit, self.emitter = unit, emitter
         nodes = [n for f in unit.functions.values() for n in f.walk()]
         #: names of attributes that a script sets; functions of the program may set any
@@ -56,7 +61,8 @@ class Machine:
         def error_class(name: str) -> type[BaseException]:
             return runtime.error_class(name, emitter.errors)
 
-        self.program = _C._Script(text.write(unit), self, dict(python), error_class, trusted)
+        self.text = written or text.write(unit)
+        self.program = _C._Script(self.text, self, dict(python), error_class, trusted)
 
     def reason(self, name: str) -> str | None:
         """Why a function runs as Python; None where the machine runs it."""

@@ -41,8 +41,9 @@ class Program:
 
     def __init__(
         self, unit: Unit, python: Mapping[str, type], hosts: Mapping[str, Any],
-        errors: Mapping[str, Any], trusted: bool = True,
+        errors: Mapping[str, Any], trusted: bool = True, written: str | None = None,
     ) -> None:  # fmt: skip
+        self._written = written  # the unit's text, where it was read from one
         self.unit, self.python, self.hosts, self.errors = unit, python, hosts, errors
         self.trusted = trusted
         self.emitter = Emitter(unit, python, hosts, errors, trusted)
@@ -60,7 +61,10 @@ class Program:
     def machine(self) -> Machine:
         """The unit as the machine has it."""
         if self._machine is None:
-            self._machine = Machine(self.unit, self.emitter, self.python, self.trusted)
+            self._machine = Machine(
+                self.unit, self.emitter, self.python, self.trusted, self._written
+            )
+            self._written = None
         return self._machine
 
     def _made(self, name: str) -> Callable[..., Any]:

@@ -101,7 +101,7 @@ def read(text: str) -> Unit:
 
 def _typed(text: str) -> Type:
     try:
-        return parse_type(ast.parse(text, mode="eval").body)
+        return graph_parse._type(text)
     except (SyntaxError, CompileError) as error:
         raise ValueError(f"script text: no type {text!r}") from error
 
@@ -142,8 +142,13 @@ def _class(lines: list[str]) -> Class:
 
 
 def _function(lines: list[str]) -> Function:
-    defaults = [m for line in lines if (m := _DEFAULT.fullmatch(line))]
-    plain = [line for line in lines if not _DEFAULT.fullmatch(line)]
+    defaults, plain = [], []
+    for line in lines:
+        m = _DEFAULT.fullmatch(line) if line.startswith("  default ") else None
+        if m is None:
+            plain.append(line)
+        else:
+            defaults.append(m)
     f = graph_parse.parse_function("\n".join(plain) + "\n")
     if not f.name:
         raise ValueError(f"script text: expected a function, got {lines[0]!r}")

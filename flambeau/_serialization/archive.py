@@ -45,7 +45,13 @@ class ArchiveWriter:
     def add(self, name: str, data: Any) -> None:
         """Stores the bytes of ``data`` (anything with the buffer protocol) under ``name``."""
         view = memoryview(data).cast("B") if len(memoryview(data)) else memoryview(b"")
-        size, crc, raw = view.nbytes, _C._crc32(view, 0), name.encode()
+        self.add_parts(name, [view])
+
+    def add_parts(self, name: str, parts: list[Any]) -> None:
+        """Stores the bytes of several buffers, one after another, under ``name``."""
+        size, crc, raw = sum(len(part) for part in parts), 0, name.encode()
+        for part in parts:
+            crc = _C._crc32(part, crc)
         if len(raw) > _MAX_16:
             raise ValueError(f"save: a name of {len(raw)} bytes in an archive")
         flags = 0 if raw.isascii() else _UTF8
@@ -56,7 +62,8 @@ class ArchiveWriter:
         version, shown = (45, _MAX_32) if wide else (20, size)
         common = (version, flags, 0, 0, _DATE, crc, shown, shown, len(raw))
         self._stream.write(_LOCAL.pack(b"PK\3\4", *common, len(extra)) + raw + extra)
-        self._stream.write(view)
+        for part in parts:
+            self._stream.write(part)
         values = [size, size] if wide else []
         values += [header] if header >= _MAX_32 else []
         more = struct.pack(f"<2H{len(values)}Q", 1, 8 * len(values), *values) if values else b""
@@ -79,6 +86,17 @@ class ArchiveWriter:
         end += _END.pack(b"PK\5\6", 0, 0, count, count, *sizes, 0)
         self._stream.write(directory + end)
         self._stream.flush()
+
+
+class Parts:
+    """A stream that keeps what is written to it as it is: the buffers, which are not copied."""
+
+    def __init__(self) -> None:
+        self.parts: list[Any] = []
+
+    def write(self, data: Any) -> int:
+        self.parts.append(data)
+        return len(data)
 
 
 class _Counted:
@@ -187,12 +205,23 @@ class ArchiveReader:
     """
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream  # keeps the descriptor
-        self._source = _source(stream)
+        self._open(stream, _source(stream))
+
+    def _open(self, stream: BinaryIO, source: Any) -> None:
+        self._stream, self._source = stream, source  # the stream keeps the descriptor
         try:
             self._entries: dict[str, tuple[int, int, int]] = _C._zip_directory(self._source)
         except (RuntimeError, ValueError, MemoryError) as error:
             raise _broken(str(error)) from error
+
+    def inside(self, name: str) -> ArchiveReader:
+        """The archive that an entry is, whose bytes are read when they are asked for; its entries
+        have checksums of their own."""
+        if isinstance(self._source, tuple):
+            raise _broken("an archive in an archive in an archive")
+        found = ArchiveReader.__new__(ArchiveReader)
+        found._open(self._stream, (self._source, *self.span(name)))
+        return found
 
     def names(self) -> list[str]:
         """All entries, in the order of the directory."""

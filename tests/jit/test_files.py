@@ -186,6 +186,28 @@ def test_damaged_files():
     assert loaded > 10 and refused > 100
 
 
+def test_a_damaged_weight_is_refused(tmp_path):
+    path = tmp_path / "m.pt"
+    torch.jit.script(torch.nn.Linear(40, 30)).save(path)
+    data = bytearray(path.read_bytes())
+    weight = torch.jit.load(path).weight.detach().numpy().tobytes()
+    data[data.index(weight) + 100] ^= 1
+    path.write_bytes(data)
+    for given in (path, io.BytesIO(data)):
+        with pytest.raises(RuntimeError, match="checksum"):
+            torch.jit.load(given)
+
+
+def test_a_loaded_script_saves_the_same_file(tmp_path):
+    path = tmp_path / "m.pt"
+    torch.jit.script(Model()).save(path)
+    once = torch.jit.load(path)
+    once.save(tmp_path / "again.pt")
+    first, again = (zipfile.ZipFile(p) for p in (path, tmp_path / "again.pt"))
+    assert first.read("code.txt") == again.read("code.txt")
+    assert first.testzip() is None and again.testzip() is None
+
+
 HOSTILE = {
     "a built-in through fork": """
 def main.f(%x.0: Tensor) -> Any:
