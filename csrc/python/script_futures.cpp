@@ -1,6 +1,7 @@
 #include "python/script_futures.h"
 
 #include "python/argparse.h"
+#include "python/future_object.h"
 
 namespace flambeau::python {
 
@@ -14,16 +15,11 @@ struct HandleObject {
   PyObject* classes;  // of the program
 };
 
-PyObject* python_class(const char* module, const char* name) {
-  PyRef found = checked(import_module(module));
-  return checked(PyObject_GetAttrString(found.get(), name)).release();
-}
-PyObject* future_class() {
-  static PyObject* const cls = python_class("flambeau.futures", "Future");
-  return cls;
-}
 PyObject* forked_class() {
-  static PyObject* const cls = python_class("flambeau._script.forks", "Forked");
+  static PyObject* const cls = [] {
+    PyRef module = checked(import_module("flambeau._script.forks"));
+    return checked(PyObject_GetAttrString(module.get(), "Forked")).release();
+  }();
   return cls;
 }
 
@@ -178,6 +174,7 @@ PyObject* future_to_python(const Value& v) {
 }
 
 bool init_script_futures(PyObject* module) {
+  if (!init_futures(module)) return false;
   PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("A task of a script.")},
                          {Py_tp_dealloc, reinterpret_cast<void*>(handle_dealloc)},
                          {Py_tp_methods, handle_methods},

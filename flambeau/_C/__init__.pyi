@@ -16,6 +16,7 @@ from flambeau._C._core import _DType as _DType
 from flambeau._C._core import _Device as _Device
 from flambeau._C._core import _Function as _Function
 from flambeau._C._core import _FunctionBase as _FunctionBase
+from flambeau._C._core import _Future as _Future
 from flambeau._C._core import _GradMode as _GradMode
 from flambeau._C._core import _Guards as _Guards
 from flambeau._C._core import _HookHandle as _HookHandle
@@ -44,6 +45,7 @@ from flambeau._C._core import _call_entry as _call_entry
 from flambeau._C._core import _call_strict as _call_strict
 from flambeau._C._core import _check_keys as _check_keys
 from flambeau._C._core import _code_entries as _code_entries
+from flambeau._C._core import _collect_futures as _collect_futures
 from flambeau._C._core import _complex as _complex
 from flambeau._C._core import _crc32 as _crc32
 from flambeau._C._core import _current_autograd_node as _current_autograd_node

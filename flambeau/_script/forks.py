@@ -39,8 +39,7 @@ class Task(Future[Any]):
 
     def begin(self) -> None:
         """Run the function, unless a thread has begun to."""
-        with self._lock:
-            work, self._work = self._work, None
+        work = self.__dict__.pop("_work", None)  # one thread gets it
         if work is None:
             return
         function, args, modes = work

@@ -1,7 +1,10 @@
 """Modules of few lines: fx, onnx, types, overrides, profiler, accelerator, checks."""
 
+import gc
 import pickle
+import sys
 import threading
+import weakref
 
 import pytest
 
@@ -137,6 +140,86 @@ def test_futures_call_back_in_order():
     with pytest.raises(RuntimeError, match="once"):
         first.set_result(2)
     assert futures.collect_all([]).wait() == []
+
+
+def test_errors_of_callbacks_hit_nobody_else(monkeypatch):
+    first, seen, reported = torch.futures.Future(), [], []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: reported.append(found.exc_type))
+    first.add_done_callback(lambda f: 1 / 0)
+    first.add_done_callback(lambda f: seen.append(f.value()))
+    first.set_result(1)
+    assert seen == [1] and reported == [ZeroDivisionError]
+
+
+def test_a_chain_of_futures_takes_no_stack():
+    first = last = torch.futures.Future()
+    for _ in range(50_000):
+        last = last.then(lambda f: f.wait() + 1)
+    first.set_result(0)
+    assert last.wait() == 50_000
+    first = last = torch.futures.Future()  # nobody sets it
+    for _ in range(50_000):
+        last = last.then(lambda f: f.wait())
+    del first, last
+
+
+def test_what_follows_from_a_callback_comes_before_the_next():
+    first, seen = torch.futures.Future(), []
+    first.then(lambda f: seen.append(1)).then(lambda f: seen.append(2))
+    first.add_done_callback(lambda f: seen.append(3))
+    first.set_result(None)
+    assert seen == [1, 2, 3]
+
+
+def test_futures_collected_have_the_first_error_of_them():
+    futures = [torch.futures.Future() for _ in range(3)]
+    every = torch.futures.collect_all(futures)
+    futures[1].set_exception(KeyError("no"))
+    futures[2].set_exception(ValueError("neither"))
+    assert not every.done()
+    futures[0].set_result(1)
+    with pytest.raises(KeyError, match="no"):
+        every.wait()
+    assert torch.futures.collect_all(tuple(futures[:1])).wait() == futures[:1]
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda f: f.then(3), TypeError, "then: expected a function as callback, got int"),
+        (lambda f: f.add_done_callback(None), TypeError, "expected a function as callback, got No"),
+        (lambda f: f.set_result(), TypeError, "set_result: expected one argument, result, got 0"),
+        (lambda f: f.set_exception(3), AssertionError, "3 is of type <class 'int'>"),
+        (lambda f: torch.futures.collect_all([f, 3]), TypeError, "got int at position 1"),
+        (lambda f: torch.futures.collect_all(3), TypeError, "not iterable"),
+        (lambda f: torch.futures.Future(3), TypeError, "takes"),
+        (lambda f: pickle.dumps(f), TypeError, "cannot pickle"),
+    ],
+)
+def test_what_futures_refuse(call, error, message):
+    with pytest.raises(error, match=message):
+        call(torch.futures.Future(devices=["cpu"]))
+
+
+def test_futures_that_hold_each_other_are_freed():
+    first = torch.futures.Future()
+    first.note = first.then(lambda f, other=first: other)  # in a circle
+    every = torch.futures.collect_all([first, torch.futures.Future()])
+    refs = [weakref.ref(x) for x in (first, first.note, every)]
+    del first, every
+    gc.collect()
+    assert [r() for r in refs] == [None] * 3
+
+
+def test_many_threads_wait_for_one_future():
+    future, seen = torch.futures.Future(), []
+    threads = [threading.Thread(target=lambda: seen.append(future.wait())) for _ in range(8)]
+    for t in threads:
+        t.start()
+    future.set_result(result=7)
+    for t in threads:
+        t.join()
+    assert seen == [7] * 8
 
 
 def test_lists_of_tensors_are_grouped():
