@@ -347,6 +347,9 @@ class _Objects:
             if c.kind == "class":
                 for n, f in c.methods.items():
                     setattr(python[c.name], n, _method(self.program, f))
+                for n in [n.removeprefix("__get_") for n in c.methods if n.startswith("__get_")]:
+                    given, taken = (vars(python[c.name]).get(f"__{x}_{n}") for x in ("get", "set"))
+                    setattr(python[c.name], n, property(given, taken))
         self._made: dict[int, Any] = {}
         self._open: set[int] = set()
 

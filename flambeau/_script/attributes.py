@@ -67,8 +67,11 @@ class Attributes:
                 return typer.make(node, "const", (), NONE, None)
             return typer.core(node, "getattr", (value, text), t)
         found = inspect.getattr_static(made.python, name, None)
+        known = made.signatures.get(f"__get_{name}")
+        if known is not None:
+            return typer.call_signature(node, known, [value], {})
         if isinstance(found, property):
-            getter = self._method(made, name, found.fget, node, typer)
+            getter = self._method(made, f"__get_{name}", found.fget, node, typer)
             return typer.call_signature(node, getter, [value], {})
         if isinstance(found, staticmethod):
             return static(found.__func__)

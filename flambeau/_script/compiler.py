@@ -52,7 +52,7 @@ from .made import (
 from .meaning import constant
 from .merging import merged
 from .overloads import Declared, Overloads, star_of, star_param
-from .sources import NoSource, Source, names_of, source_of
+from .sources import NoSource, Source, forget, names_of, source_of
 from .typer import ScriptTyper
 from .unit import Class, Signature, Unit
 
@@ -64,6 +64,7 @@ class Compiler(Classes, Attributes, Hooked, Overloads):
     """Makes one unit."""
 
     def __init__(self) -> None:
+        forget()
         self.unit = Unit()
         self.hosts: dict[str, Callable[..., Any]] = {}
         self.errors: dict[str, type[BaseException]] = {}

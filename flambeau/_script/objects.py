@@ -326,6 +326,12 @@ class RecursiveScriptModule(ScriptModule):
             ) else None  # fmt: skip
             if wanted is not None and wanted.kind == "interface":
                 self._check_interface(name, value, wanted)
+        if record is not None and f"__set_{name}" in record.methods:
+            self._script_program.entry(record.methods[f"__set_{name}"])(self, value)
+            return
+        if record is not None and f"__get_{name}" in record.methods:
+            raise AttributeError(f"property {name!r} of {self.original_name} has no setter that a "
+                                 "script calls")  # fmt: skip
         super().__setattr__(name, value)
 
     def _check_interface(self, name: str, value: Any, wanted: Class) -> None:
@@ -358,6 +364,12 @@ class RecursiveScriptModule(ScriptModule):
             method = record.methods.get(name)
             if method is not None:
                 return ScriptMethod(self.__dict__["_script_program"], method, self)
+            getter = record.methods.get(f"__get_{name}")
+            if getter is not None:  # of a property
+                return self.__dict__["_script_program"].entry(getter)(self)
+            own = inspect.getattr_static(self.__dict__.get("_script_class"), name, None)
+            if isinstance(own, property) and own.fget is not None:  # that no script reads
+                return own.fget(self)
         return super().__getattr__(name)
 
     @property
@@ -628,6 +640,7 @@ def _wrapped(m: Module, program: Program, compiler: Any, made: dict[int, Module]
     for n, c in m._modules.items():
         out._modules[n] = None if c is None else _wrapped(c, program, compiler, made)
     out.__dict__["training"] = m.training
+    out.__dict__["_script_class"] = type(m)
     for n in record.attributes:
         if n in vars(m) and n not in out.__dict__:
             x = vars(m)[n]

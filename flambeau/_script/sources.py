@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from .._ir.errors import CompileError
@@ -36,7 +36,16 @@ def source_of(obj: Callable[..., Any] | type) -> Source:
     Raises:
         NoSource: there is no text, or none that is one definition.
     """
-    obj = inspect.unwrap(obj)
+    return _read(inspect.unwrap(obj))
+
+
+def forget() -> None:
+    """Sources are read anew from now on: before each script, for files may have changed."""
+    _read.cache_clear()
+
+
+@lru_cache(256)
+def _read(obj: Callable[..., Any] | type) -> Source:
     name = getattr(obj, "__qualname__", str(obj))
     try:
         found = _quick(obj)
@@ -46,26 +55,30 @@ def source_of(obj: Callable[..., Any] | type) -> Source:
         raise NoSource(
             f"jit.script: the source of {name} is not there ({error}); it must come from a file"
         ) from None
-    text = "".join(lines)
-    indent = len(text) - len(text.lstrip())
+    first = max(first, 1)
     if tree is None:
         try:
-            tree = ast.parse(textwrap.dedent(text)).body[0]
-        except (SyntaxError, IndexError):
+            tree = _tree(lines, first)
+        except (SyntaxError, ValueError):
             raise NoSource(f"jit.script: the source of {name} is not one definition") from None
     if isinstance(tree, ast.AsyncFunctionDef):
         raise CompileError("async functions cannot be scripted", file, tree)
     if not isinstance(tree, (ast.FunctionDef, ast.ClassDef)):
         raise NoSource(f"jit.script: {name} is no def; a lambda cannot be scripted, write a def")
-    start = max(first, 1)
-    ast.increment_lineno(tree, start - 1)
-    for node in ast.walk(tree):
-        for name in ("col_offset", "end_col_offset"):
-            at = getattr(node, name, None)
-            if at is not None:
-                setattr(node, name, at + indent)
-    return Source(tree, file, ("",) * (start - 1) + tuple(x.rstrip("\n") for x in lines),
+    return Source(tree, file, ("",) * (first - 1) + tuple(x.rstrip("\n") for x in lines),
                   _comment(lines))  # fmt: skip
+
+
+def _tree(lines: list[str], first: int) -> ast.stmt:
+    """The one statement of the lines, with its place in the file."""
+    text = "".join(lines)
+    if not text[:1].isspace():
+        (tree,) = ast.parse("\n" * (first - 1) + text).body
+        return tree
+    (block,) = ast.parse("\n" * (first - 2) + "if 1:\n" + text).body  # which may be indented
+    assert isinstance(block, ast.If)
+    (tree,) = block.body
+    return tree
 
 
 def _quick(obj: Any) -> tuple[list[str], int, ast.stmt] | None:
@@ -84,10 +97,9 @@ def _quick(obj: Any) -> tuple[list[str], int, ast.stmt] | None:
         end -= 1
     lines = whole[first:end]
     try:
-        (tree,) = ast.parse(textwrap.dedent("".join(lines))).body
+        return lines, first + 1, _tree(lines, first + 1)
     except (SyntaxError, ValueError):  # a text of several lines is cut, say
         return None
-    return lines, first + 1, tree
 
 
 def _column(line: str) -> int:

@@ -78,10 +78,15 @@ def test_properties_are_set_by_their_setters():
     for _ in range(2):
         assert torch.equal(script(torch.ones(2)), m(torch.ones(2)))
     assert (script._gain, script.sets) == (m._gain, m.sets) == (10.0, 4)
+    assert script.gain == 10.0 and script.fixed == 1.0
     file = io.BytesIO()
     torch.jit.save(torch.jit.script(Gain()), file)
     file.seek(0)
-    assert torch.jit.load(file)(torch.ones(1)).item() == 7
+    loaded = torch.jit.load(file)
+    assert loaded(torch.ones(1)).item() == 7 and loaded.gain == 7
+    for given in (script, loaded):
+        given.gain = 25.0
+        assert given.gain == given._gain == 10.0
 
     class Fixed(Gain):
         def forward(self, x: Tensor) -> Tensor:
@@ -90,6 +95,57 @@ def test_properties_are_set_by_their_setters():
 
     with pytest.raises(ScriptError, match="property 'fixed' of Fixed has no setter"):
         torch.jit.script(Fixed())
+
+
+class Half(nn.Module):
+    @property
+    def share(self) -> float:
+        return 0.5
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.share
+
+
+class Halves(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.jit.script(Half())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.inner.share
+
+
+def test_properties_without_setters():
+    script = torch.jit.script(Half())
+    with pytest.raises(AttributeError, match="property 'share' of Half has no setter"):
+        script.share = 2.0
+    assert script.share == 0.5 and torch.jit.script(Halves())(torch.ones(1)).item() == 0.5
+
+
+@torch.jit.script
+class Span:
+    def __init__(self, start: int, stop: int):
+        self.start = start
+        self.stop = stop
+
+    @property
+    def width(self) -> int:
+        return self.stop - self.start
+
+
+@torch.jit.script
+def span(n: int) -> Tuple[Span, int]:
+    s = Span(n, 2 * n + 1)
+    return s, s.width
+
+
+def test_properties_of_objects_of_loaded_scripts():
+    file = io.BytesIO()
+    torch.jit.save(span, file)
+    file.seek(0)
+    for f in (span, torch.jit.load(file)):
+        made, width = f(3)
+        assert (made.width, width) == (4, 4)
 
 
 def kind(x: Union[Tensor, List[int], Tuple[int, int], Dict[str, int]]) -> int:
