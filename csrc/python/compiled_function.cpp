@@ -9,9 +9,14 @@
 #include "autograd/meta.h"
 #include "gen/ops.h"
 #include "python/frame_eval.h"
+#include "python/spec.h"
 #include "python/thunks.h"
+#include "python/tree.h"
 
 namespace flambeau::python {
+
+using runtime::Geometry;
+
 namespace {
 
 std::vector<uint32_t> indices(PyObject* sequence, size_t below, const char* what) {
@@ -47,7 +52,7 @@ bool is_among(const Tensor& t, const std::vector<Input>& inputs) {
 CompiledFunction::CompiledFunction(PyObject* spec)
     : forward_(runner_of(item(spec, 0))),
       given_(static_cast<size_t>(integer(spec, 1))),
-      sizes_(item(spec, 3)),
+      sizes_(tree_of(item(spec, 3))),
       results_(static_cast<size_t>(integer(spec, 5))),
       output_(item(spec, 7)) {
   each(item(spec, 2), [&](PyObject* o) { attached_.push_back(input_of(o, attached_.size())); });
@@ -58,7 +63,7 @@ CompiledFunction::CompiledFunction(PyObject* spec)
         item(a, 0) == Py_True, static_cast<uint32_t>(integer(a, 1)), item(a, 2) == Py_None, {}};
     FB_CHECK_VALUE(made.index < (made.of_input ? inputs : results_),
                    "a compiled function: nothing of index ", made.index);
-    if (!made.whole) made.geometry = Geometry(item(a, 2), sizes_.count());
+    if (!made.whole) made.geometry = Geometry(tree_of(item(a, 2)), sizes_.count());
     shows_inputs_ |= made.of_input;
     aliases_.push_back(std::move(made));
   });
@@ -70,7 +75,7 @@ CompiledFunction::CompiledFunction(PyObject* spec)
   if (back == Py_None) return;
   auto b = std::make_shared<Backward>();
   b->differentiable = indices(item(back, 1), results_, "result");
-  each(item(back, 2), [&](PyObject* g) { b->cotangents.emplace_back(g, sizes_.count()); });
+  each(item(back, 2), [&](PyObject* g) { b->cotangents.emplace_back(tree_of(g), sizes_.count()); });
   FB_CHECK_VALUE(b->cotangents.size() == b->differentiable.size(),
                  "a compiled function: a cotangent is missing");
   b->numbers = indices(item(back, 4), sizes_.count(), "number");

@@ -29,7 +29,7 @@ class CompiledFunction {
     bool of_input;
     uint32_t index;
     bool whole;
-    Geometry geometry;  // where it is not: of the view
+    runtime::Geometry geometry;  // where it is not: of the view
   };
 
   Tensors forward(std::span<Input> inputs) const;
@@ -50,7 +50,7 @@ class CompiledFunction {
   std::shared_ptr<const Runner> forward_;
   size_t given_;                 // inputs of a call
   std::vector<Input> attached_;  // those after them
-  Sizes sizes_;
+  runtime::Sizes sizes_;
   std::vector<uint32_t> mutated_;  // inputs, in the order of the first results
   size_t results_;
   PyRef as_written_;           // null: there is none
@@ -73,7 +73,7 @@ class CompiledFunction {
     std::string wanted(const Node& node) const;
 
     std::vector<uint32_t> differentiable;  // results that have a cotangent
-    std::vector<Geometry> cotangents;
+    std::vector<runtime::Geometry> cotangents;
     std::vector<uint32_t> numbers;  // symbols that it takes
     Part whole;
     std::vector<bool> reached;  // inputs that have a gradient: edges lead nowhere else

@@ -7,9 +7,13 @@
 #include "python/argparse.h"
 #include "python/compiled_function.h"
 #include "python/frame_eval.h"
+#include "python/spec.h"
 #include "python/tensor_object.h"
 
 namespace flambeau::python {
+
+using runtime::Geometry;
+
 namespace {
 
 // Stands behind gradients that were asked for with create_graph where backward has no derivative:

@@ -9,9 +9,11 @@
 #include "autograd/node.h"
 #include "core/promotion.h"
 #include "dispatch/modes.h"
-#include "python/formula.h"
+#include "python/spec.h"
 #include "python/tensor_object.h"
+#include "python/tree.h"
 #include "python/types.h"
+#include "runtime/formula.h"
 
 namespace flambeau::python {
 namespace {
@@ -111,7 +113,7 @@ class Guards {
   std::vector<std::pair<int, int>> same_;
   std::vector<int> distinct_;
   std::vector<SymbolPlace> symbols_;
-  std::vector<Condition> relations_;
+  std::vector<runtime::Condition> relations_;
   Modes modes_;
   DType default_dtype_;
   std::vector<int64_t> values_;
@@ -207,7 +209,7 @@ Guards::Guards(PyObject* spec) {
     symbols_.push_back({static_cast<int>(integer(item(s, 0))),
                         static_cast<SymbolPlace::Kind>(integer(item(s, 1))), integer(item(s, 2))});
   });
-  each(item(spec, 5), [&](PyObject* r) { relations_.emplace_back(r); });
+  each(item(spec, 5), [&](PyObject* r) { relations_.emplace_back(tree_of(r)); });
   modes_ = modes;
   default_dtype_ = default_dtype();
   values_.resize(symbols_.size());
@@ -380,9 +382,9 @@ bool Guards::related(const std::vector<PyRef>& slots) {
         break;
     }
   }
-  for (const Condition& r : relations_)
+  for (const runtime::Condition& r : relations_)
     if (!r.holds(values_)) {
-      failed = r.text;
+      failed = checked(PyUnicode_FromString(r.text.c_str()));
       return false;
     }
   return true;

@@ -1,20 +1,19 @@
 // See library.h.
 #include "python/library.h"
 
-#include <dlfcn.h>
-
 namespace flambeau::python {
 namespace {
 
 constexpr const char* kFunction = "flambeau library function";
 
-using Handle = std::shared_ptr<void>;
+using runtime::Library;
+using runtime::LibraryFunction;
 
 struct LibraryObject {
-  PyObject_HEAD Handle handle;
+  PyObject_HEAD Library handle;
 };
 
-Handle& handle_of(PyObject* self) {
+Library& handle_of(PyObject* self) {
   return reinterpret_cast<LibraryObject*>(self)->handle;
 }
 
@@ -22,17 +21,15 @@ void destroy_function(PyObject* capsule) {
   delete static_cast<LibraryFunction*>(PyCapsule_GetPointer(capsule, kFunction));
 }
 
-Handle open(const char* path) {
-  void* opened;
-  {
-    GilFree free;
-    opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  }
-  if (!opened) {
-    PyErr_SetString(PyExc_OSError, dlerror());
+// What `f` gives; OSError where it fails.
+template <class F>
+auto or_os_error(F&& f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    PyErr_SetString(PyExc_OSError, e.what());
     throw PythonError();
   }
-  return Handle(opened, dlclose);
 }
 
 PyObject* library_new(PyTypeObject* type, PyObject* args, PyObject*) {
@@ -40,9 +37,35 @@ PyObject* library_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (!PyArg_ParseTuple(args, "O&:_Library", PyUnicode_FSConverter, &path)) return nullptr;
   PyRef held = PyRef::steal(path);
   try {
-    Handle handle = open(PyBytes_AS_STRING(path));
+    Library handle = or_os_error([&] {
+      GilFree free;
+      return runtime::open_library(PyBytes_AS_STRING(path));
+    });
     PyRef self = checked(type->tp_alloc(type, 0));
-    new (&handle_of(self.get())) Handle(std::move(handle));
+    new (&handle_of(self.get())) Library(std::move(handle));
+    return self.release();
+  } catch (...) {
+    return raise_current();
+  }
+}
+
+// of(bytes): a library of which there are the bytes alone.
+PyObject* library_of_bytes(PyObject* type, PyObject* data) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0) return nullptr;
+  struct Held {
+    Py_buffer& view;
+    ~Held() { PyBuffer_Release(&view); }
+  } const held{view};
+  try {
+    const std::span bytes(static_cast<const std::byte*>(view.buf), static_cast<size_t>(view.len));
+    Library handle = or_os_error([&] {
+      GilFree free;
+      return runtime::open_library(bytes);
+    });
+    auto* of = reinterpret_cast<PyTypeObject*>(type);
+    PyRef self = checked(of->tp_alloc(of, 0));
+    new (&handle_of(self.get())) Library(std::move(handle));
     return self.release();
   } catch (...) {
     return raise_current();
@@ -60,13 +83,15 @@ void library_dealloc(PyObject* self) {
 PyObject* library_find(PyObject* self, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
   if (!text) return nullptr;
-  const Handle& handle = handle_of(self);
-  const void* address = dlsym(handle.get(), text);
-  if (!address) return PyErr_Format(PyExc_OSError, "a library: there is no function %s", text);
-  auto made = std::make_unique<LibraryFunction>(handle, address);
-  PyObject* capsule = PyCapsule_New(made.get(), kFunction, destroy_function);
-  if (capsule) made.release();
-  return capsule;
+  try {
+    auto made = std::make_unique<LibraryFunction>(
+        or_os_error([&] { return runtime::function_of(handle_of(self), text); }));
+    PyObject* capsule = PyCapsule_New(made.get(), kFunction, destroy_function);
+    if (capsule) made.release();
+    return capsule;
+  } catch (...) {
+    return raise_current();
+  }
 }
 
 PyObject* library_handle(PyObject* self, void*) {
@@ -74,6 +99,7 @@ PyObject* library_handle(PyObject* self, void*) {
 }
 
 PyMethodDef library_methods[] = {
+    {"of", library_of_bytes, METH_O | METH_CLASS, "A library of which there are the bytes alone."},
     {"function", library_find, METH_O, "A function, which keeps the library open."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -1,4 +1,5 @@
-// Reading the nested tuples by which Python code describes guards and programs. A description that
+// Reading the nested tuples by which Python code describes what holds Python objects: guards, outputs,
+// compiled functions. Plain data is read as a tree (tree.h). A description that
 // is not as expected is a TypeError, never a read out of bounds.
 #pragma once
 

@@ -17,6 +17,7 @@ import tempfile
 import threading
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from .. import _C
 from . import cache as disk
@@ -157,6 +158,28 @@ def find(code: str) -> _C._Library | None:
     """The library of a text whose digest that is, if the cache has it."""
     _core()
     return disk.find(_file(code), _C._Library)
+
+
+def read(code: str) -> bytes:
+    """The bytes of a library of the cache.
+
+    Raises:
+        OSError: the cache has it no more.
+    """
+    found = disk.read(_file(code))
+    if found is None:
+        raise FileNotFoundError("compile: the library is gone from the cache")
+    return found
+
+
+def opened(library: Any) -> _C._Library:
+    """A library of which there are the bytes alone.
+
+    Raises:
+        OSError: it cannot be loaded here.
+    """
+    _core()
+    return _C._Library.of(library)
 
 
 class Pending:

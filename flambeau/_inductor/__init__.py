@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import config
+from .package import aoti_compile_and_package, aoti_load_package
 
 _MODES: dict[str, dict[str, Any]] = {
     "default": {},
@@ -47,4 +48,10 @@ def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> d
     return dict(_MODES[mode])
 
 
-__all__ = ["config", "list_mode_options", "list_options"]
+__all__ = [
+    "aoti_compile_and_package",
+    "aoti_load_package",
+    "config",
+    "list_mode_options",
+    "list_options",
+]

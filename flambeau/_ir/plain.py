@@ -15,6 +15,7 @@ _NAMED = {  # constants that the package has under their names
     "memory_format": flambeau.memory_format,
     "layout": flambeau.layout,
 }
+_BEYOND = ("inf", "-inf", "nan")  # numbers that files of other readers write as constants
 _KINDS = {kind: word for word, kind in _NAMED.items()}
 
 
@@ -78,6 +79,8 @@ def _constant(members: dict[str, Any]) -> Any:
             found = getattr(flambeau, value, None)
             if isinstance(found, _NAMED[word]):
                 return found
+        if word == "float" and value in _BEYOND:
+            return float(value)
         if isinstance(value, str) and word == "device":
             try:
                 return flambeau.device(value)

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "core/tensor.h"
-#include "python/formula.h"
+#include "runtime/formula.h"
 
-namespace flambeau::python {
+namespace flambeau::runtime {
 
 // An argument of a program: a tensor, or a number that varies.
 struct Input {
@@ -20,7 +20,7 @@ using Numbers = SmallVector<int64_t, 16>;
 // How they are found.
 class Sizes {
  public:
-  explicit Sizes(PyObject* spec);  // (symbols, formulas, conditions)
+  explicit Sizes(const Tree& spec);  // (symbols, formulas, conditions)
   bool empty() const noexcept { return symbols_.empty() && formulas_.empty(); }
   size_t count() const noexcept { return symbols_.size() + formulas_.size(); }
   // Error(Runtime) when a condition does not hold of these inputs.
@@ -43,7 +43,7 @@ class Sizes {
 struct Geometry {
   Geometry() = default;
   // (dtype, sizes, strides, offset); what varies is a tuple of one index into the numbers
-  Geometry(PyObject* spec, size_t numbers);
+  Geometry(const Tree& spec, size_t numbers);
   bool fixed() const noexcept { return patches.empty(); }
   // This geometry in a run: itself, or made in `room`.
   const Geometry& in(const Numbers& numbers, Geometry& room) const;
@@ -67,4 +67,4 @@ std::ostream& operator<<(std::ostream& out, const Geometry& g);
 // A tensor of that geometry (which is fixed) over memory, `base` elements after its start.
 Tensor tensor_over(const Geometry& g, const Ref<Storage>& storage, int64_t base);
 
-}  // namespace flambeau::python
+}  // namespace flambeau::runtime

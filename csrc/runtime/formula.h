@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "python/spec.h"
+#include "runtime/tree.h"
 
-namespace flambeau::python {
+namespace flambeau::runtime {
 
 // An integer expression.
 class Formula {
  public:
-  explicit Formula(PyObject* steps);  // ((op, number), ...)
+  explicit Formula(const Tree& steps);  // ((op, number), ...)
   // False where the value does not exist: a division by zero or an overflow.
   bool evaluate(std::span<const int64_t> symbols, int64_t& out) const;
   int64_t highest() const;  // of the symbols it loads; -1: none
@@ -29,20 +29,20 @@ class Formula {
 
 // What must hold of an integer expression.
 struct Condition {
-  explicit Condition(PyObject* spec);  // (steps, relation, text)
+  explicit Condition(const Tree& spec);  // (steps, relation, text)
   bool holds(std::span<const int64_t> symbols) const;
 
   Formula formula;
   enum Relation : uint8_t { Zero, NotZero, NotNegative } relation;
-  PyRef text;
-  std::string words;  // the same, for threads without the GIL
+  std::string text;
 };
 
 // A number computed in floating point from integer expressions, as Python computes it.
 class FloatFormula {
  public:
-  explicit FloatFormula(PyObject* steps);  // ((op, number or index of an integer), ...)
+  explicit FloatFormula(const Tree& steps);  // ((op, number or index of an integer), ...)
   double evaluate(std::span<const int64_t> integers) const;
+  int64_t highest() const;  // of the integers it loads; -1: none
 
  private:
   enum Op : uint8_t { Push, Load, Add, Sub, Mul, Div, Pow, Float, Sqrt, Exp, Log, Cos, Sin };
@@ -54,4 +54,4 @@ class FloatFormula {
   std::vector<Step> steps_;
 };
 
-}  // namespace flambeau::python
+}  // namespace flambeau::runtime

@@ -1,8 +1,8 @@
-#include "python/formula.h"
+#include "runtime/formula.h"
 
 #include <cmath>
 
-namespace flambeau::python {
+namespace flambeau::runtime {
 namespace {
 
 int64_t floor_div(int64_t a, int64_t b) {
@@ -11,8 +11,8 @@ int64_t floor_div(int64_t a, int64_t b) {
 }
 
 template <class Op>
-Op operation(PyObject* step, Op last) {
-  int64_t op = integer(step, 0);
+Op operation(const Tree& step, Op last) {
+  const int64_t op = step[0].integer();
   FB_CHECK_VALUE(op >= 0 && op <= static_cast<int64_t>(last),
                  "a formula: there is no operation of number ", op);
   return static_cast<Op>(op);
@@ -20,16 +20,16 @@ Op operation(PyObject* step, Op last) {
 
 }  // namespace
 
-Formula::Formula(PyObject* steps) {
+Formula::Formula(const Tree& steps) {
   int64_t depth = 0;
-  each(steps, [&](PyObject* step) {
+  for (const Tree& step : steps.items()) {
     Op op = operation(step, Max);
-    int64_t number = integer(step, 1);
+    int64_t number = step[1].integer();
     FB_CHECK_VALUE(op != Load || number >= 0, "a formula: there is no symbol ", number);
     depth += op == Push || op == Load ? 1 : -1;
     FB_CHECK_VALUE(depth > 0, "a formula: an operation lacks an operand");
     steps_.push_back({op, number});
-  });
+  }
   FB_CHECK_VALUE(depth == 1, "a formula: expected one result, got ", depth);
 }
 
@@ -74,14 +74,10 @@ bool Formula::evaluate(std::span<const int64_t> symbols, int64_t& out) const {
   return true;
 }
 
-Condition::Condition(PyObject* spec)
-    : formula(item(spec, 0)),
-      relation(static_cast<Relation>(integer(spec, 1))),
-      text(PyRef::borrow(item(spec, 2))) {
-  const char* utf8 = PyUnicode_AsUTF8(text.get());
-  if (!utf8) throw PythonError();
-  words = utf8;
-}
+Condition::Condition(const Tree& spec)
+    : formula(spec[0]),
+      relation(static_cast<Relation>(spec[1].integer_below(NotNegative + 1, "relation"))),
+      text(spec[2].text()) {}
 
 bool Condition::holds(std::span<const int64_t> symbols) const {
   int64_t v;
@@ -89,18 +85,26 @@ bool Condition::holds(std::span<const int64_t> symbols) const {
   return relation == Zero ? v == 0 : relation == NotZero ? v != 0 : v >= 0;
 }
 
-FloatFormula::FloatFormula(PyObject* steps) {
+FloatFormula::FloatFormula(const Tree& steps) {
   int64_t depth = 0;
-  each(steps, [&](PyObject* step) {
+  for (const Tree& step : steps.items()) {
     Op op = operation(step, Sin);
-    PyObject* number = item(step, 1);
-    double value = op == Push ? PyFloat_AsDouble(number) : 0;
-    if (PyErr_Occurred()) throw PythonError();
+    const Tree& number = step[1];
+    double value = op == Push ? number.real() : 0;
+    const int64_t index = op == Load ? number.integer() : 0;
+    FB_CHECK_VALUE(index >= 0, "a formula: there is no number ", index);
     depth += op <= Load ? 1 : op <= Pow ? -1 : 0;
     FB_CHECK_VALUE(depth > 0, "a formula: an operation lacks an operand");
-    steps_.push_back({op, value, op == Load ? integer(number) : 0});
-  });
+    steps_.push_back({op, value, index});
+  }
   FB_CHECK_VALUE(depth == 1, "a formula: expected one result, got ", depth);
+}
+
+int64_t FloatFormula::highest() const {
+  int64_t found = -1;
+  for (const Step& s : steps_)
+    if (s.op == Load) found = std::max(found, s.index);
+  return found;
 }
 
 double FloatFormula::evaluate(std::span<const int64_t> integers) const {
@@ -152,4 +156,4 @@ double FloatFormula::evaluate(std::span<const int64_t> integers) const {
   return stack.back();
 }
 
-}  // namespace flambeau::python
+}  // namespace flambeau::runtime

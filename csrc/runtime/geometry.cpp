@@ -1,26 +1,23 @@
-#include "python/geometry.h"
+#include "runtime/geometry.h"
 
 #include "dispatch/modes.h"
-#include "python/argparse.h"
 
-namespace flambeau::python {
+namespace flambeau::runtime {
 
 // Numbers
 // ------------------------------------------------------------------------------------------------
 
-Sizes::Sizes(PyObject* spec) {
-  each(item(spec, 0), [&](PyObject* s) {
-    int64_t kind = integer(s, 0);
-    FB_CHECK_VALUE(kind >= Size && kind <= Unknown, "a program: there is no kind of symbol ", kind);
-    symbols_.push_back(
-        {static_cast<Kind>(kind), static_cast<uint32_t>(integer(s, 1)), integer(s, 2)});
-  });
+Sizes::Sizes(const Tree& spec) {
+  for (const Tree& s : spec[0].items())
+    symbols_.push_back({static_cast<Kind>(s[0].integer_below(Unknown + 1, "kind of symbol")),
+                        static_cast<uint32_t>(s[1].integer_below(UINT32_MAX, "input")),
+                        s[2].integer()});
   auto known = [&](const Formula& f) {
     FB_CHECK_VALUE(f.highest() < static_cast<int64_t>(symbols_.size()),
                    "a program: a formula refers to a symbol that there is not");
   };
-  each(item(spec, 1), [&](PyObject* f) { known(formulas_.emplace_back(f)); });
-  each(item(spec, 2), [&](PyObject* c) { known(conditions_.emplace_back(c).formula); });
+  for (const Tree& f : spec[1].items()) known(formulas_.emplace_back(f));
+  for (const Tree& c : spec[2].items()) known(conditions_.emplace_back(c).formula);
 }
 
 int64_t Sizes::value(const Symbol& s, std::span<const Input> inputs) const {
@@ -30,7 +27,7 @@ int64_t Sizes::value(const Symbol& s, std::span<const Input> inputs) const {
   if (s.kind == Number) return x.number;
   FB_CHECK(x.tensor.defined(), "compiled function: expected a tensor as input ", s.input);
   if (s.kind == Offset) return x.tensor.offset();
-  FB_CHECK(s.dim < x.tensor.dim(), "compiled function: expected input ", s.input,
+  FB_CHECK(s.dim >= 0 && s.dim < x.tensor.dim(), "compiled function: expected input ", s.input,
            " to have more than ", s.dim, " dims, got shape ", x.tensor.sizes());
   auto d = static_cast<size_t>(s.dim);
   return s.kind == Size ? x.tensor.sizes()[d] : x.tensor.strides()[d];
@@ -43,7 +40,7 @@ void Sizes::evaluate(std::span<const Input> inputs, Numbers& numbers) const {
   for (const Condition& c : conditions_)
     FB_CHECK(c.holds(symbols),
              "compiled function: the inputs have sizes that it was not made for; expected ",
-             c.words);
+             c.text);
   for (const Formula& f : formulas_) {
     int64_t v;
     FB_CHECK(f.evaluate(symbols, v), "compiled function: a size overflows, or divides by zero");
@@ -54,18 +51,17 @@ void Sizes::evaluate(std::span<const Input> inputs, Numbers& numbers) const {
 // Geometries
 // ------------------------------------------------------------------------------------------------
 
-Geometry::Geometry(PyObject* spec, size_t numbers) : dtype(to_dtype(item(spec, 0))) {
-  auto read = [&](PyObject* o, Patch::Where where, size_t dim) -> int64_t {
-    if (!PyTuple_Check(o)) return integer(o);
-    int64_t n = integer(o, 0);
-    FB_CHECK_VALUE(n >= 0 && static_cast<size_t>(n) < numbers, "a program: there is no number ", n);
+Geometry::Geometry(const Tree& spec, size_t numbers) : dtype(spec[0].dtype()) {
+  auto read = [&](const Tree& t, Patch::Where where, size_t dim) -> int64_t {
+    if (!t.is_list()) return t.integer();
+    const int64_t n = t[0].integer_below(numbers, "number");
     patches.push_back({where, static_cast<uint32_t>(dim), static_cast<uint32_t>(n)});
     return 0;
   };
-  each(item(spec, 1), [&](PyObject* o) { sizes.push_back(read(o, Patch::InSizes, sizes.size())); });
-  each(item(spec, 2),
-       [&](PyObject* o) { strides.push_back(read(o, Patch::InStrides, strides.size())); });
-  offset = read(item(spec, 3), Patch::InOffset, 0);
+  for (const Tree& t : spec[1].items()) sizes.push_back(read(t, Patch::InSizes, sizes.size()));
+  for (const Tree& t : spec[2].items())
+    strides.push_back(read(t, Patch::InStrides, strides.size()));
+  offset = read(spec[3], Patch::InOffset, 0);
   FB_CHECK_VALUE(sizes.size() == strides.size(), "a program: ", sizes.size(), " sizes, but ",
                  strides.size(), " strides");
 }
@@ -134,4 +130,4 @@ Tensor tensor_over(const Geometry& g, const Ref<Storage>& storage, int64_t base)
   return t;
 }
 
-}  // namespace flambeau::python
+}  // namespace flambeau::runtime

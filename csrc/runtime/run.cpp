@@ -3,10 +3,9 @@
 #include "autograd/node.h"
 #include "gen/ops.h"
 #include "profiler/events.h"
-#include "python/call_entry.h"
-#include "python/program.h"
+#include "runtime/program.h"
 
-namespace flambeau::python {
+namespace flambeau::runtime {
 
 class Run {
  public:
@@ -281,4 +280,4 @@ Tensors Program::run(std::span<Input> inputs, Numbers& numbers) const {
   return out;
 }
 
-}  // namespace flambeau::python
+}  // namespace flambeau::runtime
