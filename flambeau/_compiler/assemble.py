@@ -1,4 +1,4 @@
-"""A program of nests and calls as the native object that runs it (csrc/python/program.h).
+"""A program of nests and calls as the native object that runs it (csrc/runtime/program.h).
 
 Everything is numbered here: buffers, parameters, sizes that vary. Must not decide anything about
 memory, which is `plan`'s, nor about loops.

@@ -202,7 +202,7 @@ def _compiled(f: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Any, ...
         library = flambeau.frombuffer(bytearray(toolchain.read(program.code)), dtype=flambeau.uint8)
     results = made.metadata.outputs
     shape = output(results[0]) if single else output(results)
-    constants = tuple(t.detach() for t in made.forward.attached)
+    constants = [t.detach() for t in made.forward.attached]
     return (*program.spec[:5], shape), library, constants
 
 

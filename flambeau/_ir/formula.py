@@ -1,7 +1,7 @@
 """Symbolic sizes for native code: programs of a stack machine, and the numbering of what they use.
 
-The machine is csrc/python/formula.cpp, whose enumerations the numbers of operations are; the
-numbering is that of csrc/python/geometry.h: the symbols of an environment, then formulas.
+The machine is csrc/runtime/formula.cpp, whose enumerations the numbers of operations are; the
+numbering is that of csrc/runtime/geometry.h: the symbols of an environment, then formulas.
 """
 
 from __future__ import annotations

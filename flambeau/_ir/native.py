@@ -1,7 +1,7 @@
 """Native functions described by plain data, so that they can be kept and made again.
 
 `_aot.runtime` describes a function (csrc/python/compiled_function.h), `_compiler.assemble` the
-programs that it runs (csrc/python/program.h). Must not know how either came about.
+programs that it runs (csrc/runtime/program.h). Must not know how either came about.
 """
 
 from __future__ import annotations
