@@ -107,7 +107,7 @@ def test_cpp_refuses_other_files_and_other_inputs(
             torch.save(held, path)
         names += [str(path), str(data)]
     other = tmp_path / "other.pt"
-    torch.save({"inputs": [torch.zeros(3, dtype=torch.int64)], "expected": []}, other)
+    torch.save({"inputs": [torch.zeros(3, dtype=torch.int64)], "expected": [torch.zeros(1)]}, other)
     names += [str(package), str(other)]
     damaged = tmp_path / "damaged.pt2"
     damaged.write_bytes(package.read_bytes()[:2000])
