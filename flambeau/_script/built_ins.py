@@ -11,6 +11,7 @@ import builtins as b
 import typing
 import warnings
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import flambeau
@@ -358,13 +359,18 @@ def _specials() -> dict[Any, Callable[[ScriptBuiltIns, ast.Call], Expr]]:
         flambeau._assert: _method("b_assert"),
         jit.fork: _method("b_fork"), jit.wait: _method("b_wait"), warnings.warn: _method("b_warn"),
         flambeau.tensor: _method("b_tensor"), flambeau.as_tensor: _method("b_tensor"),
-        flambeau.einsum: _method("b_einsum"), flambeau.meshgrid: _method("b_meshgrid"),
-        flambeau.unique: _method("b_unique"), flambeau.compiler.is_compiling: _method("b_false"),
-        flambeau.overrides.has_torch_function: _method("b_false"),
-        flambeau.overrides.has_torch_function_unary: _method("b_false"),
-        flambeau.overrides.has_torch_function_variadic: _method("b_false"),
     }  # fmt: skip
     return out
+
+
+#: those of modules that are imported when a program asks for them: their places by their names
+_ELSEWHERE = {
+    "einsum": ("einsum", _method("b_einsum")), "meshgrid": ("meshgrid", _method("b_meshgrid")),
+    "unique": ("unique", _method("b_unique")),
+    "is_compiling": ("compiler.is_compiling", _method("b_false")),
+    **{n: (f"overrides.{n}", _method("b_false")) for n in (
+        "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")},
+}  # fmt: skip
 
 
 class _Specials:
@@ -376,7 +382,11 @@ class _Specials:
     def get(self, obj: Any) -> Callable[[ScriptBuiltIns, ast.Call], Expr] | None:
         if not self._found:
             self._found = _specials()
-        return self._found.get(obj)
+        if obj in self._found:
+            return self._found[obj]
+        name = getattr(obj, "__name__", None)
+        place, method = _ELSEWHERE.get(name, ("", None)) if isinstance(name, str) else ("", None)
+        return method if method and obj is reduce(getattr, place.split("."), flambeau) else None
 
 
 _SPECIAL = _Specials()
