@@ -66,29 +66,30 @@ Tensor ViewBuilder::finish(bool same_allowed) {
   return out;
 }
 
-void Indexer::begin(int64_t given, bool number) {
-  if (x_.dim() == 0 && number && given > 0)
+void KeyPlaces::begin(int64_t ndim, int64_t given, bool number) {
+  if (ndim == 0 && number && given > 0)
     fail(ErrorKind::Index,
          "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
          "C++ to convert a 0-dim tensor to a number");
-  FB_CHECK_INDEX(given <= x_.dim(), "too many indices for tensor of dimension ", x_.dim());
-  left_over_ = x_.dim() - given;
+  FB_CHECK_INDEX(given <= ndim, "too many indices for tensor of dimension ", ndim);
+  left_over_ = ndim - given;
 }
 
 void Indexer::slice(int64_t start, int64_t stop, int64_t step) {
   FB_CHECK_VALUE(step > 0, "step must be greater than zero");
-  views_.need(dim_);
-  const int64_t n = views_.size(dim_);
+  const int64_t d = places_.next();
+  views_.need(d);
+  const int64_t n = views_.size(d);
   auto within = [n](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
   start = within(start), stop = std::max(within(stop), start);
-  views_.slice(dim_++, start, stop, step);
+  views_.slice(d, start, stop, step);
 }
 
 void Indexer::truth(bool on) {
-  views_.unsqueeze(dim_);
+  views_.unsqueeze(places_.dim());
   Tensor t = on ? scalar_tensor(0, DType::Int64) : empty({0}, DType::Int64);
   if (on) t = alias(t, {1}, {1}, 0);
-  at(dim_++, t);
+  at(places_.slot(1), t);
 }
 
 void Indexer::tensor(const Tensor& t) {
@@ -96,15 +97,11 @@ void Indexer::tensor(const Tensor& t) {
     if (is_mask(t)) return truth(t.item().to_int() != 0);
     if (t.is_integral()) return select(t.item().to_int());
   }
-  int64_t covered = is_mask(t) ? t.dim() : 1;
-  at(dim_, t);
-  dim_ += covered;
-  extra_ += covered - 1;
+  at(places_.slot(is_mask(t) ? t.dim() : 1), t);
 }
 
-// Masks of several dims take one entry: ops::index counts their dims itself.
-void Indexer::at(int64_t d, const Tensor& t) {
-  indices_.resize(static_cast<size_t>(d - extra_));
+void Indexer::at(int64_t slot, const Tensor& t) {
+  indices_.resize(static_cast<size_t>(slot));
   indices_.push_back(t);
 }
 

@@ -45,22 +45,43 @@ inline bool is_mask(const Tensor& t) {
   return t.dtype() == DType::Bool || t.dtype() == DType::UInt8;
 }
 
+// Which dim of the view each part of a key is about, part after part.
+class KeyPlaces {
+ public:
+  // Before the parts: how many dims the tensor has, and for how many the parts stand together.
+  // `number`: the key is one whole number. Error(Index) when there are fewer.
+  void begin(int64_t ndim, int64_t given, bool number);
+  int64_t dim() const noexcept { return dim_; }
+  int64_t next() noexcept { return dim_++; }  // of a slice, a None: the dim, which is then behind
+  void ellipsis() noexcept {
+    dim_ += left_over_;
+    left_over_ = 0;
+  }
+  // Of an index tensor that stands for so many dims: the place among ops::index's. Masks of several
+  // dims take one: ops::index counts their dims itself.
+  int64_t slot(int64_t covered) noexcept {
+    const int64_t at = dim_ - extra_;
+    dim_ += covered;
+    extra_ += covered - 1;
+    return at;
+  }
+
+ private:
+  int64_t dim_ = 0, left_over_ = 0, extra_ = 0;
+};
+
 // One key applied to one tensor, part after part.
 class Indexer {
  public:
   explicit Indexer(const Tensor& x) : x_(x), views_(x) {}
 
-  // Before the parts: how many dims of x they stand for together. `number`: the key is one whole
-  // number. Error(Index) when x has fewer.
-  void begin(int64_t given, bool number);
-  void select(int64_t i) { views_.select(dim_, i); }
+  // See KeyPlaces::begin.
+  void begin(int64_t given, bool number) { places_.begin(x_.dim(), given, number); }
+  void select(int64_t i) { views_.select(places_.dim(), i); }
   // As Python unpacked it; negative ends count from the end, all are cut to the dim.
   void slice(int64_t start, int64_t stop, int64_t step);
-  void none() { views_.unsqueeze(dim_++); }
-  void ellipsis() {
-    dim_ += left_over_;
-    left_over_ = 0;
-  }
+  void none() { views_.unsqueeze(places_.next()); }
+  void ellipsis() { places_.ellipsis(); }
   void truth(bool on);
   void tensor(const Tensor& t);
 
@@ -69,12 +90,12 @@ class Indexer {
   const OptTensors& indices() const { return indices_; }
 
  private:
-  void at(int64_t d, const Tensor& t);
+  void at(int64_t slot, const Tensor& t);
 
   const Tensor& x_;
   ViewBuilder views_;
   OptTensors indices_;
-  int64_t dim_ = 0, left_over_ = 0, extra_ = 0;
+  KeyPlaces places_;
 };
 
 // x[key] = value, once the key is read. Leading dims of size 1 of the value do not count:

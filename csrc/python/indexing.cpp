@@ -1,4 +1,5 @@
-// x[key] and x[key] = value: reads Python's keys into autograd/items.h.
+// x[key] and x[key] = value: reads Python's keys into autograd/items.h, or for a trace into plain
+// parts.
 #include <cstring>
 
 #include "autograd/items.h"
@@ -34,6 +35,13 @@ bool acts_as_tuple(PyObject* key) {
 Tensor index_tensor(PyObject* sequence) {
   Tensor t = tensor_from_data(sequence, std::nullopt);
   return t.numel() == 0 && t.is_floating_point() ? empty(t.sizes(), DType::Int64) : t;
+}
+
+[[noreturn]] void no_index(PyObject* o) {
+  fail(ErrorKind::Index,
+       "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+       "indices (got ",
+       Py_TYPE(o)->tp_name, ")");
 }
 
 // Reads one key of Python.
@@ -106,10 +114,7 @@ class KeyReader {
     if (is_ndarray(o)) return indexer.tensor(tensor_from_numpy(o, false));
     if (PyIndex_Check(o)) return indexer.select(to_int(checked(PyNumber_Index(o)).get()));
     if (PySequence_Check(o)) return indexer.tensor(index_tensor(o));
-    fail(ErrorKind::Index,
-         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
-         "indices (got ",
-         Py_TYPE(o)->tp_name, ")");
+    no_index(o);
   }
   void slice(PyObject* o) {
     Py_ssize_t start, stop, step;
@@ -117,6 +122,111 @@ class KeyReader {
     indexer.slice(start, stop, step);
   }
 };
+
+// A key as plain parts, for a trace, whose tensors have no data: views in order, and index tensors
+// with their places. Numbers and ends of slices stay what they are: a trace's sizes may vary.
+class KeyParts {
+ public:
+  // `seen`: of a tensor, array or list of the key, (what stands for it, its dims, its kind).
+  KeyParts(PyObject* key, int64_t ndim, PyObject* seen) : list_(checked(PyList_New(0))) {
+    PyRef parts = acts_as_tuple(key) ? checked(PySequence_Tuple(key)) : checked(PyTuple_Pack(1, key));
+    const Py_ssize_t n = PyTuple_GET_SIZE(parts.get());
+    std::vector<Part> read;
+    int64_t given = 0;
+    bool number = false;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      const Part& p = read.emplace_back(PyTuple_GET_ITEM(parts.get(), i), seen);
+      given += p.dims();
+      mixed_ |= PyBool_Check(p.object) || p.kind == Part::Array || p.kind == Part::Mask;
+      number = n == 1 && p.is_number();
+    }
+    places_.begin(ndim, given, number);
+    for (const Part& p : read) part(p);
+  }
+
+  // (parts, whether all index tensors there are select, being one whole number each)
+  PyObject* result() const { return Py_BuildValue("OO", list_.get(), mixed_ ? Py_False : Py_True); }
+
+ private:
+  struct Part {
+    enum Kind : uint8_t { Plain, Array, Mask, Place };  // Place: one whole number
+    Part(PyObject* o, PyObject* seen) : object(o) {
+      if (is_ndarray(o) && has_no_dims(o)) {
+        item = checked(PyObject_CallMethod(o, "item", nullptr));
+        object = item.get();
+        return;
+      }
+      if (!is_tensor(o) && !is_ndarray(o) && !PyList_Check(o) && !PyTuple_Check(o)) return;
+      fake = checked(PyObject_CallOneArg(seen, o));
+      int64_t k = 0;
+      PyObject* x = nullptr;
+      if (!PyArg_ParseTuple(fake.get(), "OLL", &x, &ndim, &k)) throw PythonError();
+      FB_CHECK_VALUE(k >= Array && k <= Place, "a key: there is no kind of index ", k);
+      kind = static_cast<Kind>(k);
+      fake = PyRef::borrow(x);
+    }
+    int64_t dims() const {
+      if (object == Py_None || object == Py_Ellipsis || PyBool_Check(object)) return 0;
+      return kind == Mask ? ndim : 1;
+    }
+    bool is_number() const {
+      return kind == Place || (kind == Plain && PyIndex_Check(object) && !PyBool_Check(object));
+    }
+    static bool has_no_dims(PyObject* array) {
+      return PyObject_Size(checked(PyObject_GetAttrString(array, "shape")).get()) == 0;
+    }
+    PyObject* object;
+    PyRef item = {}, fake = {};  // of an array without dims: the number
+    int64_t ndim = 0;
+    Kind kind = Plain;
+  };
+
+  void add(PyObject* made) {
+    PyRef held = checked(made);
+    checked_int(PyList_Append(list_.get(), held.get()));
+  }
+  void part(const Part& p) {
+    PyObject* o = p.object;
+    if (p.kind == Part::Place && mixed_)
+      return add(Py_BuildValue("sLO", "place", places_.dim(), p.fake.get()));
+    if (p.kind != Part::Plain)
+      return add(Py_BuildValue("sLO", "index", places_.slot(p.kind == Part::Mask ? p.ndim : 1),
+                               p.fake.get()));
+    if (PySlice_Check(o)) return slice(reinterpret_cast<PySliceObject*>(o));
+    if (o == Py_None) return add(Py_BuildValue("sL", "unsqueeze", places_.next()));
+    if (o == Py_Ellipsis) return places_.ellipsis();
+    if (PyBool_Check(o)) {
+      const int64_t d = places_.dim();
+      return add(Py_BuildValue("sLLO", "truth", d, places_.slot(1), o));
+    }
+    if (PyIndex_Check(o)) return add(Py_BuildValue("sLO", "select", places_.dim(), o));
+    no_index(o);
+  }
+  void slice(PySliceObject* s) {
+    const int64_t d = places_.next();
+    const bool step = s->step != Py_None;
+    if (step && PyLong_Check(s->step))
+      FB_CHECK_VALUE(PyObject_RichCompareBool(s->step, checked(PyLong_FromLong(0)).get(), Py_GT) > 0,
+                     "step must be greater than zero");
+    if (s->start == Py_None && s->stop == Py_None && !step) return;
+    PyRef one = checked(PyLong_FromLong(1));
+    add(Py_BuildValue("sLOOO", "slice", d, s->start, s->stop, step ? s->step : one.get()));
+  }
+
+  PyRef list_;
+  KeyPlaces places_;
+  bool mixed_ = false;
+};
+
+// _key_parts(key, ndim, seen)
+PyObject* key_parts(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  try {
+    FB_CHECK_TYPE(n == 3, "_key_parts(key, ndim, seen): expected three arguments");
+    return KeyParts(args[0], to_int(args[1]), args[2]).result();
+  } catch (...) {
+    return raise_current();
+  }
+}
 
 PyObject* overridden_get(PyObject* self, PyObject* key) {
   PyRef method =
@@ -216,6 +326,12 @@ PyObject* item_at(PyObject* self, Py_ssize_t i) {
   return index ? get(self, index.get()) : nullptr;
 }
 }  // namespace
+
+PyMethodDef indexing_functions[] = {
+    {"_key_parts", fast(key_parts), METH_FASTCALL,
+     "The parts of a key: (key, ndim, seen) -> (parts, do all index tensors select)."},
+    {nullptr, nullptr, 0, nullptr},
+};
 
 PyType_Slot indexing_slots[] = {
     {Py_mp_length, reinterpret_cast<void*>(length)},

@@ -61,7 +61,7 @@ bool add_all(PyObject* module) {
   // Generated functions first: hand-written ones of the same name replace them.
   if (!add_generated(module)) return false;
   for (auto* table : {factory_functions, config_functions, dlpack_functions, autograd_functions,
-                      torch_function_functions, trace_functions, entry_functions, file_functions,
+                      torch_function_functions, trace_functions, entry_functions, indexing_functions, file_functions,
                       script_functions, added_op_functions, profiler_functions})
     if (PyModule_AddFunctions(module, table) < 0) return false;
   if (!init_types(module) || !init_torch_function(module) || !init_storage(module)) return false;

@@ -20,5 +20,6 @@ bool is_symbolic(PyObject* o) noexcept;
 
 extern PyMethodDef trace_functions[];
 extern PyMethodDef entry_functions[];  // call_entry.cpp
+extern PyMethodDef indexing_functions[];  // indexing.cpp
 
 }  // namespace flambeau::python

@@ -275,7 +275,7 @@ def scattered(x):
     return torch.zeros(3).scatter_add(0, torch.nonzero(x > 0)[:, 0], x[x > 0])
 
 
-@refused("whether n0 >= 3 is known only when it runs .* without fullgraph=True")
+@whole
 def cut(x):
     return x[x > 0][:3]
 
