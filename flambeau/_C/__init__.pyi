@@ -78,6 +78,7 @@ from flambeau._C._core import _is_fwd_grad_enabled as _is_fwd_grad_enabled
 from flambeau._C._core import _is_multithreading_enabled as _is_multithreading_enabled
 from flambeau._C._core import _is_torch_function_enabled as _is_torch_function_enabled
 from flambeau._C._core import _is_view_replay_enabled as _is_view_replay_enabled
+from flambeau._C._core import _key_parts as _key_parts
 from flambeau._C._core import _lapack_library as _lapack_library
 from flambeau._C._core import _layout as _layout
 from flambeau._C._core import _legacy_new as _legacy_new
