@@ -66,8 +66,7 @@ Geometry::Geometry(const Tree& spec, size_t numbers) : dtype(spec[0].dtype()) {
                  strides.size(), " strides");
 }
 
-const Geometry& Geometry::in(const Numbers& numbers, Geometry& room) const {
-  if (fixed()) return *this;
+const Geometry& Geometry::filled(const Numbers& numbers, Geometry& room) const {
   room.dtype = dtype;
   room.sizes = sizes;
   room.strides = strides;
@@ -95,10 +94,6 @@ int64_t Geometry::extent() const {
   bad |= last >= kBeyond;
   FB_CHECK(!bad, "compiled function: there is no tensor of ", *this);
   return none ? 0 : last + 1;
-}
-
-bool Geometry::is_of(const Tensor& t) const {
-  return t.dtype() == dtype && t.sizes() == sizes && t.strides() == strides;
 }
 
 bool Geometry::is_laid_out_as(const Tensor& t) const {

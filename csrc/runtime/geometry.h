@@ -46,10 +46,14 @@ struct Geometry {
   Geometry(const Tree& spec, size_t numbers);
   bool fixed() const noexcept { return patches.empty(); }
   // This geometry in a run: itself, or made in `room`.
-  const Geometry& in(const Numbers& numbers, Geometry& room) const;
+  const Geometry& in(const Numbers& numbers, Geometry& room) const {
+    return fixed() ? *this : filled(numbers, room);
+  }
   // Elements from the first one that it reaches. Error(Runtime) when there is no such tensor.
   int64_t extent() const;
-  bool is_of(const Tensor& t) const;           // but for the offset
+  bool is_of(const Tensor& t) const {  // but for the offset
+    return t.dtype() == dtype && t.sizes() == sizes && t.strides() == strides;
+  }
   bool is_laid_out_as(const Tensor& t) const;  // the same, strides of dims of size 1 apart
 
   DType dtype = DType::Float32;
@@ -60,6 +64,9 @@ struct Geometry {
     uint32_t dim, number;
   };
   std::vector<Patch> patches;
+
+ private:
+  const Geometry& filled(const Numbers& numbers, Geometry& room) const;
 };
 
 std::ostream& operator<<(std::ostream& out, const Geometry& g);

@@ -25,7 +25,13 @@ uint32_t Program::buffer(const Tree& index) const {
 
 Program::View Program::view(const Tree& spec) const {  // (buffer, geometry), or None
   if (spec.is_none()) return {kNone, {}};
-  return {buffer(spec[0]), Geometry(spec[1], sizes_.count())};
+  View v{buffer(spec[0]), Geometry(spec[1], sizes_.count())};
+  const Geometry& b = buffers_[v.buffer].geometry;
+  const bool given = std::find(inputs_.begin(), inputs_.end(), v.buffer) != inputs_.end();
+  v.whole = !given && b.fixed() && v.geometry.fixed() && !v.geometry.offset && !b.offset &&
+            b.dtype == v.geometry.dtype && b.sizes == v.geometry.sizes &&
+            b.strides == v.geometry.strides;
+  return v;
 }
 
 // (kind, buffer, other), (kind, nest, checks) or (kind, ...) of a call
@@ -80,7 +86,9 @@ uint32_t Program::changed_by(const Call& c) {
 Program::Call Program::call(const Tree& spec) const {
   const auto [op, function] = find_callee(spec[1].text());
   FB_CHECK_VALUE(op, "a program: the table has no entry ", spec[1].text());
-  Call c{op, function, {}, {}, {}, false, false, {}};
+  Call c;
+  c.op = op;
+  c.function = function;
   const Tree& args = spec[2];
   const size_t count = args.size();
   FB_CHECK_TYPE(count == c.op->params.size(), "a program: ", c.op->uid, " has ",
@@ -103,8 +111,17 @@ Program::Call Program::call(const Tree& spec) const {
   if (spec.size() > 7)
     for (const Tree& i : spec[7].items())
       for (Call::Changed& x : c.changed) x.last_use |= x.parameter == i.integer();
+  for (const Value& v : c.constants) c.places.push_back(&v);
   c.gives_changed = spec[5].truth();
   c.spread = spec[6].truth();
+  auto reads = [&](uint32_t b) {
+    for (const Argument& a : c.arguments)
+      for (const View& v : a.views)
+        if (v.buffer == b) return true;
+    return false;
+  };
+  c.direct = c.op->returns.size() == 1 && c.op->returns[0].base == TypeBase::Tensor && !c.spread &&
+             !c.gives_changed && c.outs.size() == 1 && !reads(c.outs[0]);
   return c;
 }
 

@@ -46,6 +46,7 @@ class Program final : public Runner {
   struct View {
     uint32_t buffer;
     Geometry geometry;
+    bool whole = false;  // all of a buffer that an entry gives, as it gives it
   };
   struct Argument {
     enum Kind : uint8_t { Constant, OneView, Views, Integer, Integers, Float } kind;
@@ -59,6 +60,7 @@ class Program final : public Runner {
     const OpDesc* op;
     BoxedCall function;  // the entry's, or one in its first argument's memory
     Values constants;    // of all parameters; those that vary are filled in
+    std::vector<const Value*> places;  // where the constants lie
     std::vector<Argument> arguments;
     // Parameters that the entry changes: it is given copies, or what nothing else needs any more.
     struct Changed {
@@ -66,8 +68,9 @@ class Program final : public Runner {
       bool last_use;
     };
     std::vector<Changed> changed;
-    bool gives_changed;          // as results after its own
-    bool spread;                 // its one result is a list
+    bool gives_changed = false;  // as results after its own
+    bool spread = false;         // its one result is a list
+    bool direct = false;         // its one result is a tensor that goes into its buffer as it is
     std::vector<uint32_t> outs;  // none: it changes its first argument, a buffer
   };
   struct Check {

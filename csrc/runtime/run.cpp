@@ -44,6 +44,7 @@ class Run {
   Tensor tensor(const Program::View& v) {
     if (v.buffer == Program::kNone) return {};
     Memory& m = memory_[v.buffer];
+    if (v.whole && !m.storage && m.tensor().defined()) return m.tensor();
     const Geometry& g = v.geometry.in(numbers_, room_);
     if (m.storage) return tensor_over(g, m.storage, 0);
     const Tensor& whole = m.tensor();
@@ -59,7 +60,7 @@ class Run {
   struct Memory {
     Ref<Storage> storage;
     Value value{Tensor()};  // a tensor, which entries read where it lies
-    const Tensor& tensor() const { return value.get<Tensor>(); }
+    const Tensor& tensor() const { return value.get<Tensor>(); }  // there is always one
   };
 
   // The tensor of a view where it lies; null if it has to be made.
@@ -67,6 +68,7 @@ class Run {
     if (v.buffer == Program::kNone) return nullptr;
     const Memory& m = memory_[v.buffer];
     if (m.storage || !m.tensor().defined()) return nullptr;
+    if (v.whole) return &m.value;
     const Geometry& g = v.geometry.in(numbers_, room_);
     return !g.offset && g.is_of(m.tensor()) ? &m.value : nullptr;
   }
@@ -114,8 +116,9 @@ class Run {
   }
 
   void drop(uint32_t b) {
-    memory_[b].storage = {};
-    memory_[b].value = Tensor();
+    Memory& m = memory_[b];
+    m.storage = {};
+    m.value.get<Tensor>() = Tensor();
     pointers_[b] = nullptr;
   }
 
@@ -126,8 +129,7 @@ class Run {
   }
 
   void call(const Program::Call& c) {
-    SmallVector<const Value*, 16> args;
-    for (const Value& v : c.constants) args.push_back(&v);
+    SmallVector<const Value*, 16> args(c.places.begin(), c.places.end());
     InlineVector<Value, 6> varying;  // what args points to stays where it is
     varying.reserve(static_cast<uint32_t>(c.arguments.size()));
     for (const Program::Argument& a : c.arguments) {
@@ -139,6 +141,16 @@ class Run {
     for (const Program::Call::Changed& x : c.changed) {
       Tensor& t = varying[x.argument].get<Tensor>();
       if (!x.last_use || !is_ours(t)) t = copied(t);
+    }
+    if (c.direct) {
+      Memory& m = memory_[c.outs[0]];
+      c.function(*c.op, args.data(), &m.value);
+      const Geometry& g = p_.buffers_[c.outs[0]].geometry.in(numbers_, room_);
+      Tensor& made = m.value.get<Tensor>();
+      if (!made.defined() || !g.is_of(made)) [[unlikely]]
+        lay_out(made, g, c.op->uid);
+      pointers_[c.outs[0]] = made.data_ptr();
+      return;
     }
     InlineVector<Value, 4> results;
     for (size_t i = 0; i < c.op->returns.size(); ++i) results.emplace_back();
@@ -160,21 +172,28 @@ class Run {
              " results, expected ", c.outs.size());
   }
 
-  // A result has the layout that the program was made for; if it has not, a copy does.
-  void define(uint32_t b, Tensor result, const char* op) {
+  // A result has the geometry that the program was made for; if it has not, a view or a copy does.
+  void define(uint32_t b, Tensor&& result, const char* op) {
     const Geometry& g = p_.buffers_[b].geometry.in(numbers_, room_);
+    if (!result.defined() || !g.is_of(result)) [[unlikely]]
+      lay_out(result, g, op);
+    pointers_[b] = result.data_ptr();
+    memory_[b].value = std::move(result);
+  }
+
+  static void lay_out(Tensor& result, const Geometry& g, const char* op) {
     FB_CHECK(result.defined() && result.dtype() == g.dtype && result.sizes() == g.sizes,
              "compiled function: expected ", op, " to give ", g, ", got ",
              result.defined()
                  ? concat("shape ", result.sizes(), ", dtype ", dtype_name(result.dtype()))
                  : "nothing");
-    if (!g.is_laid_out_as(result)) {
-      Tensor laid = empty_strided(g.sizes, g.strides, g.dtype);
-      ops::copy_(laid, result);
-      result = std::move(laid);
+    if (g.is_laid_out_as(result)) {
+      result = alias(result, g.sizes, g.strides, result.offset());
+      return;
     }
-    pointers_[b] = result.data_ptr();
-    memory_[b].value = std::move(result);
+    Tensor laid = empty_strided(g.sizes, g.strides, g.dtype);
+    ops::copy_(laid, result);
+    result = std::move(laid);
   }
 
   // Does nothing but the argument and its buffer hold this memory?
