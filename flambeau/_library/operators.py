@@ -6,12 +6,14 @@ Owns the one object that stands for an overload. What a call does is the core's.
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.machinery
 import os
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import flambeau
 from flambeau import _C
 
 if TYPE_CHECKING:
@@ -276,6 +278,26 @@ class OpNamespace(types.ModuleType):
             u.removeprefix(start).partition(".")[0] for u in _C._ops_added() if u.startswith(start)
         }
         return sorted({*super().__dir__(), *added})
+
+
+def _function(name: str) -> Any:
+    """Our function that `torch.ops.aten` shows under a name; None where there is none."""
+    functional = importlib.import_module("flambeau.nn.functional")
+    for place in (_C, _C.Tensor, flambeau, functional):
+        found = getattr(place, name, None)
+        if callable(found) and not isinstance(found, type):
+            return found
+    return None if explain is None else explain(name)
+
+
+#: asked for a function of `torch.ops.aten` that is not ours; gives what refuses it with the reason
+explain: Callable[[str], Any] | None = None
+
+
+@functools.cache
+def registry() -> Ops:
+    """`torch.ops`, the same under both names of the package."""
+    return Ops(lambda space: _function if space == "aten" else None)
 
 
 def load_library(name: str) -> None:

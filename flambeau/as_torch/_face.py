@@ -1,5 +1,4 @@
-"""The module objects that are `torch` and not `flambeau`: the top and `torch.version`; and which
-functions `torch.ops` shows.
+"""The module objects that are `torch` and not `flambeau`: the top and `torch.version`.
 
 All other modules are one object under both names (`_install`). A face holds the names of the
 module behind it in its own dictionary, so that reading costs a look-up; what is written to a face
@@ -8,13 +7,8 @@ is written behind it too, so that our own code sees a patched function.
 
 from __future__ import annotations
 
-import importlib
-import sys
 import types
-from collections.abc import Callable
 from typing import Any
-
-from . import _missing
 
 #: names of a module that are its own and not shared
 _OWN = frozenset(
@@ -41,20 +35,3 @@ class Face(types.ModuleType):
         super().__delattr__(name)
         if name not in self._differs and name in vars(self._behind):
             delattr(self._behind, name)
-
-
-def core_functions(core: types.ModuleType) -> Callable[[str], Callable[[str], Any] | None]:
-    """What finds the functions of `torch.ops.aten`: ours of the same names, or what refuses."""
-
-    def find(name: str) -> Any:
-        functional = importlib.import_module("flambeau.nn.functional")
-        for place in (core, core.Tensor, sys.modules["flambeau"], functional):
-            found = getattr(place, name, None)
-            if callable(found) and not isinstance(found, type):
-                return found
-        try:
-            return _missing.lookup("torch.ops.aten", name)
-        except AttributeError:
-            return None
-
-    return lambda space: find if space == "aten" else None

@@ -17,10 +17,10 @@ from typing import Any, cast
 
 import flambeau
 from flambeau._ir.own import own_packages
-from flambeau._library.operators import Ops
+from flambeau._library import operators
 
 from . import _missing, _paths, _torchdata
-from ._face import Face, core_functions
+from ._face import Face
 from ._version import TorchVersion
 
 _OURS, _THEIRS = "flambeau", "torch"
@@ -59,6 +59,14 @@ def take_over(module: types.ModuleType) -> None:
     install()
 
 
+def _unknown_operator(name: str) -> Any:
+    """What refuses a function of `torch.ops.aten` that is missing; None for an unknown name."""
+    try:
+        return _missing.lookup("torch.ops.aten", name)
+    except AttributeError:
+        return None
+
+
 def _install() -> None:
     own_packages.add(_THEIRS)
     kinds = sys.modules.get("flambeau._capture.kinds")
@@ -66,8 +74,9 @@ def _install() -> None:
         kinds.library_module.cache_clear()
     if _paths.FOLDER not in sys.path:
         sys.path.insert(min(1, len(sys.path)), _paths.FOLDER)
+    operators.explain = _unknown_operator
     version = TorchVersion(_paths.VERSION)
-    top = _face(_OURS, _THEIRS, {"__version__": version, "ops": Ops(core_functions(flambeau._C))})
+    top = _face(_OURS, _THEIRS, {"__version__": version, "ops": operators.registry()})
     vars(top)["torch"] = top
     vars(top)["__getattr__"] = _reader(top)
     vars(top)["__dir__"] = lambda: sorted({*vars(top), *dir(flambeau)})

@@ -176,3 +176,18 @@ def test_fakes_before_their_operators():
     torch.library.define("tests_early::f", "(Tensor x) -> Tensor")
     assert ops.tests_early.f(torch.ones(1, device="meta")).shape == (5,)
     assert overload_of("tests_early::f")._fake is not None
+
+
+def test_operators_are_found_under_the_name_of_the_package() -> None:
+    import subprocess
+    import sys
+
+    with torch.library._scoped_library("at_top", "DEF") as lib:
+        lib.define("twice(Tensor x) -> Tensor")
+        lib.impl("twice", lambda x: x * 2, "CPU")
+        assert torch.ops.at_top.twice(torch.ones(2)).tolist() == [2.0, 2.0]
+        assert torch.ops.at_top.twice.default._schema.name == "at_top::twice"
+        assert not hasattr(torch.ops.at_top, "thrice")
+    assert torch.ops.aten.add(torch.ones(1), 2).item() == 3.0
+    code = "import flambeau as f, flambeau.as_torch as a; a.install(); import torch; assert torch.ops.x is f.ops.x"
+    subprocess.run([sys.executable, "-c", code], check=True)
