@@ -9,6 +9,7 @@ from . import as_torch as as_torch
 from . import autograd as autograd
 from . import backends as backends
 from . import compiler as compiler
+from . import cpu as cpu
 from . import cuda as cuda
 from . import distributed as distributed
 from . import distributions as distributions
@@ -33,6 +34,7 @@ from . import overrides as overrides
 from . import profiler as profiler
 from . import quasirandom as quasirandom
 from . import random as random
+from . import return_types as return_types
 from . import safetensors as safetensors
 from . import serialization as serialization
 from . import signal as signal
@@ -96,6 +98,11 @@ from ._config import use_deterministic_algorithms as use_deterministic_algorithm
 from ._contractions import chain_matmul as chain_matmul
 from ._contractions import einsum as einsum
 from ._contractions import tensordot as tensordot
+from ._device_modules import AcceleratorError as AcceleratorError
+from ._device_modules import OutOfMemoryError as OutOfMemoryError
+from ._device_modules import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from ._device_modules import get_device_module as get_device_module
+from ._device_modules import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from ._factors import pca_lowrank as pca_lowrank
 from ._factors import svd_lowrank as svd_lowrank
 from ._higher_order_ops.cond import cond as cond
@@ -107,6 +114,7 @@ from ._ir.symnumbers import sym_max as sym_max
 from ._ir.symnumbers import sym_min as sym_min
 from ._ir.symnumbers import sym_not as sym_not
 from ._ir.symnumbers import sym_sum as sym_sum
+from ._ir.symscalar import SymBool as SymBool
 from ._ir.symscalar import SymFloat as SymFloat
 from ._ir.symscalar import SymInt as SymInt
 from ._legacy import BFloat16Tensor as BFloat16Tensor
@@ -126,9 +134,11 @@ from ._limits import iinfo as iinfo
 from ._tensor_str import get_printoptions as get_printoptions
 from ._tensor_str import printoptions as printoptions
 from ._tensor_str import set_printoptions as set_printoptions
+from ._utils import _shape_as_tensor as _shape_as_tensor
 from .amp import GradScaler as GradScaler
 from .amp import autocast as autocast
 from .amp import is_autocast_available as is_autocast_available
+from .compiler import _disable_dynamo as _disable_dynamo
 from .compiler import compile as compile
 from .func import vmap as vmap
 from .futures import Future as Future

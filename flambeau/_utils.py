@@ -61,3 +61,26 @@ def _rebuilders() -> dict[str, Any]:
         return torch.empty(0, dtype=torch.uint8).set_(untyped, 0, (untyped.nbytes(),), (1,))
 
     return makers.TensorNames(flat_of, lambda cls: True).names
+
+
+def _shape_as_tensor(x: Tensor) -> Tensor:
+    """The shape as a tensor of int64.
+
+    >>> torch._shape_as_tensor(torch.ones(2, 3))
+    tensor([2, 3])
+    """
+    return torch.tensor(x.shape, dtype=torch.int64, device="cpu")
+
+
+def _element_size(dtype: Any) -> int:
+    """Bytes of an entry of a dtype.
+
+    >>> _element_size(torch.int16)
+    2
+    """
+    return int(dtype.itemsize)
+
+
+def _get_device_module(device_type: str) -> Any:
+    """The module of a kind of device, see `torch.get_device_module`."""
+    return torch.get_device_module(device_type)

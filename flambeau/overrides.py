@@ -13,6 +13,7 @@ from typing import Any
 from flambeau import Tensor
 
 __all__ = [
+    "get_default_nowrap_functions",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
@@ -118,3 +119,12 @@ def is_tensor_like(inp: Any) -> bool:
     (True, False)
     """
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
+
+
+def get_default_nowrap_functions() -> set[Any]:
+    """Functions whose results are not made subclasses: none by themselves.
+
+    >>> len(torch.overrides.get_default_nowrap_functions())
+    0
+    """
+    return set()

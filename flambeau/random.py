@@ -17,7 +17,10 @@ import flambeau as fb
 if TYPE_CHECKING:
     from flambeau import Tensor
 
+default_generator = fb.default_generator
+
 __all__ = [
+    "default_generator",
     "fork_rng",
     "get_rng_state",
     "initial_seed",

@@ -56,7 +56,7 @@ def test_unknown_names_are_attribute_errors():
     code = """
 import importlib, pkgutil, flambeau
 for info in pkgutil.walk_packages(flambeau.__path__, "flambeau."):
-    if info.ispkg and "._" not in info.name:
+    if info.ispkg and "._" not in info.name and info.name != "flambeau.ops":  # a name is a library's
         package = importlib.import_module(info.name)
         assert not hasattr(package, "no_such_name"), info.name
         assert not hasattr(package, "_no_such_name"), info.name

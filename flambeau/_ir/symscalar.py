@@ -294,6 +294,14 @@ class FloatExpr:
         return isinstance(other, FloatExpr) and repr(self) == repr(other)
 
 
+class SymBool:
+    """The type of truth values that depend on symbolic integers. There are none: a comparison
+    decides at once, and the graph holds for what it was."""
+
+    def __init__(self, node: Any = None) -> None:
+        raise TypeError("SymBool: comparisons of sizes give bool here; there is nothing to make")
+
+
 class SymFloat:
     """A float that depends on symbolic integers."""
 

@@ -11,6 +11,7 @@ from ._compile import (
     allow_in_graph,
     assume_constant_result,
     compile,
+    _disable_dynamo,
     disable,
     mark_dynamic,
     nested_compile_region,

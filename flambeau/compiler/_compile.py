@@ -257,3 +257,8 @@ def nested_compile_region(fn: Any = None, *, options: Any = None) -> Any:
     if options is not None:
         raise NotImplementedError("nested_compile_region: a region has no options of its own")
     return nested_compile_region if fn is None else fn
+
+
+def _disable_dynamo(fn: Any = None, recursive: bool = True) -> Any:
+    """`disable`, by the name that packages import."""
+    return disable(fn, recursive)

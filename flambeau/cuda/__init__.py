@@ -12,9 +12,12 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from flambeau._device_modules import OutOfMemoryError
+
 __all__ = [
     "CUDAGraph",
     "Event",
+    "OutOfMemoryError",
     "Stream",
     "StreamContext",
     "amp",

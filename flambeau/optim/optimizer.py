@@ -314,3 +314,19 @@ def _split_names(group: dict[str, Any], params: list[Any]) -> None:
         group["param_names"] = [name for name, _ in params]
         params = [p for _, p in params]
     group["params"] = params
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """Kinds of devices on which `capturable=True` has a meaning to PyTorch's optimisers."""
+    kinds = ["cuda", "xpu", "hpu", "privateuse1"]
+    return [*kinds, "xla"] if supports_xla else kinds
+
+
+def _default_to_fused_or_foreach(
+    params: list[Tensor], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Which of fused and of lists an update is to use where its caller did not say: for optimisers
+    of programs. Lists for plain tensors, as nothing is gained by fusing on the CPU.
+    """
+    plain = all(type(p) in (fb.Tensor, fb.nn.Parameter) for p in params)
+    return False, plain and not differentiable

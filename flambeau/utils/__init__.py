@@ -14,6 +14,17 @@ from typing import Any
 cmake_prefix_path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "share", "cmake")
 
 
+def set_module(obj: Any, mod: str) -> None:
+    """Say which module an object belongs to.
+
+    Raises:
+        TypeError: the name is no string.
+    """
+    if not isinstance(mod, str):
+        raise TypeError(f"set_module: expected the name of a module, got {type(mod).__name__}")
+    obj.__module__ = mod
+
+
 def __getattr__(name: str) -> Any:
     if not name.startswith("__"):
         qualified = f"{__name__}.{name}"

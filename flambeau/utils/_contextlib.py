@@ -73,3 +73,28 @@ def _generator(make: Callable[[], Context], func: Callable[..., Any]) -> Callabl
             return stop.value
 
     return wrapper
+
+
+class _DecoratorContextManager:
+    """A context manager that decorates functions too, each call in a copy of it (`clone`)."""
+
+    def __call__(self, orig_func: Callable[..., Any]) -> Any:
+        return context_decorator(self, orig_func)
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> Any:
+        raise NotImplementedError
+
+    def clone(self) -> Any:
+        """A context manager like this one, made without arguments."""
+        return type(self)()
+
+
+class _NoParamDecoratorContextManager(_DecoratorContextManager):
+    """One that is a decorator without being called first: ``@context``."""
+
+    def __new__(cls, orig_func: Callable[..., Any] | None = None) -> Any:
+        made = super().__new__(cls)
+        return made if orig_func is None else made(orig_func)
