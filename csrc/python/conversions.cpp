@@ -3,6 +3,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "dispatch/modes.h"
 #include "gen/ops.h"
 #include "python/argparse.h"
 #include "python/factories.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/warning.h"
+#include "dispatch/modes.h"
 #include "python/argparse.h"
 #include "python/factories.h"
 #include "python/module.h"

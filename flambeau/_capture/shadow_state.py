@@ -462,12 +462,15 @@ def _typed(elements: Any) -> frozenset[Any]:
 
 
 class _KeysAre:
-    """A check of the order that only an OrderedDict knows."""
+    """A check of the order that only an OrderedDict knows, and that methods of dict added nothing
+    behind it."""
 
     def __init__(self, keys: tuple[Any, ...]) -> None:
         self.keys = [(type(k), k) for k in keys]
 
     def __call__(self, mapping: Any) -> bool:
+        if dict.__len__(mapping) != len(self.keys):
+            return False
         return [(type(k), k) for k in collections.OrderedDict.__iter__(mapping)] == self.keys
 
 

@@ -687,3 +687,16 @@ def test_variables_that_are_read_before_they_are_set(f):
 
     compiled = torch.compile(f, backend="eager")
     assert raised(compiled) == raised(f) == raised(compiled)
+
+
+def test_what_methods_of_dict_put_behind_an_ordered_dict_is_seen():
+    held = collections.OrderedDict(p=1, q=2)
+
+    def f(x):
+        return x + len(held)
+
+    g = torch.compile(f, backend="eager")
+    x = torch.zeros(1)
+    assert g(x).item() == f(x).item() == 2.0
+    dict.__setitem__(held, "r", 3)
+    assert g(x).item() == f(x).item() == 3.0
