@@ -27,7 +27,7 @@ from .parameter import (
     UninitializedParameter as UninitializedParameter,
 )
 
-_LATE = ("attention", "common_types", "parallel", "utils")
+_LATE = ("attention", "common_types", "grad", "parallel", "utils")
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
@@ -62,4 +62,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_modules_all, "attention", "utils"})
+    return sorted({*globals(), *_modules_all, "attention", "grad", "utils"})
