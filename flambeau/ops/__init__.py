@@ -7,12 +7,15 @@ their library: `torch.ops.NAMESPACE.NAME`.
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'flambeau.ops' has no attribute {name!r}")
+    if importlib.util.find_spec(f"{__name__}.{name}") is not None:  # a file of the table
+        return importlib.import_module(f"{__name__}.{name}")
     from .._library.operators import registry
 
     return getattr(registry(), name)
