@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 
 import pytest
 from models import CASES
@@ -338,14 +340,26 @@ def test_leaves_are_not_packed_for_it():
     torch.testing.assert_close(torch.autograd.grad(g.sum(), x)[0], torch.full((5,), 2.0))
 
 
+@pytest.mark.filterwarnings("ignore:Using backward")  # said once in a process, to whom is first
 def test_backward_with_create_graph():
     f = torch.compile(lambda x: (x**3).sum(), fullgraph=True)
     x = torch.tensor([1.0, 2.0], requires_grad=True)
-    with pytest.warns(UserWarning, match="create_graph"):
-        f(x).backward(create_graph=True)
+    f(x).backward(create_graph=True)
     assert x.grad.requires_grad
     (second,) = torch.autograd.grad(x.grad.sum(), x)
     torch.testing.assert_close(second, 6 * x.detach())
+
+
+def test_backward_with_create_graph_warns_of_the_cycle_once():
+    code = """
+import warnings, flambeau as torch
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    for f in (torch.compile(lambda x: x.sum(), backend="aot_eager"), lambda x: x.sum()):
+        f(torch.ones(2, requires_grad=True)).backward(create_graph=True)
+assert ["create_graph" in str(w.message) for w in seen] == [True], seen
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_what_has_no_second_derivative_says_so():
