@@ -21,6 +21,8 @@ from . import config
 
 _FORMAT = "flambeau compiled function"
 _ENDING = ".pt2"
+#: what a file has besides its format, for those who read it
+_PARTS = {"version", "processor", "inputs", "program", "output", "library", "constants"}
 #: how /proc/cpuinfo calls the instructions that compiled code may have
 _INSTRUCTIONS = (
     "abm", "adx", "aes", "amx", "avx", "bmi", "f16c", "fma", "gfni", "movbe", "pclmul", "popcnt",
@@ -132,6 +134,8 @@ def aoti_load_package(path: str | os.PathLike[str]) -> Callable[..., Any]:
     held = flambeau.load(path, weights_only=True)
     if not isinstance(held, dict) or held.get("format") != _FORMAT:
         raise RuntimeError(f"aoti_load_package: {path} is no compiled function")
+    if absent := _PARTS - held.keys():
+        raise RuntimeError(f"aoti_load_package: {path} lacks {', '.join(sorted(absent))}")
     if held["version"] != flambeau.__version__:
         raise RuntimeError(
             f"aoti_load_package: {path} was compiled by Flambeau {held['version']}, this is "

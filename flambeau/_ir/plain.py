@@ -15,7 +15,7 @@ _NAMED = {  # constants that the package has under their names
     "memory_format": flambeau.memory_format,
     "layout": flambeau.layout,
 }
-_BEYOND = ("inf", "-inf", "nan")  # numbers that files of other readers write as constants
+_BEYOND = ("inf", "-inf", "nan")  # numbers that JSON has no word for, as files for C++ have them
 _KINDS = {kind: word for word, kind in _NAMED.items()}
 
 

@@ -18,4 +18,5 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     from .._library.operators import registry
 
-    return getattr(registry(), name)
+    value = globals()[name] = getattr(registry(), name)
+    return value

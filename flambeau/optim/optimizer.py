@@ -326,7 +326,8 @@ def _default_to_fused_or_foreach(
     params: list[Tensor], differentiable: bool, use_fused: bool = False
 ) -> tuple[bool, bool]:
     """Which of fused and of lists an update is to use where its caller did not say: for optimisers
-    of programs. Lists for plain tensors, as nothing is gained by fusing on the CPU.
+    of programs. Lists for plain tensors, unless `use_fused` asks for fusing and all are floating.
     """
-    plain = all(type(p) in (fb.Tensor, fb.nn.Parameter) for p in params)
-    return False, plain and not differentiable
+    plain = not differentiable and all(type(p) in (fb.Tensor, fb.nn.Parameter) for p in params)
+    fused = use_fused and plain and all(p.is_floating_point() for p in params)
+    return fused, plain and not fused

@@ -168,6 +168,10 @@ def test_python_loads_by_names_and_refuses_other_files(tmp_path: Path) -> None:
         torch.save({**held, **change}, path)
         with pytest.raises(RuntimeError, match=said):
             aoti_load_package(path)
+    del held["program"]
+    torch.save(held, path)
+    with pytest.raises(RuntimeError, match="lacks program"):
+        aoti_load_package(path)
 
 
 def test_libraries_of_several_files_are_apart(tmp_path: Path) -> None:

@@ -132,6 +132,9 @@ def test_helpers_of_optimisers_and_shapes() -> None:
     params = [torch.nn.Parameter(torch.ones(2))]
     assert _default_to_fused_or_foreach(params, differentiable=False) == (False, True)
     assert _default_to_fused_or_foreach(params, differentiable=True) == (False, False)
+    assert _default_to_fused_or_foreach(params, False, use_fused=True) == (True, False)
+    whole = [torch.ones(2, dtype=torch.int64)]
+    assert _default_to_fused_or_foreach(whole, False, use_fused=True) == (False, True)
     assert "cuda" in _get_capturable_supported_devices(supports_xla=False)
     assert torch._shape_as_tensor(torch.ones(2, 3)).tolist() == [2, 3]
     assert torch.random.default_generator is torch.default_generator
