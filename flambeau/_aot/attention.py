@@ -221,7 +221,7 @@ def _replace(recorder: PrimitiveRecorder, product: Node, found: Attention) -> No
     if folded := query.ndim == 3:
         operands = [call(record("unsqueeze"), False, [x, 1]) for x in operands]
     out, _ = call(record("_attention"), False, [*operands, None, found.causal, found.scale])
-    if not folded:  # its heads lie side by side
+    if not out.is_contiguous():  # it lies as its queries do, the product in rows
         out = call(record("_to_copy"), False, [out, None, flambeau.contiguous_format, None])
     shape = [symbolic(n, recorder.env) for n in product.out.shape]
     call(record("view"), False, [out, shape])

@@ -129,6 +129,13 @@ def test_lengths_that_differ_and_sizes_that_vary():
         assert torch.allclose(f(x, x, x)[0], masked(x, x, x), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(3, 2, 7), (3, 1, 2, 7)])
+def test_queries_in_columns_give_rows(shape):
+    """The kernel's result lies as its queries do; that of the product lies in rows."""
+    q, k, v = (x.transpose(-2, -1) for x in tensors(shape, grad=False))
+    assert "_attention" in agree(lambda q, k, v: scores(q, k).softmax(-1) @ v, [q, k, v], 1e-12)
+
+
 def test_the_probabilities_are_not_saved():
     q, k, v = tensors((2, 3, 64, 4))
     made = aot(trace(masked, [q, k, v], "captured", False), [True] * 3)
