@@ -13,67 +13,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._ir.errors import CompileError
-from .._ir.frontend import compile_function
-from .._ir.graph import Function, Node
-from .._ir.types import INT, Param, Type, parse_params
-from .._table import pointwise, reader
-from .._table.facts import (
-    SlotUses,
-    body_returns,
-    is_measured,
-    makes_alias,
-    take_metadata,
-    tensor_slots,
-)
-from .._table.model import AUTOCAST, Op, Rule
+from .._ir.graph import Function
+from .._ir.types import Param
+from .._table import bodies, pointwise, reader
+from .._table.bodies import Saving, Scope, Typed
+from .._table.model import AUTOCAST, Op
 from .._table.outline import entry_files
 from .._table.pointwise import Plan
-from .._table.rules import RuleParam, compile_rule, grad_type, never
-
-
-@dataclass
-class Saved:
-    """What a node keeps for the derivative, in the order of the rule function's parameters."""
-
-    name: str
-    kind: str  # tensor | optional | list | optional_list | shapes (of a list) | value
-    type: Type
-    source: list[Node] | None  # reads metadata of forward values; None: the value `origin`
-    origin: str  # the forward value: a parameter or result, result0…
-    is_output: bool = False
-    output_nr: int = 0
-    slots: frozenset[int] = frozenset()  # cotangents that need it
-
-    @property
-    def keeps_memory(self) -> bool:
-        return self.kind not in ("value", "shapes")
-
-
-@dataclass
-class Vjp:
-    """A derivative rule ready for emission."""
-
-    function: Function
-    grads: list[RuleParam]
-    saved: list[Saved]
-    uses: SlotUses
-    slots: list[int]  # positions among op.params of all tensor parameters
-    differentiable: list[int]  # those slots (numbers) whose cotangent is not always None
-    undefined: bool
-
-
-@dataclass
-class Jvp:
-    function: Function
-    params: list[RuleParam]
-
-
-@dataclass
-class Batching:
-    """A `@op.vmap` rule ready for emission."""
-
-    function: Function
-    params: list[RuleParam]
 
 
 @dataclass
@@ -82,10 +28,10 @@ class Entry:
 
     op: Op
     body: Function | None = None
-    vjp: Vjp | None = None
-    jvp: Jvp | None = None
-    jvp_of: dict[str, Jvp] = field(default_factory=dict)  # where one tensor alone has a tangent
-    batching: Batching | None = None
+    vjp: Saving | None = None
+    jvp: Typed | None = None
+    jvp_of: dict[str, Typed] = field(default_factory=dict)  # where one tensor alone has a tangent
+    batching: Typed | None = None
     plan: Plan | None = None  # kernels of a pointwise operation, by `pointwise.plan`
 
     @property
@@ -96,10 +42,8 @@ class Entry:
 
     @property
     def is_primitive(self) -> bool:
-        """Records its own derivative (a view made of other views does not)."""
-        if self.op.kind == "view" and self.body is not None:
-            return makes_alias(self.body)
-        return self.op.kind != "composite"
+        """Records its own derivative."""
+        return bodies.is_primitive_of(self.op, self.body)
 
 
 class Called(NamedTuple):
@@ -150,45 +94,30 @@ def compile_table(ops: Sequence[Op], constants: dict[str, dict[str, ast.expr]]) 
     for op in ops:
         by_name.setdefault(op.name, []).append(op)
     unit = Unit(list(ops), [], by_name)
+    scope = Scope(unit.lookup, lambda file: constants.get(file, {}))
     for op in ops:
         try:
-            unit.entries.append(_entry(op, unit, constants.get(op.file, {})))
+            unit.entries.append(_entry(op, scope))
         except CompileError as error:
             unit.errors.append(error)
     return unit
 
 
-def _entry(op: Op, unit: Unit, constants: dict[str, ast.expr]) -> Entry:
+def _entry(op: Op, scope: Scope) -> Entry:
     _check_options(op)
-    entry = Entry(op)
-    if op.kind == "pointwise":
-        plan = entry.plan = pointwise.plan(op)
-        if plan.selector is not None:
-            entry.body = compile_function(
-                plan.selector, op.params, INT, op.file, unit.lookup, constants
-            )
-        if plan.composite_vjp is not None:
-            rule = _derived_rule(op, plan.composite_vjp)
-            entry.vjp = _vjp(op, rule, unit, constants)
-        if plan.jvp is not None:
-            entry.jvp = _jvp(op, _derived_rule(op, plan.jvp), unit, constants)
-            for name, rule_of in plan.jvp_of.items():
-                entry.jvp_of[name] = _jvp(op, _derived_rule(op, rule_of), unit, constants)
-    else:
-        entry.body = compile_function(
-            op.node, op.params, body_returns(op), op.file, unit.lookup, constants, placed=True
-        )
-        if "vjp" in op.rules:
-            entry.vjp = _vjp(op, op.rules["vjp"], unit, constants)
-        if "jvp" in op.rules:
-            entry.jvp = _jvp(op, op.rules["jvp"], unit, constants)
+    plan = pointwise.plan(op) if op.kind == "pointwise" else None
+    entry = Entry(op, bodies.body_of(op, scope, plan), plan=plan)
+    rule = bodies.vjp_of(op, scope, plan)
+    if rule is not None:
+        entry.vjp = bodies.saving(op, rule)
+    if plan is None:
+        entry.jvp = bodies.jvp_of(op, scope)
         _refuse_useless_rules(entry)
-    if "vmap" in op.rules:
-        slots = [t.plain() for t in op.outputs]
-        f, meanings = compile_rule(
-            op, op.rules["vmap"], slots, unit.lookup, constants, batching=True
-        )
-        entry.batching = Batching(f, meanings)
+    elif plan.jvp is not None:
+        entry.jvp = bodies.jvp_of(op, scope, plan.jvp)
+        made = {name: bodies.jvp_of(op, scope, of) for name, of in plan.jvp_of.items()}
+        entry.jvp_of = {name: rule for name, rule in made.items() if rule is not None}
+    entry.batching = bodies.batching_of(op, scope)
     return entry
 
 
@@ -222,70 +151,3 @@ def _refuse_useless_rules(entry: Entry) -> None:
                 f"@{entry.op.name}.{kind} would never be used",
                 entry.op.file, entry.op.rules[kind].node,
             )  # fmt: skip
-
-
-def _derived_rule(op: Op, node: ast.FunctionDef) -> Rule:
-    return Rule(parse_params(node, op.file, typed=False), node)
-
-
-def _vjp(op: Op, rule: Rule, unit: Unit, constants: dict[str, ast.expr]) -> Vjp:
-    slots = tensor_slots(op)
-    f, meanings = compile_rule(
-        op, rule, [grad_type(op.params[i].type) for i in slots], unit.lookup, constants
-    )
-    return make_vjp(op, f, meanings, bool(rule.options.get("undefined")))
-
-
-def make_vjp(op: Op, f: Function, meanings: list[RuleParam], undefined: bool) -> Vjp:
-    """The rule with what it saves: tensors used for metadata alone are replaced by the metadata."""
-    slots = tensor_slots(op)
-    taken: dict[str, dict[str, list[Node]]] = {}
-    for m in meanings:
-        if m.kind in ("input", "result") and m.type.base == "Tensor":
-            found = take_metadata(f, m.name)
-            if found is not None:
-                taken[m.name] = found
-    uses = SlotUses(f, len(slots))
-    saved: list[Saved] = []
-    for m in meanings:
-        if m.kind not in ("input", "result"):
-            continue
-        if m.kind == "input" and op.mutates and m.index == 0 and m.name not in taken:
-            raise CompileError(
-                f"{op.name} changes {m.name!r}; its rule may use the shape and dtype of it alone",
-                op.file, op.rules["vjp"].node,
-            )  # fmt: skip
-        if m.name in taken:
-            for name, source in taken[m.name].items():
-                t = source[-1].out.type
-                assert isinstance(t, Type)
-                saved.append(
-                    Saved(name, "value", t, source, m.name, slots=uses.vars.get(name, frozenset()))
-                )
-            continue
-        saved.append(
-            Saved(
-                m.name, _saved_kind(m, f), m.type, None, m.name, m.kind == "result", m.index,
-                uses.vars.get(m.name, frozenset()),
-            )
-        )  # fmt: skip
-    saved = [s for s in saved if s.slots]
-    differentiable = [k for k in range(len(slots)) if not never(f, k)]
-    grads = [m for m in meanings if m.kind == "grad"]
-    return Vjp(f, grads, saved, uses, slots, differentiable, undefined)
-
-
-def _saved_kind(m: RuleParam, f: Function) -> str:
-    t = m.type
-    if t.base == "Tensors" and is_measured(f, m.name):
-        return "shapes"
-    if t.base == "Tensor":
-        return "optional" if t.optional else "tensor"
-    return {"Tensors": "list", "OptTensors": "optional_list"}.get(t.base, "value")
-
-
-def _jvp(op: Op, rule: Rule, unit: Unit, constants: dict[str, ast.expr]) -> Jvp:
-    slots = [t.plain() for t in op.outputs]
-    slots = [t if t.base == "Tensors" else t.or_none() for t in slots]
-    f, meanings = compile_rule(op, rule, slots, unit.lookup, constants)
-    return Jvp(f, meanings)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from .._ir.graph import Node
 from .._ir.types import Type
+from .._table.bodies import Typed
 from .._table.model import DIM_NAMES, Op
-from .compiler import Callees, Entry, Jvp
+from .compiler import Callees, Entry
 from .cpp_types import cpp_param, cpp_value
 from .emit_op import cpp_name, needs_test
 from .emit_stmt import BodyEmitter
@@ -168,7 +169,7 @@ def jvp_function(entry: Entry, callees: Callees) -> list[str]:
     return [*lines, *boxed, f"  return {call};", "}"]
 
 
-def _jvp_form(op: Op, jvp: Jvp, name: str, callees: Callees) -> tuple[list[str], str]:
+def _jvp_form(op: Op, jvp: Typed, name: str, callees: Callees) -> tuple[list[str], str]:
     """A rule as a function, and the call of it with boxed values."""
     e = JvpEmitter(jvp.function, callees)
     params = ", ".join(

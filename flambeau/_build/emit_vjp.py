@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from .._ir.graph import Arg, Block, Node
 from .._ir.types import Type
+from .._table.bodies import Saved, Saving
 from .._table.model import Op
-from .compiler import Callees, Entry, Saved, Vjp
+from .compiler import Callees, Entry
 from .cpp_types import cpp_value
 from .emit_expr import ExprEmitter, is_optional, no_calls
 from .emit_stmt import BodyEmitter, line_of
@@ -43,7 +44,7 @@ def node_type(op: Op) -> str:
 class VjpEmitter(BodyEmitter):
     """Body of a rule: statements guarded by who needs them, `return` sliced."""
 
-    def __init__(self, vjp: Vjp, callees: Callees) -> None:
+    def __init__(self, vjp: Saving, callees: Callees) -> None:
         super().__init__(vjp.function, callees)
         self.vjp = vjp
 
@@ -234,7 +235,7 @@ def _fold(text: str) -> str:
     return f"{head}*this, {folded}{comma}{tail})"
 
 
-def _grad(op: Op, vjp: Vjp, i: int, t: Type) -> str:
+def _grad(op: Op, vjp: Saving, i: int, t: Type) -> str:
     if op.outputs[i].base == "Tensors":
         return "grads"
     if t.optional:
@@ -269,7 +270,7 @@ def fill_node(entry: Entry, outputs: bool, overwritten: str = "") -> list[str]:
             made = f"shapes_of({source})" if s.kind == "shapes" else source
             lines.append(f"  node->{s.name}_ = {made};")
         elif s.is_output:
-            lines += _save(op, vjp, s, f"SavedTensor({source}, true, node.get(), {s.output_nr})")
+            lines += _save(op, vjp, s, f"SavedTensor({source}, true, node.get(), {s.place})")
         elif "list" in s.kind:
             lines += _save(op, vjp, s, f"save_list({source})")
         else:
@@ -279,7 +280,7 @@ def fill_node(entry: Entry, outputs: bool, overwritten: str = "") -> list[str]:
     return lines
 
 
-def _save(op: Op, vjp: Vjp, s: Saved, made: str) -> list[str]:
+def _save(op: Op, vjp: Saving, s: Saved, made: str) -> list[str]:
     """Keeps a tensor, but only when a cotangent that needs it will be wanted."""
     line = f"node->{s.name}_ = {made};"
     wanted = [k for k in sorted(s.slots) if k in vjp.differentiable]

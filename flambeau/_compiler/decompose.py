@@ -8,30 +8,24 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from .._ir.frontend import compile_function
 from .._ir.graph import Function, Graph, Node, Value, map_values
 from .._ir.symbols import ShapeEnv
 from .._ir.symexpr import Expr
 from .._ir.symscalar import FloatExpr, SymFloat
 from .._ir.targets import resolve, updated
-from .._table.entries import file_constants, overloads, record
+from .._table.bodies import decomposed
+from .._table.entries import record
 from .._table.model import Op
 from .._trace import fake as fakes
 from .._trace.functional import PrimitiveRecorder
 from .._trace.interp import Interpreter
-from .._trace.table import evaluate, evaluate_call
+from .._trace.table import SCOPE, evaluate, evaluate_call
 
 
 @cache
 def rule(uid: str) -> Function | None:
     """The rule of an entry, or None."""
-    op = record(uid)
-    found = op.rules.get("decompose")
-    if found is None:
-        return None
-    constants = file_constants(op.file)
-    node, returns = found.node, op.returns
-    return compile_function(node, op.params, returns, op.file, overloads, constants, placed=True)
+    return decomposed(record(uid), SCOPE)
 
 
 class _Writer(PrimitiveRecorder):

@@ -1,4 +1,4 @@
-"""The table run over fakes: entries compiled to typed IR on first use, and their results.
+"""The table run over fakes: what entries say, compiled on first use, and their results.
 
 `evaluate` gives what a call of an entry gives, as fakes, and raises what it raises. Who records
 what is not decided here: nested calls go to the function that is handed in.
@@ -12,23 +12,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .._ir.frontend import compile_function
 from .._ir.graph import Function
 from .._ir.graph_verify import checked
 from .._ir.targets import resolve
-from .._ir.types import INT, parse_params
 from .._table.added import Added
+from .._table.bodies import Scope, Vjp, body_of, is_primitive_of, saving, vjp_of
 from .._table.entries import file_constants, overloads, record
-from .._table.facts import (
-    SlotUses,
-    body_returns,
-    is_measured,
-    is_metadata,
-    makes_alias,
-    tensor_slots,
-)
-from .._table.model import Op, Rule
-from .._table.rules import RuleParam, compile_rule, grad_type, never
+from .._table.model import Op
+from .._table.pointwise import Plan
 from . import geometry, meanings, pointwise, unbacked
 from .dtypes import can_cast
 from .fake import Fake
@@ -38,59 +29,37 @@ from .meanings import CORE
 #: what gives the results of added operators; `added.py` puts it here
 ADDED: list[Callable[[Added, list[Any]], Any]] = []
 
+#: what the names of the table mean
+SCOPE = Scope(overloads, file_constants)
+
+
+def _plan(op: Op) -> Plan | None:
+    return pointwise.plan(op.uid) if op.kind == "pointwise" else None
+
 
 @cache
 def body(uid: str) -> Function | None:
-    """Typed IR of an entry's body; of a pointwise entry, its checks."""
+    """The body of an entry; of a pointwise one, its checks."""
     op = record(uid)
-    if isinstance(op, Added):
-        return None
-    pointed = op.kind == "pointwise"
-    node = pointwise.plan(uid).selector if pointed else op.node
-    if node is None:
-        return None
-    returns = INT if pointed else body_returns(op)
-    constants = file_constants(op.file)
-    placed = not pointed
-    made = compile_function(node, op.params, returns, op.file, overloads, constants, placed)
-    return checked(made, "table")
-
-
-@dataclass
-class VjpRule:
-    """A derivative rule: its function, what its parameters stand for, the slots it fills."""
-
-    function: Function
-    params: list[RuleParam]
-    slots: list[int]  # positions of the tensor parameters
-    undefined: bool
+    made = None if isinstance(op, Added) else body_of(op, SCOPE, _plan(op))
+    return None if made is None else checked(made, "table")
 
 
 @cache
-def vjp(uid: str) -> VjpRule | None:
-    """The rule of a primitive; None where it has none."""
+def vjp(uid: str) -> Vjp | None:
+    """The derivative rule of a primitive; None where it has none."""
     op = record(uid)
-    rule = op.rules.get("vjp")
-    if op.kind == "pointwise":
-        node = pointwise.plan(uid).composite_vjp
-        if node is None:
-            return None
-        rule = Rule(parse_params(node, op.file, typed=False), node)
-    if rule is None:
-        return None
-    slots = tensor_slots(op)
-    wanted = [grad_type(op.params[i].type) for i in slots]
-    function, params = compile_rule(op, rule, wanted, overloads, file_constants(op.file))
-    return VjpRule(checked(function, "table"), params, slots, bool(rule.options.get("undefined")))
+    rule = vjp_of(op, SCOPE, _plan(op))
+    if rule is not None:
+        checked(rule.function, "table")
+    return rule
 
 
 @cache
 def differentiable(uid: str) -> tuple[int, ...]:
     """Positions of the parameters that an entry's rule gives a cotangent to."""
     rule = vjp(uid)
-    if rule is None:
-        return ()
-    return tuple(p for k, p in enumerate(rule.slots) if not never(rule.function, k))
+    return () if rule is None else tuple(rule.slots[k] for k in rule.differentiable)
 
 
 @dataclass(frozen=True)
@@ -105,26 +74,20 @@ class Kept:
 
 @cache
 def kept(uid: str) -> tuple[Kept, ...]:
-    """What eager keeps of a call, as the build emits it (see `_build.compiler.make_vjp`)."""
-    rule = vjp(uid)
+    """What eager keeps of a call."""
+    op = record(uid)
+    rule = vjp_of(op, SCOPE, _plan(op))
     if rule is None:
         return ()
-    uses = SlotUses(rule.function, len(rule.slots))
-    possible = [k for k, p in enumerate(rule.slots) if p in differentiable(uid)]
+    possible = rule.differentiable
     out: list[Kept] = []
-    for p in rule.params:
-        of_tensors = p.type.base in ("Tensor", "Tensors", "OptTensors")
-        if p.kind not in ("input", "result") or not of_tensors:
-            continue
-        if p.type.base == "Tensor" and is_metadata(rule.function, p.name):
-            continue
-        if p.type.base == "Tensors" and is_measured(rule.function, p.name):
-            continue
-        serves = [k for k in sorted(uses.vars.get(p.name, ())) if k in possible]
-        slots = tuple(rule.slots[k] for k in serves)
-        always = p.kind == "result" or p.type.base != "Tensor" or len(serves) == len(possible)
-        if slots:
-            out.append(Kept(p.kind, p.index, slots, always))
+    for s in saving(op, rule).saved:
+        serves = [k for k in sorted(s.slots) if k in possible]
+        single = s.kind in ("tensor", "optional")
+        always = s.is_output or not single or len(serves) == len(possible)
+        if serves and s.keeps_memory:
+            kind = "result" if s.is_output else "input"
+            out.append(Kept(kind, s.place, tuple(rule.slots[k] for k in serves), always))
     return tuple(out)
 
 
@@ -132,10 +95,7 @@ def kept(uid: str) -> tuple[Kept, ...]:
 def is_primitive(uid: str) -> bool:
     """Neither a composite nor a view that is made of other views."""
     op = record(uid)
-    if op.kind == "view":
-        function = body(uid)
-        return function is not None and makes_alias(function)
-    return op.kind != "composite"
+    return is_primitive_of(op, body(uid) if op.kind == "view" else None)
 
 
 @cache

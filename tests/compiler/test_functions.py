@@ -17,8 +17,8 @@ from flambeau._ir.graph import Function, show
 from flambeau._ir.graph_parse import parse_function
 from flambeau._ir.graph_verify import GraphError, verify
 from flambeau._ir.types import parse_params, parse_type
-from flambeau._table.entries import entries, file_constants, overloads
-from flambeau._table.rules import compile_rule
+from flambeau._table import bodies
+from flambeau._table.entries import entries, overloads
 from flambeau._trace import on_data, table
 from flambeau._trace.fake import Fake, new
 from flambeau._trace.interp import Interpreter
@@ -47,14 +47,9 @@ def functions(uid: str) -> list[Function]:
     rule = table.vjp(uid)
     if rule is not None:
         found.append(rule.function)
-    for kind in ("jvp", "vmap"):
-        if kind in op.rules:
-            slots = [t.plain() for t in op.outputs]
-            if kind == "jvp":
-                slots = [t if t.base == "Tensors" else t.or_none() for t in slots]
-            constants = file_constants(op.file)
-            made = compile_rule(op, op.rules[kind], slots, overloads, constants, kind == "vmap")
-            found.append(made[0])
+    for typed in (bodies.jvp_of(op, table.SCOPE), bodies.batching_of(op, table.SCOPE)):
+        if typed is not None:
+            found.append(typed.function)
     return [f for f in found if f is not None]
 
 
