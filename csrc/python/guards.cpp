@@ -9,6 +9,7 @@
 #include "autograd/node.h"
 #include "core/promotion.h"
 #include "dispatch/modes.h"
+#include "gen/enumerations.h"
 #include "python/spec.h"
 #include "python/tensor_object.h"
 #include "python/tree.h"
@@ -17,31 +18,6 @@
 
 namespace flambeau::python {
 namespace {
-
-enum class Access : uint8_t {
-  Local,      // key: index
-  Closure,    // key: index; the cell itself
-  Contents,   // of a cell
-  Globals,    // the frame's dictionary
-  Constant,   // key: the object
-  Dict,       // key: any hashable
-  Instance,   // the instance dictionary; of a class, its own
-  Item,       // key: index in a list or tuple
-  Attribute,  // key: name
-};
-
-enum class Kind : uint8_t {
-  Type,
-  Identity,
-  Constant,
-  Length,
-  Keys,
-  Absent,
-  Equal,
-  Tensor,
-  Truth,
-  Names,  // of a dictionary that hardly ever changes: one look at its version for all of them
-};
 
 struct Name {
   PyRef key, value, text;  // value: null where the name is absent
@@ -57,7 +33,7 @@ struct TensorFacts {
 constexpr int64_t kAny = INT64_MIN;
 
 struct Check {
-  Kind kind;
+  CheckKind kind;
   PyRef value, text;
   int64_t number = 0;
   std::unique_ptr<TensorFacts> tensor;
@@ -65,6 +41,8 @@ struct Check {
   std::vector<Name> names;
 };
 
+// Its key: an index (Local, Closure, Item), the object (Constant), any hashable (Dict), a name
+// (Attribute).
 struct Place {
   Access access;
   int64_t index = 0;
@@ -88,7 +66,7 @@ uint64_t version_of(PyObject* dict) {
 // Where a symbol's value is found.
 struct SymbolPlace {
   int slot;
-  enum Kind : uint8_t { Size, Stride, Offset, Value } kind;
+  SymbolKind kind;
   int64_t dim;
 };
 
@@ -129,18 +107,18 @@ Ints optional_ints(PyObject* sequence, int64_t free) {
 
 Check parse_check(PyObject* spec) {
   Check c;
-  c.kind = static_cast<Kind>(integer(item(spec, 0)));
+  c.kind = static_cast<CheckKind>(integer(item(spec, 0)));
   PyObject* value = item(spec, 1);
   c.value = PyRef::borrow(value);
   c.text = PyRef::borrow(item(spec, 2));
-  if (c.kind == Kind::Length) c.number = integer(value);
-  if (c.kind == Kind::Names)  // (name, text), or (name, text, object)
+  if (c.kind == CheckKind::Length) c.number = integer(value);
+  if (c.kind == CheckKind::Names)  // (name, text), or (name, text, object)
     each(value, [&](PyObject* o) {
       PyObject* object = PyTuple_GET_SIZE(o) > 2 ? item(o, 2) : nullptr;
       c.names.push_back({PyRef::borrow(item(o, 0)), object ? PyRef::borrow(object) : PyRef(),
                          PyRef::borrow(item(o, 1))});
     });
-  if (c.kind == Kind::Tensor) {  // (type, example, sizes, strides, offset, requires_grad)
+  if (c.kind == CheckKind::Tensor) {  // (type, example, sizes, strides, offset, requires_grad)
     PyObject* example = item(value, 1);
     const Tensor& t = expect_tensor(example, "_Guards", "example");
     int64_t offset = item(value, 4) == Py_None ? kAny : integer(item(value, 4));
@@ -206,8 +184,8 @@ Guards::Guards(PyObject* spec) {
        [&](PyObject* pair) { same_.emplace_back(integer(item(pair, 0)), integer(item(pair, 1))); });
   each(item(spec, 3), [&](PyObject* o) { distinct_.push_back(static_cast<int>(integer(o))); });
   each(item(spec, 4), [&](PyObject* s) {
-    symbols_.push_back({static_cast<int>(integer(item(s, 0))),
-                        static_cast<SymbolPlace::Kind>(integer(item(s, 1))), integer(item(s, 2))});
+    const auto kind = static_cast<SymbolKind>(integer(item(s, 1)));
+    symbols_.push_back({static_cast<int>(integer(item(s, 0))), kind, integer(item(s, 2))});
   });
   each(item(spec, 5), [&](PyObject* r) { relations_.emplace_back(tree_of(r)); });
   modes_ = modes;
@@ -226,28 +204,28 @@ bool Guards::modes_match() const {
 
 bool Guards::check(Check& c, PyObject* value) {
   switch (c.kind) {
-    case Kind::Type:
+    case CheckKind::Type:
       return reinterpret_cast<PyObject*>(Py_TYPE(value)) == c.value.get();
-    case Kind::Identity:
+    case CheckKind::Identity:
       return value == c.value.get();
-    case Kind::Constant:
+    case CheckKind::Constant:
       return constants_equal(value, c.value.get());
-    case Kind::Length: {
+    case CheckKind::Length: {
       // Not what a method of a subclass says.
       Py_ssize_t n = PyTuple_Check(value)  ? PyTuple_GET_SIZE(value)
                      : PyList_Check(value) ? PyList_GET_SIZE(value)
                                            : PyObject_Size(value);
       return n == c.number;
     }
-    case Kind::Keys:
+    case CheckKind::Keys:
       return keys_equal(value, c.value.get());
-    case Kind::Absent:
+    case CheckKind::Absent:
       if (!PyDict_Check(value)) return false;
       if (version_of(value) == c.version) return true;
       if (PyDict_Contains(value, c.value.get()) != 0) return false;
       c.version = version_of(value);
       return true;
-    case Kind::Names:
+    case CheckKind::Names:
       if (!PyDict_Check(value)) return false;
       if (version_of(value) == c.version) return true;
       for (Name& n : c.names)
@@ -257,12 +235,12 @@ bool Guards::check(Check& c, PyObject* value) {
         }
       c.version = version_of(value);
       return true;
-    case Kind::Equal:
+    case CheckKind::Equal:
       return Py_TYPE(value) == Py_TYPE(c.value.get()) &&
              PyObject_RichCompareBool(value, c.value.get(), Py_EQ) == 1;
-    case Kind::Tensor:
+    case CheckKind::Tensor:
       return facts_hold(*c.tensor, c.value.get(), value);
-    case Kind::Truth: {
+    case CheckKind::Truth: {
       PyRef result = PyRef::steal(PyObject_CallOneArg(c.value.get(), value));
       return result && PyObject_IsTrue(result.get()) == 1;
     }
@@ -364,21 +342,23 @@ bool Guards::related(const std::vector<PyRef>& slots) {
     const SymbolPlace& s = symbols_[i];
     PyObject* o = at(s.slot);
     switch (s.kind) {
-      case SymbolPlace::Size:
+      case SymbolKind::Size:
         values_[i] = unwrap(o).size(s.dim);
         break;
-      case SymbolPlace::Stride:
+      case SymbolKind::Stride:
         values_[i] = unwrap(o).stride(s.dim);
         break;
-      case SymbolPlace::Offset:
+      case SymbolKind::Offset:
         values_[i] = unwrap(o).offset();
         break;
-      case SymbolPlace::Value:
+      case SymbolKind::Value:
         values_[i] = PyLong_AsLongLong(o);
         if (values_[i] == -1 && PyErr_Occurred()) {
           failed = checked(PyUnicode_FromString("an integer is too large"));
           return false;
         }
+        break;
+      case SymbolKind::Unknown:
         break;
     }
   }

@@ -18,8 +18,8 @@ namespace flambeau::python {
 
 Output::Output(PyObject* spec) {
   int64_t kind = integer(spec, 0);
-  FB_CHECK_VALUE(kind >= TensorOf && kind <= Tuple, "a program: no kind of output ", kind);
-  kind_ = static_cast<Kind>(kind);
+  FB_CHECK_VALUE(kind >= 0 && kind < kOutputKinds, "a program: no kind of output ", kind);
+  kind_ = static_cast<OutputKind>(kind);
   PyObject* value = item(spec, 1);
   if (kind_ == TensorOf || kind_ == Integer) index_ = integer(value);
   FB_CHECK_VALUE(index_ >= 0, "a program: there is no output ", index_);

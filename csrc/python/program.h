@@ -21,8 +21,8 @@ class Output {
   int64_t tensors() const;  // one more than the highest index of a tensor in it
 
  private:
-  enum Kind : uint8_t { TensorOf, Constant, Integer, Float, Tuple };
-  Kind kind_;
+  using enum OutputKind;
+  OutputKind kind_;
   int64_t index_ = 0;
   PyRef constant_;
   std::vector<runtime::FloatFormula> formula_;  // one or none

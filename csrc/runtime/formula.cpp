@@ -11,10 +11,9 @@ int64_t floor_div(int64_t a, int64_t b) {
 }
 
 template <class Op>
-Op operation(const Tree& step, Op last) {
+Op operation(const Tree& step, int64_t count) {
   const int64_t op = step[0].integer();
-  FB_CHECK_VALUE(op >= 0 && op <= static_cast<int64_t>(last),
-                 "a formula: there is no operation of number ", op);
+  FB_CHECK_VALUE(op >= 0 && op < count, "a formula: there is no operation of number ", op);
   return static_cast<Op>(op);
 }
 
@@ -23,7 +22,7 @@ Op operation(const Tree& step, Op last) {
 Formula::Formula(const Tree& steps) {
   int64_t depth = 0;
   for (const Tree& step : steps.items()) {
-    Op op = operation(step, Max);
+    Op op = operation<Op>(step, kFormulaOps);
     int64_t number = step[1].integer();
     FB_CHECK_VALUE(op != Load || number >= 0, "a formula: there is no symbol ", number);
     depth += op == Push || op == Load ? 1 : -1;
@@ -76,19 +75,19 @@ bool Formula::evaluate(std::span<const int64_t> symbols, int64_t& out) const {
 
 Condition::Condition(const Tree& spec)
     : formula(spec[0]),
-      relation(static_cast<Relation>(spec[1].integer_below(NotNegative + 1, "relation"))),
+      relation(static_cast<Relation>(spec[1].integer_below(kRelations, "relation"))),
       text(spec[2].text()) {}
 
 bool Condition::holds(std::span<const int64_t> symbols) const {
   int64_t v;
   if (!formula.evaluate(symbols, v)) return false;
-  return relation == Zero ? v == 0 : relation == NotZero ? v != 0 : v >= 0;
+  return relation == Relation::Zero ? v == 0 : relation == Relation::NotZero ? v != 0 : v >= 0;
 }
 
 FloatFormula::FloatFormula(const Tree& steps) {
   int64_t depth = 0;
   for (const Tree& step : steps.items()) {
-    Op op = operation(step, Sin);
+    Op op = operation<Op>(step, kFloatOps);
     const Tree& number = step[1];
     double value = op == Push ? number.real() : 0;
     const int64_t index = op == Load ? number.integer() : 0;

@@ -1,11 +1,12 @@
 // Formulas over symbols, as programs for a stack: how sizes that vary reach native code.
-// flambeau/_ir/formula.py writes them, its numbers are the enumerations here. Knows no tensor.
+// flambeau/_ir/formula.py writes them. Knows no tensor.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
+#include "gen/enumerations.h"
 #include "runtime/tree.h"
 
 namespace flambeau::runtime {
@@ -19,7 +20,8 @@ class Formula {
   int64_t highest() const;  // of the symbols it loads; -1: none
 
  private:
-  enum Op : uint8_t { Push, Load, Add, Mul, Div, Mod, Min, Max };
+  using Op = FormulaOp;
+  using enum FormulaOp;
   struct Step {
     Op op;
     int64_t number;
@@ -33,7 +35,7 @@ struct Condition {
   bool holds(std::span<const int64_t> symbols) const;
 
   Formula formula;
-  enum Relation : uint8_t { Zero, NotZero, NotNegative } relation;
+  Relation relation;
   std::string text;
 };
 
@@ -45,7 +47,8 @@ class FloatFormula {
   int64_t highest() const;  // of the integers it loads; -1: none
 
  private:
-  enum Op : uint8_t { Push, Load, Add, Sub, Mul, Div, Pow, Float, Sqrt, Exp, Log, Cos, Sin };
+  using Op = FloatOp;
+  using enum FloatOp;
   struct Step {
     Op op;
     double number;

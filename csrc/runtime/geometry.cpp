@@ -9,7 +9,7 @@ namespace flambeau::runtime {
 
 Sizes::Sizes(const Tree& spec) {
   for (const Tree& s : spec[0].items())
-    symbols_.push_back({static_cast<Kind>(s[0].integer_below(Unknown + 1, "kind of symbol")),
+    symbols_.push_back({static_cast<Kind>(s[0].integer_below(kSymbolKinds, "kind of symbol")),
                         static_cast<uint32_t>(s[1].integer_below(UINT32_MAX, "input")),
                         s[2].integer()});
   auto known = [&](const Formula& f) {
@@ -24,7 +24,7 @@ int64_t Sizes::value(const Symbol& s, std::span<const Input> inputs) const {
   if (s.kind == Unknown) return 0;
   FB_CHECK(s.input < inputs.size(), "compiled function: expected more than ", s.input, " inputs");
   const Input& x = inputs[s.input];
-  if (s.kind == Number) return x.number;
+  if (s.kind == Value) return x.number;
   FB_CHECK(x.tensor.defined(), "compiled function: expected a tensor as input ", s.input);
   if (s.kind == Offset) return x.tensor.offset();
   FB_CHECK(s.dim >= 0 && s.dim < x.tensor.dim(), "compiled function: expected input ", s.input,

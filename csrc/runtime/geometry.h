@@ -27,7 +27,8 @@ class Sizes {
   void evaluate(std::span<const Input> inputs, Numbers& numbers) const;
 
  private:
-  enum Kind : uint8_t { Size, Stride, Offset, Number, Unknown };
+  using Kind = SymbolKind;
+  using enum SymbolKind;
   struct Symbol {
     Kind kind;
     uint32_t input;

@@ -36,7 +36,7 @@ Program::View Program::view(const Tree& spec) const {  // (buffer, geometry), or
 
 // (kind, buffer, other), (kind, nest, checks) or (kind, ...) of a call
 Program::Step Program::step(const Tree& spec) {
-  Step s{static_cast<Step::Kind>(spec[0].integer_below(Step::Change + 1, "kind of step"))};
+  Step s{static_cast<StepKind>(spec[0].integer_below(kStepKinds, "kind of step"))};
   switch (s.kind) {
     case Step::Nest:
       FB_CHECK_VALUE(nests_, "a program: a nest, but no library");
@@ -128,8 +128,8 @@ Program::Call Program::call(const Tree& spec) const {
 // (0, constant), (1, view), (2, views), (3, number), (4, numbers), (5, formula)
 Program::Argument Program::argument(const OpDesc& op, size_t i, const Tree& spec,
                                     Value& constant) const {
-  const int64_t kind = spec[0].integer_below(Argument::Float + 1, "kind of argument");
-  Argument a{static_cast<Argument::Kind>(kind), static_cast<uint32_t>(i), {}, {}, 0, {}};
+  const int64_t kind = spec[0].integer_below(kArgumentKinds, "kind of argument");
+  Argument a{static_cast<ArgumentKind>(kind), static_cast<uint32_t>(i), {}, {}, 0, {}};
   const Tree& value = spec[1];
   switch (a.kind) {
     case Argument::Constant:

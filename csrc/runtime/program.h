@@ -49,7 +49,8 @@ class Program final : public Runner {
     bool whole = false;  // all of a buffer that an entry gives, as it gives it
   };
   struct Argument {
-    enum Kind : uint8_t { Constant, OneView, Views, Integer, Integers, Float } kind;
+    using enum ArgumentKind;
+    ArgumentKind kind;
     uint32_t parameter;
     std::vector<View> views;  // a hole has the buffer kNone
     Geometry integers;        // as strides are none, its sizes
@@ -78,7 +79,8 @@ class Program final : public Runner {
     std::string text;  // {index} and {size} stand for what was found
   };
   struct Step {
-    enum Kind : uint8_t { Allocate, Take, Free, Nest, Entry, Change } kind;
+    using enum StepKind;
+    StepKind kind;
     uint32_t buffer = 0, other = 0;  // Take: the memory of `other`; Change: of an input, by a nest
     int64_t number = 0;              // Nest: its number in the library; Entry: index of the call
     std::vector<Check> checks = {};  // Nest: of indices that it computes

@@ -11,6 +11,7 @@ import json
 import os
 from pathlib import Path
 
+from .._ir import enumerations
 from . import declare, emit_boxed, emit_calls, emit_op, emit_pointwise
 from .compiler import Callees, Entry, Unit
 
@@ -21,6 +22,7 @@ _HEAD = "// Generated from flambeau/ops by flambeau._build; do not edit.\n"
 def all_files(unit: Unit) -> dict[str, str]:
     """File name -> text."""
     files = {
+        "enumerations.h": _HEAD + enumerations.header(),
         "ops.h": _header(unit),
         "kernels.h": _kernels(unit),
         "registry.cpp": _registry(unit),

@@ -16,6 +16,7 @@ from typing import Any
 import flambeau
 from flambeau import _C
 from flambeau._dynamo import config as dynamo
+from flambeau._ir.enumerations import CheckKind
 from flambeau._ir.logs import log
 
 from . import (
@@ -45,7 +46,7 @@ from .errors import (
 from .interpreter import Frame, Interpreter, Pending, Position
 from .kinds import UNSET
 from .shadow_state import ShadowState
-from .sources import IDENTITY, Sources
+from .sources import Sources
 from .tensors import Tensors
 
 _lock = threading.RLock()
@@ -391,7 +392,7 @@ class Attempt:
             names = [source.name for source, _ in tensors.inputs]
             compiled = self.config.compile(graph, examples, _origin(self.code), names)
         symbols, relations = tensors.relations()
-        self.sources.globals().check(IDENTITY, self.namespace, "globals() is the same")
+        self.sources.globals().check(CheckKind.Identity, self.namespace, "globals() is the same")
         self.state.restore()  # the modes of the call are guarded, not those of its end
         guards = _C._Guards(self.sources.spec(symbols, relations))
         around = self._around(entry, graph)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from flambeau._dynamo import config as switches
+from flambeau._ir.enumerations import Access
 
-from .sources import LOCAL, Source
+from .sources import Source
 
 _VARIES: Any = object()
 
@@ -75,7 +76,7 @@ class DynamicShapes:
         if value in (0, 1) or not -(2**63) <= value < 2**63:
             return False
         if self.dynamic:
-            return source.access == LOCAL
+            return source.access == Access.Local
         if not switches.automatic_dynamic_shapes:
             return False
         known = self.integers.setdefault(source.name, value)
@@ -90,7 +91,7 @@ class DynamicShapes:
             return False
         if not switches.automatic_dynamic_shapes:
             return False
-        if type(value) is not float and source.access == LOCAL:
+        if type(value) is not float and source.access == Access.Local:
             return True
         known = self.floats.setdefault(source.name, value)
         if known is not _VARIES and repr(known) != repr(value):

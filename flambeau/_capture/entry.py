@@ -19,6 +19,7 @@ import numpy as np
 
 import flambeau
 from flambeau import _C
+from flambeau._ir.enumerations import Access
 from flambeau._ir.own import own_module
 from flambeau._trace.run_numbers import RunNumber
 
@@ -28,7 +29,6 @@ from .errors import Skip
 from .interpreter import Followed, Pending, TensorMethod
 from .kinds import DELETED, NULL, UNSET
 from .shadow_state import ShadowState, base_of, contents
-from .sources import CONSTANT
 from .state import mapping_changes, written_together
 from .tensors import as_input
 
@@ -72,7 +72,7 @@ class Entry:
         return name
 
     def slot(self, source: Any) -> str:
-        if source.access == CONSTANT:
+        if source.access == Access.Constant:
             return self.constant(source.key)
         return f"a{source.take()}"
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import flambeau
 import flambeau._checks
+from flambeau._ir.enumerations import CheckKind
 from flambeau._trace.run_numbers import RunNumber
 
 from . import calls, kinds, objects
@@ -24,7 +25,6 @@ from .c_code import may_be_read, specialised
 from .errors import Break, Raised
 from .interpreter import Frame
 from .kinds import UNSET
-from .sources import TRUTH
 
 # Regular expressions ------------------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ def _dispatch(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) 
     (cls,) = args
     found = f.interpreter.direct(function, cls)
     words = f"the implementation of {kinds.describe(found)} for {kinds.describe(cls)} is the same"
-    f.shadow_state.source_of(function).check(TRUTH, _Chooses(cls, found), words)
+    f.shadow_state.source_of(function).check(CheckKind.Truth, _Chooses(cls, found), words)
     return found
 
 
@@ -121,7 +121,9 @@ def _value_of(f: Frame, var: Any) -> Any:
     if var in written:
         return written[var]
     value = contextvars.copy_context().get(var, UNSET)
-    f.shadow_state.source_of(var).check(TRUTH, _HasValue(value), f"{var.name}.get() is the same")
+    f.shadow_state.source_of(var).check(
+        CheckKind.Truth, _HasValue(value), f"{var.name}.get() is the same"
+    )
     return value if value is UNSET else _shown(f, var, value)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from flambeau import _C
+from flambeau._ir.enumerations import CheckKind
 from flambeau.nn import Module
 from flambeau.nn.modules import _hooks
 
@@ -18,7 +19,6 @@ from .builtin_calls import means
 from .errors import Raised
 from .interpreter import Frame
 from .kinds import UNSET
-from .sources import LENGTH
 from .state import Entries
 
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
@@ -81,7 +81,7 @@ def module_setattr(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return calls.follow(f, _setattr, args, kwargs)
     else:
         source = f.shadow_state.sources.constant(hooks, "hooks of buffers")
-        source.check(LENGTH, 0, "no hook of buffers is registered")
+        source.check(CheckKind.Length, 0, "no hook of buffers is registered")
         buffers.set(name, value)
     return None
 

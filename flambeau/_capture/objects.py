@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from flambeau._ir.enumerations import Access
 from flambeau._trace.run_numbers import RunNumber
 
 from . import c_code, kinds
@@ -22,7 +23,7 @@ from .errors import Break, Raised
 from .frames import sequence_frame
 from .interpreter import Frame, Generator
 from .kinds import DELETED, UNSET, mro_lookup
-from .sources import DICT, Source
+from .sources import Source
 
 _FUNCTION_TYPES = (types.FunctionType,)
 _PLAIN = kinds.PLAIN_TYPES
@@ -50,7 +51,7 @@ def class_place(f: Frame, owner: type, name: str) -> Source | None:
     if kinds.library_class(owner) or f.shadow_state.is_created(owner):
         return None
     source = f.shadow_state.source_of(owner)
-    return source.instance().child(DICT, name, f"{owner.__qualname__}.{name}")
+    return source.instance().child(Access.Dict, name, f"{owner.__qualname__}.{name}")
 
 
 def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: str) -> Any:
@@ -103,7 +104,9 @@ def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: 
     if type(found) in kinds.CONSTANT_TYPES or isinstance(found, type):
         return found
     source = (
-        f.shadow_state.source_of(owner).instance().child(DICT, name, f"{owner.__qualname__}.{name}")
+        f.shadow_state.source_of(owner)
+        .instance()
+        .child(Access.Dict, name, f"{owner.__qualname__}.{name}")
     )
     return f.shadow_state.wrap(found, source)
 

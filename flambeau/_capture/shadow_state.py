@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 import flambeau
+from flambeau._ir.enumerations import Access, CheckKind
 from flambeau._trace.run_numbers import RunNumber
 
 from . import kinds
 from .errors import Break
 from .kinds import DELETED, UNSET
-from .sources import CONSTANT, DICT, EQUAL, KEYS, LENGTH, TRUTH, Source, Sources
+from .sources import Source, Sources
 from .state import Entries, Slots, exact_dict
 
 _LAZY: Any = object()
@@ -137,7 +138,7 @@ class ShadowState:
         if cls in _NUMPY_NUMBERS:
             return self._float(value, source)
         if isinstance(value, (np.generic, np.dtype)):
-            source.check(EQUAL, value, f"{source.name} == {value!r}")
+            source.check(CheckKind.Equal, value, f"{source.name} == {value!r}")
             return value
         if cls is types.FunctionType:
             self._wrap_function(value, source)
@@ -195,7 +196,7 @@ class ShadowState:
         if isinstance(value, dict):
             return self._wrap_dict(value, cls, source)
         if isinstance(value, tuple):
-            source.check(LENGTH, size, f"len({source.name}) == {size}")
+            source.check(CheckKind.Length, size, f"len({source.name}) == {size}")
             items = [self.wrap(v, source.item(i)) for i, v in enumerate(tuple.__iter__(value))]
             if all(a is b for a, b in zip(items, tuple.__iter__(value), strict=True)):
                 return value
@@ -208,14 +209,16 @@ class ShadowState:
                 raise Break(f"{source.name} is a set of objects")
             frozen = _typed(elements)
             source.check(
-                TRUTH, lambda s: _typed(base.__iter__(s)) == frozen, f"{source.name} == {elements}"
+                CheckKind.Truth,
+                lambda s: _typed(base.__iter__(s)) == frozen,
+                f"{source.name} == {elements}",
             )
             if base is frozenset:
                 return value
             copy = set.__new__(cls)
             set.update(copy, elements)
         else:
-            source.check(LENGTH, size, f"len({source.name}) == {size}")
+            source.check(CheckKind.Length, size, f"len({source.name}) == {size}")
             copy = list.__new__(cls)
             self.memo[id(value)] = (value, copy, source)  # a list may hold itself
             items = [self.wrap(v, source.item(i)) for i, v in enumerate(list.__iter__(value))]
@@ -242,11 +245,13 @@ class ShadowState:
                 raise Break(
                     f"methods of dict changed {source.name}, whose order knows nothing of it"
                 )
-            source.check(TRUTH, _KeysAre(keys), f"keys of {source.name} are {keys}")
+            source.check(CheckKind.Truth, _KeysAre(keys), f"keys of {source.name} are {keys}")
         elif any(map(kinds.is_tensor, keys)):
-            source.check(TRUTH, _TheseKeys(keys), f"keys of {source.name} are these tensors")
+            source.check(
+                CheckKind.Truth, _TheseKeys(keys), f"keys of {source.name} are these tensors"
+            )
         else:
-            source.check(KEYS, keys, f"keys of {source.name} are {keys}")
+            source.check(CheckKind.Keys, keys, f"keys of {source.name} are {keys}")
         copy: Any = base.__new__(cls)
         self.memo[id(value)] = (value, copy, source)
         if base is not dict:
@@ -443,7 +448,7 @@ class ShadowState:
 
 
 _SLICE = ("start", "stop", "step")
-_LONG_LIVED = (CONSTANT, DICT)  # in a namespace or a class, or a constant
+_LONG_LIVED = (Access.Constant, Access.Dict)  # in a namespace or a class, or a constant
 #: classes of C whose objects are copied
 _COPIED = (
     list, tuple, flambeau.Size, set, frozenset, dict, collections.OrderedDict,

@@ -1,8 +1,7 @@
 """Where a value came from: local 0, its item 2, the attribute of that. A source carries the checks
 on what was found there and, when the compiled code needs the value itself, a slot.
 
-The tree of sources is what the native guards walk on each call (csrc/python/guards.cpp; the numbers
-of accesses and checks are its enumerations).
+The tree of sources is what the native guards walk on each call (csrc/python/guards.cpp).
 """
 
 from __future__ import annotations
@@ -10,14 +9,11 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from flambeau._ir.enumerations import Access, CheckKind
 from flambeau._ir.own import own_module
 
 from . import kinds
 from .kinds import UNSET
-
-LOCAL, CLOSURE, CONTENTS, GLOBALS, CONSTANT, DICT, INSTANCE, ITEM, ATTRIBUTE = range(9)
-TYPE, IDENTITY, EQUAL_CONSTANT, LENGTH, KEYS, ABSENT, EQUAL, TENSOR, TRUTH, NAMES = range(10)
-
 
 _IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
 
@@ -34,60 +30,62 @@ class Source:
         self.children: dict[Any, Source] = {}
 
     def child(self, access: int, key: Any, name: str) -> Source:
-        at = (access, key if access != CONSTANT and _plain(key) else id(key), type(key))
+        at = (access, key if access != Access.Constant and _plain(key) else id(key), type(key))
         found = self.children.get(at)
         if found is None:
             found = self.children[at] = Source(self.tree, access, key, name)
         return found
 
     def attribute(self, name: str) -> Source:
-        return self.child(ATTRIBUTE, name, f"{self.name}.{name}")
+        return self.child(Access.Attribute, name, f"{self.name}.{name}")
 
     def instance(self) -> Source:
-        return self.child(INSTANCE, None, self.name)
+        return self.child(Access.Instance, None, self.name)
 
     def in_instance(self, name: str) -> Source:
         """An entry of the instance dictionary."""
-        return self.instance().child(DICT, name, f"{self.name}.{name}")
+        return self.instance().child(Access.Dict, name, f"{self.name}.{name}")
 
     def entry(self, key: Any) -> Source:
         """An entry of a dictionary."""
-        return self.child(DICT, key, f"{self.name}[{_short(key)}]")
+        return self.child(Access.Dict, key, f"{self.name}[{_short(key)}]")
 
     def item(self, index: int) -> Source:
-        return self.child(ITEM, index, f"{self.name}[{index}]")
+        return self.child(Access.Item, index, f"{self.name}[{index}]")
 
     def contents(self) -> Source:
-        return self.child(CONTENTS, None, self.name)
+        return self.child(Access.Contents, None, self.name)
 
     def check(self, kind: int, value: Any, words: str) -> None:
-        key = (kind, value) if kind in (ABSENT, LENGTH) else kind
+        key = (kind, value) if kind in (CheckKind.Absent, CheckKind.Length) else kind
         self.checks.setdefault(key, (kind, value, words))
 
     def type_is(self, cls: type) -> None:
-        self.check(TYPE, cls, f"type({self.name}) is {cls.__qualname__}")
+        self.check(CheckKind.Type, cls, f"type({self.name}) is {cls.__qualname__}")
 
     def is_object(self, value: Any) -> None:
-        self.check(IDENTITY, value, f"{self.name} is {_short(value)}")
+        self.check(CheckKind.Identity, value, f"{self.name} is {_short(value)}")
 
     def is_identified(self) -> bool:
         """Whether a check says which object this is."""
-        return IDENTITY in self.checks
+        return CheckKind.Identity in self.checks
 
     def equals(self, value: Any) -> None:
         if value is None or value is True or value is False or value is ...:
             self.is_object(value)
         else:
-            self.check(EQUAL_CONSTANT, value, f"{self.name} == {_short(value)}")
+            self.check(CheckKind.Constant, value, f"{self.name} == {_short(value)}")
 
     def absent(self, key: str) -> None:
         """An instance dictionary or a namespace lacks a name."""
-        self.check(ABSENT, key, f"{key!r} is not set in {self.name}")
+        self.check(CheckKind.Absent, key, f"{key!r} is not set in {self.name}")
 
     def has(self, key: str, value: Any, words: str) -> None:
         """A namespace holds this object under a name, or none (UNSET). One check for all names: for
         namespaces that hardly ever change."""
-        names = self.checks.setdefault(NAMES, (NAMES, {}, f"names of {self.name}"))[1]
+        names = self.checks.setdefault(
+            CheckKind.Names, (CheckKind.Names, {}, f"names of {self.name}")
+        )[1]
         if key not in names:
             is_what = "is not set" if value is UNSET else f"is {_short(value)}"
             found = () if value is UNSET else (value,)
@@ -107,7 +105,7 @@ class Source:
             self.slot,
             f"{self.name} exists",
             tuple(
-                (kind, tuple(value.values()) if kind == NAMES else value, words)
+                (kind, tuple(value.values()) if kind == CheckKind.Names else value, words)
                 for kind, value, words in self.checks.values()
             ),
             tuple(c.spec() for c in self.children.values()),
@@ -121,7 +119,7 @@ class Source:
 
     def texts(self) -> list[str]:
         """The checks here and below, in words."""
-        out = [words for kind, _, words in self.checks.values() if kind != NAMES]
+        out = [words for kind, _, words in self.checks.values() if kind != CheckKind.Names]
         for c in self.children.values():
             out += c.texts()
         return out
@@ -137,16 +135,16 @@ class Sources:
         self.distinct: list[Source] = []
 
     def local(self, index: int, name: str) -> Source:
-        return self.root.child(LOCAL, index, name)
+        return self.root.child(Access.Local, index, name)
 
     def closure(self, index: int, name: str) -> Source:
-        return self.root.child(CLOSURE, index, name)
+        return self.root.child(Access.Closure, index, name)
 
     def globals(self) -> Source:
-        return self.root.child(GLOBALS, None, "globals()")
+        return self.root.child(Access.Globals, None, "globals()")
 
     def constant(self, value: Any, name: str) -> Source:
-        return self.root.child(CONSTANT, value, name)
+        return self.root.child(Access.Constant, value, name)
 
     def in_namespace(self, namespace: dict[str, Any], name: str, value: Any) -> None:
         """A module of a library has the name."""

@@ -28,9 +28,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from flambeau._ir.enumerations import Access
+
 from .errors import Break
 from .kinds import DELETED, UNSET
-from .sources import CONSTANT, DICT, GLOBALS, Source
+from .sources import Source
 
 
 class Entries:
@@ -134,7 +136,7 @@ class Entries:
         if type(key) is not str:
             return self.source.entry(key)
         words = shown or f"{self.source.name}.{key}"
-        return self.source.child(DICT, key, words)
+        return self.source.child(Access.Dict, key, words)
 
 
 class Slots:
@@ -171,7 +173,7 @@ def written_together(shadow_state: Any) -> list[Source]:
     cells = [c for c in shadow_state.cells.values() if c.was_read]
     if any(c.changed() for c in cells):
         found.update((id(c.original), c.source) for c in cells)
-    return [p for p in found.values() if p.access not in (CONSTANT, GLOBALS)]
+    return [p for p in found.values() if p.access not in (Access.Constant, Access.Globals)]
 
 
 def mapping_changes(before: list[Any], after: list[Any]) -> tuple[list[Any], list[Any]]:

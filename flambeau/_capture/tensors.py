@@ -16,6 +16,7 @@ import flambeau
 from flambeau import _C
 from flambeau._dynamo import config as switches
 from flambeau._ir import formula
+from flambeau._ir.enumerations import CheckKind, FormulaOp, SymbolKind
 from flambeau._ir.graph import REGION, Graph
 from flambeau._ir.symbols import Origin, UnbackedError
 from flambeau._ir.symexpr import symbol
@@ -35,7 +36,7 @@ from . import array_calls, c_code, functions, kinds
 from .autocasting import AutocastRecorder
 from .errors import Break, ConstraintViolationError, Raised
 from .interpreter import Frame, TensorMethod
-from .sources import TENSOR, TRUTH, TYPE, Source
+from .sources import Source
 from .state import Entries
 
 #: functions of the core that read a state which guards cover, or none
@@ -137,7 +138,7 @@ class Tensors:
         words += ", contiguous" if value.is_contiguous() else f" and strides {_shape(strides)}"
         if value.requires_grad:
             words += ", that requires grad"
-        source.check(TENSOR, facts, words)
+        source.check(CheckKind.Tensor, facts, words)
         self._guard_strides(fake, index)
         self.inputs.append((source, value))
         self.sources.distinct.append(source)
@@ -156,7 +157,9 @@ class Tensors:
 
     def start_of(self, start: int, source: Source) -> int:
         """Where a tensor begins in its storage; later calls are to find the same."""
-        source.check(TRUTH, _BeginsAt(start), f"{source.name}.storage_offset() == {start}")
+        source.check(
+            CheckKind.Truth, _BeginsAt(start), f"{source.name}.storage_offset() == {start}"
+        )
         return start
 
     def integer(self, value: int, source: Source) -> Any:
@@ -166,7 +169,7 @@ class Tensors:
             return value
         known = self.integers.get(source)
         if known is None:
-            source.check(TYPE, int, f"type({source.name}) is int")
+            source.check(CheckKind.Type, int, f"type({source.name}) is int")
             source.take()
             origin = Origin(len(self.inputs), "value")
             low, high = (2, math.inf) if value > 1 else (-math.inf, -1)
@@ -187,7 +190,7 @@ class Tensors:
         known = self.floats.get(source)
         if known is None:
             cls = type(value)
-            source.check(TYPE, cls, f"type({source.name}) is {cls.__name__}")
+            source.check(CheckKind.Type, cls, f"type({source.name}) is {cls.__name__}")
             source.take()
             example = self.session.outside(as_input, value)
             fake = self.session.input(fake_input(example, self.env, len(self.inputs), False))
@@ -351,7 +354,7 @@ class Tensors:
         """The number in a tensor from outside; later calls are to find the same."""
         source = self.inputs_of[id(x)]
         value = self.session.outside(outside.item)
-        source.check(TRUTH, _Holds(value), f"{source.name}.item() == {value!r}")
+        source.check(CheckKind.Truth, _Holds(value), f"{source.name}.item() == {value!r}")
         return value
 
     def position(self, f: Frame, key: Any) -> Any:
@@ -558,18 +561,18 @@ class Tensors:
             if s.origin is not None:
                 names[s.name] = len(sources)
                 slot = self.inputs[s.origin.input][0].take()
-                sources.append((slot, formula.KINDS.index(s.origin.kind), s.origin.dim))
+                sources.append((slot, SymbolKind[s.origin.kind], s.origin.dim))
         rows = [
-            (formula.steps(g.expr, names), formula.RELATIONS.index(g.relation), str(g))
+            (formula.steps(g.expr, names), formula.RELATIONS[g.relation], str(g))
             for g in self.env.conditions()
         ]
         for index, d, n in self.strides:
             source = self.inputs[index][0]
-            sources.append((source.take(), formula.KINDS.index("stride"), d))
+            sources.append((source.take(), SymbolKind.Stride, d))
             steps = (
                 *formula.steps(self.env.simplify(n.expr) * -1, names),
-                (formula.LOAD, len(sources) - 1),
-                (formula.ADD, 0),
+                (FormulaOp.Load, len(sources) - 1),
+                (FormulaOp.Add, 0),
             )
             rows.append((steps, 0, f"{source.name}.stride({d}) == {n}"))
         return tuple(sources), tuple(rows)
@@ -621,7 +624,7 @@ def _fixed(value: Any, source: Source) -> Any:
     if type(value) is float:
         source.equals(value)
     else:
-        source.check(TRUTH, _IsNumber(value), f"{source.name} == {value!r}")
+        source.check(CheckKind.Truth, _IsNumber(value), f"{source.name} == {value!r}")
     return value
 
 

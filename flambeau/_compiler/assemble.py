@@ -10,6 +10,7 @@ from typing import Any
 
 from flambeau import _C
 
+from .._ir.enumerations import ArgumentKind, StepKind
 from .._ir.formula import Numbers
 from .._ir.symbols import ShapeEnv
 from .._ir.symexpr import Expr
@@ -17,9 +18,6 @@ from .._ir.symscalar import FloatExpr
 from .._ir.targets import resolve, updated
 from .nest import Call, Nest, Program, View, views_of
 from .plan import Allocate, Change, Free, Instruction, Run, Take, last_uses, plan
-
-_ALLOCATE, _TAKE, _FREE, _NEST, _ENTRY, _CHANGE = range(6)
-_CONSTANT, _VIEW, _VIEWS, _INTEGER, _INTEGERS, _FLOAT = range(6)
 
 
 def assemble(spec: tuple[Any, ...], library: Any, attached: tuple[Any, ...] = ()) -> Any:
@@ -67,17 +65,17 @@ class _Assembly:
     def step(self, i: Instruction) -> tuple[Any, ...]:
         match i:
             case Allocate(name):
-                return (_ALLOCATE, _index(name))
+                return (StepKind.Allocate, _index(name))
             case Take(name, other):
-                return (_TAKE, _index(name), _index(other))
+                return (StepKind.Take, _index(name), _index(other))
             case Free(name):
-                return (_FREE, _index(name))
+                return (StepKind.Free, _index(name))
             case Change(name):
-                return (_CHANGE, _index(name))
+                return (StepKind.Change, _index(name))
             case Run(k):
                 step = self.program.steps[k]
                 if isinstance(step, Nest):
-                    return (_NEST, self.nests[k], tuple(map(_check, step.checks)))
+                    return (StepKind.Nest, self.nests[k], tuple(map(_check, step.checks)))
                 return self.call(step, k)
 
     def call(self, call: Call, k: int) -> tuple[Any, ...]:
@@ -98,7 +96,7 @@ class _Assembly:
         args = tuple(map(self.argument, call.args))
         spread = len(op.outputs) == 1 and op.outputs[0].is_list
         outs = tuple(map(_index, call.outs))
-        return (_ENTRY, uid, args, outs, tuple(places), updates, spread, ending)
+        return (StepKind.Entry, uid, args, outs, tuple(places), updates, spread, ending)
 
     def takes_over(self, call: Call, k: int) -> bool:
         """Whether the result may lie in the memory of the first argument, which ends with this."""
@@ -117,18 +115,20 @@ class _Assembly:
 
     def argument(self, a: Any) -> tuple[int, Any]:
         if isinstance(a, View):
-            return (_VIEW, self.view(a))
+            return (ArgumentKind.OneView, self.view(a))
         if isinstance(a, Expr):
-            return (_INTEGER, self.numbers.index(a)) if a.constant is None else (0, a.constant)
+            if a.constant is None:
+                return (ArgumentKind.Integer, self.numbers.index(a))
+            return (ArgumentKind.Constant, a.constant)
         if isinstance(a, FloatExpr):
-            return (_FLOAT, self.numbers.floating(a))
+            return (ArgumentKind.Float, self.numbers.floating(a))
         if isinstance(a, tuple) and any(isinstance(x, View) for x in a):
-            return (_VIEWS, tuple(self.element(x) for x in a))
+            return (ArgumentKind.Views, tuple(self.element(x) for x in a))
         if isinstance(a, tuple) and any(isinstance(x, Expr) for x in a):
-            return (_INTEGERS, self.numbers.geometry(_C.int64, a, (0,) * len(a)))
+            return (ArgumentKind.Integers, self.numbers.geometry(_C.int64, a, (0,) * len(a)))
         if isinstance(a, tuple) and any(isinstance(x, FloatExpr) for x in a):
             raise NotImplementedError("compile: a list of numbers that vary")
-        return (_CONSTANT, a)
+        return (ArgumentKind.Constant, a)
 
     def element(self, a: Any) -> tuple[Any, ...] | None:
         if a is None or isinstance(a, View):

@@ -1,7 +1,7 @@
 """Symbolic sizes for native code: programs of a stack machine, and the numbering of what they use.
 
-The machine is csrc/runtime/formula.cpp, whose enumerations the numbers of operations are; the
-numbering is that of csrc/runtime/geometry.h: the symbols of an environment, then formulas.
+The machine is csrc/runtime/formula.cpp; the numbering is that of csrc/runtime/geometry.h: the
+symbols of an environment, then formulas.
 """
 
 from __future__ import annotations
@@ -9,39 +9,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .enumerations import FloatOp, FormulaOp, OutputKind, Relation, SymbolKind
 from .symbols import ShapeEnv
 from .symexpr import Atom, Expr
 from .symscalar import FloatExpr
 
-#: kinds of places where symbols are found, and what guards say, as native code numbers them
-KINDS = ("size", "stride", "offset", "value")
-RELATIONS = ("==", "!=", ">=")
-PUSH, LOAD, ADD, MUL, DIV, MOD, MIN, MAX = range(8)
-_ATOMS = {"div": DIV, "mod": MOD, "min": MIN, "max": MAX}
-_FLOATS = ("+", "-", "*", "/", "**", "float", "sqrt", "exp", "log", "cos", "sin")
+#: what guards say
+RELATIONS = {"==": Relation.Zero, "!=": Relation.NotZero, ">=": Relation.NotNegative}
+_SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow"}
 
 Steps = tuple[tuple[int, Any], ...]
 
 
 def steps(e: Expr, places: dict[str, int]) -> Steps:
     """An integer expression; `places` numbers the symbols."""
-    out: list[tuple[int, Any]] = [(PUSH, 0)]
+    out: list[tuple[int, Any]] = [(FormulaOp.Push, 0)]
     for monomial, factor in e.terms:
-        out.append((PUSH, factor))
+        out.append((FormulaOp.Push, factor))
         for atom, power in monomial:
             for _ in range(power):
-                out += [*_atom(atom, places), (MUL, 0)]
-        out.append((ADD, 0))
+                out += [*_atom(atom, places), (FormulaOp.Mul, 0)]
+        out.append((FormulaOp.Add, 0))
     return tuple(out)
 
 
 def _atom(atom: Atom, places: dict[str, int]) -> list[tuple[int, Any]]:
     if atom.kind == "sym":
-        return [(LOAD, places[atom.name])]
+        return [(FormulaOp.Load, places[atom.name])]
     first, *others = atom.args
     out = list(steps(first, places))
     for other in others:
-        out += [*steps(other, places), (_ATOMS[atom.kind], 0)]
+        out += [*steps(other, places), (FormulaOp[atom.kind], 0)]
     return out
 
 
@@ -87,40 +85,42 @@ class Numbers:
             if isinstance(a, FloatExpr):
                 out += self.floating(a)
             elif isinstance(a, Expr):
-                out.append((LOAD, self.index(a)))
+                out.append((FloatOp.Load, self.index(a)))
             else:
-                out.append((PUSH, float(a)))
-        out.append((2 + _FLOATS.index(e.op), 0))
+                out.append((FloatOp.Push, float(a)))
+        out.append((FloatOp[_SIGNS.get(e.op, e.op)], 0))
         return tuple(out)
 
     def output(self, a: Any, tensor: Any) -> tuple[int, Any]:
         """A part of an output; `tensor(x)` gives the index of what is a tensor, else None."""
         index = tensor(a)
         if index is not None:
-            return (0, index)
+            return (OutputKind.TensorOf, index)
         if isinstance(a, Expr):
-            return (2, self.index(a)) if a.constant is None else (1, a.constant)
+            if a.constant is None:
+                return (OutputKind.Integer, self.index(a))
+            return (OutputKind.Constant, a.constant)
         if isinstance(a, FloatExpr):
-            return (3, self.floating(a))
+            return (OutputKind.Float, self.floating(a))
         if isinstance(a, tuple):
-            return (4, tuple(self.output(x, tensor) for x in a))
-        return (1, a)
+            return (OutputKind.Tuple, tuple(self.output(x, tensor) for x in a))
+        return (OutputKind.Constant, a)
 
     def spec(self, conditions: bool = True) -> tuple[Any, ...]:
         """What the native `Sizes` is made of. To be taken last: it has all formulas."""
         symbols = []
         for s in self.env.symbols.values():
             if s.origin is None:
-                symbols.append((len(KINDS), 0, 0))
+                symbols.append((SymbolKind.Unknown, 0, 0))
             else:
-                symbols.append((KINDS.index(s.origin.kind), s.origin.input, s.origin.dim))
+                symbols.append((SymbolKind[s.origin.kind], s.origin.input, s.origin.dim))
         formulas = tuple(steps(e, self.names) for e in self.formulas)
         return (tuple(symbols), formulas, self._conditions() if conditions else ())
 
     def _conditions(self) -> tuple[Any, ...]:
         known = {n for n, s in self.env.symbols.items() if s.origin is not None}
         return tuple(
-            (steps(g.expr, self.names), RELATIONS.index(g.relation), str(g))
+            (steps(g.expr, self.names), RELATIONS[g.relation], str(g))
             for g in self.env.conditions()
             if g.expr.symbols <= known
         )
