@@ -37,9 +37,12 @@ class NotTrusted(OSError):
 
 
 def wanted_folder() -> Path:
-    """FLAMBEAU_CACHE, else ~/.cache/flambeau."""
+    """FLAMBEAU_CACHE, else flambeau in TORCHINDUCTOR_CACHE_DIR or the user's folder of caches."""
     given = os.environ.get("FLAMBEAU_CACHE")
-    return Path(given) if given else Path.home() / ".cache" / "flambeau"
+    if given:
+        return Path(given)
+    caches = os.environ.get("TORCHINDUCTOR_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path.home() / ".cache") / "flambeau"
 
 
 def bound() -> int:

@@ -52,6 +52,18 @@ def compilations(monkeypatch):
     return ran
 
 
+def test_the_folder_is_where_the_environment_says(monkeypatch, tmp_path):
+    for name in ("FLAMBEAU_CACHE", "TORCHINDUCTOR_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.wanted_folder() == tmp_path / ".cache" / "flambeau"
+    for name in ("XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR"):  # each goes before the last
+        monkeypatch.setenv(name, str(tmp_path / name))
+        assert cache.wanted_folder() == tmp_path / name / "flambeau"
+    monkeypatch.setenv("FLAMBEAU_CACHE", str(tmp_path / "own"))
+    assert cache.wanted_folder() == tmp_path / "own"
+
+
 def test_a_library_is_compiled_once(folder, compilations):
     assert answer(program(42)) == 42
     assert answer(program(42)) == 42
