@@ -53,6 +53,13 @@ bool saved_tensor_hooks_active() noexcept {
 // Saving
 // ------------------------------------------------------------------------------------------------------------------
 
+static void set_history(Tensor& x, Ref<Node> grad_fn, uint32_t output_nr) {
+  AutogradMeta& meta = materialize_meta(x);
+  meta.grad_fn = std::move(grad_fn);
+  meta.output_nr = output_nr;
+  x.set_flag(kRequiresGrad);
+}
+
 SavedTensor::SavedTensor(const Tensor& t, bool is_output, Node*, uint32_t output_nr, bool itself) {
   if (!t.defined()) return;
   FB_CHECK(!t.has_flag(kInference) || modes.inference,
@@ -81,7 +88,10 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output, Node*, uint32_t output
       output_nr_ = 0;
       requires_grad_ = true;
     }
-    data_ = itself_ && !leaf ? t : alias(t);
+    // A hook sees what the program has: a leaf itself, an input with its history. An output comes
+    // without, for a hook that kept it would keep the node that it belongs to.
+    data_ = itself_ ? t : alias(t);
+    if (!itself_ && grad_fn_) set_history(data_, grad_fn_, output_nr_);
     pack(saved_hooks->stack.back());
     if (packed_) return;
     grad_fn_ = leaf ? Ref<Node>() : grad_fn_;
@@ -116,10 +126,7 @@ void SavedTensor::set_hook(const PackHook& hook) {
     output_nr_ = edge.nr;
     requires_grad_ = bool(grad_fn_);
   }
-  Tensor kept = data_;
-  if (itself_ && is_leaf(data_)) data_ = alias(data_);
   pack(hook);
-  if (data_.defined()) data_ = kept;
 }
 
 void SavedTensor::reset(bool numbers_stay) {
@@ -169,10 +176,7 @@ Tensor SavedTensor::with_history(const Tensor& x, const Node& owner) const {
   bool output = is_output_ && is_inexact(x.dtype());
   if (!output && !requires_grad_) return x;
   Tensor out = alias(x);
-  AutogradMeta& meta = materialize_meta(out);
-  meta.grad_fn = output ? Ref<Node>(const_cast<Node*>(&owner)) : grad_fn_;
-  meta.output_nr = output_nr_;
-  out.set_flag(kRequiresGrad);
+  set_history(out, output ? Ref<Node>(const_cast<Node*>(&owner)) : grad_fn_, output_nr_);
   return out;
 }
 

@@ -112,9 +112,9 @@ PyObject* call_asarray(const Args& a) {
   FB_CHECK_VALUE(same || !must_share, "can't alias tensor with dtype '",
                  scalar_type_name(shared.dtype()), "' into dtype '",
                  scalar_type_name(dtype.value_or(shared.dtype())), "'.");
-  bool grad = given(a[4]) && to_bool(a[4]);
   Tensor result = same && !must_copy ? shared : ops::to(shared, dtype, true);
-  if (is_tensor(a[0]) && !grad && result.requires_grad()) result = detach(result);
+  // Nothing said: a tensor's history stays.
+  if (given(a[4]) && !to_bool(a[4]) && result.requires_grad()) result = detach(result);
   return finished(std::move(result), a[2], a[4]);
 }
 FB_FUNCTION(asarray,

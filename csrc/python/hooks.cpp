@@ -16,6 +16,8 @@ void PyAccumulateHook::operator()(const Tensor& leaf) const {
   GilHeld gil;
   PyRef argument = checked(wrap(leaf));
   PyRef result = checked(PyObject_CallOneArg(callable.get(), argument.get()));
+  // `lambda p: p.add_(…)` gives the tensor itself.
+  if (is_tensor(result.get()) && unwrap(result.get()).is_same(leaf)) return;
   constexpr const char* kRule = "a post-accumulate-grad hook: expected it to return None, got ";
   const char* given = Py_TYPE(result.get())->tp_name;
   FB_CHECK_TYPE(result.get() == Py_None || is_tensor(result.get()), kRule, given);

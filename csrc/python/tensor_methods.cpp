@@ -103,15 +103,52 @@ PyObject* same_dense(PyObject* o, PyObject* const*, Py_ssize_t, PyObject*) {
 }
 PyObject* get_device(PyObject* o, PyObject*) {
   return PyLong_FromLong(unwrap(o).device().type() == DeviceType::CPU ? -1
-                                                                    : unwrap(o).device().index());
+                                                                      : unwrap(o).device().index());
 }
-PyObject* dim_order(PyObject* o, PyObject*) {
-  const Tensor& t = unwrap(o);
-  Ints order(t.dim());
-  for (int64_t i = 0; i < t.dim(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return t.strides()[a] > t.strides()[b]; });
-  return wrap_ints(order);
+// Whether a check of the order is asked for, and of which memory formats the tensor may be one.
+bool asks_for_order(PyObject* check, std::vector<MemoryFormat>& formats) {
+  if (PyBool_Check(check)) return check == Py_True;
+  const bool list = PyList_Check(check) || PyTuple_Check(check);
+  constexpr const char* kWanted =
+      "dim_order: expected ambiguity_check to be a bool or a list of memory formats, got ";
+  FB_CHECK_TYPE(list, kWanted, Py_TYPE(check)->tp_name);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(check); ++i) {
+    PyObject* format = PySequence_Fast_ITEMS(check)[i];
+    FB_CHECK_TYPE(Py_IS_TYPE(format, &MemoryFormatType), kWanted, "one with a ",
+                  Py_TYPE(format)->tp_name);
+    formats.push_back(to_memory_format(format));
+  }
+  return true;
+}
+// dim_order(*, ambiguity_check=False)
+PyObject* dim_order(PyObject* o, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  return guarded([&] {
+    const Tensor& t = unwrap(o);
+    const Py_ssize_t named = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    FB_CHECK_TYPE(nargs == 0 && named <= 1, "dim_order: expected ambiguity_check=, by name, alone");
+    if (named == 1 &&
+        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "ambiguity_check") != 0)
+      fail(ErrorKind::Type, "dim_order: unexpected argument ",
+           PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, 0)));
+    Ints order(t.dim());
+    for (int64_t i = 0; i < t.dim(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return t.strides()[a] > t.strides()[b]; });
+    std::vector<MemoryFormat> formats;
+    if (named == 1 && asks_for_order(args[0], formats)) {
+      bool unique = true;
+      for (int64_t i = 0; i < t.dim(); ++i) {
+        unique &= t.sizes()[i] != 1 && t.strides()[i] != 0;
+        unique &= i == 0 || t.strides()[order[i]] != t.strides()[order[i - 1]];
+      }
+      auto fits = [&](MemoryFormat f) { return t.is_contiguous(f); };
+      FB_CHECK(unique || std::count_if(formats.begin(), formats.end(), fits) == 1,
+               "dim_order: expected an order of dims that is the only one, or exactly one of the "
+               "memory formats given, got shape ",
+               t.sizes(), " and strides ", t.strides());
+    }
+    return wrap_ints(order);
+  });
 }
 
 // Elements as Python values
@@ -434,7 +471,10 @@ PyMethodDef tensor_methods[] = {
      "Where in the storage the first element is, in elements."},
     {"data_ptr", data_ptr, METH_NOARGS, "Address of the first element."},
     {"const_data_ptr", data_ptr, METH_NOARGS, "Address of the first element."},
-    {"dim_order", dim_order, METH_NOARGS, "Dimensions from the largest stride to the smallest."},
+    {"dim_order", fast(dim_order), kFast,
+     "Dimensions from the largest stride to the smallest; ambiguity_check=True refuses tensors "
+     "that "
+     "have several such orders, a list of memory formats those that are not of exactly one."},
     {"is_floating_point", is_floating_point, METH_NOARGS,
      "Are the elements real floating-point numbers?"},
     {"is_complex", is_complex, METH_NOARGS, "Are the elements complex?"},

@@ -154,6 +154,18 @@ def _special(function: Any) -> Any:
         return None
 
 
+def substitute(original: Any, traceable: types.FunctionType, folds: bool) -> Any:
+    """How calls of `original` are taken that `traceable` says in Python."""
+
+    def call_substitute(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        given = (*args, *kwargs.values())
+        if folds and all(type(a) in kinds.CONSTANT_TYPES for a in given):
+            return f.interpreter.direct(original, *args, **kwargs)
+        return follow(f, traceable, args, kwargs)
+
+    return call_substitute
+
+
 # Functions of Python ------------------------------------------------------------------------------
 
 

@@ -6,16 +6,22 @@ decorators). Capture itself is loaded when something is compiled.
 
 from __future__ import annotations
 
-from ._backends import list_backends, register_backend
+from ._backends import (
+    get_default_backend,
+    list_backends,
+    register_backend,
+    set_default_backend,
+)
 from ._compile import (
+    _disable_dynamo,
     allow_in_graph,
     assume_constant_result,
     compile,
-    _disable_dynamo,
     disable,
     mark_dynamic,
     nested_compile_region,
     reset,
+    substitute_in_graph,
 )
 from ._explain import Explanation, explain
 from ._marks import cudagraph_mark_step_begin, is_compiling, is_dynamo_compiling, is_exporting
@@ -29,6 +35,7 @@ __all__ = [
     "cudagraph_mark_step_begin",
     "disable",
     "explain",
+    "get_default_backend",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
@@ -37,5 +44,7 @@ __all__ = [
     "nested_compile_region",
     "register_backend",
     "reset",
+    "set_default_backend",
     "set_stance",
+    "substitute_in_graph",
 ]

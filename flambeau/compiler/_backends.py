@@ -27,6 +27,34 @@ def list_backends() -> list[str]:
     return sorted({*_BUILT_IN, *_registered})
 
 
+_default: list[str | Backend] = ["inductor"]
+
+
+def set_default_backend(backend: str | Backend | None) -> None:
+    """The back end of `compile` where a call names none; None is "inductor" again.
+
+    Raises:
+        ValueError: there is none of that name.
+
+    >>> torch.compiler.set_default_backend("eager")
+    >>> torch.compiler.get_default_backend()
+    'eager'
+    >>> torch.compiler.set_default_backend(None)
+    """
+    if backend is not None:
+        find(backend, None, None)
+    _default[0] = "inductor" if backend is None else backend
+
+
+def get_default_backend() -> str | Backend:
+    """The back end of `compile` where a call names none.
+
+    >>> torch.compiler.get_default_backend()
+    'inductor'
+    """
+    return _default[0]
+
+
 def register_backend(
     compiler_fn: Backend | None = None, *, name: str | None = None
 ) -> Backend | Callable[[Backend], Backend]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import threading
 import types
@@ -24,7 +25,7 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: str | Callable[..., Any] = "inductor",
+    backend: str | Callable[..., Any] | None = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
@@ -40,7 +41,7 @@ def compile(
         dynamic: True makes sizes symbols from the start, False never, None those that are seen to
             vary.
         backend: a name of `flambeau.compiler.list_backends()`, or a function of (graph,
-            example_inputs).
+            example_inputs); None is that of `get_default_backend`.
         mode: "default", "reduce-overhead" or "max-autotune"; for the back end.
         options: settings of the back end.
         disable: return the model as it is.
@@ -67,6 +68,8 @@ def compile(
     if not callable(model):
         raise TypeError(f"compile: expected a function or a module, got {type(model).__name__}")
     _check_python()
+    if backend is None:
+        backend = _backends.get_default_backend()
     found = _backends.find(backend, mode, options)
     name = backend if isinstance(backend, str) else None
     return compiled_form(model, found, fullgraph, dynamic, name=name)
@@ -171,6 +174,75 @@ def allow_in_graph(fn: Any) -> Any:
         raise TypeError(f"allow_in_graph: expected a function, got {type(fn).__name__}")
     ALLOWED.add(fn)
     return fn
+
+
+def substitute_in_graph(
+    original_fn: Callable[..., Any],
+    *,
+    can_constant_fold_through: bool = False,
+    skip_signature_check: bool = False,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator of a Python function that compiled code follows in the place of another.
+
+    For functions of C code, which cannot be followed, and others that break a graph. Where they run
+    uncompiled, nothing changes. Say so before what calls them is compiled.
+
+    Args:
+        original_fn: the function that programs call.
+        can_constant_fold_through: of arguments that are constants the original may be called while
+            the graph is made.
+        skip_signature_check: do not compare the parameters of both.
+
+    Raises:
+        TypeError: one of both is no function, or their parameters differ.
+        ValueError: the original has a substitute.
+
+    >>> import operator
+    >>> @torch.compiler.substitute_in_graph(operator.countOf)
+    ... def count_of(a, b, /):
+    ...     return sum(1 for x in a if x is b or x == b)
+    >>> f = torch.compile(lambda x: x + operator.countOf([1, 2, 2], 2), fullgraph=True)
+    >>> f(torch.zeros(1))
+    tensor([2.])
+    """
+    from flambeau._capture import calls
+
+    if not callable(original_fn) or isinstance(original_fn, type):
+        raise TypeError(
+            f"substitute_in_graph: expected a function, got {type(original_fn).__name__}"
+        )
+    if original_fn in calls.SPECIAL:
+        raise ValueError(f"substitute_in_graph: {original_fn!r} has a substitute, or is known")
+
+    def decorate(traceable_fn: Callable[..., Any]) -> Callable[..., Any]:
+        if not isinstance(traceable_fn, types.FunctionType):
+            raise TypeError(
+                "substitute_in_graph: expected a function of Python, got "
+                f"{type(traceable_fn).__name__}"
+            )
+        if not skip_signature_check:
+            _same_parameters(original_fn, traceable_fn)
+        calls.SPECIAL[original_fn] = calls.substitute(
+            original_fn, traceable_fn, can_constant_fold_through
+        )
+        return traceable_fn
+
+    return decorate
+
+
+def _same_parameters(original: Callable[..., Any], other: Callable[..., Any]) -> None:
+    """Both take the same parameters, as far as C code tells."""
+    try:
+        wanted = inspect.signature(original)
+    except ValueError:
+        return
+    given = inspect.signature(other)
+    pairs = [[(p.name, p.kind, p.default) for p in s.parameters.values()] for s in (wanted, given)]
+    if pairs[0] != pairs[1]:
+        raise TypeError(
+            f"substitute_in_graph: expected the parameters {wanted} of the original, got {given}; "
+            "skip_signature_check=True takes others"
+        )
 
 
 def mark_dynamic(t: Any, index: int | tuple[int, ...] | list[int]) -> None:

@@ -6,6 +6,7 @@ autograd's: reverse mode through aliases of the inputs, forward mode through nes
 
 from .batch_norm import replace_all_batch_norm_modules_
 from .modules import functional_call, stack_module_state
+from .rearrange import rearrange
 from .reverse import grad, grad_and_value, jacrev, vjp
 from .tangents import hessian, jacfwd, jvp, linearize
 from .vmap import vmap
@@ -19,6 +20,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",

@@ -66,9 +66,9 @@ def _uneven_gradient(f: Tensor, dim: int, points: Tensor, edge_order: int) -> Te
     steps = diff(points).reshape(shape)
     a, b = steps.narrow(dim, 0, points.size(0) - 2), steps.narrow(dim, 1, points.size(0) - 2)
     inner = (
-        f.narrow(dim, 2, n - 2) * (a / (b * (a + b)))
+        f.narrow(dim, 0, n - 2) * (-b / (a * (a + b)))
         + f.narrow(dim, 1, n - 2) * ((b - a) / (a * b))
-        - f.narrow(dim, 0, n - 2) * (b / (a * (a + b)))
+        + f.narrow(dim, 2, n - 2) * (a / (b * (a + b)))
     )
     first, second = f.narrow(dim, 0, 1), f.narrow(dim, 1, 1)
     last, before = f.narrow(dim, n - 1, 1), f.narrow(dim, n - 2, 1)

@@ -57,6 +57,8 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     )
     if decimals == 0:
         return s.round(input)
+    if decimals < 0:
+        return s.round(input / 10.0**-decimals) * 10.0**-decimals
     return s.round(input * 10.0**decimals) / 10.0**decimals
 
 

@@ -35,6 +35,13 @@ def _interval(dtype: Any, low: float | None, high: float | None) -> tuple[float,
     return low, high
 
 
+def _uniform(sizes: tuple[int, ...], dtype: Any, device: Any, least: float, most: float) -> Any:
+    """Numbers of a floating-point dtype, the generator's own where the interval is one it knows."""
+    if most - least <= fb.finfo(dtype).max:
+        return fb.empty(sizes, dtype=dtype, device=device).uniform_(least, most)
+    return (fb.rand(sizes, dtype=fb.float64, device=device) * (most - least) + least).to(dtype)
+
+
 def make_tensor(
     *shape: Any,
     dtype: Any,
@@ -67,20 +74,18 @@ def make_tensor(
         raise ValueError(f"make_tensor: expected a differentiable dtype, got {dtype}")
     least, most = _interval(dtype, low, high)
     wide = noncontiguous and math.prod(sizes) > 1
-    drawn = (*sizes[:-1], 2 * sizes[-1]) if wide else sizes
     if dtype.is_complex:
-        parts = fb.rand((*drawn, 2), dtype=dtype.to_real(), device=device)
-        out = fb.view_as_complex(parts * (most - least) + least)
+        parts = _uniform((*sizes, 2), dtype.to_real(), device, least, most)
+        out = fb.view_as_complex(parts)
     elif dtype.is_floating_point:
-        numbers = fb.rand(drawn, dtype=fb.float64, device=device) * (most - least) + least
-        out = numbers.to(dtype)
+        out = _uniform(sizes, dtype, device, least, most)
     else:
-        out = fb.randint(math.ceil(least), math.ceil(most), drawn, device=device).to(dtype)
+        out = fb.randint(math.ceil(least), math.ceil(most), sizes, device=device).to(dtype)
     if exclude_zero:
         tiny = 1 if not (dtype.is_floating_point or dtype.is_complex) else fb.finfo(dtype).tiny
         out = out.masked_fill(out == 0, tiny)
     if wide:
-        out = out[..., ::2]
+        out = out.repeat_interleave(2, -1)[..., ::2]
     if memory_format is not None:
         out = out.contiguous(memory_format=memory_format)
     return out.requires_grad_() if requires_grad else out

@@ -279,3 +279,10 @@ def test_what_a_post_accumulate_hook_returns(result, error):
     x.register_post_accumulate_grad_hook(lambda p: result)
     with pytest.raises(error, match="expected it to return None"):
         x.sum().backward()
+
+
+def test_a_post_accumulate_hook_may_give_its_tensor():
+    x = leaf(1.0, 2.0)
+    x.register_post_accumulate_grad_hook(lambda p: p)
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]

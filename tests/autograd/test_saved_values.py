@@ -143,3 +143,37 @@ def test_the_block_must_be_open_for_backward():
         y.backward()
     (a.clone() ** 2).backward()  # afterwards all is as before
     assert a.grad.item() == 2.0
+
+
+def test_pack_hooks_see_what_the_program_has():
+    """A leaf itself, of its class; an input with its history. What comes back is used."""
+    w = torch.nn.Parameter(torch.tensor([2.0, 3.0]))
+    seen = []
+
+    def pack(t):
+        seen.append(t)
+        return t.detach().clone()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        y = w * w
+        z = (y * y).sum()
+    assert seen[0] is w and isinstance(seen[0], torch.nn.Parameter)
+    assert seen[2].requires_grad and type(seen[2].grad_fn).__name__ == "MulBackward0"
+    z.backward()
+    assert w.grad.tolist() == [4 * 2.0**3, 4 * 3.0**3]
+
+
+def test_hooks_that_keep_what_they_see_make_no_cycle():
+    import gc
+    import weakref
+
+    w = torch.ones(3, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = (w * 2).exp() * w
+    node = weakref.ref(y.grad_fn)
+    gc.disable()
+    try:
+        del y
+        assert node() is None
+    finally:
+        gc.enable()

@@ -288,3 +288,44 @@ def test_back_end_of_primitive_graphs():
     assert fused.keys() == written.keys() == {"forward", "backward"}
     assert "native_layer_norm" in fused["forward"]
     assert "native_layer_norm" not in written["forward"]
+
+
+def test_substitutes_of_functions_of_c_code():
+    import operator
+
+    def count(xs, n):
+        return operator.indexOf(xs, n)
+
+    def index_of(a, b, /):
+        for i, item in enumerate(a):
+            if item is b or item == b:
+                return i
+        raise ValueError("not there")
+
+    with pytest.raises(TypeError, match="expected the parameters"):
+        torch.compiler.substitute_in_graph(operator.indexOf)(lambda a: 0)
+    torch.compiler.substitute_in_graph(operator.indexOf)(index_of)
+    with pytest.raises(ValueError, match="has a substitute"):
+        torch.compiler.substitute_in_graph(operator.indexOf)
+    f = torch.compile(lambda x, xs: x + count(xs, 2), fullgraph=True, backend="eager")
+    assert f(torch.zeros(1), [1, 2, 3]).item() == 1
+    assert f(torch.zeros(1), [2, 1, 3]).item() == 0
+
+
+def test_the_default_back_end():
+    ran = []
+
+    def own(graph, inputs):
+        ran.append(graph)
+        return graph
+
+    with pytest.raises(ValueError, match="expected backend to be one of"):
+        torch.compiler.set_default_backend("nobody's")
+    torch.compiler.set_default_backend(own)
+    try:
+        assert torch.compiler.get_default_backend() is own
+        assert torch.compile(lambda x: x + 1)(torch.zeros(1)).item() == 1
+        assert len(ran) == 1
+    finally:
+        torch.compiler.set_default_backend(None)
+    assert torch.compiler.get_default_backend() == "inductor"
