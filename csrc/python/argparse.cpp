@@ -77,7 +77,8 @@ bool accepts(const Param& p, PyObject* o, bool& overridden) {
     case Arg::TensorOrNumber:
       return accepts_tensor(o, overridden) || is_number(o);
     case Arg::Tensors:
-      return o == kVarargs || all_items(o, [&](PyObject* x) { return accepts_tensor(x, overridden); });
+      return o == kVarargs ||
+             all_items(o, [&](PyObject* x) { return accepts_tensor(x, overridden); });
     case Arg::OptTensors:
       return all_items(o,
                        [&](PyObject* x) { return x == Py_None || accepts_tensor(x, overridden); });
@@ -224,12 +225,6 @@ bool bind(Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   return true;
 }
 
-PyObject* function_of(const Binding& b, bool method) {
-  if (method) return PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), b.name);
-  PyRef module = PyRef::steal(import_module(module_of(b.module).c_str()));
-  return module ? PyObject_GetAttrString(module.get(), b.name) : nullptr;
-}
-
 [[gnu::cold, gnu::noinline]] PyObject* hand_over(const Binding& b, PyObject* self,
                                                  PyObject* const* args, Py_ssize_t nargs,
                                                  PyObject* kwnames) {
@@ -241,6 +236,12 @@ PyObject* function_of(const Binding& b, bool method) {
   return call_torch_function(function.get(), all.data(), nargs + 1, kwnames);
 }
 }  // namespace
+
+PyObject* function_of(const Binding& b, bool method) {
+  if (method) return PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), b.name);
+  PyRef module = PyRef::steal(import_module(module_of(b.module).c_str()));
+  return module ? PyObject_GetAttrString(module.get(), b.name) : nullptr;
+}
 
 static bool warn_of_old_order(const Binding& b, const OldOrder& old) {
   const char* now = b.signatures[old.stands_for].text;

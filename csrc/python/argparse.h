@@ -99,6 +99,8 @@ struct Binding {
   Front* front = nullptr;
 };
 
+// What programs call it by: the function of its module, or the method of Tensor. Null: an error.
+PyObject* function_of(const Binding& b, bool method);
 // The whole call: match, convert, run, translate exceptions. `self` is null for a function.
 PyObject* call_binding(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                        PyObject* kwnames) noexcept;

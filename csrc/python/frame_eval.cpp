@@ -7,6 +7,7 @@
 #include "python/frame_eval.h"
 
 #include "python/guards.h"
+#include "python/trace_hook.h"
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030D0000
 #define FB_HAVE_FRAME_EVAL 1
@@ -103,7 +104,8 @@ PyObject* run_default(PyThreadState* thread, _PyInterpreterFrame* f, int throwin
 PyObject* return_only = nullptr;  // made beforehand: where it is needed, an exception may be set
 
 bool make_return_only() {
-  PyRef empty = PyRef::steal(reinterpret_cast<PyObject*>(PyCode_NewEmpty("<flambeau.compile>", "compiled", 1)));
+  PyRef empty = PyRef::steal(
+      reinterpret_cast<PyObject*>(PyCode_NewEmpty("<flambeau.compile>", "compiled", 1)));
   PyRef bytes = PyRef::steal(PyBytes_FromStringAndSize("\x53\x00", 2));  // RETURN_VALUE
   PyRef replace = empty ? PyRef::steal(PyObject_GetAttrString(empty.get(), "replace")) : PyRef();
   PyRef none = PyRef::steal(PyTuple_New(0));
@@ -126,7 +128,9 @@ PyObject* finish(PyThreadState* thread, _PyInterpreterFrame* f, PyObject* result
   return run_default(thread, f, result == nullptr);
 }
 #else
-bool make_return_only() { return true; }
+bool make_return_only() {
+  return true;
+}
 
 PyObject* finish(PyThreadState*, _PyInterpreterFrame*, PyObject* result) {
   return result;  // the caller disposes of the frame
@@ -218,7 +222,8 @@ PyObject* strict_frame(PyThreadState* thread, _PyInterpreterFrame* f, int throwi
 }
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* f, int throwing) {
-  if (!local.config && !local.strict) return run_default(thread, f, throwing);
+  if ((!local.config || in_function_mode()) && !local.strict) [[likely]]
+    return run_default(thread, f, throwing);
   if (local.strict) return strict_frame(thread, f, throwing);
   constexpr int suspended = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
   if (throwing || (f->f_code->co_flags & suspended) || !(f->f_code->co_flags & CO_OPTIMIZED) ||
@@ -293,8 +298,8 @@ PyObject* call_captured(PyObject*, PyObject* const* args, Py_ssize_t n) {
   if (args[0] != Py_None && !supported()) return nullptr;
   Hooked hooked;
   bool strict = std::exchange(local.strict, false);
-  PyObject* previous =
-      std::exchange(local.config, args[0] == Py_None ? nullptr : Py_NewRef(args[0]));
+  const bool plain = args[0] == Py_None || in_function_mode();  // modes see each call
+  PyObject* previous = std::exchange(local.config, plain ? nullptr : Py_NewRef(args[0]));
   PyObject* result = nullptr;
 #ifdef FB_HAVE_FRAME_EVAL
   try {

@@ -73,6 +73,8 @@ bool wants_torch_function(PyObject* o) noexcept;
 // args, kwargs)`.
 PyObject* call_torch_function(PyObject* func, PyObject* const* args, Py_ssize_t nargs,
                               PyObject* kwnames);
+// The types among all arguments of a call that ask to see it.
+PyRef overriding_types(PyObject* args, PyObject* kwargs);
 extern thread_local constinit bool
     torch_function_enabled;  // off while the default implementation runs
 

@@ -1,10 +1,12 @@
 // The __torch_function__ protocol: classes (subclasses of Tensor and foreign ones) that want to see
 // the calls made with their instances. Owns who is asked, in which order, and the default
 // implementation.
+#include <cstring>
 #include <vector>
 
 #include "python/tensor_object.h"
 #include "python/torch_function.h"
+#include "python/trace_hook.h"
 
 namespace flambeau::python {
 
@@ -90,6 +92,48 @@ PyObject* disabled_call(PyObject*, PyObject* args, PyObject* kwargs) {
   return call_plain(func, a, k);
 }
 
+// Context managers in which overrides are not looked for.
+struct Disabling {
+  PyObject_HEAD bool entered, before;
+};
+
+template <bool modes_too>
+PyObject* enter(PyObject* o, PyObject*) {
+  auto* self = reinterpret_cast<Disabling*>(o);
+  if (self->entered) {
+    PyErr_Format(PyExc_RuntimeError, "%s: expected one that is not entered yet",
+                 Py_TYPE(o)->tp_name);
+    return nullptr;
+  }
+  self->entered = true;
+  self->before = std::exchange(torch_function_enabled, false);
+  if (modes_too) hide_function_modes(1);
+  return Py_NewRef(o);
+}
+template <bool modes_too>
+PyObject* leave(PyObject* o, PyObject*) {
+  auto* self = reinterpret_cast<Disabling*>(o);
+  if (std::exchange(self->entered, false)) {
+    torch_function_enabled = self->before;
+    if (modes_too) hide_function_modes(-1);
+  }
+  Py_RETURN_NONE;
+}
+
+template <bool modes_too>
+bool add_disabling(PyObject* module, const char* name, const char* doc) {
+  static PyMethodDef methods[] = {{"__enter__", enter<modes_too>, METH_NOARGS, nullptr},
+                                  {"__exit__", leave<modes_too>, METH_VARARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>(doc)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
+                         {0, nullptr}};
+  PyType_Spec spec{name, sizeof(Disabling), 0, Py_TPFLAGS_DEFAULT, slots};
+  PyRef type = PyRef::steal(PyType_FromSpec(&spec));
+  return type && PyModule_AddObjectRef(module, std::strrchr(name, '.') + 1, type.get()) == 0;
+}
+
 PyObject* is_enabled(PyObject*, PyObject*) {
   return PyBool_FromLong(torch_function_enabled);
 }
@@ -126,7 +170,11 @@ PyMethodDef torch_function_functions[] = {
 
 bool init_torch_function(PyObject* module) {
   disabled_impl = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
-  return disabled_impl != nullptr;
+  return disabled_impl &&
+         add_disabling<false>(module, "flambeau._C.DisableTorchFunctionSubclass",
+                              "Tensors of subclasses act as plain ones in a block.") &&
+         add_disabling<true>(module, "flambeau._C.DisableTorchFunction",
+                             "The same, and modes see nothing.");
 }
 
 bool wants_torch_function(PyObject* o) noexcept {
@@ -167,6 +215,21 @@ PyObject* call_torch_function(PyObject* func, PyObject* const* args, Py_ssize_t 
                "no implementation found for '%S' on types that implement __torch_function__: %R",
                name ? name.get() : func, types.get());
   return nullptr;
+}
+
+PyRef overriding_types(PyObject* args, PyObject* kwargs) {
+  Candidates candidates;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    candidates.look_at(PyTuple_GET_ITEM(args, i));
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);) candidates.look_at(value);
+  auto n = static_cast<Py_ssize_t>(candidates.found.size());
+  PyRef types = checked(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(
+        types.get(), i,
+        Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(candidates.found[static_cast<size_t>(i)]))));
+  return types;
 }
 
 PyObject* tensor_torch_function(PyObject* cls, PyObject* args, PyObject* kwargs) {

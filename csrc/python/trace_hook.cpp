@@ -1,6 +1,7 @@
 #include "python/trace_hook.h"
 
 #include <utility>
+#include <vector>
 
 namespace flambeau::python {
 
@@ -9,6 +10,101 @@ thread_local constinit PyObject* tracer = nullptr;
 namespace {
 PyTypeObject* symbolic_int = nullptr;  // set with the first tracer, for good
 PyTypeObject* symbolic_float = nullptr;
+
+// Stands in `tracer` while modes are entered and nothing traces.
+PyObject* modes_look_on() noexcept {
+  return Py_Ellipsis;
+}
+// The innermost last. A thread that ends within a mode leaks it: it has no GIL to give it back.
+thread_local std::vector<PyObject*> function_modes;
+thread_local constinit int hidden = 0;
+
+void look_on() noexcept {
+  if (tracer && tracer != modes_look_on()) return;
+  tracer = function_modes.empty() || hidden ? nullptr : modes_look_on();
+}
+
+// The innermost mode, which is not in force for a scope: what it does goes to the one around it.
+class Innermost {
+ public:
+  Innermost() : mode(PyRef::steal(function_modes.back())) {
+    function_modes.pop_back();
+    look_on();
+  }
+  ~Innermost() {
+    function_modes.push_back(mode.release());
+    look_on();
+  }
+  PyRef mode;
+};
+
+// The call as the innermost mode answers it; where it declines, as there were no such mode.
+PyObject* ask_mode(PyObject* function, PyObject* types, PyObject* args, PyObject* kwargs) {
+  Innermost innermost;
+  PyRef method = checked(PyObject_GetAttrString(innermost.mode.get(), "__torch_function__"));
+  PyRef result =
+      checked(PyObject_CallFunctionObjArgs(method.get(), function, types, args, kwargs, nullptr));
+  if (result.get() != Py_NotImplemented) return result.release();
+  FB_CHECK_TYPE(!function_modes.empty() || PyTuple_GET_SIZE(types),
+                Py_TYPE(innermost.mode.get())->tp_name,
+                ".__torch_function__ returned NotImplemented, and there is nobody else to ask");
+  return PyObject_Call(function, args, kwargs);
+}
+
+PyObject* ask_mode(PyObject* function, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                   PyObject* kwnames) {
+  const Py_ssize_t first = self ? 1 : 0, named = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  PyRef all = checked(PyTuple_New(first + nargs)), keywords = checked(PyDict_New());
+  if (self) PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(self));
+  for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(all.get(), first + i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; i < named; ++i)
+    checked_int(PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i), args[nargs + i]));
+  PyRef types = overriding_types(all.get(), keywords.get());
+  return ask_mode(function, types.get(), all.get(), keywords.get());
+}
+
+// Of a property what reads it, else the method.
+PyRef special_method(const char* name) {
+  PyRef found = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), name));
+  if (!Py_IS_TYPE(found.get(), &PyGetSetDescr_Type)) return found;
+  return checked(PyObject_GetAttrString(found.get(), "__get__"));
+}
+
+PyObject* enter_mode(PyObject*, PyObject* mode) {
+  function_modes.push_back(Py_NewRef(mode));
+  look_on();
+  Py_RETURN_NONE;
+}
+PyObject* leave_mode(PyObject*, PyObject*) {
+  if (function_modes.empty()) {
+    PyErr_SetString(PyExc_RuntimeError, "no mode of functions is entered");
+    return nullptr;
+  }
+  PyObject* mode = function_modes.back();
+  function_modes.pop_back();
+  look_on();
+  return mode;
+}
+PyObject* entered_modes(PyObject*, PyObject*) {
+  auto n = static_cast<Py_ssize_t>(function_modes.size());
+  PyObject* out = PyTuple_New(n);
+  for (Py_ssize_t i = 0; out && i < n; ++i)
+    PyTuple_SET_ITEM(out, i, Py_NewRef(function_modes[static_cast<size_t>(i)]));
+  return out;
+}
+// _ask_function_mode(function, types, args, kwargs)
+PyObject* py_ask_mode(PyObject*, PyObject* args) {
+  PyObject *function, *types, *given, *named;
+  if (!PyArg_ParseTuple(args, "OO!O!O!:_ask_function_mode", &function, &PyTuple_Type, &types,
+                        &PyTuple_Type, &given, &PyDict_Type, &named))
+    return nullptr;
+  try {
+    FB_CHECK(!function_modes.empty(), "no mode of functions is entered");
+    return ask_mode(function, types, given, named);
+  } catch (...) {
+    return raise_current();
+  }
+}
 
 // Off for a scope: what a tracer does itself is not traced.
 struct Untraced {
@@ -38,12 +134,27 @@ PyObject* set_tracer(PyObject*, PyObject* args) {
   Py_XSETREF(symbolic_int, reinterpret_cast<PyTypeObject*>(Py_NewRef(ints)));
   Py_XSETREF(symbolic_float, reinterpret_cast<PyTypeObject*>(Py_NewRef(floats)));
   PyObject* before = std::exchange(tracer, callable == Py_None ? nullptr : Py_NewRef(callable));
+  if (before == modes_look_on()) before = nullptr;
+  look_on();
   return before ? before : Py_NewRef(Py_None);
 }
 }  // namespace
 
+bool in_function_mode() noexcept {
+  return tracer == modes_look_on();
+}
+
+void hide_function_modes(int by) noexcept {
+  hidden += by;
+  look_on();
+}
+
 PyObject* call_traced(const Binding& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                       PyObject* kwnames) {
+  if (in_function_mode()) {
+    PyRef function = checked(function_of(b, self != nullptr));
+    return ask_mode(function.get(), self, args, nargs, kwnames);
+  }
   Args a;
   bool overrides = std::exchange(torch_function_enabled, false);  // a tracer comes before them
   int i = match(b, self, args, nargs, kwnames, a);
@@ -66,6 +177,11 @@ PyObject* call_traced(const Binding& b, PyObject* self, PyObject* const* args, P
 }
 
 PyObject* call_traced(const char* name, std::initializer_list<PyObject*> args) {
+  if (in_function_mode()) {
+    PyRef method = special_method(name);
+    return ask_mode(method.get(), nullptr, args.begin(), static_cast<Py_ssize_t>(args.size()),
+                    nullptr);
+  }
   PyRef numbered = checked(PyDict_New());
   int k = 0;
   for (PyObject* o : args)
@@ -81,6 +197,10 @@ bool is_symbolic(PyObject* o) noexcept {
 
 PyMethodDef trace_functions[] = {
     {"_set_tracer", set_tracer, METH_VARARGS, "Hands all calls of this thread to a function."},
+    {"_enter_function_mode", enter_mode, METH_O, "Hands all calls of this thread to a mode."},
+    {"_leave_function_mode", leave_mode, METH_NOARGS, "Leaves the innermost mode; returns it."},
+    {"_function_modes", entered_modes, METH_NOARGS, "The modes that are entered, outermost first."},
+    {"_ask_function_mode", py_ask_mode, METH_VARARGS, "A call as the innermost mode answers it."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -6,6 +6,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, overload
 
+from flambeau._C._core import DisableTorchFunction as DisableTorchFunction
+from flambeau._C._core import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from flambeau._C._core import Generator as Generator
 from flambeau._C._core import Size as Size
 from flambeau._C._core import TensorBase as TensorBase
@@ -33,6 +35,7 @@ from flambeau._C._core import _ScriptCall as _ScriptCall
 from flambeau._C._core import _ScriptFace as _ScriptFace
 from flambeau._C._core import _ScriptTask as _ScriptTask
 from flambeau._C._core import _T as _T
+from flambeau._C._core import _ask_function_mode as _ask_function_mode
 from flambeau._C._core import _attention_backends as _attention_backends
 from flambeau._C._core import _backward_is_restricted as _backward_is_restricted
 from flambeau._C._core import _begin_writing as _begin_writing
@@ -57,6 +60,7 @@ from flambeau._C._core import _disabled_torch_function_impl as _disabled_torch_f
 from flambeau._C._core import _drop_captures as _drop_captures
 from flambeau._C._core import _dtype as _dtype
 from flambeau._C._core import _enter_dual_level as _enter_dual_level
+from flambeau._C._core import _enter_function_mode as _enter_function_mode
 from flambeau._C._core import _enter_nested_dual_level as _enter_nested_dual_level
 from flambeau._C._core import _exit_dual_level as _exit_dual_level
 from flambeau._C._core import _extend_storage as _extend_storage
@@ -70,6 +74,7 @@ from flambeau._C._core import _func_leave as _func_leave
 from flambeau._C._core import _func_lift as _func_lift
 from flambeau._C._core import _func_wants_grad as _func_wants_grad
 from flambeau._C._core import _function_apply as _function_apply
+from flambeau._C._core import _function_modes as _function_modes
 from flambeau._C._core import _gradient_edge as _gradient_edge
 from flambeau._C._core import _has_torch_function as _has_torch_function
 from flambeau._C._core import _has_torch_function_unary as _has_torch_function_unary
@@ -81,6 +86,7 @@ from flambeau._C._core import _is_view_replay_enabled as _is_view_replay_enabled
 from flambeau._C._core import _key_parts as _key_parts
 from flambeau._C._core import _lapack_library as _lapack_library
 from flambeau._C._core import _layout as _layout
+from flambeau._C._core import _leave_function_mode as _leave_function_mode
 from flambeau._C._core import _legacy_new as _legacy_new
 from flambeau._C._core import _log_api_usage_once as _log_api_usage_once
 from flambeau._C._core import _make_dual as _make_dual
@@ -238,44 +244,45 @@ from flambeau._C._core import uint64 as uint64
 from flambeau._C._core import uint8 as uint8
 
 __all__ = [
-    "Generator", "Size", "Tensor", "UntypedStorage", "_foreach_abs", "_foreach_abs_",
-    "_foreach_acos", "_foreach_acos_", "_foreach_add", "_foreach_add_", "_foreach_addcdiv",
-    "_foreach_addcdiv_", "_foreach_addcmul", "_foreach_addcmul_", "_foreach_asin", "_foreach_asin_",
-    "_foreach_atan", "_foreach_atan_", "_foreach_ceil", "_foreach_ceil_", "_foreach_clamp_max",
-    "_foreach_clamp_max_", "_foreach_clamp_min", "_foreach_clamp_min_", "_foreach_clone",
-    "_foreach_copy_", "_foreach_cos", "_foreach_cos_", "_foreach_cosh", "_foreach_cosh_",
-    "_foreach_div", "_foreach_div_", "_foreach_erf", "_foreach_erf_", "_foreach_erfc",
-    "_foreach_erfc_", "_foreach_exp", "_foreach_exp_", "_foreach_expm1", "_foreach_expm1_",
-    "_foreach_floor", "_foreach_floor_", "_foreach_frac", "_foreach_frac_", "_foreach_lerp",
-    "_foreach_lerp_", "_foreach_lgamma", "_foreach_lgamma_", "_foreach_log", "_foreach_log10",
-    "_foreach_log10_", "_foreach_log1p", "_foreach_log1p_", "_foreach_log2", "_foreach_log2_",
-    "_foreach_log_", "_foreach_max", "_foreach_maximum", "_foreach_maximum_", "_foreach_minimum",
-    "_foreach_minimum_", "_foreach_mm", "_foreach_mul", "_foreach_mul_", "_foreach_neg",
-    "_foreach_neg_", "_foreach_norm", "_foreach_pow", "_foreach_pow_", "_foreach_powsum",
-    "_foreach_reciprocal", "_foreach_reciprocal_", "_foreach_round", "_foreach_round_",
-    "_foreach_rsqrt", "_foreach_rsqrt_", "_foreach_sigmoid", "_foreach_sigmoid_", "_foreach_sign",
-    "_foreach_sign_", "_foreach_sin", "_foreach_sin_", "_foreach_sinh", "_foreach_sinh_",
-    "_foreach_sqrt", "_foreach_sqrt_", "_foreach_sub", "_foreach_sub_", "_foreach_tan",
-    "_foreach_tan_", "_foreach_tanh", "_foreach_tanh_", "_foreach_trunc", "_foreach_trunc_",
-    "_foreach_zero_", "_fused_adam_", "_fused_sgd_", "abs", "abs_", "absolute", "absolute_", "acos",
-    "acos_", "acosh", "acosh_", "adaptive_avg_pool1d", "adaptive_max_pool1d", "add", "addbmm",
-    "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "affine_grid_generator",
-    "alias_copy", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax", "angle", "angle_",
-    "any", "arange", "arccos", "arccos_", "arccosh", "arccosh_", "arcsin", "arcsin_", "arcsinh",
-    "arcsinh_", "arctan", "arctan2", "arctan_", "arctanh", "arctanh_", "argmax", "argmin",
-    "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor",
-    "asarray", "asin", "asin_", "asinh", "asinh_", "atan", "atan2", "atan_", "atanh", "atanh_",
-    "autocast_decrement_nesting", "autocast_increment_nesting", "avg_pool1d", "baddbmm",
-    "bartlett_window", "bernoulli", "bfloat16", "bilinear", "binary_cross_entropy_with_logits",
-    "bincount", "binomial", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_not_",
-    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "bmm", "bool",
-    "broadcast_to", "bucketize", "can_cast", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu",
-    "celu_", "cfloat", "channel_shuffle", "channels_last", "channels_last_3d", "cholesky",
-    "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_max_",
-    "clamp_min", "clamp_min_", "clear_autocast_cache", "clip", "clip_", "clone", "column_stack",
-    "combinations", "complex", "complex128", "complex64", "concat", "concatenate", "conj",
-    "conj_physical", "conj_physical_", "constant_pad_nd", "contiguous_format", "conv1d", "conv2d",
-    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "Generator", "Size", "Tensor",
+    "UntypedStorage", "_foreach_abs", "_foreach_abs_", "_foreach_acos", "_foreach_acos_",
+    "_foreach_add", "_foreach_add_", "_foreach_addcdiv", "_foreach_addcdiv_", "_foreach_addcmul",
+    "_foreach_addcmul_", "_foreach_asin", "_foreach_asin_", "_foreach_atan", "_foreach_atan_",
+    "_foreach_ceil", "_foreach_ceil_", "_foreach_clamp_max", "_foreach_clamp_max_",
+    "_foreach_clamp_min", "_foreach_clamp_min_", "_foreach_clone", "_foreach_copy_", "_foreach_cos",
+    "_foreach_cos_", "_foreach_cosh", "_foreach_cosh_", "_foreach_div", "_foreach_div_",
+    "_foreach_erf", "_foreach_erf_", "_foreach_erfc", "_foreach_erfc_", "_foreach_exp",
+    "_foreach_exp_", "_foreach_expm1", "_foreach_expm1_", "_foreach_floor", "_foreach_floor_",
+    "_foreach_frac", "_foreach_frac_", "_foreach_lerp", "_foreach_lerp_", "_foreach_lgamma",
+    "_foreach_lgamma_", "_foreach_log", "_foreach_log10", "_foreach_log10_", "_foreach_log1p",
+    "_foreach_log1p_", "_foreach_log2", "_foreach_log2_", "_foreach_log_", "_foreach_max",
+    "_foreach_maximum", "_foreach_maximum_", "_foreach_minimum", "_foreach_minimum_", "_foreach_mm",
+    "_foreach_mul", "_foreach_mul_", "_foreach_neg", "_foreach_neg_", "_foreach_norm",
+    "_foreach_pow", "_foreach_pow_", "_foreach_powsum", "_foreach_reciprocal",
+    "_foreach_reciprocal_", "_foreach_round", "_foreach_round_", "_foreach_rsqrt",
+    "_foreach_rsqrt_", "_foreach_sigmoid", "_foreach_sigmoid_", "_foreach_sign", "_foreach_sign_",
+    "_foreach_sin", "_foreach_sin_", "_foreach_sinh", "_foreach_sinh_", "_foreach_sqrt",
+    "_foreach_sqrt_", "_foreach_sub", "_foreach_sub_", "_foreach_tan", "_foreach_tan_",
+    "_foreach_tanh", "_foreach_tanh_", "_foreach_trunc", "_foreach_trunc_", "_foreach_zero_",
+    "_fused_adam_", "_fused_sgd_", "abs", "abs_", "absolute", "absolute_", "acos", "acos_", "acosh",
+    "acosh_", "adaptive_avg_pool1d", "adaptive_max_pool1d", "add", "addbmm", "addcdiv", "addcmul",
+    "addmm", "addmv", "addr", "adjoint", "affine_grid_generator", "alias_copy", "all", "allclose",
+    "alpha_dropout", "amax", "amin", "aminmax", "angle", "angle_", "any", "arange", "arccos",
+    "arccos_", "arccosh", "arccosh_", "arcsin", "arcsin_", "arcsinh", "arcsinh_", "arctan",
+    "arctan2", "arctan_", "arctanh", "arctanh_", "argmax", "argmin", "argsort", "argwhere",
+    "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_",
+    "asinh", "asinh_", "atan", "atan2", "atan_", "atanh", "atanh_", "autocast_decrement_nesting",
+    "autocast_increment_nesting", "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli",
+    "bfloat16", "bilinear", "binary_cross_entropy_with_logits", "bincount", "binomial",
+    "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_not_", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "blackman_window", "bmm", "bool", "broadcast_to",
+    "bucketize", "can_cast", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu", "celu_", "cfloat",
+    "channel_shuffle", "channels_last", "channels_last_3d", "cholesky", "cholesky_inverse",
+    "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_max_", "clamp_min",
+    "clamp_min_", "clear_autocast_cache", "clip", "clip_", "clone", "column_stack", "combinations",
+    "complex", "complex128", "complex64", "concat", "concatenate", "conj", "conj_physical",
+    "conj_physical_", "constant_pad_nd", "contiguous_format", "conv1d", "conv2d", "conv3d",
+    "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
     "copysign", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero",
     "cov", "cross", "cummax", "cummin", "cumprod", "cumprod_", "cumsum", "cumsum_",
     "cumulative_trapezoid", "default_generator", "deg2rad", "deg2rad_", "det", "detach", "detach_",
