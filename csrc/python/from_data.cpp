@@ -1,9 +1,8 @@
 // Nested sequences of numbers as a tensor: shape from the first element of each level, dtype by
 // promotion over all elements, then one pass that stores them.
-#include <cmath>
 #include <cstring>
-#include <limits>
 
+#include "core/stored.h"
 #include "core/warning.h"
 #include "gen/ops.h"
 #include "kernels/copy.h"
@@ -115,11 +114,6 @@ void infer(PyObject* o, std::optional<DType>& found, int depth) {
   found = found ? promote(*found, *d) : *d;
 }
 
-[[noreturn, gnu::cold]] void overflow(DType d) {
-  fail(ErrorKind::Runtime, "value cannot be converted to type ", dtype_name(d),
-       " without overflow");
-}
-
 // A number for a dtype that is not whole: integers of any width.
 Scalar real_or_complex(PyObject* o) {
   return PyLong_Check(o) && !PyBool_Check(o) ? Scalar(to_float(o)) : to_number(o);
@@ -143,44 +137,21 @@ void store(T* p, PyObject* o) {
                  unwrap(o).sizes());
   if constexpr (is_truth<T>) {
     *p = to_bool(o);
-  } else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
-    *p = T(real_or_complex(o).to_complex());
   } else if constexpr (std::is_integral_v<T>) {
-    Scalar s;
-    if (PyLong_Check(o) && !PyBool_Check(o)) {
-      int wide;
-      long long x = PyLong_AsLongLongAndOverflow(o, &wide);
-      unsigned long long u = wide > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
-      if (wide < 0 || (wide > 0 && (PyErr_Occurred() || !std::is_same_v<T, uint64_t>))) {
-        PyErr_Clear();
-        fail(ErrorKind::Value, "Overflow when unpacking long long");
-      }
-      s = wide > 0 ? Scalar(static_cast<uint64_t>(u)) : Scalar(static_cast<int64_t>(x));
-    } else {
-      s = to_number(o);
+    if (!PyLong_Check(o) || PyBool_Check(o)) {
+      *p = stored<T>(to_number(o));
+      return;
     }
-    if (s.is_complex() || s.is_floating_point()) {
-      double x = std::trunc(s.to_double());
-      if (!(x >= static_cast<double>(std::numeric_limits<T>::min()) &&
-            x <= static_cast<double>(std::numeric_limits<T>::max())))
-        overflow(dtype_of<T>);
-      *p = static_cast<T>(x);
-    } else {
-      int64_t x = s.to_int();
-      // Small negative numbers wrap around in unsigned types, as C converts them.
-      if constexpr (sizeof(T) < 8) {
-        auto top = static_cast<int64_t>(std::numeric_limits<T>::max());
-        int64_t bottom =
-            std::is_signed_v<T> ? static_cast<int64_t>(std::numeric_limits<T>::min()) : -top - 1;
-        if (x > top || x < bottom) overflow(dtype_of<T>);
-      }
-      *p = static_cast<T>(x);
+    int wide;
+    long long x = PyLong_AsLongLongAndOverflow(o, &wide);
+    unsigned long long u = wide > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
+    if (wide < 0 || (wide > 0 && (PyErr_Occurred() || !std::is_same_v<T, uint64_t>))) {
+      PyErr_Clear();
+      fail(ErrorKind::Value, "Overflow when unpacking long long");
     }
+    *p = stored<T>(wide > 0 ? Scalar(static_cast<uint64_t>(u)) : Scalar(static_cast<int64_t>(x)));
   } else {
-    Scalar s = real_or_complex(o);
-    FB_CHECK_TYPE(!s.is_complex(), "must be real number, not complex");
-    *p = T(static_cast<float>(s.to_double()));
-    if constexpr (std::is_same_v<T, double>) *p = s.to_double();
+    *p = stored<T>(real_or_complex(o));
   }
 }
 
@@ -226,10 +197,10 @@ Tensor tensor_from_storage(PyObject* o, std::optional<DType> dtype) {
   const bool untyped = PyObject_TypeCheck(o, &StorageType);
   if (!untyped && !PyObject_HasAttrString(o, "_untyped_storage")) return {};
   // Without a type its bytes are ints, as for a sequence of them.
-  DType wanted = dtype           ? *dtype
-                 : !untyped      ? default_dtype()
+  DType wanted = dtype                ? *dtype
+                 : !untyped           ? default_dtype()
                  : PyObject_Length(o) ? DType::Int64
-                                 : default_dtype();
+                                      : default_dtype();
   Ref<Storage> storage = storage_from(o, wanted, "tensor");
   if (!storage) return {};
   FB_CHECK_VALUE(storage->device().type() != DeviceType::Meta,

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "autograd/items.h"
+#include "gen/enumerations.h"
 #include "gen/ops.h"
 #include "python/argparse.h"
 #include "python/factories.h"
@@ -149,7 +150,8 @@ class KeyParts {
 
  private:
   struct Part {
-    enum Kind : uint8_t { Plain, Array, Mask, Place };  // Place: one whole number
+    using Kind = KeyKind;
+    using enum KeyKind;
     Part(PyObject* o, PyObject* seen) : object(o) {
       if (is_ndarray(o) && has_no_dims(o)) {
         item = checked(PyObject_CallMethod(o, "item", nullptr));
@@ -161,7 +163,7 @@ class KeyParts {
       int64_t k = 0;
       PyObject* x = nullptr;
       if (!PyArg_ParseTuple(fake.get(), "OLL", &x, &ndim, &k)) throw PythonError();
-      FB_CHECK_VALUE(k >= Array && k <= Place, "a key: there is no kind of index ", k);
+      FB_CHECK_VALUE(k > 0 && k < kKeyKinds, "a key: there is no kind of index ", k);
       kind = static_cast<Kind>(k);
       fake = PyRef::borrow(x);
     }

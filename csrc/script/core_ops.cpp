@@ -52,7 +52,7 @@ bool matches(std::string_view pattern, std::string_view letters) {
 CoreEntry find_core(std::string_view name, std::string_view letters, bool alone) {
   static const auto* index = [] {
     auto* map = new std::unordered_multimap<std::string, const CoreRow*>;
-    for (auto rows : {number_rows(), container_rows(), tensor_rows(), text_rows()})
+    for (auto rows : {number_rows(), container_rows(), tensor_rows(), data_rows(), text_rows()})
       for (const CoreRow& r : rows)
         map->emplace(r.name.starts_with("lib.") ? std::string(r.name)
                                                 : "core." + std::string(r.name), &r);

@@ -22,6 +22,7 @@ struct CoreRow {
 std::span<const CoreRow> number_rows();
 std::span<const CoreRow> container_rows();
 std::span<const CoreRow> tensor_rows();
+std::span<const CoreRow> data_rows();
 std::span<const CoreRow> text_rows();
 
 std::string show_float(double x);

@@ -43,6 +43,9 @@ ArgumentKind = Enumeration(
     "Arguments of an entry that a compiled program calls",
     "Constant OneView Views Integer Integers Float",
 )
+KeyKind = Enumeration(
+    "Parts of a key of x[key]; Place: a tensor of one whole number", "Plain Array Mask Place"
+)
 OutputKind = Enumeration(
     "What a compiled program gives back", "TensorOf Constant Integer Float Tuple"
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import flambeau
 from flambeau import _C
 
+from .._ir.enumerations import KeyKind
 from .._ir.symscalar import SymInt, only_run
 from .fake import Fake, repeats
 from .meanings import DataDependent, fits
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from .session import Session
 
 _HALVES = (flambeau.float16, flambeau.bfloat16)
-_ARRAY, _MASK, _PLACE = 1, 2, 3  # kinds of tensors in keys, as csrc/python/indexing.cpp numbers them
 
 
 def _is_mask(x: Fake) -> bool:
@@ -77,7 +77,8 @@ class Indexer:
             fake = self.session.fake(made)
         if _is_mask(fake) and fake.ndim == 0:
             raise DataDependent("a mask that is a traced 0-d tensor")
-        return fake, fake.ndim, _MASK if _is_mask(fake) else _PLACE if _is_place(fake) else _ARRAY
+        kind = KeyKind.Place if _is_place(fake) else KeyKind.Array
+        return fake, fake.ndim, KeyKind.Mask if _is_mask(fake) else kind
 
     def select(self, dim: int, dropped: int, i: Any) -> None:
         i = i if isinstance(i, SymInt) else i.__index__()

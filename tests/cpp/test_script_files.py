@@ -144,3 +144,25 @@ int main(int argc, char** argv) {
     done = run(binary, *paths)
     assert done.returncode == 0 and len(done.stdout.split()) == 300, done.stderr[-500:]
     assert done.stdout.count("error") > 150
+
+
+def of_data(n: int, xs: List[float]) -> Tensor:  # noqa: UP006
+    grid = torch.tensor([[n, 2], [3, 4]], dtype=torch.float32)
+    return grid @ torch.tensor(xs) + torch.tensor([0.5, 1.5])
+
+
+def test_tensors_are_made_of_data_without_python(run_program, tmp_path):
+    torch.jit.script(of_data).save(tmp_path / "data.pt")
+    source = r"""
+#include <torch/script.h>
+int main() {
+  auto made = torch::jit::load("PATH");
+  std::cout << made.forward({7, std::vector<double>{1.0, -2.0}}).toTensor() << '\n';
+  try {
+    made.forward({7, std::vector<double>{1.0}});
+  } catch (const c10::Error& e) {
+    std::cout << "refused\n";
+  }
+}
+""".replace("PATH", str(tmp_path / "data.pt"))
+    assert run_program(source).splitlines() == [str(of_data(7, [1.0, -2.0])), "refused"]
