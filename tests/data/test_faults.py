@@ -119,6 +119,8 @@ def start(tmp_path, then=GO_ON, options=""):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell's background jobs, of which this may be one, are started with interrupts ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     return process, [int(pid) for pid in process.stdout.readline().split()]
 
