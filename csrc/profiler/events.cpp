@@ -277,8 +277,10 @@ void start(uint8_t records) {
   Session& s = session();
   std::lock_guard guard(s.mutex);
   FB_CHECK(!s.asked, "profiler: expected no profile to be open, but one is; close it first");
-  static std::once_flag once;
-  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, forget_in_child); });
+  // Not by std::call_once: its thread-local variables lie in libstdc++, and where a process has
+  // loaded that before us their place is not one that our code (initial-exec) can reach.
+  static const bool told = pthread_atfork(nullptr, nullptr, forget_in_child) == 0;
+  static_cast<void>(told);
   s.buffers.clear();
   s.number.fetch_add(1, std::memory_order_release);
   s.total.store(0, std::memory_order_relaxed);

@@ -109,3 +109,13 @@ def test_a_program_needs_no_python(program):
     run = ["ldd", str(program)]
     needed = subprocess.run(run, capture_output=True, text=True, check=True, env=environment).stdout
     assert str(toolchain.library()) in needed and "libpython" not in needed
+
+
+@pytest.mark.parametrize("library", [toolchain.library(), BINDING])
+def test_thread_local_variables_are_our_own(library):
+    """Code that reaches another library's by its offset cannot be opened after that library."""
+    run = ["readelf", "--dyn-syms", "-W", str(library)]
+    lines = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
+    rows = [line.split() for line in lines if " TLS " in line]
+    assert rows or library == BINDING
+    assert [r[-1] for r in rows if r[6] == "UND" and "flambeau" not in r[7]] == []
