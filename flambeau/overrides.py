@@ -42,7 +42,9 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     >>> torch.overrides.has_torch_function([torch.ones(2), 1])
     False
     """
-    return bool(_C._function_modes()) or any(_answers(a) for a in relevant_args)
+    if _C._function_modes():
+        return True
+    return _C._is_torch_function_enabled() and any(_answers(a) for a in relevant_args)
 
 
 def has_torch_function_unary(tensor: Any) -> bool:

@@ -86,7 +86,7 @@ PyObject* leave_mode(PyObject*, PyObject*) {
   return mode;
 }
 PyObject* entered_modes(PyObject*, PyObject*) {
-  auto n = static_cast<Py_ssize_t>(function_modes.size());
+  auto n = hidden ? 0 : static_cast<Py_ssize_t>(function_modes.size());
   PyObject* out = PyTuple_New(n);
   for (Py_ssize_t i = 0; out && i < n; ++i)
     PyTuple_SET_ITEM(out, i, Py_NewRef(function_modes[static_cast<size_t>(i)]));
@@ -199,7 +199,7 @@ PyMethodDef trace_functions[] = {
     {"_set_tracer", set_tracer, METH_VARARGS, "Hands all calls of this thread to a function."},
     {"_enter_function_mode", enter_mode, METH_O, "Hands all calls of this thread to a mode."},
     {"_leave_function_mode", leave_mode, METH_NOARGS, "Leaves the innermost mode; returns it."},
-    {"_function_modes", entered_modes, METH_NOARGS, "The modes that are entered, outermost first."},
+    {"_function_modes", entered_modes, METH_NOARGS, "The modes in force, outermost first."},
     {"_ask_function_mode", py_ask_mode, METH_VARARGS, "A call as the innermost mode answers it."},
     {nullptr, nullptr, 0, nullptr},
 };

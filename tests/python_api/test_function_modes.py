@@ -157,6 +157,25 @@ def test_functions_of_the_programs_own():
     assert own(x).item() == 2 and len(seen) == 1
 
 
+def test_functions_of_the_programs_own_ask_nobody_where_that_is_off():
+    def own(x):
+        if torch.overrides.has_torch_function((x,)):
+            return torch.overrides.handle_torch_function(own, (x,), x)
+        return torch.overrides.has_torch_function((x,))
+
+    class Sub(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            with torch._C.DisableTorchFunctionSubclass():
+                return "Sub", func(*args, **(kwargs or {}))
+
+    s = torch.ones(1).as_subclass(Sub)
+    assert own(s) == ("Sub", False)
+    with Log() as mode, torch._C.DisableTorchFunction():
+        assert own(s) is False
+    assert mode.log == []
+
+
 def test_modes_are_left_in_order():
     first, second = Log(), Log()
     first.__enter__()
