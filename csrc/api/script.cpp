@@ -275,7 +275,7 @@ Module Module::deepcopy(std::optional<Device> device) const {
   FB_CHECK(defined(), "the module was not loaded");
   std::stringstream file;
   save(file);
-  return load(file, device);
+  return jit::load(file, device);
 }
 std::vector<NameModule> Module::named_children() const {
   std::vector<NameModule> out;

@@ -37,11 +37,12 @@ void runs_of(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n, 
 // Sums
 // -----------------------------------------------------------------------------------------------------------------
 // An operation of this kind maps elements and adds: in blocks of their own precision, blocks in a
-// wider one.
+// wider one. `Adds` is the one whose loops it shares.
 
 template <class T>
 struct Plain {
   using Item = T;
+  using Adds = Plain;
   FB_INLINE static T map(T x, double) { return x; }
   FB_INLINE static wide_of<T> finish(wide_of<T> a, double, int64_t) { return a; }
 };
@@ -57,17 +58,20 @@ struct Average : Plain<T> {
 };
 template <class T>
 struct NoNan : Plain<T> {
+  using Adds = NoNan;
   FB_INLINE static T map(T x, double) { return s::isnan(x) ? lift<T>(0) : x; }
 };
 template <class T>
 struct Magnitude {
   using Item = real_of<T>;
+  using Adds = Magnitude;
   FB_INLINE static Item map(T x, double) { return s::abs(x); }
   FB_INLINE static wide_of<Item> finish(wide_of<Item> a, double, int64_t) { return a; }
 };
 template <class T>
 struct Square {
   using Item = real_of<T>;
+  using Adds = Square;
   FB_INLINE static Item map(T x, double) {
     if constexpr (is_complex_v<T>)
       return x.re * x.re + x.im * x.im;
@@ -81,6 +85,7 @@ struct Square {
 template <class T>
 struct Power {
   using Item = real_of<T>;
+  using Adds = Power;
   FB_INLINE static Item map(T x, double p) { return s::pow(s::abs(x), static_cast<Item>(p)); }
   FB_INLINE static wide_of<Item> finish(wide_of<Item> a, double p, int64_t) {
     return __builtin_pow(a, 1 / p);
@@ -88,6 +93,7 @@ struct Power {
 };
 struct Count {
   using Item = int64_t;
+  using Adds = Count;
   FB_INLINE static int64_t map(uint8_t x, double) { return x != 0; }
   FB_INLINE static int64_t finish(int64_t a, double, int64_t) { return a; }
 };
@@ -166,8 +172,9 @@ struct Sums {
     auto* y = static_cast<Acc*>(out);
     for (int64_t i = 0; i < count; ++i) y[i] = Op::finish(a[i], p, n);
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init,   runs_of<Sums>,   rows,
-                                        combine,     finish, compute_of<Acc>, -1};
+  using Loop = Sums<T, typename Op::Adds>;
+  static constexpr ReduceLoops loops = {
+      sizeof(Acc), init, runs_of<Loop>, Loop::rows, Loop::combine, finish, compute_of<Acc>, -1};
 };
 
 // Folds
@@ -326,8 +333,9 @@ struct Moments {
       static_cast<double*>(out2)[i] = n ? a[i].mean : std::numeric_limits<double>::quiet_NaN();
     }
   }
-  static constexpr ReduceLoops loops = {sizeof(Acc), init, runs_of<Moments>, rows, combine, finish,
-                                        1,           1};
+  using Loop = Moments<T>;
+  static constexpr ReduceLoops loops = {
+      sizeof(Acc), init, runs_of<Loop>, Loop::rows, Loop::combine, finish, 1, 1};
 };
 
 // Extremes with positions
@@ -500,15 +508,20 @@ struct LogSumExps {
 // The table
 // --------------------------------------------------------------------------------------------------------------
 
+// Sums and products of signed numbers have the bits of those of unsigned ones.
+ReduceLoops as_signed(ReduceLoops loops) {
+  loops.result = compute_of<int64_t>;
+  return loops;
+}
+
 template <class T>
 ReduceLoops pick(Reduction op) {
-  switch (op) {
-    case Reduction::Sum:
-      return Sums<T, Plain<T>>::loops;
-    case Reduction::Prod:
-      return FoldsWide<T, Product<T>>::loops;
-    default:
-      break;
+  if constexpr (std::is_same_v<T, int64_t>) {
+    if (op == Reduction::Sum || op == Reduction::Prod) return as_signed(pick<uint64_t>(op));
+  } else if (op == Reduction::Sum) {
+    return Sums<T, Plain<T>>::loops;
+  } else if (op == Reduction::Prod) {
+    return FoldsWide<T, Product<T>>::loops;
   }
   if constexpr (!std::is_integral_v<T>) {
     switch (op) {
