@@ -19,6 +19,8 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kSlotBytes = 256 * 1024;
+// Of a ring's bytes, so many at a time are given to the other side, which moves them on meanwhile.
+constexpr size_t kPiece = 64 * 1024;
 // How long a waiting rank sleeps before it looks whether the others still live.
 constexpr Milliseconds kGlance(100);
 
@@ -210,10 +212,14 @@ size_t Region::put(int r, const char* data, size_t bytes) {
   uint64_t written = way.written.load(std::memory_order_relaxed);
   uint64_t taken = way.taken.load(std::memory_order_acquire);
   size_t n = std::min<size_t>(bytes, ring_bytes_ - (written - taken));
-  size_t at = written % ring_bytes_, first = std::min(n, ring_bytes_ - at);
-  std::memcpy(memory + at, data, first);
-  std::memcpy(memory, data + first, n - first);
-  way.written.store(written + n, std::memory_order_release);
+  for (size_t done = 0; done < n;) {
+    size_t at = (written + done) % ring_bytes_;
+    size_t some = std::min({kPiece, n - done, ring_bytes_ - at});
+    std::memcpy(memory + at, data + done, some);
+    done += some;
+    way.written.store(written + done, std::memory_order_release);
+    if (done < n) ring_bell(r);
+  }
   return n;
 }
 
@@ -223,10 +229,14 @@ size_t Region::get(int r, char* data, size_t bytes) {
   uint64_t taken = way.taken.load(std::memory_order_relaxed);
   uint64_t written = way.written.load(std::memory_order_acquire);
   size_t n = std::min<size_t>(bytes, written - taken);
-  size_t at = taken % ring_bytes_, first = std::min(n, ring_bytes_ - at);
-  std::memcpy(data, memory + at, first);
-  std::memcpy(data + first, memory, n - first);
-  way.taken.store(taken + n, std::memory_order_release);
+  for (size_t done = 0; done < n;) {
+    size_t at = (taken + done) % ring_bytes_;
+    size_t some = std::min({kPiece, n - done, ring_bytes_ - at});
+    std::memcpy(data + done, memory + at, some);
+    done += some;
+    way.taken.store(taken + done, std::memory_order_release);
+    if (done < n) ring_bell(r);
+  }
   return n;
 }
 

@@ -2,6 +2,11 @@
 
 namespace flambeau::distributed {
 
+namespace {
+// Up to so many bytes, every rank joins all values: a step less.
+constexpr size_t kJoinedByAll = 512 * 1024;
+}  // namespace
+
 void SharedEngine::perform(const Call& call) {
   switch (call.kind) {
     case Kind::AllReduce: return join(call, true);
@@ -41,6 +46,7 @@ void SharedEngine::begin(const Call& call, uint64_t bytes, uint64_t layout, Writ
 // all_reduce and reduce: `here` where the result is wanted.
 void SharedEngine::join(const Call& call, bool here) {
   const Span& data = call.in[0];
+  if (region_.size() > 2 && data.bytes > kJoinedByAll) return join_parts(call, here);
   size_t item = static_cast<size_t>(itemsize(call.dtype));
   size_t most = region_.slot_bytes() / item * item;
   const void* inputs[kMostRanks];
@@ -52,6 +58,33 @@ void SharedEngine::join(const Call& call, bool here) {
     if (!here || !mine.bytes) continue;
     for (int r = 0; r < region_.size(); ++r) inputs[r] = slot(r);
     kernels::join_values(call.op, call.dtype, mine.data, inputs, region_.size(), mine.bytes / item);
+  }
+}
+
+// The same of much data by more than two ranks, which would read all slots whole: each joins one
+// part of every block, for all. A step brings a block, the joined part of the one before, and takes
+// the joined parts of that one.
+void SharedEngine::join_parts(const Call& call, bool here) {
+  auto ranks = static_cast<size_t>(region_.size());
+  auto rank = static_cast<size_t>(region_.rank());
+  size_t item = static_cast<size_t>(itemsize(call.dtype));
+  size_t share = region_.slot_bytes() / (ranks + 1) / 64 * 64;  // a multiple of every item's size
+  size_t most = share * ranks;
+  const void* inputs[kMostRanks];
+  for (size_t at = 0; at < call.in[0].bytes + most; at += most) {
+    Span before = at ? part(call.in[0], at - most, most) : Span{};
+    auto write = [&](char* slot) {
+      copy(slot, part(call.in[0], at, most));
+      size_t bytes = part(before, rank * share, share).bytes;
+      if (!bytes) return;
+      for (size_t r = 0; r < ranks; ++r)
+        inputs[r] = region_.slot(static_cast<int>(r), step_ - 1) + rank * share;
+      kernels::join_values(call.op, call.dtype, slot + most, inputs, region_.size(), bytes / item);
+    };
+    if (at == 0) begin(call, call.in[0].bytes, 0, write);
+    else step(call, write);
+    for (size_t r = 0; r < ranks && here; ++r)
+      fill(part(before, r * share, share), slot(static_cast<int>(r)) + most);
   }
 }
 

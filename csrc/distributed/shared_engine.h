@@ -24,6 +24,7 @@ class SharedEngine final : public Engine {
   char* slot(int r) const { return region_.slot(r, step_); }
 
   void join(const Call& call, bool here);
+  void join_parts(const Call& call, bool here);
   void broadcast(const Call& call);
   void all_gather(const Call& call, bool here);
   void scatter(const Call& call);

@@ -172,6 +172,19 @@ def uneven(rank, size):
     assert out.tolist() == [sum(range(size))] * (rank + 1)
 
 
+def edges(rank, size):
+    """Sums that are cut into parts by rank: as long as a block, a little shorter and longer."""
+    block = 256 * 1024 // (size + 1) // 64 * 64 * size  # bytes
+    for dtype in ("bool", "uint8", "float16", "float32", "complex128"):
+        item = torch.empty((), dtype=getattr(torch, dtype)).itemsize
+        for times, more in ((3, -1), (3, 0), (3, 1), (4, block // size // item + 2)):
+            n = times * block // item + more
+            parts = [values(dtype, (n,), r, n) for r in range(size)]
+            x = parts[rank].clone()
+            dist.all_reduce(x)
+            same(x, joined(Op.SUM, dtype, parts))
+
+
 def large(rank, size):
     """More than the slots that ranks share hold, several times over, with a rest."""
     n = 700_001
@@ -353,7 +366,7 @@ def derivatives(rank, size):
 
 
 def everything(rank, size):
-    for part in (every_join, every_move, uneven, large, numbers, objects, works, groups):
+    for part in (every_join, every_move, uneven, edges, large, numbers, objects, works, groups):
         part(rank, size)
     derivatives(rank, size)
 
