@@ -72,14 +72,14 @@ def late(rank, size):
     dist.group.WORLD._set_default_timeout(timedelta(seconds=1))
     x = torch.ones(1)
     if rank == 2:
-        time.sleep(2.5)
+        time.sleep(1.8)
         fails(lambda: dist.all_reduce(x), "rank 0 gave up: all_reduce .* timed out after 1 s")
         return
     text = "timed out after 1 s; rank 2 did not come: it ended barrier, collective 3"
     # The one that waited a moment less may have told the other already.
     fails(lambda: dist.all_reduce(x), rf"all_reduce \(group '0'\): ({text}|rank \d gave up)")
     fails(lambda: dist.all_reduce(x), "the group failed before")
-    time.sleep(2.5)
+    time.sleep(1)
 
 
 def late_in_messages(rank, size):
@@ -94,7 +94,7 @@ def late_in_messages(rank, size):
         fails(work.wait, "timed out after 1 s waiting for rank 2")
         assert isinstance(work.exception(), dist.DistBackendError) and not work.is_success()
     else:
-        time.sleep(3)
+        time.sleep(2.5)
 
 
 def killed(rank, size):
@@ -156,7 +156,7 @@ def interrupted(rank, size):
             dist.barrier()
         sys.stdout.write("interrupted")
     else:
-        fails(lambda: (time.sleep(2.5), dist.barrier()), "rank 0 gave up|rank 0 has left")
+        fails(lambda: (time.sleep(1.2), dist.barrier()), "rank 0 gave up|rank 0 has left")
 
 
 @worlds.both

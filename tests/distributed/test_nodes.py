@@ -23,13 +23,18 @@ dist.destroy_process_group()
 """
 
 
-def launch(tmp_path, code, options, each):
-    """(status, output, errors) of launchers with common options and each its own."""
+def start(tmp_path, code, options, each):
+    """Launchers with common options and each its own."""
     started = []
     for i, own in enumerate(each):
         folder = tmp_path / str(i)
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         started.append(begin(folder, code, *options, *own))
+    return started
+
+
+def finish(started):
+    """(status, output, errors) of each."""
     ends = []
     try:
         for p in started:
@@ -39,6 +44,10 @@ def launch(tmp_path, code, options, each):
         for p in started:
             p.kill()
     return ends
+
+
+def launch(*args):
+    return finish(start(*args))
 
 
 def static(port, *more):
@@ -121,15 +130,21 @@ def test_a_launcher_that_goes(tmp_path, number):
 
 def test_launchers_that_do_not_fit(tmp_path):
     three = static(worlds.free_port(), "--nnodes=3", "--rdzv-conf=timeout=3")
-    ends = launch(tmp_path, WAITS, three, [(f"--node-rank={r}",) for r in (0, 1, 1)])
-    text = "".join(err for _, _, err in ends)
+    differ = [("--node-rank=0", "--max-restarts=1"), ("--node-rank=1",)]
+    late = static(worlds.free_port(), "--rdzv-conf=join_timeout=0.5")
+    runs = [
+        (three, [(f"--node-rank={r}",) for r in (0, 1, 1)]),
+        (static(worlds.free_port()), differ),
+        (late, [("--node-rank=0",)]),
+    ]
+    begun = [start(tmp_path / f"run{i}", WAITS, *run) for i, run in enumerate(runs)]
+    of_three, of_two, of_one = map(finish, begun)
+    text = "".join(err for _, _, err in of_three)
     assert "--node-rank: 1 is the number of another machine of the run" in text
     assert "node 2 did not come in 3 s" in text
-    each = [("--node-rank=0", "--max-restarts=1"), ("--node-rank=1",)]
-    ends = launch(tmp_path, WAITS, static(worlds.free_port()), each)
-    assert "--max-restarts: expected the same on all machines, got 0 on node 1" in ends[1][2]
-    late = static(worlds.free_port(), "--rdzv-conf=join_timeout=0.5")
-    ((status, _, err),) = launch(tmp_path, WAITS, late, [("--node-rank=0",)])
+    text = "--max-restarts: expected the same on all machines, got 0 on node 1"
+    assert text in of_two[1][2]
+    ((status, _, err),) = of_one
     assert status == 1 and "node 1 did not come in 0.5 s" in err
 
 

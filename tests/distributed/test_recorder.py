@@ -96,7 +96,7 @@ def times_out(rank, size):
     pair = dist.new_group([0, 1], group_desc="a pair")
     dist.barrier()
     if rank == 1:
-        time.sleep(2.5)
+        time.sleep(1.5)
         return
     dist.barrier(pair, async_op=True)
     dist.irecv(torch.ones(4), 1)
