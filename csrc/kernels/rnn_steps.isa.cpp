@@ -93,16 +93,19 @@ struct PackedState {
       tiles::pack_transposed<T, T>(a + i * lda, lda * static_cast<int64_t>(sizeof(T)),
                                    std::min(mr, rows - i), k, mr, data.get() + i * k);
   }
-  // c += state * panel, or c = when `fresh`.
-  void multiply(int64_t rows, int64_t k, const T* panel, int64_t columns, T* c, int64_t ldc,
-                bool fresh) const {
+  // c += state * panel, in blocks of k that stay in the innermost cache for all tiles of rows.
+  void multiply(int64_t rows, int64_t k, const T* panel, int64_t columns, T* c, int64_t ldc) const {
+    constexpr int64_t kBlock = (24 << 10) / (kPanel<T> * static_cast<int64_t>(sizeof(T)));
     tiles::Epilogue<T> e;
-    e.beta = fresh ? T(0) : T(1);
-    for (int64_t i = 0; i < rows; i += mr) {
-      const int64_t some = std::min(mr, rows - i);
-      tiles::tile_for<tiles::Plain<T>, false>(static_cast<int>(some), columns)(
-          k, data.get() + i * k, mr, 0, panel, kPanel<T>, c + i * ldc, ldc, columns, e, 0, 0);
-    }
+    e.beta = T(1);
+    const int64_t block = tiles::even_block(k, kBlock, 1);
+    for (int64_t q = 0; q < k; q += block)
+      for (int64_t i = 0; i < rows; i += mr) {
+        const int64_t some = std::min(mr, rows - i);
+        tiles::tile_for<tiles::Plain<T>, false>(static_cast<int>(some), columns)(
+            std::min(block, k - q), data.get() + i * k + q * mr, mr, 0, panel + q * kPanel<T>,
+            kPanel<T>, c + i * ldc, ldc, columns, e, 0, 0);
+      }
   }
 };
 
@@ -215,7 +218,7 @@ void forward(const RnnForward& c) {
       for (int64_t p = p0; p < p1 && rows; ++p)
         for (int64_t g = 0; g < G; ++g)
           state.multiply(rows, H, w.panel(g, p), std::min(kPanel<T>, H - p * kPanel<T>),
-                         gates.get() + (r0 * G + g) * H + p * kPanel<T>, G * H, false);
+                         gates.get() + (r0 * G + g) * H + p * kPanel<T>, G * H);
       for (int64_t r = r0; r < end; ++r) {
         const int64_t row = row0 + r;
         const T* sums = gates.get() + r * G * H;
@@ -306,7 +309,7 @@ void backward(const RnnBackward& c) {
       barrier(nt);
       for (int64_t p = p0; p < p1 && rows; ++p)
         state.multiply(rows, G * H, w.panel(0, p), std::min(kPanel<T>, H - p * kPanel<T>),
-                       gh + p * kPanel<T>, H, false);
+                       gh + p * kPanel<T>, H);
     }
   });
 }
