@@ -104,7 +104,7 @@ class Optimizer {
  protected:
   // What is kept for a parameter, by name: made by the first step that it takes part in.
   using State = std::map<std::string, Tensor>;
-  State& state_of(const Tensor& param) { return state_[param.impl()]; }
+  State& state_of(const Tensor& param);
   // The parameters of a group that have gradients, the gradients, and their state.
   struct Part {
     std::vector<Tensor> params, grads;

@@ -25,6 +25,9 @@ Module::~Module() = default;
 std::shared_ptr<Module> owned(Module* fresh) {
   return std::shared_ptr<Module>(fresh);
 }
+void fail_empty_holder() {
+  fail(ErrorKind::Runtime, "Accessing empty ModuleHolder");
+}
 
 const std::string& Module::name() const {
   if (!name_.empty()) return name_;

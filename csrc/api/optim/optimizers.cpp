@@ -51,6 +51,9 @@ void Optimizer::add_param_group(const OptimizerParamGroup& given) {
   groups_.push_back(std::move(group));
 }
 
+Optimizer::State& Optimizer::state_of(const Tensor& param) {
+  return state_[param.impl()];
+}
 size_t Optimizer::size() const noexcept {
   size_t n = 0;
   for (const auto& g : groups_) n += g.params().size();

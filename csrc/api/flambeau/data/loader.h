@@ -1,11 +1,11 @@
 // Loaders: batches of a set in the order of a sampler, made by the caller or by threads.
 #pragma once
 
-#include <chrono>
 #include <exception>
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <mutex>  // milliseconds: <chrono> costs programs an eighth of a second
 #include <optional>
 
 #include "flambeau/data/datasets.h"

@@ -22,36 +22,36 @@ class AnyValue {
     if (auto* x = std::any_cast<Plain>(&value_)) return *x;
     if constexpr (std::is_constructible_v<Plain, Tensor>)
       if (auto* x = std::any_cast<Tensor>(&value_)) return Plain(*x);
-    fail(ErrorKind::Runtime, "Attempted to cast AnyValue to ", typeid(Plain).name(),
-         ", but its actual type is ", value_.type().name());
+    fail_type(typeid(Plain));
   }
   const std::type_info& type_info() const noexcept { return value_.type(); }
 
  private:
+  [[noreturn]] void fail_type(const std::type_info& wanted) const;
   std::any value_;
 };
 
-// A module whose forward is known by its type alone when it is put in.
+// A module whose forward is known by its type alone when it is put in. What depends on the type is
+// two pointers to functions: whatever is more is compiled for each class by every program.
 class AnyModule {
  public:
   AnyModule() = default;
   template <class M>
     requires(std::is_base_of_v<Module, M>)
   AnyModule(std::shared_ptr<M> module)
-      : module_(module), forward_(erased(module.get(), &M::forward)) {}
+      : module_(std::move(module)), forward_(&forward_of<M>), rebind_(&rebound<M>) {}
   template <class M>
     requires(std::is_base_of_v<Module, std::decay_t<M>>)
   explicit AnyModule(M&& module)
-      : AnyModule(std::make_shared<std::decay_t<M>>(std::forward<M>(module))) {}
+      : AnyModule(shared(new std::decay_t<M>(std::forward<M>(module)))) {}
   template <class M>
   AnyModule(const ModuleHolder<M>& holder) : AnyModule(holder.ptr()) {}
 
   template <class... Args>
   AnyValue any_forward(Args&&... args) const {
-    FB_CHECK(module_, "Cannot call forward() on an empty AnyModule");
-    return forward_({AnyValue(std::forward<Args>(args))...});
+    return call({AnyValue(std::forward<Args>(args))...});
   }
-  AnyValue call(std::vector<AnyValue> args) const { return forward_(std::move(args)); }
+  AnyValue call(std::vector<AnyValue> args) const;
   template <class Result = Tensor, class... Args>
   Result forward(Args&&... args) const {
     return any_forward(std::forward<Args>(args)...).template get<Result>();
@@ -66,54 +66,60 @@ class AnyModule {
   template <class M>
   requires(is_module_holder<M>) M get() const {
     auto found = std::dynamic_pointer_cast<typename M::ContainedType>(module_);
-    FB_CHECK(found, "Attempted to cast module of type ", module_ ? module_->name() : "none",
-             " to another type");
+    if (!found) fail_class();
     return M(std::move(found));
   }
   template <class M>
   requires(!is_module_holder<M>) M& get() const {
     auto* found = dynamic_cast<M*>(module_.get());
-    FB_CHECK(found, "Attempted to cast module of type ", module_ ? module_->name() : "none",
-             " to another type");
+    if (!found) fail_class();
     return *found;
   }
   AnyModule clone(const std::optional<Device>& device = std::nullopt) const;
 
  private:
-  using Forward = std::function<AnyValue(std::vector<AnyValue>)>;
+  using Values = std::vector<AnyValue>;
 
   // Arguments that are left out are what their types are when made from nothing: none.
   template <class A>
-  static std::decay_t<A> argument(const std::vector<AnyValue>& args, size_t i) {
+  static std::decay_t<A> argument(const Values& args, size_t i) {
     if (i < args.size()) return args[i].get<A>();
     if constexpr (std::is_constructible_v<std::decay_t<A>, std::nullopt_t>)
       return std::decay_t<A>(std::nullopt);
     else
-      fail(ErrorKind::Runtime, "forward() expects more arguments than the ", args.size(), " given");
-  }
-  template <class M, class C, class R, class... Args>
-  Forward erased(M* module, R (C::*method)(Args...)) {
-    rebind_ = [](Module* m) { return AnyModule::make(dynamic_cast<M*>(m)); };
-    return [module, method](std::vector<AnyValue> args) {
-      FB_CHECK(args.size() <= sizeof...(Args), module->name(), "'s forward() method expects ",
-               sizeof...(Args), " argument(s), but received ", args.size());
-      return [&]<size_t... I>(std::index_sequence<I...>) {
-        return AnyValue((module->*method)(argument<Args>(args, I)...));
-      }(std::index_sequence_for<Args...>());
-    };
-  }
-  template <class M, class C, class R, class... Args>
-  Forward erased(M* module, R (C::*method)(Args...) const) {
-    return erased(module, reinterpret_cast<R (C::*)(Args...)>(method));
+      fail_missing(args.size());
   }
   template <class M>
-  static AnyModule make(M* module) {
-    return AnyModule(std::static_pointer_cast<M>(module->shared_from_this()));
+  static AnyValue forward_of(Module* module, const Values& args) {
+    return passed(static_cast<M*>(module), &M::forward, args);
   }
+  template <class M, class C, class R, class... Args>
+  static AnyValue passed(M* module, R (C::*method)(Args...), const Values& args) {
+    check_count(*module, sizeof...(Args), args.size());
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return AnyValue((module->*method)(argument<Args>(args, I)...));
+    }(std::index_sequence_for<Args...>());
+  }
+  template <class M, class C, class R, class... Args>
+  static AnyValue passed(M* module, R (C::*method)(Args...) const, const Values& args) {
+    return passed(module, reinterpret_cast<R (C::*)(Args...)>(method), args);
+  }
+  // Of another module of the class.
+  template <class M>
+  static AnyModule rebound(std::shared_ptr<Module> module) {
+    return AnyModule(std::static_pointer_cast<M>(std::move(module)));
+  }
+  template <class M>
+  static std::shared_ptr<M> shared(M* fresh) {
+    return std::static_pointer_cast<M>(owned(fresh));
+  }
+  static void check_count(const Module& module, size_t most, size_t given);
+  [[noreturn]] static void fail_missing(size_t given);
+  [[noreturn]] void fail_class() const;
 
   std::shared_ptr<Module> module_;
-  AnyModule (*rebind_)(Module*) = nullptr;
-  Forward forward_;
+  AnyValue (*forward_)(Module*, const Values&) = nullptr;
+  AnyModule (*rebind_)(std::shared_ptr<Module>) = nullptr;
 };
 
 // A module with a name, as Sequential({{"fc", Linear(2, 3)}}) takes them.
@@ -135,15 +141,14 @@ class NamedAnyModule {
 class FunctionalImpl : public Cloneable<FunctionalImpl> {
  public:
   using Function = std::function<Tensor(Tensor)>;
-  FunctionalImpl(Function function) : Cloneable("Functional"), function_(std::move(function)) {}
-  FunctionalImpl(Tensor (*function)(const Tensor&))
-      : FunctionalImpl(Function([function](Tensor x) { return function(x); })) {}
+  FunctionalImpl(Function function);
+  FunctionalImpl(Tensor (*function)(const Tensor&));
   template <class F, class... Args>
     requires(sizeof...(Args) > 0)
   FunctionalImpl(F function, Args&&... args)
       : FunctionalImpl(Function([=](Tensor x) { return function(x, args...); })) {}
   void reset() override {}
-  Tensor forward(Tensor x) { return function_(std::move(x)); }
+  Tensor forward(Tensor x);
 
  private:
   Function function_;
@@ -151,6 +156,8 @@ class FunctionalImpl : public Cloneable<FunctionalImpl> {
 TORCH_MODULE(Functional);
 
 // Modules one after another: each is given what the one before gives.
+class SequentialImpl;
+extern template class Cloneable<SequentialImpl>;
 class SequentialImpl : public Cloneable<SequentialImpl> {
  public:
   SequentialImpl() = default;
@@ -161,15 +168,14 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   }
   explicit SequentialImpl(std::initializer_list<NamedAnyModule> modules);
   explicit SequentialImpl(OrderedDict<std::string, AnyModule>&& modules);
+  SequentialImpl(const SequentialImpl&);
+  ~SequentialImpl() override;
   void reset() override {}
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
 
   template <class Result = Tensor, class... Args>
   Result forward(Args&&... args) {
-    FB_CHECK(!modules_.empty(), "Cannot call forward() on an empty Sequential");
-    AnyValue value = modules_.front().call({AnyValue(std::forward<Args>(args))...});
-    for (size_t i = 1; i < modules_.size(); ++i) value = modules_[i].call({std::move(value)});
-    return value.template get<Result>();
+    return run({AnyValue(std::forward<Args>(args))...}).template get<Result>();
   }
 
   void push_back(std::string name, AnyModule module);
@@ -229,6 +235,7 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   std::shared_ptr<Module> operator[](size_t i) const { return ptr(i); }
 
  private:
+  AnyValue run(std::vector<AnyValue> args);
   std::vector<AnyModule> modules_;
 };
 
@@ -236,8 +243,7 @@ class Sequential : public ModuleHolder<SequentialImpl> {
  public:
   using ModuleHolder<SequentialImpl>::ModuleHolder;
   Sequential() : ModuleHolder() {}
-  Sequential(std::initializer_list<NamedAnyModule> modules)
-      : ModuleHolder(std::make_shared<SequentialImpl>(modules)) {}
+  Sequential(std::initializer_list<NamedAnyModule> modules);
 };
 
 class ModuleListImpl : public Cloneable<ModuleListImpl> {
@@ -296,47 +302,30 @@ TORCH_MODULE(ModuleList);
 
 class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
  public:
-  ModuleDictImpl() = default;
-  explicit ModuleDictImpl(
-      const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules) {
-    for (const auto& [key, module] : modules) insert(key, module);
-  }
+  using Items = std::vector<std::pair<std::string, std::shared_ptr<Module>>>;
+  using Dict = OrderedDict<std::string, std::shared_ptr<Module>>;
+
+  ModuleDictImpl();
+  explicit ModuleDictImpl(const Items& modules);
+  explicit ModuleDictImpl(const Dict& modules);
   void reset() override {}
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
 
-  void insert(const std::string& key, std::shared_ptr<Module> module) {
-    if (contains(key))
-      replace_module(key, std::move(module));
-    else
-      register_module(key, std::move(module));
-  }
-  explicit ModuleDictImpl(const OrderedDict<std::string, std::shared_ptr<Module>>& modules) {
-    update(modules);
-  }
-  void update(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules) {
-    for (const auto& [key, module] : modules) insert(key, module);
-  }
-  void update(const OrderedDict<std::string, std::shared_ptr<Module>>& modules) {
-    for (const auto& item : modules) insert(item.key(), item.value());
-  }
-  std::vector<std::pair<std::string, std::shared_ptr<Module>>> items() const {
-    return children_.pairs();
-  }
-  std::vector<std::string> keys() const { return children_.keys(); }
-  std::vector<std::shared_ptr<Module>> values() const { return children_.values(); }
+  void insert(const std::string& key, std::shared_ptr<Module> module);
+  void update(const Items& modules);
+  void update(const Dict& modules);
+  Items items() const;
+  std::vector<std::string> keys() const;
+  std::vector<std::shared_ptr<Module>> values() const;
   size_t size() const noexcept { return children_.size(); }
   bool empty() const noexcept { return children_.is_empty(); }
-  bool contains(const std::string& key) const noexcept { return children_.contains(key); }
-  void clear() { children_.clear(); }
-  std::shared_ptr<Module> pop(const std::string& key) {
-    auto module = children_[key];
-    unregister_module(key);
-    return module;
-  }
-  std::shared_ptr<Module> operator[](const std::string& key) const { return children_[key]; }
+  bool contains(const std::string& key) const noexcept;
+  void clear();
+  std::shared_ptr<Module> pop(const std::string& key);
+  std::shared_ptr<Module> operator[](const std::string& key) const;
   template <class M>
   M& at(const std::string& key) const {
-    auto* found = children_[key]->template as<M>();
+    auto* found = (*this)[key]->template as<M>();
     FB_CHECK(found, "Unable to cast module[", key, "] to another type");
     return *found;
   }
@@ -353,52 +342,35 @@ class ParameterListImpl : public Cloneable<ParameterListImpl> {
   }
   void reset() override {}
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
-  void append(Tensor x) {
-    const bool wanted = x.requires_grad();
-    register_parameter(std::to_string(size()), std::move(x), wanted);
-  }
+  void append(Tensor x);
   auto begin() { return parameters_.begin(); }
   auto end() { return parameters_.end(); }
   size_t size() const noexcept { return parameters_.size(); }
   bool is_empty() const noexcept { return parameters_.is_empty(); }
-  Tensor& operator[](size_t i) { return parameters_[i].value(); }
-  Tensor& at(size_t i) { return parameters_[i].value(); }
+  Tensor& operator[](size_t i);
+  Tensor& at(size_t i) { return (*this)[i]; }
 };
 TORCH_MODULE(ParameterList);
 
 class ParameterDictImpl : public Cloneable<ParameterDictImpl> {
  public:
-  ParameterDictImpl() = default;
-  explicit ParameterDictImpl(const OrderedDict<std::string, Tensor>& parameters) {
-    for (const auto& item : parameters) insert(item.key(), item.value());
-  }
+  ParameterDictImpl();
+  explicit ParameterDictImpl(const OrderedDict<std::string, Tensor>& parameters);
   void reset() override {}
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
-  Tensor& insert(const std::string& key, Tensor x) {
-    const bool wanted = x.requires_grad();
-    return register_parameter(key, std::move(x), wanted);
-  }
-  void update(const ParameterDictImpl& other) {
-    for (const auto& item : other.parameters_) {
-      if (contains(item.key())) parameters_.erase(item.key());
-      insert(item.key(), item.value());
-    }
-  }
-  Tensor pop(const std::string& key) {
-    Tensor found = parameters_[key];
-    parameters_.erase(key);
-    return found;
-  }
-  std::vector<std::string> keys() const { return parameters_.keys(); }
-  std::vector<Tensor> values() const { return parameters_.values(); }
+  Tensor& insert(const std::string& key, Tensor x);
+  void update(const ParameterDictImpl& other);
+  Tensor pop(const std::string& key);
+  std::vector<std::string> keys() const;
+  std::vector<Tensor> values() const;
   auto begin() { return parameters_.begin(); }
   auto end() { return parameters_.end(); }
   size_t size() const noexcept { return parameters_.size(); }
   bool empty() const noexcept { return parameters_.is_empty(); }
-  bool contains(const std::string& key) const noexcept { return parameters_.contains(key); }
-  void clear() { parameters_.clear(); }
-  Tensor& get(const std::string& key) { return parameters_[key]; }
-  Tensor& operator[](const std::string& key) { return parameters_[key]; }
+  bool contains(const std::string& key) const noexcept;
+  void clear();
+  Tensor& get(const std::string& key) { return (*this)[key]; }
+  Tensor& operator[](const std::string& key);
 };
 TORCH_MODULE(ParameterDict);
 

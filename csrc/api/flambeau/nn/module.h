@@ -126,6 +126,7 @@ class Module : public std::enable_shared_from_this<Module> {
 // A new module, shared: one class of counts for all, where std::make_shared would be compiled for
 // each class of modules by every program.
 std::shared_ptr<Module> owned(Module* fresh);
+[[noreturn]] void fail_empty_holder();
 
 // Prints as Python does: with its children, indented.
 std::ostream& operator<<(std::ostream& out, const Module& module);
@@ -166,11 +167,11 @@ class ModuleHolder : public ModuleHolderIndicator {
   Contained* operator->() const { return get(); }
   Contained& operator*() const { return *get(); }
   Contained* get() const {
-    FB_CHECK(impl_, "Accessing empty ModuleHolder");
+    if (!impl_) fail_empty_holder();
     return static_cast<Contained*>(impl_.get());
   }
   std::shared_ptr<Contained> ptr() const {
-    FB_CHECK(impl_, "Accessing empty ModuleHolder");
+    if (!impl_) fail_empty_holder();
     return std::static_pointer_cast<Contained>(impl_);
   }
   template <class M = Contained, class... Args>
