@@ -209,35 +209,39 @@ size_t Region::waiting(int r) {
 size_t Region::put(int r, const char* data, size_t bytes) {
   Ring& way = ring(rank_, r);
   char* memory = ring_data(rank_, r);
-  uint64_t written = way.written.load(std::memory_order_relaxed);
   uint64_t taken = way.taken.load(std::memory_order_acquire);
+  uint64_t written = way.written.load(std::memory_order_relaxed);
   size_t n = std::min<size_t>(bytes, ring_bytes_ - (written - taken));
-  for (size_t done = 0; done < n;) {
-    size_t at = (written + done) % ring_bytes_;
-    size_t some = std::min({kPiece, n - done, ring_bytes_ - at});
+  in_pieces(r, way.written, n, [&](size_t at, size_t done, size_t some) {
     std::memcpy(memory + at, data + done, some);
-    done += some;
-    way.written.store(written + done, std::memory_order_release);
-    if (done < n) ring_bell(r);
-  }
+  });
   return n;
 }
 
 size_t Region::get(int r, char* data, size_t bytes) {
   Ring& way = ring(r, rank_);
   const char* memory = ring_data(r, rank_);
-  uint64_t taken = way.taken.load(std::memory_order_relaxed);
   uint64_t written = way.written.load(std::memory_order_acquire);
+  uint64_t taken = way.taken.load(std::memory_order_relaxed);
   size_t n = std::min<size_t>(bytes, written - taken);
-  for (size_t done = 0; done < n;) {
-    size_t at = (taken + done) % ring_bytes_;
-    size_t some = std::min({kPiece, n - done, ring_bytes_ - at});
+  in_pieces(r, way.taken, n, [&](size_t at, size_t done, size_t some) {
     std::memcpy(data + done, memory + at, some);
+  });
+  return n;
+}
+
+// Copies n bytes from the place where `count` stands; after each piece the count says so to rank r.
+template <class Copy>
+void Region::in_pieces(int r, std::atomic<uint64_t>& count, size_t n, Copy copy) {
+  uint64_t begin = count.load(std::memory_order_relaxed);
+  for (size_t done = 0; done < n;) {
+    size_t at = (begin + done) % ring_bytes_;
+    size_t some = std::min({kPiece, n - done, ring_bytes_ - at});
+    copy(at, done, some);
     done += some;
-    way.taken.store(taken + done, std::memory_order_release);
+    count.store(begin + done, std::memory_order_release);
     if (done < n) ring_bell(r);
   }
-  return n;
 }
 
 void Region::ring_bell(int r) {

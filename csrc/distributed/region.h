@@ -64,6 +64,8 @@ class Region final : public Link {
  private:
   Ring& ring(int from, int to) const { return rings_[from * size_ + to]; }
   char* ring_data(int from, int to) const;
+  template <class Copy>
+  void in_pieces(int r, std::atomic<uint64_t>& count, size_t n, Copy copy);
   std::string all_trouble(uint32_t step);
   void map(int fd);
   void sleep(std::atomic<uint32_t>& word, std::atomic<uint32_t>& sleepers, uint32_t value,

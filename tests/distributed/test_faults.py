@@ -94,7 +94,7 @@ def late_in_messages(rank, size):
         fails(work.wait, "timed out after 1 s waiting for rank 2")
         assert isinstance(work.exception(), dist.DistBackendError) and not work.is_success()
     else:
-        time.sleep(2.5)
+        time.sleep(3)
 
 
 def killed(rank, size):
