@@ -8,6 +8,7 @@ from . import amp as amp
 from . import as_torch as as_torch
 from . import autograd as autograd
 from . import backends as backends
+from . import classes as classes
 from . import compiler as compiler
 from . import cpu as cpu
 from . import cuda as cuda

@@ -4,6 +4,7 @@
 #include "api/pickle_out.h"
 #include "api/script_file.h"
 #include "flambeau/serialize.h"
+#include "script/custom_state.h"
 
 namespace fs = flambeau::script;
 
@@ -65,10 +66,11 @@ class Describer {
   static const Value& at(const fs::Object& o, const std::string& name) {
     return const_cast<fs::Object&>(o).at(name);
   }
-  int64_t add(const fs::Object* o, IValue described) {
-    numbers_[o] = static_cast<int64_t>(objects_.size());
+  int64_t add(const fs::Box* o, IValue described) {
+    const auto number = static_cast<int64_t>(objects_.size());
+    numbers_.insert_or_assign(o, number);
     objects_.push_back(std::move(described));
-    return numbers_[o];
+    return number;
   }
 
   IValue value(const Value& x, const fs::Type& t, const std::string& where, int depth) {
@@ -82,6 +84,7 @@ class Describer {
         fields.push_back(value(items.at(i), c->attributes[i].type, where, depth + 1));
       return list_of(std::move(fields));
     }
+    if (auto* o = fs::box_of<fs::CustomObject>(x)) return custom(x, *o, where, depth);
     if (auto* o = dynamic_cast<const fs::Object*>(fs::box_of<fs::Instance>(x)))
       return object(*o, where, depth);
     if (t.base == "Tuple") {
@@ -108,6 +111,14 @@ class Describer {
     }
     return IValue(x);
   }
+  IValue custom(const Value& x, const fs::CustomObject& o, const std::string& where, int depth) {
+    if (auto found = numbers_.find(&o); found != numbers_.end())
+      return dict_of({{"object", found->second}});
+    const fs::CustomState state = fs::custom_state(o.cls->full_name());
+    const IValue described = value(state.of(x), state.type, where, depth + 1);
+    return dict_of(
+        {{"object", add(&o, dict_of({{"class", o.cls->full_name()}, {"state", described}}))}});
+  }
   IValue object(const fs::Object& o, const std::string& where, int depth) {
     if (auto found = numbers_.find(&o); found != numbers_.end())
       return dict_of({{"object", found->second}});
@@ -123,7 +134,7 @@ class Describer {
 
   const Loaded& file_;
   api::Parameters& parameters_;
-  std::map<const fs::Object*, int64_t> numbers_;
+  std::map<const fs::Box*, int64_t> numbers_;
   std::vector<IValue> objects_;
 };
 

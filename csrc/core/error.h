@@ -29,6 +29,7 @@ class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind(kind) {}
   const char* what_without_backtrace() const noexcept { return what(); }
+  std::string msg() const { return what(); }
   ErrorKind kind;
 };
 

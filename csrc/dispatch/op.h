@@ -36,7 +36,8 @@ enum class TypeBase : uint8_t {
   Device,
   Layout,
   MemoryFormat,
-  Generator
+  Generator,
+  Object  // of operations that programs add: lists of anything, dicts, tuples, objects
 };
 
 struct TypeDesc {

@@ -42,6 +42,11 @@ std::optional<TypeDesc> type_desc(const SchemaType& t) {
     if (inner) inner->optional = true;
     return inner;
   }
+  if (t.form == Form::Tuple || t.form == Form::Dict) {
+    for (const SchemaType& item : t.items)
+      if (!type_desc(item)) return std::nullopt;
+    return TypeDesc{TypeBase::Object};
+  }
   if (t.form == Form::List) {
     const SchemaType& item = t.items[0];
     TypeDesc out{TypeBase::Tensors};
@@ -57,6 +62,8 @@ std::optional<TypeDesc> type_desc(const SchemaType& t) {
       out.base = TypeBase::Bools;
     else if (item.is("Scalar"))
       out.base = TypeBase::Numbers;
+    else if (type_desc(item))
+      return TypeDesc{TypeBase::Object};
     else
       return std::nullopt;
     return out;
@@ -72,6 +79,8 @@ std::optional<TypeDesc> type_desc(const SchemaType& t) {
       {"Generator", TypeBase::Generator}};
   for (auto& [name, base] : names)
     if (t.is(name)) return TypeDesc{base};
+  if (t.is("Any") || (t.form == Form::Name && t.name.starts_with(kCustomClasses)))
+    return TypeDesc{TypeBase::Object};
   return std::nullopt;
 }
 
@@ -83,7 +92,8 @@ TypeDesc described(const Schema& s, const SchemaArgument& a, const char* what) {
   auto out = type_desc(a.type);
   FB_CHECK(out, s.full_name(), ": expected ", what,
            " of types Tensor, int, float, bool, str, Scalar, ScalarType, Device, Layout, "
-           "MemoryFormat, Generator, their optionals, and lists of tensors and numbers, got ",
+           "MemoryFormat, Generator, Any, classes of torch::class_, their optionals, lists, tuples "
+           "and dicts, got ",
            to_text(a.type), a.name.empty() ? "" : " ", a.name);
   return *out;
 }
@@ -101,6 +111,8 @@ void for_each_tensor(const Value& v, F f) {
   } else if (auto* os = v.get_if<OptTensors>()) {
     for (const OptTensor& o : *os)
       if (o && o->defined()) f(*o);
+  } else if (auto* held = v.object()) {
+    held->visit([](void* data, const Value& x) { for_each_tensor(x, *static_cast<F*>(data)); }, &f);
   }
 }
 

@@ -33,6 +33,9 @@
 
 namespace flambeau {
 
+// The name of a class of C++ (script/custom.h) in schemas begins so.
+inline constexpr std::string_view kCustomClasses = "__torch__.torch.classes.";
+
 // What runs an operation, and what it needs to know. The context lives as long as a call runs.
 struct OpKernel {
   using Call = void (*)(const OpDesc& op, void* context, const Value* const* args, Value* results);

@@ -149,7 +149,7 @@ class Parser {
       return;
     }
     if (next() != '(') {
-      out.returns.push_back(typed());
+      out.returns.push_back(result());
       return;
     }
     take("(");
@@ -159,11 +159,15 @@ class Parser {
         out.more_returns = true;
         break;
       }
-      SchemaArgument a = typed();
-      if (is_letter(next())) a.name = word("the name of a result");
-      out.returns.push_back(std::move(a));
+      out.returns.push_back(result());
     } while (take(","));
     expect(")");
+  }
+
+  SchemaArgument result() {
+    SchemaArgument out = typed();
+    if (is_letter(next())) out.name = word("the name of a result");
+    return out;
   }
 
   SchemaArgument typed() {

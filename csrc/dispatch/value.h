@@ -40,6 +40,8 @@ enum class ValueTag : uint8_t {
   Object
 };
 
+class Value;
+
 // What a value holds by reference, with a count of those who do.
 struct ValueBox : Counted<ValueBox> {
   explicit ValueBox(ValueTag t) noexcept : tag(t) {}
@@ -47,11 +49,13 @@ struct ValueBox : Counted<ValueBox> {
   const ValueTag tag;
 };
 
-// A thing that no operation takes: the dicts, tuples and objects of scripts (csrc/script).
+// What the table has no type for: the dicts, tuples and objects of scripts (csrc/script).
 class ValueObject : public ValueBox {
  public:
   ValueObject() noexcept : ValueBox(ValueTag::Object) {}
   virtual ~ValueObject() = default;
+  // Calls f(data, value) for each value that it holds.
+  virtual void visit(void (*)(void* data, const Value&), void*) const {}
 };
 
 // The tag of a type that a value can be made of; None for all others.

@@ -3,15 +3,20 @@
 // arguments as those of the table do. What torch.library means is flambeau/_library.
 #include "python/added_ops.h"
 
+#include <unordered_map>
+
 #include "autograd/inline_vector.h"
 #include "dispatch/registry.h"
 #include "func/vmap.h"
 #include "python/argument_errors.h"
 #include "python/call_entry.h"
+#include "python/custom_object.h"
 #include "python/frame_eval.h"
+#include "python/script_values.h"
 #include "python/thunks.h"
 #include "python/torch_function.h"
 #include "python/trace_hook.h"
+#include "script/custom_state.h"
 
 namespace flambeau::python {
 
@@ -92,8 +97,18 @@ Arg arg_of(TypeBase base) {
       return Arg::MemoryFormat;
     case TypeBase::Generator:
       return Arg::Generator;
+    case TypeBase::Object:
+      return Arg::Object;
   }
   return Arg::Object;
+}
+
+// Made once for each argument; the schemas live as long as the process.
+const Conversion& conversion_of(const SchemaArgument& a) {
+  static auto* all = new std::unordered_map<const SchemaArgument*, Conversion>();
+  auto found = all->find(&a);
+  if (found == all->end()) found = all->emplace(&a, Conversion(script::script_type(a.type), nullptr)).first;
+  return found->second;
 }
 
 // An object that may be of any type; `a` is the argument or result that it is to be.
@@ -101,8 +116,13 @@ Value checked_value(const OpDesc& op, const SchemaArgument& a, const TypeDesc& t
                     const char* what, size_t k) {
   Param p{"", arg_of(type.base), type.optional};
   bool overridden = false;
-  FB_CHECK_TYPE(accepts(p, o, overridden), op.uid, ": expected ", what, " of type ",
-                to_text(a.type), ", got ", Py_TYPE(o)->tp_name, " (number ", k, ")");
+  Value made;
+  const bool object = type.base == TypeBase::Object;
+  FB_CHECK_TYPE(object ? from_python(conversion_of(a), o, &made, nullptr)
+                       : accepts(p, o, overridden),
+                op.uid, ": expected ", what, " of type ", to_text(a.type), ", got ",
+                Py_TYPE(o)->tp_name, " (number ", k, ")");
+  if (object) return made;
   return value_of({"", type, nullptr, false}, o);
 }
 Value result_value(const OpDesc& op, size_t k, PyObject* o) {
@@ -234,8 +254,10 @@ struct Shown {
   }
 };
 
-Value argument(const ParamDesc& p, const Args& a, int i) {
+Value argument(const OpDesc& op, const Args& a, int i) {
+  const ParamDesc& p = op.params[static_cast<size_t>(i)];
   if (a[i] == Py_None) return {};
+  if (p.type.base == TypeBase::Object) return object_argument(op, static_cast<size_t>(i), a[i]);
   if (p.type.base == TypeBase::Ints) return to_ints(a, i, p.type.length);
   return value_of(p, a[i]);
 }
@@ -263,7 +285,7 @@ PyObject* call_shown(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
         places.push_back(&*op.added->schema.arguments[i].value);
         continue;
       }
-      places.push_back(&values.emplace_back(argument(op.params[i], a, k)));
+      places.push_back(&values.emplace_back(argument(op, a, k)));
       if (auto* t = values.back().get_if<Tensor>()) large = large || big(*t);
     }
     InlineVector<Value, 4> results;
@@ -435,6 +457,19 @@ PyObject* py_below_autograd(PyObject*, PyObject*) {
 }
 
 }  // namespace
+
+Value object_argument(const OpDesc& op, size_t i, PyObject* o) {
+  const SchemaArgument& a = op.added->schema.arguments[i];
+  Value out;
+  const Conversion& c = conversion_of(a);
+  if ((c.kind != Conversion::Kind::Object || is_custom(o)) && from_python(c, o, &out, nullptr))
+    return out;
+  PyRef shown = checked(PyObject_Repr(o));
+  std::string text = to_str(shown.get());
+  if (text.size() > 60) text.replace(57, std::string::npos, "...");
+  fail(ErrorKind::Type, op.uid, "(): argument '", a.name, "' (position ", i + 1, ") must be ",
+       to_text(a.type), ", not ", Py_TYPE(o)->tp_name, ": ", text);
+}
 
 PyMethodDef added_op_functions[] = {
     {"_parse_schema", py_parse_schema, METH_O, "A schema as tuples."},

@@ -4,8 +4,10 @@
 #include "python/call_entry.h"
 
 #include "autograd/inline_vector.h"
+#include "python/added_ops.h"
 #include "python/argparse.h"
 #include "python/module.h"
+#include "python/script_values.h"
 #include "python/trace_hook.h"
 
 namespace flambeau::python {
@@ -51,6 +53,8 @@ Value value_of(const ParamDesc& p, PyObject* o) {
       return to_memory_format(o);
     case TypeBase::Generator:
       return to_generator(o);
+    case TypeBase::Object:
+      return any_from_python(o);
   }
   fail(ErrorKind::Runtime, "a parameter of no type");
 }
@@ -84,6 +88,8 @@ PyObject* wrap_value(const Value& x) {
       return PyUnicode_FromString(x.get<std::string>().c_str());
     case Value::Tag::DType:
       return wrap_dtype(x.get<DType>());
+    case Value::Tag::Object:
+      return to_python(x);
     default:
       return PyErr_Format(PyExc_TypeError, "a value that has no Python form");
   }
@@ -103,7 +109,9 @@ PyObject* call_entry(PyObject*, PyObject* const* args, Py_ssize_t n) {
     SmallVector<const Value*, 8> places;
     for (size_t i = 0; i < count; ++i) {
       PyObject* given = PyTuple_GET_ITEM(args[1], static_cast<Py_ssize_t>(i));
-      places.push_back(&values.emplace_back(value_of(op->params[i], given)));
+      const bool object = op->params[i].type.base == TypeBase::Object && given != Py_None;
+      places.push_back(&values.emplace_back(
+          object ? object_argument(*op, i, given) : value_of(op->params[i], given)));
     }
     InlineVector<Value, 4> results;
     for (size_t i = 0; i < op->returns.size(); ++i) results.emplace_back();

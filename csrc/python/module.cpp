@@ -8,6 +8,7 @@
 #include "python/added_ops.h"
 #include "python/argparse.h"
 #include "python/compiled_function.h"
+#include "python/custom_object.h"
 #include "python/distributed.h"
 #include "python/factories.h"
 #include "python/frame_eval.h"
@@ -62,7 +63,7 @@ bool add_all(PyObject* module) {
   if (!add_generated(module)) return false;
   for (auto* table : {factory_functions, config_functions, dlpack_functions, autograd_functions,
                       torch_function_functions, trace_functions, entry_functions, indexing_functions, file_functions,
-                      script_functions, added_op_functions, profiler_functions})
+                      script_functions, added_op_functions, custom_functions, profiler_functions})
     if (PyModule_AddFunctions(module, table) < 0) return false;
   if (!init_types(module) || !init_torch_function(module) || !init_storage(module)) return false;
   if (!init_tensor_type(module) || !init_autograd(module) || !init_func(module)) return false;

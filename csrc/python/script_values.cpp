@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "python/argparse.h"
+#include "python/custom_object.h"
 #include "python/script_futures.h"
 #include "python/tensor_object.h"
 #include "python/types.h"
@@ -164,8 +165,17 @@ const Conversion& anything() {
   return *c;
 }
 
+// While what a list, dict or tuple holds is converted: one may hold itself.
+struct Deeper {
+  Deeper() {
+    if (Py_EnterRecursiveCall(" in a value of a script")) throw PythonError();
+  }
+  ~Deeper() { Py_LeaveRecursiveCall(); }
+};
+
 bool list(const Conversion& c, PyObject* o, Value* out, Given* given) {
   if (!PyList_CheckExact(o)) return false;
+  Deeper deeper;
   if (const Value* known = given ? given->find(o) : nullptr) return *out = *known, true;
   Value made = script::empty_list(c.list);
   const Conversion& item = c.items.empty() ? anything() : c.items[0];
@@ -182,6 +192,7 @@ bool list(const Conversion& c, PyObject* o, Value* out, Given* given) {
 
 bool dict(const Conversion& c, PyObject* o, Value* out, Given* given) {
   if (!PyDict_CheckExact(o)) return false;
+  Deeper deeper;
   if (const Value* known = given ? given->find(o) : nullptr) return *out = *known, true;
   Value made = script::make_box<script::Dict>();
   const Conversion& key = c.items.empty() ? anything() : c.items[0];
@@ -205,6 +216,7 @@ bool tuple(const Conversion& c, PyObject* o, Value* out, Given* given) {
   if (named ? reinterpret_cast<PyObject*>(Py_TYPE(o)) != c.cls : !PyTuple_CheckExact(o))
     return false;
   if (!PyTuple_Check(o)) return false;
+  Deeper deeper;
   auto n = static_cast<size_t>(PyTuple_GET_SIZE(o));
   bool typed = !named && c.kind == Kind::Tuple;
   if (typed && n != c.items.size()) return false;
@@ -230,6 +242,7 @@ bool any(PyObject* o, Value* out, Given* given) {
   if (PyTuple_CheckExact(o)) return tuple(c, o, out, given);
   if (is_dtype(o)) return out->put(to_dtype(o)), true;
   if (is_device(o)) return out->put(to_device(o)), true;
+  if (is_custom(o)) return *out = custom_value(o), true;
   return false;
 }
 
@@ -272,6 +285,7 @@ PyObject* box_to_python(const Value& v) {
     return PySlice_New(a.get(), b.get(), c.get());
   }
   if (script::box_of<script::Future>(v)) return future_to_python(v);
+  if (script::box_of<script::CustomObject>(v)) return custom_to_python(v);
   return Py_NewRef(object_of(v));
 }
 
@@ -505,7 +519,15 @@ void prepare_attribute(script::AttrRef& a, const ProgramNames& names, bool trust
   });
 }
 
+Value any_from_python(PyObject* o) {
+  Value out;
+  FB_CHECK_TYPE(any(o, &out, nullptr), "expected a tensor, a number, a text, a list, dict or tuple "
+                "of them or an object of a torch class, got a ", Py_TYPE(o)->tp_name);
+  return out;
+}
+
 Value python_object(PyObject* o) {
+  if (is_custom(o)) return custom_value(o);
   return script::make_box<PythonObject>(o);
 }
 

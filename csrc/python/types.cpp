@@ -296,6 +296,7 @@ PyObject* wrap_scalar(const Scalar& x) noexcept {
 
 bool init_size(PyObject* module);
 bool init_generator(PyObject* module);
+bool init_custom_object(PyObject* module);
 
 bool init_types(PyObject* module) {
   DeviceType_.tp_new = device_new;
@@ -326,7 +327,7 @@ bool init_types(PyObject* module) {
     format_objects[i].value = static_cast<MemoryFormat>(i);
     if (!add_singleton(module, format_objects[i], MemoryFormatType, kFormatNames[i])) return false;
   }
-  return init_size(module) && init_generator(module);
+  return init_size(module) && init_generator(module) && init_custom_object(module);
 }
 
 }  // namespace flambeau::python

@@ -128,6 +128,8 @@ Value value_of(const ParamDesc& p, const Tree& t) {
       return leaf_of<MemoryFormat>(t, "a memory format");
     case TypeBase::Generator:
       return leaf_of<Generator>(t, "a generator");
+    case TypeBase::Object:
+      break;
   }
   unexpected("a parameter of a known type");
 }

@@ -2,6 +2,7 @@
 
 #include "files/checkpoint.h"
 #include "files/json.h"
+#include "script/custom_state.h"
 #include "script/lower.h"
 #include "script/text.h"
 
@@ -173,7 +174,7 @@ class Objects {
   }
 
   Value of_class(const Data& d, const Class& c, int depth) {
-    FB_CHECK_VALUE(c.kind == "class" || c.kind == "tuple", "values of class ", c.name, " (", c.kind,
+    FB_CHECK_VALUE(c.kind == "class" || c.kind == "tuple" || c.kind == "native", "values of class ", c.name, " (", c.kind,
                    ") are not read without Python");
     if (c.kind == "tuple") {
       FB_CHECK_VALUE(d.items.size() == c.attributes.size(), "a ", c.name, " of ", d.items.size(),
@@ -186,6 +187,11 @@ class Objects {
     const int64_t n = d.at("object").expect(Data::Kind::Integer, "the number of an object").integer;
     if (auto found = made_.find(n); found != made_.end()) return found->second;
     FB_CHECK_VALUE(&class_of(d) == &c, "an object of another class than ", c.name);
+    if (c.kind == "native") {
+      const CustomState state = custom_state(c.name);
+      const Data& given = described_.items[static_cast<size_t>(n)]->at("state");
+      return made_[n] = state.object(value(given, state.type, depth + 1));
+    }
     Value made = made_[n] = make_box<Object>(c);
     each(described_.items[static_cast<size_t>(n)]->at("attributes"),
          [&](const std::string& name, const Data& x) {

@@ -252,7 +252,8 @@ class Reader {
     l.expect("):");
     l.expect_end();
     bool known = false;
-    for (auto kind : {"module", "class", "tuple", "enum", "library", "interface"}) known |= c.kind == kind;
+    for (auto kind : {"module", "class", "tuple", "enum", "library", "interface", "native"})
+      known |= c.kind == kind;
     if (!known) here().fail_here("a class of a known kind");
     while (next()) {
       if (line_.empty()) continue;

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "gen/ops.h"
+#include "script/custom.h"
 #include "script/text.h"
 
 namespace flambeau::script {
@@ -122,12 +123,31 @@ struct Deeper {
 
 }  // namespace
 
+// -- what holds values
+
+void List::visit(void (*f)(void*, const Value&), void* data) const {
+  Deeper deeper;
+  for (const Value& x : items) f(data, x);
+}
+void Tuple::visit(void (*f)(void*, const Value&), void* data) const {
+  Deeper deeper;
+  for (const Value& x : items) f(data, x);
+}
+void Dict::visit(void (*f)(void*, const Value&), void* data) const {
+  Deeper deeper;
+  each([&](const Value& key, const Value& x) {
+    f(data, key);
+    f(data, x);
+  });
+}
+
 // -- messages
 
 const char* kind_name(const Value& v) {
   if (auto* b = static_cast<Box*>(v.object())) {
     static constexpr const char* names[] = {"list",     "tuple",  "dict",  "slice",
-                                            "ellipsis", "object", "Future", "types"};
+                                            "ellipsis", "object", "Future", "types",
+                                            "object"};
     return names[static_cast<size_t>(b->kind)];
   }
   static constexpr const char* names[] = {
@@ -432,6 +452,7 @@ size_t hash_of(const Value& v) {
     return h;
   }
   if (auto* o = box_of<Instance>(v)) return o->hash();
+  if (auto* o = box_of<CustomObject>(v)) return reinterpret_cast<size_t>(o) >> 4;
   fail(ErrorKind::Type, "unhashable type: '", kind_name(v), "'");
 }
 

@@ -13,7 +13,7 @@ namespace flambeau::script {
 
 class Box : public ValueObject {
  public:
-  enum class Kind : uint8_t { List, Tuple, Dict, Slice, Ellipsis, Instance, Future, Types };
+  enum class Kind : uint8_t { List, Tuple, Dict, Slice, Ellipsis, Instance, Future, Types, Custom };
   explicit Box(Kind k) noexcept : kind(k) {}
   const Kind kind;
 };
@@ -21,6 +21,7 @@ class Box : public ValueObject {
 struct List final : Box {
   static constexpr Kind kKind = Kind::List;
   explicit List(Values xs = {}) : Box(kKind), items(std::move(xs)) {}
+  void visit(void (*f)(void*, const Value&), void* data) const override;
   Values items;
 };
 
@@ -28,6 +29,7 @@ struct Tuple final : Box {
   static constexpr Kind kKind = Kind::Tuple;
   explicit Tuple(Values xs, std::string cls = {})
       : Box(kKind), items(std::move(xs)), name(std::move(cls)) {}
+  void visit(void (*f)(void*, const Value&), void* data) const override;
   const Values items;
   const std::string name;  // of the class of a named one
 };
@@ -49,6 +51,7 @@ class Dict final : public Box {
  public:
   static constexpr Kind kKind = Kind::Dict;
   Dict() : Box(kKind) {}
+  void visit(void (*f)(void*, const Value&), void* data) const override;
 
   const Value* find(const Value& key) const;
   void set(const Value& key, Value x);

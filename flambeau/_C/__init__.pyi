@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, overload
 from flambeau._C._core import DisableTorchFunction as DisableTorchFunction
 from flambeau._C._core import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from flambeau._C._core import Generator as Generator
+from flambeau._C._core import ScriptObject as ScriptObject
 from flambeau._C._core import Size as Size
 from flambeau._C._core import TensorBase as TensorBase
 from flambeau._C._core import UntypedStorage as UntypedStorage
@@ -54,6 +55,8 @@ from flambeau._C._core import _crc32 as _crc32
 from flambeau._C._core import _current_autograd_node as _current_autograd_node
 from flambeau._C._core import _current_graph_task_id as _current_graph_task_id
 from flambeau._C._core import _current_graph_task_keep_graph as _current_graph_task_keep_graph
+from flambeau._C._core import _custom_class as _custom_class
+from flambeau._C._core import _custom_classes as _custom_classes
 from flambeau._C._core import _device as _device
 from flambeau._C._core import _disable_saved_tensors_hooks as _disable_saved_tensors_hooks
 from flambeau._C._core import _disabled_torch_function_impl as _disabled_torch_function_impl
@@ -244,8 +247,8 @@ from flambeau._C._core import uint64 as uint64
 from flambeau._C._core import uint8 as uint8
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "Generator", "Size", "Tensor",
-    "UntypedStorage", "_foreach_abs", "_foreach_abs_", "_foreach_acos", "_foreach_acos_",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "Generator", "ScriptObject", "Size",
+    "Tensor", "UntypedStorage", "_foreach_abs", "_foreach_abs_", "_foreach_acos", "_foreach_acos_",
     "_foreach_add", "_foreach_add_", "_foreach_addcdiv", "_foreach_addcdiv_", "_foreach_addcmul",
     "_foreach_addcmul_", "_foreach_asin", "_foreach_asin_", "_foreach_atan", "_foreach_atan_",
     "_foreach_ceil", "_foreach_ceil_", "_foreach_clamp_max", "_foreach_clamp_max_",

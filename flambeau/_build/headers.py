@@ -33,7 +33,7 @@ _FORWARDED = {
     "c10/util": "ArrayRef BFloat16 Exception Half Logging MaybeOwned Optional "
     "OptionalArrayRef SmallVector StringUtil "
     "accumulate complex intrusive_ptr string_view",
-    "torch": "autograd cuda data enum library linalg nn optim ordered_dict serialize types utils",
+    "torch": "autograd cuda custom_class custom_class_detail data enum library linalg nn optim ordered_dict serialize types utils",
     "torch/csrc/api/include/torch": "all torch types",
     "torch/csrc/autograd": "custom_function function grad_mode variable",
     "torch/nn": "functional init module modules utils",

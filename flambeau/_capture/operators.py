@@ -75,6 +75,8 @@ def _below(f: Frame, op: OpOverload, values: Sequence[Any]) -> Any:
     kernels = any(_C._op_has_kernel(op._uid, kind) for kind in ("CPU", "AnyDevice"))
     if composite is not None and not kernels:
         return f.call(composite, list(positional), named)
+    if not kernels and _C._op_has_kernel(op._uid, "Composite"):
+        raise Break(f"the operator {op._uid} is made of operations in C++, which are not followed")
     if not kernels:
         raise Break(f"the operator {op._uid} has no kernel for the CPU")
     objects.load_attr(f, op, "_fake")

@@ -155,18 +155,30 @@ class OpOverloadPacket:
             self._listed = (version, names)
         return self._listed[1]
 
-    def __getattr__(self, name: str) -> OpOverload:
-        if name.startswith("__") or (self._function is None and name not in self.overloads()):
+    def overload(self, name: str) -> OpOverload:
+        """An overload, whatever its name: methods of classes of C++ are called `__len__` too.
+
+        Raises:
+            AttributeError: there is none of that name.
+        """
+        if self._function is not None:
+            return OpOverload(self, name, self._function)
+        if name not in self.overloads():
             raise AttributeError(
                 f"The underlying op of '{self.__name__}' has no overload name '{name}'"
             )
-        if self._function is None:
-            uid = self._qualified_op_name + ("" if name == "default" else f".{name}")
-            overload = _overloads[uid] = _overloads.get(uid) or OpOverload(self, name)
-        else:
-            overload = OpOverload(self, name, self._function)
-        setattr(self, name, overload)
-        return overload
+        uid = self._qualified_op_name + ("" if name == "default" else f".{name}")
+        found = _overloads[uid] = _overloads.get(uid) or OpOverload(self, name)
+        return found
+
+    def __getattr__(self, name: str) -> OpOverload:
+        if name.startswith("__"):
+            raise AttributeError(
+                f"The underlying op of '{self.__name__}' has no overload name '{name}'"
+            )
+        found = self.overload(name)
+        setattr(self, name, found)
+        return found
 
     def __iter__(self) -> Any:
         return iter(self.overloads())
@@ -180,7 +192,7 @@ class OpOverloadPacket:
 
 def _again(qualname: str, name: str) -> Any:
     """An operator that was pickled, by its name."""
-    return getattr(packet_of(qualname), name)
+    return packet_of(qualname).overload(name)
 
 
 def packet_of(qualname: str) -> OpOverloadPacket:
@@ -212,7 +224,7 @@ def overload_of(op: Any) -> OpOverload:
             raise RuntimeError(f"operator {op}: expected a name like 'space::name'")
         packet = packet_of(f"{space}::{name}")
         try:
-            return getattr(packet, overload or "default")
+            return packet.overload(overload or "default")
         except AttributeError:
             raise RuntimeError(f"operator {op} does not exist") from None
     if isinstance(op, OpOverloadPacket):

@@ -26,7 +26,9 @@ from flambeau.serialization import read_archive
 from .._ir.errors import CompileError
 from .._ir.types import Type
 from .._serialization.archive import ArchiveReader, ArchiveWriter, Parts, atomic_file
+from .._table import added
 from .._table.added import is_added, is_there
+from ..classes import class_named
 from . import runtime, text
 from .made import module_state, qualified
 from .merging import merged
@@ -115,6 +117,15 @@ class _Writer:
                                    for n, a in record.attributes.items() if hasattr(x, n)},
                 }  # fmt: skip
             return {"object": found}
+        if record is not None and record.kind == "native":
+            found = self._numbers.get(id(x))
+            if found is None:
+                state = _state_type(record)
+                found = self._add(x, None)
+                self.objects[found] = {
+                    "class": record.name, "state": self.value(x.__getstate__(), state, where),
+                }  # fmt: skip
+            return {"object": found}
         if isinstance(x, (flambeau.dtype, flambeau.device)):
             return x
         if t.base == "Tuple":
@@ -128,6 +139,14 @@ class _Writer:
         if t.base in ("Layout", "MemoryFormat"):
             return {"name": str(x)}
         raise TypeError(f"jit.save: {where} is a {type(x).__name__}, which is no data")
+
+
+def _state_type(record: Class) -> Type:
+    """Type of what an object of a class of C++ is saved as."""
+    uid = vars(class_named(record.name))["_script_methods"].get("__getstate__")
+    if uid is None:
+        raise TypeError(f"objects of {record.name} cannot be saved: their C++ says no def_pickle")
+    return added.record(uid).returns
 
 
 def _plain_tensor(x: Any) -> Any:
@@ -449,6 +468,11 @@ class _Objects:
         if number in self._made:
             return self._made[number]
         given = self.described_at(number)
+        if record.kind == "native":
+            made = self._made[number] = cls._restore(
+                self.value(given["state"], _state_type(record))
+            )
+            return made
         made = self._made[number] = object.__new__(cls)
         for n, y in given["attributes"].items():
             made.__dict__[n] = self.value(y, record.attributes[n])
@@ -464,6 +488,8 @@ def _python_class(c: Class) -> type:
         fields = list(c.attributes)
         defaults = [c.defaults[n] for n in fields if n in c.defaults]
         return collections.namedtuple(name, fields, defaults=defaults)  # noqa: PYI024
+    if c.kind == "native":
+        return class_named(c.name)
     if c.kind == "enum":
         return enum.Enum(name, dict(c.defaults))  # type: ignore[return-value]
     return type(name, (), {"__module__": "flambeau.jit", "_script_record": c})

@@ -146,6 +146,8 @@ class Attributes:
         found = inspect.getattr_static(made.python, name, None)
         if not isinstance(found, property) or name in made.record.attributes:
             return None
+        if made.record.kind == "native" and found.fset is not None:
+            return made.signatures[f"__set_{name}"]
         if found.fset is None:
             typer.fail(f"property {name!r} of {made.python.__name__} has no setter", node)
         made_one: Signature = self._method(made, f"__set_{name}", found.fset, node, typer)

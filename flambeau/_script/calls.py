@@ -191,6 +191,8 @@ class ScriptCalls(ScriptIteration):
             return self.call_entries(node, found, *self._arguments(node))
         operators = added.overloads(obj)
         if operators:
+            for o in operators:
+                self.compiler.know(o)
             known = [Entry(o.name, o.uid, tuple(o.params), o.returns) for o in operators]
             return self.call_entries(node, known, *self._arguments(node))
         if isinstance(obj, (types.BuiltinFunctionType, types.MethodDescriptorType)):

@@ -22,9 +22,12 @@ from .._ir.graph import Function, Node, Value
 from .._ir.typed import Callee, Expr
 from .._ir.types import BOOL, NONE, STR, TENSOR, Param, Type
 from .._ir.where import Where
+from .._table import added
+from .._table.model import Op
+from ..classes import class_named, is_native
 from .annotations import type_of
 from .calls import Given
-from .interfaces import Invoked, is_interface, unlike
+from .interfaces import Invoked, Native, is_interface, unlike
 from .made import Made, looker, naming, qualified, scriptable
 from .meaning import is_enum, is_named_tuple
 from .sources import source_of
@@ -62,6 +65,8 @@ class Classes:
             return known.record
         if is_interface(cls):
             return self._interface(cls)
+        if issubclass(cls, flambeau.ScriptObject):
+            return self._native(cls)
         if is_enum(cls):
             kinds = {type(m.value) for m in cls}  # type: ignore[attr-defined]
             if kinds - {int, float, str} or len(kinds) != 1:
@@ -112,6 +117,29 @@ class Classes:
             self.unit.functions[name] = Function(inputs, nodes, (), name, params, kind, "", 0)
             record.methods[n] = name
         return record
+
+    def _native(self, cls: Any) -> Class:
+        """A class of C++: its methods are operators."""
+        record = Class(cls._script_name, "native")
+        self._classes[cls] = made = Made(record, cls)
+        self._register(made)
+        named = dict(cls._script_methods)
+        for n, (get, set_) in cls._script_properties.items():
+            named |= {f"__get_{n}": get} | ({f"__set_{n}": set_} if set_ else {})
+        for n, uid in named.items():
+            op = added.record(uid)
+            made.signatures[n] = Native(uid, list(op.params), op.returns)
+            self.know(op)
+        return record
+
+    def know(self, op: Op) -> None:
+        """Classes of C++ that an operator takes or gives become classes of the unit."""
+        pending = [*(p.type for p in op.params), op.returns]
+        while pending:
+            t = pending.pop()
+            pending += [*t.items, *([t.element] if t.is_list else [])]
+            if is_native(t.base) and t.base not in self._made:
+                self.class_of(class_named(t.base))
 
     def interface_of(self, t: Type | None) -> Class | None:
         """The interface that a type is."""
@@ -167,6 +195,10 @@ class Classes:
     def constructor(self, cls: type, node: ast.AST, typer: Any) -> Signature:
         """The function that makes a value of a class."""
         record = self.class_of(cls)
+        if record is not None and record.kind == "native":
+            found = self._made[record.name].signatures.get("__new__")
+            if found is not None:
+                return found
         if record is None or record.kind != "class":
             typer.fail(f"{cls.__name__} cannot be made in a script", node)
         assert record is not None
@@ -305,7 +337,7 @@ class Classes:
         made = self.made(t)
         if (
             made is None
-            or made.record.kind == "interface"
+            or made.record.kind in ("interface", "native")
             or hasattr(made.module, "_script_record")
         ):
             return None  # typed already

@@ -271,7 +271,7 @@ class Compiler(Classes, Attributes, Hooked, Overloads):
         made = self._made[t.base]
         if made.record.kind == "class" and name != "__init__" and not made.open:
             self.open_class(made, node, typer)
-        if made.record.kind == "interface":
+        if made.record.kind in ("interface", "native"):
             found = made.signatures.get("forward" if name == "__call__" else name)
             if found is None:
                 typer.fail(f"{made.python.__name__} has no method {name!r}", node)

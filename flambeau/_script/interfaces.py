@@ -1,7 +1,7 @@
 """Interfaces: what a module must have to stand where one is declared.
 
 Owns the comparison of methods, at scripting and when an attribute gets another module, and the
-signature whose calls look the method up in the object. Knows nothing of typing.
+signatures of methods that have no body in the unit. Knows nothing of typing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,17 @@ class Invoked(Signature):
     @property
     def uid(self) -> str:
         return f"core.invoke_{self.name}"
+
+
+class Native(Signature):
+    """A method of a class of C++ (`torch.classes`): an operator."""
+
+    def __init__(self, uid: str, params: list[Any], returns: Type) -> None:
+        super().__init__(uid, params, returns)
+
+    @property
+    def uid(self) -> str:
+        return self.name
 
 
 def is_interface(cls: type) -> bool:

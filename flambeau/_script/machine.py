@@ -174,7 +174,9 @@ class Machine:
         """Values of it cannot change."""
         if "." in t.base:
             record = self.unit.classes.get(t.base)
-            return record is not None and record.kind in ("module", "library", "enum", "interface")
+            return record is not None and record.kind in (
+                "module", "library", "enum", "interface", "native",
+            )  # fmt: skip
         return (t.base in _CONSTANT or t.base == "Tuple") and all(map(self.constant, t.items))
 
     # -- nodes alone ------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from .._ir.types import Param, Type
 from .unit import Class, Unit
 
 #: nodes whose first argument names a class
+#: kinds of classes that are one, whoever scripted them
+_KEPT = ("tuple", "enum", "class", "interface", "native")
 _NAMES_CLASS = ("core.new", "core.make_tuple", "core.enum", "core.enum_of")
 
 
@@ -33,7 +35,7 @@ def merged(into: Unit, unit: Unit) -> Callable[[str], str]:
     number = 1
     while any(_numbered(n, number) in taken for n in (*unit.functions, *unit.classes)):
         number += 1
-    kept = {n for n, c in unit.classes.items() if c.kind in ("tuple", "enum", "class", "interface")}
+    kept = {n for n, c in unit.classes.items() if c.kind in _KEPT}
     kept = {n for n in kept if n in into.classes and _alike(into.classes[n], unit.classes[n])}
 
     def name(old: str) -> str:

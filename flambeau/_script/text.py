@@ -65,7 +65,7 @@ def _class_text(c: Class) -> str:
     return "\n".join(lines) + "\n"
 
 
-_CLASS = re.compile(r"class ([\w.]+)\((module|class|tuple|enum|library|interface)\):")
+_CLASS = re.compile(r"class ([\w.]+)\((module|class|tuple|enum|library|interface|native)\):")
 _ATTRIBUTE = re.compile(r"(\w+): (.+?)(?: in (_parameters|_buffers|_modules))?(?: = (.*))?")
 _DEFAULT = re.compile(r"  default (\w+) (kwonly )?= (.*)")
 

@@ -113,6 +113,7 @@ class _Recorder(Recorder):
         self.numbers: dict[str, Value] = {}  # symbols as values
         self.symbols: dict[str, tuple[Fake, int]] = {}
         self.outer_grad = flambeau.is_grad_enabled()
+        self.owner: _Owner
 
     # -- values -----------------------------------------------------------------------------------
 
@@ -147,6 +148,8 @@ class _Recorder(Recorder):
             return self.number(x.expr)
         if isinstance(x, SymFloat):
             return self.real(x.expr)
+        if isinstance(x, flambeau.ScriptObject):
+            return self.owner.native(x, self)
         return super().arg(x)
 
     def listed(self, xs: Sequence[Any], t: Type | None = None) -> Value:
@@ -484,6 +487,15 @@ class _Owner:
             value = self._known[key]
         return value
 
+    def native(self, x: Any, recorder: _Recorder) -> Value:
+        """An object of a class of C++, which an attribute of a module holds."""
+        if id(x) not in self.places or self.self_value is None:
+            raise RuntimeError(
+                f"jit.trace: {x!r} is no attribute of a traced module; a trace holds no objects "
+                "that its program makes or is given (jit.script does)"
+            )
+        return self.along(self.places[id(x)], recorder)
+
     def constant(self, x: Any, recorder: _Recorder) -> Value:
         """A tensor that is no weight: an attribute of the module, or bound to the function."""
         self.constants.append(x)
@@ -504,6 +516,7 @@ def _record(
 ) -> Function:  # fmt: skip
     """The function of what `f` did with the inputs."""
     session = _Session(recorder, owner)
+    recorder.owner = owner
     values, params, given = [], [], []
     if first is not None:
         assert isinstance(first.type, Type)
@@ -656,6 +669,12 @@ def _classes(m: Module, path: str, owner: _Owner, unit: Unit) -> None:
             if x is not None:
                 record.attributes[name], record.places[name] = TENSOR, table
                 owner.places.setdefault(id(x), (*prefix, name))
+    for name, x in vars(m).items():
+        if isinstance(x, flambeau.ScriptObject):
+            native = Class(x._script_name, "native")
+            unit.classes[native.name], owner.python[native.name] = native, type(x)
+            record.attributes[name] = native.type
+            owner.places.setdefault(id(x), (*prefix, name))
     for name, child in m._modules.items():
         if child is not None and hasattr(child, "_script_record"):
             record.places[name] = "_modules"
@@ -683,6 +702,7 @@ def _objects(m: Module, path: str, owner: _Owner, program: Program) -> Recursive
     out._buffers.update({n: x for n, x in m._buffers.items() if x is not None})
     out.__dict__["_non_persistent_buffers_set"] = set(m._non_persistent_buffers_set)
     out.__dict__["training"] = m.training
+    out.__dict__.update({n: x for n, x in vars(m).items() if isinstance(x, flambeau.ScriptObject)})
     for name, child in m._modules.items():
         below = f"{path}.{name}" if path else name
         if child is not None and hasattr(child, "_script_record"):

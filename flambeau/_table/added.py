@@ -16,7 +16,7 @@ from flambeau import _C
 from flambeau._library.operators import OpOverload, OpOverloadPacket, overload_of
 
 from .._ir import targets
-from .._ir.types import NONE, Param, Type, tuple_of
+from .._ir.types import NONE, Param, Type, list_of, tuple_of
 from .model import Op
 
 if TYPE_CHECKING:
@@ -67,9 +67,28 @@ def _type(text: str) -> Type:
     if text.endswith("?"):
         return _type(text[:-1]).or_none()
     item, bracket, length = text.rpartition("[")
-    if bracket:
+    if bracket and item in _LISTS:
         return Type(_LISTS[item], length=int(length.rstrip("]") or 0))
+    if bracket and text.endswith("]"):
+        return list_of(_type(item))
+    if text.endswith(")"):
+        word, _, inside = text[:-1].partition("(")
+        return Type(word or "Tuple", items=tuple(_type(t) for t in _parts(inside)))
+    if text.startswith("__torch__.") or text == "Any":
+        return Type(text)
     return Type(_BASES[text])
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between the commas of a text that are in no brackets."""
+    out, depth = [""], 0
+    for c in text:
+        depth += (c in "([") - (c in ")]")
+        if c == "," and depth == 0:
+            out.append("")
+        else:
+            out[-1] += c
+    return [t.strip() for t in out if t.strip()]
 
 
 def _default(a: Argument) -> ast.expr | None:
@@ -122,7 +141,7 @@ def overloads(operator: Any) -> list[Added]:
     """The records of what a program holds as an operator; none where it is no added one."""
     if isinstance(operator, OpOverloadPacket):
         found = operator.overloads() if operator._function is None else []
-        return [record(getattr(operator, name)._uid) for name in found]
+        return [record(operator.overload(name)._uid) for name in found]
     overload = getattr(operator, "_opoverload", operator)
     if isinstance(overload, OpOverload) and overload.overloadpacket._function is None:
         return [record(overload._uid)]

@@ -408,6 +408,40 @@ def test_defined_again():
         first(x)
 
 
+def test_texts_dicts_and_tuples_are_arguments_and_results():
+    torch.library.define(
+        "tests::any",
+        "(str[] words, Dict(str, Tensor) d, (int, str)? pair=None, *, float[][] m) -> "
+        "(Dict(str, Tensor), str[], Any)"
+    )  # fmt: skip
+
+    @torch.library.impl("tests::any", "cpu")
+    def _(words, d, pair, *, m):
+        assert type(m) is list and all(type(x) is float for row in m for x in row)
+        return {k: x * 2 for k, x in d.items()}, sorted(words), pair
+
+    x = torch.ones(2)
+    d, words, pair = ops.tests.any(["b", "a"], {"x": x}, (3, "c"), m=[[1.0], [2.0, 3.0]])
+    assert d["x"].tolist() == [2, 2] and words == ["a", "b"] and pair == (3, "c")
+    assert ops.tests.any([], {}, m=[]) == ({}, [], None)
+
+    @torch.jit.script
+    def scripted(words: list[str], d: dict[str, torch.Tensor]):
+        out, words, _ = torch.ops.tests.any(words, d, (1, "x"), m=[[0.5]])
+        return out["x"], words[0]
+
+    assert scripted(["b", "a"], {"x": x})[1] == "a"
+    for args, message in (
+        (([1], {}), r"any\(\): argument 'words' \(position 1\) must be str\[\], not list: \[1\]"),
+        (([], {"x": 3}), r"argument 'd' \(position 2\) must be Dict\(str, Tensor\), not dict"),
+        (([], {}, (1, 2)), r"argument 'pair' \(position 3\) must be \(int, str\)\?, not tuple"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            ops.tests.any(*args, m=[])
+    ops.tests.any([], {"x": x.requires_grad_()}, m=[])[0]["x"].sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
 def test_names_that_are_refused():
     f = lambda x: x  # noqa: E731
     for name in ("plain", "a::b::c", "::b", "a::"):
@@ -418,7 +452,7 @@ def test_names_that_are_refused():
     with pytest.raises(ValueError, match="mutates_args names .'x'.*are written to"):
         torch.library.custom_op("a::b", f, mutates_args={"x"}, schema="(Tensor x) -> Tensor")
     with pytest.raises(RuntimeError, match="expected arguments of types Tensor.*got Dict"):
-        torch.library.define("tests::dict", "(Dict(str, int) x) -> Tensor")
+        torch.library.define("tests::dict", "(Dict(str, t) x) -> Tensor")
     many = ", ".join(f"int a{i}" for i in range(33))
     with pytest.raises(RuntimeError, match="at most 32 parameters, got 33"):
         torch.library.define("tests::many", f"({many}) -> Tensor")

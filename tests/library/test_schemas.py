@@ -59,7 +59,7 @@ def test_other_spellings(text, means):
         ("f(Tensor) -> Tensor", "expected the name of an argument, got ')' at character 8"),
         ("f(Tensor x, int x) -> ()", "expected a name that no argument before has, got 'x'"),
         ("f(Tensor x)", "expected '->', got the end of the text"),
-        ("f(Tensor x) -> Tensor y", "expected the end of the text, got 'y'"),
+        ("f(Tensor x) -> Tensor y z", "expected the end of the text, got 'z'"),
         ("f(*) -> ()", "expected an argument that is given by name"),
         ("f(int x=1.5) -> ()", "expected an integer, got '1'"),
         ("f(int x=99999999999999999999) -> ()", "expected an integer of 64 bits"),

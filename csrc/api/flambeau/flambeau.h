@@ -10,6 +10,7 @@
 #endif
 
 #include <cmath>
+#include <complex>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -106,4 +107,9 @@ inline bool hasMKL() {
 
 namespace torch = flambeau;
 namespace at = flambeau;
-namespace c10 = flambeau;
+// A namespace of its own, for `complex` is an operation in the others.
+namespace c10 {
+using namespace flambeau;
+template <class T>
+using complex = std::complex<T>;
+}  // namespace c10

@@ -16,6 +16,8 @@ template <class T>
 class List;
 template <class K, class V>
 class Dict;
+template <class T>
+class intrusive_ptr;  // custom_class.h
 namespace jit {
 class Module;
 }
@@ -81,6 +83,9 @@ class IValue : public Value {
   IValue(const Dict<K, V>& xs);
   IValue(const std::vector<IValue>& xs) : IValue(of_list(xs)) {}
   IValue(const std::vector<std::string>& xs) : IValue(of_list({xs.begin(), xs.end()})) {}
+  template <class P>  // a pointer to an object of a class of the program's own
+    requires requires(const P& p) { p.as_value(); }
+  IValue(const P& p) : Value(p.as_value()) {}
   IValue(TensorList xs) : Value(Tensors(xs.begin(), xs.end())) {}
   static IValue of_tuple(std::vector<IValue> xs);
   static IValue of_list(const std::vector<IValue>& xs);
@@ -123,11 +128,14 @@ class IValue : public Value {
   std::shared_ptr<IValueTuple> toTuple() const;
   std::vector<IValue> toListRef() const;
   bool isObject() const;
+  bool isCustomClass() const;
   bool isModule() const { return isObject(); }
   IValueTuple toTupleRef() const { return *toTuple(); }
   Dict<IValue, IValue> toGenericDict() const;
   List<IValue> toList() const;
   jit::Module toModule() const;
+  template <class T>
+  intrusive_ptr<T> toCustomClass() const;
   std::shared_ptr<IValueString> toString() const {
     return std::make_shared<IValueString>(toStringRef());
   }

@@ -5,9 +5,11 @@
 //   TORCH_LIBRARY_IMPL(space, CPU, m) { m.impl("scale", &scale); }
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <unordered_map>
 
 #include "flambeau/flambeau.h"
 
@@ -88,8 +90,86 @@ struct Type<std::optional<T>> {
 };
 
 template <class T>
+Value value_of(T x);
+
+// What the table has no type for: lists of anything, dicts, tuples.
+template <>
+struct Type<IValue> {
+  static std::string name() { return "Any"; }
+  static IValue from(const Value& v) { return IValue(v); }
+  static Value to(const IValue& x) { return x; }
+};
+template <class T>
+struct Type<std::vector<T>> {
+  static std::string name() { return Type<T>::name() + "[]"; }
+  static std::vector<T> from(const Value& v) {
+    std::vector<T> out;
+    for (const IValue& x : IValue(v).toListRef()) out.push_back(T(Type<T>::from(x)));
+    return out;
+  }
+  static Value to(const std::vector<T>& xs) {
+    std::vector<IValue> out;
+    for (const T& x : xs) out.push_back(IValue(value_of(x)));
+    return IValue::of_list(out);
+  }
+};
+template <class T>
+struct Type<List<T>> {
+  static std::string name() { return Type<std::vector<T>>::name(); }
+  static List<T> from(const Value& v) { return List<T>(Type<std::vector<T>>::from(v)); }
+  static Value to(const List<T>& xs) { return value_of(xs.vec()); }
+};
+template <class Map, class K, class T>
+struct MapType {
+  static std::string name() {
+    return "Dict(" + Type<K>::name() + ", " + Type<T>::name() + ")";
+  }
+  static Map from(const Value& v) {
+    Map out;
+    for (const auto& pair : IValue(v).toGenericDict())
+      out.insert_or_assign(K(Type<K>::from(pair.first)), T(Type<T>::from(pair.second)));
+    return out;
+  }
+  static Value to(const Map& xs) {
+    std::vector<std::pair<IValue, IValue>> out;
+    for (const auto& [key, x] : xs) out.emplace_back(value_of(K(key)), value_of(T(x)));
+    return IValue::of_pairs(std::move(out));
+  }
+};
+template <class K, class T>
+struct Type<Dict<K, T>> : MapType<Dict<K, T>, K, T> {};
+template <class K, class T>
+struct Type<std::unordered_map<K, T>> : MapType<std::unordered_map<K, T>, K, T> {};
+template <class K, class T>
+struct Type<std::map<K, T>> : MapType<std::map<K, T>, K, T> {};
+template <class... T>
+struct Type<std::tuple<T...>> {
+  static std::string name() {
+    std::string out;
+    ((out += (out.empty() ? "(" : ", ") + Type<T>::name()), ...);
+    return out + ")";
+  }
+  static std::tuple<T...> from(const Value& v) {
+    const auto items = IValue(v).toTuple()->elements();
+    FB_CHECK_TYPE(items.size() == sizeof...(T), "expected a tuple of ", sizeof...(T), ", got one of ",
+                  items.size());
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::tuple<T...>(T(Type<T>::from(items[I]))...);
+    }(std::index_sequence_for<T...>());
+  }
+  static Value to(const std::tuple<T...>& xs) {
+    return std::apply(
+        [](const auto&... x) { return IValue::of_tuple({IValue(value_of(x))...}); }, xs);
+  }
+};
+
+template <class T>
 Value value_of(T x) {
-  if constexpr (std::is_same_v<T, std::vector<int64_t>>)
+  if constexpr (requires { Type<T>::to(x); })
+    return Type<T>::to(x);
+  else if constexpr (requires { typename T::value_type; *x; x.has_value(); })
+    return x.has_value() ? value_of<typename T::value_type>(*std::move(x)) : Value();
+  else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
     return Value(Ints(x));
   else if constexpr (std::is_same_v<T, float>)
     return Value(static_cast<double>(x));
@@ -241,6 +321,8 @@ CppFunction dispatch(DeviceType type, F&& f) {
 }
 
 // A namespace of operations while its block runs.
+template <class T>
+class class_;  // custom_class.h
 class Library {
  public:
   Library(std::string space, std::optional<DispatchKey> key)
@@ -251,6 +333,10 @@ class Library {
   Library& def(const std::string& schema, CppFunction f);
   Library& impl(const std::string& name, CppFunction f);
   Library& fallback(CppFunction f);  // Error(NotImplemented): there is none for all operations
+  // A class whose objects scripts and Python hold: custom_class.h.
+  template <class T>
+  flambeau::class_<T> class_(const std::string& name, const std::string& doc = "");
+  const std::string& space() const noexcept { return space_; }
 
  private:
   std::string qualified(const std::string& name) const;
