@@ -58,7 +58,7 @@ static void added_and_called() {
   CHECK(first(call(op, x, 3)) == 30);
   CHECK(contains(error_of([&] { add_op("space::scale(Tensor x) -> Tensor"); }), "already"));
   CHECK(contains(error_of([&] { add_op("scale(Tensor x) -> Tensor"); }), "with a namespace"));
-  CHECK(contains(error_of([&] { add_op("space::f(Any x) -> Tensor"); }), "got Any x"));
+  CHECK(contains(error_of([&] { add_op("space::f(t x) -> Tensor"); }), "got t x"));
   const OpDesc& ours = *find_op("add");
   CHECK(contains(error_of([&] { set_kernel(ours, KernelFor::CPU, {}); }), "of the table"));
 
