@@ -557,8 +557,8 @@ void pointwise_many(const PointwiseKernel& k, Inputs inputs, Params params, Tens
     call_general(k, inputs.begin(), params, results);
 }
 
-Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs,
-                         Params params) {
+void pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs,
+                       Params params) {
   const Tensor* const* in = inputs.begin();
   if (will_refuse(k, in)) {
     Tensor result = pointwise_call(k, inputs, params);
@@ -568,11 +568,11 @@ Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs in
     check_overlaps(self, in, k.inputs);
     copy(self, result);
     self.bump_version();
-    return self;
+    return;
   }
   if (call_simple(k, in, params, nullptr, &self)) {
     self.bump_version();
-    return self;
+    return;
   }
   DType computed = promoted(k, in);
   check_result(result_dtype(k.results[0], computed), self);
@@ -582,7 +582,6 @@ Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs in
   check_overlaps(self, in, k.inputs);
   write_into(k, computed, shape, in, params, &self);
   self.bump_version();
-  return self;
 }
 
 void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params,

@@ -87,9 +87,9 @@ auto pointwise_tuple(const PointwiseKernel& k, Inputs inputs, Params params,
   pointwise_many(k, inputs, params, results);
   return std::tuple{(void(I), std::move(results[I]))...};
 }
-// self becomes the result; the shape and dtype must fit. Bumps the version. Returns self.
-Tensor pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs,
-                         Params params = {});
+// self becomes the result; the shape and dtype must fit. Bumps the version.
+void pointwise_inplace(const PointwiseKernel& k, const Tensor& self, Inputs inputs,
+                       Params params = {});
 // out= form: outs are resized where PyTorch resizes them, and must be able to hold the result's
 // dtype.
 void pointwise_out(const PointwiseKernel& k, Inputs inputs, Params params,

@@ -106,6 +106,35 @@ bool try_thin(const Gemm& g, bool allowed) {
   return true;
 }
 
+// Dense rows times a few columns, as the gradient of a layer with few inputs is: dot products, each
+// stretch of rows used for all columns while it is in cache. A sum over the lanes of a vector takes
+// as long as 20 of its products; a tile would have few lanes in use.
+bool try_few_columns(const Gemm& g, bool allowed) {
+  constexpr int64_t kStretch = 32;
+  if (g.n > 6 || g.a.cs != 1 || g.m < 64 || g.n * (g.k + 320) >= 16 * g.k) return false;
+  if (g.dtype != DType::Float32 || (g.bias && g.row_bias)) return false;
+  const int64_t size = itemsize(g.dtype);
+  Scratch columns(g.n * g.k * size);
+  const auto column = [&](int64_t j) { return static_cast<char*>(columns.data) + j * g.k * size; };
+  for (int64_t j = 0; j < g.n; ++j)
+    for (int64_t p = 0; p < g.k; ++p)
+      std::memcpy(column(j) + p * size, advance(g.b.data, p * g.b.rs + j * g.b.cs, g.dtype), size);
+  const auto f = FB_ISA_DISPATCH(gemv_rows);
+  auto run = [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; i += kStretch)
+      for (int64_t j = 0; j < g.n; ++j)
+        f({g.dtype, g.m, g.k, g.a.data, g.a.rs, 1, column(j),
+           const_cast<void*>(advance(g.c, j, g.dtype)), g.c_rs, g.alpha, g.beta,
+           g.bias ? advance(g.bias, j, g.dtype) : g.row_bias, g.row_bias ? 1 : 0},
+          i, std::min(to, i + kStretch));
+  };
+  if (allowed && !in_parallel())
+    parallel_for(0, g.m, std::max<int64_t>(kStretch, 65536 / g.k), run);
+  else
+    run(0, g.m);
+  return true;
+}
+
 // Large products of float through oneDNN where it is. It has no biases: rows of them are put into c
 // first and added to.
 bool by_provider(const GemmCall& g) {
@@ -138,7 +167,7 @@ bool fills_tiles(const Gemm& g) {
 }
 
 void real_product(const Gemm& g, bool allowed) {
-  if (try_gemv(g, allowed) || try_thin(g, allowed)) return;
+  if (try_gemv(g, allowed) || try_thin(g, allowed) || try_few_columns(g, allowed)) return;
   const GemmCall call = call_of(g, threads_for(g, allowed));
   if (allowed && by_provider(call)) return;
   if (!is_floating_point(g.dtype)) return FB_ISA_DISPATCH(gemm_integer)(call);

@@ -491,10 +491,79 @@ bool is_small(int64_t m, int64_t n, int64_t k, const Strides<T>& a, int threads)
   return m * n * k <= 64 * 64 * 64 || shared != 0;
 }
 
+// A long sum for a small result, as the gradient of a small layer's weight is over a large batch:
+// columns of A and rows of B are dense, and both are read where they lie, as many rows at a time as
+// the first-level cache holds. Rows of tiles [t0, t1).
+template <class T>
+int64_t long_step(int64_t m, int64_t n) {
+  return std::min<int64_t>(kSmallK, (28 << 10) / static_cast<int64_t>(sizeof(T)) / (m + n) / 8 * 8);
+}
+template <class T>
+void gemm_long(int64_t m, int64_t mr, int64_t t0, int64_t t1, int64_t n, int64_t k,
+               const Strides<T>& a, const Strides<T>& b, T* c, int64_t ldc, const Epilogue<T>& e) {
+  constexpr int64_t NR = 2 * kLanes<T>;
+  const int64_t step = long_step<T>(m, n);
+  alignas(64) T panel[kSmallK * NR];
+  for (int64_t p = 0; p < k; p += step) {
+    const int64_t kc = std::min(step, k - p);
+    Epilogue<T> now = e;
+    if (p) now.beta = 1, now.bias = now.row_bias = nullptr;
+    for (int64_t j = 0; j < n; j += NR) {
+      const int64_t columns = std::min(NR, n - j);
+      const T* bp = b.data + p * b.rs + j;
+      int64_t ldb = b.rs;
+      if (columns < NR) {
+        pack_b_panel<T, T>(b, p, kc, j, columns, panel);
+        bp = panel, ldb = NR;
+      }
+      for (int64_t i = t0 * mr; i < std::min(m, t1 * mr); i += mr) {
+        const int rows = static_cast<int>(std::min(mr, m - i));
+        tile_for<Plain<T>, false>(rows, columns)(kc, a.data + p * a.cs + i, a.cs, 0, bp, ldb,
+                                                 c + i * ldc + j, ldc, columns, now, i, j);
+      }
+    }
+  }
+}
+template <class T>
+bool is_long(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Strides<T>& b) {
+  constexpr int64_t kRow = 1024 / sizeof(T);  // longer ones meet in the same sets of the cache
+  return a.rs == 1 && b.cs == 1 && k > kSmallK && a.cs < kRow && b.rs < kRow &&
+         long_step<T>(m, n) >= 48;
+}
+template <class T>
+void gemm_long_shared(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Strides<T>& b,
+                      T* c, int64_t ldc, const Epilogue<T>& e, int threads) {
+  const int64_t tiles = ceil_div(m, kRows), mr = ceil_div(m, tiles);
+  region(threads, [&](int t, int nt) {
+    gemm_long<T>(m, mr, tiles * t / nt, tiles * (t + 1) / nt, n, k, a, b, c, ldc, e);
+  });
+}
+// Few columns would leave most of a vector empty: the transpose has few rows.
+template <class T>
+void gemm_long_narrow(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Strides<T>& b,
+                      T* c, int64_t ldc, const Epilogue<T>& e, int threads) {
+  Buffer<T> sums(m * n);
+  gemm_long_shared<T>(n, m, k, {b.data, b.cs, b.rs}, {a.data, a.cs, a.rs}, sums.get(), m, {},
+                      threads);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      T v = sums.get()[j * m + i] * e.alpha;
+      if (e.bias) v += e.bias[j];
+      if (e.row_bias) v += e.row_bias[i];
+      T* to = c + i * ldc + j;
+      *to = e.beta != T(0) ? v + *to * e.beta : v;
+    }
+}
+
 // c = alpha a b + ...: picks the way by size.
 template <class T>
 void gemm_strided(int64_t m, int64_t n, int64_t k, const Strides<T>& a, const Strides<T>& b, T* c,
                   int64_t ldc, const Epilogue<T>& e, int threads) {
+  if (is_long<T>(m, n, k, a, b)) {
+    const bool narrow = 2 * n <= kLanes<T> && m >= kLanes<T>;
+    return narrow ? gemm_long_narrow<T>(m, n, k, a, b, c, ldc, e, threads)
+                  : gemm_long_shared<T>(m, n, k, a, b, c, ldc, e, threads);
+  }
   if (is_small<T>(m, n, k, a, threads)) {
     constexpr int64_t NR = 2 * kLanes<T>;
     const int64_t panels = ceil_div(n, NR);
