@@ -10,17 +10,19 @@ its own: orders do not end.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import flambeau
 
-from .._ir.graph import Graph, Node, TensorType, Value, renumbered, values_of
+from .._ir.graph import Graph, Node, TensorType, Value, map_values, renumbered, values_of
 from .._ir.targets import resolve
 from .joint import active_values
+from .layouts import is_last, is_layout
 from .metadata import Metadata
 from .partition import backward_graph, needing, nodes_for
-from .passes import is_random
+from .passes import is_random, key_of
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ def again(
     tangents: Sequence[Value],
     requires_grad: Sequence[bool],
     saved: Sequence[Value],
+    places: Mapping[Value, int],
     values: Sequence[Value],
 ) -> Again:
     """The graph for a joint one.
@@ -52,8 +55,9 @@ def again(
         joint: results, then gradients, which have derivatives.
         tangents: its last inputs.
         requires_grad: of each of the inputs before, whether gradients flow to it.
-        saved: what forward saves.
-        values: those of it that have cotangents, the last ones.
+        saved: what forward saves, values of the graph that was compiled.
+        places: values of this graph that are among them, up to their layout (`same_values`).
+        values: those of them that have cotangents, the last ones.
 
     Raises:
         NotAgain: it needs random numbers that are not among the saved values, or an input that the
@@ -64,8 +68,7 @@ def again(
     except NotImplementedError as e:
         raise NotAgain(str(e)) from None
     inside = {*joint.values()}
-    place = {v: k for k, v in enumerate(saved)}
-    fixed = {v: k for v, k in place.items() if v in inside and (v not in active or v in values)}
+    fixed = {v: k for v, k in places.items() if v in inside and (v not in active or v in values)}
     nodes = nodes_for(joint, joint.outputs[meta.results :], inside, stop={*fixed})
     nodes = [n for node in nodes for n in _undrawn(node, fixed)]
     if any(map(is_random, nodes)):
@@ -82,10 +85,70 @@ def again(
         raise NotAgain("its derivatives need an input that it changes in place")
     kept = [v for v in fixed if v in used and v not in made]
     given = [joint.inputs[k] for k in inputs]
-    graph, sizes = backward_graph(joint, meta.results, tuple(tangents), [*kept, *given], nodes)
+    laid = {v: saved[fixed[v]].type for v in kept}  # and cotangents as what they are of
+    laid |= {
+        t: saved[places[v]].type
+        for t, v in zip(tangents[::-1], values[::-1], strict=False)
+        if is_last(saved[places[v]])
+    }
+    other = {v: Value(v.id, t) for v, t in laid.items() if t != v.type}
+    nodes[:0] = [
+        Node("_to_copy", (x, None, flambeau.legacy_contiguous_format, None), (v,))
+        for v, x in other.items()
+    ]
+    taken, cotangents = ([other.get(v, v) for v in vs] for vs in ((*kept, *given), tangents))
+    graph, sizes = backward_graph(joint, meta.results, tuple(cotangents), taken, nodes)
     graph = renumbered(graph)
-    taken, with_cotangents = (tuple(place[v] for v in vs) for vs in (kept, values))
-    return Again(graph, taken, tuple(inputs), tuple(sizes), with_cotangents)
+    numbers, with_cotangents = (tuple(places[v] for v in vs) for vs in (kept, values))
+    return Again(graph, numbers, tuple(inputs), tuple(sizes), with_cotangents)
+
+
+def same_values(saved: Sequence[Value], made: Graph, graph: Graph) -> dict[Value, int]:
+    """The values of a graph that equal saved ones, with the places of those.
+
+    Args:
+        saved: values of `made`.
+        made: what was compiled: another graph of the same function, with layouts of its own.
+
+    A dense one may be saved with its channels last.
+    """
+    both = {*made.values()} & {*graph.values()}
+    table: dict[Any, int] = {}
+    theirs, ours = (_numbered(g, both, table) for g in (made, graph))
+    places: dict[int, list[int]] = {}
+    for k, v in enumerate(saved):
+        if v in theirs:
+            places.setdefault(theirs[v], []).append(k)
+    found = {}
+    for v, n in ours.items():
+        dense = isinstance(v.type, TensorType) and v.type.contiguous
+        same = [
+            k for k in places.get(n, ())
+            if saved[k].type == v.type or (dense and is_last(saved[k]))
+        ]  # fmt: skip
+        if same:
+            found[v] = min(same, key=lambda k: saved[k].type != v.type)
+    return found
+
+
+def _numbered(graph: Graph, both: Collection[Value], table: dict[Any, int]) -> dict[Value, int]:
+    """Values by numbers that are the same where the values are, wherever they lie in memory."""
+    numbers: dict[Value, int] = {}
+
+    def number(v: Value, key: Any) -> None:
+        numbers[v] = table.setdefault(v if v in both else key, len(table))
+
+    for k, v in enumerate(graph.inputs):
+        number(v, ("input", k))
+    for node in graph.nodes:
+        alone = bool(node.blocks) or is_random(node) or node.target == "as_strided"
+        if is_layout(node) and not {*node.outs} & {*both}:
+            numbers[node.out] = numbers[node.inputs[0]]
+            continue
+        given = key_of(map_values(node.args, lambda v: ("value", numbers[v])))
+        for j, v in enumerate(node.outs):
+            number(v, v if alone else (node.target, given, j))
+    return numbers
 
 
 def _active(joint: Graph, tangents: Sequence[Value], requires_grad: Sequence[bool]) -> set[Value]:

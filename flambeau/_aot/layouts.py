@@ -22,7 +22,9 @@ from typing import Any
 import flambeau
 
 from .._ir import settings
-from .._ir.graph import CUSTOM, Graph, Node, TensorType, Value, values_of
+from .._ir.graph import (
+    CUSTOM, Graph, Node, TensorType, Value, contiguous_strides, values_of,
+)  # fmt: skip
 from .._ir.symbols import UnbackedError
 from .._ir.symexpr import Expr, expr
 from .._ir.symscalar import FloatExpr, SymFloat
@@ -98,6 +100,9 @@ class _Layouts:
         return Graph(g.inputs, self.nodes, g.outputs, g.env, g.attached)
 
     def node(self, node: Node) -> None:
+        if is_layout(node) and is_last(self.present(node.inputs[0])):
+            self.now[node.out] = self.present(node.inputs[0])  # copied where somebody needs it so
+            return
         planes = []
         if _gains(node, self.graph):
             planes = [v for name, v in (_roles(node) or {}).items() if name != "weight"]
@@ -143,7 +148,7 @@ class _Layouts:
                 outs.append(v)
             elif t.dtype is not v.type.dtype or t.shape != v.type.shape:
                 return False
-            elif _format(v.type) is None and not _keeps(node):
+            elif format_of(v.type) is None and not _keeps(node):
                 return False
             else:
                 outs.append(self.value(t))
@@ -187,7 +192,7 @@ class _Layouts:
         fake.strides = geometry.format_strides(fake.shape, "channels_last")
         made = self.value(fake.type)
         self.copy(here, flambeau.channels_last, made, node)
-        if _format(v.type) is not None:  # type: ignore[arg-type]
+        if format_of(v.type) is not None:  # type: ignore[arg-type]
             self.now[v] = made
         return made
 
@@ -201,11 +206,25 @@ class _Layouts:
                 self.original(base, node)
             self.nodes.append(self.views[v])
         else:
-            self.copy(self.now[v], _format(v.type), v, node)  # type: ignore[arg-type]
+            self.copy(self.now[v], format_of(v.type), v, node)  # type: ignore[arg-type]
 
     def copy(self, x: Value, format: Any, out: Value, node: Node | None) -> None:
         where = node.where if node is not None else None
         self.nodes.append(Node("_to_copy", (x, None, format, None), (out,), where))
+
+
+def is_last(v: Value) -> bool:
+    """An image with its channels last."""
+    return isinstance(v.type, TensorType) and format_of(v.type) is flambeau.channels_last
+
+
+def is_layout(node: Node) -> bool:
+    """A copy of an image with its channels last that is dense, or the other way round."""
+    if node.target != "_to_copy" or node.args[1] is not None or node.args[3] is not None:
+        return False
+    x, out = node.inputs[0], node.out
+    dense = [v for v in (x, out) if isinstance(v.type, TensorType) and v.type.contiguous]
+    return len(dense) == 1 and (is_last(x) or is_last(out))
 
 
 def _keeps(node: Node) -> bool:
@@ -217,10 +236,14 @@ def _same(a: TensorType, b: TensorType) -> bool:
     return a.dtype is b.dtype and a.shape == b.shape and a.strides == b.strides
 
 
-def _format(t: TensorType) -> Any:
+def format_of(t: TensorType) -> Any:
     """The format whose strides the type has, or None."""
     if t.contiguous:
         return flambeau.contiguous_format
-    if len(t.shape) == 4 and t.strides == geometry.format_strides(t.shape, "channels_last"):
+    if len(t.shape) != 4:
+        return None
+    batch, channels, rows, columns = t.shape
+    b, r, c, x = contiguous_strides((batch, rows, columns, channels))
+    if t.strides == (b, x, r, c):
         return flambeau.channels_last
     return None

@@ -54,7 +54,7 @@ def eliminate_common(graph: Graph) -> Graph:
         if node.rule is not None:  # equal values may have derivatives that differ
             nodes.append(Node(node.target, args, node.outs, node.where, node.grad, node.blocks))
             continue
-        key = (node.target, _key(args), node.grad)
+        key = (node.target, key_of(args), node.grad)
         first = seen.get(key)
         apart = first is not None and escaping & {*first.outs} and escaping & {*node.outs}
         if first is not None and not apart:
@@ -78,10 +78,10 @@ def _memories(graph: Graph) -> set[Value]:
     return out
 
 
-def _key(a: Any) -> Any:
+def key_of(a: Any) -> Any:
     """What tells arguments apart: 1, 1.0 and True are three."""
     if isinstance(a, tuple):
-        return tuple(map(_key, a))
+        return tuple(map(key_of, a))
     return (type(a), repr(a)) if isinstance(a, (float, complex)) else (type(a), a)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .._ir.graph import Arg, Graph, Value, renumbered
 from .._ir.graph_verify import checked
 from .._trace.functional import PrimitiveRecorder
-from .again import Again, again, random_between
+from .again import Again, again, random_between, same_values
 from .attention import fuse_attention
 from .functionalise import functionalise
 from .joint import active_values, differentiate
@@ -70,12 +70,17 @@ def aot_again(
     f = _functional(graph, requires_grad)
     functional = f.recorder.graph
     before = functional.inputs, list(functional.nodes), functional.outputs
-    saved = _parted(f, *_joint(f, requires_grad), requires_grad, recompute).saved
+    compiled, tangents = _joint(f, requires_grad)
+    saved = _parted(f, compiled, tangents, requires_grad, recompute).saved
     functional.inputs, functional.nodes, functional.outputs = before
     kept = saved if f.meta.linear else ()  # a derivative of the user's own is followed as it is
-    values = [v for v in kept if v in f.active and v not in functional.inputs]
+    places = same_values(kept, compiled, functional)
+    active = [v for v in places if v in f.active and v not in functional.inputs]
+    values = [*{places[v]: v for v in reversed(active)}.values()]  # the first of equal ones
     joint, tangents = _joint(f, requires_grad, values)
-    found = again(joint, f.meta, tangents, requires_grad, kept, values)
+    places = {v: k for v, k in same_values(kept, compiled, joint).items()
+              if v in values or v not in f.active}
+    found = again(joint, f.meta, tangents, requires_grad, kept, places, values)
     return found, f.meta, len(saved)
 
 

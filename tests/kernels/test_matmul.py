@@ -171,3 +171,53 @@ def test_products_of_bfloat16_in_any_layout(k):
         ]:
             bound = eps / 2 * want.abs() + k * 2.0**-23 * (sizes + 8)
             assert ((got.double() - want).abs() <= bound * 1.01).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [
+        (64, 64, 2000), (64, 2, 2000), (64, 1, 2000), (17, 5, 300), (16, 8, 257), (12, 40, 1000),
+        (100, 33, 700), (3, 3, 5000), (1, 7, 900), (2000, 2, 64), (2000, 3, 128), (65, 6, 1000),
+        (64, 4, 400), (130, 2, 65),
+    ],
+)  # fmt: skip
+def test_long_sums_and_few_columns(m, n, k, threads, dtype):
+    """As gradients of small layers over large batches are; operands are parts of larger arrays."""
+    rng = np.random.default_rng(m * n + k)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for rows_dense in (False, True):
+            a = rng.standard_normal((m, k + 3) if rows_dense else (k, m + 3))
+            b = rng.standard_normal((k, n + 5))
+            bias, c = rng.standard_normal(n), rng.standard_normal((m, n))
+            left, right, shift, old = (torch.tensor(x, dtype=dtype) for x in (a, b, bias, c))
+            left = left[:, :k] if rows_dense else left[:, 1 : m + 1].t()
+            a = left.double().numpy()
+            right = right[:, 2 : n + 2]
+            b = right.double().numpy()
+            want = a @ b
+            size = np.abs(a) @ np.abs(b) + np.abs(bias) + np.abs(c)
+            tolerance = 2e-15 if dtype == torch.float64 else 1e-6
+            for got, wanted in (
+                (left @ right, want),
+                (torch.addmm(shift, left, right, beta=0.5, alpha=2), 2 * want + 0.5 * bias),
+                (torch.addmm(old, left, right, beta=-1), want - c),
+            ):
+                assert (np.abs(got.double().numpy() - wanted) <= tolerance * size).all()
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_long_sums_are_the_same_with_more_threads():
+    a, b = torch.randn(3000, 64), torch.randn(3000, 48)
+    before, results = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            results.append((a.t() @ b, a.t() @ b[:, :3], a @ b[:64, :2]))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(x, y) for x, y in zip(*results, strict=True))
