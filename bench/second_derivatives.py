@@ -1,21 +1,25 @@
 """Training steps that differentiate gradients, eager and compiled: milliseconds a step.
 
-    python bench/second_derivatives.py [MODULE]
+    python bench/second_derivatives.py [--beside PYTHON]
 
-MODULE is flambeau by default; torch measures PyTorch where that is installed, eager alone: it
-refuses second derivatives of compiled code. Each figure is the least of several turns, one thread.
-The losses of the two forms are compared.
+One thread; the losses of the two forms are compared. With the interpreter of a PyTorch, which
+refuses second derivatives of compiled code, its eager steps take turns with ours. Figures are
+medians of the turns, with the least and the most.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-TURNS = 12
+TURNS = 14
+SECONDS = 0.08  # of a turn, about
 
 Step = Callable[[], Any]
 
@@ -84,29 +88,79 @@ def product(torch: Any, compiled: bool) -> Step:
     return step
 
 
-def main() -> None:
-    torch: Any = importlib.import_module(sys.argv[1] if len(sys.argv) > 1 else "flambeau")
+MADE: tuple[Callable[..., Step], ...] = (pinn, penalty, product)
+
+
+def timed(step: Step, count: int) -> float:
+    """Seconds of a step."""
+    began = time.perf_counter()
+    for _ in range(count):
+        step()
+    return (time.perf_counter() - began) / count
+
+
+def serve() -> None:
+    """A process with PyTorch: reads names and counts, answers with seconds of a step."""
+    torch: Any = importlib.import_module("torch")
     torch.set_num_threads(1)
-    forms = (False, True) if torch.__name__ == "flambeau" else (False,)
-    print(f"{torch.__name__}: ms a step" + "      eager  compiled  ratio" * (len(forms) > 1))
-    for made in (pinn, penalty, product):
+    steps: dict[str, Step] = {}
+    for line in sys.stdin:
+        name, count = line.split()
+        if name not in steps:
+            torch.manual_seed(0)
+            steps[name] = next(made for made in MADE if made.__name__ == name)(torch, False)
+        print(timed(steps[name], int(count)), flush=True)
+
+
+def peer(python: str) -> Callable[[str, int], float]:
+    """Times a step in another interpreter."""
+    process = subprocess.Popen(
+        [python, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None and process.stdout is not None
+    to, answers = process.stdin, process.stdout
+
+    def ask(name: str, count: int) -> float:
+        to.write(f"{name} {count}\n")
+        to.flush()
+        return float(answers.readline())
+
+    return ask
+
+
+def shown(values: list[float]) -> str:
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--beside", metavar="PYTHON", help="an interpreter that has PyTorch")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        return serve()
+    torch: Any = importlib.import_module("flambeau")
+    torch.set_num_threads(1)
+    ask = peer(options.beside) if options.beside else None
+    for made in MADE:
         steps, values = [], []
-        for compiled in forms:
+        for compiled in (False, True):
             torch.manual_seed(0)
             steps.append(made(torch, compiled))
             values.append(steps[-1]())
-            for _ in range(2):
-                steps[-1]()
         assert all(abs(v - values[0]) <= 1e-3 * abs(values[0]) + 1e-4 for v in values), values
-        best = [float("inf")] * len(steps)
-        for _ in range(TURNS):  # turn about, so that a busy machine is busy for both
-            for k, step in enumerate(steps):
-                began = time.perf_counter()
-                step()
-                best[k] = min(best[k], time.perf_counter() - began)
-        shown = "".join(f"{1e3 * b:10.2f}" for b in best)
-        ratio = f"{best[1] / best[0]:7.2f}" if len(best) > 1 else ""
-        print(f"  {made.__name__:20}{shown}{ratio}")
+        count = max(1, int(SECONDS / min(timed(step, 3) for step in steps)))
+        if ask:
+            ask(made.__name__, 3)
+        own, theirs, best = [], [], float("inf")
+        for _ in range(TURNS):  # so that a busy machine is busy for all
+            compiled_time, eager = (timed(step, count) for step in reversed(steps))
+            best = min(best, compiled_time)
+            own.append(compiled_time / eager)
+            if ask:
+                theirs.append(compiled_time / ask(made.__name__, count))
+        line = f"{made.__name__:10} compiled {1e3 * best:6.2f} ms at least; of eager {shown(own)}"
+        print(line + (f"; of PyTorch's eager {shown(theirs)}" if theirs else ""), flush=True)
 
 
 if __name__ == "__main__":

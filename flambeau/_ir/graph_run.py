@@ -92,13 +92,13 @@ def _copied(x: Any) -> Any:
 
 
 def call_in_place(target: Target, args: tuple[Any, ...]) -> Any:
-    """The derived in-place form: its method, which is the public one."""
+    """The derived in-place form: its method, which is the public one, where there is one."""
     op = target.op
     named = {p.name: a for p, a in zip(op.params[1:], args[1:], strict=True) if p.kwonly}
     plain = [a for p, a in zip(op.params[1:], args[1:], strict=True) if not p.kwonly]
     method = getattr(flambeau.Tensor, f"{op.name}_", None)
     if method is None:
-        return args[0].copy_(_C._call_entry(op.uid, args)[0])
+        return _C._call_entry(op.inplace_uid, args)[0]
     return method(args[0], *plain, **named)
 
 

@@ -4,12 +4,14 @@
     python -m tools.clients run [NAMES]           measure under this library, eager and compiled
     python -m tools.clients speed [NAMES] --peer PYTHON     time beside PyTorch's in that PYTHON
     python -m tools.clients speed --import MODULES --peer PYTHON      time of imports beside its
+    python -m tools.clients breaks [NAMES] --peer PYTHON    breaks of graphs beside PyTorch's
     python -m tools.clients list [NAMES]
 
 NAMES are parts of names of cases; without any all are taken. `run` prints one line per case that is
 not equal to its reference and a table of packages, and exits with 1 if there is such a case that
 `tools/clients/known.txt` does not list, or a listed one that is equal. `speed` exits with 1 if a
-case is slower than PyTorch by more than the bar, or does not run under this library.
+case is slower than PyTorch by more than the bar, or does not run under this library; `breaks` if
+there are more than under PyTorch.
 """
 
 from __future__ import annotations
@@ -182,19 +184,50 @@ def time_all(cases: list[registry.Case], options: argparse.Namespace) -> int:
     return bad
 
 
+def count_breaks(cases: list[registry.Case], options: argparse.Namespace) -> int:
+    """Prints graph breaks beside the peer's; 1 where there are more."""
+    commands = {"flambeau": own_worker(), "peer": [*shlex.split(options.peer), *WORKER]}
+    cases = [entry for entry in cases if entry.compiled]
+    names = [c.name for c in (speed.spread(cases, options.sample) if options.sample else cases)]
+    found = {
+        who: pool.run(names, "breaks", command, options.workers, options.seconds, 1)
+        for who, command in commands.items()
+    }
+    totals, counted, failed = Counter[str](), 0, Counter[str]()
+    for name in names:
+        ours, theirs = (found[who][name] for who in commands)
+        for section in ("infer", "train"):
+            counts = {w: found[w][name].get(section) for w in commands}
+            failed.update(w for w, c in counts.items() if c is None)
+            if None in counts.values():
+                continue
+            counted += 1
+            sums = {w: sum(c.values()) for w, c in counts.items() if c is not None}
+            totals.update(sums)
+            if sums["flambeau"] != sums["peer"]:
+                print(f"{name} {section}: {sums['flambeau']} breaks, the peer {sums['peer']}")
+                print(f"    {counts['flambeau']}\n    {counts['peer']}")
+        for who, record in (("flambeau", ours), ("peer", theirs)):
+            for section, text in record["errors"].items():
+                print(f"{name} {section}, {who}: {text.strip().splitlines()[-1][:200]}")
+    print(f"\n{counted} programs that run in both: {totals['flambeau']} breaks, peer {totals['peer']}")
+    print(f"not counted: {failed['flambeau']}, peer {failed['peer']}")
+    return int(totals["flambeau"] > totals["peer"])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools.clients")
-    parser.add_argument("what", choices=["reference", "run", "speed", "list"])
+    parser.add_argument("what", choices=["reference", "run", "speed", "breaks", "list"])
     parser.add_argument("names", nargs="*", help="parts of names of cases")
     parser.add_argument("--mode", default="eager,compiled")
     parser.add_argument("--quick", action="store_true", help="the cases of `make test` alone")
     parser.add_argument("--new", action="store_true", help="cases without a reference alone")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=120, help="limit of a case")
-    parser.add_argument("--peer", help="speed: a command that starts Python with PyTorch")
+    parser.add_argument("--peer", help="speed, breaks: a command that starts Python with PyTorch")
     parser.add_argument("--threads", default="1", help="speed: numbers of threads")
     parser.add_argument("--rounds", type=int, default=7, help="speed: turns of a case")
-    parser.add_argument("--sample", type=int, help="speed: so many cases, over all packages")
+    parser.add_argument("--sample", type=int, help="speed, breaks: so many cases of all packages")
     parser.add_argument("--import", dest="modules", help="speed: modules whose import is timed")
     parser.add_argument("--out", help="a folder for the records, with tracebacks")
     options = parser.parse_intermixed_args()
@@ -206,9 +239,11 @@ def main() -> int:
         for entry in cases:
             print(entry.name)
         return 0
-    if options.what == "speed":
+    if options.what in ("speed", "breaks"):
         if not options.peer:
-            parser.error("speed: expected --peer, a Python in which PyTorch is installed")
+            parser.error(f"{options.what}: expected --peer, a Python in which PyTorch is installed")
+        if options.what == "breaks":
+            return count_breaks(cases, options)
         return 1 if time_all(cases, options) else 0
     if options.what == "reference":
         return make_references(cases, options)

@@ -233,6 +233,29 @@ def measure(
     return record
 
 
+def graph_breaks(case: Case) -> dict[str, Any]:
+    """How many breaks capture meets in a call without gradients and in a step, with the reasons."""
+    from torch._dynamo.utils import counters
+
+    torch.set_default_dtype(getattr(torch, case.dtype))
+    record: dict[str, Any] = {"errors": {}}
+    for section in ["infer", "train"] if case.train else ["infer"]:
+        try:
+            run = Run(case)
+            torch.compiler.reset()
+            counters.clear()
+            seed(case.name)
+            call = torch.compile(run.program.call, backend="eager")
+            if section == "infer":
+                run.inference(call)()
+            else:
+                run.loss(run.outputs(call)).backward()
+            record[section] = {str(why)[:200]: n for why, n in counters["graph_break"].items()}
+        except Exception as error:  # whatever a client raises is a result of the run
+            record["errors"][section] = "".join(traceback.format_exception(error))[-6000:]
+    return record
+
+
 def rounds_to_single(case: Case) -> bool:
     """Whether a float64 case makes tensors of fewer digits on its way. Asked of PyTorch alone."""
     from torch.utils._python_dispatch import TorchDispatchMode
