@@ -460,6 +460,13 @@ def is_compiling(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return True
 
 
+@means(_marks.records_trace)
+def records_trace(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if _marks.records_trace():
+        raise Break("jit.trace records what the program does")
+    return False
+
+
 @means(_marks.reaches_others)
 def reaches_others(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     raise Break(f"{args[0]} of torch.distributed, in which other processes take part")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def is_compiling() -> bool:
     """Whether the calling code is being captured.
@@ -19,6 +21,12 @@ def is_dynamo_compiling() -> bool:
     False
     """
     return False
+
+
+def records_trace() -> bool:
+    """Whether `jit.trace` records what this thread does, see `jit.is_tracing`."""
+    runtime = sys.modules.get("flambeau._script.runtime")
+    return bool(runtime is not None and runtime.tracer() is not None)
 
 
 def reaches_others(call: str) -> None:

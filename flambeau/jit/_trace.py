@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from flambeau.compiler._marks import records_trace
 from flambeau.nn.modules.module import Module
 
 from ._marks import enabled
@@ -149,10 +150,7 @@ def script_if_tracing(fn: Any) -> Any:
 
 def is_tracing() -> bool:
     """Whether a trace is recorded."""
-    import sys
-
-    runtime = sys.modules.get("flambeau._script.runtime")
-    return bool(runtime is not None and runtime.tracer() is not None)
+    return records_trace()
 
 
 def _check(f: Any, made: Any, example: Sequence[Any], tolerance: float, traced: Any) -> None:

@@ -153,3 +153,22 @@ def test_loggers_that_are_ignored():
     with config.patch(ignore_logger_methods={logger.warning}):
         torch.compiler.reset()
         assert torch.compile(f, backend="eager", fullgraph=True)(torch.ones(1)).item() == 4
+
+
+def test_programs_that_ask_whether_they_are_traced(monkeypatch):
+    """A process with many modules has no part in it: `sys.modules` is not looked at."""
+    import sys
+    import types
+
+    for i in range(2500):
+        monkeypatch.setitem(sys.modules, f"some_module_{i}", types.ModuleType(f"some_module_{i}"))
+
+    def f(x):
+        return x * 2 if torch.jit.is_tracing() else x * 3
+
+    x = torch.ones(2)
+    compiled = torch.compile(f, fullgraph=True)
+    assert compiled(x).tolist() == [3, 3]
+    traced = torch.jit.trace(f, x, check_trace=False)
+    assert traced(x).tolist() == [2, 2]
+    assert compiled(x).tolist() == [3, 3]
