@@ -19,7 +19,7 @@ import flambeau
 from .._ir.graph import Graph, Node, TensorType, Value, map_values, renumbered, values_of
 from .._ir.targets import resolve
 from .joint import active_values
-from .layouts import is_last, is_layout
+from .layouts import is_last, is_layout, laid_out, reads_layout
 from .metadata import Metadata
 from .partition import backward_graph, needing, nodes_for
 from .passes import is_random, key_of
@@ -92,10 +92,7 @@ def again(
         if is_last(saved[places[v]])
     }
     other = {v: Value(v.id, t) for v, t in laid.items() if t != v.type}
-    nodes[:0] = [
-        Node("_to_copy", (x, None, flambeau.legacy_contiguous_format, None), (v,))
-        for v, x in other.items()
-    ]
+    nodes[:0] = [laid_out(x, flambeau.contiguous_format, v) for v, x in other.items()]
     taken, cotangents = ([other.get(v, v) for v in vs] for vs in ((*kept, *given), tangents))
     graph, sizes = backward_graph(joint, meta.results, tuple(cotangents), taken, nodes)
     graph = renumbered(graph)
@@ -141,7 +138,7 @@ def _numbered(graph: Graph, both: Collection[Value], table: dict[Any, int]) -> d
     for k, v in enumerate(graph.inputs):
         number(v, ("input", k))
     for node in graph.nodes:
-        alone = bool(node.blocks) or is_random(node) or node.target == "as_strided"
+        alone = bool(node.blocks) or is_random(node) or reads_layout(node)
         if is_layout(node) and not {*node.outs} & {*both}:
             numbers[node.out] = numbers[node.inputs[0]]
             continue

@@ -29,10 +29,13 @@ from .._ir.symbols import UnbackedError
 from .._ir.symexpr import Expr, expr
 from .._ir.symscalar import FloatExpr, SymFloat
 from .._ir.targets import resolve
+from .._ir.where import Where
 from .._trace import geometry, table
 from .._trace.fake import of_type, symbolic
 from .._trace.record import fakes_of
+from .passes import is_view
 
+_COPY = "_to_copy"
 _WORTH = 1 << 21  # multiplications; smaller convolutions are not worth a copy
 
 
@@ -209,8 +212,17 @@ class _Layouts:
             self.copy(self.now[v], format_of(v.type), v, node)  # type: ignore[arg-type]
 
     def copy(self, x: Value, format: Any, out: Value, node: Node | None) -> None:
-        where = node.where if node is not None else None
-        self.nodes.append(Node("_to_copy", (x, None, format, None), (out,), where))
+        self.nodes.append(laid_out(x, format, out, node.where if node is not None else None))
+
+
+def laid_out(x: Value, format: Any, out: Value, where: Where | None = None) -> Node:
+    """A copy in another layout."""
+    return Node(_COPY, (x, None, format, None), (out,), where)
+
+
+def reads_layout(node: Node) -> bool:
+    """A view that says something else of the same numbers in another layout."""
+    return is_view(node) and not _keeps(node)
 
 
 def is_last(v: Value) -> bool:
@@ -220,7 +232,7 @@ def is_last(v: Value) -> bool:
 
 def is_layout(node: Node) -> bool:
     """A copy of an image with its channels last that is dense, or the other way round."""
-    if node.target != "_to_copy" or node.args[1] is not None or node.args[3] is not None:
+    if node.target != _COPY or node.args[1] is not None or node.args[3] is not None:
         return False
     x, out = node.inputs[0], node.out
     dense = [v for v in (x, out) if isinstance(v.type, TensorType) and v.type.contiguous]
