@@ -10,7 +10,6 @@
 #include "func/vmap.h"
 #include "python/argument_errors.h"
 #include "python/call_entry.h"
-#include "python/custom_object.h"
 #include "python/frame_eval.h"
 #include "python/script_values.h"
 #include "python/thunks.h"
@@ -107,7 +106,8 @@ Arg arg_of(TypeBase base) {
 const Conversion& conversion_of(const SchemaArgument& a) {
   static auto* all = new std::unordered_map<const SchemaArgument*, Conversion>();
   auto found = all->find(&a);
-  if (found == all->end()) found = all->emplace(&a, Conversion(script::script_type(a.type), nullptr)).first;
+  if (found == all->end())
+    found = all->emplace(&a, Conversion(script::script_type(a.type), nullptr)).first;
   return found->second;
 }
 
@@ -462,8 +462,7 @@ Value object_argument(const OpDesc& op, size_t i, PyObject* o) {
   const SchemaArgument& a = op.added->schema.arguments[i];
   Value out;
   const Conversion& c = conversion_of(a);
-  if ((c.kind != Conversion::Kind::Object || is_custom(o)) && from_python(c, o, &out, nullptr))
-    return out;
+  if (from_python(c, o, &out, nullptr)) return out;
   PyRef shown = checked(PyObject_Repr(o));
   std::string text = to_str(shown.get());
   if (text.size() > 60) text.replace(57, std::string::npos, "...");

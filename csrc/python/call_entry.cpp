@@ -53,8 +53,8 @@ Value value_of(const ParamDesc& p, PyObject* o) {
       return to_memory_format(o);
     case TypeBase::Generator:
       return to_generator(o);
-    case TypeBase::Object:
-      return any_from_python(o);
+    case TypeBase::Object:  // see object_argument
+      break;
   }
   fail(ErrorKind::Runtime, "a parameter of no type");
 }

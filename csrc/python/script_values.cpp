@@ -360,6 +360,7 @@ Conversion::Conversion(const script::Type& t, PyObject* classes)
   if (kind == Kind::Dict && items.size() != 2) kind = Kind::Nothing;
   if (t.base.find('.') == t.base.npos) return;
   kind = Kind::Object;
+  native = t.base.starts_with(kCustomClasses);
   if (classes) cls = PyDict_GetItemString(classes, t.base.c_str());
   if (cls && PyType_Check(cls) &&
       PyType_FastSubclass(reinterpret_cast<PyTypeObject*>(cls), Py_TPFLAGS_TUPLE_SUBCLASS))
@@ -429,7 +430,7 @@ bool from_python(const Conversion& c, PyObject* o, Value* out, Given* given) {
     case Kind::Dict:
       return dict(c, o, out, given);
     case Kind::Object:  // looked at by whoever gives it
-      if (o == Py_None) return false;
+      if (o == Py_None || (c.native && !is_custom(o))) return false;
       *out = python_object(o);
       return true;
     case Kind::Future:
@@ -517,13 +518,6 @@ void prepare_attribute(script::AttrRef& a, const ProgramNames& names, bool trust
     GilHeld gil;
     delete static_cast<Prepared*>(p);
   });
-}
-
-Value any_from_python(PyObject* o) {
-  Value out;
-  FB_CHECK_TYPE(any(o, &out, nullptr), "expected a tensor, a number, a text, a list, dict or tuple "
-                "of them or an object of a torch class, got a ", Py_TYPE(o)->tp_name);
-  return out;
 }
 
 Value python_object(PyObject* o) {

@@ -44,6 +44,7 @@ struct Conversion {
   Kind kind = Kind::Nothing;
   bool optional = false;
   bool known = false;  // objects are of the class, whatever Python calls that
+  bool native = false;  // objects are those of classes of C++
   script::ListKind list = script::ListKind::Any;
   PyObject* cls = nullptr;  // of a named tuple or an object; the program's classes hold it
   std::string name, shown;
@@ -92,7 +93,6 @@ bool from_python(const Conversion& c, PyObject* o, Value* out, Given* given);
 // The same for what is quick to look at: tensors, numbers, text; others are false.
 bool plain_from_python(const Conversion& c, PyObject* o, Value* out);
 PyObject* to_python(Value v);  // a new reference, or null with an error
-Value any_from_python(PyObject* o);  // by what it is; a TypeError where it has no form
 
 // Python's lock during a run: given up at once, or when the first large tensor turns up. Small
 // operations take less time than giving it up.

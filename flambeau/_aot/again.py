@@ -139,7 +139,7 @@ def _numbered(graph: Graph, both: Collection[Value], table: dict[Any, int]) -> d
         number(v, ("input", k))
     for node in graph.nodes:
         alone = bool(node.blocks) or is_random(node) or reads_layout(node)
-        if is_layout(node) and not {*node.outs} & {*both}:
+        if is_layout(node) and node.out not in both:
             numbers[node.out] = numbers[node.inputs[0]]
             continue
         given = key_of(map_values(node.args, lambda v: ("value", numbers[v])))

@@ -77,7 +77,7 @@ def _where(text: str) -> Where | None:
     return Where(m[1], int(m[2]), m[3]) if m else None
 
 
-def _parts(text: str) -> list[str]:
+def parts(text: str) -> list[str]:
     """The text cut at its commas, those in brackets aside."""
     if not _NESTED.search(text):
         return [x for part in text.split(",") if (x := part.strip())]
@@ -149,7 +149,7 @@ class _Parser:
     def defined(self, text: str) -> tuple[Value, ...]:
         """Values of the left side of a node, or of the inputs."""
         out: list[Value] = []
-        for part in _parts(text):
+        for part in parts(text):
             m = _DEFINED.fullmatch(part)
             if m is None:
                 raise ValueError(f"expected a value with its type, got {part!r}")

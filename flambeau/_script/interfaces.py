@@ -23,9 +23,6 @@ class Invoked(Signature):
 class Native(Signature):
     """A method of a class of C++ (`torch.classes`): an operator."""
 
-    def __init__(self, uid: str, params: list[Any], returns: Type) -> None:
-        super().__init__(uid, params, returns)
-
     @property
     def uid(self) -> str:
         return self.name

@@ -108,7 +108,7 @@ def _typed(text: str) -> Type:
 
 def _value(text: str) -> Any:
     if text.startswith("[") and text.endswith("]"):
-        return [_value(x) for x in graph_parse._parts(text[1:-1])]
+        return [_value(x) for x in graph_parse.parts(text[1:-1])]
     if text == "{}":
         return {}
     (value,) = graph_parse._Parser().args(text)

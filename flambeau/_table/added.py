@@ -16,7 +16,9 @@ from flambeau import _C
 from flambeau._library.operators import OpOverload, OpOverloadPacket, overload_of
 
 from .._ir import targets
+from .._ir.graph_parse import parts
 from .._ir.types import NONE, Param, Type, list_of, tuple_of
+from ..classes import is_native
 from .model import Op
 
 if TYPE_CHECKING:
@@ -73,22 +75,10 @@ def _type(text: str) -> Type:
         return list_of(_type(item))
     if text.endswith(")"):
         word, _, inside = text[:-1].partition("(")
-        return Type(word or "Tuple", items=tuple(_type(t) for t in _parts(inside)))
-    if text.startswith("__torch__.") or text == "Any":
+        return Type(word or "Tuple", items=tuple(_type(t) for t in parts(inside)))
+    if is_native(text) or text == "Any":
         return Type(text)
     return Type(_BASES[text])
-
-
-def _parts(text: str) -> list[str]:
-    """What stands between the commas of a text that are in no brackets."""
-    out, depth = [""], 0
-    for c in text:
-        depth += (c in "([") - (c in ")]")
-        if c == "," and depth == 0:
-            out.append("")
-        else:
-            out[-1] += c
-    return [t.strip() for t in out if t.strip()]
 
 
 def _default(a: Argument) -> ast.expr | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -197,6 +199,21 @@ def test_modules_hold_them_in_scripts_and_files(ours, library, build_program, tm
     assert lines[9:] == ["('C++', tensor([6., 6.]), 3)", "('again', tensor([7., 7.]), 5)"]
     back = torch.jit.load(two)
     assert back.texts.count == 8 and back.scale.calls == 4
+
+
+def test_the_class_of_the_page(ours, tmp_path, monkeypatch):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "cpp.md").read_text()
+    (source,) = [s for s in re.findall(r"```c\+\+\n(.*?)```", page, re.DOTALL) if "class_<" in s]
+    monkeypatch.setenv("FLAMBEAU_EXTENSIONS_DIR", str(tmp_path))
+    (tmp_path / "stack.cpp").write_text(source)
+    classes.load_library(
+        cpp_extension.load("my_classes", [str(tmp_path / "stack.cpp")], is_python_module=False)
+    )
+    from flambeau._library.operators import registry
+
+    stack = classes.my_classes.Stack(["a", "b"])
+    stack.push("c")
+    assert (stack.top(), stack.count, registry().my_classes.drop(stack)) == ("c", 3, 2)
 
 
 def test_a_file_needs_the_library(ours, tmp_path):

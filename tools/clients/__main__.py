@@ -195,7 +195,6 @@ def count_breaks(cases: list[registry.Case], options: argparse.Namespace) -> int
     }
     totals, counted, failed = Counter[str](), 0, Counter[str]()
     for name in names:
-        ours, theirs = (found[who][name] for who in commands)
         for section in ("infer", "train"):
             counts = {w: found[w][name].get(section) for w in commands}
             failed.update(w for w, c in counts.items() if c is None)
@@ -207,12 +206,13 @@ def count_breaks(cases: list[registry.Case], options: argparse.Namespace) -> int
             if sums["flambeau"] != sums["peer"]:
                 print(f"{name} {section}: {sums['flambeau']} breaks, the peer {sums['peer']}")
                 print(f"    {counts['flambeau']}\n    {counts['peer']}")
-        for who, record in (("flambeau", ours), ("peer", theirs)):
-            for section, text in record["errors"].items():
+        for who in commands:
+            for section, text in found[who][name]["errors"].items():
                 print(f"{name} {section}, {who}: {text.strip().splitlines()[-1][:200]}")
-    print(f"\n{counted} programs that run in both: {totals['flambeau']} breaks, peer {totals['peer']}")
+    ours, theirs = totals["flambeau"], totals["peer"]
+    print(f"\n{counted} programs that run in both: {ours} breaks, peer {theirs}")
     print(f"not counted: {failed['flambeau']}, peer {failed['peer']}")
-    return int(totals["flambeau"] > totals["peer"])
+    return int(ours > theirs)
 
 
 def main() -> int:

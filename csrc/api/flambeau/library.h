@@ -185,11 +185,7 @@ struct Result {
 };
 template <class... T>
 struct Result<std::tuple<T...>> {
-  static std::string name() {
-    std::string out;
-    ((out += (out.empty() ? "(" : ", ") + Type<T>::name()), ...);
-    return out + ")";
-  }
+  static std::string name() { return Type<std::tuple<T...>>::name(); }
   static void put(Value* results, std::tuple<T...> xs) {
     std::apply([&](auto&... x) { ((*results++ = value_of(std::move(x))), ...); }, xs);
   }

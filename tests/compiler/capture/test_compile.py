@@ -332,8 +332,8 @@ def test_the_default_back_end():
 
 
 IN_PLACE = [
-    "elu", "selu", "celu", "relu", "relu6", "leaky_relu", "silu", "mish", "hardswish", "hardsigmoid",
-    "hardtanh", "threshold",
+    "elu", "selu", "celu", "relu", "relu6", "leaky_relu", "silu", "mish", "hardswish",
+    "hardsigmoid", "hardtanh", "threshold",
 ]  # fmt: skip
 
 
