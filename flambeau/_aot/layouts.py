@@ -23,7 +23,13 @@ import flambeau
 
 from .._ir import settings
 from .._ir.graph import (
-    CUSTOM, Graph, Node, TensorType, Value, contiguous_strides, values_of,
+    CUSTOM,
+    Graph,
+    Node,
+    TensorType,
+    Value,
+    contiguous_strides,
+    values_of,
 )  # fmt: skip
 from .._ir.symbols import UnbackedError
 from .._ir.symexpr import Expr, expr
