@@ -282,7 +282,10 @@ bool Guards::visit(Place& p, PyObject* parent, const FrameValues& frame,
       p.version = version_of(parent);
       break;
     case Access::Instance:
-      if (PyType_Check(parent)) {
+      if (p.key.get() != Py_None) {  // of this thread, in a `threading.local`
+        held = PyRef::steal(PyObject_GetAttr(parent, p.key.get()));
+        value = held.get();
+      } else if (PyType_Check(parent)) {
         value = reinterpret_cast<PyTypeObject*>(parent)->tp_dict;
       } else if (PyObject** dict = _PyObject_GetDictPtr(parent)) {
         value = *dict;

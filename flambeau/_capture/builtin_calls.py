@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import abc
 import builtins
 import collections
 import functools
+import importlib
+import importlib.util
 import operator
 import sys
 import threading
@@ -15,6 +18,7 @@ from typing import Any
 
 import flambeau
 from flambeau import _C
+from flambeau._ir.enumerations import CheckKind
 from flambeau._trace.tensor import SymSize
 from flambeau.compiler import _marks
 
@@ -76,8 +80,27 @@ def _for_libraries(function: Any) -> None:
 
 
 _for_libraries(id)
-_for_libraries(threading.get_ident)
 _for_libraries(sys.getrecursionlimit)
+
+
+@means(threading.get_ident)
+def get_ident(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The number of this thread; others compile for theirs."""
+    found = threading.get_ident()
+    if not kinds.in_library(f.code.co_filename):  # libraries tell threads apart by it
+        source = f.shadow_state.sources.constant(threading.get_ident, "threading.get_ident")
+        source.check(CheckKind.Truth, lambda get: get() == found, f"get_ident() == {found}")
+    return found
+
+
+@means(importlib.import_module)
+def import_module(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A module that is there already."""
+    name, package = (lambda name, package=None: (name, package))(*args, **kwargs)
+    found = sys.modules.get(importlib.util.resolve_name(name, package))
+    if found is None:
+        raise Break(f"the module {name} is imported")
+    return found
 
 
 @means(types.MappingProxyType)
@@ -106,13 +129,23 @@ def isinstance_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if cls is not type(value):
         if kinds.is_tensor(value):
             return f.interpreter.tensors.is_instance(value, classes)
-        return f.interpreter.direct(issubclass, cls, classes)
+        return issubclass_(f, [cls, classes], {})
+    if type(classes) is abc.ABCMeta and check is abc.ABCMeta.__instancecheck__:
+        return _is_kind(f, isinstance, value, classes)
     return f.interpreter.direct(isinstance, value, classes)
 
 
 @means(issubclass)
 def issubclass_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if len(args) == 2 and type(args[1]) is abc.ABCMeta:
+        return _is_kind(f, issubclass, *args)
     return f.interpreter.direct(issubclass, *args)
+
+
+def _is_kind(f: Frame, question: Any, value: Any, base: Any) -> bool:
+    """An abstract class is asked about another class, which it answers once and keeps; a package
+    may have put a function of its own in the place of the method that says so."""
+    return bool(f.interpreter.tensors.session.outside(question, value, base))
 
 
 @means(callable)
@@ -403,6 +436,28 @@ def _operators() -> None:
 
 
 _operators()
+
+
+@means(type.__subclasses__)
+def subclasses(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Of a class from outside; later calls are to find the same ones."""
+    cls, shadow_state = args[0], f.shadow_state
+    found = type.__subclasses__(cls)
+    if not shadow_state.is_created(cls):
+        shadow_state.source_of(cls).check(
+            CheckKind.Truth,
+            lambda c: type.__subclasses__(c) == found,
+            f"subclasses of {cls.__qualname__} are {found}",
+        )
+    return list(found)
+
+
+@means(_C._func_inside)
+def func_inside(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Whether a transform of `func` runs: one that is followed, or one around the whole graph."""
+    if _C._func_inside():
+        raise Break("a transform of torch.func runs")
+    return f.interpreter.tensors.transforms > 0
 
 
 @means(list.sort)

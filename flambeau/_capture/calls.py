@@ -323,6 +323,9 @@ def call_builtin(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any
     if isinstance(owner, type):
         if name == "__new__":
             return new_object(f, owner, args, kwargs)
+        of_classes = SPECIAL.get(type.__dict__.get(name))
+        if of_classes is not None and type.__dict__[name].__get__(owner) == function:
+            return of_classes(f, [owner, *args], kwargs)
         if owner in kinds.PLAIN_TYPES or owner is object or kinds.library_class(owner):
             return run_c(f, function, args, kwargs)
         raise Break(f"a call of {kinds.describe(function)}")

@@ -34,6 +34,7 @@ from . import (
 )
 from .entry import Entry
 from .errors import (
+    Again,
     BackendCompilerFailed,
     Break,
     CaptureFailed,
@@ -52,6 +53,10 @@ from .tensors import Tensors
 _lock = threading.RLock()
 # They fill the tables of handlers.
 _LOADED = (builtin_calls, library_calls, modules, operators, ops_control, ops_stack)
+
+
+#: one is to find the end, one to compile up to there; each module that loads itself costs one more
+_MOST_TRIES = 64
 
 
 @dataclass
@@ -200,11 +205,13 @@ def _capture(
 ) -> tuple[Any, Any] | None:
     stop_at, broken, stand_ins = -1, None, True
     state = _State()
-    for _ in range(8):
+    for _ in range(_MOST_TRIES):
         attempt = Attempt(config, code, function, namespace, values, stop_at)
         attempt.tensors.recorder.may_stand_in = stand_ins
         try:
             return attempt.run(broken, because)
+        except Again:
+            continue
         except Break as b:
             if attempt.tensors.recorder.stand_ins_seen:
                 stand_ins = False  # see Note [Views at traced places]

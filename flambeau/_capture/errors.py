@@ -23,6 +23,11 @@ class End(BaseException):
     """The step has come before which this attempt was told to stop."""
 
 
+class Again(BaseException):
+    """Reading something changed it, as a module that loads what it is asked for: the attempt begins
+    again, on what there is now."""
+
+
 class Skip(BaseException):
     """The frame is left to CPython as a whole."""
 

@@ -151,9 +151,11 @@ def library_module(name: str | None) -> bool:
 
 def never_captured(code: types.CodeType) -> bool:
     """Frames of the library run as they are, and what they call is captured: `Module.__call__` is
-    code of all modules, whose `forward` is what counts. Code made in place of frames never is."""
+    code of all modules, whose `forward` is what counts. Code made in place of frames never is.
+    Comprehensions are frames until Python 3.12, and loops like others: the function around one runs
+    in plain Python, as it has been told."""
     file = code.co_filename
-    if file == ENTRY_FILE:
+    if file == ENTRY_FILE or code.co_name in ("<listcomp>", "<dictcomp>", "<setcomp>"):
         return True
     return in_library(file) and not (file.startswith(_MODULES) and code.co_name == "forward")
 

@@ -9,6 +9,7 @@ import collections
 import contextvars
 import functools
 import operator
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,7 @@ from flambeau._ir.enumerations import Access
 from flambeau._trace.run_numbers import RunNumber
 
 from . import c_code, kinds
-from .errors import Break, Raised
+from .errors import Again, Break, Raised
 from .frames import sequence_frame
 from .interpreter import Frame, Generator
 from .kinds import DELETED, UNSET, mro_lookup
@@ -178,6 +179,8 @@ def load_attr(f: Frame, value: Any, name: str) -> Any:
         return module_attr(f, value, name)
     if isinstance(value, types.ModuleType) and _is_method_of_module(f, value, cls, name):
         return bind(f, *mro_lookup(cls, name), value, cls, name)
+    if isinstance(value, types.ModuleType) and _loads(cls, name):
+        return _loaded(f, value, cls, name)
     if cls is super:
         return super_attr(f, value, name)
     if isinstance(value, type):
@@ -236,6 +239,18 @@ def _read_as_module(module: types.ModuleType, cls: type, name: str) -> bool:
     return plain and (name in module.__dict__ or not lazily or _of_library(module))
 
 
+def _written_as_module(cls: type, name: str) -> bool:
+    """Whether setting the attribute changes the module's dictionary alone."""
+    owner, found = mro_lookup(cls, "__setattr__")[1], mro_lookup(cls, name)[0]
+    return owner is types.ModuleType and (found is UNSET or not is_data_descriptor(found))
+
+
+def _loads(cls: type, name: str) -> bool:
+    """Whether a class of modules says by `__getattr__` alone what its modules lack."""
+    plain = mro_lookup(cls, "__getattribute__")[1] is types.ModuleType
+    return plain and mro_lookup(cls, name)[0] is UNSET
+
+
 def _of_library(module: types.ModuleType) -> bool:
     """Whether its class is one of ours, which says what it has: `torch.ops`."""
     return type(module) is not types.ModuleType and kinds.library_class(type(module))
@@ -264,7 +279,31 @@ def module_attr(f: Frame, module: types.ModuleType, name: str) -> Any:
         found = f.interpreter.direct(getattr, module, name)  # may import a submodule
         f.shadow_state.sources.in_namespace(namespace, name, namespace.get(name, UNSET))
         return found
+    getter = f.shadow_state.read_global(namespace, "__getattr__", {})
+    if getter is not UNSET:
+        return f.call(getter, [name], {})
     raise Raised(AttributeError(f"module {module.__name__!r} has no attribute {name!r}"))
+
+
+def _loaded(f: Frame, module: types.ModuleType, cls: type, name: str) -> Any:
+    """An attribute that a class of modules says by its `__getattr__`: that is followed, or, where
+    it cannot be because it imports, runs and must have stored what it found in the module."""
+    if f.shadow_state.namespace(module.__dict__).has(name):
+        return module_attr(f, module, name)
+    getter, owner = mro_lookup(cls, "__getattr__")
+    before = f.shadow_state.changes()
+    try:
+        return f.call(bind(f, getter, owner, module, cls, "__getattr__"), [name], {})
+    except Break:
+        if f.shadow_state.changes() != before:
+            raise
+    try:
+        f.interpreter.tensors.session.outside(getattr, module, name)
+    except AttributeError as error:
+        raise Raised(error) from None
+    if name not in module.__dict__:
+        raise Break(f"{module.__name__}.{name} is computed each time it is read")
+    raise Again  # what was guarded so far says that it is not there
 
 
 def type_attr(f: Frame, cls: type, name: str) -> Any:
@@ -329,6 +368,7 @@ _GENERIC = frozenset(
         types.SimpleNamespace,
         contextvars.ContextVar,
         functools.partial,
+        threading.local,
         tuple,
         list,
         dict,
@@ -352,6 +392,8 @@ def is_data_descriptor(found: Any) -> bool:
 
 def generic_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
     """object.__getattribute__"""
+    if name == "__dict__" and isinstance(value, threading.local):
+        return instance_dict(f, value)
     found, owner = mro_lookup(cls, name)
     if found is not UNSET and is_data_descriptor(found):
         return bind(f, found, owner, value, cls, name)
@@ -370,7 +412,7 @@ def store_attr(f: Frame, target: Any, name: str, value: Any) -> None:
     if kinds.is_tensor(target):
         f.interpreter.tensors.store_attribute(f, target, name, value)
         return
-    if cls is types.ModuleType:
+    if isinstance(target, types.ModuleType) and _written_as_module(cls, name):
         f.shadow_state.write_global(target.__dict__, name, value)
         return
     if isinstance(target, type):
@@ -392,6 +434,7 @@ _SETTERS: tuple[Any, ...] = (
     object.__setattr__,
     BaseException.__setattr__,
     functools.partial.__setattr__,
+    threading.local.__setattr__,
     types.FunctionType.__setattr__,
     types.SimpleNamespace.__setattr__,
 )
@@ -399,6 +442,7 @@ _DELETERS: tuple[Any, ...] = (
     object.__delattr__,
     BaseException.__delattr__,
     functools.partial.__delattr__,
+    threading.local.__delattr__,
     types.FunctionType.__delattr__,
     types.SimpleNamespace.__delattr__,
 )
@@ -595,6 +639,12 @@ def check_operand(f: Frame, value: Any) -> None:
         raise Break(f"an operation of C code on {kinds.describe(value)}")
 
 
+def _check_container(f: Frame, value: Any) -> None:
+    """The same where a mapping is asked by key: what it holds is not looked into."""
+    if not (isinstance(value, dict) and c_code.may_be_read(f, value, 0)):
+        check_operand(f, value)
+
+
 def unary(f: Frame, function: Callable[..., Any], name: str, value: Any) -> Any:
     if kinds.is_tensor(value):
         replaced = f.interpreter.tensors.replaced(f, name)
@@ -667,7 +717,7 @@ def contains(f: Frame, container: Any, value: Any) -> bool:
             if item is value or truth(f, compare(f, "==", item, value)):
                 return True
         return False
-    check_operand(f, container)
+    _check_container(f, container)
     if type(container) in (list, tuple) and (
         kinds.is_tensor(value) or any(kinds.is_tensor(x) for x in container)
     ):
@@ -685,7 +735,7 @@ def get_item(f: Frame, container: Any, key: Any) -> Any:
         return f.call(special(f, container, "__getitem__"), [key], {})
     if isinstance(container, type):
         return f.call(load_attr(f, container, "__class_getitem__"), [key], {})
-    check_operand(f, container)
+    _check_container(f, container)
     if type(container) in (list, tuple):
         key = f.interpreter.tensors.position(f, key)
     if isinstance(container, dict) and mro_lookup(type(container), "__missing__")[0] is not UNSET:
@@ -712,7 +762,7 @@ def set_item(f: Frame, container: Any, key: Any, value: Any) -> None:
     if python_special(container, "__setitem__"):
         f.call(special(f, container, "__setitem__"), [key, value], {})
         return
-    check_operand(f, container)
+    _check_container(f, container)
     if kinds.is_tensor(container):
         key = f.interpreter.tensors.key(f, key)
         value = f.interpreter.tensors.beside(f, [container, value])[1]
@@ -723,7 +773,7 @@ def del_item(f: Frame, container: Any, key: Any) -> None:
     if python_special(container, "__delitem__"):
         f.call(special(f, container, "__delitem__"), [key], {})
         return
-    check_operand(f, container)
+    _check_container(f, container)
     f.interpreter.direct(operator.delitem, container, key)
 
 

@@ -34,6 +34,9 @@ from .interpreter import Frame
 
 Meaning = Callable[[Frame, Any, list[Any], dict[str, Any]], Any]
 
+#: what runs blocks as they are
+_CONTROL = ("cond", "while_loop", "scan")
+
 # Bodies -------------------------------------------------------------------------------------------
 
 
@@ -45,11 +48,15 @@ class Body:
         self.session, self.recorder = tensors.session, tensors.recorder
         self.name, nodes = name, tensors.graph.nodes
         start, before = len(nodes), f.shadow_state.changes()
+        transforms = name not in _CONTROL
+        tensors.transforms += transforms
         try:
             result = run()
         except Raised:
             del nodes[start:]
             raise
+        finally:
+            tensors.transforms -= transforms
         if f.shadow_state.changes() != before:
             raise Break(f"the function given to {name} changes more than what it returns")
         self.leaves, self.spec = pytree.tree_flatten(result)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import threading
 import types
 from typing import Any
 
@@ -80,7 +81,18 @@ class OutsideCell:
 
     def changed(self) -> bool:
         """Whether the program put something else there."""
-        return self.was_read and self.cell.cell_contents is not self.before
+        return self.was_read and _held(self.cell) is not self.before
+
+
+def _held(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return UNSET
+
+
+def _is_unset(cell: Any) -> bool:
+    return _held(cell) is UNSET
 
 
 class ShadowState:
@@ -205,14 +217,16 @@ class ShadowState:
             return tuple.__new__(cls, items)
         if isinstance(value, (set, frozenset)):
             elements = tuple(base.__iter__(value))
-            if not all(type(v) is type or type(v) in kinds.CONSTANT_TYPES for v in elements):
-                raise Break(f"{source.name} is a set of objects")
-            frozen = _typed(elements)
+            if not all(map(_is_key, elements)):
+                raise Break(f"{source.name} is a set of objects that say themselves what is equal")
+            frozen = frozenset(map(_identity, elements))
             source.check(
                 CheckKind.Truth,
-                lambda s: _typed(base.__iter__(s)) == frozen,
+                lambda s: frozenset(map(_identity, base.__iter__(s))) == frozen,
                 f"{source.name} == {elements}",
             )
+            for v in elements:
+                self._key(v)
             if base is frozenset:
                 return value
             copy = set.__new__(cls)
@@ -229,13 +243,8 @@ class ShadowState:
     def _wrap_dict(self, value: Any, cls: Any, source: Source) -> Any:
         base = base_of(cls)
         keys = tuple(base.__iter__(value))
-        if not all(
-            type(k) in kinds.CONSTANT_TYPES
-            or _by_identity(k)
-            or (base is dict and kinds.is_tensor(k))
-            for k in keys
-        ):
-            raise Break(f"keys of {source.name} are neither constants nor classes or functions")
+        if not all(_is_key(k) or (base is dict and kinds.is_tensor(k)) for k in keys):
+            raise Break(f"keys of {source.name} are objects that say themselves what is equal")
         entries = self.dicts.get(id(value)) if cls is dict else None
         if entries is not None and entries.source is not source:
             self.sources.are_one(source, entries.source)
@@ -246,12 +255,10 @@ class ShadowState:
                     f"methods of dict changed {source.name}, whose order knows nothing of it"
                 )
             source.check(CheckKind.Truth, _KeysAre(keys), f"keys of {source.name} are {keys}")
-        elif any(map(kinds.is_tensor, keys)):
-            source.check(
-                CheckKind.Truth, _TheseKeys(keys), f"keys of {source.name} are these tensors"
-            )
-        else:
+        elif all(type(k) in kinds.CONSTANT_TYPES or _by_identity(k) for k in keys):
             source.check(CheckKind.Keys, keys, f"keys of {source.name} are {keys}")
+        else:
+            source.check(CheckKind.Truth, _TheseKeys(keys), f"keys of {source.name} are {keys}")
         copy: Any = base.__new__(cls)
         self.memo[id(value)] = (value, copy, source)
         if base is not dict:
@@ -270,9 +277,14 @@ class ShadowState:
 
     def _key(self, key: Any) -> Any:
         """A key of a dict, which is guarded: a tensor is found by what stands for it."""
-        if not kinds.is_tensor(key):
+        if type(key) in kinds.CONSTANT_TYPES or _by_identity(key):
             return key
-        return self.wrap(key, self.sources.constant(key, "a tensor that is a key"))
+        if isinstance(key, (tuple, frozenset)):
+            for part in key:
+                self._key(part)
+            return key
+        words = "a tensor that is a key" if kinds.is_tensor(key) else "an object that is a key"
+        return self.wrap(key, self.sources.constant(key, words))
 
     def source_of(self, value: Any) -> Source:
         """Where an object is found; one that nothing led to is kept as a constant."""
@@ -312,7 +324,7 @@ class ShadowState:
             [(k, n, id(v)) for k, e in table.items() for n, v in e.written.items()]
             for table in (self.dicts, self.slots)
         ]
-        cells = [id(c.cell.cell_contents) for c in self.cells.values() if c.changed()]
+        cells = [id(_held(c.cell)) for c in self.cells.values() if c.changed()]
         context = [(id(k), id(v)) for k, v in self.context.items()]
         return shadows, written, cells, list(self.replaced), context
 
@@ -333,17 +345,16 @@ class ShadowState:
 
     def read_cell(self, cell: Any) -> Any:
         """Contents of a cell; UNSET for an empty one."""
-        try:
-            value = cell.cell_contents
-        except ValueError:
-            return UNSET
+        value = _held(cell)
         if value is not _LAZY:
             return value
         outside = self.cells[id(cell)]
-        try:
-            real = outside.original.cell_contents
-        except ValueError:
-            raise Break(f"{outside.source.name} is not set yet") from None
+        real = _held(outside.original)
+        if real is UNSET:
+            outside.source.check(CheckKind.Truth, _is_unset, f"{outside.source.name} is not set")
+            outside.before = UNSET
+            del cell.cell_contents
+            return UNSET
         value = outside.before = self.wrap(real, outside.source.contents())
         cell.cell_contents = value
         return value
@@ -404,6 +415,9 @@ class ShadowState:
 
     def store(self, value: Any) -> Entries | None:
         """What is stored in an object by name; None where it has no dictionary."""
+        if isinstance(value, threading.local) and not self.is_created(value):
+            # the dictionary of the thread that asks; guards and entries ask again
+            return self.entries(value.__dict__, self.source_of(value).of_thread())
         if not type(value).__dictoffset__:
             return None
         if self.holds_itself(value):
@@ -461,9 +475,27 @@ def _store_of(base: Any) -> Any:
     return base.__setitem__ if base is collections.OrderedDict else dict.__setitem__
 
 
-def _typed(elements: Any) -> frozenset[Any]:
-    """Elements of a set with their types: 1 is not True."""
-    return frozenset((type(v), v) for v in elements)
+def _is_key(value: Any) -> bool:
+    """Whether equality with another value is known without a method of the program: constants,
+    objects that are equal to themselves alone, tuples and frozensets of such."""
+    kind = type(value)
+    if kind in kinds.CONSTANT_TYPES or _by_identity(value):
+        return True
+    if kind is tuple or kind is frozenset:
+        return all(map(_is_key, value))
+    if kind.__module__ == "typing":  # `Union`, `List[int]`
+        return True
+    return kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__
+
+
+def _identity(key: Any) -> Any:
+    """What is equal for keys that are equal and of the same types: 1 is not True."""
+    kind = type(key)
+    if kind in kinds.CONSTANT_TYPES:
+        return kind, key
+    if kind is tuple or kind is frozenset:
+        return kind, kind(map(_identity, key))
+    return kind, id(key)
 
 
 class _KeysAre:
@@ -480,20 +512,13 @@ class _KeysAre:
 
 
 class _TheseKeys:
-    """A check of keys with tensors among them, which are compared by identity."""
+    """A check of keys with objects among them, which are compared by identity. Keeps them alive."""
 
     def __init__(self, keys: tuple[Any, ...]) -> None:
-        self.keys = keys
+        self.keys, self.wanted = keys, list(map(_identity, keys))
 
     def __call__(self, mapping: Any) -> bool:
-        found = tuple(dict.__iter__(mapping))
-        return len(found) == len(self.keys) and all(map(self._same, found, self.keys))
-
-    @staticmethod
-    def _same(a: Any, b: Any) -> bool:
-        if kinds.is_tensor(a) or kinds.is_tensor(b):
-            return a is b
-        return type(a) is type(b) and bool(a == b)
+        return list(map(_identity, dict.__iter__(mapping))) == self.wanted
 
 
 def _by_identity(key: Any) -> bool:

@@ -42,6 +42,10 @@ class Source:
     def instance(self) -> Source:
         return self.child(Access.Instance, None, self.name)
 
+    def of_thread(self) -> Source:
+        """The dictionary that a `threading.local` has for the thread that asks."""
+        return self.child(Access.Instance, "__dict__", self.name)
+
     def in_instance(self, name: str) -> Source:
         """An entry of the instance dictionary."""
         return self.instance().child(Access.Dict, name, f"{self.name}.{name}")

@@ -98,6 +98,7 @@ class Tensors:
         self.floats: dict[Source, RunNumber] = {}  # inputs that are made of floats
         self.attributes: dict[int, dict[str, Any]] = {}  # of tensors of the graph: stored by name
         self.interpreter: Any = None
+        self.transforms = 0  # of `func`, in whose blocks the program is now
 
     def locate(self) -> Where | None:
         at = self.interpreter.where
@@ -513,8 +514,14 @@ class Tensors:
 
     def store_attribute(self, f: Frame, target: Any, name: str, value: Any) -> None:
         """`x.name = value` for a name that tensors do not have themselves."""
+        if name == "requires_grad" and value is False and self._has_no_history(target):
+            return
         self._check_own(target, name, "set")
         self.own_attributes(f, target, makes=True).set(name, value)
+
+    @staticmethod
+    def _has_no_history(x: Any) -> bool:
+        return isinstance(x, FakeTensor) and not x.fake.requires_grad
 
     def delete_attribute(self, f: Frame, target: Any, name: str) -> None:
         """`del x.name` for such a name."""

@@ -189,6 +189,14 @@ def detach(session: Session, name: str, x: Any) -> Any:
     return session.shown(session.op("alias", session.fake(x)))
 
 
+def seen_in_place(session: Session, name: str, x: Any, *args: Any) -> Any:
+    """`x.unsqueeze_(0)` and its kin: the object shows its memory another way from now on."""
+    if not session.may_change_geometry(x):
+        raise NotImplementedError(f"{name}(): not traced on a tensor that came from outside")
+    session.become(x, session.fake(session.method(name.removesuffix("_"), x, *args)))
+    return x
+
+
 def metadata(session: Session, name: str, *args: Any) -> Any:
     """Functions whose result is not traced: of dtypes and sizes alone."""
     return getattr(_C, name)(*args)
@@ -229,4 +237,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         )
     },
     **dict.fromkeys(("T", "mT", "H", "mH", "real", "imag"), transposed),
+    **dict.fromkeys(
+        "unsqueeze_ squeeze_ transpose_ t_ swapaxes_ swapdims_ as_strided_".split(), seen_in_place
+    ),
 }  # fmt: skip

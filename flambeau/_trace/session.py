@@ -152,6 +152,19 @@ class Session:
             return x if isinstance(x, FakeTensor) else self.attach(x)
         return self.shown(wrapped(_number(x)))
 
+    def may_change_geometry(self, x: Any) -> bool:
+        """Whether the program made `x` itself; what came from outside would keep its geometry."""
+        if not isinstance(x, FakeTensor) or x.session is not self:
+            return False
+        memory = x.fake.memory
+        return not (memory.outside and memory.base is x.fake)
+
+    def become(self, x: FakeTensor, fake: Fake) -> None:
+        """The object `x` stands for `fake` from now on."""
+        self.of_fake.pop(id(x.fake), None)
+        self.of_fake[id(fake)] = x
+        x.fake = fake
+
     def seen(self, x: FakeTensor, what: str) -> Any:
         """The tensor that the program holds, where the run has data and may look at it."""
         return None

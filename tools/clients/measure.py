@@ -12,6 +12,7 @@ import math
 import random
 import traceback
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -250,7 +251,10 @@ def graph_breaks(case: Case) -> dict[str, Any]:
                 run.inference(call)()
             else:
                 run.loss(run.outputs(call)).backward()
-            record[section] = {str(why)[:200]: n for why, n in counters["graph_break"].items()}
+            found = Counter[str]()
+            for why, n in counters["graph_break"].items():
+                found[str(why)[:200]] += n  # what follows tells places apart, not reasons
+            record[section] = dict(found)
         except Exception as error:  # whatever a client raises is a result of the run
             record["errors"][section] = "".join(traceback.format_exception(error))[-6000:]
     return record

@@ -2,6 +2,7 @@
 and its own library. Each is a function of a tensor [3, 4]; `REFUSED` holds those that are not
 followed, with the message."""
 
+import abc
 import bisect
 import collections
 import contextlib
@@ -11,12 +12,17 @@ import dataclasses
 import enum
 import functools
 import heapq
+import importlib
 import inspect
 import math
 import operator
 import re
+import threading
+import types
 import typing
 import warnings
+
+import numpy as np
 
 import flambeau as torch
 from flambeau import nn
@@ -474,6 +480,171 @@ def contexts(x):
     with contextlib.ExitStack() as st:
         st.enter_context(torch.no_grad())
     return x * k
+
+
+class Plain:
+    def __init__(self, n):
+        self.n = n
+
+
+FIRST, SECOND = Plain(2.0), Plain(3.0)
+BY_PAIR = {("a", 1): 2.0, ("b", True): 3.0, ("c", (1, None)): 4.0}
+BY_OBJECT = {FIRST: 2.0, typing.Union: 3.0, typing.List[int]: 4.0}  # noqa: UP006
+OBJECTS = {FIRST, ("a", 1), frozenset((SECOND, 2))}
+C_FUNCTIONS = {("array", "numpy"): np.array, ("max", "python"): max}
+
+
+@whole
+def tuples_as_keys(x):
+    BY_PAIR["late", x.shape[0]] = 5.0
+    return x * BY_PAIR["a", 1] + BY_PAIR["b", 1] + BY_PAIR["c", (1, None)] + len(BY_PAIR)
+
+
+@whole
+def objects_as_keys(x):
+    for key, value in BY_OBJECT.items():
+        x = x * value + (key.n if key is FIRST else 0)
+    return x + BY_OBJECT[FIRST] + (SECOND in BY_OBJECT) + BY_OBJECT[typing.Union]
+
+
+@whole
+def sets_of_objects(x):
+    for entry in OBJECTS:
+        x = x + (entry.n if isinstance(entry, Plain) else 10)
+    if SECOND in OBJECTS or ("a", 2) in OBJECTS:
+        x = x * 100
+    return x * 2 if ("a", 1) in OBJECTS and frozenset((2, SECOND)) in OBJECTS else x
+
+
+@whole
+def functions_of_c_as_values(x):
+    try:
+        C_FUNCTIONS["nothing", "python"]
+    except KeyError:
+        x = x + 1
+    return x * C_FUNCTIONS["max", "python"](2, 3)
+
+
+LOCAL = threading.local()
+LOCAL.scale = 2.0
+
+
+class LocalCount(threading.local):
+    n = 5.0
+
+    def __init__(self):
+        self.m = 3.0
+
+
+LOCAL_COUNT = LocalCount()
+
+
+@whole
+def of_this_thread(x):
+    LOCAL.calls = getattr(LOCAL, "calls", 0) + 1
+    missing = LOCAL.__dict__.get("missing", 7.0)
+    del LOCAL.calls
+    return x * LOCAL.scale * LOCAL_COUNT.n * LOCAL_COUNT.m + missing + hasattr(LOCAL, "calls")
+
+
+@whole
+def number_of_this_thread(x):
+    return x * (threading.get_ident() in {threading.main_thread().ident: 1})
+
+
+@whole
+def module_by_name(x):
+    return (
+        x
+        * importlib.import_module("math").pi
+        * importlib.import_module(".path", "os").curdir.count(".")
+    )
+
+
+class Base:
+    pass
+
+
+class Left(Base):
+    weight = 2.0
+
+
+class Right(Base):
+    weight = 3.0
+
+
+@whole
+def subclasses(x):
+    for kind in Base.__subclasses__():
+        x = x * kind.weight
+    return x
+
+
+class Quacks(abc.ABC):  # noqa: B024
+    @classmethod
+    def __subclasshook__(cls, other):
+        return hasattr(other, "quack")
+
+
+class Duck:
+    quack = 1
+
+
+@whole
+def abstract_classes(x):
+    x = x + isinstance(Duck(), Quacks) + 10 * isinstance(FIRST, Quacks)
+    x = x + 100 * issubclass(Duck, Quacks) + 1000 * isinstance(x, Quacks)
+    return x + 1e4 * isinstance({}, collections.abc.MutableMapping)
+
+
+computed = types.ModuleType("computed")
+exec(
+    "def __getattr__(name):\n    if name == 'two': return 2.0\n    raise AttributeError(name)",
+    computed.__dict__,
+)
+
+
+class Loading(types.ModuleType):
+    """What it is asked for it imports, and stores."""
+
+    def __getattr__(self, name):
+        if name == "fixed":
+            return 3.0
+        if name not in ("decoder", "encoder"):
+            raise AttributeError(name)
+        json = __import__("json." + name)
+        setattr(self, name, json)
+        return json
+
+
+loading = Loading("loading")
+
+
+@whole
+def modules_that_compute(x):
+    return x * computed.two + hasattr(computed, "three") + 10 * hasattr(loading, "three")
+
+
+@whole
+def modules_that_load(x):
+    y = x * 2 if loading.decoder.JSONDecoder is loading.encoder.JSONDecoder else x
+    loading.written = 4.0
+    return y * loading.fixed + loading.written
+
+
+def empty_cell(x):
+    def read():
+        try:
+            return late
+        except NameError:
+            return 1.0
+
+    x = x * read()
+    late = 2.0
+    return x * read()
+
+
+whole(empty_cell)
 
 
 @refused("a call of id")

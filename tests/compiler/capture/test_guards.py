@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import types
 import warnings
 import weakref
 
@@ -387,3 +388,109 @@ def test_wrapper_and_its_code_are_released():
     del compiled
     gc.collect()
     assert ref() is None
+
+
+class Key:
+    pass
+
+
+def test_keys_that_are_objects():
+    first, second = Key(), Key()
+    table, chosen = {first: 2.0, ("a", 1): 3.0}, {first}
+
+    def f(x):
+        y = x * sum(table.values())
+        return y + 1 if first in chosen else y
+
+    compiled, x = captured(f), torch.ones(2)
+    check(compiled, f, x, new=True)
+    check(compiled, f, x, new=False)
+    table[first] = 4.0
+    check(compiled, f, x, new=True)
+    del table[first]
+    table[second] = 4.0
+    check(compiled, f, x, new=True, reason="keys of table")
+    del table["a", 1]
+    table["a", True] = 3.0  # equal, and another key
+    check(compiled, f, x, new=True, reason="keys of table")
+    chosen.clear()
+    chosen.add(second)
+    check(compiled, f, x, new=True, reason="chosen")
+    check(compiled, f, x, new=False)
+
+
+def test_threads_with_values_of_their_own():
+    local = threading.local()
+    local.scale = 2.0
+
+    def f(x):
+        local.calls = getattr(local, "calls", 0) + 1
+        return x * local.scale, threading.get_ident()
+
+    compiled, found = torch.compile(f, backend="eager", fullgraph=True), []
+    for _ in range(2):
+        assert compiled(torch.ones(1))[0] == 2 and compiled(torch.ones(1))[1] == f(torch.ones(1))[1]
+
+    def elsewhere():
+        local.scale = 5.0
+        found.extend((*compiled(torch.ones(1)), threading.get_ident(), local.calls))
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert found[0] == 5 and found[1] == found[2] and found[3] == 1
+    assert local.calls == 6 and compiled(torch.ones(1))[0] == 2
+
+
+def test_a_new_subclass():
+    class Base:
+        pass
+
+    class One(Base):
+        weight = 2.0
+
+    def f(x):
+        for kind in Base.__subclasses__():
+            x = x * kind.weight
+        return x
+
+    compiled = captured(f)
+    check(compiled, f, torch.ones(1), new=True)
+    check(compiled, f, torch.ones(1), new=False)
+
+    class Two(Base):
+        weight = 3.0
+
+    check(compiled, f, torch.ones(1), new=True, reason="subclasses of")
+    assert Two in Base.__subclasses__() and One in Base.__subclasses__()
+
+
+def test_a_module_that_loads_is_guarded_by_what_it_holds():
+    class Loading(types.ModuleType):
+        def __getattr__(self, name):
+            exec("import json.tool")  # which is not followed
+            setattr(self, name, 2.0)
+            return 2.0
+
+    module = Loading("module")
+
+    def f(x):
+        return x * module.weight
+
+    compiled = torch.compile(f, backend="eager", fullgraph=True)
+    assert compiled(torch.ones(1)) == 2 and compiled(torch.ones(1)) == 2
+    assert vars(module)["weight"] == 2.0 and count(compiled) == 1
+    module.weight = 3.0
+    assert compiled(torch.ones(1)) == 3 and count(compiled) == 2
+
+
+def test_whether_a_transform_runs():
+    def f(x):
+        return x * 2 if torch._C._func_inside() else x
+
+    compiled, x = torch.compile(f, backend="eager"), torch.ones(2)
+    for _ in range(2):
+        assert torch.equal(compiled(x), x)
+        assert torch.equal(torch.vmap(compiled)(x), x * 2)
+    whole = torch.compile(lambda x: torch.vmap(f)(x) + f(x), fullgraph=True)
+    assert torch.equal(whole(x), x * 3)
