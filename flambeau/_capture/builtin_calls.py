@@ -26,6 +26,7 @@ from . import arrays, c_code, calls, kinds, objects
 from .errors import Break, Raised
 from .interpreter import Frame, Generator
 from .kinds import UNSET, mro_lookup
+from .shadow_state import is_key
 
 Special = Callable[[Frame, list[Any], dict[str, Any]], Any]
 
@@ -103,6 +104,31 @@ def import_module(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return found
 
 
+def _of_environment(function: Any) -> None:
+    """It says what can be imported: that does not change, as library code does not."""
+
+    def special(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        try:
+            found = f.interpreter.tensors.session.outside(function, *args, **kwargs)
+        except (ImportError, ValueError) as error:
+            raise Raised(error) from None
+        name = f"{function.__module__}.{function.__name__}()"
+        return f.shadow_state.wrap(found, f.shadow_state.sources.constant(found, name))
+
+    means(function)(special)
+
+
+_of_environment(importlib.util.find_spec)
+
+
+def notice_modules() -> None:
+    """Files what is known of modules that take long to import, once a program has imported them."""
+    metadata = sys.modules.get("importlib.metadata")
+    if metadata is not None and metadata.version not in calls.SPECIAL:
+        _of_environment(metadata.version)
+        _of_environment(metadata.packages_distributions)
+
+
 @means(types.MappingProxyType)
 def _proxy(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Of a mapping that is read here; one from outside, as of a class, shows what has no guard."""
@@ -132,6 +158,11 @@ def isinstance_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return issubclass_(f, [cls, classes], {})
     if type(classes) is abc.ABCMeta and check is abc.ABCMeta.__instancecheck__:
         return _is_kind(f, isinstance, value, classes)
+    if isinstance(mro_lookup(cls, "__getattribute__")[0], types.FunctionType):
+        if f.interpreter.direct(issubclass, cls, classes):
+            return True
+        said = objects.load_attr(f, value, "__class__")  # which `isinstance` asks for then
+        return isinstance(said, type) and issubclass_(f, [said, classes], {})
     return f.interpreter.direct(isinstance, value, classes)
 
 
@@ -458,6 +489,15 @@ def func_inside(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if _C._func_inside():
         raise Break("a transform of torch.func runs")
     return f.interpreter.tensors.transforms > 0
+
+
+@means(dict.get)
+def dict_get(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    entries = f.shadow_state.large(args[0]) if len(args) in (2, 3) else None
+    if entries is None or not is_key(args[1]):
+        return calls.run_c(f, dict.get, args, kwargs)
+    found = entries.get(args[1])
+    return found if found is not UNSET else args[2] if len(args) == 3 else None
 
 
 @means(list.sort)

@@ -50,7 +50,6 @@ _PURE = frozenset(
         "round set slice sorted str sum tuple zip object property staticmethod classmethod"
     ).split()
 )
-_CACHED = type(functools.lru_cache(lambda: None))
 _GENERATOR, _OTHER_SUSPENDED = (
     inspect.CO_GENERATOR,
     inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR,
@@ -68,6 +67,9 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
         return call(f, function.__func__, [function.__self__, *args], kwargs)
     if kind is types.FunctionType:
         return call_function(f, function, args, kwargs)
+    if kind is functools.partial:
+        return call_partial(f, function, args, kwargs)
+    hands_on, f.hands_on = f.hands_on, False  # C code and what has a meaning of its own come first
     special = _special(function)
     if special is not None:
         return special(f, args, kwargs)
@@ -77,8 +79,6 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
         return instantiate(f, function, args, kwargs)
     if kind in kinds.METHOD_WRAPPERS:
         return call_descriptor(f, function, args, kwargs)
-    if kind is functools.partial:
-        return call_partial(f, function, args, kwargs)
     if kind is TensorMethod:
         return f.interpreter.tensors.call(f, function, args, kwargs)
     if kind is Followed:
@@ -92,7 +92,7 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
     by_kind = BY_KIND.get(kind)
     if by_kind is not None:
         return by_kind(f, function, args, kwargs)
-    if kind is _CACHED:  # what it computes from is followed, so each graph does it itself
+    if kind is kinds.CACHED:  # what it computes from is followed, so each graph does it itself
         return call(f, objects.load_attr(f, function, "__wrapped__"), args, kwargs)
     if kind in MODES:
         return call(f, context_decorator, [function, *args], kwargs)
@@ -101,6 +101,7 @@ def call(f: Frame, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
         raise Raised(TypeError(f"'{kind.__name__}' object is not callable"))
     if not isinstance(method, types.MethodType):
         raise Break(f"a call of {kinds.describe(function)}, which is not followed")
+    f.hands_on = hands_on
     return call(f, method, args, kwargs)
 
 
@@ -174,9 +175,11 @@ def call_function(
 ) -> Any:
     special = SPECIAL.get(function)
     if special is not None:
+        f.hands_on = False
         return special(f, args, kwargs)
     by_code = BY_CODE.get(function.__code__)
     if by_code is not None:
+        f.hands_on = False
         return by_code(f, function, args, kwargs)
     return follow(f, function, args, kwargs)
 
@@ -185,6 +188,7 @@ def follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dict
     """A call of a function that has no other meaning than its code."""
     if function.__code__.co_filename != arrays.__file__:
         return _follow(f, function, args, kwargs)
+    f.hands_on = False
     try:  # what NumPy makes of such arguments, NumPy shall say
         return _follow(f, function, args, kwargs)
     except Raised as e:
@@ -210,12 +214,15 @@ def _follow(f: Frame, function: types.FunctionType, args: list[Any], kwargs: dic
         kwargs = dict(zip(kwargs, f.interpreter.tensors.decided_of(kwargs.values()), strict=True))
         _guard_names(f, function)
         return f.interpreter.direct(function, *args, **kwargs)
+    hands_on, f.hands_on = f.hands_on, False
     frame = frame_of(f, function, args, kwargs)
     flags = function.__code__.co_flags
     if flags & _GENERATOR:
         return Generator(frame)
     if flags & _OTHER_SUSPENDED:
         raise Break(f"{kinds.describe(function)} is a coroutine")
+    if hands_on:
+        frame.result_of = f
     return frame.run()
 
 

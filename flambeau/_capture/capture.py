@@ -7,6 +7,7 @@ obstacle is thrown away with all it changed, the next one stops before that step
 
 from __future__ import annotations
 
+import functools
 import threading
 import types
 import warnings
@@ -22,6 +23,7 @@ from flambeau._ir.logs import log
 from . import (
     builtin_calls,
     calls,
+    copying,
     inlined,
     kinds,
     library_calls,
@@ -52,9 +54,20 @@ from .tensors import Tensors
 
 _lock = threading.RLock()
 # They fill the tables of handlers.
-_LOADED = (builtin_calls, library_calls, modules, operators, ops_control, ops_stack)
+_LOADED = (builtin_calls, copying, library_calls, modules, operators, ops_control, ops_stack)
 
 
+# Note [Ends in callees]
+# A break in a function that is followed inside others ends the graph in that function: it goes on
+# by a step, and so does each function around it, with what the one inside gives as the result of
+# its call. So the others are not followed again up to the same place, as they would be if the graph
+# ended before the outermost call, and what they did before is in one graph. That takes calls whose
+# result is the inner frame's (`Frame.result_of`: a function, a method, a module; not a class, not a
+# key function of `sorted`), none of them in a loop, and frames whose state can be built. Else the
+# graph ends less deep, in the last resort in the frame that was to be compiled.
+
+#: how many calls down from the frame that is compiled a graph may end
+_DEEPEST_END = 64
 #: one is to find the end, one to compile up to there; each module that loads itself costs one more
 _MOST_TRIES = 64
 
@@ -145,6 +158,23 @@ def _autocast_decrement() -> None:
         flambeau.clear_autocast_cache()
 
 
+def _place_in(frame: Frame, broken: Break) -> tuple[int, int]:
+    """Where in a frame the graph would end: before the instruction that failed, or the
+    comprehension that it is in; before a loop around it, so that what leads to the loop is
+    compiled."""
+    path, decoded = frame.path, frame.decoded
+    step = len(path) - 1
+    whole = inlined.comprehension(decoded, path[step][0])
+    while whole is not None and step and path[step][0] != whole.first:
+        step -= 1
+    broken.in_loop = decoded.in_loop(path[step][0])
+    while step and decoded.in_loop(path[step][0]):
+        step -= 1
+        while step and not decoded.in_loop(path[step][0]) and _reads_local(decoded, path[step][0]):
+            step -= 1
+    return path[step or len(path) - 1]
+
+
 def _reads_local(decoded: Any, at: int) -> bool:
     return decoded.instructions[at].name in ("LOAD_FAST", "LOAD_CLOSURE")
 
@@ -203,7 +233,7 @@ def _capture(
     values: tuple[Any, ...],
     because: str | None,
 ) -> tuple[Any, Any] | None:
-    stop_at, broken, stand_ins = -1, None, True
+    stop_at, broken, stand_ins, deepest = -1, None, True, _DEEPEST_END
     state = _State()
     for _ in range(_MOST_TRIES):
         attempt = Attempt(config, code, function, namespace, values, stop_at)
@@ -211,7 +241,7 @@ def _capture(
         try:
             return attempt.run(broken, because)
         except Again:
-            continue
+            stop_at, broken = -1, None
         except Break as b:
             if attempt.tensors.recorder.stand_ins_seen:
                 stand_ins = False  # see Note [Views at traced places]
@@ -222,7 +252,11 @@ def _capture(
                 by = "compile(fullgraph=True)" if config.fullgraph else "error_on_graph_break"
                 raise Unsupported(f"{by}: {b.reason}\n  at {at}") from None
             broken = Break(b.reason, b.where)  # b itself refers to all frames that it passed
-            stop_at = attempt.last_place(broken)
+            stop_at = attempt.last_place(broken, b.frames, deepest)
+        except Skip as skip:
+            if not skip.depth:
+                raise
+            stop_at, broken, deepest = -1, None, skip.depth - 1
         except (BackendCompilerFailed, ConstraintViolationError, Unsupported):
             raise
         except RecursionError:  # of a program without end, or of values nested too deeply
@@ -237,7 +271,7 @@ def _capture(
 
 
 class Attempt:
-    """One try at following a frame, up to its end or to step `stop_at`."""
+    """One try at following a frame, up to its end or until `stop_at` instructions have run."""
 
     def __init__(
         self,
@@ -250,6 +284,7 @@ class Attempt:
     ) -> None:
         if config.fullgraph:
             from . import gradients  # noqa: F401  as above; nothing else asks for its meanings
+        builtin_calls.notice_modules()
         self.config, self.code, self.namespace = config, code, namespace
         self.sources = Sources()
         self.tensors = Tensors(self.sources, config.dynamic_shapes(code))
@@ -289,13 +324,9 @@ class Attempt:
             if self.interpreter.said_compiling:  # plain Python takes the other branch, and may pass
                 raise Skip(f"after `is_compiling()` was True: {words}") from None
             raise Break(words) from None
-        except End:
+        except End as end:
             assert broken is not None
-            try:
-                text = self._go_on(entry, broken)
-            except Skip as skip:
-                words = f"{broken.reason}; a graph cannot end here: {skip.reason}"
-                raise Skip(words, broken.where) from None
+            text = self._go_on(entry, broken, end.frames[::-1])
             reason, where = broken.reason, broken.where
         else:
             if broken is not None:
@@ -310,52 +341,76 @@ class Attempt:
         entry.side_effects()
         return self._finish(entry, text, reason, where, because)
 
-    def _go_on(self, entry: Entry, broken: Break) -> str:
-        """The call of the step that runs the instruction before which the graph ended."""
-        frame = self.frame
-        code, at = self.code, frame.pc
+    def _go_on(self, entry: Entry, broken: Break, frames: list[Frame]) -> str:
+        """The call of the step that runs the instruction before which the graph ended, in the
+        innermost of these frames; what it gives is what the calls give that the others make."""
+        steps: list[tuple[types.FunctionType, str]] = []
+        for depth, frame in enumerate(frames):
+            try:
+                steps.append(self._step(entry, broken, frame, frame is not frames[-1]))
+            except Skip as skip:
+                words = f"{broken.reason}; a graph cannot end here: {skip.reason}"
+                raise Skip(words, broken.where, depth) from None
+        function, values = steps.pop()
+        text = f"{entry.constant(function)}({values})"
+        while steps:
+            partial = entry.constant(functools.partial)
+            text = f"{partial}({entry.constant(function)}, {values})"
+            function, outer = steps.pop()
+            values = f"{outer}None, {text}, "
+            text = f"{entry.constant(function)}({values})"
+        return text
+
+    def _step(
+        self, entry: Entry, broken: Break, frame: Frame, calls: bool
+    ) -> tuple[types.FunctionType, str]:
+        """How a frame goes on, and the state that it does so from.
+
+        Args:
+            calls: it is in a call, whose result the frame inside of it gives.
+        """
+        code, at = frame.code, frame.pc - calls
         if broken.in_loop and not self.tensors.graph.nodes:
             raise Skip("inside a loop")
-        at_start = next(n for n, i in enumerate(frame.decoded.instructions) if i.name == "RESUME")
-        self._check_place(at, at_start)
+        first = next(n for n, i in enumerate(frame.decoded.instructions) if i.name == "RESUME")
+        self._check_place(frame, at, first)
         live = resume.live_slots(code, at)
-        slots = [v if k in live else UNSET for k, v in enumerate(frame.slots)]
-        self.frame.slots = slots
+        frame.slots = [v if k in live else UNSET for k, v in enumerate(frame.slots)]
+        depth = len(frame.stack)
+        nulls = {k for k, v in enumerate(frame.stack) if v is kinds.NULL}
+        if calls:
+            nulls.add(depth)
         state = resume.State(
-            len(frame.stack),
-            frozenset(k for k, v in enumerate(frame.stack) if v is kinds.NULL),
-            frozenset(k for k, v in enumerate(slots) if v is UNSET),
+            depth + 2 * calls,
+            frozenset(nulls),
+            frozenset(k for k, v in enumerate(frame.slots) if v is UNSET),
         )
-        function = resume.step(code, self.namespace, at, state)
-        return f"{entry.constant(function)}({entry.values((*slots, *frame.stack))})"
+        make = resume.step_over if calls else resume.step
+        function = make(code, frame.globals, at, state)
+        return function, entry.values((*frame.slots, *frame.stack))
 
-    def _check_place(self, at: int, first: int) -> None:
+    def _check_place(self, frame: Frame, at: int, first: int) -> None:
         """Raises Skip where a graph cannot end."""
         if at <= first:
             raise Skip("the frame has not begun")
-        if _reads_local(self.frame.decoded, at):
+        if _reads_local(frame.decoded, at):
             raise Skip("a local cannot be followed")
-        if self.frame.decoded.in_loop(at):
+        if frame.decoded.in_loop(at):
             raise Skip("inside a loop")
         if self.interpreter.handled_at_end is not None:
             raise Skip("an exception is being handled")
-        if resume.uses_super(self.code, at) or any(v is super for v in self.frame.stack):
+        if resume.uses_super(frame.code, at) or any(v is super for v in frame.stack):
             raise Skip("super() is used after it")
 
-    def last_place(self, broken: Break) -> int:
-        """The step before which the graph is to end: the one that failed, or the comprehension that
-        it is in; before a loop around it, so that what leads to the loop is compiled."""
-        path, decoded = self.interpreter.path, self.frame.decoded
-        step = len(path) - 1
-        whole = inlined.comprehension(decoded, path[step])
-        while whole is not None and step and path[step] != whole.first:
-            step -= 1
-        broken.in_loop = decoded.in_loop(path[step])
-        while step and decoded.in_loop(path[step]):
-            step -= 1
-            while step and not decoded.in_loop(path[step]) and _reads_local(decoded, path[step]):
-                step -= 1
-        return step or len(path) - 1
+    def last_place(self, broken: Break, frames: list[Frame], deepest: int) -> int:
+        """The instruction before which the graph is to end, as how many run before it: see Note
+        [Ends in callees]."""
+        inwards = frames[::-1] or [self.frame]
+        for frame, inner in zip(inwards, [*inwards[1 : deepest + 1], None], strict=False):
+            place = _place_in(frame, broken)
+            if inner is None or inner.result_of is not frame or place != frame.path[-1]:
+                return place[1]
+        raise AssertionError
 
     def _mode_effects(self, entry: Entry) -> None:
         now, before = self.state.current(), self.state

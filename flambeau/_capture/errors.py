@@ -16,11 +16,16 @@ class Break(BaseException):
     def __init__(self, reason: str = "", where: Any = None, ends_whole: bool = True) -> None:
         super().__init__(reason)
         self.reason, self.where, self.ends_whole = reason, where, ends_whole
-        self.in_loop = False  # of the root frame: the graph ends before that
+        self.frames: list[Any] = []  # that it passed, the innermost first
+        self.in_loop = False  # of the frame where the graph ends: it does so before that
 
 
 class End(BaseException):
-    """The step has come before which this attempt was told to stop."""
+    """The instruction has come before which this attempt was told to stop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frames: list[Any] = []  # that it passed, the innermost first
 
 
 class Again(BaseException):
@@ -29,11 +34,14 @@ class Again(BaseException):
 
 
 class Skip(BaseException):
-    """The frame is left to CPython as a whole."""
+    """The frame is left to CPython as a whole.
 
-    def __init__(self, reason: str, where: Any = None) -> None:
+    `depth`: how many frames down the one is that the graph cannot end in; a shallower one may do.
+    """
+
+    def __init__(self, reason: str, where: Any = None, depth: int = 0) -> None:
         super().__init__(reason)
-        self.reason, self.where = reason, where
+        self.reason, self.where, self.depth = reason, where, depth
 
 
 class Raised(BaseException):

@@ -53,6 +53,8 @@ def apply(f: Frame, cls: Any, setup: Any, args: Any) -> Any:
     """`cls.apply(*args)`"""
     asked = [kinds.is_tensor(a) and a.requires_grad for a in args]
     recorded = flambeau.is_grad_enabled() and any(asked)
+    if recorded and not getattr(cls, "_backward_is_known", True):
+        raise Break("a module with hooks on its gradients")
     context = f.shadow_state.create(Context(tuple(asked)))
     forward = objects.load_attr(f, cls, "forward")
     if setup is None:
@@ -135,11 +137,14 @@ def _backward(
     name = "backward"
     if cls.vjp is not flambeau.autograd.Function.vjp:
         name = "vjp"
+    tensors.backwards += 1
     try:
         out = f.call(objects.load_attr(f, cls, name), [context, *given], {})
     except Raised as raised:
         error = raised.error
         raise Break(f"{cls.__qualname__}.{name}: {type(error).__name__}: {error}") from None
+    finally:
+        tensors.backwards -= 1
     if f.shadow_state.changes() != before:
         raise Break(f"{cls.__qualname__}.{name} changes more than what it returns")
     grads = list(out) if isinstance(out, (tuple, list)) else [out]

@@ -75,10 +75,8 @@ class Interpreter:
         self.frames: list[Frame] = []
         self.handling: BaseException | None = None
         self.handled_at_end: BaseException | None = None  # where the graph ends
-        self.steps = 0  # instructions of the root frame so far
-        self.path: list[int] = []  # which they were
         self.work = 0  # instructions of all frames so far
-        self.stop_at = -1  # the step before which the graph is to end
+        self.stop_at = -1  # how many there are before the graph is to end
         self.errors_on_break = False  # see `_dynamo.error_on_graph_break`
         self.said_compiling = False  # the program asked `is_compiling()`
         self.autocast_depth = 0  # contexts of autocast entered and not left
@@ -154,6 +152,11 @@ class Frame:
         self.result: Any = UNSET
         self.yielded: Any = UNSET
         self.is_root = False
+        self.path: list[tuple[int, int]] = []  # instructions that began, each after how many
+        #: the frame whose call gives what this one gives, and whether a call that a frame is about
+        #: to make is such a one, see Note [Ends in callees]
+        self.result_of: Frame | None = None
+        self.hands_on = False
 
     # -- the stack ---------------------------------------------------------------------------------
 
@@ -214,12 +217,10 @@ class Frame:
         try:
             while True:
                 i = instructions[self.pc]
-                if self.is_root:
-                    if interpreter.steps == interpreter.stop_at:
-                        interpreter.handled_at_end = interpreter.handling
-                        raise End
-                    interpreter.steps += 1
-                    interpreter.path.append(self.pc)
+                if interpreter.work == interpreter.stop_at:
+                    interpreter.handled_at_end = interpreter.handling
+                    raise End
+                self.path.append((self.pc, interpreter.work))
                 self.pc += 1
                 interpreter.work += 1
                 if interpreter.work > _LONGEST:
@@ -238,6 +239,10 @@ class Frame:
         except Break as e:
             if e.where is None:
                 e.where = interpreter.where
+            e.frames.append(self)
+            raise
+        except End as e:
+            e.frames.append(self)
             raise
         except UnbackedError as e:  # the program asks what only the run tells
             raise Break(str(e), interpreter.where) from None
@@ -269,6 +274,13 @@ class Frame:
         self.pc = self.decoded.index[handler.target]
 
     def call(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A call on the way of something else."""
+        self.hands_on = False
+        return self.interpreter.call(self, function, args, kwargs)
+
+    def call_here(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """The call that the instruction is."""
+        self.hands_on = True
         return self.interpreter.call(self, function, args, kwargs)
 
 

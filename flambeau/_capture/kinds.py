@@ -53,6 +53,8 @@ CONSTANT_TYPES = frozenset(
     )
 )
 _HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE and Py_TPFLAGS_IMMUTABLETYPE
+#: what `functools.lru_cache` makes
+CACHED = type(functools.lru_cache(lambda: None))
 #: containers that are rebuilt with wrapped elements
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)

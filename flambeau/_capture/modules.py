@@ -12,11 +12,11 @@ from typing import Any
 from flambeau import _C
 from flambeau._ir.enumerations import CheckKind
 from flambeau.nn import Module
-from flambeau.nn.modules import _hooks
+from flambeau.nn.modules import _convert, _hooks
 
 from . import calls, kinds, objects
 from .builtin_calls import means
-from .errors import Raised
+from .errors import Break, Raised
 from .interpreter import Frame
 from .kinds import UNSET
 from .state import Entries
@@ -60,6 +60,15 @@ def module_getattr(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
             return found
     words = f"'{type(module).__name__}' object has no attribute '{name}'"
     raise Raised(AttributeError(words))
+
+
+@means(_convert._converted)
+def converted(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A parameter that `Module.to` and its kin leave as it is."""
+    param, fn = args
+    if f.call(fn, [param], {}) is not param:
+        raise Break("parameters of a module are converted")
+    return param
 
 
 @means(_setattr)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from flambeau._ir.enumerations import Access
+from flambeau._ir.enumerations import Access, CheckKind
 from flambeau._trace.run_numbers import RunNumber
 
 from . import c_code, kinds
@@ -24,7 +24,9 @@ from .errors import Again, Break, Raised
 from .frames import sequence_frame
 from .interpreter import Frame, Generator
 from .kinds import DELETED, UNSET, mro_lookup
+from .shadow_state import is_key
 from .sources import Source
+from .state import Entries
 
 _FUNCTION_TYPES = (types.FunctionType,)
 _PLAIN = kinds.PLAIN_TYPES
@@ -87,6 +89,10 @@ def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: 
         return f.call(found.fget, [value], {})
     if kind is types.BuiltinFunctionType:
         return found
+    if kind is kinds.CACHED:
+        if source is not None:
+            source.is_object(found)
+        return found if value is UNSET else types.MethodType(found, value)
     if kind in kinds.METHOD_WRAPPERS:
         return found.__get__(None if value is UNSET else value, cls)
     if kind in _C_ATTRIBUTES:
@@ -140,9 +146,28 @@ def c_attribute(f: Frame, descriptor: Any, value: Any, name: str) -> Any:
         return f.interpreter.direct(descriptor.__get__, value, type(value))
     try:
         found = f.interpreter.direct(descriptor.__get__, original, type(value))
-    except Raised:
-        raise Break(f"the attribute {name} of {kinds.describe(value)} is not set") from None
+    except Raised as raised:
+        if not is_slot(descriptor) or not isinstance(raised.error, AttributeError):
+            words = f"the attribute {name} of {kinds.describe(value)} is not set"
+            raise Break(words) from None
+        source = shadow_state.source_of(value)
+        source.check(CheckKind.Truth, _LacksSlot(descriptor), f"{source.name}.{name} is not set")
+        raise
     return shadow_state.wrap(found, shadow_state.source_of(value).attribute(name))
+
+
+class _LacksSlot:
+    """A check that a slot holds nothing."""
+
+    def __init__(self, descriptor: Any) -> None:
+        self.descriptor = descriptor
+
+    def __call__(self, value: Any) -> bool:
+        try:
+            self.descriptor.__get__(value, type(value))
+        except AttributeError:
+            return True
+        return False
 
 
 def is_slot(descriptor: Any) -> bool:
@@ -639,6 +664,14 @@ def check_operand(f: Frame, value: Any) -> None:
         raise Break(f"an operation of C code on {kinds.describe(value)}")
 
 
+def _of_large(f: Frame, container: Any, key: Any) -> Entries | None:
+    """The entries of a container that is asked by key alone, for a key that can be guarded."""
+    if type(container) is not dict or not f.shadow_state.by_key:
+        return None
+    entries = f.shadow_state.large(container)
+    return entries if entries is not None and is_key(key) else None
+
+
 def _check_container(f: Frame, value: Any) -> None:
     """The same where a mapping is asked by key: what it holds is not looked into."""
     if not (isinstance(value, dict) and c_code.may_be_read(f, value, 0)):
@@ -695,7 +728,7 @@ def truth(f: Frame, value: Any) -> bool:
     if cls is RunNumber:
         value = f.interpreter.tensors.decide(value)
     if cls in _PLAIN:
-        if cls in kinds.STATEFUL:
+        if cls in kinds.STATEFUL or cls is dict and f.shadow_state.by_key:
             check_operand(f, value)
         return bool(value)
     for name in ("__bool__", "__len__"):
@@ -717,6 +750,8 @@ def contains(f: Frame, container: Any, value: Any) -> bool:
             if item is value or truth(f, compare(f, "==", item, value)):
                 return True
         return False
+    if (entries := _of_large(f, container, value)) is not None:
+        return entries.has(value)
     _check_container(f, container)
     if type(container) in (list, tuple) and (
         kinds.is_tensor(value) or any(kinds.is_tensor(x) for x in container)
@@ -735,6 +770,11 @@ def get_item(f: Frame, container: Any, key: Any) -> Any:
         return f.call(special(f, container, "__getitem__"), [key], {})
     if isinstance(container, type):
         return f.call(load_attr(f, container, "__class_getitem__"), [key], {})
+    if (entries := _of_large(f, container, key)) is not None:
+        found = entries.get(key)
+        if found is UNSET:
+            raise Raised(KeyError(key))
+        return found
     _check_container(f, container)
     if type(container) in (list, tuple):
         key = f.interpreter.tensors.position(f, key)
@@ -762,6 +802,9 @@ def set_item(f: Frame, container: Any, key: Any, value: Any) -> None:
     if python_special(container, "__setitem__"):
         f.call(special(f, container, "__setitem__"), [key, value], {})
         return
+    if (entries := _of_large(f, container, key)) is not None:
+        entries.set(key, value)
+        return
     _check_container(f, container)
     if kinds.is_tensor(container):
         key = f.interpreter.tensors.key(f, key)
@@ -772,6 +815,10 @@ def set_item(f: Frame, container: Any, key: Any, value: Any) -> None:
 def del_item(f: Frame, container: Any, key: Any) -> None:
     if python_special(container, "__delitem__"):
         f.call(special(f, container, "__delitem__"), [key], {})
+        return
+    if (entries := _of_large(f, container, key)) is not None:
+        if not entries.delete(key):
+            raise Raised(KeyError(key))
         return
     _check_container(f, container)
     f.interpreter.direct(operator.delitem, container, key)

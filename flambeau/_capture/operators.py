@@ -69,6 +69,12 @@ def below_autograd(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _below(f, args[0], args[1:])
 
 
+# Note [Once]
+# An operator without a derivative may stand in the backward of another: eager runs that without
+# gradients, unless the gradients are to be differentiated, which is then refused. So a backward
+# that is followed takes it as it is, and whoever differentiates the graph twice is refused there.
+
+
 def _below(f: Frame, op: OpOverload, values: Sequence[Any]) -> Any:
     positional, named = op.spread(values)
     composite = objects.load_attr(f, op, "_composite")
@@ -84,7 +90,8 @@ def _below(f: Frame, op: OpOverload, values: Sequence[Any]) -> Any:
     own = [r for r in schema.returns if r.alias_info is None]
     if op._autograd is None and _C._op_has_kernel(op._uid, "Autograd"):
         raise Break(f"the derivative of the operator {op._uid} is not Python's")
-    if _wants_gradients(values) and (own or not op._opaque):
+    wants = _wants_gradients(values) and not f.interpreter.tensors.backwards  # see Note [Once]
+    if wants and (own or not op._opaque):
         raise Break(
             f"the operator {op._uid} has no derivative, and an argument requires gradients; give "
             "it one with torch.library.register_autograd"

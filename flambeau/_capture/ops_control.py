@@ -263,7 +263,7 @@ def call(f: Frame, i: Instruction) -> None:
     if names:
         kwargs = dict(zip(names, args[-len(names) :], strict=True))
         del args[-len(names) :]
-    f.push(calls.call(f, function, args, kwargs))
+    f.push(f.call_here(function, args, kwargs))
 
 
 @handles("CALL_FUNCTION_EX")
@@ -274,7 +274,7 @@ def call_function_ex(f: Frame, i: Instruction) -> None:
         args = f.interpreter.direct(list, objects.iterable(f, args))
     function = f.pop()
     f.pop()  # NULL
-    f.push(calls.call(f, function, list(args), dict(kwargs)))
+    f.push(f.call_here(function, list(args), dict(kwargs)))
 
 
 @handles("STOPITERATION_ERROR")
@@ -298,12 +298,12 @@ def raise_varargs(f: Frame, i: Instruction) -> None:
     cause = f.pop() if i.arg == 2 else UNSET
     error = f.pop()
     if isinstance(error, type) and issubclass(error, BaseException):
-        error = calls.call(f, error, [], {})
+        error = f.call(error, [], {})
     if not isinstance(error, BaseException):
         raise Raised(TypeError("exceptions must derive from BaseException"))
     if cause is not UNSET:
         if isinstance(cause, type) and issubclass(cause, BaseException):
-            cause = calls.call(f, cause, [], {})
+            cause = f.call(cause, [], {})
         error.__cause__ = cause
     raise Raised(error)
 

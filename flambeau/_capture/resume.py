@@ -120,6 +120,7 @@ class Rests:
     def __init__(self) -> None:
         self.rests: dict[tuple[int, State], types.FunctionType] = {}
         self.steps: dict[tuple[int, State], types.FunctionType] = {}
+        self.calls: dict[tuple[int, State], types.FunctionType] = {}
 
 
 _known: weakref.WeakKeyDictionary[types.CodeType, dict[int, Rests]]
@@ -253,6 +254,27 @@ def _pass_on(names: _Names, state: State, const: int) -> bytes:
     return out + encode("CALL", names.n + state.depth) + encode("RETURN_VALUE")
 
 
+def step_over(
+    code: types.CodeType, namespace: dict[str, Any], at: int, state: State
+) -> types.FunctionType:
+    """A function that makes the call that instruction `at` is, of what lies on the stack in the
+    place of the callable and its arguments, and goes on with the rest."""
+    known = rests_of(code, namespace).calls
+    found = known.get((at, state))
+    if found is None:
+        i, depth = decoded(code).instructions[at], state.depth - 1
+        nulls = frozenset(k for k in state.nulls if k < depth - 1)
+        after = rest(code, namespace, at + 1, State(depth, nulls, state.unset))
+        names = _Names(code, state.depth)
+        fall = _pass_on(names, State(depth, nulls, state.unset), len(code.co_consts))
+        consts = [*code.co_consts, after, None]
+        copied = encode("CALL")
+        rows = _rows(decoded(code), i, copied)
+        found = _stepping(code, namespace, i.line, state, names, copied, rows, fall, consts)
+        known[at, state] = found
+    return found
+
+
 def step(
     code: types.CodeType, namespace: dict[str, Any], at: int, state: State
 ) -> types.FunctionType:
@@ -281,15 +303,30 @@ def step(
 
     fall = b"" if returns else exit_to(end, through)
     taken = b"" if i.target < 0 else landing(i.name) + exit_to(i.target, jumped)
-    prologue = _restore(names, state)
     if whole is None:
         copied = _checked(code, i, consts) + _copied(code, d, at, len(fall) // 2)
-        rows = [replace(h, start=0, end=len(copied)) for h in d.rows(i.offset, i.end)]
+        rows = _rows(d, i, copied)
     else:
         first, last = i.start, d.instructions[end - 1].end
         copied = code.co_code[first:last]
         rows = [replace(h, start=h.start - first, end=h.end - first) for h in d.rows(first, last)]
-    raw = prologue + copied + fall + taken + encode("NOP")
+    found = _stepping(code, namespace, i.line, state, names, copied, rows, fall + taken, consts)
+    known[at, state] = found
+    return found
+
+
+def _rows(d: Decoded, i: Instruction, copied: bytes) -> list[Handler]:
+    """What the exception table says of an instruction, of what stands for it."""
+    return [replace(h, start=0, end=len(copied)) for h in d.rows(i.offset, i.end)]
+
+
+def _stepping(
+    code: types.CodeType, namespace: dict[str, Any], line: int, state: State, names: _Names,
+    copied: bytes, rows: list[Handler], exits: bytes, consts: list[Any],
+) -> types.FunctionType:  # fmt: skip
+    """The function of a step: it puts the stack back, runs what was copied, takes an exit."""
+    d, prologue = decoded(code), _restore(names, state)
+    raw = prologue + copied + exits + encode("NOP")
     handlers: list[Handler] = []
     length = len(raw)
     if rows:  # their handlers run plainly, to the end of the frame
@@ -301,12 +338,11 @@ def step(
             for h in rows
         ]
     new = _replace(
-        code, names, raw, length, i.line, bool(rows), handlers, tuple(consts),
+        code, names, raw, length, line, bool(rows), handlers, tuple(consts),
         names.n + state.depth,
     )  # fmt: skip
     _C._skip_code(new)
-    found = known[at, state] = types.FunctionType(new, namespace, code.co_name)
-    return found
+    return types.FunctionType(new, namespace, code.co_name)
 
 
 _NEVER_FALLS_THROUGH = (

@@ -107,6 +107,7 @@ class ShadowState:
         self.shadows: dict[int, Shadow] = {}  # by id of the copy
         self.created: dict[int, Any] = {}  # objects made by the program
         self.dicts: dict[int, Entries] = {}  # by id of the original
+        self.by_key: dict[int, Entries] = {}  # those that are large, which have no copy
         self.slots: dict[int, Slots] = {}  # by id of the object
         self.replaced: dict[int, tuple[Any, dict[str, Any]]] = {}  # objects with another __dict__
         self.holders: dict[int, Any] = {}  # created objects whose __dict__ was read, by its id
@@ -203,6 +204,9 @@ class ShadowState:
         if base not in _COPIED:
             raise Break(f"{source.name} is an object of type {cls.__qualname__}")
         size = base.__len__(value)
+        if size > _LARGEST and cls is dict:
+            self.by_key[id(value)] = self.entries(value, source)
+            return value
         if size > _LARGEST:
             raise Break(f"{source.name} has {size} elements; too many to guard")
         if isinstance(value, dict):
@@ -217,7 +221,7 @@ class ShadowState:
             return tuple.__new__(cls, items)
         if isinstance(value, (set, frozenset)):
             elements = tuple(base.__iter__(value))
-            if not all(map(_is_key, elements)):
+            if not all(map(is_key, elements)):
                 raise Break(f"{source.name} is a set of objects that say themselves what is equal")
             frozen = frozenset(map(_identity, elements))
             source.check(
@@ -243,7 +247,7 @@ class ShadowState:
     def _wrap_dict(self, value: Any, cls: Any, source: Source) -> Any:
         base = base_of(cls)
         keys = tuple(base.__iter__(value))
-        if not all(_is_key(k) or (base is dict and kinds.is_tensor(k)) for k in keys):
+        if not all(is_key(k) or (base is dict and kinds.is_tensor(k)) for k in keys):
             raise Break(f"keys of {source.name} are objects that say themselves what is equal")
         entries = self.dicts.get(id(value)) if cls is dict else None
         if entries is not None and entries.source is not source:
@@ -314,6 +318,7 @@ class ShadowState:
         for table in (self.memo, self.created, self.shadows, self.dicts, self.slots, self.replaced):
             table.clear()
         self.holders.clear()
+        self.by_key.clear()
 
     def changes(self) -> Any:
         """What the program changed outside so far, to compare with later."""
@@ -327,6 +332,10 @@ class ShadowState:
         cells = [id(_held(c.cell)) for c in self.cells.values() if c.changed()]
         context = [(id(k), id(v)) for k, v in self.context.items()]
         return shadows, written, cells, list(self.replaced), context
+
+    def large(self, value: Any) -> Entries | None:
+        """The entries of a dict that is asked by key alone; None for other values."""
+        return self.by_key.get(id(value)) if self.by_key else None
 
     # -- closures and globals ----------------------------------------------------------------------
 
@@ -475,14 +484,14 @@ def _store_of(base: Any) -> Any:
     return base.__setitem__ if base is collections.OrderedDict else dict.__setitem__
 
 
-def _is_key(value: Any) -> bool:
+def is_key(value: Any) -> bool:
     """Whether equality with another value is known without a method of the program: constants,
     objects that are equal to themselves alone, tuples and frozensets of such."""
     kind = type(value)
     if kind in kinds.CONSTANT_TYPES or _by_identity(value):
         return True
     if kind is tuple or kind is frozenset:
-        return all(map(_is_key, value))
+        return all(map(is_key, value))
     if kind.__module__ == "typing":  # `Union`, `List[int]`
         return True
     return kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__

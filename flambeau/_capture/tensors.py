@@ -50,6 +50,8 @@ _QUERIES = frozenset(
 )
 #: functions of the core that make a tensor of Python's values
 _MAKERS = frozenset(("tensor", "as_tensor", "asarray", "scalar_tensor", "range"))
+#: operations whose results are tensors of numbers alone too
+_OF_NUMBERS = frozenset("add sub subtract mul multiply div divide true_divide floor_divide".split())
 #: what a fake cannot answer because it depends on data or on memory
 _VALUES = frozenset(
     "item tolist numpy data_ptr storage untyped_storage __array__ grad grad_fn _version "
@@ -98,6 +100,7 @@ class Tensors:
         self.floats: dict[Source, RunNumber] = {}  # inputs that are made of floats
         self.attributes: dict[int, dict[str, Any]] = {}  # of tensors of the graph: stored by name
         self.interpreter: Any = None
+        self.backwards = 0  # of functions with derivatives of their own, which are followed now
         self.transforms = 0  # of `func`, in whose blocks the program is now
 
     def locate(self) -> Where | None:
@@ -284,6 +287,7 @@ class Tensors:
         on_tensors = has_tensor([*args, *kwargs.values()])
         owner = getattr(function, "__self__", None)
         on_tensors = on_tensors or kinds.is_tensor(owner)
+        on_tensors = on_tensors or (name in _OF_NUMBERS and all(map(_is_number, args)))
         if not on_tensors and name not in _QUERIES and not self.makes_tensor(function, name):
             raise Break(f"a call of {kinds.describe(function)}")
         if kwargs.get("out") is not None and _C.is_autocast_enabled("cpu"):
@@ -301,9 +305,11 @@ class Tensors:
             if not isinstance(raised.error, TypeError):
                 raise
             sized = self._with_sizes(f, args)
-            if all(a is b for a, b in zip(sized, args, strict=True)):
+            named = dict(zip(kwargs, self._with_sizes(f, kwargs.values()), strict=True))
+            before, after = (*args, *kwargs.values()), (*sized, *named.values())
+            if all(a is b for a, b in zip(after, before, strict=True)):
                 raise
-            return f.interpreter.direct(function, *sized, **kwargs)
+            return f.interpreter.direct(function, *sized, **named)
 
     def _with_sizes(self, f: Frame, args: Any) -> list[Any]:
         """Arguments of a call that refused them, with numbers for the sizes among them."""
@@ -614,6 +620,10 @@ class Tensors:
         except DataDependent as e:
             raise Break(str(e)) from None
         return graph
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float, bool, SymInt)
 
 
 def _nowhere() -> None:

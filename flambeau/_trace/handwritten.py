@@ -156,7 +156,8 @@ def new_tensor(session: Session, name: str, x: Any, data: Any, *args: Any) -> An
 
 def as_tensor(session: Session, name: str, data: Any, dtype: Any = None, *rest: Any) -> Any:
     if isinstance(data, flambeau.Tensor):
-        return converted(session, data, dtype, device=_device(rest))
+        chosen = dtype if isinstance(dtype, flambeau.dtype) else None
+        return converted(session, data, chosen, device=_device((dtype, *rest)))
     given = [a for a in (dtype, *rest) if isinstance(a, (flambeau.dtype, flambeau.device, str))]
     return tensor(session, name, data, *given)
 

@@ -215,10 +215,10 @@ class Session:
         return None if device.type == "cpu" else device
 
     @staticmethod
-    def outside(function: Callable[..., Any], *args: Any) -> Any:
+    def outside(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """The result of a call that no trace sees."""
         with traced_by(None):
-            return function(*args)
+            return function(*args, **kwargs)
 
     def into(self, result: Any, out: Any) -> Any:
         """Results written to the tensors of `out=`."""

@@ -159,6 +159,30 @@ def test_without_a_fake_a_graph_ends():
         whole(lambda x: blind(x * 2) + 1)(x)
 
 
+def test_a_backward_may_call_what_has_no_derivative():
+    @torch.library.custom_op("tests_c::cubed", mutates_args=())
+    def cubed(x: Tensor) -> Tensor:
+        return x**3
+
+    @torch.library.custom_op("tests_c::cubed_backward", mutates_args=())
+    def cubed_backward(g: Tensor, x: Tensor) -> Tensor:
+        return g * 3 * x**2
+
+    cubed.register_fake(torch.empty_like)
+    cubed_backward.register_fake(lambda g, x: torch.empty_like(g))
+    cubed.register_autograd(
+        lambda ctx, g: cubed_backward(g, *ctx.saved_tensors),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
+    f = whole(lambda x: cubed(x * 2).sum())
+    x = doubles(3, requires_grad=True)
+    f(x).backward()
+    torch.testing.assert_close(x.grad, 24 * x.detach() ** 2)
+    (first,) = torch.autograd.grad(f(x), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="cannot be differentiated twice"):
+        first.sum().backward()
+
+
 def test_without_a_derivative_a_graph_ends():
     @torch.library.custom_op("tests_c::constant", mutates_args=())
     def constant(x: Tensor) -> Tensor:

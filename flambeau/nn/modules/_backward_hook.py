@@ -19,6 +19,9 @@ from flambeau.autograd import Function
 class _Gate(Function):
     """Identity on its tensors; hands their gradients to a callback on the way back."""
 
+    #: what backward does is known when it runs: gates tell each other then
+    _backward_is_known = False
+
     @staticmethod
     def forward(ctx: Any, on_backward: Callable[..., Any], *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.on_backward = on_backward

@@ -13,10 +13,12 @@ import enum
 import functools
 import heapq
 import importlib
+import importlib.util
 import inspect
 import math
 import operator
 import re
+import sys
 import threading
 import types
 import typing
@@ -645,6 +647,149 @@ def empty_cell(x):
 
 
 whole(empty_cell)
+
+
+class Settings:
+    """With attributes that pass through code of the class, as configurations have them."""
+
+    renamed = {"width": "hidden"}  # noqa: RUF012
+
+    def __init__(self):
+        self.hidden, self.parts, self.own = 2, {"a": [1, 2]}, self
+
+    def __getattribute__(self, name):
+        if name != "renamed" and name in super().__getattribute__("renamed"):
+            name = super().__getattribute__("renamed")[name]
+        return super().__getattribute__(name)
+
+
+class Slotted:
+    __slots__ = ("a", "b")
+
+    def __init__(self):
+        self.a = 1
+
+
+class Listed(list):
+    pass
+
+
+@dataclasses.dataclass
+class Data:
+    x: int = 1
+    y: list = dataclasses.field(default_factory=list)
+
+
+class SaysHow:
+    def __init__(self, q=1):
+        self.q = q
+
+    def __deepcopy__(self, memo):
+        return SaysHow(self.q * 5)
+
+
+class SaysState:
+    def __init__(self):
+        self.z = 1
+
+    def __getstate__(self):
+        return {"z": self.z + 1}
+
+    def __setstate__(self, state):
+        self.z = state["z"] * 10
+
+
+class Named(tuple):
+    def __new__(cls, a, b):
+        return super().__new__(cls, (a, b))
+
+    def __getnewargs__(self):
+        return self[0], self[1]
+
+
+SETTINGS, SLOTTED, LISTED, DATA = Settings(), Slotted(), Listed([1, 2]), Data(3, [4])
+LISTED.attribute = 3
+ORDERED, DEFAULTS = collections.OrderedDict(a=1, b=[2]), collections.defaultdict(list, {"k": [7]})
+
+
+@whole
+def deep_copies(x):
+    made = copy.deepcopy(SETTINGS)
+    made.hidden += 1
+    made.parts["a"].append(3)
+    listed, data = copy.deepcopy(LISTED), copy.deepcopy(DATA)
+    listed.append(9)
+    data.y.append(1)
+    ordered, defaults = copy.deepcopy(ORDERED), copy.deepcopy(DEFAULTS)
+    ordered["b"].append(1)
+    defaults["new"].append(2)
+    kept = (made.own is made) + 10 * (made.parts is SETTINGS.parts) + 100 * (SETTINGS.width == 2)
+    sizes = len(SETTINGS.parts["a"]) + len(LISTED) + len(DATA.y) + len(ORDERED["b"])
+    x = x * made.width + sum(listed) + listed.attribute + sum(data.y) + kept + sizes
+    return x + len(defaults) + sum(ordered["b"]) + copy.deepcopy(SaysHow()).q
+
+
+@whole
+def shallow_copies(x):
+    slotted, state, named = copy.copy(SLOTTED), copy.copy(SaysState()), copy.copy(Named(2, 3))
+    slotted.b = 4
+    made = copy.copy(SETTINGS)
+    made.parts["a"].append(1)
+    SETTINGS.parts["a"].pop()
+    return x * slotted.a + slotted.b + state.z + named[1] + hasattr(SLOTTED, "b")
+
+
+@whole
+def objects_that_answer_for_their_class(x):
+    return x + isinstance(SETTINGS, dict) + 2 * isinstance(SETTINGS, Settings)
+
+
+LARGE = {n: float(n) for n in range(5000)}
+
+
+@whole
+def large_dicts_are_asked_by_key(x):
+    LARGE["new"] = 3.0
+    del LARGE[17]
+    x = x * LARGE[2] + LARGE.get(3) + LARGE.get(-1, 5.0) + (7 in LARGE) + ("no" in LARGE)
+    try:
+        LARGE[-2]
+    except KeyError:
+        x = x + 1
+    x = x + LARGE.pop("new") if False else x + LARGE["new"] + (17 in LARGE)
+    LARGE[17] = 17.0
+    del LARGE["new"]
+    return x + ("sys" in sys.modules) + ("nothing" in sys.modules)
+
+
+@refused("LARGE has 5000 elements; too many to guard")
+def large_dicts_are_not_gone_through(x):
+    return x * sum(LARGE.values())
+
+
+@refused("LARGE has 5000 elements; too many to guard")
+def whether_a_large_dict_is_empty(x):
+    return x if LARGE else x + 1
+
+
+@whole
+def what_can_be_imported(x):
+    found = importlib.util.find_spec("json") is not None
+    return x * found + (importlib.util.find_spec("no_such_module") is None)
+
+
+class Cached:
+    @functools.lru_cache(None)  # noqa: B019
+    def factor(self, k):
+        return k * 2.0
+
+
+CACHED = Cached()
+
+
+@whole
+def cached_methods(x):
+    return x * CACHED.factor(3) + Cached.factor(CACHED, 4)
 
 
 @refused("a call of id")

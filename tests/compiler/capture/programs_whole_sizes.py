@@ -293,3 +293,38 @@ def text(x):
 
 SIZED = [f for f in WHOLE if f.__name__.startswith("item_")]
 WHOLE = [f for f in WHOLE if f not in SIZED]
+
+
+@whole
+def operations_on_numbers_alone(x):
+    rows = torch.div(x.size(0) * 4, 2, rounding_mode="trunc")
+    y = x.repeat(2, 1).view(rows, x.size(1))
+    return y.new_zeros(rows, 2) + torch.add(1, 2), torch.mul(2, 3.5), y.reshape((rows, -1))
+
+
+@whole
+def sizes_by_name(x):
+    n = torch.div(8, 2, rounding_mode="floor")
+    return torch.nn.functional.interpolate(x[None], size=(n * 2,)), x.as_strided(
+        size=(n, 1), stride=(1, 1)
+    )
+
+
+@whole
+def as_tensor_on_a_device(x):
+    a = torch.as_tensor(x, device=x.device)
+    b = torch.as_tensor(2, device="cpu") + torch.asarray([1.0], dtype=torch.float64, device="cpu")
+    return a + b, torch.as_tensor(x, dtype=torch.float64, device="cpu")
+
+
+LINEAR = torch.nn.Linear(4, 4)
+
+
+@whole
+def modules_that_stay_as_they_are(x):
+    return LINEAR.to(torch.float32).to("cpu")(x) + LINEAR.float()(x) + LINEAR.cpu()(x)
+
+
+@refused("parameters of a module are converted")
+def modules_that_are_converted(x):
+    return torch.nn.Linear.double(torch.nn.Sequential(LINEAR))[0](x.double())

@@ -419,6 +419,41 @@ def test_keys_that_are_objects():
     check(compiled, f, x, new=False)
 
 
+def test_a_large_dict_is_guarded_by_the_keys_asked_for():
+    large = {n: float(n) for n in range(5000)}
+
+    def f(x):
+        return x * large[2] + large.get("a", 1.0) + (3 in large)
+
+    compiled, x = captured(f), torch.ones(2)
+    check(compiled, f, x, new=True)
+    large[4000] = 1.0
+    large["b"] = 1.0
+    check(compiled, f, x, new=False)
+    large["a"] = 5.0
+    check(compiled, f, x, new=True, reason="a")
+    large[2] = 7.0
+    check(compiled, f, x, new=True)
+    del large[3]
+    check(compiled, f, x, new=True)
+
+
+def test_a_slot_that_is_set_later():
+    class Slotted:
+        __slots__ = ("a",)
+
+    value = Slotted()
+
+    def f(x):
+        return x + 1 if hasattr(value, "a") else x
+
+    compiled, x = captured(f), torch.ones(2)
+    check(compiled, f, x, new=True)
+    check(compiled, f, x, new=False)
+    value.a = 1
+    check(compiled, f, x, new=True, reason="a is not set")
+
+
 def test_threads_with_values_of_their_own():
     local = threading.local()
     local.scale = 2.0
