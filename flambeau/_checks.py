@@ -45,13 +45,17 @@ def _check_with(error_type: type[Exception], cond: Any, message: Message) -> Non
     """
     if not isinstance(cond, bool) and not hasattr(cond, "expr"):  # a symbolic comparison
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
-    if cond:
-        return
+    if not cond:
+        raise _failure(error_type, message)
+
+
+def _failure(error_type: type[Exception], message: Message) -> Exception:
+    """The error of a check that does not hold."""
     if message is None:
-        raise error_type("Expected cond to be True, but got False.")
+        return error_type("Expected cond to be True, but got False.")
     if not callable(message):
-        raise TypeError("message must be a callable")
-    raise error_type(str(message()))
+        return TypeError("message must be a callable")
+    return error_type(str(message()))
 
 
 def _check(cond: Any, message: Message = None) -> None:
@@ -106,7 +110,8 @@ def _check_tensor_all_with(error_type: type[Exception], cond: Any, message: Mess
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if cond.dtype != _C.bool:
         raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
-    _check_with(error_type, cond.all().item(), message)
+    if not cond.all():
+        raise _failure(error_type, message)
 
 
 def _check_tensor_all(cond: Any, message: Message = None) -> None:

@@ -49,6 +49,7 @@ struct CodeState {
 CodeState all_states;  // head of the ring's list
 Py_ssize_t extra_index = -1;
 PyObject* strict_error = nullptr;    // class raised for a frame in strict state
+PyObject* run_plainly = nullptr;     // what an entry returns for a frame that is to run as it is
 PyObject* trust_question = nullptr;  // code -> bool, or None: yes, but ask again
 
 void free_state(void* p) {
@@ -178,7 +179,10 @@ PyObject* call_without_frame(PyObject* config, PyObject* callable, PyObject* arg
     CapturePaused paused;
     entry = find_entry(*state, config, frame, slots);
   }
-  return entry ? call_entry(*entry, slots) : nullptr;
+  PyObject* result = entry ? call_entry(*entry, slots) : nullptr;
+  if (result != run_plainly) return result;
+  Py_DECREF(result);
+  return nullptr;
 }
 
 // Asks for a compiled form: config.capture(code, function, globals, locals) gives (guards,
@@ -244,6 +248,10 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* f, int throwing) 
     }
     if (!entry) return run_default(thread, f, throwing);
     result = call_entry(*entry, slots);
+    if (result == run_plainly) {
+      Py_DECREF(result);
+      return run_default(thread, f, throwing);
+    }
   } catch (...) {
     result = raise_current();
   }
@@ -415,6 +423,8 @@ PyMethodDef functions[] = {
 bool init_frame_eval(PyObject* module) {
   extra_index = PyUnstable_Eval_RequestCodeExtraIndex(free_state);
   if (extra_index < 0 || PyModule_AddFunctions(module, functions) != 0) return false;
+  run_plainly = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+  if (!run_plainly || PyModule_AddObjectRef(module, "_run_plainly", run_plainly) != 0) return false;
 #ifdef FB_HAVE_FRAME_EVAL
   return make_return_only();
 #else

@@ -120,6 +120,7 @@ from flambeau._C._core import _record_exit as _record_exit
 from flambeau._C._core import _remove_change_watch as _remove_change_watch
 from flambeau._C._core import _reset_captures as _reset_captures
 from flambeau._C._core import _run_backward as _run_backward
+from flambeau._C._core import _run_plainly as _run_plainly
 from flambeau._C._core import _safetensors_header as _safetensors_header
 from flambeau._C._core import _saved_tensors_hooks_disabled as _saved_tensors_hooks_disabled
 from flambeau._C._core import _script_text as _script_text

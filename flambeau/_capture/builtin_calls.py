@@ -324,6 +324,8 @@ for _function, _method in _METHODS:
 def bool_(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not args:
         return False
+    if kinds.is_tensor(args[0]) and f.interpreter.tensors.may_decide(f, args[0]):
+        return args[0]
     kept = f.interpreter.tensors.converted(f, bool, args[0])
     return objects.truth(f, args[0]) if kept is UNSET else kept
 

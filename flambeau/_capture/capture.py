@@ -234,14 +234,16 @@ def _capture(
     because: str | None,
 ) -> tuple[Any, Any] | None:
     stop_at, broken, stand_ins, deepest = -1, None, True, _DEEPEST_END
+    checks = config.takes_on_trust(code)
     state = _State()
     for _ in range(_MOST_TRIES):
         attempt = Attempt(config, code, function, namespace, values, stop_at)
         attempt.tensors.recorder.may_stand_in = stand_ins
+        attempt.tensors.may_check = checks
         try:
             return attempt.run(broken, because)
-        except Again:
-            stop_at, broken = -1, None
+        except Again as again:
+            stop_at, broken, checks = -1, None, checks and again.checks
         except Break as b:
             if attempt.tensors.recorder.stand_ins_seen:
                 stand_ins = False  # see Note [Views at traced places]
@@ -444,6 +446,12 @@ class Attempt:
     ) -> tuple[Any, Any]:
         tensors = self.tensors
         tensors.check_marks()
+        if tensors.failed is not None:
+            if not tensors.may_run_again():
+                raise Again(checks=False)
+            trust = self.config.trust(self.code)
+            self.sources.globals().check(CheckKind.Truth, trust, "checks hold as a rule")
+            entry.check(tensors.failed, trust.note, tensors.draws())
         graph = tensors.finish(entry.outputs)
         compiled = None
         if graph.nodes or entry.outputs:
@@ -463,7 +471,7 @@ class Attempt:
             Captured(
                 self.code.co_qualname,
                 graph,
-                self.sources.texts() + [r[2] for r in relations],
+                self.sources.texts() + [r[2] for r in relations] + tensors.checks,
                 tensors.symbol_texts(),
                 reason,
                 where,

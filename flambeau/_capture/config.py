@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import flambeau
 from flambeau import _C
 from flambeau._dynamo import config as dynamo
 from flambeau._dynamo.utils import counters
@@ -48,6 +49,30 @@ def _face(backend: Any, graph: Any, names: Sequence[str]) -> Any:
     return as_module(graph, names)
 
 
+class Trust:
+    """How often checks of a code object failed, see Note [Checks]: where they do so as a rule, a
+    graph that runs in vain costs more than one that ends before the branch."""
+
+    _most = 16
+
+    def __init__(self) -> None:
+        self.failures = 0
+
+    def note(self, drawn_from: Any = None) -> object:
+        """What an entry returns where a check fails.
+
+        Args:
+            drawn_from: the state of the generator before the graph, which drew from it.
+        """
+        self.failures += 1
+        if drawn_from is not None:
+            flambeau.set_rng_state(drawn_from)
+        return _C._run_plainly
+
+    def __call__(self, _: Any) -> bool:
+        return self.failures < self._most
+
+
 class Config:
     """One compilation and all it led to."""
 
@@ -70,6 +95,7 @@ class Config:
         self.roots: list[types.CodeType] = []
         self._dynamic_shapes: dict[int, tuple[types.CodeType, DynamicShapes]] = {}
         self._left: dict[int, types.CodeType] = {}
+        self._trust: dict[int, tuple[types.CodeType, Trust]] = {}
         _all.add(self)
 
     def with_backend(self, backend: Callable[..., Any], name: str | None) -> Config:
@@ -89,6 +115,14 @@ class Config:
     def leave(self, code: types.CodeType) -> None:
         """Frames of this code run plainly from now on."""
         self._left[id(code)] = code
+
+    def takes_on_trust(self, code: types.CodeType) -> bool:
+        """Whether branches of a code object that would raise are left out of its graphs."""
+        return id(code) not in self._trust or self._trust[id(code)][1](None)
+
+    def trust(self, code: types.CodeType) -> Trust:
+        """What is known of the checks in the graphs of a code object."""
+        return self._trust.setdefault(id(code), (code, Trust()))[1]
 
     def is_root(self, code: types.CodeType) -> bool:
         return any(code is r for r in self.roots)
@@ -173,3 +207,4 @@ class Config:
         self.was_observed = False
         self._dynamic_shapes.clear()
         self._left.clear()
+        self._trust.clear()

@@ -58,6 +58,8 @@ class Entry:
         self.built: dict[int, str] = {}
         self.outputs: list[Any] = []  # fakes the graph must return
         self._output_of: dict[int, str] = {}
+        self.draws = False  # so does the graph, and there are checks
+        self.failed = ""  # an expression that says whether a check failed; "": there are none
         self._keep: list[Any] = []
         self._temporaries = 0
         self.effects: list[str] = []
@@ -383,6 +385,12 @@ class Entry:
                         continue
                     self.lines.append(f"{self.constant(d)}.__set__({name}, {self.value(item)})")
 
+    def check(self, failed: Any, note: Any, draws: bool) -> None:
+        """The frame is handed back where the tensor is true or the graph raises; `note` is told,
+        with the state of the generator where the graph draws."""
+        self.failed, self.draws = self.value(failed), draws
+        self._hand_back = f"return {self.constant(note)}({'r' if draws else ''})"
+
     # -- side effects ------------------------------------------------------------------------------
 
     def side_effects(self) -> None:
@@ -471,6 +479,11 @@ class Entry:
             native = isinstance(graph, _C._CompiledFunction)  # it runs with nothing in force itself
             call = f"graph({inputs})" if native else f"run(None, graph, ({inputs}), None)"
             lines += _surrounded(f"g = {call}", around)
+            if self.failed:
+                lines[1:] = ["    try:", *(f"    {line}" for line in lines[1:])]
+                lines += [f"        if {self.failed}:", f"            {self._hand_back}"]
+                lines += ["    except Exception:", f"        {self._hand_back}"]
+                lines[1:1] = ["    r = random_state()"] * self.draws
         lines += [f"    {line}" for line in (*self.lines, *self.effects)]
         lines.append(f"    return {result}")
         namespace = {
@@ -479,6 +492,7 @@ class Entry:
             "run": _C._call_captured,
             "set_grad": _C._set_grad_enabled,
             "as_input": as_input,
+            "random_state": flambeau.get_rng_state,
             "set_attribute": object.__setattr__,
             **{name: getattr(math, name) for name in ("sqrt", "exp", "log", "cos", "sin")},
         }
@@ -500,7 +514,7 @@ class Entry:
     def _alone(self, result: str, graph: Any, slots: int) -> Any:
         """The native function where the text does nothing but call it; else None."""
         only = getattr(graph, "only", None)  # which native functions have
-        if only is None or self.lines or self.effects:
+        if only is None or self.lines or self.effects or self.failed:
             return None
         if self.inputs() != [f"a{k}" for k in range(slots)]:
             return None

@@ -29,8 +29,12 @@ class End(BaseException):
 
 
 class Again(BaseException):
-    """Reading something changed it, as a module that loads what it is asked for: the attempt begins
-    again, on what there is now."""
+    """The attempt begins again: reading something changed it, as a module that loads what it is
+    asked for; or `checks` is false, and branches are not to be taken on trust any more."""
+
+    def __init__(self, checks: bool = True) -> None:
+        super().__init__()
+        self.checks = checks
 
 
 class Skip(BaseException):

@@ -77,7 +77,7 @@ def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: 
         if isinstance(inner, types.FunctionType):
             return types.MethodType(inner, cls)
         return inner.__get__(value, cls)
-    if kind is property:
+    if kind is property or _is_property(kind):
         if source is not None:
             source.is_object(found)
         if value is UNSET:
@@ -116,6 +116,11 @@ def bind(f: Frame, found: Any, owner: type | None, value: Any, cls: type, name: 
         .child(Access.Dict, name, f"{owner.__qualname__}.{name}")
     )
     return f.shadow_state.wrap(found, source)
+
+
+def _is_property(kind: type) -> bool:
+    """Whether a class of descriptors reads as `property` does."""
+    return issubclass(kind, property) and mro_lookup(kind, "__get__")[1] is property
 
 
 _C_ATTRIBUTES = (
@@ -328,7 +333,7 @@ def _loaded(f: Frame, module: types.ModuleType, cls: type, name: str) -> Any:
         raise Raised(error) from None
     if name not in module.__dict__:
         raise Break(f"{module.__name__}.{name} is computed each time it is read")
-    raise Again  # what was guarded so far says that it is not there
+    raise Again()  # what was guarded so far says that it is not there
 
 
 def type_attr(f: Frame, cls: type, name: str) -> Any:

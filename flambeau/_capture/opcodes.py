@@ -59,6 +59,10 @@ class Handler:
     lasti: bool
 
 
+#: instructions that make an error with its message
+_LONGEST_MESSAGE = 200
+
+
 class Decoded:
     """A code object, decoded."""
 
@@ -75,6 +79,7 @@ class Decoded:
                 i.target = self._target(i)
         self.handlers = list(parse_exception_table(code.co_exceptiontable))
         self.names = local_names(code)
+        self._raising: dict[int, bool] = {}
 
     def _target(self, i: Instruction) -> int:
         units = -i.oparg if i.op in _BACKWARD else i.oparg
@@ -92,6 +97,40 @@ class Decoded:
         """What the exception table says of a range of offsets."""
         inside = (replace(h, start=max(h.start, start), end=min(h.end, end)) for h in self.handlers)
         return [h for h in inside if h.start < h.end]
+
+    def only_raises(self, n: int) -> bool:
+        """Whether every way from instruction n on ends by raising an error, and soon."""
+        found = self._raising.get(n)
+        if found is None:
+            found = self._raising[n] = self._only_raises(n)
+        return found
+
+    def expected(self, n: int) -> bool | None:
+        """What instruction n, a jump, finds true or not where the program does not raise: one of
+        its ways alone goes on. None: it is no such instruction."""
+        i = self.instructions[n] if n < len(self.instructions) else None
+        if i is None or i.name not in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"):
+            return None
+        jumps, falls = self.only_raises(i.target), self.only_raises(n + 1)
+        return None if jumps == falls else falls == (i.name == "POP_JUMP_IF_TRUE")
+
+    def _only_raises(self, n: int) -> bool:
+        seen: set[int] = set()
+        todo = [n]
+        while todo:
+            at = todo.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            i = self.instructions[at]
+            leaves = i.name.startswith(("RETURN", "YIELD", "SEND", "RERAISE", "STORE", "DELETE"))
+            if leaves or i.op in _BACKWARD or len(seen) > _LONGEST_MESSAGE:
+                return False
+            if i.target >= 0:
+                todo.append(i.target)
+            if i.name not in ("RAISE_VARARGS", "JUMP_FORWARD"):
+                todo.append(at + 1)
+        return True
 
     def in_loop(self, n: int) -> bool:
         """Whether instruction n may run again after it ran."""

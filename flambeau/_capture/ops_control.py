@@ -5,7 +5,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from . import calls, objects
+from flambeau._trace.run_numbers import RunNumber
+
+from . import calls, kinds, objects
 from .errors import Break, Raised
 from .interpreter import Frame, Generator, handles
 from .kinds import NULL, STATEFUL, UNSET
@@ -142,12 +144,22 @@ def jump(f: Frame, i: Instruction) -> int:
 
 @handles("POP_JUMP_IF_TRUE")
 def pop_jump_if_true(f: Frame, i: Instruction) -> int | None:
-    return i.target if objects.truth(f, f.pop()) else None
+    return i.target if _decided(f, i, f.pop()) else None
 
 
 @handles("POP_JUMP_IF_FALSE")
 def pop_jump_if_false(f: Frame, i: Instruction) -> int | None:
-    return None if objects.truth(f, f.pop()) else i.target
+    return None if _decided(f, i, f.pop()) else i.target
+
+
+def _decided(f: Frame, i: Instruction, value: Any) -> bool:
+    """The truth of a value that a jump depends on."""
+    tensor = value.tensor if type(value) is RunNumber else value
+    if kinds.is_tensor(tensor):
+        wanted = f.decoded.expected(f.pc - 1)
+        if wanted is not None and f.interpreter.tensors.check(f, tensor, wanted):
+            return wanted
+    return objects.truth(f, value)
 
 
 @handles("POP_JUMP_IF_NONE")

@@ -50,6 +50,7 @@ class Body:
         start, before = len(nodes), f.shadow_state.changes()
         transforms = name not in _CONTROL
         tensors.transforms += transforms
+        tensors.blocks += 1
         try:
             result = run()
         except Raised:
@@ -57,6 +58,7 @@ class Body:
             raise
         finally:
             tensors.transforms -= transforms
+            tensors.blocks -= 1
         if f.shadow_state.changes() != before:
             raise Break(f"the function given to {name} changes more than what it returns")
         self.leaves, self.spec = pytree.tree_flatten(result)

@@ -21,8 +21,10 @@ from flambeau._ir.graph import REGION, Graph
 from flambeau._ir.symbols import Origin, UnbackedError
 from flambeau._ir.symexpr import symbol
 from flambeau._ir.symscalar import SymFloat, SymInt, sym_max, sym_min
+from flambeau._ir.targets import resolve
 from flambeau._ir.types import INT
 from flambeau._ir.where import Where
+from flambeau._table.added import is_added
 from flambeau._table.entries import overloads
 from flambeau._trace.fake import Fake
 from flambeau._trace.meanings import DataDependent
@@ -100,6 +102,10 @@ class Tensors:
         self.floats: dict[Source, RunNumber] = {}  # inputs that are made of floats
         self.attributes: dict[int, dict[str, Any]] = {}  # of tensors of the graph: stored by name
         self.interpreter: Any = None
+        self.may_check = True  # see Note [Checks]
+        self.failed: Any = None  # a tensor that says whether a check did
+        self.checks: list[str] = []  # what they were, for people
+        self.blocks = 0  # of regions that are followed now
         self.backwards = 0  # of functions with derivatives of their own, which are followed now
         self.transforms = 0  # of `func`, in whose blocks the program is now
 
@@ -276,6 +282,11 @@ class Tensors:
             if isinstance(subject, FakeTensor) and name != "numpy":
                 if subject.constant() is not None:
                     return f.interpreter.direct(subject.value_of, name)
+                if name == "item" and self.may_decide(f, subject):
+                    return subject
+                if name == "item" and self.may_decide(f, subject, compared=True):
+                    floats = subject.is_floating_point()  # as Python's are, so they compare alike
+                    return f.interpreter.direct(subject.double) if floats else subject
                 if self.keeps_numbers(f):
                     return self.numbers_of(f, subject, name)
             if name == "numpy" and isinstance(subject, FakeTensor) and not kwargs:
@@ -448,6 +459,51 @@ class Tensors:
         if name in _MAKERS or isinstance(function, type):
             return True
         return any(not op.tensor_params for op in overloads(name))
+
+    # Note [Checks]
+    # `if (x < 0).any(): raise ValueError(...)` goes one way alone where nothing is wrong. The graph
+    # goes on that way, and has a further output that says whether any such branch would have gone
+    # the other way. If so, or if the graph raises, the entry has changed nothing yet: it hands the
+    # frame back, which runs in plain Python from its beginning and raises what the program says,
+    # where it says so. Random numbers are drawn again then, from the state before the graph. So a
+    # graph with checks may change no tensor from outside and call no operator of programs; the
+    # attempt for such a one begins again without.
+
+    def check(self, f: Frame, value: Any, wanted: bool) -> bool:
+        """Takes it on trust, until the run, that a tensor is true or not; False: it cannot be."""
+        inside = self.blocks or self.backwards
+        if not self.may_check or inside or value.numel() != 1 or value.constant() is not None:
+            return False
+        wrong = f.interpreter.direct(flambeau.eq if wanted else flambeau.ne, value.detach(), 0)
+        wrong = f.interpreter.direct(wrong.reshape, ())
+        if self.failed is not None:
+            wrong = f.interpreter.direct(flambeau.logical_or, self.failed, wrong)
+        self.failed = wrong
+        self.checks.append(f"a branch that would raise is not taken ({f.interpreter.where})")
+        return True
+
+    def may_decide(self, f: Frame, value: Any, compared: bool = False) -> bool:
+        """Whether a number is asked of a tensor for a check that comes next.
+
+        Args:
+            compared: the number is compared with a constant for it.
+        """
+        at, code = f.pc, f.decoded.instructions
+        if compared:
+            names = [i.name for i in code[at : at + 2]]
+            if names != ["LOAD_CONST", "COMPARE_OP"] or value.is_complex():
+                return False
+            at += 2
+        return self.may_check and value.numel() == 1 and f.decoded.expected(at) is not None
+
+    def may_run_again(self) -> bool:
+        """Whether a run of the graph leaves nothing behind."""
+        added = any(n.is_call and is_added(n.target) for n in self.graph.nodes)
+        return not self.recorder.outside_writes and not added
+
+    def draws(self) -> bool:
+        """Whether a run of the graph draws random numbers."""
+        return any(n.is_call and resolve(n.target).draws for n in self.graph.nodes)
 
     def truth(self, f: Frame, value: Any) -> bool:
         """`bool(x)`: known of a tensor that the program made of numbers."""

@@ -158,11 +158,12 @@ class lazy_property:  # noqa: N801
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped = wrapped
+        self.shown = _lazy_property_and_property(wrapped)
         update_wrapper(self, wrapped)  # type: ignore[arg-type]
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
-            return _lazy_property_and_property(self.wrapped)
+            return self.shown
         with fb.enable_grad():
             value = self.wrapped(instance)
         setattr(instance, self.wrapped.__name__, value)
