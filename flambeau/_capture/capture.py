@@ -158,21 +158,21 @@ def _autocast_decrement() -> None:
         flambeau.clear_autocast_cache()
 
 
-def _place_in(frame: Frame, broken: Break) -> tuple[int, int]:
-    """Where in a frame the graph would end: before the instruction that failed, or the
+def _place_in(frame: Frame, broken: Break) -> int:
+    """Where on its way through a frame the graph would end: before the instruction that failed, or the
     comprehension that it is in; before a loop around it, so that what leads to the loop is
     compiled."""
     path, decoded = frame.path, frame.decoded
     step = len(path) - 1
-    whole = inlined.comprehension(decoded, path[step][0])
-    while whole is not None and step and path[step][0] != whole.first:
+    whole = inlined.comprehension(decoded, path[step])
+    while whole is not None and step and path[step] != whole.first:
         step -= 1
-    broken.in_loop = decoded.in_loop(path[step][0])
-    while step and decoded.in_loop(path[step][0]):
+    broken.in_loop = decoded.in_loop(path[step])
+    while step and decoded.in_loop(path[step]):
         step -= 1
-        while step and not decoded.in_loop(path[step][0]) and _reads_local(decoded, path[step][0]):
+        while step and not decoded.in_loop(path[step]) and _reads_local(decoded, path[step]):
             step -= 1
-    return path[step or len(path) - 1]
+    return step or len(path) - 1
 
 
 def _reads_local(decoded: Any, at: int) -> bool:
@@ -409,9 +409,10 @@ class Attempt:
         [Ends in callees]."""
         inwards = frames[::-1] or [self.frame]
         for frame, inner in zip(inwards, [*inwards[1 : deepest + 1], None], strict=False):
-            place = _place_in(frame, broken)
-            if inner is None or inner.result_of is not frame or place != frame.path[-1]:
-                return place[1]
+            step = _place_in(frame, broken)
+            whole = step == len(frame.path) - 1
+            if inner is None or inner.result_of is not frame or not whole:
+                return frame.stamps[step]
         raise AssertionError
 
     def _mode_effects(self, entry: Entry) -> None:

@@ -152,7 +152,8 @@ class Frame:
         self.result: Any = UNSET
         self.yielded: Any = UNSET
         self.is_root = False
-        self.path: list[tuple[int, int]] = []  # instructions that began, each after how many
+        self.path: list[int] = []  # instructions that began here
+        self.stamps: list[int] = []  # how many of all frames had begun before each of them
         #: the frame whose call gives what this one gives, and whether a call that a frame is about
         #: to make is such a one, see Note [Ends in callees]
         self.result_of: Frame | None = None
@@ -212,18 +213,21 @@ class Frame:
         if len(interpreter.frames) > _DEEPEST:
             raise Break("calls are nested too deeply")
         interpreter.frames.append(self)
-        instructions = self.decoded.instructions
+        instructions, stop_at = self.decoded.instructions, interpreter.stop_at
+        passes, stamps = self.path.append, self.stamps.append
         handling = interpreter.handling
         try:
             while True:
-                i = instructions[self.pc]
-                if interpreter.work == interpreter.stop_at:
+                pc, work = self.pc, interpreter.work
+                i = instructions[pc]
+                if work == stop_at:
                     interpreter.handled_at_end = interpreter.handling
                     raise End
-                self.path.append((self.pc, interpreter.work))
-                self.pc += 1
-                interpreter.work += 1
-                if interpreter.work > _LONGEST:
+                passes(pc)
+                stamps(work)
+                self.pc = pc + 1
+                interpreter.work = work + 1
+                if work >= _LONGEST:
                     raise Break(f"a graph would follow more than {_LONGEST:,} instructions")
                 try:
                     run = i.run

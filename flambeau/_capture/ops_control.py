@@ -154,6 +154,8 @@ def pop_jump_if_false(f: Frame, i: Instruction) -> int | None:
 
 def _decided(f: Frame, i: Instruction, value: Any) -> bool:
     """The truth of a value that a jump depends on."""
+    if value is True or value is False:
+        return value
     tensor = value.tensor if type(value) is RunNumber else value
     if kinds.is_tensor(tensor):
         wanted = f.decoded.expected(f.pc - 1)
