@@ -98,7 +98,8 @@ def get_ident(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def import_module(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A module that is there already."""
     name, package = (lambda name, package=None: (name, package))(*args, **kwargs)
-    found = sys.modules.get(importlib.util.resolve_name(name, package))
+    known = type(name) is str and (package is not None or not name.startswith("."))
+    found = sys.modules.get(importlib.util.resolve_name(name, package)) if known else None
     if found is None:
         raise Break(f"the module {name} is imported")
     return found
@@ -497,6 +498,7 @@ def func_inside(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def dict_get(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     entries = f.shadow_state.large(args[0]) if len(args) in (2, 3) else None
     if entries is None or not is_key(args[1]):
+        args[1:2] = c_code.specialised(f, args[1:2])
         return calls.run_c(f, dict.get, args, kwargs)
     found = entries.get(args[1])
     return found if found is not UNSET else args[2] if len(args) == 3 else None

@@ -159,8 +159,8 @@ def _autocast_decrement() -> None:
 
 
 def _place_in(frame: Frame, broken: Break) -> int:
-    """Where on its way through a frame the graph would end: before the instruction that failed, or the
-    comprehension that it is in; before a loop around it, so that what leads to the loop is
+    """Where on its way through a frame the graph would end: before the instruction that failed, or
+    the comprehension that it is in; before a loop around it, so that what leads to the loop is
     compiled."""
     path, decoded = frame.path, frame.decoded
     step = len(path) - 1

@@ -61,7 +61,8 @@ class Source:
         return self.child(Access.Contents, None, self.name)
 
     def check(self, kind: int, value: Any, words: str) -> None:
-        key = (kind, value) if kind in (CheckKind.Absent, CheckKind.Length) else kind
+        key: Any = (kind, value) if kind in (CheckKind.Absent, CheckKind.Length) else kind
+        key = (kind, words) if kind == CheckKind.Truth else key
         self.checks.setdefault(key, (kind, value, words))
 
     def type_is(self, cls: type) -> None:

@@ -286,7 +286,7 @@ class Tensors:
                     return subject
                 if name == "item" and self.may_decide(f, subject, compared=True):
                     floats = subject.is_floating_point()  # as Python's are, so they compare alike
-                    return f.interpreter.direct(subject.double) if floats else subject
+                    return f.interpreter.direct(subject.double if floats else subject.long)
                 if self.keeps_numbers(f):
                     return self.numbers_of(f, subject, name)
             if name == "numpy" and isinstance(subject, FakeTensor) and not kwargs:
@@ -492,6 +492,10 @@ class Tensors:
         if compared:
             names = [i.name for i in code[at : at + 2]]
             if names != ["LOAD_CONST", "COMPARE_OP"] or value.is_complex():
+                return False
+            constant = f.code.co_consts[code[at].arg]
+            numbers = (int, float) if value.is_floating_point() else (int,)
+            if type(constant) not in numbers or not abs(constant) < 2**53:
                 return False
             at += 2
         return self.may_check and value.numel() == 1 and f.decoded.expected(at) is not None

@@ -36,6 +36,17 @@ def asked_by_item(x):
     return x * 2
 
 
+def numbers_as_python_compares_them(x):
+    small = x.abs().to(torch.uint8)
+    if small.max().item() > 300 or small.min().item() < -1:
+        raise ValueError("what eight bits hold")
+    if x.float().min().item() < 0.1:
+        raise ValueError("less than a tenth")
+    if x.sum().item() == None or (x.sum().item() == "a"):  # noqa: E711
+        raise ValueError("no number")
+    return x * 2
+
+
 def raises_at_the_end(x):
     if (x >= 0).all():
         return x * 2
@@ -108,7 +119,8 @@ def caught_within(x):
 
 
 PROGRAMS = [
-    if_any, unless_all, asserted, asserted_numbers, asked_by_item, raises_at_the_end, several,
+    if_any, unless_all, asserted, asserted_numbers, asked_by_item,
+    numbers_as_python_compares_them, raises_at_the_end, several,
     one_of_two_messages, by_functions, before_a_use, in_a_callee, of_shape_one, of_a_distribution,
     with_gradients, caught_within,
 ]  # fmt: skip

@@ -454,6 +454,34 @@ def test_a_slot_that_is_set_later():
     check(compiled, f, x, new=True, reason="a is not set")
 
 
+def test_two_slots_that_are_set_later():
+    class Slotted:
+        __slots__ = ("a", "b")
+
+    value = Slotted()
+
+    def f(x):
+        return x + hasattr(value, "a") + 10 * hasattr(value, "b")
+
+    compiled, x = captured(f), torch.ones(2)
+    check(compiled, f, x, new=True)
+    value.b = 1
+    check(compiled, f, x, new=True, reason="b is not set")
+    value.a = 1
+    check(compiled, f, x, new=True, reason="a is not set")
+
+
+def test_keys_that_are_sizes():
+    table = {2: 1.0, 3: 2.0}
+
+    def f(x):
+        return x * table.get(x.shape[0], 5.0) + (x.shape[0] in table)
+
+    compiled = captured(f, dynamic=True)
+    for n in (2, 3, 4, 5, 2):
+        assert torch.equal(compiled(torch.ones(n)), f(torch.ones(n)))
+
+
 def test_threads_with_values_of_their_own():
     local = threading.local()
     local.scale = 2.0
