@@ -22,7 +22,7 @@ from flambeau._ir.enumerations import CheckKind
 from flambeau._trace.tensor import SymSize
 from flambeau.compiler import _marks
 
-from . import arrays, c_code, calls, kinds, objects
+from . import arrays, c_code, calls, kinds, module_attributes, objects
 from .errors import Break, Raised
 from .interpreter import Frame, Generator
 from .kinds import UNSET, mro_lookup
@@ -98,11 +98,9 @@ def get_ident(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def import_module(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A module that is there already."""
     name, package = (lambda name, package=None: (name, package))(*args, **kwargs)
-    known = type(name) is str and (package is not None or not name.startswith("."))
-    found = sys.modules.get(importlib.util.resolve_name(name, package)) if known else None
-    if found is None:
-        raise Break(f"the module {name} is imported")
-    return found
+    if type(name) is not str or (name.startswith(".") and package is None):
+        raise Break("a call of importlib.import_module with what it refuses")
+    return module_attributes.imported(importlib.util.resolve_name(name, package))
 
 
 def _of_environment(function: Any) -> None:

@@ -41,9 +41,7 @@ def may_be_read(f: Frame, value: Any, depth: int = 3) -> bool:
         return bool(f.shadow_state.is_created(value))
     if cls in (list, tuple, set, frozenset):
         return depth == 0 or all(may_be_read(f, v, depth - 1) for v in value)
-    if cls is dict and f.shadow_state.large(value) is not None:
-        name = f.shadow_state.source_of(value).name
-        raise Break(f"{name} has {len(value)} elements; too many to guard")
+    f.shadow_state.refuse_large(value)
     if cls in (dict, *kinds.MAPPINGS):
         return depth == 0 or all(may_be_read(f, v, depth - 1) for v in value.values())
     if cls is types.MethodWrapperType:

@@ -41,7 +41,7 @@ def _reduced(self: Any) -> Any:
             make, args = copyreg.__newobj_ex__, (args, kwargs)
     elif hasattr(cls, "__getnewargs__"):
         args = self.__getnewargs__()
-    state = self.__getstate__() if hasattr(cls, "__getstate__") else _state(self)
+    state = self.__getstate__()
     items = iter(self) if isinstance(self, list) else None
     pairs = iter(self.items()) if isinstance(self, dict) else None
     return make, (cls, *args), state, items, pairs
@@ -60,13 +60,11 @@ def _reduce_ex(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return calls.follow(f, _reduced, args[:1], {})
 
 
-if hasattr(object, "__getstate__"):  # since Python 3.11
-
-    @means(object.__getstate__)
-    def _getstate(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if not _is_made_in_python(args[0]):
-            raise Break("a call of object.__getstate__")
-        return calls.follow(f, _state, args, {})
+@means(object.__getstate__)
+def _getstate(f: Frame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not _is_made_in_python(args[0]):
+        raise Break("a call of object.__getstate__")
+    return calls.follow(f, _state, args, {})
 
 
 @means(copyreg._slotnames)  # type: ignore[attr-defined]

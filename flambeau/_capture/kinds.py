@@ -256,3 +256,17 @@ def instance_dict(value: Any) -> Any:
         return object.__getattribute__(value, "__dict__")
     except AttributeError:
         return None
+
+
+def is_data_descriptor(found: Any) -> bool:
+    """Whether what a class holds comes before what an instance holds."""
+    kind = type(found)
+    return kind is not types.FunctionType and (
+        mro_lookup(kind, "__set__")[0] is not UNSET
+        or mro_lookup(kind, "__delete__")[0] is not UNSET
+    )
+
+
+def is_slot(descriptor: Any) -> bool:
+    """Whether a descriptor is of a slot of a class of Python."""
+    return type(descriptor) is types.MemberDescriptorType and by_statement(descriptor.__objclass__)

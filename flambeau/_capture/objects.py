@@ -19,14 +19,14 @@ import numpy as np
 from flambeau._ir.enumerations import Access, CheckKind
 from flambeau._trace.run_numbers import RunNumber
 
-from . import c_code, kinds
-from .errors import Again, Break, Raised
+from . import c_code, kinds, module_attributes
+from .errors import Break, Raised
 from .frames import sequence_frame
 from .interpreter import Frame, Generator
 from .kinds import DELETED, UNSET, mro_lookup
 from .shadow_state import is_key
 from .sources import Source
-from .state import Entries
+from .state import Entries, LacksSlot
 
 _FUNCTION_TYPES = (types.FunctionType,)
 _PLAIN = kinds.PLAIN_TYPES
@@ -147,39 +147,18 @@ def c_attribute(f: Frame, descriptor: Any, value: Any, name: str) -> Any:
             raise Raised(AttributeError(name))
         return stored
     original = shadow_state.original(value)
-    if original is not value and not is_slot(descriptor):
+    if original is not value and not kinds.is_slot(descriptor):
         return f.interpreter.direct(descriptor.__get__, value, type(value))
     try:
         found = f.interpreter.direct(descriptor.__get__, original, type(value))
     except Raised as raised:
-        if not is_slot(descriptor) or not isinstance(raised.error, AttributeError):
+        if not kinds.is_slot(descriptor) or not isinstance(raised.error, AttributeError):
             words = f"the attribute {name} of {kinds.describe(value)} is not set"
             raise Break(words) from None
         source = shadow_state.source_of(value)
-        source.check(CheckKind.Truth, _LacksSlot(descriptor), f"{source.name}.{name} is not set")
+        source.check(CheckKind.Truth, LacksSlot(descriptor), f"{source.name}.{name} is not set")
         raise
     return shadow_state.wrap(found, shadow_state.source_of(value).attribute(name))
-
-
-class _LacksSlot:
-    """A check that a slot holds nothing."""
-
-    def __init__(self, descriptor: Any) -> None:
-        self.descriptor = descriptor
-
-    def __call__(self, value: Any) -> bool:
-        try:
-            self.descriptor.__get__(value, type(value))
-        except AttributeError:
-            return True
-        return False
-
-
-def is_slot(descriptor: Any) -> bool:
-    """Whether a descriptor is of a slot of a class of Python."""
-    return type(descriptor) is types.MemberDescriptorType and kinds.by_statement(
-        descriptor.__objclass__
-    )
 
 
 def instance_dict(f: Frame, value: Any) -> Any:
@@ -205,12 +184,14 @@ def load_attr(f: Frame, value: Any, name: str) -> Any:
         return _plain_attr(f, value, name)
     if kinds.is_tensor(value):
         return f.interpreter.tensors.attribute(f, value, name)
-    if isinstance(value, types.ModuleType) and _read_as_module(value, cls, name):
-        return module_attr(f, value, name)
-    if isinstance(value, types.ModuleType) and _is_method_of_module(f, value, cls, name):
-        return bind(f, *mro_lookup(cls, name), value, cls, name)
-    if isinstance(value, types.ModuleType) and _loads(cls, name):
-        return _loaded(f, value, cls, name)
+    if isinstance(value, types.ModuleType):
+        if module_attributes.are_plain(value, cls, name):
+            return module_attributes.read(f, value, name)
+        if module_attributes.is_method(f, value, cls, name):
+            return bind(f, *mro_lookup(cls, name), value, cls, name)
+        if module_attributes.are_loaded(cls, name):
+            getter = bind(f, *mro_lookup(cls, "__getattr__"), value, cls, "__getattr__")
+            return module_attributes.load(f, value, getter, name)
     if cls is super:
         return super_attr(f, value, name)
     if isinstance(value, type):
@@ -255,85 +236,6 @@ def load_attr_or(f: Frame, value: Any, name: str, default: Any) -> Any:
         if isinstance(raised.error, AttributeError):
             return default
         raise
-
-
-def _read_as_module(module: types.ModuleType, cls: type, name: str) -> bool:
-    """Whether the attribute is what the module's dictionary says, as it is where no subclass of
-    modules has a say in it."""
-    if cls is types.ModuleType:
-        return True
-    if mro_lookup(cls, name)[1] not in (None, types.ModuleType, object):
-        return False
-    plain = mro_lookup(cls, "__getattribute__")[1] is types.ModuleType
-    lazily = mro_lookup(cls, "__getattr__")[0] is not UNSET
-    return plain and (name in module.__dict__ or not lazily or _of_library(module))
-
-
-def _written_as_module(cls: type, name: str) -> bool:
-    """Whether setting the attribute changes the module's dictionary alone."""
-    owner, found = mro_lookup(cls, "__setattr__")[1], mro_lookup(cls, name)[0]
-    return owner is types.ModuleType and (found is UNSET or not is_data_descriptor(found))
-
-
-def _loads(cls: type, name: str) -> bool:
-    """Whether a class of modules says by `__getattr__` alone what its modules lack."""
-    plain = mro_lookup(cls, "__getattribute__")[1] is types.ModuleType
-    return plain and mro_lookup(cls, name)[0] is UNSET
-
-
-def _of_library(module: types.ModuleType) -> bool:
-    """Whether its class is one of ours, which says what it has: `torch.ops`."""
-    return type(module) is not types.ModuleType and kinds.library_class(type(module))
-
-
-def _is_method_of_module(f: Frame, module: types.ModuleType, cls: type, name: str) -> bool:
-    """Whether the attribute is a function of a subclass of modules."""
-    if type(mro_lookup(cls, name)[0]) is not types.FunctionType:
-        return False
-    plain = mro_lookup(cls, "__getattribute__")[1] is types.ModuleType
-    return plain and not f.shadow_state.namespace(module.__dict__).has(name)
-
-
-def module_attr(f: Frame, module: types.ModuleType, name: str) -> Any:
-    namespace = module.__dict__
-    if name != "__dict__" and (
-        name in namespace or f.shadow_state.namespace(namespace).peek(name) is not UNSET
-    ):
-        found = f.shadow_state.read_global(namespace, name, {})
-        if found is not UNSET:
-            return found
-    if name == "__dict__":
-        raise Break(f"__dict__ of the module {module.__name__} is read")
-    ours = kinds.library_module(module.__name__) or _of_library(module)
-    if ours or module.__name__ == "flambeau":
-        found = f.interpreter.direct(getattr, module, name)  # may import a submodule
-        f.shadow_state.sources.in_namespace(namespace, name, namespace.get(name, UNSET))
-        return found
-    getter = f.shadow_state.read_global(namespace, "__getattr__", {})
-    if getter is not UNSET:
-        return f.call(getter, [name], {})
-    raise Raised(AttributeError(f"module {module.__name__!r} has no attribute {name!r}"))
-
-
-def _loaded(f: Frame, module: types.ModuleType, cls: type, name: str) -> Any:
-    """An attribute that a class of modules says by its `__getattr__`: that is followed, or, where
-    it cannot be because it imports, runs and must have stored what it found in the module."""
-    if f.shadow_state.namespace(module.__dict__).has(name):
-        return module_attr(f, module, name)
-    getter, owner = mro_lookup(cls, "__getattr__")
-    before = f.shadow_state.changes()
-    try:
-        return f.call(bind(f, getter, owner, module, cls, "__getattr__"), [name], {})
-    except Break:
-        if f.shadow_state.changes() != before:
-            raise
-    try:
-        f.interpreter.tensors.session.outside(getattr, module, name)
-    except AttributeError as error:
-        raise Raised(error) from None
-    if name not in module.__dict__:
-        raise Break(f"{module.__name__}.{name} is computed each time it is read")
-    raise Again()  # what was guarded so far says that it is not there
 
 
 def type_attr(f: Frame, cls: type, name: str) -> Any:
@@ -411,21 +313,12 @@ _GENERIC = frozenset(
 )
 
 
-def is_data_descriptor(found: Any) -> bool:
-    """Whether what a class holds comes before what an instance holds."""
-    kind = type(found)
-    return kind is not types.FunctionType and (
-        mro_lookup(kind, "__set__")[0] is not UNSET
-        or mro_lookup(kind, "__delete__")[0] is not UNSET
-    )
-
-
 def generic_attr(f: Frame, value: Any, cls: type, name: str) -> Any:
     """object.__getattribute__"""
     if name == "__dict__" and isinstance(value, threading.local):
         return instance_dict(f, value)
     found, owner = mro_lookup(cls, name)
-    if found is not UNSET and is_data_descriptor(found):
+    if found is not UNSET and kinds.is_data_descriptor(found):
         return bind(f, found, owner, value, cls, name)
     store = f.shadow_state.store(value)
     if store is not None:
@@ -442,7 +335,7 @@ def store_attr(f: Frame, target: Any, name: str, value: Any) -> None:
     if kinds.is_tensor(target):
         f.interpreter.tensors.store_attribute(f, target, name, value)
         return
-    if isinstance(target, types.ModuleType) and _written_as_module(cls, name):
+    if isinstance(target, types.ModuleType) and module_attributes.are_written(cls, name):
         f.shadow_state.write_global(target.__dict__, name, value)
         return
     if isinstance(target, type):
@@ -481,7 +374,7 @@ _DELETERS: tuple[Any, ...] = (
 def generic_store(f: Frame, target: Any, cls: type, name: str, value: Any) -> None:
     """object.__setattr__"""
     found, owner = mro_lookup(cls, name)
-    if found is not UNSET and is_data_descriptor(found):
+    if found is not UNSET and kinds.is_data_descriptor(found):
         _store_through(f, found, owner, target, name, value)
         return
     store = f.shadow_state.store(target)
@@ -518,12 +411,12 @@ def _store_through(f: Frame, found: Any, owner: Any, target: Any, name: str, val
         if (
             shadow_state.is_created(target)
             or shadow_state.holds_itself(target)
-            and not is_slot(found)
+            and not kinds.is_slot(found)
         ):
             function = kind.__delete__ if deletes else kind.__set__
             f.interpreter.direct(function, found, target, *(() if deletes else (value,)))
             return
-        if not is_slot(found):
+        if not kinds.is_slot(found):
             raise Break(f"the attribute {name} of {kinds.describe(target)} is set")
         slots = shadow_state.slots_of(target)
         slots.touched.add(found)
@@ -579,7 +472,7 @@ def delete_attr(f: Frame, target: Any, name: str) -> None:
 def generic_delete(f: Frame, target: Any, cls: type, name: str) -> None:
     """object.__delattr__"""
     found, owner = mro_lookup(cls, name)
-    if found is not UNSET and is_data_descriptor(found):
+    if found is not UNSET and kinds.is_data_descriptor(found):
         _store_through(f, found, owner, target, name, DELETED)
         return
     store = f.shadow_state.store(target)
@@ -733,8 +626,9 @@ def truth(f: Frame, value: Any) -> bool:
     if cls is RunNumber:
         value = f.interpreter.tensors.decide(value)
     if cls in _PLAIN:
-        if cls in kinds.STATEFUL or cls is dict and f.shadow_state.by_key:
+        if cls in kinds.STATEFUL:
             check_operand(f, value)
+        f.shadow_state.refuse_large(value)
         return bool(value)
     for name in ("__bool__", "__len__"):
         found, _ = mro_lookup(cls, name)

@@ -8,7 +8,7 @@ import sys
 import types
 from typing import Any
 
-from . import kinds, objects
+from . import module_attributes, objects
 from .errors import Break, Raised, unset_variable
 from .interpreter import Frame, handles
 from .kinds import DELETED, NULL, UNSET
@@ -313,9 +313,7 @@ def _imported(f: Frame, name: str, names: Any, level: int) -> Any:
     else:
         package = None
     full = importlib.util.resolve_name(name, package) if level else name
-    if full not in sys.modules and not kinds.library_module(full):
-        raise Break(f"the module {full} is imported")
-    module = importlib.import_module(full)
+    module = module_attributes.imported(full)
     if names:
         for n in names:
             if not hasattr(module, n):

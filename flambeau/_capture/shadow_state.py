@@ -26,7 +26,7 @@ from flambeau._trace.run_numbers import RunNumber
 from . import kinds
 from .errors import Break
 from .kinds import DELETED, UNSET
-from .sources import Source, Sources
+from .sources import Source, Sources, short
 from .state import Entries, Slots, exact_dict
 
 _LAZY: Any = object()
@@ -208,7 +208,7 @@ class ShadowState:
             self.by_key[id(value)] = self.entries(value, source)
             return value
         if size > _LARGEST:
-            raise Break(f"{source.name} has {size} elements; too many to guard")
+            raise too_large(source, size)
         if isinstance(value, dict):
             return self._wrap_dict(value, cls, source)
         if isinstance(value, tuple):
@@ -227,7 +227,7 @@ class ShadowState:
             source.check(
                 CheckKind.Truth,
                 lambda s: frozenset(map(_identity, base.__iter__(s))) == frozen,
-                f"{source.name} == {elements}",
+                f"{source.name} == {short(elements)}",
             )
             for v in elements:
                 self._key(v)
@@ -258,11 +258,13 @@ class ShadowState:
                 raise Break(
                     f"methods of dict changed {source.name}, whose order knows nothing of it"
                 )
-            source.check(CheckKind.Truth, _KeysAre(keys), f"keys of {source.name} are {keys}")
+            words = f"keys of {source.name} are {short(keys)}"
+            source.check(CheckKind.Truth, _TheseKeys(keys, base), words)
         elif all(type(k) in kinds.CONSTANT_TYPES or _by_identity(k) for k in keys):
             source.check(CheckKind.Keys, keys, f"keys of {source.name} are {keys}")
         else:
-            source.check(CheckKind.Truth, _TheseKeys(keys), f"keys of {source.name} are {keys}")
+            words = f"keys of {source.name} are {short(keys)}"
+            source.check(CheckKind.Truth, _TheseKeys(keys, base), words)
         copy: Any = base.__new__(cls)
         self.memo[id(value)] = (value, copy, source)
         if base is not dict:
@@ -336,6 +338,12 @@ class ShadowState:
     def large(self, value: Any) -> Entries | None:
         """The entries of a dict that is asked by key alone; None for other values."""
         return self.by_key.get(id(value)) if self.by_key else None
+
+    def refuse_large(self, value: Any) -> None:
+        """Raises Break for a dict that is asked by key alone."""
+        entries = self.large(value)
+        if entries is not None:
+            raise too_large(entries.source, len(value))
 
     # -- closures and globals ----------------------------------------------------------------------
 
@@ -484,6 +492,11 @@ def _store_of(base: Any) -> Any:
     return base.__setitem__ if base is collections.OrderedDict else dict.__setitem__
 
 
+def too_large(source: Source, size: int) -> Break:
+    """Why a container ends the graph whose elements would be guarded one by one."""
+    return Break(f"{source.name} has {size} elements; too many to guard")
+
+
 def is_key(value: Any) -> bool:
     """Whether equality with another value is known without a method of the program: constants,
     objects that are equal to themselves alone, tuples and frozensets of such."""
@@ -507,27 +520,17 @@ def _identity(key: Any) -> Any:
     return kind, id(key)
 
 
-class _KeysAre:
-    """A check of the order that only an OrderedDict knows, and that methods of dict added nothing
-    behind it."""
-
-    def __init__(self, keys: tuple[Any, ...]) -> None:
-        self.keys = [(type(k), k) for k in keys]
-
-    def __call__(self, mapping: Any) -> bool:
-        if dict.__len__(mapping) != len(self.keys):
-            return False
-        return [(type(k), k) for k in collections.OrderedDict.__iter__(mapping)] == self.keys
-
-
 class _TheseKeys:
-    """A check of keys with objects among them, which are compared by identity. Keeps them alive."""
+    """A check of keys and their order; objects among them are compared by identity. The order of an
+    OrderedDict is its own, and methods of dict may have added something behind it."""
 
-    def __init__(self, keys: tuple[Any, ...]) -> None:
-        self.keys, self.wanted = keys, list(map(_identity, keys))
+    def __init__(self, keys: tuple[Any, ...], base: Any) -> None:
+        self.wanted, self.iterate = list(map(_identity, keys)), base.__iter__
 
     def __call__(self, mapping: Any) -> bool:
-        return list(map(_identity, dict.__iter__(mapping))) == self.wanted
+        if dict.__len__(mapping) != len(self.wanted):
+            return False
+        return list(map(_identity, self.iterate(mapping))) == self.wanted
 
 
 def _by_identity(key: Any) -> bool:

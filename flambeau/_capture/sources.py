@@ -52,7 +52,7 @@ class Source:
 
     def entry(self, key: Any) -> Source:
         """An entry of a dictionary."""
-        return self.child(Access.Dict, key, f"{self.name}[{_short(key)}]")
+        return self.child(Access.Dict, key, f"{self.name}[{short(key)}]")
 
     def item(self, index: int) -> Source:
         return self.child(Access.Item, index, f"{self.name}[{index}]")
@@ -69,7 +69,7 @@ class Source:
         self.check(CheckKind.Type, cls, f"type({self.name}) is {cls.__qualname__}")
 
     def is_object(self, value: Any) -> None:
-        self.check(CheckKind.Identity, value, f"{self.name} is {_short(value)}")
+        self.check(CheckKind.Identity, value, f"{self.name} is {short(value)}")
 
     def is_identified(self) -> bool:
         """Whether a check says which object this is."""
@@ -79,7 +79,7 @@ class Source:
         if value is None or value is True or value is False or value is ...:
             self.is_object(value)
         else:
-            self.check(CheckKind.Constant, value, f"{self.name} == {_short(value)}")
+            self.check(CheckKind.Constant, value, f"{self.name} == {short(value)}")
 
     def absent(self, key: str) -> None:
         """An instance dictionary or a namespace lacks a name."""
@@ -92,7 +92,7 @@ class Source:
             CheckKind.Names, (CheckKind.Names, {}, f"names of {self.name}")
         )[1]
         if key not in names:
-            is_what = "is not set" if value is UNSET else f"is {_short(value)}"
+            is_what = "is not set" if value is UNSET else f"is {short(value)}"
             found = () if value is UNSET else (value,)
             names[key] = (key, f"{words}.{key} {is_what}", *found)
 
@@ -194,12 +194,16 @@ def _plain(key: Any) -> bool:
     return key is None or type(key) in (str, int)
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value in a few words, which run no code of the program."""
     if isinstance(value, types.CodeType):
         return f"code of {value.co_qualname}"
     if (name := kinds.name_of(value)) is not None:
         return name
     module = type(value).__module__
     builtin = module == "builtins" or own_module(module) == ""
-    text = repr(value) if builtin else object.__repr__(value)  # no code of users runs here
+    if type(value) in (tuple, frozenset):
+        text = f"({', '.join(map(short, value))})"
+    else:
+        text = repr(value) if builtin else object.__repr__(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

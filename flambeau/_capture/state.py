@@ -119,6 +119,7 @@ class Entries:
         """The dict itself, as the program may hold it."""
         if self.copy is None:
             self.shadow_state.wrap(self.original, self.source)
+            self.shadow_state.refuse_large(self.original)
         assert self.copy is not None
         return self.copy
 
@@ -204,3 +205,17 @@ def exact_dict(store: Any, name: str) -> dict[Any, Any]:
     if type(store) is not dict:
         raise Break(f"__dict__ of {name} is no dict")
     return store
+
+
+class LacksSlot:
+    """A check that a slot holds nothing."""
+
+    def __init__(self, descriptor: Any) -> None:
+        self.descriptor = descriptor
+
+    def __call__(self, value: Any) -> bool:
+        try:
+            self.descriptor.__get__(value, type(value))
+        except AttributeError:
+            return True
+        return False

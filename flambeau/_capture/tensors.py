@@ -474,8 +474,9 @@ class Tensors:
         inside = self.blocks or self.backwards
         if not self.may_check or inside or value.numel() != 1 or value.constant() is not None:
             return False
-        wrong = f.interpreter.direct(flambeau.eq if wanted else flambeau.ne, value.detach(), 0)
-        wrong = f.interpreter.direct(wrong.reshape, ())
+        wrong = f.interpreter.direct(flambeau.eq if wanted else flambeau.ne, value, 0)
+        if value.dim():
+            wrong = f.interpreter.direct(wrong.reshape, ())
         if self.failed is not None:
             wrong = f.interpreter.direct(flambeau.logical_or, self.failed, wrong)
         self.failed = wrong

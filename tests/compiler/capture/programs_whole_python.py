@@ -767,6 +767,39 @@ def large_dicts_are_not_gone_through(x):
     return x * sum(LARGE.values())
 
 
+class Wide:
+    def __init__(self):
+        self.__dict__.update({f"a{n}": n for n in range(3000)})
+
+
+WIDE = Wide()
+
+
+@whole
+def attributes_of_a_large_object(x):
+    WIDE.a1 = 7
+    return x * WIDE.a2
+
+
+@refused("WIDE has 3000 elements; too many to guard")
+def dictionary_of_a_large_object(x):
+    return x * len(vars(WIDE))
+
+
+class Loud:
+    def __repr__(self):
+        raise RuntimeError("shown")
+
+
+LOUD = Loud()
+OF_LOUD, SET_OF_LOUD = {(LOUD, 1): 2.0}, {LOUD}
+
+
+@whole
+def keys_are_not_shown(x):
+    return x * OF_LOUD[LOUD, 1] + (LOUD in SET_OF_LOUD)
+
+
 @refused("LARGE has 5000 elements; too many to guard")
 def whether_a_large_dict_is_empty(x):
     return x if LARGE else x + 1

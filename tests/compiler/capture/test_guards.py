@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import gc
 import threading
 import types
@@ -469,6 +470,34 @@ def test_two_slots_that_are_set_later():
     check(compiled, f, x, new=True, reason="b is not set")
     value.a = 1
     check(compiled, f, x, new=True, reason="a is not set")
+
+
+def test_keys_of_an_ordered_dict():
+    table = collections.OrderedDict({("a", 1): 2.0, ("b", 1): 3.0})
+
+    def f(x):
+        return x * sum(v * (k[1] is True) + v for k, v in table.items())
+
+    compiled, x = captured(f), torch.ones(2)
+    check(compiled, f, x, new=True)
+    check(compiled, f, x, new=False)
+    table["a", True] = table.pop(("a", 1))  # equal, another key, and another order
+    check(compiled, f, x, new=True, reason="keys of table")
+    table.move_to_end(("b", 1))
+    check(compiled, f, x, new=True, reason="keys of table")
+
+
+def test_a_module_whose_function_loads():
+    module = types.ModuleType("module")
+    lines = "def __getattr__(name):\n    exec('import json.tool')\n    globals()[name] = 2.0\n    return 2.0"
+    exec(lines, module.__dict__)
+
+    def f(x):
+        return x * module.weight
+
+    compiled = torch.compile(f, backend="eager", fullgraph=True)
+    assert compiled(torch.ones(1)) == 2 and compiled(torch.ones(1)) == 2
+    assert vars(module)["weight"] == 2.0 and count(compiled) == 1
 
 
 def test_keys_that_are_sizes():
